@@ -1,0 +1,421 @@
+"""The Go board: a position is one record, chains and their liberties are kept incrementally.
+
+Points are numbered row by row on a board with a border: point = (y + 1) * stride + (x + 1) with stride = size + 1, y = 0
+the top row. The border column on the left of a row also bounds the row above on its right. Point 0 is always border, so
+0 means "no point"; PASS is a number beyond all points.
+
+Every chain has a slot. Its liberties are a set of bits over points, so that their count, union and members are exact
+and cheap; the slots in use are a set of bits as well, and the lowest free one is taken, so that a copy touches little.
+"""
+
+import numpy as np
+
+from native.bits import U, lowest_bit, popcount
+from native.jit import kernel
+
+EMPTY, BLACK, WHITE, BORDER = 0, 1, 2, 3
+
+MIN_SIZE = 2
+MAX_SIZE = 19
+MAX_POINTS = 424
+"""(19 + 2) * (19 + 1) + 1 points with border, rounded up to a multiple of 8."""
+MAX_AREA = MAX_SIZE * MAX_SIZE
+MAX_CHAINS = 368
+WORDS = 7
+"""uint64 words that hold one bit for each point of the largest board."""
+PASS = MAX_POINTS - 1
+"""The move number of a pass; a bit set over points never has it."""
+NO_POINT = 0
+RECENT = 5
+"""Moves that a position remembers, newest first (the network's planes show that many)."""
+
+KO_SIMPLE, KO_POSITIONAL, KO_SITUATIONAL = 0, 1, 2
+SCORING_AREA, SCORING_TERRITORY = 0, 1
+TAX_NONE, TAX_SEKI, TAX_ALL = 0, 1, 2
+
+POSITION_DTYPE = np.dtype(
+    [
+        # the position's identity
+        ("hash", np.uint64),  # Zobrist hash of the stones alone
+        ("history_length", np.int32),  # boards in the history array that belongs to this position
+        ("phase_start", np.int32),  # index of the first board in the history that a repetition may match
+        ("size", np.int32),
+        ("stride", np.int32),
+        ("words", np.int32),  # uint64 words of a bit set over this board's points
+        ("ply", np.int32),  # moves played, passes included
+        ("empty_count", np.int32),
+        ("side_to_move", np.uint8),
+        ("passes", np.uint8),  # consecutive passes that ended the history so far
+        ("suicide", np.uint8),  # rules: suicide of several stones is legal
+        ("ko_rule", np.uint8),
+        ("scoring", np.uint8),
+        ("tax", np.uint8),
+        ("friendly_pass", np.uint8),  # rules: a first pass may be answered by a pass that ends the game (friendlyPassOk)
+        ("past_end", np.uint8),  # the game has gone on after its end
+        ("simple_ko", np.uint16),  # point that may not be retaken at once; NO_POINT for none
+        ("recent_move", np.uint16, (RECENT,)),  # newest first; NO_POINT for none
+        ("recent_color", np.uint8, (RECENT,)),
+        ("prisoners", np.int32, (4,)),  # stones of this color that were captured, by color
+        ("komi", np.float32),  # added to White's area or territory, handicap compensation included
+        ("white_bonus", np.float32),  # territory scoring: +1 a Black move, -1 a White move (KataGo's form of prisoners)
+        # the board, by point
+        ("color", np.uint8, (MAX_POINTS,)),
+        ("chain", np.uint16, (MAX_POINTS,)),  # slot of the stone's chain
+        ("next_stone", np.uint16, (MAX_POINTS,)),  # the chain's stones as a ring
+        ("empty_index", np.uint16, (MAX_POINTS,)),  # where in `empties` an empty point stands
+        ("empties", np.uint16, (MAX_POINTS,)),  # the empty points, in any order
+        ("previous_color", np.uint8, (2 * MAX_POINTS,)),  # the boards one and two moves ago
+        ("previous_ko", np.uint16, (2,)),  # their simple ko points
+        ("previous_count", np.uint8),  # how many of the two exist
+        # the chains, by slot
+        ("slots", np.uint64, (6,)),  # slots in use
+        ("liberties", np.uint16, (MAX_CHAINS,)),  # number of liberties
+        ("stones", np.uint16, (MAX_CHAINS,)),  # number of stones
+        ("liberty_bits", np.uint64, (MAX_CHAINS * WORDS,)),  # slot * words + word
+    ],
+    align=True,
+)
+"""One Go position. `numpy.zeros(n, POSITION_DTYPE)`, then `clear`."""
+
+
+def _zobrist_keys() -> np.ndarray[tuple[int, int], np.dtype[np.uint64]]:
+    rng = np.random.Generator(np.random.PCG64(20070201))
+    return rng.integers(1, 2**64, size=(4, MAX_POINTS), dtype=np.uint64)
+
+
+ZOBRIST = _zobrist_keys()
+"""uint64[4, MAX_POINTS]: keys by color and point. Row 3 serves other features (side to move, ko, passes)."""
+ZOBRIST_WHITE_TO_MOVE = ZOBRIST[3, 1]
+
+
+@kernel
+def clear(pos, size):  # type: ignore[no-untyped-def]
+    """Empty the board and set its size; the rules in the record stay as they are."""
+    stride = size + 1
+    pos.size = size
+    pos.stride = stride
+    pos.words = ((size + 2) * stride + 1 + 63) // 64
+    pos.hash = U(0)
+    pos.history_length = 0
+    pos.phase_start = 0
+    pos.ply = 0
+    pos.side_to_move = BLACK
+    pos.passes = 0
+    pos.past_end = 0
+    pos.simple_ko = NO_POINT
+    pos.white_bonus = 0.0
+    pos.previous_count = 0
+    for i in range(RECENT):
+        pos.recent_move[i] = NO_POINT
+        pos.recent_color[i] = EMPTY
+    for i in range(4):
+        pos.prisoners[i] = 0
+    for i in range(6):
+        pos.slots[i] = U(0)
+    for p in range(MAX_POINTS):
+        pos.color[p] = BORDER
+    count = 0
+    for y in range(size):
+        for x in range(size):
+            p = (y + 1) * stride + x + 1
+            pos.color[p] = EMPTY
+            pos.empties[count] = p
+            pos.empty_index[p] = count
+            count += 1
+    pos.empty_count = count
+
+
+@kernel
+def copy(target, source):  # type: ignore[no-untyped-def]
+    """Make `target` equal to `source`, touching only what the board's size and its chains use."""
+    target.hash = source.hash
+    target.history_length = source.history_length
+    target.phase_start = source.phase_start
+    target.size = source.size
+    target.stride = source.stride
+    target.words = source.words
+    target.ply = source.ply
+    target.side_to_move = source.side_to_move
+    target.passes = source.passes
+    target.suicide = source.suicide
+    target.ko_rule = source.ko_rule
+    target.scoring = source.scoring
+    target.tax = source.tax
+    target.friendly_pass = source.friendly_pass
+    target.past_end = source.past_end
+    target.simple_ko = source.simple_ko
+    target.komi = source.komi
+    target.white_bonus = source.white_bonus
+    target.empty_count = source.empty_count
+    target.previous_count = source.previous_count
+    for i in range(RECENT):
+        target.recent_move[i] = source.recent_move[i]
+        target.recent_color[i] = source.recent_color[i]
+    for i in range(4):
+        target.prisoners[i] = source.prisoners[i]
+    points = U((source.size + 2) * source.stride + 1)
+    for i in range(points):
+        target.color[i] = source.color[i]
+        target.chain[i] = source.chain[i]
+        target.next_stone[i] = source.next_stone[i]
+        target.empty_index[i] = source.empty_index[i]
+    for i in range(U(source.empty_count)):
+        target.empties[i] = source.empties[i]
+    for k in range(U(source.previous_count)):
+        target.previous_ko[k] = source.previous_ko[k]
+        for i in range(points):
+            target.previous_color[k * U(MAX_POINTS) + i] = source.previous_color[k * U(MAX_POINTS) + i]
+    top = U(0)
+    for w in range(U(6)):
+        bits = source.slots[w]
+        target.slots[w] = bits
+        if bits != U(0):
+            top = (w + U(1)) * U(64)
+    top = min(top, U(MAX_CHAINS))
+    for i in range(top):
+        target.liberties[i] = source.liberties[i]
+        target.stones[i] = source.stones[i]
+    for i in range(top * U(source.words)):
+        target.liberty_bits[i] = source.liberty_bits[i]
+
+
+@kernel
+def has_liberty(pos, slot, p):  # type: ignore[no-untyped-def]
+    """Whether point `p` is a liberty of the chain in `slot`."""
+    word = pos.liberty_bits[U(slot) * U(pos.words) + (U(p) >> U(6))]
+    return (word >> (U(p) & U(63))) & U(1) != U(0)
+
+
+@kernel
+def first_liberty(pos, slot):  # type: ignore[no-untyped-def]
+    """Return the lowest liberty of the chain in `slot`; NO_POINT where it has none."""
+    base = U(slot) * U(pos.words)
+    for w in range(U(pos.words)):
+        word = pos.liberty_bits[base + w]
+        if word != U(0):
+            return w * U(64) + lowest_bit(word)
+    return U(NO_POINT)
+
+
+@kernel
+def second_liberty(pos, slot):  # type: ignore[no-untyped-def]
+    """Return the second lowest liberty of the chain in `slot`; NO_POINT where it has fewer."""
+    base = U(slot) * U(pos.words)
+    seen = False
+    for w in range(U(pos.words)):
+        word = pos.liberty_bits[base + w]
+        if seen and word != U(0):
+            return w * U(64) + lowest_bit(word)
+        if word != U(0):
+            word &= word - U(1)
+            if word != U(0):
+                return w * U(64) + lowest_bit(word)
+            seen = True
+    return U(NO_POINT)
+
+
+@kernel
+def _add_liberty(pos, slot, p):  # type: ignore[no-untyped-def]
+    index = U(slot) * U(pos.words) + (U(p) >> U(6))
+    old = pos.liberty_bits[index]
+    bit = U(1) << (U(p) & U(63))
+    pos.liberty_bits[index] = old | bit
+    if old & bit == U(0):
+        pos.liberties[U(slot)] += 1
+
+
+@kernel
+def _drop_liberty(pos, slot, p):  # type: ignore[no-untyped-def]
+    index = U(slot) * U(pos.words) + (U(p) >> U(6))
+    old = pos.liberty_bits[index]
+    bit = U(1) << (U(p) & U(63))
+    pos.liberty_bits[index] = old & ~bit
+    if old & bit != U(0):
+        pos.liberties[U(slot)] -= 1
+
+
+@kernel
+def _new_slot(pos):  # type: ignore[no-untyped-def]
+    """Take the lowest free slot; its chain has no stones and no liberties."""
+    w = U(0)
+    while ~pos.slots[w] == U(0):
+        w += U(1)
+    bit = lowest_bit(~pos.slots[w])
+    pos.slots[w] |= U(1) << bit
+    slot = w * U(64) + bit
+    pos.liberties[slot] = 0
+    pos.stones[slot] = 0
+    words = U(pos.words)
+    for i in range(words):
+        pos.liberty_bits[slot * words + i] = U(0)
+    return slot
+
+
+@kernel
+def _merge(pos, target, source, stone):  # type: ignore[no-untyped-def]
+    """Join chain `source`, one of whose stones is `stone`, to chain `target` (their rings are joined by the caller)."""
+    p = U(stone)
+    while True:
+        pos.chain[p] = target
+        p = U(pos.next_stone[p])
+        if p == U(stone):
+            break
+    words = U(pos.words)
+    count = U(0)
+    for i in range(words):
+        union = pos.liberty_bits[target * words + i] | pos.liberty_bits[source * words + i]
+        pos.liberty_bits[target * words + i] = union
+        count += popcount(union)
+    pos.liberties[target] = count
+    pos.stones[target] += pos.stones[source]
+    pos.slots[source >> U(6)] &= ~(U(1) << (source & U(63)))
+
+
+@kernel
+def remove_chain(pos, stone):  # type: ignore[no-untyped-def]
+    """Take the chain of `stone` off the board and return its number of stones."""
+    slot = U(pos.chain[U(stone)])
+    color = U(pos.color[U(stone)])
+    enemy = U(3) - color
+    stride = np.int64(pos.stride)
+    count = 0
+    p = U(stone)
+    while True:
+        pos.color[p] = EMPTY
+        pos.hash ^= ZOBRIST[color, p]
+        pos.empties[U(pos.empty_count)] = p
+        pos.empty_index[p] = pos.empty_count
+        pos.empty_count += 1
+        count += 1
+        i = np.int64(p)
+        for neighbor in (i - 1, i + 1, i - stride, i + stride):
+            q = U(neighbor)
+            if pos.color[q] == enemy:
+                _add_liberty(pos, pos.chain[q], p)
+        p = U(pos.next_stone[p])
+        if p == U(stone):
+            break
+    pos.slots[slot >> U(6)] &= ~(U(1) << (slot & U(63)))
+    return count
+
+
+@kernel
+def place_stone(pos, point, color):  # type: ignore[no-untyped-def]
+    """Put a stone on an empty point, remove what it captures (suicide included) and return the stones captured.
+
+    Keeps chains, liberties, the empty points, the hash, the prisoners and the simple ko point; knows no legality, no
+    turn and no history.
+    """
+    p = U(point)
+    i = np.int64(p)
+    own = U(color)
+    enemy = U(3) - own
+    stride = np.int64(pos.stride)
+
+    pos.color[p] = own
+    pos.hash ^= ZOBRIST[own, p]
+    last = U(pos.empty_count - 1)
+    moved = U(pos.empties[last])
+    hole = pos.empty_index[p]
+    pos.empties[U(hole)] = moved
+    pos.empty_index[moved] = hole
+    pos.empty_count -= 1
+
+    slot = U(MAX_CHAINS)
+    for neighbor in (i - 1, i + 1, i - stride, i + stride):
+        q = U(neighbor)
+        if pos.color[q] == own:
+            other = U(pos.chain[q])
+            if slot == U(MAX_CHAINS):
+                slot = other
+                pos.next_stone[p] = pos.next_stone[q]
+                pos.next_stone[q] = p
+            elif other != slot:
+                if pos.stones[other] > pos.stones[slot]:
+                    _merge(pos, other, slot, p)
+                    slot = other
+                else:
+                    _merge(pos, slot, other, q)
+                ring = pos.next_stone[p]
+                pos.next_stone[p] = pos.next_stone[q]
+                pos.next_stone[q] = ring
+    if slot == U(MAX_CHAINS):
+        slot = _new_slot(pos)
+        pos.next_stone[p] = p
+    else:
+        _drop_liberty(pos, slot, p)
+    pos.chain[p] = slot
+    pos.stones[slot] += 1
+
+    captured = 0
+    captured_point = U(NO_POINT)
+    for neighbor in (i - 1, i + 1, i - stride, i + stride):
+        q = U(neighbor)
+        c = pos.color[q]
+        if c == EMPTY:
+            _add_liberty(pos, slot, q)
+        elif c == enemy:
+            other = U(pos.chain[q])
+            _drop_liberty(pos, other, p)
+            if pos.liberties[other] == 0:
+                captured += remove_chain(pos, q)
+                captured_point = q
+    pos.prisoners[enemy] += captured
+
+    pos.simple_ko = NO_POINT
+    if captured == 1 and pos.stones[slot] == 1 and pos.liberties[slot] == 1:
+        pos.simple_ko = captured_point
+    elif pos.liberties[slot] == 0:
+        pos.prisoners[own] += remove_chain(pos, p)
+    return captured
+
+
+@kernel
+def is_suicide(pos, point, color):  # type: ignore[no-untyped-def]
+    """Whether a stone of `color` on the empty `point` would leave its chain without liberties (nothing captured)."""
+    i = np.int64(point)
+    stride = np.int64(pos.stride)
+    for neighbor in (i - 1, i + 1, i - stride, i + stride):
+        q = U(neighbor)
+        c = pos.color[q]
+        if c == EMPTY:
+            return False
+        if c != BORDER:
+            one = pos.liberties[U(pos.chain[q])] == 1
+            if (c == color) != one:
+                return False
+    return True
+
+
+@kernel
+def is_single_stone_suicide(pos, point, color):  # type: ignore[no-untyped-def]
+    """Whether a suicide at `point` would be of one lone stone (never legal): no neighbor is of the same color."""
+    i = np.int64(point)
+    stride = np.int64(pos.stride)
+    for neighbor in (i - 1, i + 1, i - stride, i + stride):
+        if pos.color[U(neighbor)] == color:
+            return False
+    return True
+
+
+@kernel
+def is_eye(pos, point, color):  # type: ignore[no-untyped-def]
+    """Whether the empty `point` is an eye of `color`: own stones around it, and not too many enemies on the diagonals.
+
+    At most one enemy diagonal in the middle of the board, none at the edge (the usual rule of rollouts).
+    """
+    i = np.int64(point)
+    stride = np.int64(pos.stride)
+    edge = False
+    for neighbor in (i - 1, i + 1, i - stride, i + stride):
+        c = pos.color[U(neighbor)]
+        if c == BORDER:
+            edge = True
+        elif c != color:
+            return False
+    enemies = 1 if edge else 0
+    enemy = 3 - color
+    for neighbor in (i - 1 - stride, i + 1 - stride, i - 1 + stride, i + 1 + stride):
+        if pos.color[U(neighbor)] == enemy:
+            enemies += 1
+    return enemies < 2

@@ -1,0 +1,69 @@
+"""The one decorator that every kernel wears, and where the compiled code is kept.
+
+numba's file cache does not notice an edit in a kernel that is *called from* the cached one and ignores a changed
+bounds-check flag when warm, so the cache directory is named after a hash of all kernel sources, the flag, the Python
+and numba versions and the processor.
+"""
+
+import hashlib
+import os
+import platform
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+SOURCE_ROOT = Path(__file__).parent
+
+
+def kernel_key() -> str:
+    """Return a short hash of everything that compiled kernels depend on."""
+    digest = hashlib.sha256()
+    for path in sorted(SOURCE_ROOT.rglob("*.py")):
+        digest.update(path.read_bytes())
+    for fact in (os.environ.get("NUMBA_BOUNDSCHECK", ""), platform.python_version(), _processor()):
+        digest.update(fact.encode())
+    return digest.hexdigest()[:16]
+
+
+def cache_directory() -> Path:
+    """Return a writable directory for compiled kernels: the user's cache, or a temporary one where that is read-only."""
+    base = os.environ.get("YOMI_CACHE_DIR")
+    home = Path(base) if base else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "yomi"
+    directory = home / "kernels" / kernel_key()
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            return directory
+    except OSError:
+        directory = Path(tempfile.gettempdir()) / f"yomi-kernels-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
+        directory = directory / kernel_key()
+        directory.mkdir(parents=True, exist_ok=True)
+        return directory
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+CACHE_DIRECTORY = cache_directory()
+os.environ["NUMBA_CACHE_DIR"] = str(CACHE_DIRECTORY)
+
+import numba  # noqa: E402  (the cache directory is read when numba is imported)
+
+numba.config.CACHE_DIR = str(CACHE_DIRECTORY)
+
+
+def kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile `function` without the GIL, cached on disk; integer division by zero yields 0 instead of raising."""
+    compiled: Callable[P, R] = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
+    return compiled

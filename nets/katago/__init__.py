@@ -1,0 +1,1 @@
+"""KataGo's networks: reading their files, turning them into ONNX, and reading their outputs."""

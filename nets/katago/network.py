@@ -1,0 +1,291 @@
+"""A KataGo network as data: what a network file of versions 8 to 17 holds, record by record.
+
+Weights are float32 and lie as the computation wants them, not as the file stores them: convolutions are
+``[out, in, ky, kx]``, matrices ``[in, out]``. Nothing is folded or simplified here; `onnx_export` does that.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray: TypeAlias = npt.NDArray[np.float32]
+
+SPATIAL_CHANNELS = 22
+"""Input planes of the V7 features, which all versions from 8 to 17 use."""
+GLOBAL_CHANNELS = 19
+"""Global inputs of the V7 features."""
+META_CHANNELS = 192
+"""Inputs of the human-SL metadata encoder."""
+OLDEST_VERSION = 8
+NEWEST_VERSION = 17
+
+
+class Activation(enum.Enum):
+    """Activation functions, named as in the file."""
+
+    IDENTITY = "ACTIVATION_IDENTITY"
+    RELU = "ACTIVATION_RELU"
+    MISH = "ACTIVATION_MISH"
+    SILU = "ACTIVATION_SILU"
+
+
+@dataclass(frozen=True, eq=False)
+class Conv:
+    """A convolution: cross-correlation, stride 1, zero padding of half the (odd) kernel, no bias."""
+
+    name: str
+    weights: FloatArray
+    """[out, in, ky, kx]"""
+
+    @property
+    def in_channels(self) -> int:
+        return int(self.weights.shape[1])
+
+    @property
+    def out_channels(self) -> int:
+        return int(self.weights.shape[0])
+
+
+@dataclass(frozen=True, eq=False)
+class BatchNorm:
+    """A batch normalisation with stored statistics: (x - mean) * scale / sqrt(variance + epsilon) + bias."""
+
+    name: str
+    mean: FloatArray
+    """[C]"""
+    variance: FloatArray
+    """[C]"""
+    scale: FloatArray
+    """[C]; ones where the file has none"""
+    bias: FloatArray
+    """[C]; zeros where the file has none"""
+    epsilon: float
+
+    def folded(self) -> tuple[FloatArray, FloatArray]:
+        """Return scale [C] and bias [C] such that the norm is x * scale + bias."""
+        scale = self.scale.astype(np.float64) / np.sqrt(self.variance.astype(np.float64) + self.epsilon)
+        bias = self.bias - self.mean * scale
+        return scale.astype(np.float32), bias.astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class RmsNorm:
+    """A root-mean-square norm: x / sqrt(mean(x²) + epsilon) * gamma + beta."""
+
+    name: str
+    gamma: FloatArray
+    """[C]"""
+    beta: FloatArray
+    """[C]; zeros inside transformer blocks, which store none"""
+    epsilon: float
+    spatial: bool
+    """Whether the mean runs over all points as well as over the channels."""
+
+
+@dataclass(frozen=True, eq=False)
+class MatMul:
+    """A matrix product without bias."""
+
+    name: str
+    weights: FloatArray
+    """[in, out]"""
+
+
+@dataclass(frozen=True, eq=False)
+class MatBias:
+    """A bias that is added."""
+
+    name: str
+    bias: FloatArray
+    """[C]"""
+
+
+@dataclass(frozen=True, eq=False)
+class OrdinaryBlock:
+    """trunk += conv2(act2(norm2(conv1(act1(norm1(trunk))))))."""
+
+    name: str
+    norm1: BatchNorm
+    act1: Activation
+    conv1: Conv
+    norm2: BatchNorm
+    act2: Activation
+    conv2: Conv
+
+
+@dataclass(frozen=True, eq=False)
+class GlobalPoolingBlock:
+    """An ordinary block whose middle receives a global pooling of a second convolution.
+
+    u = act1(norm1(trunk)); g = act_gpool(norm_gpool(conv_gpool(u)));
+    r = conv_regular(u) + pool(g) @ matmul; trunk += conv2(act2(norm2(r))).
+    """
+
+    name: str
+    norm1: BatchNorm
+    act1: Activation
+    conv_regular: Conv
+    conv_gpool: Conv
+    norm_gpool: BatchNorm
+    act_gpool: Activation
+    matmul: MatMul
+    """[3 * gpool channels, regular channels]; rows are mean, scaled mean, max"""
+    norm2: BatchNorm
+    act2: Activation
+    conv2: Conv
+
+
+@dataclass(frozen=True, eq=False)
+class BottleneckBlock:
+    """trunk += conv2(act2(norm2(blocks(conv1(act1(norm1(trunk)))))))."""
+
+    name: str
+    norm1: BatchNorm
+    act1: Activation
+    conv1: Conv
+    blocks: tuple[Block, ...]
+    norm2: BatchNorm
+    act2: Activation
+    conv2: Conv
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionBlock:
+    """Pre-norm attention over all points; trunk += heads @ out. Channels of a head are contiguous."""
+
+    name: str
+    heads: int
+    kv_heads: int
+    q_dim: int
+    v_dim: int
+    norm: RmsNorm
+    q: MatMul
+    k: MatMul
+    v: MatMul
+    out: MatMul
+    rope: FloatArray | None
+    """[kv_heads, q_dim / 2, 2]: turn of each channel pair per step in x and in y, or None without RoPE"""
+
+
+@dataclass(frozen=True, eq=False)
+class FeedForwardBlock:
+    """trunk += (silu(u @ w1) * (u @ gate)) @ w2 with u = norm(trunk); without a gate, silu(u @ w1) @ w2."""
+
+    name: str
+    norm: RmsNorm
+    w1: MatMul
+    gate: MatMul | None
+    w2: MatMul
+
+
+Block: TypeAlias = OrdinaryBlock | GlobalPoolingBlock | BottleneckBlock | AttentionBlock | FeedForwardBlock
+
+
+@dataclass(frozen=True, eq=False)
+class MetaEncoder:
+    """The three-layer perceptron that turns 192 human-SL inputs into a bias of the trunk."""
+
+    matmul1: MatMul
+    bias1: MatBias
+    act1: Activation
+    matmul2: MatMul
+    bias2: MatBias
+    act2: Activation
+    matmul3: MatMul
+
+
+@dataclass(frozen=True, eq=False)
+class Trunk:
+    """conv(spatial) + global @ matmul [+ meta encoder], the blocks, and the final norm and activation."""
+
+    conv: Conv
+    matmul: MatMul
+    meta_encoder: MetaEncoder | None
+    blocks: tuple[Block, ...]
+    tip_norm: BatchNorm | RmsNorm
+    tip_act: Activation
+
+    @property
+    def channels(self) -> int:
+        return self.conv.out_channels
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyHead:
+    """G = pool(act_g1(norm_g1(g1(t)))); board = p2(act_p1(norm_p1(p1(t) + G @ matmul))).
+
+    pass = G @ matmul_pass, from version 15 act_pass(G @ matmul_pass + bias_pass) @ matmul_pass2.
+    """
+
+    p1: Conv
+    g1: Conv
+    norm_g1: BatchNorm
+    act_g1: Activation
+    matmul: MatMul
+    norm_p1: BatchNorm
+    act_p1: Activation
+    p2: Conv
+    matmul_pass: MatMul
+    bias_pass: MatBias | None
+    act_pass: Activation | None
+    matmul_pass2: MatMul | None
+
+
+@dataclass(frozen=True, eq=False)
+class ValueHead:
+    """v = act_v1(norm_v1(v1(t))); h = act_v2(value pool(v) @ v2 + bias); value = h @ v3, misc = h @ sv3.
+
+    ownership = ownership convolution of v.
+    """
+
+    v1: Conv
+    norm_v1: BatchNorm
+    act_v1: Activation
+    v2: MatMul
+    v2_bias: MatBias
+    act_v2: Activation
+    v3: MatMul
+    v3_bias: MatBias
+    sv3: MatMul
+    sv3_bias: MatBias
+    ownership: Conv
+
+
+@dataclass(frozen=True)
+class OutputScales:
+    """Factors from raw outputs to points and squared errors; stored in the file from version 13."""
+
+    td_score: float = 20.0
+    score_mean: float = 20.0
+    score_stdev: float = 20.0
+    lead: float = 20.0
+    variance_time: float = 40.0
+    shortterm_value_error: float = 0.25
+    shortterm_score_error: float = 30.0
+
+
+@dataclass(frozen=True, eq=False)
+class KataGoNetwork:
+    """A whole network file."""
+
+    name: str
+    version: int
+    scales: OutputScales
+    prefer_pass_alive_under_suicide_rules: bool
+    """Area planes 18 and 19 treat multi-stone suicide as legal when deciding what is pass-alive."""
+    trunk: Trunk
+    policy_head: PolicyHead
+    value_head: ValueHead
+
+    @property
+    def policy_channels(self) -> int:
+        return self.policy_head.p2.out_channels
+
+    @property
+    def misc_channels(self) -> int:
+        return int(self.value_head.sv3_bias.bias.shape[0])
