@@ -68,6 +68,7 @@ POSITION_DTYPE = np.dtype(
         ("previous_ko", np.uint16, (2,)),  # their simple ko points
         ("previous_count", np.uint8),  # how many of the two exist
         # the chains, by slot
+        ("occupied", np.uint64, (WORDS,)),  # points that ever held a stone (others cannot repeat a position)
         ("slots", np.uint64, (6,)),  # slots in use
         ("liberties", np.uint16, (MAX_CHAINS,)),  # number of liberties
         ("stones", np.uint16, (MAX_CHAINS,)),  # number of stones
@@ -110,6 +111,8 @@ def clear(pos, size):  # type: ignore[no-untyped-def]
         pos.recent_color[i] = EMPTY
     for i in range(4):
         pos.prisoners[i] = 0
+    for i in range(WORDS):
+        pos.occupied[i] = U(0)
     for i in range(6):
         pos.slots[i] = U(0)
     for p in range(MAX_POINTS):
@@ -165,6 +168,8 @@ def copy(target, source):  # type: ignore[no-untyped-def]
         target.previous_ko[k] = source.previous_ko[k]
         for i in range(points):
             target.previous_color[k * U(MAX_POINTS) + i] = source.previous_color[k * U(MAX_POINTS) + i]
+    for w in range(U(source.words)):
+        target.occupied[w] = source.occupied[w]
     top = U(0)
     for w in range(U(6)):
         bits = source.slots[w]
@@ -314,6 +319,7 @@ def place_stone(pos, point, color):  # type: ignore[no-untyped-def]
 
     pos.color[p] = own
     pos.hash ^= ZOBRIST[own, p]
+    pos.occupied[p >> U(6)] |= U(1) << (p & U(63))
     last = U(pos.empty_count - 1)
     moved = U(pos.empties[last])
     hole = pos.empty_index[p]

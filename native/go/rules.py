@@ -1,0 +1,231 @@
+"""The rules of Go on a position and its history: legality, ko and superko, passing, the end of the game.
+
+A history is a uint64 array that goes along with a position: entry i is the board after i moves, as `board_key` gives
+it, for i < pos.history_length. Playing appends, so a copy of the position that shares the array can be played on and
+thrown away: the entries before `history_length` are never changed.
+"""
+
+import numpy as np
+
+from native.bits import U
+from native.go.board import (
+    BLACK,
+    BORDER,
+    EMPTY,
+    KO_POSITIONAL,
+    KO_SIMPLE,
+    MAX_POINTS,
+    NO_POINT,
+    PASS,
+    RECENT,
+    SCORING_TERRITORY,
+    WHITE,
+    ZOBRIST,
+    is_single_stone_suicide,
+    is_suicide,
+    place_stone,
+)
+from native.jit import kernel
+
+MAX_HISTORY = 4096
+"""Boards that a history array holds; a game is over when it is full."""
+
+
+@kernel
+def board_key(stones, side_to_move):  # type: ignore[no-untyped-def]
+    """Return the hash of the stones with its lowest bit replaced by the side to move (1 = White)."""
+    return (U(stones) & ~U(1)) | (U(1) if side_to_move == WHITE else U(0))
+
+
+@kernel
+def begin(pos, history):  # type: ignore[no-untyped-def]
+    """Start the history of `pos` at its present board (after `clear`, set-up stones or handicap)."""
+    history[0] = board_key(pos.hash, pos.side_to_move)
+    pos.history_length = 1
+    pos.phase_start = 0
+
+
+@kernel
+def hash_after(pos, point, color):  # type: ignore[no-untyped-def]
+    """Return the hash of the stones after a stone of `color` on `point`, captures or suicide included."""
+    i = np.int64(point)
+    stride = np.int64(pos.stride)
+    own = U(color)
+    enemy = U(3) - own
+    result = pos.hash ^ ZOBRIST[own, U(point)]
+    captures = False
+    done = (U(MAX_POINTS), U(MAX_POINTS), U(MAX_POINTS))
+    for neighbor in (i - 1, i + 1, i - stride, i + stride):
+        q = U(neighbor)
+        if pos.color[q] == enemy:
+            slot = U(pos.chain[q])
+            if pos.liberties[slot] == 1 and slot != done[0] and slot != done[1] and slot != done[2]:
+                captures = True
+                done = (slot, done[0], done[1])
+                s = q
+                while True:
+                    result ^= ZOBRIST[enemy, s]
+                    s = U(pos.next_stone[s])
+                    if s == q:
+                        break
+    if not captures and is_suicide(pos, point, color):
+        result ^= ZOBRIST[own, U(point)]
+        done = (U(MAX_POINTS), U(MAX_POINTS), U(MAX_POINTS))
+        for neighbor in (i - 1, i + 1, i - stride, i + stride):
+            q = U(neighbor)
+            if pos.color[q] == own:
+                slot = U(pos.chain[q])
+                if slot != done[0] and slot != done[1] and slot != done[2]:
+                    done = (slot, done[0], done[1])
+                    s = q
+                    while True:
+                        result ^= ZOBRIST[own, s]
+                        s = U(pos.next_stone[s])
+                        if s == q:
+                            break
+    return result
+
+
+@kernel
+def repeats_board(pos, history, point, color):  # type: ignore[no-untyped-def]
+    """Whether a stone of `color` on the empty `point` recreates an earlier board (superko rules only)."""
+    bit = (pos.occupied[U(point) >> U(6)] >> (U(point) & U(63))) & U(1)
+    if bit == U(0) and not is_suicide(pos, point, color):
+        return False
+    key = board_key(hash_after(pos, point, color), 3 - color)
+    shift = U(1) if pos.ko_rule == KO_POSITIONAL else U(0)
+    key >>= shift
+    for i in range(U(pos.history_length)):
+        if history[i] >> shift == key:
+            return True
+    return False
+
+
+@kernel
+def is_legal(pos, history, move, color):  # type: ignore[no-untyped-def]
+    """Whether `color` may play `move` (a point of this board or PASS) in a game that is not over."""
+    if move == PASS:
+        return True
+    if pos.color[U(move)] != EMPTY or move == pos.simple_ko:
+        return False
+    if is_suicide(pos, move, color) and (pos.suicide == 0 or is_single_stone_suicide(pos, move, color)):
+        return False
+    return pos.ko_rule == KO_SIMPLE or not repeats_board(pos, history, move, color)
+
+
+@kernel
+def legal_moves(pos, history, moves):  # type: ignore[no-untyped-def]
+    """Write the legal moves of the side to move into `moves` (uint16[>= area + 1]), PASS last; return their number."""
+    count = U(0)
+    color = pos.side_to_move
+    for i in range(U(pos.empty_count)):
+        point = pos.empties[i]
+        if is_legal(pos, history, point, color):
+            moves[count] = point
+            count += U(1)
+    moves[count] = PASS
+    return np.int64(count + U(1))
+
+
+@kernel
+def play(pos, history, move):  # type: ignore[no-untyped-def]
+    """Play a legal `move` of the side to move and append the board to `history`."""
+    color = pos.side_to_move
+    points = U((pos.size + 2) * pos.stride + 1)
+    if pos.previous_count > 0:
+        for p in range(points):
+            pos.previous_color[U(MAX_POINTS) + p] = pos.previous_color[p]
+        pos.previous_ko[1] = pos.previous_ko[0]
+    for p in range(points):
+        pos.previous_color[p] = pos.color[p]
+    pos.previous_ko[0] = pos.simple_ko
+    if pos.previous_count < 2:
+        pos.previous_count += 1
+
+    if pos.passes >= 2:
+        pos.past_end = 1
+    if move == PASS:
+        pos.simple_ko = NO_POINT
+        pos.passes += 1
+    else:
+        place_stone(pos, move, color)
+        pos.passes = 0
+        if pos.scoring == SCORING_TERRITORY:
+            pos.white_bonus += np.float32(1.0) if color == BLACK else np.float32(-1.0)
+    for k in range(RECENT - 1, 0, -1):
+        pos.recent_move[k] = pos.recent_move[k - 1]
+        pos.recent_color[k] = pos.recent_color[k - 1]
+    pos.recent_move[0] = move
+    pos.recent_color[0] = color
+    pos.side_to_move = 3 - color
+    pos.ply += 1
+    if move == PASS:
+        pos.phase_start = pos.history_length
+    history[U(pos.history_length)] = board_key(pos.hash, pos.side_to_move)
+    pos.history_length += 1
+
+
+@kernel
+def is_third_repetition(pos, history):  # type: ignore[no-untyped-def]
+    """Whether the present board with this side to move stands for the third time since the last pass."""
+    key = history[U(pos.history_length - 1)]
+    seen = 0
+    for i in range(U(pos.phase_start), U(pos.history_length)):
+        if history[i] == key:
+            seen += 1
+    return seen >= 3
+
+
+@kernel
+def position_key(pos):  # type: ignore[no-untyped-def]
+    """Return a hash of what decides the future under fixed rules: stones, side to move, ko point, a pass just made."""
+    key = pos.hash
+    if pos.side_to_move == WHITE:
+        key ^= ZOBRIST[3, 1]
+    if pos.passes > 0:
+        key ^= ZOBRIST[3, 1 + min(U(pos.passes), U(2))]
+    if pos.simple_ko != NO_POINT:
+        key ^= ZOBRIST[3, U(pos.simple_ko)] * U(3)
+    return key
+
+
+@kernel
+def area_points(pos):  # type: ignore[no-untyped-def]
+    """Return Black's area minus White's as the board stands: stones, and empty regions that touch one color only."""
+    balance = 0
+    owner = np.zeros(MAX_POINTS, np.uint8)
+    stack = np.empty(MAX_POINTS, np.uint16)
+    stride = np.int64(pos.stride)
+    for k in range(U((pos.size + 2) * pos.stride)):
+        c = pos.color[k]
+        if c == BLACK:
+            balance += 1
+        elif c == WHITE:
+            balance -= 1
+        elif c == EMPTY and owner[k] == 0:
+            top = U(0)
+            stack[top] = k
+            top = U(1)
+            owner[k] = 4
+            seen = 0
+            count = 0
+            while top > U(0):
+                top -= U(1)
+                p = U(stack[top])
+                count += 1
+                i = np.int64(p)
+                for neighbor in (i - 1, i + 1, i - stride, i + stride):
+                    q = U(neighbor)
+                    d = pos.color[q]
+                    if d == EMPTY:
+                        if owner[q] == 0:
+                            owner[q] = 4
+                            stack[top] = q
+                            top += U(1)
+                    elif d != BORDER:
+                        seen |= np.int64(d)
+            if seen == BLACK:
+                balance += count
+            elif seen == WHITE:
+                balance -= count
+    return balance
