@@ -1,0 +1,80 @@
+"""A small builder of ONNX graphs: nodes and constants appended in order, names made up where nobody needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+OPSET = 17
+"""Operator set of the graphs: the newest in which every operator used here exists, old enough for every runtime."""
+IR_VERSION = 8
+
+
+class GraphBuilder:
+    """Collects the nodes of one graph. Tensors are handled by name."""
+
+    def __init__(self) -> None:
+        self._nodes: list[onnx.NodeProto] = []
+        self._constants: list[onnx.TensorProto] = []
+        self._inputs: list[onnx.ValueInfoProto] = []
+        self._outputs: list[onnx.ValueInfoProto] = []
+        self._count = 0
+
+    def input(self, name: str, shape: Sequence[int | str]) -> str:
+        """Declare a float32 input."""
+        self._inputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, list(shape)))
+        return name
+
+    def output(self, tensor: str, name: str, shape: Sequence[int | str]) -> None:
+        """Declare `tensor` a float32 output called `name`."""
+        self._nodes.append(helper.make_node("Identity", [tensor], [name], name=name))
+        self._outputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, list(shape)))
+
+    def constant(self, value: npt.ArrayLike, dtype: npt.DTypeLike = np.float32) -> str:
+        """Store an array and return its name."""
+        name = self._fresh("const")
+        self._constants.append(numpy_helper.from_array(np.ascontiguousarray(value, dtype=dtype), name))
+        return name
+
+    def shape(self, *sizes: int) -> str:
+        """Store a shape for Reshape and its like; 0 copies a dimension, -1 is inferred."""
+        return self.constant(sizes, np.int64)
+
+    def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        """Append a node with one output and return that output's name."""
+        name = self._fresh(kind)
+        self._nodes.append(helper.make_node(kind, list(inputs), [name], name=name, **attributes))
+        return name
+
+    def split(self, tensor: str, sizes: Sequence[int], axis: int) -> list[str]:
+        """Split a tensor along an axis into parts of the given sizes."""
+        name = self._fresh("Split")
+        names = [f"{name}_{index}" for index in range(len(sizes))]
+        self._nodes.append(helper.make_node("Split", [tensor, self.shape(*sizes)], names, name=name, axis=axis))
+        return names
+
+    def model(self, name: str, metadata: dict[str, str]) -> onnx.ModelProto:
+        """Return the model made of everything appended so far.
+
+        Raises:
+            onnx.checker.ValidationError: the graph is not valid ONNX, which is a fault of the caller.
+        """
+        graph = helper.make_graph(self._nodes, name, self._inputs, self._outputs, self._constants)
+        model = helper.make_model(
+            graph,
+            opset_imports=[helper.make_opsetid("", OPSET)],
+            producer_name="yomi",
+            ir_version=IR_VERSION,
+        )
+        helper.set_model_props(model, metadata)
+        onnx.checker.check_model(model)
+        return model
+
+    def _fresh(self, kind: str) -> str:
+        self._count += 1
+        return f"{kind}_{self._count}"
