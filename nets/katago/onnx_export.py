@@ -186,3 +186,209 @@ class _Exporter:
             coordinate_transformation_mode="asymmetric",
             nearest_mode="floor",
         )
+
+    # Trunk
+
+    def _trunk(self) -> str:
+        """Build the trunk and return its activated tip as a map."""
+        graph, trunk = self._graph, self._network.trunk
+        size, channels = self._size, trunk.channels
+        spatial = graph.input("spatial", ["batch", SPATIAL_CHANNELS, size, size])
+        global_ = graph.input("global", ["batch", GLOBAL_CHANNELS])
+        wants = self._wants(trunk.blocks, trunk.tip_norm, trunk.tip_act, channels)
+        offset = np.zeros(channels, np.float32) if wants[0] is None else wants[0]
+        bias = graph.op("MatMul", global_, graph.constant(trunk.matmul.weights))
+        if trunk.meta_encoder is not None:
+            bias = graph.op("Add", bias, self._meta(trunk.meta_encoder))
+        bias = graph.op("Reshape", bias, graph.shape(0, channels, 1, 1))
+        missing = -SPATIAL_CHANNELS % _CHANNEL_MULTIPLE
+        pads = graph.constant([0, 0, 0, 0, 0, missing, 0, 0], np.int64)
+        weights = np.pad(trunk.conv.weights, ((0, 0), (0, missing), (0, 0), (0, 0)))
+        conv = self._conv_weights(weights, graph.op("Pad", spatial, pads), offset)
+        stream = _Stream(graph.op("Add", conv, self._broadcast(bias)), offset)
+        stream = self._blocks(stream, trunk.blocks, wants)
+        if isinstance(trunk.tip_norm, RmsNorm):
+            points = self._points(stream)
+            normed = onnx_transformer.rms_norm(graph, trunk.tip_norm, points.tensor)
+            tip = self._map(_Stream(normed, points.offset, is_map=False))
+            return self._act(trunk.tip_act, tip.tensor)
+        tensor, scale = self._normed(stream, trunk.tip_norm, trunk.tip_act)
+        if scale is not None:
+            return graph.op("Mul", tensor, graph.constant(scale[:, None, None]))
+        return tensor
+
+    def _meta(self, encoder: MetaEncoder) -> str:
+        """Append the metadata encoder's bias of the trunk: [B, C] from the input, or [1, C] from zeros."""
+        graph = self._graph
+        if self._meta_input:
+            tensor = graph.input("meta", ["batch", META_CHANNELS])
+        else:
+            tensor = graph.constant(np.zeros((1, META_CHANNELS)))
+        tensor = graph.op("MatMul", tensor, graph.constant(encoder.matmul1.weights))
+        tensor = graph.op("Add", tensor, graph.constant(encoder.bias1.bias))
+        tensor = self._act(encoder.act1, tensor)
+        tensor = graph.op("MatMul", tensor, graph.constant(encoder.matmul2.weights))
+        tensor = graph.op("Add", tensor, graph.constant(encoder.bias2.bias))
+        tensor = self._act(encoder.act2, tensor)
+        return graph.op("MatMul", tensor, graph.constant(encoder.matmul3.weights))
+
+    def _wants(
+        self, blocks: tuple[Block, ...], norm: BatchNorm | RmsNorm, activation: Activation, channels: int
+    ) -> list[FloatArray | None]:
+        """List the offsets wanted at the start of each block and by the norm behind the last one."""
+        wants = [_wanted_offset(block, channels) for block in blocks]
+        if isinstance(norm, RmsNorm):
+            return [*wants, np.zeros(channels, np.float32)]
+        return [*wants, _norm_offset(norm, activation)]
+
+    def _blocks(self, stream: _Stream, blocks: tuple[Block, ...], wants: list[FloatArray | None]) -> _Stream:
+        for block, want in zip(blocks, wants[1:], strict=True):
+            if isinstance(block, AttentionBlock):
+                points = self._points(self._shifted(stream, None))
+                tensor = onnx_transformer.attention(self._graph, block, points.tensor, self._size)
+                stream = _Stream(tensor, points.offset, is_map=False)
+            elif isinstance(block, FeedForwardBlock):
+                points = self._points(self._shifted(stream, None))
+                tensor = onnx_transformer.feed_forward(self._graph, block, points.tensor)
+                stream = _Stream(tensor, points.offset, is_map=False)
+            else:
+                stream = self._conv_block(self._map(stream), block, want)
+        return stream
+
+    def _conv_block(
+        self, stream: _Stream, block: OrdinaryBlock | GlobalPoolingBlock | BottleneckBlock, want: FloatArray | None
+    ) -> _Stream:
+        """Append a block; its last convolution's bias moves the stream to the offset that the next block wants."""
+        graph = self._graph
+        tensor, in_scale = self._normed(stream, block.norm1, block.act1)
+        if isinstance(block, BottleneckBlock):
+            tensor, in_scale = self._bottleneck(block, tensor, in_scale)
+        elif isinstance(block, GlobalPoolingBlock):
+            tensor, in_scale = self._gpool(block, tensor, in_scale), None
+        else:
+            scale, bias = block.norm2.folded()
+            tensor = self._conv(block.conv1, tensor, in_scale, scale, bias)
+            tensor, in_scale = self._act(block.act2, tensor), None
+        offset = stream.offset if want is None else want
+        conv = self._conv(block.conv2, tensor, in_scale, bias=offset - stream.offset)
+        return _Stream(graph.op("Add", conv, stream.tensor), offset)
+
+    def _bottleneck(
+        self, block: BottleneckBlock, tensor: str, in_scale: FloatArray | None
+    ) -> tuple[str, FloatArray | None]:
+        """Append the inside of a bottleneck block, which carries a narrower stream of its own."""
+        channels = block.conv1.out_channels
+        wants = self._wants(block.blocks, block.norm2, block.act2, channels)
+        offset = np.zeros(channels, np.float32) if wants[0] is None else wants[0]
+        inner = _Stream(self._conv(block.conv1, tensor, in_scale, bias=offset), offset)
+        inner = self._blocks(inner, block.blocks, wants)
+        return self._normed(inner, block.norm2, block.act2)
+
+    def _gpool(self, block: GlobalPoolingBlock, tensor: str, in_scale: FloatArray | None) -> str:
+        scale_g, bias_g = block.norm_gpool.folded()
+        pooled = self._act(block.act_gpool, self._conv(block.conv_gpool, tensor, in_scale, scale_g, bias_g))
+        scale, bias = block.norm2.folded()
+        regular = self._conv(block.conv_regular, tensor, in_scale, scale)
+        added = self._broadcast(self._pool(pooled, block.matmul.weights * scale, bias))
+        return self._act(block.act2, self._graph.op("Add", regular, added))
+
+    def _normed(self, stream: _Stream, norm: BatchNorm, activation: Activation) -> tuple[str, FloatArray | None]:
+        """Append activation(norm(stream)); the scale returned, if any, is still to be multiplied in by the reader."""
+        stream = self._map(stream)
+        wanted = _norm_offset(norm, activation)
+        scale, bias = norm.folded()
+        if wanted is not None:
+            tensor = self._act(activation, self._shifted(stream, wanted).tensor)
+            return tensor, None if _is_one(scale) else scale
+        graph = self._graph
+        ones, zeros = graph.constant(np.ones_like(scale)), graph.constant(np.zeros_like(scale))
+        shift = graph.constant(bias - stream.offset * scale)
+        # Exists in the blocked layout, as Mul and Add by channel do not. Epsilon 0 makes it an exact scale and bias.
+        tensor = graph.op("BatchNormalization", stream.tensor, graph.constant(scale), shift, zeros, ones, epsilon=0.0)
+        return self._act(activation, tensor), None
+
+    def _shifted(self, stream: _Stream, offset: FloatArray | None) -> _Stream:
+        """Return the stream with another offset (None: 0), which costs an Add if it is not the present one."""
+        offset = np.zeros_like(stream.offset) if offset is None else offset
+        difference = offset - stream.offset
+        if not difference.any():
+            return stream
+        addend = difference[:, None, None] if stream.is_map else difference
+        return _Stream(
+            self._graph.op("Add", stream.tensor, self._graph.constant(addend)), offset, stream.is_map
+        )
+
+    def _points(self, stream: _Stream) -> _Stream:
+        """Return the stream as points [B, N * N, C]."""
+        if not stream.is_map:
+            return stream
+        graph = self._graph
+        flat = graph.op("Reshape", stream.tensor, graph.shape(0, stream.offset.size, self._size**2))
+        return _Stream(graph.op("Transpose", flat, perm=[0, 2, 1]), stream.offset, is_map=False)
+
+    def _map(self, stream: _Stream) -> _Stream:
+        """Return the stream as a map [B, C, N, N]."""
+        if stream.is_map:
+            return stream
+        graph = self._graph
+        flat = graph.op("Transpose", stream.tensor, perm=[0, 2, 1])
+        shape = graph.shape(0, stream.offset.size, self._size, self._size)
+        return _Stream(graph.op("Reshape", flat, shape), stream.offset)
+
+    # Heads
+
+    def _policy_head(self, head: PolicyHead, tip: str) -> str:
+        """Append the policy head and return its logits [B, channels, N * N + 1]."""
+        graph, area = self._graph, self._size**2
+        channels = min(2, head.p2.out_channels)
+        scale_g, bias_g = head.norm_g1.folded()
+        pooled = self._act(head.act_g1, self._conv(head.g1, tip, out_scale=scale_g, bias=bias_g))
+        scale, bias = head.norm_p1.folded()
+        added = self._broadcast(self._pool(pooled, head.matmul.weights * scale, bias))
+        p1 = self._act(head.act_p1, graph.op("Add", self._conv(head.p1, tip, out_scale=scale), added))
+        board = self._conv_weights(head.p2.weights[:channels], p1, None)
+        if head.matmul_pass2 is None or head.bias_pass is None or head.act_pass is None:
+            passing = self._pool(pooled, head.matmul_pass.weights[:, :channels], None)
+        else:
+            hidden = self._act(head.act_pass, self._pool(pooled, head.matmul_pass.weights, head.bias_pass.bias))
+            weights = head.matmul_pass2.weights[:, :channels]
+            passing = self._conv_weights(weights.T[:, :, None, None], hidden, None)
+        board = graph.op("Reshape", board, graph.shape(0, channels, area))
+        passing = graph.op("Reshape", passing, graph.shape(0, channels, 1))
+        return graph.op("Concat", board, passing, axis=2)
+
+    def _value_head(self, head: ValueHead, tip: str) -> None:
+        """Append the value head and declare its three outputs."""
+        graph, size = self._graph, self._size
+        scale, bias = head.norm_v1.folded()
+        v1 = self._act(head.act_v1, self._conv(head.v1, tip, out_scale=scale, bias=bias))
+        channels = head.v1.out_channels
+        by_size = (size - 14) * 0.1
+        mean, scaled, squared = (head.v2.weights[k * channels : (k + 1) * channels] for k in range(3))
+        matrix = mean + scaled * by_size + squared * (by_size**2 - 0.1)
+        pooled = graph.op("Reshape", graph.op("GlobalAveragePool", v1), graph.shape(0, channels))
+        hidden = graph.op("Gemm", pooled, graph.constant(matrix), graph.constant(head.v2_bias.bias))
+        hidden = self._act(head.act_v2, hidden)
+        misc = head.sv3_bias.bias.size
+        joined = graph.op(
+            "Gemm",
+            hidden,
+            graph.constant(np.concatenate([head.v3.weights, head.sv3.weights], axis=1)),
+            graph.constant(np.concatenate([head.v3_bias.bias, head.sv3_bias.bias])),
+        )
+        value, misc_out = graph.split(joined, [3, misc], axis=1)
+        ownership = graph.op("Reshape", self._conv(head.ownership, v1), graph.shape(0, size**2))
+        graph.output(value, "value", ["batch", 3])
+        graph.output(misc_out, "misc", ["batch", misc])
+        graph.output(ownership, "ownership", ["batch", size**2])
+
+
+def activate(graph: GraphBuilder, activation: Activation, tensor: str) -> str:
+    """Append an activation function."""
+    if activation is Activation.IDENTITY:
+        return tensor
+    if activation is Activation.RELU:
+        return graph.op("Relu", tensor)
+    if activation is Activation.SILU:
+        return graph.op("Mul", tensor, graph.op("Sigmoid", tensor))
+    return graph.op("Mul", tensor, graph.op("Tanh", graph.op("Softplus", tensor)))

@@ -1,0 +1,116 @@
+"""Transformer blocks of KataGo networks as ONNX, on points [B, A, C] (A points of the board, row by row)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from nets.katago.graph import GraphBuilder
+from nets.katago.network import AttentionBlock, FeedForwardBlock, FloatArray, RmsNorm
+
+
+def rms_norm(graph: GraphBuilder, norm: RmsNorm, points: str) -> str:
+    """Append norm(points), [B, A, C]."""
+    tensor = graph.op("Mul", _rms_scaled(graph, norm, points), graph.constant(norm.gamma))
+    if norm.beta.any():
+        tensor = graph.op("Add", tensor, graph.constant(norm.beta))
+    return tensor
+
+
+def _rms_scaled(graph: GraphBuilder, norm: RmsNorm, points: str) -> str:
+    """Append points / root mean square, without gamma and beta."""
+    axes = [1, 2] if norm.spatial else [2]
+    mean = graph.op("ReduceMean", graph.op("Mul", points, points), axes=axes, keepdims=1)
+    root = graph.op("Sqrt", graph.op("Add", mean, graph.constant(norm.epsilon)))
+    # The reciprocal of one number for each point, so that the division does not run over all channels.
+    return graph.op("Mul", points, graph.op("Reciprocal", root))
+
+
+def attention(graph: GraphBuilder, block: AttentionBlock, points: str, size: int) -> str:
+    """Append points + attention(norm(points)), [B, A, C].
+
+    One matrix product makes queries, keys and values of all heads; keys and values that several heads share are
+    repeated in its weights. RoPE is linear: turned = x * cos + quarter_turn(x) * sin, and the quarter turn of each
+    pair, a permutation with signs, goes into the weights as well, so that no channel is moved at run time.
+    """
+    heads, area = block.heads, size**2
+    q_all, v_all = heads * block.q_dim, heads * block.v_dim
+    query, key, value = _attention_weights(block)
+    normed = _rms_scaled(graph, block.norm, points)
+    if block.rope is None:
+        weights = np.concatenate([query, key, value], axis=1)
+        joined = graph.op("MatMul", normed, graph.constant(weights))
+        both, values = graph.split(joined, [2 * q_all, v_all], axis=2)
+    else:
+        straight = np.concatenate([query, key], axis=1)
+        weights = np.concatenate([straight, _quarter_turn(straight), value], axis=1)
+        joined = graph.op("MatMul", normed, graph.constant(weights))
+        plain, quarter, values = graph.split(joined, [2 * q_all, 2 * q_all, v_all], axis=2)
+        angles = _rope_angles(block, block.rope, size)
+        both = graph.op(
+            "Add",
+            graph.op("Mul", plain, graph.constant(np.cos(angles))),
+            graph.op("Mul", quarter, graph.constant(np.sin(angles))),
+        )
+    queries, keys = graph.split(both, [q_all, q_all], axis=2)
+
+    def by_head(tensor: str, width: int, perm: list[int]) -> str:
+        return graph.op("Transpose", graph.op("Reshape", tensor, graph.shape(0, area, heads, width)), perm=perm)
+
+    queries = by_head(queries, block.q_dim, [0, 2, 1, 3])
+    keys = by_head(keys, block.q_dim, [0, 2, 3, 1])
+    values = by_head(values, block.v_dim, [0, 2, 1, 3])
+    weights_by_point = graph.op("Softmax", graph.op("MatMul", queries, keys), axis=3)
+    mixed = graph.op("Transpose", graph.op("MatMul", weights_by_point, values), perm=[0, 2, 1, 3])
+    mixed = graph.op("Reshape", mixed, graph.shape(0, area, v_all))
+    return graph.op("Add", points, graph.op("MatMul", mixed, graph.constant(block.out.weights)))
+
+
+def _attention_weights(block: AttentionBlock) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return query, key and value weights [C, heads * width], with the norm's gamma and the scale folded in."""
+    gamma = block.norm.gamma[:, None]
+    query = block.q.weights * gamma / np.float32(math.sqrt(block.q_dim))
+    key = _repeat_heads(block.k.weights * gamma, block.kv_heads, block.heads)
+    value = _repeat_heads(block.v.weights * gamma, block.kv_heads, block.heads)
+    return query, key, value
+
+
+def _repeat_heads(weights: FloatArray, kv_heads: int, heads: int) -> FloatArray:
+    """Repeat each head's columns of [C, kv_heads * width] for the heads that share it: [C, heads * width]."""
+    channels = weights.shape[0]
+    by_head = weights.reshape(channels, kv_heads, -1)
+    return np.repeat(by_head, heads // kv_heads, axis=1).reshape(channels, -1)
+
+
+def _quarter_turn(weights: FloatArray) -> FloatArray:
+    """Turn each pair of columns (a, b) into (-b, a)."""
+    turned = np.empty_like(weights)
+    turned[:, 0::2] = -weights[:, 1::2]
+    turned[:, 1::2] = weights[:, 0::2]
+    return turned
+
+
+def _rope_angles(block: AttentionBlock, rope: FloatArray, size: int) -> FloatArray:
+    """Return the angle of every point and channel of all queries and all keys, [A, 2 * heads * q_dim]."""
+    y, x = np.divmod(np.arange(size**2), size)
+    turns = np.repeat(rope.astype(np.float64), block.heads // block.kv_heads, axis=0)
+    angles = x[:, None, None] * turns[None, :, :, 0] + y[:, None, None] * turns[None, :, :, 1]
+    one_side = np.repeat(angles, 2, axis=2).reshape(size**2, -1)
+    return np.concatenate([one_side, one_side], axis=1).astype(np.float32)
+
+
+def feed_forward(graph: GraphBuilder, block: FeedForwardBlock, points: str) -> str:
+    """Append points + feed forward(norm(points)), [B, A, C]; the gate shares the first matrix product."""
+    gamma = block.norm.gamma[:, None]
+    normed = _rms_scaled(graph, block.norm, points)
+    weights = block.w1.weights * gamma
+    if block.gate is None:
+        hidden = graph.op("MatMul", normed, graph.constant(weights))
+        inner = graph.op("Mul", hidden, graph.op("Sigmoid", hidden))
+    else:
+        width = weights.shape[1]
+        both = graph.constant(np.concatenate([weights, block.gate.weights * gamma], axis=1))
+        hidden, gate = graph.split(graph.op("MatMul", normed, both), [width, width], axis=2)
+        inner = graph.op("Mul", graph.op("Mul", hidden, graph.op("Sigmoid", hidden)), gate)
+    return graph.op("Add", points, graph.op("MatMul", inner, graph.constant(block.w2.weights)))
