@@ -1,0 +1,111 @@
+"""What the protocols and the command line need of a player of Go; `engine.players.go` is the real one.
+
+One thread (the protocol's loop) calls a player. The one exception is `interrupt`, which any thread may call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from engine.search.report import Limits, RawEvaluation, SearchReport
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from engine.clock import Clock
+    from engine.games.go.game import GoGame
+    from engine.options import Options, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A move that a player has chosen."""
+
+    move: int
+    """Point or PASS; also given when `resign` is set (what it would have played)."""
+    resign: bool
+    report: SearchReport
+    """The search behind it; without moves where none was needed (the game is over)."""
+
+
+class Player(Protocol):
+    """A player of Go with its game, its clock and its search."""
+
+    game: GoGame
+    """The game as it stands. Its owner changes it in place (play, undo, komi, rules) or puts another in its place, always
+    while nothing searches; the player looks at it afresh whenever a search starts and keeps what still applies."""
+    clock: Clock
+    """Both sides' time. The player asks it for the budget of a move; who plays the moves starts and stops it."""
+    options: Options
+    """The settings in force."""
+
+    @property
+    def description(self) -> str:
+        """What plays: the network's or evaluator's name, on one line."""
+
+    def genmove(
+        self,
+        color: int,
+        *,
+        avoid: Sequence[int] = (),
+        allow: Sequence[int] | None = None,
+        limits: Limits | None = None,
+        cleanup: bool = False,
+        on_report: Callable[[SearchReport], None] | None = None,
+        interval: float = 1.0,
+    ) -> Decision:
+        """Choose a move for `color` in `game`, without playing it; block until it is chosen.
+
+        Args:
+            color: BLACK or WHITE, also out of turn.
+            avoid: Moves that are not to be chosen.
+            allow: Where given, the only moves that may be chosen.
+            limits: In place of those that follow from the options and the clock.
+            cleanup: Capture all dead stones before passing, whatever the option says (kgs-genmove_cleanup).
+            on_report: Called in this thread every `interval` seconds and once at the end of the search. An exception
+                that it raises stops the search and leaves this method.
+            interval: Seconds.
+        """
+
+    def start_analysis(self, color: int, *, avoid: Sequence[int] = (), allow: Sequence[int] | None = None) -> None:
+        """Search without limit from `game` with `color` to move; return at once."""
+
+    def report(self, *, ownership: bool = False) -> SearchReport:
+        """Report the search that runs, or the last one after it was stopped; may be called at any time."""
+
+    def stop(self) -> None:
+        """End any search in the background (analysis, pondering); return when it is quiet. Nothing runs: no effect."""
+
+    def interrupt(self) -> None:
+        """Make the `genmove` that runs in another thread end soon with what it has; callable from any thread."""
+
+    def ponder(self) -> None:
+        """Search `game` in the background until `stop` (or until memory is full); return at once."""
+
+    def evaluate(self, symmetry: int | None) -> RawEvaluation:
+        """Evaluate `game` once, without search; None averages over all symmetries."""
+
+    def final_ownership(self) -> npt.NDArray[np.float32]:
+        """Return the expected owner of each point at the end, [area] row by row from the top left, +1 Black.
+
+        From the network where there is one, or from rollouts; takes at most about a second.
+        """
+
+    def set_option(self, name: str, value: Value) -> None:
+        """Change a setting (already checked by `Options.set`) and bring the search in line with it.
+
+        Raises:
+            ValueError: This setting cannot be changed while the program runs.
+        """
+
+    def clear_cache(self) -> None:
+        """Forget the tree and all cached evaluations."""
+
+    def new_game(self) -> None:
+        """Forget what belongs to the last game (tree, resignation count)."""
+
+    def close(self) -> None:
+        """Stop everything and release devices and threads; nothing may be called afterwards."""

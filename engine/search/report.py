@@ -1,0 +1,118 @@
+"""What a search is asked for and what it says: limits in, reports out. Plain data, nothing compiled is imported here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When a search ends: at the first of its limits that is reached; without any it runs until it is stopped."""
+
+    visits: int | None = None
+    """Visits of the root, those kept from an earlier search included."""
+    playouts: int | None = None
+    """Playouts of this search alone."""
+    seconds: float | None = None
+    """Wall-clock time from the start of this search."""
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the search ends by itself."""
+        return self.visits is not None or self.playouts is not None or self.seconds is not None
+
+
+@dataclass(frozen=True, slots=True)
+class MoveReport:
+    """One move of the root. All values are for the side to move at the root."""
+
+    move: int
+    """Point on the bordered board, or PASS."""
+    visits: int
+    """Playouts through the move's child node."""
+    edge_visits: int
+    """Playouts that took this move here; below `visits` only where positions are shared between lines."""
+    winrate: float
+    """[0, 1]."""
+    utility: float
+    """[-1, +1] and somewhat beyond: what the search maximises, value and score together."""
+    score_lead: float
+    """Points."""
+    score_mean: float
+    """Points; KataGo's name for the lead (equal to `score_lead`)."""
+    score_stdev: float
+    """Points."""
+    score_selfplay: float
+    """Points that self-play from here would end with on average."""
+    prior: float
+    """Policy of the network, [0, 1], after noise and temperature."""
+    lcb: float
+    """Lower confidence bound of the winrate; may leave [0, 1]."""
+    utility_lcb: float
+    """Lower confidence bound of the utility."""
+    weight: float
+    """Sum of the weights of the playouts (equal to `visits` where all weigh the same)."""
+    order: int
+    """0 is the move that would be played."""
+    pv: tuple[int, ...]
+    """Principal variation, this move first."""
+    pv_visits: tuple[int, ...] = ()
+    """Visits of the nodes after the moves of `pv`, same length."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchReport:
+    """A search as it stands. All values are for the side to move at the root."""
+
+    side_to_move: int
+    """BLACK or WHITE."""
+    visits: int
+    """Visits of the root."""
+    playouts: int
+    """Playouts since the search started."""
+    evaluations: int
+    """Positions that the evaluator was asked for since the search started."""
+    seconds: float
+    """Wall-clock time since the search started."""
+    winrate: float
+    utility: float
+    score_lead: float
+    score_mean: float
+    score_stdev: float
+    score_selfplay: float
+    weight: float
+    moves: tuple[MoveReport, ...]
+    """Visited moves, best first; empty before the root is evaluated and when the game is over."""
+    ownership: npt.NDArray[np.float32] | None = None
+    """[area], row by row from the top left, +1 the side to move owns the point; None where nobody asked for it."""
+    raw_policy: npt.NDArray[np.float32] | None = None
+    """[area + 1], the root's policy from the evaluator, pass last, NaN illegal; None before the root is evaluated."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawEvaluation:
+    """One evaluation of a position, without search. Values are for White, as KataGo's `kata-raw-nn` prints them."""
+
+    symmetry: int
+    """0..7: which symmetry of the board the evaluator saw; everything below is turned back to the board as it stands."""
+    white_win: float
+    """Probability in [0, 1]; with `white_loss` and `no_result` the sum is 1."""
+    white_loss: float
+    no_result: float
+    white_lead: float
+    """Points."""
+    white_score_selfplay: float
+    """Points that self-play would end with on average."""
+    white_score_stdev: float
+    """Points."""
+    policy: npt.NDArray[np.float32]
+    """[area + 1], row by row from the top left, pass last, NaN illegal."""
+    white_ownership: npt.NDArray[np.float32]
+    """[area], +1 White owns the point."""
+    extra: tuple[tuple[str, float], ...] = ()
+    """Further outputs of the network by the names that KataGo prints (such as varTimeLeft)."""
