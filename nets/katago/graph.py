@@ -23,6 +23,7 @@ class GraphBuilder:
         self._constants: list[onnx.TensorProto] = []
         self._inputs: list[onnx.ValueInfoProto] = []
         self._outputs: list[onnx.ValueInfoProto] = []
+        self._shapes: list[onnx.ValueInfoProto] = []
         self._count = 0
 
     def input(self, name: str, shape: Sequence[int | str]) -> str:
@@ -51,6 +52,11 @@ class GraphBuilder:
         self._nodes.append(helper.make_node(kind, list(inputs), [name], name=name, **attributes))
         return name
 
+    def annotate(self, tensor: str, shape: Sequence[int | str]) -> str:
+        """State the shape of a tensor where shape inference cannot find it, and return the tensor."""
+        self._shapes.append(helper.make_tensor_value_info(tensor, TensorProto.FLOAT, list(shape)))
+        return tensor
+
     def split(self, tensor: str, sizes: Sequence[int], axis: int) -> list[str]:
         """Split a tensor along an axis into parts of the given sizes."""
         name = self._fresh("Split")
@@ -65,6 +71,7 @@ class GraphBuilder:
             onnx.checker.ValidationError: the graph is not valid ONNX, which is a fault of the caller.
         """
         graph = helper.make_graph(self._nodes, name, self._inputs, self._outputs, self._constants)
+        graph.value_info.extend(self._shapes)
         model = helper.make_model(
             graph,
             opset_imports=[helper.make_opsetid("", OPSET)],

@@ -173,11 +173,11 @@ class _Exporter:
         pooled = graph.op("Concat", graph.op("GlobalAveragePool", tensor), graph.op("GlobalMaxPool", tensor), axis=1)
         return self._conv_weights(rows.T[:, :, None, None], pooled, bias)
 
-    def _broadcast(self, tensor: str) -> str:
+    def _broadcast(self, tensor: str, channels: int) -> str:
         """Spread [B, C, 1, 1] over the board: [B, C, N, N]."""
-        graph = self._graph
-        scales = graph.constant([1.0, 1.0, self._size, self._size])
-        return graph.op(
+        graph, size = self._graph, self._size
+        scales = graph.constant([1.0, 1.0, size, size])
+        spread = graph.op(
             "Resize",
             tensor,
             "",
@@ -186,6 +186,8 @@ class _Exporter:
             coordinate_transformation_mode="asymmetric",
             nearest_mode="floor",
         )
+        # Resize hides the batch dimension from shape inference, and without it the sum is not fused.
+        return graph.annotate(spread, ["batch", channels, size, size])
 
     # Trunk
 
@@ -197,15 +199,13 @@ class _Exporter:
         global_ = graph.input("global", ["batch", GLOBAL_CHANNELS])
         wants = self._wants(trunk.blocks, trunk.tip_norm, trunk.tip_act, channels)
         offset = np.zeros(channels, np.float32) if wants[0] is None else wants[0]
-        bias = graph.op("MatMul", global_, graph.constant(trunk.matmul.weights))
+        conv = self._conv_weights(*self._padded(trunk.conv.weights, spatial), offset)
+        bias = graph.op("Reshape", global_, graph.shape(0, GLOBAL_CHANNELS, 1, 1))
+        bias = self._conv_weights(*self._padded(trunk.matmul.weights.T[:, :, None, None], bias), None)
         if trunk.meta_encoder is not None:
-            bias = graph.op("Add", bias, self._meta(trunk.meta_encoder))
-        bias = graph.op("Reshape", bias, graph.shape(0, channels, 1, 1))
-        missing = -SPATIAL_CHANNELS % _CHANNEL_MULTIPLE
-        pads = graph.constant([0, 0, 0, 0, 0, missing, 0, 0], np.int64)
-        weights = np.pad(trunk.conv.weights, ((0, 0), (0, missing), (0, 0), (0, 0)))
-        conv = self._conv_weights(weights, graph.op("Pad", spatial, pads), offset)
-        stream = _Stream(graph.op("Add", conv, self._broadcast(bias)), offset)
+            meta = graph.op("Reshape", self._meta(trunk.meta_encoder), graph.shape(0, channels, 1, 1))
+            bias = graph.op("Add", bias, meta)
+        stream = _Stream(graph.op("Add", conv, self._broadcast(bias, channels)), offset)
         stream = self._blocks(stream, trunk.blocks, wants)
         if isinstance(trunk.tip_norm, RmsNorm):
             points = self._points(stream)
@@ -216,6 +216,12 @@ class _Exporter:
         if scale is not None:
             return graph.op("Mul", tensor, graph.constant(scale[:, None, None]))
         return tensor
+
+    def _padded(self, weights: FloatArray, tensor: str) -> tuple[FloatArray, str]:
+        """Add empty input channels to a convolution's weights and its input until the blocked layout takes them."""
+        missing = -weights.shape[1] % _CHANNEL_MULTIPLE
+        pads = self._graph.constant([0, 0, 0, 0, 0, missing, 0, 0], np.int64)
+        return np.pad(weights, ((0, 0), (0, missing), (0, 0), (0, 0))), self._graph.op("Pad", tensor, pads)
 
     def _meta(self, encoder: MetaEncoder) -> str:
         """Append the metadata encoder's bias of the trunk: [B, C] from the input, or [1, C] from zeros."""
@@ -289,7 +295,7 @@ class _Exporter:
         pooled = self._act(block.act_gpool, self._conv(block.conv_gpool, tensor, in_scale, scale_g, bias_g))
         scale, bias = block.norm2.folded()
         regular = self._conv(block.conv_regular, tensor, in_scale, scale)
-        added = self._broadcast(self._pool(pooled, block.matmul.weights * scale, bias))
+        added = self._broadcast(self._pool(pooled, block.matmul.weights * scale, bias), bias.size)
         return self._act(block.act2, self._graph.op("Add", regular, added))
 
     def _normed(self, stream: _Stream, norm: BatchNorm, activation: Activation) -> tuple[str, FloatArray | None]:
@@ -323,17 +329,18 @@ class _Exporter:
         if not stream.is_map:
             return stream
         graph = self._graph
-        flat = graph.op("Reshape", stream.tensor, graph.shape(0, stream.offset.size, self._size**2))
-        return _Stream(graph.op("Transpose", flat, perm=[0, 2, 1]), stream.offset, is_map=False)
+        rows = graph.op("Transpose", stream.tensor, perm=[0, 2, 3, 1])
+        points = graph.op("Reshape", rows, graph.shape(0, self._size**2, stream.offset.size))
+        return _Stream(points, stream.offset, is_map=False)
 
     def _map(self, stream: _Stream) -> _Stream:
         """Return the stream as a map [B, C, N, N]."""
         if stream.is_map:
             return stream
         graph = self._graph
-        flat = graph.op("Transpose", stream.tensor, perm=[0, 2, 1])
-        shape = graph.shape(0, stream.offset.size, self._size, self._size)
-        return _Stream(graph.op("Reshape", flat, shape), stream.offset)
+        shape = graph.shape(0, self._size, self._size, stream.offset.size)
+        rows = graph.op("Reshape", stream.tensor, shape)
+        return _Stream(graph.op("Transpose", rows, perm=[0, 3, 1, 2]), stream.offset)
 
     # Heads
 
@@ -344,7 +351,7 @@ class _Exporter:
         scale_g, bias_g = head.norm_g1.folded()
         pooled = self._act(head.act_g1, self._conv(head.g1, tip, out_scale=scale_g, bias=bias_g))
         scale, bias = head.norm_p1.folded()
-        added = self._broadcast(self._pool(pooled, head.matmul.weights * scale, bias))
+        added = self._broadcast(self._pool(pooled, head.matmul.weights * scale, bias), bias.size)
         p1 = self._act(head.act_p1, graph.op("Add", self._conv(head.p1, tip, out_scale=scale), added))
         board = self._conv_weights(head.p2.weights[:channels], p1, None)
         if head.matmul_pass2 is None or head.bias_pass is None or head.act_pass is None:
