@@ -1,0 +1,386 @@
+"""A game of Go as it stands: the position, how it came about, and the commands that change it.
+
+Rules, position and history are the kernels' (native.go); this class adds what only a user needs: undo, set-up,
+handicap, consecutive moves of one color, and the result.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from engine.games.go.handicap import HandicapError, check_free_handicap, handicap_stones
+from engine.games.go.rules import PRESETS, Rules
+from engine.games.go.vertex import board_points, format_color, format_vertex
+from native.go import board
+from native.go import rules as kernels
+from native.go.board import BLACK, EMPTY, MAX_SIZE, MIN_SIZE, NO_POINT, PASS, POSITION_DTYPE, WHITE
+
+SNAPSHOT_INTERVAL = 8
+"""Moves between two stored positions: undo replays at most 7 moves; 400 moves keep 1.4 MB."""
+
+MAX_KOMI = 400.0
+
+KO_RULES = {"SIMPLE": board.KO_SIMPLE, "POSITIONAL": board.KO_POSITIONAL, "SITUATIONAL": board.KO_SITUATIONAL}
+SCORINGS = {"AREA": board.SCORING_AREA, "TERRITORY": board.SCORING_TERRITORY}
+TAXES = {"NONE": board.TAX_NONE, "SEKI": board.TAX_SEKI, "ALL": board.TAX_ALL}
+
+
+class IllegalMove(ValueError):  # noqa: N818  (the name that Go players and GTP use)
+    """A move that the rules forbid; the message is one line."""
+
+
+class SetupError(ValueError):
+    """A board size, komi or set-up position that cannot be; the message is one line."""
+
+
+class GoGame:
+    """One game: an initial position, and the moves since.
+
+    The attributes are to be read, not written. `position` (a record of POSITION_DTYPE) and `history`
+    (uint64[MAX_HISTORY]) stay the same objects for the whole life of the game; copy what must not change.
+    """
+
+    size: int
+    rules: Rules
+    komi: float
+    """As the user gave it; `position["komi"]` also holds the compensation for handicap stones."""
+    moves: list[tuple[int, int]]
+    """(color, move) since the initial position."""
+    setup: list[tuple[int, int]]
+    """(color, point) of every stone of the initial position, handicap stones included, in board order."""
+    handicap: int
+    """Stones placed by `place_handicap`; 0 for none."""
+    position: Any
+    history: "np.ndarray[tuple[int], np.dtype[np.uint64]]"
+
+    def __init__(self, size: int = 19, rules: Rules = PRESETS["chinese"], komi: float | None = None) -> None:
+        """Start a game on an empty board; a komi of None is the one usual with the rules.
+
+        Raises:
+            SetupError: a size outside 2 to 19, or a komi that is not a number of reasonable size.
+        """
+        if not MIN_SIZE <= size <= MAX_SIZE:
+            raise SetupError(f"unacceptable size {size}: expected {MIN_SIZE} to {MAX_SIZE}")
+        self.size = size
+        self.rules = rules
+        self.komi = _checked_komi(rules.komi if komi is None else komi)
+        self.moves = []
+        self.setup = []
+        self.handicap = 0
+        self._initial_side = BLACK
+        self._initial_prisoners = (0, 0)
+        self._record = np.zeros(1, POSITION_DTYPE)
+        self._snapshots: list[Any] = []
+        self.position = self._record[0]
+        self.history = np.zeros(kernels.MAX_HISTORY, np.uint64)
+        self._restart()
+
+    # -- what stands on the board ------------------------------------------------------------------------------
+
+    @property
+    def side_to_move(self) -> int:
+        """BLACK or WHITE."""
+        return int(self.position["side_to_move"])
+
+    @property
+    def initial_side(self) -> int:
+        """The side to move in the initial position."""
+        return self._initial_side
+
+    @property
+    def last_move(self) -> tuple[int, int] | None:
+        """(color, move) of the last move since the initial position; None where there is none."""
+        return self.moves[-1] if self.moves else None
+
+    def color_at(self, point: int) -> int:
+        """Return EMPTY, BLACK or WHITE."""
+        return int(self.position["color"][point])
+
+    def stones(self) -> list[tuple[int, int]]:
+        """Return (color, point) of every stone on the board, row by row from the top left corner."""
+        colors = self.position["color"]
+        return [(int(colors[point]), point) for point in board_points(self.size) if colors[point] != EMPTY]
+
+    def captures(self, color: int) -> int:
+        """Return how many stones `color` has captured."""
+        return int(self.position["prisoners"][3 - color])
+
+    @property
+    def handicap_bonus(self) -> int:
+        """The points that the rules give White for the handicap stones of this game."""
+        return self.rules.handicap_bonus(handicap_stones(self.setup, self.moves))
+
+    # -- playing -------------------------------------------------------------------------------------------------
+
+    def is_legal(self, color: int, move: int) -> bool:
+        """Whether `color` may play `move` now, whosever turn it is. Passing is always legal, also after the end."""
+        if len(self.moves) + 1 >= kernels.MAX_HISTORY:
+            return False
+        if move == PASS:
+            return True
+        if not 0 < move < board.MAX_POINTS or self.position["color"][move] != EMPTY:
+            return False
+        if color == self.side_to_move:
+            return bool(kernels.is_legal(self.position, self.history, move, color))
+        banned = int(self.position["simple_ko"])  # the ban is on the other side only
+        self.position["simple_ko"] = NO_POINT
+        legal = bool(kernels.is_legal(self.position, self.history, move, color))
+        self.position["simple_ko"] = banned
+        return legal
+
+    def legal_moves(self) -> list[int]:
+        """Return the legal moves of the side to move, PASS last."""
+        moves = np.zeros(board.MAX_AREA + 1, np.uint16)
+        count = kernels.legal_moves(self.position, self.history, moves)
+        return [int(move) for move in moves[:count]]
+
+    def play(self, color: int, move: int, *, strict: bool = True) -> None:
+        """Play a move; the same color may play again and again, and a game may go on after its end.
+
+        Args:
+            color: BLACK or WHITE.
+            move: a point or PASS.
+            strict: without it ko and suicide of several stones are not checked, as for the record of a game that
+                was played under other rules.
+
+        Raises:
+            IllegalMove: the move is not legal; nothing has changed.
+        """
+        if not (self.is_legal(color, move) if strict else self._is_possible(color, move)):
+            raise IllegalMove(f"illegal move {format_color(color)} {self._name(move)}")
+        self._apply(color, move)
+        self.moves.append((color, move))
+        if len(self.moves) % SNAPSHOT_INTERVAL == 0:
+            self._snapshots.append(self._record.copy())
+        self._refresh_komi()
+
+    def undo(self) -> None:
+        """Take the last move back; everything is as it was before it.
+
+        Raises:
+            IllegalMove: no move has been played since the initial position.
+        """
+        if not self.moves:
+            raise IllegalMove("cannot undo")
+        self.moves.pop()
+        self._rewind()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether two passes ended the game, a repetition left it without result, or no more moves can be stored."""
+        full = len(self.moves) + 1 >= kernels.MAX_HISTORY
+        return int(self.position["passes"]) >= 2 or full or self.is_no_result
+
+    @property
+    def is_no_result(self) -> bool:
+        """Whether the board stands for the third time since the last pass (rules with simple ko only)."""
+        if self.rules.ko != "SIMPLE":
+            return False
+        return bool(kernels.is_third_repetition(self.position, self.history))
+
+    # -- setting up ------------------------------------------------------------------------------------------------
+
+    def clear(self) -> None:
+        """Empty the board; size, rules and komi stay."""
+        self._set_initial([], BLACK, (0, 0), 0)
+
+    def set_komi(self, komi: float) -> None:
+        """Change the komi (without handicap compensation), also in the middle of a game.
+
+        Raises:
+            SetupError: not a number of reasonable size.
+        """
+        self.komi = _checked_komi(komi)
+        self._refresh_komi()
+
+    def set_rules(self, rules: Rules) -> None:
+        """Change the rules, also in the middle of a game: the moves so far stand, whether legal now or not.
+
+        The komi stays.
+        """
+        self.rules = rules
+        self._restart()
+
+    def set_position(
+        self, stones: Iterable[tuple[int, int]], side: int = BLACK, *, prisoners: tuple[int, int] = (0, 0)
+    ) -> None:
+        """Make a position the initial one and forget the game so far.
+
+        Args:
+            stones: (color, point) in any order.
+            side: the side to move.
+            prisoners: (black stones, white stones) captured before.
+
+        Raises:
+            SetupError: two stones on one point, a point off the board, or a chain without liberties; nothing has
+                changed.
+        """
+        self._set_initial(list(stones), side, prisoners, 0)
+
+    def edit(self, changes: Iterable[tuple[int, int]], side: int | None = None) -> None:
+        """Change stones of the present board, which becomes the initial position (SGF's AB, AW, AE and PL).
+
+        Prisoners are kept; moves before it can no longer be undone.
+
+        Args:
+            changes: (BLACK, WHITE or EMPTY, point).
+            side: the side to move; None leaves it.
+
+        Raises:
+            SetupError: as for `set_position`.
+        """
+        stones = {point: color for color, point in self.stones()}
+        for color, point in changes:
+            stones[point] = color
+        left = [(color, point) for point, color in stones.items() if color != EMPTY]
+        kept = self.position["prisoners"]
+        self._set_initial(left, side or self.side_to_move, (int(kept[BLACK]), int(kept[WHITE])), self.handicap)
+
+    def place_handicap(self, points: Sequence[int]) -> None:
+        """Put handicap stones on an empty board before the first move; White is to move then.
+
+        Raises:
+            HandicapError: the board is not empty, or the points are not allowed.
+        """
+        if self.moves or self.setup:
+            raise HandicapError("board not empty")
+        check_free_handicap(list(points), self.size)
+        self._set_initial([(BLACK, point) for point in points], WHITE, (0, 0), len(points))
+
+    def copy(self) -> "GoGame":
+        """Return an independent copy, undo included."""
+        other = GoGame.__new__(GoGame)
+        other.size, other.rules, other.komi, other.handicap = self.size, self.rules, self.komi, self.handicap
+        other.moves, other.setup = list(self.moves), list(self.setup)
+        other._initial_side, other._initial_prisoners = self._initial_side, self._initial_prisoners
+        other._record = self._record.copy()
+        other._snapshots = list(self._snapshots)
+        other.position = other._record[0]
+        other.history = self.history.copy()
+        return other
+
+    # -- the result ------------------------------------------------------------------------------------------------
+
+    def final_score(self, dead: Iterable[int] = ()) -> float:
+        """Return Black's points minus White's, komi and handicap compensation included; see `scoring.score`."""
+        from engine.games.go import scoring
+
+        return scoring.score(self, dead)
+
+    def __str__(self) -> str:
+        """Return the board with coordinates, the last move in brackets, and the state of the game below it."""
+        from engine.games.go.diagram import draw
+
+        return draw(self)
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _name(self, move: int) -> str:
+        return format_vertex(move, self.size) if move == PASS or move in board_points(self.size) else f"point {move}"
+
+    def _is_possible(self, color: int, move: int) -> bool:
+        """Whether a move can be made at all: an empty point, and no suicide of a single stone."""
+        if move == PASS or self.is_legal(color, move):
+            return len(self.moves) + 1 < kernels.MAX_HISTORY
+        if not 0 < move < board.MAX_POINTS or self.color_at(move) != EMPTY:
+            return False
+        if not board.is_suicide(self.position, move, color):
+            return len(self.moves) + 1 < kernels.MAX_HISTORY
+        return not board.is_single_stone_suicide(self.position, move, color)
+
+    def _apply(self, color: int, move: int) -> None:
+        if color != self.side_to_move:
+            self.position["side_to_move"] = color
+            self.position["simple_ko"] = NO_POINT  # the ban was on the other side
+            self.position["passes"] = 0  # two passes of one side do not end a game
+        kernels.play(self.position, self.history, move)
+
+    def _rewind(self) -> None:
+        """Make the position follow from `moves`, whose snapshots may be too many by now."""
+        del self._snapshots[len(self.moves) // SNAPSHOT_INTERVAL + 1 :]
+        self._record[...] = self._snapshots[-1]
+        for color, move in self.moves[(len(self._snapshots) - 1) * SNAPSHOT_INTERVAL :]:
+            self._apply(color, move)
+        self._refresh_komi()
+
+    def _restart(self) -> None:
+        """Build the position from the initial stones and replay all moves, under the present rules."""
+        pos = self.position
+        self._record[...] = np.zeros(1, POSITION_DTYPE)
+        pos["ko_rule"] = KO_RULES[self.rules.ko]
+        pos["scoring"] = SCORINGS[self.rules.scoring]
+        pos["tax"] = TAXES[self.rules.tax]
+        pos["suicide"] = self.rules.suicide
+        pos["friendly_pass"] = self.rules.friendly_pass_ok
+        board.clear(pos, self.size)
+        for color, point in self.setup:
+            board.place_stone(pos, point, color)
+        pos["side_to_move"] = self._initial_side
+        pos["prisoners"][BLACK], pos["prisoners"][WHITE] = self._initial_prisoners
+        if self.rules.scoring == "TERRITORY":
+            # KataGo counts the stones of a set-up position, on the board or captured, as moves
+            placed = sum(1 if color == BLACK else -1 for color, _ in self.setup)
+            pos["white_bonus"] = placed + self._initial_prisoners[0] - self._initial_prisoners[1]
+        kernels.begin(pos, self.history)
+        self._snapshots = [self._record.copy()]
+        for count, (color, move) in enumerate(self.moves, 1):
+            self._apply(color, move)
+            if count % SNAPSHOT_INTERVAL == 0:
+                self._snapshots.append(self._record.copy())
+        self._refresh_komi()
+
+    def _refresh_komi(self) -> None:
+        self.position["komi"] = self.komi + self.handicap_bonus
+
+    def _set_initial(self, stones: list[tuple[int, int]], side: int, prisoners: tuple[int, int], handicap: int) -> None:
+        check_setup(stones, self.size)
+        self.setup = sorted(stones, key=lambda stone: stone[1])
+        self.moves = []
+        self.handicap = handicap
+        self._initial_side = side
+        self._initial_prisoners = prisoners
+        self._restart()
+
+
+def check_setup(stones: Iterable[tuple[int, int]], size: int) -> None:
+    """Check that stones can stand on a board together.
+
+    Args:
+        stones: (color, point).
+        size: of the board.
+
+    Raises:
+        SetupError: two stones on one point, a point off the board, or a chain without liberties.
+    """
+    colors = dict.fromkeys(board_points(size), EMPTY)
+    for color, point in stones:
+        if point not in colors:
+            raise SetupError(f"set-up stone on point {point}: not on a {size}x{size} board")
+        if colors[point] != EMPTY:
+            raise SetupError(f"two set-up stones on {format_vertex(point, size)}")
+        colors[point] = color
+    alive = {point for point, color in colors.items() if color == EMPTY}
+    frontier = list(alive)
+    while frontier:
+        point = frontier.pop()
+        for neighbor in (point - 1, point + 1, point - size - 1, point + size + 1):
+            if neighbor not in alive and neighbor in colors and colors[point] in (EMPTY, colors[neighbor]):
+                alive.add(neighbor)
+                frontier.append(neighbor)
+    for point in colors:
+        if point not in alive:
+            raise SetupError(f"set-up stone on {format_vertex(point, size)} has no liberties")
+
+
+def _checked_komi(komi: float) -> float:
+    if not abs(komi) <= MAX_KOMI:
+        raise SetupError(f"unacceptable komi {komi}: expected a number from -{MAX_KOMI:g} to {MAX_KOMI:g}")
+    return float(komi)
+
+
+def score_text(score: float) -> str:
+    """Return a score (Black minus White) as GTP and SGF write it: "B+3.5", "W+0.5", "0" for a draw."""
+    if score == 0:
+        return "0"
+    return f"{'B' if score > 0 else 'W'}+{abs(score):g}"

@@ -1,0 +1,187 @@
+"""Rule sets of Go by name and in KataGo's JSON form.
+
+Pure data: nothing here imports numba, so that a command line can check a rule set before the kernels are loaded.
+Source of the fields and of the presets: KataGo's `kata-set-rules` (docs/GTP_Extensions.md).
+"""
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeVar, get_args
+
+Ko = Literal["SIMPLE", "POSITIONAL", "SITUATIONAL"]
+Scoring = Literal["AREA", "TERRITORY"]
+Tax = Literal["NONE", "SEKI", "ALL"]
+HandicapBonus = Literal["0", "N", "N-1"]
+T = TypeVar("T")
+
+
+class RulesError(ValueError):
+    """A rule set that is not known, not well formed, or not supported; the message is one line."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """One rule set. Suicide of a single stone is never legal."""
+
+    ko: Ko
+    """SIMPLE: no immediate retaking, and no result when a board stands for the third time; else positional or
+    situational superko."""
+    scoring: Scoring
+    tax: Tax
+    """SEKI: no territory in seki; ALL: also two points less for each living group."""
+    suicide: bool
+    """Suicide of several stones is legal."""
+    has_button: bool
+    """Always false: `parse` refuses rules with a button."""
+    white_handicap_bonus: HandicapBonus
+    """Points that White receives for N handicap stones."""
+    friendly_pass_ok: bool
+    komi: float = field(default=7.5, compare=False)
+    """The komi that usually goes with these rules. Not part of them: equality and JSON ignore it."""
+
+    @classmethod
+    def parse(cls, text: str) -> "Rules":
+        """Read a preset's name (case, spaces, `-` and `_` do not matter) or a JSON object.
+
+        Keys that a JSON object leaves out are those of Tromp-Taylor; a missing tax is SEKI for territory scoring.
+
+        Raises:
+            RulesError: unknown name, key or value, or rules with a button.
+        """
+        text = text.strip()
+        if text.startswith("{"):
+            return _parse_json(text)
+        rules = PRESETS.get(_ALIASES.get(_squash(text), ""))
+        if rules is None:
+            if _squash(text) == "agabutton":
+                raise RulesError("rules with a button (aga-button) are not supported")
+            raise RulesError(f"unknown rules '{text}': expected a JSON object or one of {', '.join(PRESETS)}")
+        return rules
+
+    def with_rule(self, key: str, value: str) -> "Rules":
+        """Return these rules with one field changed; `key` and `value` as in the JSON form, the value unquoted.
+
+        Raises:
+            RulesError: unknown key or value.
+        """
+        lowered = value.strip().lower()
+        plain: object = {"true": True, "false": False}.get(lowered, value.strip())
+        return _with_field(self, key.strip(), plain)
+
+    def to_json(self) -> str:
+        """Return KataGo's JSON form on one line, keys in alphabetical order, without komi."""
+        fields = {
+            "friendlyPassOk": self.friendly_pass_ok,
+            "hasButton": self.has_button,
+            "ko": self.ko,
+            "scoring": self.scoring,
+            "suicide": self.suicide,
+            "tax": self.tax,
+            "whiteHandicapBonus": self.white_handicap_bonus,
+        }
+        return json.dumps(fields, separators=(",", ":"))
+
+    @property
+    def name(self) -> str | None:
+        """The first preset that equals these rules; None where there is none."""
+        return next((name for name, rules in PRESETS.items() if rules == self), None)
+
+    def handicap_bonus(self, stones: int) -> int:
+        """Return the points White receives for `stones` handicap stones (fewer than two are no handicap)."""
+        if stones < 2 or self.white_handicap_bonus == "0":
+            return 0
+        return stones if self.white_handicap_bonus == "N" else stones - 1
+
+    def __str__(self) -> str:
+        """Return the preset's name, or the JSON form of rules that have none."""
+        return self.name or self.to_json()
+
+
+def _area(
+    ko: Ko, *, bonus: HandicapBonus = "0", tax: Tax = "NONE", suicide: bool = False, friendly: bool = True
+) -> Rules:
+    return Rules(ko, "AREA", tax, suicide, False, bonus, friendly, 7.5)
+
+
+_JAPANESE = Rules("SIMPLE", "TERRITORY", "SEKI", False, False, "0", False, 6.5)
+_AGA = _area("SITUATIONAL", bonus="N-1")
+
+PRESETS: dict[str, Rules] = {
+    "tromp-taylor": _area("POSITIONAL", suicide=True, friendly=False),
+    "chinese": _area("SIMPLE", bonus="N"),
+    "chinese-ogs": _area("POSITIONAL", bonus="N"),
+    "chinese-kgs": _area("POSITIONAL", bonus="N"),
+    "japanese": _JAPANESE,
+    "korean": _JAPANESE,
+    "aga": _AGA,
+    "bga": _AGA,
+    "french": _AGA,
+    "new-zealand": _area("SITUATIONAL", suicide=True),
+    "stone-scoring": _area("SIMPLE", tax="ALL"),
+    "ancient-area": _area("SIMPLE", tax="ALL"),
+    "ancient-territory": Rules("SIMPLE", "TERRITORY", "ALL", False, False, "0", False, 6.5),
+    "goe": _area("POSITIONAL", suicide=True),
+    "ing": _area("POSITIONAL", suicide=True),
+}
+"""The rule sets that need neither a button nor clean-up phases, by name."""
+
+
+def _squash(name: str) -> str:
+    return "".join(c for c in name.lower() if c not in " -_")
+
+
+_ALIASES = {_squash(name): name for name in PRESETS} | {"nz": "new-zealand", "tt": "tromp-taylor"}
+
+
+def _parse_json(text: str) -> Rules:
+    try:
+        fields = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise RulesError(f"rules are not valid JSON: {error}") from None
+    rules = PRESETS["tromp-taylor"]
+    for key, value in fields.items():
+        rules = _with_field(rules, key, value)
+    if "tax" not in fields and rules.scoring == "TERRITORY":
+        rules = replace(rules, tax="SEKI")
+    return rules
+
+
+def _with_field(rules: Rules, key: str, value: object) -> Rules:
+    match key:
+        case "ko":
+            if value == "SPIGHT":
+                raise RulesError("ko rule SPIGHT is not supported: expected SIMPLE, POSITIONAL or SITUATIONAL")
+            return replace(rules, ko=_one_of(key, value, get_args(Ko)))
+        case "scoring" | "score":
+            return replace(rules, scoring=_one_of(key, value, get_args(Scoring)))
+        case "tax":
+            return replace(rules, tax=_one_of(key, value, get_args(Tax)))
+        case "whiteHandicapBonus":
+            return replace(rules, white_handicap_bonus=_one_of(key, value, get_args(HandicapBonus)))
+        case "suicide":
+            return replace(rules, suicide=_boolean(key, value))
+        case "friendlyPassOk":
+            return replace(rules, friendly_pass_ok=_boolean(key, value))
+        case "hasButton":
+            if _boolean(key, value):
+                raise RulesError("rules with a button (hasButton true) are not supported")
+            return rules
+        case "komi":
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise RulesError(f"komi {value!r} of the rules: expected a number")
+            return replace(rules, komi=float(value))
+    known = "ko, scoring, tax, suicide, hasButton, whiteHandicapBonus, friendlyPassOk"
+    raise RulesError(f"unknown rule '{key}': expected one of {known}")
+
+
+def _one_of(key: str, value: object, choices: tuple[T, ...]) -> T:
+    for choice in choices:
+        if choice == value:
+            return choice
+    raise RulesError(f"rule {key} is {value!r}: expected one of {', '.join(map(str, choices))}")
+
+
+def _boolean(key: str, value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise RulesError(f"rule {key} is {value!r}: expected true or false")

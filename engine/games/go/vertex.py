@@ -1,0 +1,68 @@
+"""GTP's names of points and colors: columns A to T without I, rows counted from the bottom, `pass`."""
+
+from native.go.board import BLACK, PASS, WHITE
+
+COLUMNS = "ABCDEFGHJKLMNOPQRST"
+
+
+class VertexError(ValueError):
+    """Text that names no vertex of the board, or no color; the message is one line."""
+
+
+def point_at(column: int, row: int, size: int) -> int:
+    """Return the point in `column` (0 = left) and `row` (0 = top) of a board of `size`."""
+    return (row + 1) * (size + 1) + column + 1
+
+
+def column_and_row(point: int, size: int) -> tuple[int, int]:
+    """Return (column, row) of a point of the board, both from 0 at the top left corner."""
+    row, column = divmod(point, size + 1)
+    return column - 1, row - 1
+
+
+def board_points(size: int) -> list[int]:
+    """Return the size * size points row by row from the top left corner: the order of planes, policy and ownership."""
+    return [point_at(column, row, size) for row in range(size) for column in range(size)]
+
+
+def format_vertex(move: int, size: int) -> str:
+    """Return a move as GTP text, such as "D4", or "pass"."""
+    if move == PASS:
+        return "pass"
+    column, row = column_and_row(move, size)
+    return f"{COLUMNS[column]}{size - row}"
+
+
+def parse_vertex(text: str, size: int) -> int:
+    """Read a GTP vertex (upper or lower case) or "pass" for a board of `size`.
+
+    Raises:
+        VertexError: not a vertex of this board.
+    """
+    name = text.strip().upper()
+    if name == "PASS":
+        return PASS
+    column = COLUMNS[:size].find(name[:1]) if name else -1
+    number = name[1:]
+    if column < 0 or not (number.isascii() and number.isdigit()) or not 1 <= int(number) <= size:
+        raise VertexError(f"invalid vertex '{text}': expected A1 to {COLUMNS[size - 1]}{size} or pass")
+    return point_at(column, size - int(number), size)
+
+
+def parse_color(text: str) -> int:
+    """Read "b", "black", "w" or "white" in any case.
+
+    Raises:
+        VertexError: anything else.
+    """
+    match text.strip().lower():
+        case "b" | "black":
+            return BLACK
+        case "w" | "white":
+            return WHITE
+    raise VertexError(f"invalid color '{text}': expected black or white")
+
+
+def format_color(color: int) -> str:
+    """Return "B" or "W"."""
+    return "B" if color == BLACK else "W"
