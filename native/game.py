@@ -1,0 +1,78 @@
+"""What the search tree asks of a game: a few functions on a position record and its history.
+
+The tree kernels call these functions; numba picks the implementation by the type of the position record, so that the
+tree is compiled once for each game and knows none. A game implements them with `implement`, usually one line for each.
+All of them run without the GIL and none of them allocates what it keeps.
+
+A position is one record, a history is a uint64 array that belongs to it. `play` appends to the history; entries that
+are there are never changed, so a copy of a position may share the array and be played on.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from numba import from_dtype
+from numba.extending import overload
+
+
+def copy(target: Any, source: Any) -> None:
+    """Make the position `target` equal to `source`."""
+    raise NotImplementedError
+
+
+def play(pos: Any, history: Any, move: int) -> None:
+    """Play a legal move of the side to move."""
+    raise NotImplementedError
+
+
+def legal_moves(pos: Any, history: Any, moves: Any) -> int:
+    """Write the legal moves (uint16) of the side to move into `moves` and return how many there are."""
+    raise NotImplementedError
+
+
+def outcome(pos: Any, history: Any) -> tuple[int, float, float]:
+    """Return (state, value, score) of a position for the side to move.
+
+    The state is GOES_ON, OVER (value in [-1, 1] and score are exact) or OVER_UNSCORED (the game has ended and the
+    evaluator's opinion of this position is its value).
+    """
+    raise NotImplementedError
+
+
+def position_key(pos: Any, history: Any) -> int:
+    """Return the uint64 under which an evaluation of this position may be used again."""
+    raise NotImplementedError
+
+
+def write_planes(pos: Any, history: Any, symmetry: int, scratch: Any, planes: Any, extras: Any) -> None:
+    """Write the network's two inputs (float32, one batch entry each) as seen under `symmetry`."""
+    raise NotImplementedError
+
+
+def policy_index(pos: Any, move: int, symmetry: int) -> int:
+    """Return the index of a move in the policy vector of a network that saw the position under `symmetry`."""
+    raise NotImplementedError
+
+
+def add_ownership(pos: Any, ownership: Any, symmetry: int, sign: float, total: Any) -> None:
+    """Add sign * `ownership` (float32, as the network saw the board) to `total` (float64, board order)."""
+    raise NotImplementedError
+
+
+GOES_ON, OVER, OVER_UNSCORED = 0, 1, 2
+
+
+def implement(function: Callable[..., Any], dtype: Any, kernel: Callable[..., Any]) -> None:
+    """Make `kernel` the implementation of one of the functions above for position records of `dtype`."""
+    record = from_dtype(dtype)
+    arity = function.__code__.co_argcount
+    names = ", ".join(function.__code__.co_varnames[:arity])
+
+    def select(*args: Any) -> Any:
+        if args[0] != record:
+            return None
+        scope: dict[str, Any] = {"kernel": kernel}
+        return eval(f"lambda {names}: kernel({names})", scope)
+
+    typed_scope: dict[str, Any] = {"select": select}
+    overload(function, strict=True)(eval(f"lambda {names}: select({names})", typed_scope))

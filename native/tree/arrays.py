@@ -1,0 +1,201 @@
+"""The arrays that a tree and a batch of leaves consist of.
+
+A tree has two tiers. Every legal move of an expanded node is an edge of 4 bytes: prior and move. Only edges that were
+tried have statistics (16 bytes), in the same order as the edges: edges[0:tried] of a node belong to stats[0:tried], and
+the edge after them always has the greatest prior of the untried. Selection so scans the tried edges and one candidate.
+
+Several threads work on one tree. Each node has a lock that guards its record, its edges and its statistics.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+NONE = 0xFFFFFFFF
+"""No node, no block."""
+
+PENDING, EXPANDED, TERMINAL, UNTOUCHED = 0, 1, 2, 3
+"""States of a node: waiting for its evaluation; has edges; the game is over here; a root nobody has descended to."""
+
+NODE_DTYPE = np.dtype(
+    [
+        # sums over all playouts through this node, for the side to move here
+        ("utility_sum", np.float64),
+        ("utility_square_sum", np.float64),
+        ("value_sum", np.float64),  # expected win minus loss, each in [-1, 1]
+        ("score_sum", np.float64),
+        ("parent", np.uint32),
+        ("edges", np.uint32),  # first edge in the pool
+        ("stats", np.uint32),  # first statistics record in the pool
+        ("visits", np.uint32),
+        ("tried_prior", np.float32),  # sum of the priors of the tried edges
+        ("own_utility", np.float32),  # what the evaluator said of this node
+        ("parent_slot", np.uint16),
+        ("edge_count", np.uint16),
+        ("tried", np.uint16),
+        ("state", np.uint8),
+        ("stats_class", np.uint8),  # the block of statistics holds 2 ** (class - 1) records; 0 is no block
+    ],
+    align=True,
+)
+STATS_DTYPE = np.dtype(
+    [
+        ("child", np.uint32),
+        ("visits", np.uint32),
+        ("utility", np.float32),  # mean utility of the child for the side to move at the parent
+        ("in_flight", np.uint32),  # playouts that have passed and are not backed up yet
+    ],
+    align=True,
+)
+EDGE_BYTES = 4
+"""An edge is a uint32: prior * 65535 in the upper half, move in the lower."""
+
+STATS_CLASSES = 12
+
+# entries of Tree.counters (int64)
+ROOT = 0
+NODE_TOP = 1
+EDGE_TOP = 2
+STATS_TOP = 3
+FULL = 4  # an allocation has failed: the tree must be pruned before it can grow
+STOP = 5  # search threads return as soon as they see it
+CLAIMED = 6  # playouts begun since the search started
+CLAIM_LIMIT = 7  # playouts that may be begun
+PLAYOUTS = 8  # playouts backed up since the search started
+MOVES_MADE = 9
+CACHE_HITS = 10
+MAX_DEPTH = 11
+BANNED = 12  # whether any root move is banned
+FREE_STATS = 16  # heads of the free lists of statistics blocks, by class
+COUNTERS = FREE_STATS + STATS_CLASSES
+
+# entries of Tree.parameters (float64)
+C_PUCT, C_PUCT_LOG, C_PUCT_BASE = 0, 1, 2
+FPU_REDUCTION, ROOT_FPU_REDUCTION = 3, 4
+VIRTUAL_LOSS = 5
+STDEV_PRIOR, STDEV_PRIOR_WEIGHT, STDEV_SCALE = 6, 7, 8
+SCORE_STATIC, SCORE_DYNAMIC, SCORE_CENTER, SCORE_UNIT = 9, 10, 11, 12
+POLICY_TEMPERATURE, ROOT_POLICY_TEMPERATURE = 13, 14
+SYMMETRY = 15  # -1 random, -2 average of all eight, else the symmetry's number
+ROWS_A_LEAF = 16
+MAX_COLLISIONS = 17
+DRAW_VALUE = 18  # value of a drawn game for the side to move at the root
+OWNERSHIP = 19
+PARAMETERS = 24
+
+
+class Tree(NamedTuple):
+    """The arrays of one tree. Sizes are fixed when it is made; see `make_tree`."""
+
+    nodes: Any
+    """NODE_DTYPE[node_capacity]"""
+    locks: Any
+    """uint32[node_capacity + 1]: one for each node; the last guards the free lists"""
+    edges: Any
+    """uint32[edge_capacity]"""
+    stats: Any
+    """STATS_DTYPE[stats_capacity]"""
+    counters: Any
+    """int64[COUNTERS]"""
+    parameters: Any
+    """float64[PARAMETERS]"""
+    banned: Any
+    """uint8[65536]: moves not to be tried at the root, by move"""
+    cache_keys: Any
+    """uint64[cache_capacity]; 0 is an empty entry. The capacity is a power of two"""
+    cache_locks: Any
+    """uint32[cache_capacity]"""
+    cache_values: Any
+    """float32[cache_capacity, 4]: as Batch.values"""
+    cache_priors: Any
+    """uint16[cache_capacity, policy_size]: prior * 65535 by policy index without symmetry"""
+
+
+class Batch(NamedTuple):
+    """One batch of leaves on its way from gather through the evaluator to scatter. B rows, P the policy's length.
+
+    A leaf takes one row, or eight where symmetries are averaged.
+    """
+
+    node: Any
+    """uint32[B]: the leaf of each row"""
+    odd: Any
+    """uint8[B]: 1 where the side to move at the leaf is not the one at the root"""
+    is_root: Any
+    """uint8[B]: 1 where the leaf is the root itself"""
+    symmetry: Any
+    """int32[B]: how the network sees the row"""
+    keys: Any
+    """uint64[B]"""
+    moves: Any
+    """uint16[B, M]: legal moves of the leaf"""
+    move_count: Any
+    """int32[B]"""
+    indices: Any
+    """uint16[B, M]: policy index of each legal move under the row's symmetry"""
+    plain_indices: Any
+    """uint16[B, M]: the same without symmetry, in a leaf's first row"""
+    planes: Any
+    """float32[B, ...]: the network's first input"""
+    extras: Any
+    """float32[B, ...]: the network's second input"""
+    positions: Any
+    """records[B] where the evaluator wants positions, else records[0]"""
+    logits: Any
+    """float32[B, P]: written by the evaluator, in the row's symmetry"""
+    values: Any
+    """float32[B, 4]: written by the evaluator for the side to move: win minus loss in [-1, 1], expected score, the
+    score's standard deviation, lead"""
+    ownership: Any
+    """float32[B, A]: written by the evaluator for the side to move, in the row's symmetry, in [-1, 1]"""
+
+
+class Worker(NamedTuple):
+    """What one search thread needs for itself."""
+
+    positions: Any
+    """records[2]: the position at hand, and one to spare"""
+    history: Any
+    """uint64[H]: the history of positions[0]; it begins with the root's"""
+    moves: Any
+    """uint16[M]"""
+    priors: Any
+    """float32[M]"""
+    indices: Any
+    """uint16[M]"""
+    rng: Any
+    """uint64[1]"""
+    scratch: Any
+    """what the game's write_planes wants"""
+    ownership: Any
+    """float64[A + 1]: sum of the leaves' ownership for the side to move at the root; last entry the number of leaves"""
+
+
+def make_tree(memory: int, policy_size: int, cache_entries: int, mean_edges: float) -> Tree:
+    """Make a tree of at most `memory` bytes, its evaluation cache not counted.
+
+    Args:
+        memory: bytes for nodes, edges and statistics. The system hands out pages as the tree grows.
+        policy_size: length of the policy vector.
+        cache_entries: capacity of the evaluation cache; rounded down to a power of two, at least 1.
+        mean_edges: expected number of legal moves of a node; decides how the memory is shared out.
+    """
+    stats_a_node = 2.0
+    node_bytes = NODE_DTYPE.itemsize + 4 + mean_edges * EDGE_BYTES + stats_a_node * STATS_DTYPE.itemsize
+    capacity = max(64, int(memory / node_bytes))
+    entries = 1 << max(0, cache_entries.bit_length() - 1)
+    tree = Tree(
+        nodes=np.zeros(capacity, NODE_DTYPE),
+        locks=np.zeros(capacity + 1, np.uint32),
+        edges=np.zeros(int(capacity * mean_edges) + 4096, np.uint32),
+        stats=np.zeros(int(capacity * stats_a_node) + 64, STATS_DTYPE),
+        counters=np.zeros(COUNTERS, np.int64),
+        parameters=np.zeros(PARAMETERS, np.float64),
+        banned=np.zeros(65536, np.uint8),
+        cache_keys=np.zeros(entries, np.uint64),
+        cache_locks=np.zeros(entries, np.uint32),
+        cache_values=np.zeros((entries, 4), np.float32),
+        cache_priors=np.zeros((entries, policy_size if entries > 1 else 1), np.uint16),
+    )
+    tree.counters[FREE_STATS:] = NONE
+    return tree
