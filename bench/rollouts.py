@@ -1,0 +1,128 @@
+"""Rollouts per second of the kernels on one thread, and the ratio to a C twin of the uniform rollout.
+
+The twin (uniform_rollout.c) is compiled by gcc into a temporary directory where gcc is installed. Both sides play the
+same games from the same seed, which is checked before anything is timed, and take turns, so that a machine whose
+speed drifts does not favor either.
+"""
+
+import ctypes
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from native.go.board import POSITION_DTYPE, ZOBRIST, clear
+from native.go.playout_policy import patterned_rollouts
+from native.go.rollout import uniform_rollouts
+
+C_SOURCE = Path(__file__).with_name("uniform_rollout.c")
+COMPILER_FLAGS = ("-O3", "-march=native", "-shared", "-fPIC")
+TURNS = 7
+"""Turns that each side of a comparison takes; the figures are medians over them."""
+CHECKED_ROLLOUTS = 200
+KOMI = 7.5
+
+Play = Callable[[int], object]
+"""Plays the given number of rollouts from the empty board."""
+
+
+def compile_twin(directory: str) -> ctypes.CDLL | None:
+    """Compile the C twin into `directory` and load it; None where gcc is not installed.
+
+    Raises:
+        subprocess.CalledProcessError: when gcc rejects the source.
+    """
+    gcc = shutil.which("gcc")
+    if gcc is None:
+        return None
+    library = Path(directory) / "uniform_rollout.so"
+    subprocess.run([gcc, *COMPILER_FLAGS, "-o", str(library), str(C_SOURCE)], check=True)
+    twin = ctypes.CDLL(str(library))
+    twin.set_keys.argtypes = [ctypes.c_void_p]
+    twin.set_keys.restype = None
+    twin.uniform_rollouts.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_int64]
+    twin.uniform_rollouts.restype = ctypes.c_int64
+    keys = np.ascontiguousarray(ZOBRIST)
+    twin.set_keys(keys.ctypes.data)
+    return twin
+
+
+def run(seconds: float, sizes: Sequence[int]) -> list[dict[str, Any]]:
+    """Measure every rollout on an empty board of each size, about `seconds` for each figure.
+
+    Returns:
+        One row for each size and rollout: `board`, `rollout`, `median`, `minimum`, `maximum` (rollouts/s on one
+        thread), and `ratio_to_c` (median of the ratios of neighboring turns; None without gcc or a twin).
+
+    Raises:
+        RuntimeError: when the C twin plays other games than the kernel.
+    """
+    rows = []
+    with tempfile.TemporaryDirectory() as directory:
+        twin = compile_twin(directory)
+        for size in sizes:
+            root, scratch = np.zeros(2, POSITION_DTYPE)
+            clear(root, size)
+            root["komi"] = KOMI
+            rng = np.array([size], np.uint64)
+            contestants: dict[str, Play] = {
+                "uniform": lambda n, r=root, s=scratch, g=rng: uniform_rollouts(r, s, g, n),  # type: ignore[misc]
+                "patterned": lambda n, r=root, s=scratch, g=rng: patterned_rollouts(r, s, g, n),  # type: ignore[misc]
+            }
+            if twin is not None:
+                _check_twin(twin, size)
+                contestants["uniform in C"] = lambda n, g=rng, b=size: twin.uniform_rollouts(b, g.ctypes.data, n)  # type: ignore[misc]
+            rows += _measure(contestants, size, seconds)
+    return rows
+
+
+def _check_twin(twin: ctypes.CDLL, size: int) -> None:
+    root, scratch = np.zeros(2, POSITION_DTYPE)
+    clear(root, size)
+    ours, theirs = np.array([12345], np.uint64), np.array([12345], np.uint64)
+    total = uniform_rollouts(root, scratch, ours, CHECKED_ROLLOUTS)
+    twin_total = twin.uniform_rollouts(size, theirs.ctypes.data, CHECKED_ROLLOUTS)
+    if total != twin_total or ours[0] != theirs[0]:
+        raise RuntimeError(
+            f"the C twin must play the same {size}x{size} games: sum of balances {twin_total}, expected {total}"
+        )
+
+
+def _measure(contestants: dict[str, Play], size: int, seconds: float) -> list[dict[str, Any]]:
+    counts = {name: _rollouts_in(play, seconds / TURNS) for name, play in contestants.items()}
+    speeds: dict[str, list[float]] = {name: [] for name in contestants}
+    for _ in range(TURNS):
+        for name, play in contestants.items():
+            start = time.perf_counter()
+            play(counts[name])
+            speeds[name].append(counts[name] / (time.perf_counter() - start))
+    rows = []
+    for name, measured in speeds.items():
+        ratio = None
+        if name == "uniform" and "uniform in C" in speeds:
+            ratio = statistics.median(a / b for a, b in zip(measured, speeds["uniform in C"], strict=True))
+        rows.append(
+            {
+                "board": f"{size}x{size}",
+                "rollout": name,
+                "median": statistics.median(measured),
+                "minimum": min(measured),
+                "maximum": max(measured),
+                "ratio_to_c": ratio,
+            }
+        )
+    return rows
+
+
+def _rollouts_in(play: Play, seconds: float) -> int:
+    """Return how many rollouts take about `seconds` (at least 1); compiles the kernel on the way."""
+    play(1)
+    start = time.perf_counter()
+    play(20)
+    return max(1, int(20 * seconds / (time.perf_counter() - start)))

@@ -1,0 +1,115 @@
+"""3x3 patterns: a code for the eight neighbors of a point, and the table of the codes that rollouts like to play in.
+
+The code has two bits for each neighbor, row by row from the upper left (the center is left out): EMPTY, BLACK, WHITE or
+BORDER. The patterns are those of MoGo (Gelly, Wang, Munos, Teytaud: Modification of UCT with patterns in Monte-Carlo
+Go, INRIA 2006, figure 3): hane, cuts and moves at the edge.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from native.bits import U
+from native.go.board import BLACK, BORDER, EMPTY, WHITE
+from native.jit import kernel
+
+CODES = 1 << 16
+
+DRAWINGS: tuple[tuple[str, str, str, str], ...] = (
+    # hane: around the head of an enemy stone
+    ("XOX", "...", "???", "both"),
+    ("XO.", "...", "?.?", "both"),
+    ("XO?", "X..", "?.?", "both"),
+    ("XOO", "...", "?.?", "mover"),
+    # cuts: a crosscut that is not protected yet, and a push between two stones
+    ("XO?", "O.o", "?o?", "both"),
+    ("XO?", "O.X", "???", "both"),
+    ("?X?", "O.O", "ooo", "both"),
+    # the edge of the board
+    ("X.?", "O.?", "##?", "both"),
+    ("OX?", "X.O", "###", "both"),
+    ("?X?", "x.O", "###", "mover"),
+    ("?XO", "x.x", "###", "mover"),
+    ("?OX", "X.O", "###", "both"),
+)
+"""Rows from the top and who may play in the middle: `mover` means that X moves, `both` that X or O does.
+
+X and O are stones of the two players, `.` is empty, `#` is beyond the edge, `?` is anything; `x` is anything but X,
+`o` anything but O. The middle is the empty point that is played. Reflections and rotations match as well.
+"""
+
+NEIGHBOR_CELLS = (0, 1, 2, 3, 5, 6, 7, 8)
+"""The cells of a 3x3 square, row by row, in the order of the code's bits; cell 4 is the middle."""
+
+
+def symmetric_squares(cells: str) -> list[str]:
+    """Return the eight rotations and reflections of a 3x3 square that is written row by row (repeats included)."""
+    squares = []
+    for square in (cells, "".join(cells[3 * row + 2 - column] for row in range(3) for column in range(3))):
+        turned = square
+        for _ in range(4):
+            squares.append(turned)
+            turned = "".join(turned[3 * (2 - column) + row] for row in range(3) for column in range(3))
+    return squares
+
+
+def _symbol_values(mover: int) -> dict[str, tuple[int, ...]]:
+    """Return the colors that each symbol of a drawing allows where X is the color `mover`."""
+    other = BLACK + WHITE - mover
+    return {
+        "X": (mover,),
+        "O": (other,),
+        ".": (EMPTY,),
+        "#": (BORDER,),
+        "?": (EMPTY, mover, other, BORDER),
+        "x": (EMPTY, other, BORDER),
+        "o": (EMPTY, mover, BORDER),
+    }
+
+
+def _matching_codes(cells: str, x: int) -> npt.NDArray[np.int64]:
+    """Return all codes that the square `cells` matches where X is the color `x`."""
+    values = _symbol_values(x)
+    codes = np.zeros(1, np.int64)
+    for bit, cell in enumerate(NEIGHBOR_CELLS):
+        choices = np.array(values[cells[cell]], np.int64) << (2 * bit)
+        codes = (codes[:, None] + choices).ravel()
+    return codes
+
+
+def _pattern_table() -> npt.NDArray[np.uint8]:
+    table = np.zeros(3 * CODES, np.uint8)
+    for top, middle, bottom, who in DRAWINGS:
+        for cells in set(symmetric_squares(top + middle + bottom)):
+            for mover in (BLACK, WHITE):
+                for x in {mover, BLACK + WHITE - mover} if who == "both" else {mover}:
+                    table[mover * CODES + _matching_codes(cells, x)] = 1
+    return table
+
+
+PATTERNS = _pattern_table()
+"""uint8[3 * CODES], index color << 16 | code: 1 where a move of `color` in the middle is a pattern move."""
+
+
+@kernel
+def pattern_code(pos, point):  # type: ignore[no-untyped-def]
+    """Return the code of the eight neighbors of `point`, in [0, CODES)."""
+    i = np.int64(point)
+    stride = np.int64(pos.stride)
+    north = i - stride
+    south = i + stride
+    return (
+        U(pos.color[U(north - 1)])
+        | U(pos.color[U(north)]) << U(2)
+        | U(pos.color[U(north + 1)]) << U(4)
+        | U(pos.color[U(i - 1)]) << U(6)
+        | U(pos.color[U(i + 1)]) << U(8)
+        | U(pos.color[U(south - 1)]) << U(10)
+        | U(pos.color[U(south)]) << U(12)
+        | U(pos.color[U(south + 1)]) << U(14)
+    )
+
+
+@kernel
+def is_pattern_move(pos, point, color):  # type: ignore[no-untyped-def]
+    """Whether the empty `point` is a pattern move of `color`."""
+    return PATTERNS[(U(color) << U(16)) | pattern_code(pos, point)] != 0

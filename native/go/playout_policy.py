@@ -1,0 +1,251 @@
+"""Patterned rollouts: a policy that answers the last move, and else plays at random.
+
+In the manner of MoGo and Fuego, in this order: the capture of the last move's chain, an answer to atari, the liberties of
+weak chains next to the last move, a 3x3 pattern next to the last move, a capture anywhere, a random move. No move fills an eye of its own or puts more than a few stones into atari.
+"""
+
+import numpy as np
+
+from native.bits import U, lowest_bit, random_below
+from native.go.board import (
+    EMPTY,
+    NO_POINT,
+    PASS,
+    copy,
+    first_liberty,
+    is_eye,
+    is_suicide,
+    place_stone,
+    second_liberty,
+)
+from native.go.patterns import is_pattern_move
+from native.go.rollout import area_balance
+from native.go.tactics import liberties_after, self_atari_stones
+from native.jit import kernel
+
+THROW_IN = 1
+"""Stones that a random move may put into atari: a throw-in."""
+
+
+@kernel
+def capture_of(pos, stone, color):  # type: ignore[no-untyped-def]
+    """Return the point where `color` takes the chain of `stone`; NO_POINT unless it is in atari and no ko forbids it."""
+    slot = U(pos.chain[U(stone)])
+    if pos.liberties[slot] != 1:
+        return U(NO_POINT)
+    point = first_liberty(pos, slot)
+    return U(NO_POINT) if point == pos.simple_ko else point
+
+
+@kernel
+def atari_answer(pos, color, last, rng):  # type: ignore[no-untyped-def]
+    """Save a chain that the move `last` put into atari: extend to two liberties or more, or capture a neighbor of it.
+
+    A random one of the possible moves; NO_POINT where there is none.
+    """
+    i = np.int64(last)
+    stride = np.int64(pos.stride)
+    own = U(color)
+    enemy = U(3) - own
+    found = U(0)
+    choice = U(NO_POINT)
+    for neighbor in (i - 1, i + 1, i - stride, i + stride):
+        q = U(neighbor)
+        if pos.color[q] != own:
+            continue
+        slot = U(pos.chain[q])
+        if pos.liberties[slot] != 1:
+            continue
+        escape = first_liberty(pos, slot)
+        if escape != pos.simple_ko and self_atari_stones(pos, escape, own) == 0:
+            found += U(1)
+            if random_below(rng, found) == U(0):
+                choice = escape
+        s = q
+        while True:
+            j = np.int64(s)
+            for side in (j - 1, j + 1, j - stride, j + stride):
+                r = U(side)
+                if pos.color[r] == enemy:
+                    point = capture_of(pos, r, own)
+                    if point != U(NO_POINT):
+                        found += U(1)
+                        if random_below(rng, found) == U(0):
+                            choice = point
+            s = U(pos.next_stone[s])
+            if s == q:
+                break
+    return choice
+
+
+@kernel
+def _try_liberty(pos, color, chain_color, point):  # type: ignore[no-untyped-def]
+    """Whether `point`, a liberty of a chain of `chain_color` with two, gives that chain more of them if it has it."""
+    return (
+        point != pos.simple_ko
+        and liberties_after(pos, point, chain_color) > 2
+        and self_atari_stones(pos, point, color) == 0
+    )
+
+
+@kernel
+def weak_chain_move(pos, color, last, rng):  # type: ignore[no-untyped-def]
+    """Extend a chain next to `last` that has two liberties, or take the good liberty of the chain of `last` itself."""
+    i = np.int64(last)
+    stride = np.int64(pos.stride)
+    own = U(color)
+    found = U(0)
+    choice = U(NO_POINT)
+    for neighbor in (i, i - 1, i + 1, i - stride, i + stride):
+        q = U(neighbor)
+        c = U(pos.color[q])
+        if c == own or neighbor == i:
+            slot = U(pos.chain[q])
+            if pos.liberties[slot] == 2:
+                first = first_liberty(pos, slot)
+                if _try_liberty(pos, own, c, first):
+                    found += U(1)
+                    if random_below(rng, found) == U(0):
+                        choice = first
+                second = second_liberty(pos, slot)
+                if _try_liberty(pos, own, c, second):
+                    found += U(1)
+                    if random_below(rng, found) == U(0):
+                        choice = second
+    return choice
+
+
+@kernel
+def pattern_move(pos, color, last, rng):  # type: ignore[no-untyped-def]
+    """Return a random pattern move among the eight neighbors of `last` that is no self-atari; NO_POINT for none."""
+    i = np.int64(last)
+    stride = np.int64(pos.stride)
+    found = U(0)
+    choice = U(NO_POINT)
+    for neighbor in (
+        i - stride - 1,
+        i - stride,
+        i - stride + 1,
+        i - 1,
+        i + 1,
+        i + stride - 1,
+        i + stride,
+        i + stride + 1,
+    ):
+        p = U(neighbor)
+        if (
+            pos.color[p] == EMPTY
+            and is_pattern_move(pos, p, color)
+            and p != pos.simple_ko
+            and self_atari_stones(pos, p, color) == 0
+        ):
+            found += U(1)
+            if random_below(rng, found) == U(0):
+                choice = p
+    return choice
+
+
+@kernel
+def capture_move(pos, color, rng):  # type: ignore[no-untyped-def]
+    """Return a random move of `color` that captures something anywhere; NO_POINT for none."""
+    own = U(color)
+    enemy = U(3) - own
+    stride = np.int64(pos.stride)
+    found = U(0)
+    choice = U(NO_POINT)
+    for w in range(U(6)):
+        bits = pos.slots[w]
+        while bits != U(0):
+            slot = w * U(64) + lowest_bit(bits)
+            bits &= bits - U(1)
+            if pos.liberties[slot] == 1:
+                point = first_liberty(pos, slot)
+                i = np.int64(point)
+                for neighbor in (i - 1, i + 1, i - stride, i + stride):
+                    q = U(neighbor)
+                    if pos.color[q] == enemy and U(pos.chain[q]) == slot:
+                        if point != pos.simple_ko:
+                            found += U(1)
+                            if random_below(rng, found) == U(0):
+                                choice = point
+                        break
+    return choice
+
+
+@kernel
+def random_move(pos, color, rng):  # type: ignore[no-untyped-def]
+    """Return a random legal move that fills no own eye and puts at most THROW_IN stones into atari; NO_POINT for none."""
+    count = U(pos.empty_count)
+    if count == U(0):
+        return U(NO_POINT)
+    start = random_below(rng, count)
+    i = start
+    while True:
+        p = U(pos.empties[i])
+        if (
+            p != pos.simple_ko
+            and not is_eye(pos, p, color)
+            and self_atari_stones(pos, p, color) <= THROW_IN
+            and not is_suicide(pos, p, color)
+        ):
+            return p
+        i += U(1)
+        if i == count:
+            i = U(0)
+        if i == start:
+            return U(NO_POINT)
+
+
+@kernel
+def playout_move(pos, color, last, rng):  # type: ignore[no-untyped-def]
+    """Return the policy's move of `color`, NO_POINT for a pass, after the move `last` (NO_POINT for a pass or none)."""
+    if last != U(NO_POINT) and pos.color[last] != EMPTY:
+        move = capture_of(pos, last, color)
+        if move != U(NO_POINT):
+            return move
+        move = atari_answer(pos, color, last, rng)
+        if move != U(NO_POINT):
+            return move
+        move = weak_chain_move(pos, color, last, rng)
+        if move != U(NO_POINT):
+            return move
+        move = pattern_move(pos, color, last, rng)
+        if move != U(NO_POINT):
+            return move
+    move = capture_move(pos, color, rng)
+    if move != U(NO_POINT):
+        return move
+    return random_move(pos, color, rng)
+
+
+@kernel
+def patterned_rollout(pos, rng):  # type: ignore[no-untyped-def]
+    """Play `pos` to the end with the policy and return Black's points minus White's, komi not counted."""
+    color = np.int64(pos.side_to_move)
+    passes = 0
+    last = U(pos.recent_move[0])
+    if last == U(PASS):
+        last = U(NO_POINT)
+    for _ in range(3 * pos.size * pos.size):
+        move = playout_move(pos, color, last, rng)
+        last = move
+        if move == U(NO_POINT):
+            passes += 1
+            pos.simple_ko = NO_POINT
+            if passes == 2:
+                break
+        else:
+            passes = 0
+            place_stone(pos, move, color)
+        color = 3 - color
+    return area_balance(pos)
+
+
+@kernel
+def patterned_rollouts(root, scratch, rng, n):  # type: ignore[no-untyped-def]
+    """Play `n` patterned rollouts from `root` and return the sum of their balances."""
+    total = 0
+    for _ in range(n):
+        copy(scratch, root)
+        total += patterned_rollout(scratch, rng)
+    return total

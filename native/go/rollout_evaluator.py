@@ -1,0 +1,84 @@
+"""Leaves of a search evaluated by patterned rollouts: value, score and ownership for the side to move."""
+
+import numpy as np
+
+from native.bits import U
+from native.go.board import BLACK, BORDER, EMPTY, SCORING_TERRITORY, WHITE, copy
+from native.go.playout_policy import patterned_rollout
+from native.jit import kernel
+
+
+@kernel
+def add_ownership(pos, color, ownership):  # type: ignore[no-untyped-def]
+    """Add the owner of every point of a finished rollout to `ownership` (float32[area]): +1 for `color`, else -1."""
+    stride = np.int64(pos.stride)
+    size = np.int64(pos.size)
+    k = U(0)
+    for y in range(size):
+        for x in range(size):
+            i = (y + 1) * stride + x + 1
+            c = np.int64(pos.color[U(i)])
+            if c == EMPTY:
+                for neighbor in (i - 1, i + 1, i - stride, i + stride):
+                    d = np.int64(pos.color[U(neighbor)])
+                    if d != BORDER:
+                        c |= d
+            if c in (BLACK, WHITE):
+                ownership[k] += np.float32(1.0) if c == color else np.float32(-1.0)
+            k += U(1)
+
+
+@kernel
+def white_compensation(pos):  # type: ignore[no-untyped-def]
+    """Return the points that White gets on top of the area of a finished rollout from `pos`.
+
+    Komi (handicap compensation included). Under territory scoring also what the moves so far change: area counts a
+    stone that territory does not, so White gets a point for each move Black has made, Black one for each of White's
+    (pos.white_bonus). The moves of the rollout itself count as even. Taxes on groups and the button are not counted.
+    """
+    points = np.float32(pos.komi)
+    if pos.scoring == SCORING_TERRITORY:
+        points += pos.white_bonus
+    return points
+
+
+@kernel
+def rollout_leaves(positions, count, rollouts_per_leaf, rng, scratch, values, scores, ownership):  # type: ignore[no-untyped-def]
+    """Evaluate `positions[0:count]` by `rollouts_per_leaf` patterned rollouts each, all for the side to move.
+
+    Args:
+        positions: POSITION_DTYPE[>= count], all of one board size, none of them over; unchanged.
+        count: Positions to evaluate.
+        rollouts_per_leaf: Rollouts from each position, at least 1.
+        rng: uint64[1], state of the random numbers, never zero.
+        scratch: One record that the rollouts are played on.
+        values: float32[>= count], receives the mean of +1 for a win, -1 for a loss, 0 for a draw.
+        scores: float32[>= count], receives the mean lead in points, komi included.
+        ownership: float32[>= count, area], receives the mean owner of each point, row by row: +1 the side to move.
+    """
+    n = U(rollouts_per_leaf)
+    scale = np.float32(1.0) / np.float32(n)
+    for k in range(U(count)):
+        root = positions[k]
+        color = np.int64(root.side_to_move)
+        white_points = white_compensation(root)
+        area = U(root.size) * U(root.size)
+        for p in range(area):
+            ownership[k, p] = 0.0
+        wins = np.float32(0.0)
+        total = np.float32(0.0)
+        for _ in range(n):
+            copy(scratch, root)
+            lead = np.float32(patterned_rollout(scratch, rng)) - white_points
+            if color == WHITE:
+                lead = -lead
+            total += lead
+            if lead > 0.0:
+                wins += np.float32(1.0)
+            elif lead < 0.0:
+                wins -= np.float32(1.0)
+            add_ownership(scratch, color, ownership[k])
+        values[k] = wins * scale
+        scores[k] = total * scale
+        for p in range(area):
+            ownership[k, p] *= scale
