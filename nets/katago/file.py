@@ -254,9 +254,7 @@ class _Reader:
         matmul = self._matmul(3 * gpool.out_channels, regular.out_channels)
         norm2, act2 = self._batch_norm(regular.out_channels), self._activation()
         conv2 = self._conv(regular.out_channels, channels)
-        return GlobalPoolingBlock(
-            name, norm1, act1, regular, gpool, norm_gpool, act_gpool, matmul, norm2, act2, conv2
-        )
+        return GlobalPoolingBlock(name, norm1, act1, regular, gpool, norm_gpool, act_gpool, matmul, norm2, act2, conv2)
 
     def _bottleneck_block(self, channels: int, depth: int) -> BottleneckBlock:
         name = self._stream.name()

@@ -320,9 +320,7 @@ class _Exporter:
         if not difference.any():
             return stream
         addend = difference[:, None, None] if stream.is_map else difference
-        return _Stream(
-            self._graph.op("Add", stream.tensor, self._graph.constant(addend)), offset, stream.is_map
-        )
+        return _Stream(self._graph.op("Add", stream.tensor, self._graph.constant(addend)), offset, stream.is_map)
 
     def _points(self, stream: _Stream) -> _Stream:
         """Return the stream as points [B, N * N, C]."""
@@ -398,4 +396,16 @@ def activate(graph: GraphBuilder, activation: Activation, tensor: str) -> str:
         return graph.op("Relu", tensor)
     if activation is Activation.SILU:
         return graph.op("Mul", tensor, graph.op("Sigmoid", tensor))
-    return graph.op("Mul", tensor, graph.op("Tanh", graph.op("Softplus", tensor)))
+    return _mish(graph, tensor)
+
+
+def _mish(graph: GraphBuilder, tensor: str) -> str:
+    """Append x * tanh(softplus(x)) as x * p / (2 - p) with p = s * (2 - s) and s = sigmoid(x).
+
+    onnxruntime's Softplus works one number at a time and would take 40% of a network's time on the CPU (measured on
+    a 6-block network: 1.6 times the evaluations this way). Nothing overflows, in half precision neither.
+    """
+    two = graph.constant(2.0)
+    sigmoid = graph.op("Sigmoid", tensor)
+    p = graph.op("Mul", sigmoid, graph.op("Sub", two, sigmoid))
+    return graph.op("Mul", tensor, graph.op("Div", p, graph.op("Sub", two, p)))

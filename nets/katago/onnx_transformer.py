@@ -28,7 +28,7 @@ def _rms_scaled(graph: GraphBuilder, norm: RmsNorm, points: str) -> str:
 
 
 def attention(graph: GraphBuilder, block: AttentionBlock, points: str, size: int) -> str:
-    """Append points + attention(norm(points)), [B, A, C].
+    """Append an attention block: points + attention(norm(points)), [B, A, C].
 
     One matrix product makes queries, keys and values of all heads; keys and values that several heads share are
     repeated in its weights. RoPE is linear: turned = x * cos + quarter_turn(x) * sin, and the quarter turn of each

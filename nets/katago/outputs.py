@@ -1,0 +1,171 @@
+"""Raw outputs of KataGo networks to probabilities, points and ownership, in numpy.
+
+This is the readable reference; the search has a kernel of its own for what it needs. Everything here is from the side
+to move's point of view: a caller that reports for White or Black turns it round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from nets.katago.network import FloatArray, OutputScales
+from nets.metadata import NetworkInfo
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class RawOutputs:
+    """The four outputs of the ONNX graph for a batch."""
+
+    policy: FloatArray
+    """[B, 1 or 2, A + 1] logits, pass last"""
+    value: FloatArray
+    """[B, 3] logits of win, loss, no result"""
+    misc: FloatArray
+    """[B, 4 or 6]"""
+    ownership: FloatArray
+    """[B, A] before tanh"""
+
+
+@dataclass(frozen=True, eq=False)
+class Outputs:
+    """What a network says about a batch of positions, for the side to move."""
+
+    policy: FloatArray
+    """[B, A + 1] probabilities, 0 where illegal"""
+    win: FloatArray
+    """[B] probability"""
+    loss: FloatArray
+    """[B] probability"""
+    no_result: FloatArray
+    """[B] probability; exactly 0 where the rules have no such result"""
+    score_mean: FloatArray
+    """[B] expected final score in self-play, points"""
+    score_stdev: FloatArray
+    """[B] standard deviation of that score, points"""
+    score_mean_square: FloatArray
+    """[B] expected square of the score, points²"""
+    lead: FloatArray
+    """[B] points by which the side to move leads: the komi change that would make the game even"""
+    variance_time: FloatArray
+    """[B] measure of how many turns are left until the outcome is settled"""
+    shortterm_winloss_error: FloatArray | None
+    """[B] expected error of win - loss against the result of a short search, or None before version 9"""
+    shortterm_score_error: FloatArray | None
+    """[B] the same for the score, points, or None before version 9"""
+    ownership: FloatArray
+    """[B, A] in [-1, 1], +1 = the side to move owns the point"""
+
+
+def has_no_result(ko_rule: str, scoring: str) -> bool:
+    """Tell whether a game under these rules can end without a result, which otherwise is not counted.
+
+    Args:
+        ko_rule: SIMPLE, POSITIONAL, SITUATIONAL or SPIGHT.
+        scoring: AREA or TERRITORY.
+    """
+    return ko_rule == "SIMPLE" or scoring == "TERRITORY"
+
+
+def post_process(
+    raw: RawOutputs,
+    legal: BoolArray,
+    no_result_possible: npt.ArrayLike,
+    info: NetworkInfo,
+    *,
+    optimism: float = 0.0,
+    temperature: float = 1.0,
+) -> Outputs:
+    """Turn raw outputs into numbers with a meaning.
+
+    Args:
+        raw: the graph's outputs for B positions.
+        legal: [B, A + 1], at least one legal move in each row.
+        no_result_possible: bool or [B]; see `has_no_result`.
+        info: the network's metadata.
+        optimism: weight of the optimistic policy, 0 to 1; without effect before version 12.
+        temperature: of the policy's softmax, above 0.
+    """
+    scales = scales_of(info)
+    version = info.model_version
+    win, loss, no_result = value_probabilities(raw.value, no_result_possible)
+    decided = 1.0 - no_result
+    mean = raw.misc[:, 0] * np.float32(scales.score_mean)
+    stdev = _softplus(raw.misc[:, 1]) * np.float32(scales.score_stdev)
+    winloss_error, score_error = shortterm_errors(raw.misc, version, scales)
+    return Outputs(
+        policy=policy_probabilities(raw.policy, legal, optimism=optimism, temperature=temperature),
+        win=win,
+        loss=loss,
+        no_result=no_result,
+        score_mean=mean * decided,
+        score_stdev=stdev,
+        score_mean_square=(mean**2 + stdev**2) * decided,
+        lead=raw.misc[:, 2] * np.float32(scales.lead) * decided,
+        variance_time=_softplus(raw.misc[:, 3]) * np.float32(scales.variance_time),
+        shortterm_winloss_error=winloss_error,
+        shortterm_score_error=score_error,
+        ownership=np.tanh(raw.ownership),
+    )
+
+
+def scales_of(info: NetworkInfo) -> OutputScales:
+    """Return the scale factors that a network's metadata holds, or the usual ones."""
+    known: Mapping[str, float] = info.scales
+    return OutputScales(**{name: float(value) for name, value in known.items()})
+
+
+def policy_probabilities(
+    logits: FloatArray, legal: BoolArray, *, optimism: float = 0.0, temperature: float = 1.0
+) -> FloatArray:
+    """Return the policy [B, A + 1] over legal moves from logits [B, 1 or 2, A + 1].
+
+    logit = ordinary + optimism * (optimistic - ordinary); softmax(logit / temperature) over the legal moves.
+    """
+    mixed = logits[:, 0]
+    if logits.shape[1] > 1 and optimism != 0.0:
+        mixed = mixed + np.float32(optimism) * (logits[:, 1] - mixed)
+    mixed = np.where(legal, mixed / np.float32(temperature), -np.inf).astype(np.float32)
+    exponential = np.exp(mixed - mixed.max(axis=1, keepdims=True))
+    return np.asarray(exponential / exponential.sum(axis=1, keepdims=True), dtype=np.float32)
+
+
+def value_probabilities(
+    logits: FloatArray, no_result_possible: npt.ArrayLike
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return win, loss and no result, each [B], from logits [B, 3]; no result is dropped where impossible."""
+    possible = np.broadcast_to(np.asarray(no_result_possible, dtype=np.bool_), (logits.shape[0],))
+    kept = logits.astype(np.float32)
+    kept[~possible, 2] = -np.inf
+    exponential = np.exp(kept - kept.max(axis=1, keepdims=True))
+    probabilities = exponential / exponential.sum(axis=1, keepdims=True)
+    return probabilities[:, 0], probabilities[:, 1], probabilities[:, 2]
+
+
+def shortterm_errors(
+    misc: FloatArray, version: int, scales: OutputScales
+) -> tuple[FloatArray | None, FloatArray | None]:
+    """Return the short-term errors of win - loss and of the score, each [B], or None where there are none.
+
+    Version 9: softplus; 10 to 13: its root, scaled; from 14: softplus of half the raw value, squared before the root.
+    """
+    if misc.shape[1] < 6:
+        return None, None
+    value, score = misc[:, 4], misc[:, 5]
+    if version < 10:
+        return _softplus(value), _softplus(score) * np.float32(10.0)
+    by_value, by_score = np.float32(scales.shortterm_value_error), np.float32(scales.shortterm_score_error)
+    if version < 14:
+        return np.sqrt(_softplus(value) * by_value), np.sqrt(_softplus(score) * by_score)
+    half = np.float32(0.5)
+    return _softplus(value * half) * np.sqrt(by_value), _softplus(score * half) * np.sqrt(by_score)
+
+
+def _softplus(x: FloatArray) -> FloatArray:
+    """Return log(1 + e^x) without overflow."""
+    return np.asarray(np.logaddexp(np.float32(0.0), x), dtype=np.float32)

@@ -1,0 +1,208 @@
+"""From the file that a user names to an ONNX file that can be run: recognising, converting and caching.
+
+`prepare` is all that most callers need. A second call for the same file reads two small things and hashes the files:
+neither onnx nor onnxruntime is imported then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import enum
+import hashlib
+import json
+import logging
+import os
+import tempfile
+from pathlib import Path
+
+from nets.errors import NetworkError
+from nets.katago.file import looks_like_network
+from nets.metadata import KATAGO_CONVERTER_VERSION, METADATA_KEY, NetworkInfo
+from nets.onnx_header import OnnxHeader, read_onnx_header
+
+_log = logging.getLogger(__name__)
+
+_KEY_LENGTH = 16
+_DLSHOGI_OUTPUTS = {"output_policy", "output_value"}
+
+
+class NetworkKind(enum.Enum):
+    """Kinds of network files that can be used."""
+
+    YOMI_ONNX = "yomi ONNX"
+    KATAGO = "KataGo network"
+
+
+def identify(path: str | Path) -> NetworkKind:
+    """Tell what kind of network a file holds, from its content and not from its name.
+
+    Raises:
+        NetworkError: the file cannot be read, or is of a kind that cannot be used.
+    """
+    return _identify(Path(path))[0]
+
+
+def prepare(path: str | Path, board_size: int, cache_dir: str | Path | None = None) -> tuple[Path, NetworkInfo]:
+    """Return an ONNX file for boards of `board_size`, and what it says about itself.
+
+    A KataGo network is converted on first use and kept in the cache; our own ONNX files are returned as they are.
+
+    Args:
+        path: the network file.
+        board_size: N.
+        cache_dir: where converted networks are kept, in a folder `nets`; without it see `default_cache_dir`.
+            A folder that cannot be written is replaced by a temporary one, with a warning in the log.
+
+    Raises:
+        NetworkError: the file cannot be used, or not for this board size.
+    """
+    path = Path(path)
+    kind, header = _identify(path)
+    if kind is NetworkKind.YOMI_ONNX:
+        assert header is not None
+        info = NetworkInfo.from_props(header.metadata)
+        if info.board_size != board_size:
+            raise NetworkError(f"{path}: made for boards of size {info.board_size}, expected size {board_size}")
+        return path, info
+    digest = _sha256(path)
+    folder = Path(cache_dir) if cache_dir is not None else default_cache_dir()
+    name = f"{digest[:_KEY_LENGTH]}-{KATAGO_CONVERTER_VERSION}-{board_size}.onnx"
+    found = _cached(folder / "nets" / name, digest, board_size)
+    if found is not None:
+        return folder / "nets" / name, dataclasses.replace(found, source_file=path.name)
+    return _convert(path, board_size, digest, folder, name)
+
+
+def default_cache_dir() -> Path:
+    """Return YOMI_CACHE_DIR, else XDG_CACHE_HOME/yomi, else ~/.cache/yomi; without a home, a temporary folder."""
+    if own := os.environ.get("YOMI_CACHE_DIR"):
+        return Path(own)
+    if xdg := os.environ.get("XDG_CACHE_HOME"):
+        return Path(xdg) / "yomi"
+    try:
+        return Path.home() / ".cache" / "yomi"
+    except RuntimeError:
+        return _temporary_cache_dir()
+
+
+def _identify(path: Path) -> tuple[NetworkKind, OnnxHeader | None]:
+    try:
+        if path.is_dir():
+            raise NetworkError(f"{path}: is a folder, expected a network file")
+        header = read_onnx_header(path)
+    except OSError as error:
+        raise NetworkError(f"{path}: cannot be read: {error.strerror or error}") from error
+    if header is not None:
+        if METADATA_KEY in header.metadata:
+            return NetworkKind.YOMI_ONNX, header
+        if set(header.outputs) >= _DLSHOGI_OUTPUTS:
+            raise NetworkError(
+                f"{path}: a dlshogi network for shogi found, which this version does not support; "
+                "expected a KataGo network or an ONNX file made by yomi"
+            )
+        names = f"inputs {', '.join(header.inputs)} and outputs {', '.join(header.outputs)}"
+        raise NetworkError(f"{path}: an ONNX file with {names} found, expected one with yomi's metadata")
+    if looks_like_network(path):
+        return NetworkKind.KATAGO, None
+    raise NetworkError(f"{path}: {_describe(path)} found, expected a KataGo network (.bin.gz) or an ONNX file")
+
+
+def _describe(path: Path) -> str:
+    """Say in a few words what the beginning of an unknown file looks like."""
+    with path.open("rb") as stream:
+        start = stream.read(16)
+    if not start:
+        return "an empty file"
+    kinds = {b"\x1f\x8b": "gzip data of another kind", b"PK\x03\x04": "a zip archive (or PyTorch checkpoint)"}
+    for magic, kind in kinds.items():
+        if start.startswith(magic):
+            return kind
+    return f"a file that starts with {start!r}"
+
+
+def _sha256(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise NetworkError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def _sidecar(entry: Path) -> Path:
+    return entry.with_suffix(".json")
+
+
+def _cached(entry: Path, source_sha256: str, board_size: int) -> NetworkInfo | None:
+    """Return the metadata of a cache entry if the entry is there and whole.
+
+    The entry's own digest stands in its sidecar, which is written last: a file that is damaged, or half of a pair,
+    is seen here and converted again.
+    """
+    try:
+        if not entry.exists() or not _sidecar(entry).exists():
+            return None
+        record = json.loads(_sidecar(entry).read_text(encoding="utf-8"))
+        info = NetworkInfo.from_json(record["info"])
+        if record["sha256"] != _sha256(entry):
+            raise NetworkError("its digest differs from the recorded one")
+        if info.source_sha256 != source_sha256 or info.board_size != board_size:
+            raise NetworkError("it belongs to another network or board size")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        _log.warning("cached network %s is damaged (%s): converting it again", entry, error)
+        return None
+    return info
+
+
+def _convert(path: Path, board_size: int, digest: str, folder: Path, name: str) -> tuple[Path, NetworkInfo]:
+    """Convert a KataGo network into the cache folder, or into a temporary one if that cannot be written."""
+    # Imports onnx, which a warm start has no use for.
+    from nets.katago.convert import convert
+
+    _log.info("converting %s for boards of size %d", path, board_size)
+    content, info = convert(path, board_size, digest)
+    try:
+        entry = folder / "nets" / name
+        _store(entry, content, info)
+    except OSError as error:
+        spare = _temporary_cache_dir()
+        entry = spare / "nets" / name
+        _log.warning("cache folder %s cannot be written (%s): using %s", folder, error.strerror or error, spare)
+        try:
+            _store(entry, content, info)
+        except OSError as second:
+            raise NetworkError(f"{entry}: cannot be written: {second.strerror or second}") from second
+    return entry, info
+
+
+def _store(entry: Path, content: bytes, info: NetworkInfo) -> None:
+    entry.parent.mkdir(parents=True, exist_ok=True)
+    _write_atomically(entry, content)
+    record = {"info": info.to_json(), "sha256": hashlib.sha256(content).hexdigest()}
+    _write_atomically(_sidecar(entry), json.dumps(record).encode())
+
+
+def _write_atomically(path: Path, content: bytes) -> None:
+    """Write a file such that no reader ever sees part of it."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name + ".")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _temporary_cache_dir() -> Path:
+    """Return a private folder under the system's temporary one: the same at each call, where nobody else took it."""
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    folder = Path(tempfile.gettempdir()) / f"yomi-{user}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if not folder.is_symlink() and (not hasattr(os, "getuid") or folder.stat().st_uid == user):
+            return folder
+    except OSError as error:
+        _log.debug("%s: %s", folder, error)
+    return Path(tempfile.mkdtemp(prefix="yomi-"))

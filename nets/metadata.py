@@ -1,0 +1,114 @@
+"""What a network says about itself: one record, written into ONNX files and kept beside cached ones."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from nets.errors import NetworkError
+
+METADATA_FORMAT = 1
+"""Version of the record below; a reader refuses newer ones."""
+METADATA_KEY = "yomi"
+"""Key of the metadata_props entry that holds the record as JSON."""
+KATAGO_FEATURES = "katago-v7"
+"""KataGo's V7 inputs: `spatial` [B, 22, N, N] and `global` [B, 19]."""
+
+KATAGO_CONVERTER_VERSION = 1
+"""Raise it with every change of the ONNX files that `nets.katago` makes: cached files of other versions go unused."""
+
+
+@dataclass(frozen=True)
+class NetworkInfo:
+    """Everything that a player needs to know to feed a network and read its outputs."""
+
+    game: str
+    """go or shogi"""
+    board_size: int
+    """N: the file is for boards of exactly N × N."""
+    feature_set: str
+    """Name of the input planes, such as `katago-v7`."""
+    name: str
+    """The network's own name."""
+    source_file: str
+    """File name, without folder, of what the ONNX file was made from."""
+    source_sha256: str
+    """Hexadecimal digest of that file."""
+    model_version: int
+    """KataGo's model version: says how raw outputs are to be read."""
+    policy_channels: int
+    """1 (ordinary policy) or 2 (ordinary and optimistic policy)."""
+    misc_channels: int
+    """4, or 6 with the short-term errors."""
+    prefer_pass_alive_under_suicide_rules: bool = False
+    """The area planes were trained with multi-stone suicide counted as legal."""
+    meta_input: bool = False
+    """Whether there is an input `meta` [B, 192]."""
+    scales: Mapping[str, float] = field(default_factory=dict)
+    """Factors of the raw outputs, by the names of `nets.katago.network.OutputScales`."""
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    """Meaning of each output in words."""
+    training: Mapping[str, str] = field(default_factory=dict)
+    """Where the weights come from, in words."""
+    converter_version: int = 0
+    """Version of the code that wrote the ONNX file."""
+    format: int = METADATA_FORMAT
+
+    def to_json(self) -> str:
+        """Return the record as one line of JSON."""
+        return json.dumps(dataclasses.asdict(self), sort_keys=True)
+
+    def to_props(self) -> dict[str, str]:
+        """Return the record as the entries of an ONNX model's metadata_props."""
+        return {METADATA_KEY: self.to_json()}
+
+    @classmethod
+    def from_json(cls, text: str) -> NetworkInfo:
+        """Read a record back.
+
+        Raises:
+            NetworkError: not such a record, or one of a newer format.
+        """
+        try:
+            values = json.loads(text)
+        except ValueError as error:
+            raise NetworkError(f"network metadata: broken JSON ({error})") from None
+        if not isinstance(values, dict):
+            raise NetworkError(f"network metadata: {type(values).__name__} found, expected an object")
+        if values.get("format") != METADATA_FORMAT:
+            raise NetworkError(f"network metadata: format {values.get('format')!r} found, expected {METADATA_FORMAT}")
+        return cls(**_checked(values))
+
+    @classmethod
+    def from_props(cls, props: Mapping[str, str]) -> NetworkInfo:
+        """Read the record from an ONNX model's metadata_props.
+
+        Raises:
+            NetworkError: there is none, or it is broken.
+        """
+        if METADATA_KEY not in props:
+            found = ", ".join(sorted(props)) or "none"
+            raise NetworkError(f"network metadata: keys {found} found, expected {METADATA_KEY!r}")
+        return cls.from_json(props[METADATA_KEY])
+
+
+def _checked(values: dict[str, Any]) -> dict[str, Any]:
+    """Check names and types of a record's fields against `NetworkInfo`."""
+    types: dict[str, type] = {"str": str, "int": int, "bool": bool}
+    checked = {}
+    for item in dataclasses.fields(NetworkInfo):
+        if item.name not in values:
+            if item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING:
+                raise NetworkError(f"network metadata: no {item.name!r} found, expected one")
+            continue
+        value: Any = values[item.name]
+        expected = types.get(str(item.type), dict)
+        if type(value) is not expected:
+            raise NetworkError(f"network metadata: {item.name!r} is {value!r}, expected {expected.__name__}")
+        if item.name == "scales" and not all(type(number) in (int, float) for number in value.values()):
+            raise NetworkError(f"network metadata: scales {value!r} found, expected numbers")
+        checked[item.name] = value
+    return checked
