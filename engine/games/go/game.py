@@ -115,7 +115,7 @@ class GoGame:
 
     def is_legal(self, color: int, move: int) -> bool:
         """Whether `color` may play `move` now, whosever turn it is. Passing is always legal, also after the end."""
-        if len(self.moves) + 1 >= kernels.MAX_HISTORY:
+        if self._is_full:
             return False
         if move == PASS:
             return True
@@ -169,8 +169,7 @@ class GoGame:
     @property
     def is_over(self) -> bool:
         """Whether two passes ended the game, a repetition left it without result, or no more moves can be stored."""
-        full = len(self.moves) + 1 >= kernels.MAX_HISTORY
-        return int(self.position["passes"]) >= 2 or full or self.is_no_result
+        return int(self.position["passes"]) >= 2 or self._is_full or self.is_no_result
 
     @property
     def is_no_result(self) -> bool:
@@ -264,9 +263,9 @@ class GoGame:
 
     def final_score(self, dead: Iterable[int] = ()) -> float:
         """Return Black's points minus White's, komi and handicap compensation included; see `scoring.score`."""
-        from engine.games.go import scoring
+        from engine.games.go.scoring import score  # scoring knows games, so it cannot be imported above
 
-        return scoring.score(self, dead)
+        return score(self, dead)
 
     def __str__(self) -> str:
         """Return the board with coordinates, the last move in brackets, and the state of the game below it."""
@@ -281,13 +280,19 @@ class GoGame:
 
     def _is_possible(self, color: int, move: int) -> bool:
         """Whether a move can be made at all: an empty point, and no suicide of a single stone."""
+        if self._is_full:
+            return False
         if move == PASS or self.is_legal(color, move):
-            return len(self.moves) + 1 < kernels.MAX_HISTORY
+            return True
         if not 0 < move < board.MAX_POINTS or self.color_at(move) != EMPTY:
             return False
-        if not board.is_suicide(self.position, move, color):
-            return len(self.moves) + 1 < kernels.MAX_HISTORY
-        return not board.is_single_stone_suicide(self.position, move, color)
+        pos = self.position
+        return not (board.is_suicide(pos, move, color) and board.is_single_stone_suicide(pos, move, color))
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether the history has no room for another move (the search ends games at the same length)."""
+        return int(self.position["history_length"]) + 1 >= kernels.MAX_HISTORY
 
     def _apply(self, color: int, move: int) -> None:
         if color != self.side_to_move:

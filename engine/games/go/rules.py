@@ -5,6 +5,8 @@ Source of the fields and of the presets: KataGo's `kata-set-rules` (docs/GTP_Ext
 """
 
 import json
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar, get_args
 
@@ -41,9 +43,10 @@ class Rules:
 
     @classmethod
     def parse(cls, text: str) -> "Rules":
-        """Read a preset's name (case, spaces, `-` and `_` do not matter) or a JSON object.
+        """Read a preset's name (case, spaces, `-` and `_` do not matter), a JSON object, or KataGo's text in SGF.
 
         Keys that a JSON object leaves out are those of Tromp-Taylor; a missing tax is SEKI for territory scoring.
+        KataGo writes `koPOSITIONALscoreAREAtaxNONEsui1whbNfpok1` (and the like) as RU into its game records.
 
         Raises:
             RulesError: unknown name, key or value, or rules with a button.
@@ -51,6 +54,11 @@ class Rules:
         text = text.strip()
         if text.startswith("{"):
             return _parse_json(text)
+        if match := _SGF_FORM.fullmatch(text):
+            ko, scoring, tax, suicide, button, bonus, friendly = match.groups()
+            fields = {"ko": ko, "scoring": scoring, "tax": tax, "whiteHandicapBonus": bonus or "0"}
+            flags = {"suicide": suicide == "1", "hasButton": button == "1", "friendlyPassOk": friendly == "1"}
+            return _from_fields(fields | flags)
         rules = PRESETS.get(_ALIASES.get(_squash(text), ""))
         if rules is None:
             if _squash(text) == "agabutton":
@@ -126,6 +134,9 @@ PRESETS: dict[str, Rules] = {
 """The rule sets that need neither a button nor clean-up phases, by name."""
 
 
+_SGF_FORM = re.compile(r"ko([A-Z]+)score([A-Z]+)tax([A-Z]+)sui([01])(?:button([01]))?(?:whb(0|N-1|N))?(?:fpok([01]))?")
+
+
 def _squash(name: str) -> str:
     return "".join(c for c in name.lower() if c not in " -_")
 
@@ -138,6 +149,10 @@ def _parse_json(text: str) -> Rules:
         fields = json.loads(text)
     except json.JSONDecodeError as error:
         raise RulesError(f"rules are not valid JSON: {error}") from None
+    return _from_fields(fields)
+
+
+def _from_fields(fields: Mapping[str, object]) -> Rules:
     rules = PRESETS["tromp-taylor"]
     for key, value in fields.items():
         rules = _with_field(rules, key, value)

@@ -1,0 +1,391 @@
+"""Game records: SGF in and out, with variations, set-up stones and comments. sgfmill reads and writes the text.
+
+A `GameRecord` is the tree of a file, a `GoGame` one position in it with the moves before it. Not done: collections of
+several games in one file (the first is read), boards that are not square, other games than Go.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sgfmill import sgf, sgf_grammar
+
+from engine.games.go.game import GoGame, IllegalMove, SetupError
+from engine.games.go.rules import PRESETS, Rules, RulesError
+from engine.games.go.vertex import column_and_row, point_at
+from native.go.board import BLACK, EMPTY, MAX_SIZE, MIN_SIZE, PASS, WHITE
+
+RULE_NAMES = {"japanese": "Japanese", "chinese": "Chinese", "aga": "AGA", "new-zealand": "NZ", "goe": "GOE"}
+"""SGF's own names of rule sets; others are written as in GTP."""
+
+COLORS = {"b": BLACK, "w": WHITE}
+LETTERS = {BLACK: "b", WHITE: "w"}
+
+
+class SgfError(ValueError):
+    """A game record that cannot be read or played; the message is one line."""
+
+
+@dataclass
+class Node:
+    """One node of a game tree."""
+
+    move: tuple[int, int] | None = None
+    """(color, point or PASS)."""
+    setup: list[tuple[int, int]] = field(default_factory=list)
+    """(BLACK, WHITE or EMPTY, point): stones put down or taken away before the move."""
+    side: int | None = None
+    """The side to move that the record states (PL)."""
+    comment: str = ""
+    other: dict[str, list[str]] = field(default_factory=dict)
+    """All other properties, values as they stand in the file (escaped)."""
+    children: list["Node"] = field(default_factory=list, compare=False, repr=False)
+    """The main line first, variations after it. (Left out of == and repr, which would recurse once a move.)"""
+
+    def add(self, color: int, move: int, comment: str = "") -> "Node":
+        """Append a child with a move and return it; the first child is the main line."""
+        child = Node((color, move), comment=comment)
+        self.children.append(child)
+        return child
+
+
+@dataclass
+class GameRecord:
+    """A game with all its variations, and what the root says about it."""
+
+    size: int = 19
+    komi: float | None = None
+    """Without handicap compensation; None where the record has none."""
+    rules: Rules | None = None
+    """None where the record names none or none that is known (then `rules_text` has the name)."""
+    rules_text: str = ""
+    handicap: int = 0
+    black: str = ""
+    white: str = ""
+    result: str = ""
+    """As in SGF: "B+3.5", "W+R", "0", "Void", ..."""
+    date: str = ""
+    seconds: float | None = None
+    """Main time of each side (TM)."""
+    overtime: str = ""
+    """Byo-yomi in words (OT)."""
+    root: Node = field(default_factory=Node)
+
+    def line(self, path: Sequence[int] = ()) -> Iterator[Node]:
+        """Yield the nodes of one line from the root to its end.
+
+        Args:
+            path: which child to take at each node that has several, one after the other; after that the first.
+
+        Raises:
+            SgfError: a node has no such child.
+        """
+        choices = list(path)
+        node = self.root
+        yield node
+        while node.children:
+            choice = choices.pop(0) if choices and len(node.children) > 1 else 0
+            if not 0 <= choice < len(node.children):
+                raise SgfError(f"no variation {choice}: the node has {len(node.children)}")
+            node = node.children[choice]
+            yield node
+
+    def nodes(self) -> Iterator[Node]:
+        """Yield every node, each before its children, the main line before its variations."""
+        pending = [self.root]
+        while pending:
+            node = pending.pop()
+            yield node
+            pending += reversed(node.children)
+
+    def game(
+        self,
+        moves: int | None = None,
+        path: Sequence[int] = (),
+        *,
+        rules: Rules = PRESETS["chinese"],
+        override_rules: bool = False,
+    ) -> GoGame:
+        """Return the game after `moves` moves of a line (all of them for None).
+
+        Moves that only the rules of ko and suicide forbid are played: the record says that they were. A record
+        without komi gets the one usual with the rules, with handicap half a point.
+
+        Args:
+            moves: how many; set-up stones that come before the next move are put down too.
+            path: see `line`.
+            rules: for a record that names none.
+            override_rules: use `rules` whatever the record names.
+
+        Raises:
+            SgfError: an impossible move or set-up, or the record names rules that are not known.
+        """
+        if self.rules_text and self.rules is None and not override_rules:
+            raise SgfError(f"record has unknown rules '{self.rules_text}': expected one of {', '.join(PRESETS)}")
+        used = rules if override_rules or self.rules is None else self.rules
+        komi = self.komi if self.komi is not None else (0.5 if self.handicap >= 2 else used.komi)
+        game = GoGame(self.size, used, komi)
+        nodes = list(self.line(path))
+        played = 0
+        for i, node in enumerate(nodes):
+            if node.setup or node.side is not None:
+                self._set_up(game, node, nodes[i:])
+            if node.move:
+                if played == moves:
+                    return game
+                played += 1
+                try:
+                    game.play(*node.move, strict=False)
+                except IllegalMove as error:
+                    raise SgfError(f"move {played} of the record: {error}") from None
+        return game
+
+    def to_sgf(self) -> str:
+        """Return the record as SGF text."""
+        target = sgf.Sgf_game(self.size)
+        root = target.get_root()
+        texts = {
+            "PB": self.black,
+            "PW": self.white,
+            "RE": self.result,
+            "DT": self.date,
+            "OT": self.overtime,
+            "RU": self.rules_text if self.rules is None else RULE_NAMES.get(self.rules.name or "", str(self.rules)),
+        }
+        for key, text in texts.items():
+            if text:
+                root.set(key, text)
+        if self.komi is not None:
+            root.set("KM", self.komi)
+        if self.handicap >= 2:
+            root.set("HA", self.handicap)
+        if self.seconds is not None:
+            root.set("TM", self.seconds)
+        pending = [(self.root, root)]
+        while pending:
+            node, tree_node = pending.pop()
+            _write_node(node, tree_node, self.size)
+            pending += [(child, tree_node.new_child()) for child in node.children]
+        return str(target.serialise().decode("utf-8"))
+
+    def _set_up(self, game: GoGame, node: Node, rest: Sequence[Node]) -> None:
+        """Apply the set-up of a node; the side to move is as stated, or else as the next move shows."""
+        follower = next((later.move[0] for later in rest if later.move), None)
+        black_only = self.handicap >= 2 and all(color == BLACK for color, _ in node.setup)
+        side = node.side or follower or (WHITE if black_only else None)
+        try:
+            if black_only and node is self.root and len(node.setup) == self.handicap and side == WHITE:
+                game.place_handicap([point for _, point in node.setup])
+            else:
+                game.edit(node.setup, side)
+        except SetupError as error:
+            raise SgfError(f"set-up of the record: {error}") from None
+
+
+def read_sgf(data: bytes | str) -> GameRecord:
+    """Read the first game of SGF data.
+
+    Text without CA is UTF-8 where it can be, else Latin-1 (the standard's default). Characters that the encoding does
+    not have are replaced in names and comments.
+
+    Raises:
+        SgfError: not SGF, not Go, a board that is not square or not from 2x2 to 19x19, or a property that is broken.
+    """
+    raw = data.encode("utf-8") if isinstance(data, str) else data
+    try:
+        coarse = sgf_grammar.parse_sgf_game(raw)
+        encoding = "utf-8" if isinstance(data, str) or _is_plain_utf8(raw, coarse.sequence[0]) else None
+        size = _checked_size(coarse.sequence[0])
+        source = sgf.Sgf_game.from_coarse_game_tree(coarse, encoding)
+        return _read_record(source.get_root(), size)
+    except SgfError:
+        raise
+    except ValueError as error:
+        raise SgfError(f"broken SGF: {' '.join(str(error).split())}") from None
+
+
+def load_sgf(path: str | Path) -> GameRecord:
+    """Read the first game of a file.
+
+    Raises:
+        SgfError: the file cannot be opened, or see `read_sgf`.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise SgfError(f"cannot read {path}: {error.strerror}") from None
+    return read_sgf(data)
+
+
+def from_sgf(data: bytes | str, moves: int | None = None, path: Sequence[int] = ()) -> GoGame:
+    """Return the game of SGF data after `moves` moves of its main line, or of the variation `path`.
+
+    Raises:
+        SgfError: see `read_sgf` and `GameRecord.game`.
+    """
+    return read_sgf(data).game(moves, path)
+
+
+def record_of(game: GoGame, comments: Sequence[str] = ()) -> GameRecord:
+    """Return a record of `game` without names or result.
+
+    Args:
+        game: its initial position and moves.
+        comments: one for the initial position, then one for each move; may be shorter.
+    """
+    texts = [*comments, *[""] * (len(game.moves) + 1 - len(comments))]
+    record = GameRecord(game.size, game.komi, game.rules, handicap=game.handicap)
+    record.root = Node(setup=list(game.setup), comment=texts[0])
+    first = game.moves[0][0] if game.moves else game.side_to_move
+    if game.setup or first != BLACK:
+        record.root.side = game.initial_side
+    node = record.root
+    for (color, move), text in zip(game.moves, texts[1:], strict=False):
+        node = node.add(color, move, text)
+    return record
+
+
+def to_sgf(game: GoGame, comments: Sequence[str] = (), **info: Any) -> str:
+    """Return `game` as SGF text.
+
+    Args:
+        game: its initial position and moves.
+        comments: see `record_of`.
+        info: fields of `GameRecord`, such as black="A", white="B", result="B+R".
+    """
+    record = record_of(game, comments)
+    for name, value in info.items():
+        if not hasattr(record, name):
+            raise TypeError(f"GameRecord has no field {name}")
+        setattr(record, name, value)
+    return record.to_sgf()
+
+
+def _is_plain_utf8(raw: bytes, root: dict[str, list[bytes]]) -> bool:
+    if "CA" in root:
+        return False
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _checked_size(root: dict[str, list[bytes]]) -> int:
+    """Return the board size of the root's raw properties, in which a square `n:n` is rewritten to `n`."""
+    if root.get("GM", [b"1"])[0].strip() not in (b"1", b""):
+        raise SgfError(f"not a game of Go: GM is {root['GM'][0].decode('ascii', 'replace')}, expected 1")
+    text = root.get("SZ", [b"19"])[0].decode("ascii", "replace").strip()
+    width, _, height = text.partition(":")
+    if height and height.strip() != width.strip():
+        raise SgfError(f"board {text} is not square: expected {MIN_SIZE}x{MIN_SIZE} to {MAX_SIZE}x{MAX_SIZE}")
+    try:
+        size = int(width)
+    except ValueError:
+        raise SgfError(f"board size '{text}': expected a number from {MIN_SIZE} to {MAX_SIZE}") from None
+    if not MIN_SIZE <= size <= MAX_SIZE:
+        raise SgfError(f"board size {size}: expected {MIN_SIZE} to {MAX_SIZE}")
+    root["SZ"] = [str(size).encode()]
+    return size
+
+
+def _read_record(root: Any, size: int) -> GameRecord:
+    record = GameRecord(size)
+    record.black, record.white = _text(root, "PB"), _text(root, "PW")
+    record.result, record.date, record.overtime = _text(root, "RE"), _text(root, "DT"), _text(root, "OT")
+    record.komi = _read_komi(root)
+    handicap = _number(root, "HA")
+    record.handicap = int(handicap) if handicap is not None and handicap >= 2 else 0
+    record.seconds = _number(root, "TM")
+    record.rules_text = _text(root, "RU")
+    if record.rules_text:
+        try:
+            record.rules = Rules.parse(record.rules_text)
+        except RulesError:
+            record.rules = None  # `game` says so when the rules are needed; a viewer may not need them
+    pending = [(root, record.root)]
+    while pending:
+        tree_node, node = pending.pop()
+        _read_node(tree_node, node, size)
+        for child in tree_node:
+            node.children.append(Node())
+            pending.append((child, node.children[-1]))
+    for key in ROOT_PROPERTIES:
+        record.root.other.pop(key, None)
+    return record
+
+
+ROOT_PROPERTIES = ("FF", "GM", "SZ", "CA", "PB", "PW", "RE", "DT", "OT", "KM", "HA", "TM", "RU")
+NODE_PROPERTIES = ("B", "W", "AB", "AW", "AE", "PL", "C")
+
+
+def _read_node(source: Any, node: Node, size: int) -> None:
+    if source.has_property("B") and source.has_property("W"):
+        raise SgfError("a node has moves of both colors")
+    color, move = source.get_move()
+    if color is not None:
+        node.move = (COLORS[color], PASS if move is None else _point(move, size))
+    for stone, points in zip((BLACK, WHITE, EMPTY), source.get_setup_stones(), strict=True):
+        node.setup += [(stone, _point(point, size)) for point in sorted(points)]
+    if source.has_property("PL"):
+        node.side = COLORS[source.get("PL")]
+    node.comment = _text(source, "C")
+    encoding = source.get_encoding()
+    for key in source.properties():
+        if key not in NODE_PROPERTIES:
+            node.other[key] = [value.decode(encoding, "replace") for value in source.get_raw_list(key)]
+
+
+def _write_node(node: Node, target: Any, size: int) -> None:
+    if node.move:
+        color, move = node.move
+        target.set_move(LETTERS[color], None if move == PASS else _row_and_column(move, size))
+    stones = {stone: [_row_and_column(p, size) for c, p in node.setup if c == stone] for stone in (BLACK, WHITE, EMPTY)}
+    target.set_setup_stones(stones[BLACK], stones[WHITE], stones[EMPTY])
+    if node.side is not None:
+        target.set("PL", LETTERS[node.side])
+    if node.comment:
+        target.set("C", node.comment)
+    for key, values in node.other.items():
+        target.set_raw_list(key, [value.encode("utf-8") for value in values])
+
+
+def _point(position: tuple[int, int], size: int) -> int:
+    """Return the point of sgfmill's (row, column), rows counted from the bottom."""
+    row, column = position
+    return point_at(column, size - 1 - row, size)
+
+
+def _row_and_column(point: int, size: int) -> tuple[int, int]:
+    column, row = column_and_row(point, size)
+    return size - 1 - row, column
+
+
+def _text(node: Any, key: str) -> str:
+    if not node.has_property(key):
+        return ""
+    value: str = sgf_grammar.text_value(node.get_raw(key)).decode(node.get_encoding(), "replace")
+    return value
+
+
+def _number(node: Any, key: str) -> float | None:
+    text = _text(node, key).strip()
+    if not text:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise SgfError(f"property {key} is '{text}': expected a number") from None
+
+
+def _read_komi(root: Any) -> float | None:
+    """Return the komi; servers that write hundredths (KM[650]) or Chinese stones in hundredths (KM[375]) are known."""
+    komi = _number(root, "KM")
+    if komi is None:
+        return None
+    if abs(komi) >= 100 and komi % 25 == 0:
+        komi /= 100
+        if komi % 0.5 != 0:
+            komi *= 2
+    return komi

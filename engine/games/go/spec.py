@@ -1,0 +1,28 @@
+"""Go's sizes for the search; importing it makes Go known to the tree kernels."""
+
+import native.go.game  # noqa: F401  (registers Go's kernels)
+from engine.games.spec import GameSpec
+from native.go.board import POSITION_DTYPE
+from native.go.rules import MAX_HISTORY
+from native.go.scratch import SCRATCH_DTYPE
+
+SPATIAL_PLANES = 22
+GLOBAL_FEATURES = 19
+
+
+def go_spec(size: int) -> GameSpec:
+    """Return the sizes of Go on a `size` × `size` board."""
+    area = size * size
+    return GameSpec(
+        name="go",
+        position_dtype=POSITION_DTYPE,
+        scratch_dtype=SCRATCH_DTYPE,
+        max_moves=area + 1,
+        max_history=MAX_HISTORY,
+        policy_size=area + 1,
+        area=area,
+        planes_shape=(SPATIAL_PLANES, size, size),
+        extras_shape=(GLOBAL_FEATURES,),
+        mean_moves=area * 0.97 + 1.0,
+        score_unit=float(size),
+    )

@@ -1,0 +1,44 @@
+"""Who owns each point at the end, judged by rollouts."""
+
+import numpy as np
+
+from native.bits import U
+from native.go.board import BLACK, BORDER, EMPTY, NO_POINT, WHITE, copy
+from native.go.rollout import uniform_rollout
+from native.jit import kernel
+
+
+@kernel
+def rollout_ownership(root, scratch, rng, n, totals):  # type: ignore[no-untyped-def]
+    """Play `n` uniform rollouts from `root` and count who owns each point at the end of them.
+
+    The sides take turns in moving first, so that the verdict does not hang on whose turn it is.
+
+    Args:
+        root: the position; stays as it is.
+        scratch: another record of the same type.
+        rng: uint64[1], the state of the random generator, never zero.
+        n: number of rollouts.
+        totals: int32[area], row by row from the top; +1 is added where Black owns the point, -1 where White does.
+    """
+    size = np.int64(root.size)
+    stride = np.int64(root.stride)
+    for k in range(n):
+        copy(scratch, root)
+        if k & 1 == 1:
+            scratch.side_to_move = 3 - root.side_to_move
+            scratch.simple_ko = NO_POINT
+        uniform_rollout(scratch, rng)
+        for y in range(size):
+            for x in range(size):
+                i = (y + 1) * stride + x + 1
+                owner = np.int64(scratch.color[U(i)])
+                if owner == EMPTY:
+                    for neighbor in (i - 1, i + 1, i - stride, i + stride):
+                        c = np.int64(scratch.color[U(neighbor)])
+                        if c != BORDER:
+                            owner |= c
+                if owner == BLACK:
+                    totals[U(y * size + x)] += 1
+                elif owner == WHITE:
+                    totals[U(y * size + x)] -= 1
