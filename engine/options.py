@@ -544,9 +544,9 @@ def reference() -> str:
         "Made from the table in `engine/options.py` by `python -m engine.options`; do not edit.",
         "",
         "Each option is a command-line flag, a key of the TOML file given by `--config FILE` (same name, `_` for `-`),",
-        "and a parameter of `kata-get-param` and `kata-set-param`, where KataGo's name (in the fourth column) is understood",
-        "as well. The command line goes before the file, the file before the defaults. Options marked `start` cannot be",
-        "changed while the engine runs.",
+        "and a parameter of `kata-get-param` and `kata-set-param`, where KataGo's name (in the fourth column) is",
+        "understood as well. The command line goes before the file, the file before the defaults. Options marked",
+        "`start` cannot be changed while the engine runs.",
     ]
     for group in dict.fromkeys(row.group for row in TABLE.values()):
         lines += ["", f"## {group}", "", "| option | value | default | | meaning |", "|---|---|---|---|---|"]
