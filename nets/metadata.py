@@ -98,7 +98,7 @@ class NetworkInfo:
 def _checked(values: dict[str, Any]) -> dict[str, Any]:
     """Check names and types of a record's fields against `NetworkInfo`."""
     types: dict[str, type] = {"str": str, "int": int, "bool": bool}
-    checked = {}
+    checked: dict[str, Any] = {}
     for item in dataclasses.fields(NetworkInfo):
         if item.name not in values:
             if item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING:
@@ -108,7 +108,8 @@ def _checked(values: dict[str, Any]) -> dict[str, Any]:
         expected = types.get(str(item.type), dict)
         if type(value) is not expected:
             raise NetworkError(f"network metadata: {item.name!r} is {value!r}, expected {expected.__name__}")
-        if item.name == "scales" and not all(type(number) in (int, float) for number in value.values()):
-            raise NetworkError(f"network metadata: scales {value!r} found, expected numbers")
         checked[item.name] = value
+    scales = checked.get("scales", {})
+    if not all(type(number) in (int, float) for number in scales.values()):
+        raise NetworkError(f"network metadata: scales {scales!r} found, expected numbers")
     return checked

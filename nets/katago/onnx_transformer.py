@@ -28,7 +28,7 @@ def _rms_scaled(graph: GraphBuilder, norm: RmsNorm, points: str) -> str:
 
 
 def attention(graph: GraphBuilder, block: AttentionBlock, points: str, size: int) -> str:
-    """Append an attention block: points + attention(norm(points)), [B, A, C].
+    """Append the sum of the points and the attention of their norm, [B, A, C].
 
     One matrix product makes queries, keys and values of all heads; keys and values that several heads share are
     repeated in its weights. RoPE is linear: turned = x * cos + quarter_turn(x) * sin, and the quarter turn of each
@@ -101,7 +101,7 @@ def _rope_angles(block: AttentionBlock, rope: FloatArray, size: int) -> FloatArr
 
 
 def feed_forward(graph: GraphBuilder, block: FeedForwardBlock, points: str) -> str:
-    """Append points + feed forward(norm(points)), [B, A, C]; the gate shares the first matrix product."""
+    """Append the sum of the points and the feed-forward net of their norm, [B, A, C]."""
     gamma = block.norm.gamma[:, None]
     normed = _rms_scaled(graph, block.norm, points)
     weights = block.w1.weights * gamma

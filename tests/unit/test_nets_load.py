@@ -1,0 +1,207 @@
+"""Recognising, converting and caching networks."""
+
+import dataclasses
+import gzip
+import json
+import logging
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from nets import NetworkError
+from nets import load as load_module
+from nets.load import NetworkKind, default_cache_dir, identify, prepare
+from nets.metadata import KATAGO_CONVERTER_VERSION, NetworkInfo
+from nets.onnx_header import read_onnx_header
+from tests.naive.katago_writer import RandomNetworks, write_network
+
+
+@pytest.fixture
+def network_file(tmp_path: Path) -> Path:
+    path = tmp_path / "small.bin.gz"
+    path.write_bytes(gzip.compress(write_network(RandomNetworks(15).network(["ordinary"]))))
+    return path
+
+
+def foreign_onnx(path: Path, outputs: list[str]) -> Path:
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in outputs]
+    nodes = [helper.make_node("Identity", ["input1"], [name]) for name in outputs]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("input1", TensorProto.FLOAT, [1])], values)
+    onnx.save(helper.make_model(graph), path)
+    return path
+
+
+def test_converts_once_then_reads_the_cache(network_file: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    path, info = prepare(network_file, 9, cache)
+    assert path.parent == cache / "nets"
+    assert path.name == f"{info.source_sha256[:16]}-{KATAGO_CONVERTER_VERSION}-9.onnx"
+    assert (info.game, info.board_size, info.feature_set) == ("go", 9, "katago-v7")
+    assert (info.name, info.model_version, info.policy_channels, info.misc_channels) == ("random-net", 15, 2, 6)
+    assert info.scales["lead"] == 16.0
+    before = path.stat().st_mtime_ns
+    assert prepare(network_file, 9, cache) == (path, info)
+    assert path.stat().st_mtime_ns == before
+    assert prepare(network_file, 13, cache)[0] != path
+    assert len(list(path.parent.iterdir())) == 4
+
+
+def test_the_onnx_file_says_the_same_and_can_be_given_itself(network_file: Path, tmp_path: Path) -> None:
+    path, info = prepare(network_file, 9, tmp_path)
+    assert identify(path) is NetworkKind.YOMI_ONNX
+    assert prepare(path, 9, tmp_path / "other") == (path, info)
+    assert not (tmp_path / "other").exists()
+    header = read_onnx_header(path)
+    assert header is not None
+    assert header.inputs == ("spatial", "global")
+    assert set(header.outputs) == {"policy", "value", "misc", "ownership"}
+    with pytest.raises(NetworkError, match="made for boards of size 9, expected size 19"):
+        prepare(path, 19)
+
+
+@pytest.mark.parametrize("damage", ["onnx", "truncate", "sidecar", "json", "lost onnx", "lost sidecar", "info"])
+def test_damaged_entries_are_made_again(
+    network_file: Path, tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, info = prepare(network_file, 9, tmp_path)
+    content, sidecar = path.read_bytes(), path.with_suffix(".json")
+    if damage == "onnx":
+        path.write_bytes(content[:-100] + bytes(100))
+    elif damage == "truncate":
+        path.write_bytes(content[:1000])
+    elif damage == "sidecar":
+        sidecar.write_bytes(b"\xff\xfe")
+    elif damage == "json":
+        sidecar.write_text("[]")
+    elif damage == "info":
+        record = json.loads(sidecar.read_text())
+        sidecar.write_text(json.dumps({**record, "info": dataclasses.replace(info, board_size=13).to_json()}))
+    elif damage == "lost onnx":
+        path.unlink()
+    else:
+        sidecar.unlink()
+    with caplog.at_level(logging.WARNING):
+        assert prepare(network_file, 9, tmp_path) == (path, info)
+    assert path.read_bytes() == content
+    assert ("damaged" in caplog.text) == ("lost" not in damage)
+
+
+def test_an_unwritable_cache_gives_a_warning_and_a_temporary_folder(
+    network_file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A file in place of the folder is unwritable for root as well, whom permissions do not stop.
+    blocked = tmp_path / "blocked"
+    blocked.write_text("")
+    monkeypatch.setattr(load_module.tempfile, "gettempdir", lambda: str(tmp_path))
+    path, info = prepare(network_file, 9, blocked)
+    assert path.is_file()
+    assert blocked not in path.parents
+    assert info.board_size == 9
+    assert "cannot be written" in caplog.text
+
+
+def test_cache_folder_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.delenv("YOMI_CACHE_DIR", raising=False)
+    assert default_cache_dir() == tmp_path / ".cache" / "yomi"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x"))
+    assert default_cache_dir() == tmp_path / "x" / "yomi"
+    monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path / "own"))
+    assert default_cache_dir() == tmp_path / "own"
+
+
+def test_a_warm_start_imports_neither_onnx_nor_onnxruntime(network_file: Path, tmp_path: Path) -> None:
+    prepare(network_file, 9, tmp_path)
+    code = (
+        "import sys, nets\n"
+        "assert 'numpy' not in sys.modules\n"
+        "from nets.load import prepare\n"
+        f"prepare({str(network_file)!r}, 9, {str(tmp_path)!r})\n"
+        "print([name for name in ('onnx', 'onnxruntime') if name in sys.modules])\n"
+    )
+    root = Path(load_module.__file__).parents[1]
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root, env=os.environ
+    )
+    assert result.stdout.strip() == "[]"
+
+
+def test_katago_files_are_known_by_their_content(network_file: Path, tmp_path: Path) -> None:
+    renamed = tmp_path / "weights.onnx"
+    renamed.write_bytes(network_file.read_bytes())
+    assert identify(renamed) is NetworkKind.KATAGO
+
+
+def test_foreign_files_are_refused(tmp_path: Path) -> None:
+    def refused(name: str, content: bytes, message: str) -> None:
+        path = tmp_path / name
+        path.write_bytes(content)
+        with pytest.raises(NetworkError, match=message):
+            identify(path)
+
+    refused("empty.bin.gz", b"", "an empty file found, expected a KataGo network")
+    refused("readme.txt", b"This is a text.\n", "starts with b'This is a text")
+    refused("other.gz", gzip.compress(b"hello world"), "gzip data of another kind")
+    refused("noise.bin", bytes(range(256)), "found, expected a KataGo network")
+    checkpoint = tmp_path / "model.ckpt"
+    with zipfile.ZipFile(checkpoint, "w") as archive:
+        archive.writestr("data.pkl", b"x")
+    refused("model.ckpt", checkpoint.read_bytes(), "zip archive")
+    with pytest.raises(NetworkError, match="cannot be read: No such file"):
+        identify(tmp_path / "missing")
+    with pytest.raises(NetworkError, match="is a folder"):
+        identify(tmp_path)
+
+
+def test_foreign_onnx_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(NetworkError, match=r"dlshogi network for shogi.*does not support"):
+        identify(foreign_onnx(tmp_path / "shogi.onnx", ["output_policy", "output_value"]))
+    with pytest.raises(NetworkError, match="inputs input1 and outputs y found, expected one with yomi's metadata"):
+        identify(foreign_onnx(tmp_path / "other.onnx", ["y"]))
+
+
+def test_broken_networks_and_sizes_are_refused(network_file: Path, tmp_path: Path) -> None:
+    with pytest.raises(NetworkError, match="board size 99 found, expected 2 to 37"):
+        prepare(network_file, 99, tmp_path)
+    content = network_file.read_bytes()
+    network_file.write_bytes(content[: len(content) // 2])
+    with pytest.raises(NetworkError, match="truncated"):
+        prepare(network_file, 9, tmp_path)
+
+
+def test_onnx_header_of_cut_files_is_none_or_short(network_file: Path, tmp_path: Path) -> None:
+    content = prepare(network_file, 9, tmp_path)[0].read_bytes()
+    path = tmp_path / "cut.onnx"
+    for cut in range(1, len(content), max(1, len(content) // 200)):
+        path.write_bytes(content[:cut])
+        read_onnx_header(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": 99}, "format 99 found, expected 1"),
+        ({"board_size": "9"}, "'board_size' is '9', expected int"),
+        ({"scales": {"lead": "x"}}, "expected numbers"),
+        ({"game": None}, "'game' is None, expected str"),
+    ],
+)
+def test_metadata_is_checked(network_file: Path, tmp_path: Path, change: dict[str, object], message: str) -> None:
+    info = prepare(network_file, 9, tmp_path)[1]
+    assert NetworkInfo.from_json(info.to_json()) == info
+    assert NetworkInfo.from_props(info.to_props()) == info
+    with pytest.raises(NetworkError, match=message):
+        NetworkInfo.from_json(json.dumps({**json.loads(info.to_json()), **change}))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1}'])
+def test_metadata_of_another_kind_is_refused(text: str) -> None:
+    with pytest.raises(NetworkError):
+        NetworkInfo.from_json(text)

@@ -1,0 +1,92 @@
+"""The exported graph computes what the obvious forward pass computes, for every version, block and norm."""
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from nets.katago.network import Activation, KataGoNetwork
+from nets.katago.onnx_export import export_onnx
+from tests.naive.katago_forward import forward
+from tests.naive.katago_writer import RandomNetworks
+
+
+def run(model: onnx.ModelProto, **inputs: np.ndarray) -> dict[str, np.ndarray]:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(names, inputs), strict=True))
+
+
+def check(network: KataGoNetwork, size: int = 5, batch: int = 3) -> None:
+    rng = np.random.default_rng(7)
+    spatial = (rng.random((batch, 22, size, size)) < 0.3).astype(np.float32)
+    spatial[:, 0] = 1.0
+    global_ = rng.uniform(-1, 1, (batch, 19)).astype(np.float32)
+    found = run(export_onnx(network, size), spatial=spatial, **{"global": global_})
+    for index in range(batch):
+        expected = forward(network, spatial[index], global_[index])
+        expected["policy"] = expected["policy"][:2]
+        assert found.keys() == expected.keys()
+        for name, values in expected.items():
+            assert found[name][index].shape == values.shape
+            np.testing.assert_allclose(found[name][index], values, rtol=1e-4, atol=1e-4, err_msg=name)
+
+
+@pytest.mark.parametrize("version", range(8, 18))
+def test_every_version(version: int) -> None:
+    check(RandomNetworks(version).network(["ordinary", "gpool"], meta=version >= 15))
+
+
+@pytest.mark.parametrize("activation", Activation)
+@pytest.mark.parametrize("norms", ["any", "positive", "bias"])
+@pytest.mark.parametrize("kind", ["ordinary", "gpool", "bottleneck"])
+def test_every_norm_and_activation(kind: str, norms: str, activation: Activation) -> None:
+    check(RandomNetworks(11, activation=activation, norms=norms).network([kind, "ordinary"]))
+
+
+@pytest.mark.parametrize("tip", ["bn", "rms", "rms-spatial"])
+@pytest.mark.parametrize("kind", ["attention", "attention-plain", "ffn", "ffn-gated"])
+def test_transformer_blocks_between_convolutions(kind: str, tip: str) -> None:
+    made = RandomNetworks(17, activation=Activation.SILU, norms="bias")
+    check(made.network(["ordinary", kind, kind, "gpool", kind], tip=tip))
+
+
+@pytest.mark.parametrize("size", [2, 3, 9, 19])
+def test_board_sizes(size: int) -> None:
+    check(RandomNetworks(15).network(["gpool", "bottleneck"], kernel=5), size)
+
+
+@pytest.mark.parametrize("size", [0, 1, 38])
+def test_impossible_board_sizes(size: int) -> None:
+    with pytest.raises(ValueError, match=f"board size {size} found"):
+        export_onnx(RandomNetworks(8).network([]), size)
+
+
+def test_network_without_blocks_and_channels_of_any_number() -> None:
+    check(RandomNetworks(15).network([]))
+    check(RandomNetworks(15, norms="positive").network(["ordinary", "gpool"], channels=7))
+
+
+def test_large_activations_do_not_overflow() -> None:
+    made = RandomNetworks(11, activation=Activation.MISH)
+    network = made.network(["ordinary"])
+    network.trunk.conv.weights[:] *= 300.0
+    check(network)
+
+
+def test_meta_input_counts() -> None:
+    network = RandomNetworks(15).network(["ordinary"], meta=True)
+    inputs = {"spatial": np.ones((2, 22, 5, 5), np.float32), "global": np.zeros((2, 19), np.float32)}
+    without = run(export_onnx(network, 5), **inputs)
+    model = export_onnx(network, 5, meta_input=True)
+    zeros = run(model, **inputs, meta=np.zeros((2, 192), np.float32))
+    ones = run(model, **inputs, meta=np.ones((2, 192), np.float32))
+    np.testing.assert_allclose(without["value"], zeros["value"], rtol=1e-5, atol=1e-6)
+    assert np.abs(ones["value"] - zeros["value"]).max() > 1e-3
+
+
+def test_metadata_is_written() -> None:
+    model = export_onnx(RandomNetworks(8).network([]), 5, {"key": "text"})
+    assert {item.key: item.value for item in model.metadata_props} == {"key": "text"}

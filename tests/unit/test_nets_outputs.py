@@ -1,0 +1,60 @@
+"""Post-processing of raw outputs, case by case."""
+
+import numpy as np
+import pytest
+
+from nets.katago.network import OutputScales
+from nets.katago.outputs import has_no_result, policy_probabilities, shortterm_errors, value_probabilities
+
+
+def test_policy_leaves_illegal_moves_out() -> None:
+    logits = np.float32([[[1.0, 2.0, 50.0]]])
+    policy = policy_probabilities(logits, np.array([[True, True, False]]))
+    np.testing.assert_allclose(policy, [[1 / (1 + np.e), np.e / (1 + np.e), 0.0]], rtol=1e-6)
+
+
+def test_policy_temperature_divides_logits() -> None:
+    logits = np.float32([[[1.0, 3.0]]])
+    legal = np.ones((1, 2), np.bool_)
+    half = policy_probabilities(np.float32([[[0.5, 1.5]]]), legal)
+    np.testing.assert_allclose(policy_probabilities(logits, legal, temperature=2.0), half, rtol=1e-6)
+
+
+def test_optimism_mixes_the_channels() -> None:
+    logits = np.float32([[[0.0, 0.0], [0.0, 10.0]]])
+    legal = np.ones((1, 2), np.bool_)
+    np.testing.assert_allclose(policy_probabilities(logits, legal), [[0.5, 0.5]])
+    mixed = policy_probabilities(np.float32([[[0.0, 2.0]]]), legal)
+    np.testing.assert_allclose(policy_probabilities(logits, legal, optimism=0.2), mixed, rtol=1e-6)
+    alone = policy_probabilities(logits[:, :1], legal, optimism=0.2)
+    np.testing.assert_allclose(alone, [[0.5, 0.5]])
+
+
+def test_no_result_is_dropped_row_by_row() -> None:
+    logits = np.zeros((2, 3), np.float32)
+    win, loss, no_result = value_probabilities(logits, np.array([True, False]))
+    np.testing.assert_allclose(win, [1 / 3, 1 / 2], rtol=1e-6)
+    np.testing.assert_allclose(loss, [1 / 3, 1 / 2], rtol=1e-6)
+    assert no_result[1] == 0.0
+    assert not logits.any()
+
+
+@pytest.mark.parametrize(
+    ("ko_rule", "scoring", "possible"),
+    [("SIMPLE", "AREA", True), ("POSITIONAL", "TERRITORY", True), ("SITUATIONAL", "AREA", False)],
+)
+def test_no_result_depends_on_the_rules(ko_rule: str, scoring: str, possible: bool) -> None:
+    assert has_no_result(ko_rule, scoring) is possible
+
+
+def test_shortterm_errors_by_version() -> None:
+    misc = np.float32([[0, 0, 0, 0, 1.0, 2.0]])
+    scales = OutputScales(shortterm_value_error=0.25, shortterm_score_error=100.0)
+    soft = np.log1p(np.exp([0.5, 1.0, 2.0]))
+    assert shortterm_errors(misc[:, :4], 8, scales) == (None, None)
+    for version, expected in [
+        (9, (soft[1], soft[2] * 10)),
+        (13, (np.sqrt(soft[1] * 0.25), np.sqrt(soft[2] * 100))),
+        (14, (soft[0] * 0.5, soft[1] * 10)),
+    ]:
+        np.testing.assert_allclose(np.array(shortterm_errors(misc, version, scales))[:, 0], expected, rtol=1e-6)
