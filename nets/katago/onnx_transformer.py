@@ -30,30 +30,29 @@ def _rms_scaled(graph: GraphBuilder, norm: RmsNorm, points: str) -> str:
 def attention(graph: GraphBuilder, block: AttentionBlock, points: str, size: int) -> str:
     """Append the sum of the points and the attention of their norm, [B, A, C].
 
-    One matrix product makes queries, keys and values of all heads; keys and values that several heads share are
-    repeated in its weights. RoPE is linear: turned = x * cos + quarter_turn(x) * sin, and the quarter turn of each
-    pair, a permutation with signs, goes into the weights as well, so that no channel is moved at run time.
+    Keys and values that several heads share are repeated in their weights. RoPE is linear:
+    turned = x * cos + quarter_turn(x) * sin, and the quarter turn of each pair, a permutation with signs, goes into
+    weights of its own, so that no channel is moved at run time. One product for everything, split afterwards, is
+    slower: the split copies.
     """
     heads, area = block.heads, size**2
-    q_all, v_all = heads * block.q_dim, heads * block.v_dim
     query, key, value = _attention_weights(block)
     normed = _rms_scaled(graph, block.norm, points)
-    if block.rope is None:
-        weights = np.concatenate([query, key, value], axis=1)
-        joined = graph.op("MatMul", normed, graph.constant(weights))
-        both, values = graph.split(joined, [2 * q_all, v_all], axis=2)
-    else:
-        straight = np.concatenate([query, key], axis=1)
-        weights = np.concatenate([straight, _quarter_turn(straight), value], axis=1)
-        joined = graph.op("MatMul", normed, graph.constant(weights))
-        plain, quarter, values = graph.split(joined, [2 * q_all, 2 * q_all, v_all], axis=2)
+    turns = None
+    if block.rope is not None:
         angles = _rope_angles(block, block.rope, size)
-        both = graph.op(
-            "Add",
-            graph.op("Mul", plain, graph.constant(np.cos(angles))),
-            graph.op("Mul", quarter, graph.constant(np.sin(angles))),
-        )
-    queries, keys = graph.split(both, [q_all, q_all], axis=2)
+        turns = graph.constant(np.cos(angles)), graph.constant(np.sin(angles))
+
+    def turned(weights: FloatArray) -> str:
+        straight = graph.op("MatMul", normed, graph.constant(weights))
+        if turns is None:
+            return straight
+        quarter = graph.op("MatMul", normed, graph.constant(_quarter_turn(weights)))
+        cosine, sine = turns
+        return graph.op("Add", graph.op("Mul", straight, cosine), graph.op("Mul", quarter, sine))
+
+    queries, keys = turned(query), turned(key)
+    values = graph.op("MatMul", normed, graph.constant(value))
 
     def by_head(tensor: str, width: int, perm: list[int]) -> str:
         return graph.op("Transpose", graph.op("Reshape", tensor, graph.shape(0, area, heads, width)), perm=perm)
@@ -63,7 +62,7 @@ def attention(graph: GraphBuilder, block: AttentionBlock, points: str, size: int
     values = by_head(values, block.v_dim, [0, 2, 1, 3])
     weights_by_point = graph.op("Softmax", graph.op("MatMul", queries, keys), axis=3)
     mixed = graph.op("Transpose", graph.op("MatMul", weights_by_point, values), perm=[0, 2, 1, 3])
-    mixed = graph.op("Reshape", mixed, graph.shape(0, area, v_all))
+    mixed = graph.op("Reshape", mixed, graph.shape(0, area, heads * block.v_dim))
     return graph.op("Add", points, graph.op("MatMul", mixed, graph.constant(block.out.weights)))
 
 
@@ -92,25 +91,19 @@ def _quarter_turn(weights: FloatArray) -> FloatArray:
 
 
 def _rope_angles(block: AttentionBlock, rope: FloatArray, size: int) -> FloatArray:
-    """Return the angle of every point and channel of all queries and all keys, [A, 2 * heads * q_dim]."""
+    """Return the angle of every point and channel of all queries (or keys), [A, heads * q_dim]."""
     y, x = np.divmod(np.arange(size**2), size)
     turns = np.repeat(rope.astype(np.float64), block.heads // block.kv_heads, axis=0)
     angles = x[:, None, None] * turns[None, :, :, 0] + y[:, None, None] * turns[None, :, :, 1]
-    one_side = np.repeat(angles, 2, axis=2).reshape(size**2, -1)
-    return np.concatenate([one_side, one_side], axis=1).astype(np.float32)
+    return np.repeat(angles, 2, axis=2).reshape(size**2, -1).astype(np.float32)
 
 
 def feed_forward(graph: GraphBuilder, block: FeedForwardBlock, points: str) -> str:
     """Append the sum of the points and the feed-forward net of their norm, [B, A, C]."""
     gamma = block.norm.gamma[:, None]
     normed = _rms_scaled(graph, block.norm, points)
-    weights = block.w1.weights * gamma
-    if block.gate is None:
-        hidden = graph.op("MatMul", normed, graph.constant(weights))
-        inner = graph.op("Mul", hidden, graph.op("Sigmoid", hidden))
-    else:
-        width = weights.shape[1]
-        both = graph.constant(np.concatenate([weights, block.gate.weights * gamma], axis=1))
-        hidden, gate = graph.split(graph.op("MatMul", normed, both), [width, width], axis=2)
-        inner = graph.op("Mul", graph.op("Mul", hidden, graph.op("Sigmoid", hidden)), gate)
+    hidden = graph.op("MatMul", normed, graph.constant(block.w1.weights * gamma))
+    inner = graph.op("Mul", hidden, graph.op("Sigmoid", hidden))
+    if block.gate is not None:
+        inner = graph.op("Mul", inner, graph.op("MatMul", normed, graph.constant(block.gate.weights * gamma)))
     return graph.op("Add", points, graph.op("MatMul", inner, graph.constant(block.w2.weights)))
