@@ -213,10 +213,10 @@ class Clock:
             self._left[color] = Left(seconds, s.period, s.count)
         self._reported[color] = True
 
-    def start(self, color: int) -> None:
-        """Start the clock of `color`: it has been asked for a move."""
+    def start(self, color: int, at: float | None = None) -> None:
+        """Start the clock of `color`: it has been asked for a move, now or at the time `at` of `now`'s scale."""
         self._color = color
-        self._started = self._now()
+        self._started = self._now() if at is None else at
 
     def elapsed(self) -> float:
         """Return the time since `start`; 0 where no clock runs."""

@@ -54,6 +54,7 @@ class Player(Protocol):
         allow: Sequence[int] | None = None,
         limits: Limits | None = None,
         cleanup: bool = False,
+        ownership: bool = False,
         on_report: Callable[[SearchReport], None] | None = None,
         interval: float = 1.0,
     ) -> Decision:
@@ -65,6 +66,7 @@ class Player(Protocol):
             allow: Where given, the only moves that may be chosen.
             limits: In place of those that follow from the options and the clock.
             cleanup: Capture all dead stones before passing, whatever the option says (kgs-genmove_cleanup).
+            ownership: Put the expected owners into the reports.
             on_report: Called in this thread every `interval` seconds and once at the end of the search. An exception
                 that it raises stops the search and leaves this method.
             interval: Seconds.

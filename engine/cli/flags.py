@@ -1,0 +1,88 @@
+"""Command-line flags made from the table of options."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from engine.cli.errors import CliError
+from engine.options import TABLE, Option, OptionError, Options, Value, read_config
+
+
+def add_options(parser: argparse.ArgumentParser, leave_out: Collection[str] = ()) -> None:
+    """Add a flag for every option, in groups, and `--config`.
+
+    Args:
+        parser: Where to add them.
+        leave_out: Names of options that mean nothing to this command.
+    """
+    parser.add_argument(
+        "--config", metavar="FILE", type=Path, help="read options from a TOML file (keys: docs/OPTIONS.md)"
+    )
+    groups: dict[str, argparse._ArgumentGroup] = {}
+    for row in TABLE.values():
+        if row.name in leave_out:
+            continue
+        if row.group not in groups:
+            groups[row.group] = parser.add_argument_group(row.group.lower())
+        _add(groups[row.group], row)
+
+
+def _add(group: argparse._ArgumentGroup, row: Option) -> None:
+    unit = f" {row.unit}" if row.unit and row.default is not None else ""
+    text = f"{row.help} (default: {row.format(row.default)}{unit})".replace("%", "%%")
+    if row.kind == "flag":
+        group.add_argument(row.flag, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=text)
+    else:
+        group.add_argument(row.flag, metavar=row.metavar, type=_reader(row), default=argparse.SUPPRESS, help=text)
+
+
+def _reader(row: Option) -> Callable[[str], Value]:
+    def read(text: str) -> Value:
+        try:
+            return row.parse(text)
+        except OptionError as error:
+            raise argparse.ArgumentTypeError(str(error).removeprefix(f"{row.name}: ")) from None
+
+    return read
+
+
+def collect(args: argparse.Namespace, **defaults: Value) -> Options:
+    """Return the options: defaults, then those of the command, then the file, then the command line.
+
+    Raises:
+        CliError: The file or a value in it is wrong, or a file named by an option does not exist.
+    """
+    options = Options()
+    try:
+        for name, value in defaults.items():
+            options.set(name, value)
+        if args.config is not None:
+            for name, value in read_config(args.config).items():
+                options.set(name, value)
+        for name, value in vars(args).items():
+            if name in TABLE:
+                options.set(name, value)
+    except OptionError as error:
+        raise CliError(str(error)) from None
+    check(options)
+    return options
+
+
+def check(options: Options) -> None:
+    """Check what can be checked before anything slow is loaded.
+
+    Raises:
+        CliError: A network that is not a file, unknown rules, or an evaluator without its network.
+    """
+    from engine.games.go.rules import Rules, RulesError
+
+    if options.net is not None and not Path(options.net).is_file():
+        raise CliError(f"--net {options.net}: no such file; expected a network (KataGo .bin.gz or .txt.gz, or .onnx)")
+    if options.evaluator == "onnx" and options.net is None:
+        raise CliError("--evaluator onnx: expected a network, --net FILE")
+    try:
+        Rules.parse(options.rules)
+    except RulesError as error:
+        raise CliError(f"--rules: {error}") from None

@@ -1,0 +1,33 @@
+"""Where log messages go."""
+
+import logging
+import sys
+
+from engine.cli.errors import CliError
+from engine.options import Options
+
+
+def set_up(options: Options) -> None:
+    """Send warnings and errors to stderr, and what the options say to the log file.
+
+    Raises:
+        CliError: The log file cannot be written.
+    """
+    root = logging.getLogger("yomi")
+    root.setLevel(logging.DEBUG)
+    console = logging.StreamHandler(sys.stderr)
+    console.setLevel(logging.WARNING)
+    console.setFormatter(logging.Formatter("yomi: %(levelname)s: %(message)s"))
+    root.addHandler(console)
+    if options.log_file is not None:
+        try:
+            file = logging.FileHandler(options.log_file, encoding="utf-8", errors="backslashreplace")
+        except OSError as error:
+            raise CliError(f"--log-file {options.log_file}: {error.strerror}") from None
+        file.setLevel(options.log_level.upper())
+        file.setFormatter(
+            logging.Formatter("%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s", "%Y-%m-%d %H:%M:%S")
+        )
+        root.addHandler(file)
+    else:
+        root.setLevel(logging.WARNING)

@@ -1,0 +1,89 @@
+"""The command line: `yomi COMMAND ...`. A command is a module that is imported when its help or its run needs it."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from engine.cli.errors import CliError
+from engine.version import VERSION
+
+COMMANDS = {
+    "gtp": "speak GTP on stdin and stdout, for a GUI or a server's bridge to start",
+    "play": "play in the terminal",
+    "selfplay": "let the engine play against itself and write game records",
+    "bench": "measure nodes per second, evaluators, tree, rollouts",
+    "net": "look at network files and import them",
+    "doctor": "show what runs here, what is missing, and how to install it",
+}
+
+EPILOG = """\
+start here:
+  yomi doctor                          what this machine can do
+  yomi gtp --net FILE                  the engine for a GUI
+  yomi play go --net FILE --size 9     a game in the terminal
+  yomi COMMAND --help                  all options of a command, with their defaults
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> None:  # type: ignore[override]  # argparse says NoReturn; it raises here
+        """Raise what `main` prints."""
+        raise CliError(f"{message} (see {self.prog} --help)")
+
+
+def build(argv: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the parser; only the command that stands in `argv` gets its flags (the others would cost time)."""
+    parser = Parser(
+        prog="yomi",
+        description="An engine for Go: search by batched Monte Carlo, KataGo's networks.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"yomi {VERSION}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    chosen = next((word for word in argv if not word.startswith("-")), None)
+    for name, text in COMMANDS.items():
+        if name != chosen:
+            commands.add_parser(name, help=text)
+            continue
+        module = importlib.import_module(f"engine.cli.{name}")
+        child = commands.add_parser(
+            name,
+            help=text,
+            description=text[0].upper() + text[1:] + ".",
+            epilog=module.EPILOG,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.add(child)
+        child.set_defaults(run=module.run)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit status: 0, or 2 after an error, which is one line on stderr."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        if words[:1] == ["bench"]:  # has a parser of its own
+            from engine.cli import bench
+
+            return bench.delegate(words[1:])
+        parser = build(words)
+        args = parser.parse_args(words)
+        if args.command is None:
+            parser.print_help()
+            return 0
+        status: int = args.run(args)
+        return status
+    except CliError as error:
+        print(f"yomi: error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1

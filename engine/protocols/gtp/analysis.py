@@ -1,0 +1,134 @@
+"""Analysis until the next line of input, and the arguments that all analysing commands share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from engine.games.go.vertex import board_points, parse_color, parse_vertex
+from engine.protocols.gtp.arguments import boolean, integer
+from engine.protocols.gtp.codec import Command
+from engine.protocols.gtp.formats import KATA, LZ, SABAKI, Style, info_line
+from engine.protocols.gtp.session import GtpError, Session, Stream
+from engine.protocols.gtp.table import command
+from native.go.board import PASS
+
+DEFAULT_INTERVAL = 1.0
+MIN_INTERVAL = 0.02
+"""Seconds between reports; a smaller request would only keep the interpreter busy."""
+FLAGS = {
+    "ownership",
+    "rootinfo",
+    "pvvisits",
+    "pvedgevisits",
+    "movesownership",
+    "ownershipstdev",
+    "movesownershipstdev",
+    "noresultvalue",
+}
+"""Those that take true or false. movesOwnership, the two Stdev and noResultValue are read and not answered."""
+
+
+@dataclass
+class Wish:
+    """What an analysing command asks for."""
+
+    color: int
+    interval: float = DEFAULT_INTERVAL
+    """Seconds."""
+    max_moves: int | None = None
+    flags: set[str] = field(default_factory=set)
+    """Those of FLAGS that are on."""
+    avoid: set[int] = field(default_factory=set)
+    """Moves of the root that are not to be searched."""
+    allow: set[int] | None = None
+    """The only moves of the root to be searched."""
+
+    def style(self, form: str) -> Style:
+        """Return what the lines are to contain."""
+        return Style(
+            form,
+            self.max_moves,
+            "ownership" in self.flags,
+            "rootinfo" in self.flags,
+            "pvvisits" in self.flags,
+            "pvedgevisits" in self.flags,
+        )
+
+
+def form_of(name: str) -> str:
+    """Return the form of a command's lines: that of its name."""
+    if name.startswith("lz-"):
+        return LZ
+    return KATA if name.startswith("kata-") else SABAKI
+
+
+def read_wish(session: Session, request: Command) -> Wish:
+    """Read `[color] [interval] [key value ...]`, as Leela Zero, KataGo and their clients write it.
+
+    Raises:
+        GtpError: There is anything else, or a color or vertex that does not exist.
+    """
+    game = session.game
+    words = iter(request.arguments)
+    wish = Wish(game.side_to_move)
+    for word in words:
+        key = word.lower()
+        if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", key):
+            wish.interval = max(float(key) / 100, MIN_INTERVAL)
+        elif key in ("b", "w", "black", "white"):
+            wish.color = parse_color(key)
+        elif key == "interval":
+            wish.interval = max(integer(_value(words, key), key) / 100, MIN_INTERVAL)
+        elif key == "maxmoves":
+            wish.max_moves = max(integer(_value(words, key), key), 0)
+        elif key == "minmoves":
+            integer(_value(words, key), key)  # only visited moves are reported
+        elif key in FLAGS:
+            (wish.flags.add if boolean(_value(words, key), word) else wish.flags.discard)(key)
+        elif key in ("avoid", "allow"):
+            _restrict(wish, key, [_value(words, key) for _ in range(3)], game.size)
+        else:
+            raise GtpError(
+                f"unknown argument {word!r}: expected a color, an interval in centiseconds, interval, minmoves,"
+                " maxmoves, avoid, allow, ownership, rootInfo or pvVisits"
+            )
+    if wish.allow is not None and not any(game.is_legal(wish.color, move) for move in wish.allow):
+        raise GtpError("allow: expected at least one legal move")
+    legal = (move for move in [*board_points(game.size), PASS] if move not in wish.avoid)
+    if wish.avoid and not any(game.is_legal(wish.color, move) for move in legal):
+        raise GtpError("avoid: expected at least one legal move to be left")
+    return wish
+
+
+def _value(words: Iterator[str], key: str) -> str:
+    value = next(words, None)
+    if value is None:
+        raise GtpError(f"{key}: expected a value after it")
+    return value
+
+
+def _restrict(wish: Wish, key: str, parts: list[str], size: int) -> None:
+    """Add `avoid` or `allow COLOR VERTEX,VERTEX,... DEPTH`; only the root's moves are restricted."""
+    color, vertices, depth = parts
+    applies = parse_color(color) == wish.color
+    moves = {parse_vertex(vertex, size) for vertex in vertices.split(",") if vertex}
+    if integer(depth, "depth") < 1 or not moves:
+        raise GtpError(f"{key}: expected COLOR VERTEX,VERTEX,... DEPTH with a depth of at least 1")
+    if applies and key == "avoid":
+        wish.avoid |= moves
+    elif applies:
+        wish.allow = (wish.allow or set()) | moves
+
+
+@command("analyze", "lz-analyze", "kata-analyze")
+def analyze(session: Session, request: Command) -> Stream:
+    """Search until the next line of input and print a line in every interval."""
+    wish = read_wish(session, request)
+    style = wish.style(form_of(request.name))
+    player, size = session.player, session.game.size
+    player.start_analysis(
+        wish.color, avoid=sorted(wish.avoid), allow=None if wish.allow is None else sorted(wish.allow)
+    )
+    return Stream(lambda: info_line(player.report(ownership=style.ownership), size, style), wish.interval, player.stop)

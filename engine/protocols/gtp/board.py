@@ -1,0 +1,323 @@
+"""Commands that set up and change the game: GTP 2, and those of GoGui, KGS, GNU Go and KataGo."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from engine.games.go.game import GoGame, IllegalMove, SetupError
+from engine.games.go.handicap import HandicapError, fixed_handicap, free_handicap, parse_free_handicap
+from engine.games.go.rules import Rules, RulesError
+from engine.games.go.sgf import SgfError, load_sgf, to_sgf
+from engine.games.go.vertex import VertexError, board_points, format_vertex, parse_color, parse_vertex
+from engine.protocols.gtp.arguments import expect_count, integer, real
+from engine.protocols.gtp.codec import Command
+from engine.protocols.gtp.session import USER_ERRORS, GtpError, Session
+from engine.protocols.gtp.table import command
+from native.go.board import BLACK, EMPTY, MAX_SIZE, MIN_SIZE, PASS, WHITE
+
+USER_ERRORS += [VertexError, IllegalMove, SetupError, HandicapError, RulesError, SgfError]
+
+COLOR_NAMES = {EMPTY: "empty", BLACK: "black", WHITE: "white"}
+
+
+def new_game(session: Session, size: int) -> None:
+    """Put an empty board in place of the game; rules and komi stay."""
+    game = session.game
+    session.player.game = GoGame(size, game.rules, game.komi)
+    session.player.new_game()
+    session.clock.reset()
+
+
+@command("boardsize", "rectangular_boardsize")
+def boardsize(session: Session, request: Command) -> None:
+    """Set the board size and clear the board."""
+    expect_count(request, 1, 2, "SIZE")
+    words = request.text.replace(":", " ").split(" ")
+    sizes = {integer(word, "size") for word in words if word}
+    if len(sizes) > 1:
+        raise GtpError(f"unacceptable size: expected a square board, found {'x'.join(words)}")
+    size = sizes.pop() if sizes else 0
+    if not MIN_SIZE <= size <= MAX_SIZE:
+        raise GtpError(f"unacceptable size: expected {MIN_SIZE} to {MAX_SIZE}")
+    new_game(session, size)
+
+
+@command("query_boardsize")
+def query_boardsize(session: Session, request: Command) -> str:
+    """Answer the board size."""
+    return str(session.game.size)
+
+
+@command("clear_board")
+def clear_board(session: Session, request: Command) -> None:
+    """Empty the board; komi, rules and time settings stay, the clocks start anew."""
+    new_game(session, session.game.size)
+
+
+@command("komi")
+def komi(session: Session, request: Command) -> None:
+    """Set the komi."""
+    expect_count(request, 1, 1, "KOMI")
+    value = real(request.arguments[0], "komi")
+    try:
+        session.game.set_komi(value)
+    except SetupError:
+        raise GtpError("unacceptable komi: expected a number from -400 to 400") from None
+
+
+@command("get_komi")
+def get_komi(session: Session, request: Command) -> str:
+    """Answer the komi."""
+    return f"{session.game.komi:g}"
+
+
+@command("play")
+def play(session: Session, request: Command) -> None:
+    """Play a move of either color."""
+    expect_count(request, 2, 2, "COLOR VERTEX")
+    game = session.game
+    color = parse_color(request.arguments[0])
+    if request.arguments[1].lower() == "resign":
+        return  # some controllers pass on the opponent's resignation; the board stays
+    game.play(color, parse_vertex(request.arguments[1], game.size))
+
+
+@command("undo")
+def undo(session: Session, request: Command) -> None:
+    """Take back one move."""
+    expect_count(request, 0, 0, "")
+    session.game.undo()
+
+
+@command("gg-undo")
+def gg_undo(session: Session, request: Command) -> None:
+    """Take back several moves, or none where there are too few."""
+    expect_count(request, 0, 1, "[MOVES]")
+    count = integer(request.arguments[0], "number of moves") if request.arguments else 1
+    if not 0 <= count <= len(session.game.moves):
+        raise GtpError(f"cannot undo: expected 0 to {len(session.game.moves)} moves")
+    for _ in range(count):
+        session.game.undo()
+
+
+@command("showboard")
+def showboard(session: Session, request: Command) -> str:
+    """Answer the board as text."""
+    return "\n" + str(session.game)
+
+
+# -- handicap ------------------------------------------------------------------------------------------------------
+
+
+def _vertices(points: list[int], size: int) -> str:
+    return " ".join(format_vertex(point, size) for point in points)
+
+
+@command("fixed_handicap")
+def fixed_handicap_(session: Session, request: Command) -> str:
+    """Place handicap stones on the usual points."""
+    expect_count(request, 1, 1, "NUMBER_OF_STONES")
+    game = session.game
+    points = fixed_handicap(integer(request.arguments[0], "number of stones"), game.size)
+    game.place_handicap(points)
+    return _vertices(points, game.size)
+
+
+@command("place_free_handicap")
+def place_free_handicap(session: Session, request: Command) -> str:
+    """Place handicap stones where the engine likes them."""
+    expect_count(request, 1, 1, "NUMBER_OF_STONES")
+    game = session.game
+    points = free_handicap(integer(request.arguments[0], "number of stones"), game.size)
+    game.place_handicap(points)
+    return _vertices(points, game.size)
+
+
+@command("set_free_handicap")
+def set_free_handicap(session: Session, request: Command) -> None:
+    """Place handicap stones where the controller says."""
+    game = session.game
+    game.place_handicap(parse_free_handicap(request.arguments, game.size))
+
+
+# -- positions and records -----------------------------------------------------------------------------------------
+
+
+def _pairs(words: tuple[str, ...], size: int) -> list[tuple[int, int]]:
+    """Read color and vertex pairs."""
+    if len(words) % 2:
+        raise GtpError("syntax error: expected pairs of COLOR VERTEX")
+    return [(parse_color(c), parse_vertex(v, size)) for c, v in zip(words[::2], words[1::2], strict=True)]
+
+
+@command("set_position")
+def set_position(session: Session, request: Command) -> None:
+    """Put stones on an otherwise empty board (KataGo)."""
+    game = session.game
+    stones = _pairs(request.arguments, game.size)
+    if any(point == PASS for _, point in stones):
+        raise GtpError("syntax error: expected vertices, found pass")
+    game.set_position(stones)
+    session.player.new_game()
+
+
+@command("gogui-setup")
+def gogui_setup(session: Session, request: Command) -> None:
+    """Put stones on the empty board (GoGui)."""
+    if session.game.stones():
+        raise GtpError("board not empty")
+    set_position(session, request)
+
+
+@command("gogui-setup_player")
+def gogui_setup_player(session: Session, request: Command) -> None:
+    """Say who is to move in the position that was set up."""
+    expect_count(request, 1, 1, "COLOR")
+    session.game.edit((), parse_color(request.arguments[0]))
+
+
+@command("gogui-play_sequence")
+def gogui_play_sequence(session: Session, request: Command) -> None:
+    """Play several moves, or none where one is illegal."""
+    game = session.game
+    played = 0
+    try:
+        for color, move in _pairs(request.arguments, game.size):
+            game.play(color, move)
+            played += 1
+    except IllegalMove:
+        for _ in range(played):
+            game.undo()
+        raise
+
+
+@command("loadsgf")
+def loadsgf(session: Session, request: Command) -> str:
+    """Load a game record up to before move N, or to its end; answer who is to move."""
+    expect_count(request, 1, None, "FILE [MOVE]")
+    words = list(request.arguments)
+    moves = None
+    if len(words) > 1 and words[-1].isascii() and words[-1].isdigit():
+        moves = max(integer(words.pop(), "move number") - 1, 0)
+    path = " ".join(words).strip('"')
+    try:
+        game = load_sgf(path).game(moves, rules=session.game.rules)
+    except SgfError as error:
+        raise GtpError(f"cannot load file: {error}") from None
+    session.player.game = game
+    session.player.new_game()
+    return "black" if game.side_to_move == BLACK else "white"
+
+
+@command("printsgf")
+def printsgf(session: Session, request: Command) -> str:
+    """Answer the game as SGF, or write it to a file."""
+    text = to_sgf(session.game)
+    path = request.text.strip('"')
+    if path in ("", "-"):
+        return text
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise GtpError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from None
+    return ""
+
+
+# -- questions about the board -------------------------------------------------------------------------------------
+
+
+@command("list_stones")
+def list_stones(session: Session, request: Command) -> str:
+    """Answer the stones of a color."""
+    expect_count(request, 1, 1, "COLOR")
+    color = parse_color(request.arguments[0])
+    return _vertices([p for c, p in session.game.stones() if c == color], session.game.size)
+
+
+@command("color")
+def color_at(session: Session, request: Command) -> str:
+    """Answer what stands on a vertex."""
+    expect_count(request, 1, 1, "VERTEX")
+    point = parse_vertex(request.arguments[0], session.game.size)
+    if point == PASS:
+        raise GtpError("invalid vertex 'pass': expected a point of the board")
+    return COLOR_NAMES[session.game.color_at(point)]
+
+
+@command("is_legal")
+def is_legal(session: Session, request: Command) -> str:
+    """Answer 1 where the move is legal, else 0."""
+    expect_count(request, 2, 2, "COLOR VERTEX")
+    color, vertex = request.arguments
+    return str(int(session.game.is_legal(parse_color(color), parse_vertex(vertex, session.game.size))))
+
+
+@command("all_legal")
+def all_legal(session: Session, request: Command) -> str:
+    """Answer the points that a color may play."""
+    expect_count(request, 1, 1, "COLOR")
+    game = session.game
+    color = parse_color(request.arguments[0])
+    return _vertices([point for point in board_points(game.size) if game.is_legal(color, point)], game.size)
+
+
+@command("captures")
+def captures(session: Session, request: Command) -> str:
+    """Answer the number of stones that a color has captured."""
+    expect_count(request, 1, 1, "COLOR")
+    return str(session.game.captures(parse_color(request.arguments[0])))
+
+
+@command("move_history")
+def move_history(session: Session, request: Command) -> str:
+    """Answer the moves, the last first."""
+    size = session.game.size
+    return "\n".join(
+        f"{COLOR_NAMES[color]} {format_vertex(move, size)}" for color, move in reversed(session.game.moves)
+    )
+
+
+@command("last_move")
+def last_move(session: Session, request: Command) -> str:
+    """Answer the last move."""
+    if session.game.last_move is None:
+        raise GtpError("no previous move known")
+    color, move = session.game.last_move
+    return f"{COLOR_NAMES[color]} {format_vertex(move, session.game.size)}"
+
+
+# -- rules ---------------------------------------------------------------------------------------------------------
+
+
+@command("kata-get-rules")
+def kata_get_rules(session: Session, request: Command) -> str:
+    """Answer the rules in KataGo's JSON form."""
+    return session.game.rules.to_json()
+
+
+@command("kata-set-rules")
+def kata_set_rules(session: Session, request: Command) -> None:
+    """Set the rules by name or in KataGo's JSON form; board and komi stay."""
+    expect_count(request, 1, None, "RULES")
+    session.game.set_rules(Rules.parse(request.text))
+
+
+@command("kata-set-rule")
+def kata_set_rule(session: Session, request: Command) -> None:
+    """Change one field of the rules."""
+    expect_count(request, 2, 2, "FIELD VALUE")
+    session.game.set_rules(session.game.rules.with_rule(*request.arguments))
+
+
+@command("kgs-rules")
+def kgs_rules(session: Session, request: Command) -> None:
+    """Set the rules by KGS's name."""
+    expect_count(request, 1, 1, "RULES")
+    name = request.arguments[0].lower()
+    session.game.set_rules(Rules.parse("chinese-kgs" if name == "chinese" else name))
+
+
+@command("cgos-gameover", "kgs-game_over")
+def game_over(session: Session, request: Command) -> None:
+    """Take note that the game is over; the search in the background has ended by now."""
+    session.notes.clear()

@@ -1,0 +1,80 @@
+"""GTP 2 as text: lines into commands, answers into bytes. No state, no streams.
+
+Source: GTP version 2 draft 2, sections 2.5 to 2.7 (syntax) and 3 (preprocessing).
+"""
+
+from dataclasses import dataclass
+
+MAX_LINE = 2**20
+"""Bytes; a longer line is refused as a whole."""
+MAX_ERROR = 500
+"""Characters of an error message; it quotes what was sent."""
+
+_REMOVED = bytes(c for c in range(32) if c not in (9, 10)) + b"\x7f"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command of the controller."""
+
+    id: str | None
+    """Digits as they were sent; None where the line had none."""
+    name: str
+    """In lower case; empty where the line had nothing after the id."""
+    arguments: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The arguments as one text, single blanks between them."""
+        return " ".join(self.arguments)
+
+
+def clean(line: bytes) -> str:
+    """Return a line without control characters and comment, HT turned into blanks.
+
+    Bytes that are not UTF-8 survive as surrogates, so that file names and echoes come through unchanged.
+    """
+    line = line.translate(None, _REMOVED).replace(b"\t", b" ").partition(b"#")[0]
+    return line.decode("utf-8", "surrogateescape").strip(" \n")
+
+
+def parse_line(line: bytes) -> Command | None:
+    """Read one line of input; None where there is nothing to answer (empty, or only a comment)."""
+    words = [word for word in clean(line[: MAX_LINE + 1]).split(" ") if word]
+    if not words:
+        return None
+    number = None
+    if words[0].isascii() and words[0].isdigit():
+        number = words.pop(0)
+    name = words.pop(0).lower() if words else ""
+    return Command(number, name, tuple(words))
+
+
+def is_interrupt(line: bytes) -> bool:
+    """Whether a line is GoGui's comment that interrupts the command in progress."""
+    return line.strip().lower() in (b"# interrupt", b"#interrupt")
+
+
+def header(number: str | None, ok: bool = True) -> str:
+    """Return how an answer begins."""
+    return ("=" if ok else "?") + (number or "")
+
+
+def format_response(number: str | None, text: str = "", ok: bool = True) -> str:
+    """Return an answer with the empty line that ends it.
+
+    An empty line inside the text would end the answer early: such lines are left out, but a first one puts the text
+    below the header. An error is one line.
+    """
+    lines = [line.rstrip() for line in text.split("\n")]
+    kept = [line for i, line in enumerate(lines) if line or (i == 0 and ok and len(lines) > 1)]
+    if not ok:
+        message = "; ".join(kept)
+        kept = [message if len(message) <= MAX_ERROR else message[:MAX_ERROR] + "..."]
+    body = "\n".join(kept)
+    return f"{header(number, ok)} {body}".rstrip(" ") + "\n\n"
+
+
+def encode(text: str) -> bytes:
+    """Return the bytes of an answer."""
+    return text.encode("utf-8", "surrogateescape")

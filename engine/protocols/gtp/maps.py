@@ -1,0 +1,150 @@
+"""What GoGui shows on the board, and the raw output of the network.
+
+The maps of visits, winrates and the principal variation are those of the last search: the tree that is kept for the
+position where there is one, or else a short new search.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.games.go.vertex import board_points, format_color, format_vertex, parse_color
+from engine.protocols.gtp.arguments import expect_count, integer
+from engine.protocols.gtp.codec import Command
+from engine.protocols.gtp.formats import board_of, dboard, raw_evaluation
+from engine.protocols.gtp.session import GtpError, Session
+from engine.protocols.gtp.table import command
+from engine.search.report import MoveReport, SearchReport
+from native.go.board import BLACK, PASS, WHITE
+
+SECONDS = 1.0
+"""For a search that a map needs."""
+CANDIDATES = 5
+"""Moves that get a label."""
+
+
+def search(session: Session) -> SearchReport:
+    """Search the present position for a moment and return the report."""
+    game, player = session.game, session.player
+    player.start_analysis(game.side_to_move)
+    session.pause(SECONDS)
+    report = player.report(ownership=True)
+    player.stop()
+    return report
+
+
+def _by_point(report: SearchReport) -> dict[int, MoveReport]:
+    return {move.move: move for move in report.moves}
+
+
+def _for_black(report: SearchReport, value: float) -> float:
+    return value if report.side_to_move == BLACK else -value
+
+
+@command("kata-raw-nn")
+def kata_raw_nn(session: Session, request: Command) -> str:
+    """Answer what the network says: [COLOR] SYMMETRY, where the symmetry is 0 to 7 or all."""
+    expect_count(request, 1, 2, "[COLOR] SYMMETRY")
+    which = request.arguments[-1].lower()
+    symmetry = 0 if which == "all" else integer(which, "symmetry")
+    if not 0 <= symmetry <= 7:
+        raise GtpError("invalid symmetry: expected 0 to 7 or all")
+    player, game = session.player, session.game
+    if len(request.arguments) == 2:
+        color = parse_color(request.arguments[0])
+        if color != game.side_to_move:
+            raise GtpError(f"expected the side to move, {format_color(game.side_to_move)}")
+    symmetries = range(8) if which == "all" else [symmetry]
+    return "\n".join(raw_evaluation(player.evaluate(each), game.size) for each in symmetries)
+
+
+@command("yomi-policy")
+def policy(session: Session, request: Command) -> str:
+    """Answer the network's policy as colors."""
+    game = session.game
+    probabilities = np.nan_to_num(session.player.evaluate(None).policy[:-1])
+    return board_of(_colors(probabilities), game.size)
+
+
+@command("yomi-visits")
+def visits(session: Session, request: Command) -> str:
+    """Answer the visits of each move as colors."""
+    game = session.game
+    moves = _by_point(search(session))
+    counts = [float(moves[point].visits) if point in moves else 0.0 for point in board_points(game.size)]
+    return board_of(_colors(np.array(counts, np.float32)), game.size)
+
+
+def _colors(values: npt.NDArray[np.float32]) -> list[str]:
+    """Return a color from pale to deep red for each value above 0; the square root keeps small ones visible."""
+    top = float(values.max(initial=0.0))
+    cells = []
+    for value in values:
+        share = (float(value) / top) ** 0.5 if top > 0 else 0.0
+        other = round(255 * (1 - share))
+        cells.append(f"#ff{other:02x}{other:02x}" if share > 0.03 else '""')
+    return cells
+
+
+@command("yomi-winrate")
+def winrate(session: Session, request: Command) -> str:
+    """Answer the winrate after each searched move, +1 where Black wins, as numbers."""
+    game = session.game
+    report = search(session)
+    moves = _by_point(report)
+    values = [
+        _for_black(report, 2 * moves[point].winrate - 1) if point in moves else 0.0 for point in board_points(game.size)
+    ]
+    return dboard(np.array(values, np.float32), game.size)
+
+
+@command("yomi-ownership")
+def ownership(session: Session, request: Command) -> str:
+    """Answer the expected owner of each point, +1 Black, as numbers."""
+    return dboard(session.player.final_ownership(), session.game.size)
+
+
+@command("yomi-territory")
+def territory(session: Session, request: Command) -> str:
+    """Answer the probable owner of each point by name."""
+    cells = ["b" if value > 0.5 else "w" if value < -0.5 else '""' for value in session.player.final_ownership()]
+    return board_of(cells, session.game.size)
+
+
+@command("yomi-pv")
+def principal_variation(session: Session, request: Command) -> str:
+    """Answer the principal variation."""
+    report = search(session)
+    return " ".join(format_vertex(move, session.game.size) for move in report.moves[0].pv) if report.moves else ""
+
+
+@command("yomi-evaluation")
+def evaluation(session: Session, request: Command) -> str:
+    """Answer winrate and lead of a short search for Black."""
+    report = search(session)
+    lead = _for_black(report, report.score_lead)
+    chance = report.winrate if report.side_to_move == BLACK else 1 - report.winrate
+    return f"Black wins {100 * chance:.1f}%, lead {lead:+.1f} points, {report.visits} visits"
+
+
+@command("yomi-best")
+def best_moves(session: Session, request: Command) -> str:
+    """Answer the best moves as GoGui's graphics: winrates as labels, the expected course as a variation."""
+    report = search(session)
+    size = session.game.size
+    if not report.moves:
+        return "TEXT no move"
+    shown = [move for move in report.moves[:CANDIDATES] if move.move != PASS]
+    labels = " ".join(f"{format_vertex(move.move, size)} {100 * move.winrate:.0f}" for move in shown)
+    color = report.side_to_move
+    variation = []
+    for move in report.moves[0].pv:
+        variation.append(f"{format_color(color).lower()} {format_vertex(move, size)}")
+        color = WHITE if color == BLACK else BLACK
+    best = report.moves[0]
+    lines = [f"VAR {' '.join(variation)}"]
+    if labels:
+        lines.append(f"LABEL {labels}")
+    text = f"{format_vertex(best.move, size)} {100 * best.winrate:.1f}% {best.score_lead:+.1f} {report.visits} visits"
+    return "\n".join([*lines, f"TEXT {text}"])

@@ -1,0 +1,109 @@
+"""Reading and changing options from a controller."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from engine.options import TABLE, Option, OptionError, Value, find
+from engine.protocols.gtp.arguments import expect_count
+from engine.protocols.gtp.codec import Command
+from engine.protocols.gtp.session import GtpError, Session
+from engine.protocols.gtp.table import command
+
+
+def set_value(session: Session, row: Option, value: Value) -> None:
+    """Put a checked value in force.
+
+    Raises:
+        GtpError: The option cannot be changed while the engine runs.
+    """
+    if not row.live:
+        raise GtpError(f"{row.name} can only be set at the start: {row.flag} on the command line, or the TOML file")
+    if value == session.options.get(row.name):
+        return
+    try:
+        session.player.set_option(row.name, value)
+    except ValueError as error:
+        raise GtpError(f"{row.name}: {error}") from None
+    session.options.set(row.name, value)
+
+
+@command("kata-list-params")
+def list_params(session: Session, request: Command) -> str:
+    """Answer the names of all options that can be changed."""
+    return " ".join(row.name for row in TABLE.values() if row.live)
+
+
+@command("kata-get-param")
+def get_param(session: Session, request: Command) -> str:
+    """Answer the value of an option."""
+    expect_count(request, 1, 1, "PARAMETER")
+    row = find(request.arguments[0])
+    return row.format(session.options.get(row.name))
+
+
+@command("kata-set-param")
+def set_param(session: Session, request: Command) -> None:
+    """Change an option."""
+    expect_count(request, 2, None, "PARAMETER VALUE")
+    row = find(request.arguments[0])
+    set_value(session, row, row.parse(" ".join(request.arguments[1:])))
+
+
+@command("kata-get-params")
+def get_params(session: Session, request: Command) -> str:
+    """Answer all options as JSON."""
+    return json.dumps({name: session.options.get(name) for name in TABLE})
+
+
+@command("kata-set-params")
+def set_params(session: Session, request: Command) -> None:
+    """Change several options, given as a JSON object, or none where one of them is wrong."""
+    try:
+        values = json.loads(request.text)
+    except (ValueError, RecursionError):
+        values = None
+    if not isinstance(values, dict):
+        raise GtpError('syntax error: expected a JSON object such as {"visits": 100}')
+    checked = []
+    for name, value in values.items():
+        row = find(name)
+        checked.append((row, row.parse(value) if isinstance(value, str) else row.check(value)))
+        if not row.live:
+            raise OptionError(f"{row.name} can only be set at the start")
+    for row, value in checked:
+        set_value(session, row, value)
+
+
+@command("kata-get-models")
+def get_models(session: Session, request: Command) -> str:
+    """Answer the network in KataGo's JSON form; an empty list where there is none."""
+    options = session.options
+    if options.net is None:
+        return "[]"
+    description = session.player.description
+    model = {
+        "name": Path(options.net).name,
+        "internalName": description,
+        "maxBatchSize": options.batch_size,
+        "usesHumanSLProfile": False,
+        "usingFP16": False,
+    }
+    return json.dumps([model])
+
+
+@command("yomi-param")
+def gogui_param(session: Session, request: Command) -> str:
+    """Show the options in the form of GoGui's parameter dialog, or change one."""
+    if request.arguments:
+        set_param(session, request)
+        return ""
+    lines = []
+    for row in TABLE.values():
+        if row.live:
+            value = session.options.get(row.name)
+            kind = {"flag": "[bool]", "choice": f"[list/{'/'.join(row.choices)}]"}.get(row.kind, "[string]")
+            text = str(int(bool(value))) if row.kind == "flag" else row.format(value)
+            lines.append(f"{kind} {row.name} {text}")
+    return "\n".join(lines)

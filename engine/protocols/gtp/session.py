@@ -1,0 +1,287 @@
+"""A GTP session: what the handlers share, and the loop that owns the streams.
+
+The loop takes a line, finds the handler in the table and writes its answer. A handler returns the text of the answer,
+or a `Stream` for an analysis that runs until the next line of input, or raises an error that becomes `? ...`. The
+player loads in the background (importing and loading kernels takes longer than a controller should wait for `name`);
+whatever needs it waits.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.clock import Clock, ClockError
+from engine.options import OptionError, Options
+from engine.protocols.gtp import table
+from engine.protocols.gtp.codec import MAX_LINE, Command, format_response, header, is_interrupt, parse_line
+from engine.protocols.gtp.streams import Inbox, OutputClosedError
+
+if TYPE_CHECKING:
+    from engine.games.go.game import GoGame
+    from engine.players.base import Player
+
+log = logging.getLogger("yomi.gtp")
+
+GRACE = 0.5
+"""Seconds that a search may go on after the controller has gone away."""
+HURRY = 0.02
+"""Seconds for a search that is asked for after that."""
+
+
+class GtpError(Exception):
+    """A command that cannot be done; the message is one line and goes to the controller."""
+
+
+USER_ERRORS: list[type[Exception]] = [GtpError, OptionError, ClockError]
+"""Errors whose message goes to the controller; the modules that can import the game add the game's."""
+
+
+class LoadError(Exception):
+    """The player could not be made; the message is one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """An analysis that has been started and runs until the next line of input."""
+
+    report: Callable[[], str]
+    """Returns the next line to print, or an empty text for none."""
+    interval: float
+    """Seconds between lines."""
+    stop: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The end of an answer whose header has been written by `Session.begin`."""
+
+    text: str
+
+
+Answer = str | Stream | Finished | None
+Handler = Callable[["Session", Command], Answer]
+
+
+class Session:
+    """What the handlers of one controller share."""
+
+    def __init__(self, options: Options, make_player: Callable[[], Player], write: Callable[[str], None]) -> None:
+        """Make a session; nothing is loaded yet.
+
+        Args:
+            options: Settings, shared with the player.
+            make_player: Makes the player; called once, in a background thread.
+            write: Writes text to the controller at once; raises OutputClosedError.
+        """
+        self.options = options
+        self.clock = Clock()
+        self.inbox = Inbox()
+        self.write = write
+        self.arrival = time.monotonic()
+        """When the command in progress came."""
+        self.ponder_after = False
+        """Set by a handler: think in the opponent's time once the answer is out."""
+        self.notes: dict[str, str] = {}
+        """What servers told about the game (opponent's name and rating)."""
+        self.is_hurried = False
+        """The controller has gone away: answer what it asked for without thinking."""
+        self._make_player = make_player
+        self._player: Player | None = None
+        self._failure: BaseException | None = None
+        self._loaded = threading.Event()
+        self._quitting = False
+        self._id: str | None = None
+        self._has_begun = False
+
+    # -- the player ------------------------------------------------------------------------------------------------
+
+    def load(self) -> threading.Thread:
+        """Start making the player in the background."""
+        thread = threading.Thread(target=self._load, name="load", daemon=True)
+        thread.start()
+        return thread
+
+    def _load(self) -> None:
+        try:
+            player = self._make_player()
+            player.clock = self.clock
+            self._player = player
+        except BaseException as error:  # handed over to the thread that asks for the player
+            self._failure = error
+            self.inbox.close()
+        self._loaded.set()
+
+    @property
+    def player(self) -> Player:
+        """The player; waits until it is loaded.
+
+        Raises:
+            LoadError: It could not be made.
+        """
+        self._loaded.wait()
+        if self._player is None:
+            raise LoadError(str(self._failure)) from self._failure
+        return self._player
+
+    @property
+    def game(self) -> GoGame:
+        """The game as it stands."""
+        return self.player.game
+
+    @property
+    def failure(self) -> BaseException | None:
+        """Why the player could not be made; None while there is nothing to say."""
+        return self._failure
+
+    def stop(self) -> None:
+        """End analysis or pondering, if any."""
+        if self._player is not None:
+            self._player.stop()
+
+    def now(self) -> float:
+        """Return the time, on the clock of `arrival`."""
+        return time.monotonic()
+
+    def pause(self, seconds: float) -> None:
+        """Wait for a search in the background, unless the controller has gone away."""
+        if not self.is_hurried:
+            time.sleep(seconds)
+
+    def interrupt(self) -> None:
+        """End the move that is being searched; called by the reader's thread."""
+        if self._player is not None:
+            self._player.interrupt()
+
+    # -- answers ---------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Write the header of an answer that comes in several lines; after it nothing may fail for the controller."""
+        self._has_begun = True
+        self.write(header(self._id) + "\n")
+
+    def quit(self) -> None:
+        """Leave the loop after this answer."""
+        self._quitting = True
+
+    def handle(self, line: bytes) -> bool:
+        """Handle one line and write its answer; False when the session is over.
+
+        Raises:
+            OutputClosedError: Nobody reads the answers.
+            LoadError: There is no player, nor will there be.
+        """
+        if log.isEnabledFor(logging.DEBUG):
+            log.debug("< %s", line.decode("utf-8", "backslashreplace"))
+        command = parse_line(line)
+        if command is None:
+            return True
+        self._id, self._has_begun, self.ponder_after = command.id, False, False
+        try:
+            if len(line) > MAX_LINE:
+                raise GtpError(f"line too long: expected at most {MAX_LINE} bytes")
+            answer = self._dispatch(command)
+        except tuple(USER_ERRORS) as error:
+            self._fail(str(error) or "syntax error")
+        except (OutputClosedError, LoadError):
+            raise
+        except Exception as error:  # a fault of ours: the controller gets a line, the log the traceback
+            log.exception("internal error in %s", command.name)
+            self._recover()
+            self._fail(f"internal error: {type(error).__name__}: {error}")
+        else:
+            self._finish(answer)
+            if self.ponder_after and self.options.ponder and not self.inbox.wait(0):
+                self.player.ponder()
+        return not self._quitting
+
+    def _dispatch(self, command: Command) -> Answer:
+        row = table.find(command.name)
+        if row is None:
+            self.stop()
+            raise GtpError(
+                f"unknown command {command.name}" if command.name else "unknown command: nothing after the id"
+            )
+        if not row.quiet:
+            self.stop()
+        return table.load(row)(self, command)
+
+    def _recover(self) -> None:
+        try:
+            self.stop()
+        except Exception:  # the same fault, seen from the other side; it is in the log
+            log.exception("stopping after an internal error")
+
+    def _fail(self, message: str) -> None:
+        if self._has_begun:  # the header said success; the controller must still get the end of the answer
+            log.error("%s", message)
+            self.write("\n")
+        else:
+            self.write(format_response(self._id, message, ok=False))
+
+    def _finish(self, answer: Answer) -> None:
+        if isinstance(answer, Stream):
+            self._run_stream(answer)
+        elif isinstance(answer, Finished):
+            self.write(answer.text + "\n\n")
+        else:
+            self.write(format_response(self._id, answer or ""))
+
+    def _run_stream(self, stream: Stream) -> None:
+        """Print reports until there is a line of input; then end the answer."""
+        try:
+            self.begin()
+            while not self.inbox.wait(stream.interval):
+                text = stream.report()
+                if text:
+                    self.write(text + "\n")
+        finally:
+            stream.stop()
+        self.write("\n")
+
+    # -- the loop --------------------------------------------------------------------------------------------------
+
+    def receive(self, line: bytes) -> None:
+        """Take a line from the reader's thread."""
+        if is_interrupt(line):
+            self.interrupt()
+        self.inbox.put(line)
+
+    def receive_end(self, is_script: bool) -> None:
+        """Take the end of input from the reader's thread.
+
+        What was asked before is answered. A script (a file, or input that ends with `quit`) gets its searches in
+        full; otherwise the controller has gone away, and searches end after a moment.
+        """
+        self.inbox.close()
+        commands = [parse_line(line) for line in self.inbox.lines_waiting()]
+        if is_script or any(command is not None and command.name == "quit" for command in commands):
+            return
+        time.sleep(GRACE)
+        self.is_hurried = True
+        while True:  # a daemon thread: ends with the program
+            self.interrupt()
+            time.sleep(HURRY)
+
+    def run(self) -> None:
+        """Answer lines until quit or the end of input.
+
+        Raises:
+            OutputClosedError: Nobody reads the answers.
+            LoadError: The player could not be made.
+        """
+        while (item := self.inbox.take()) is not None:
+            line, self.arrival = item
+            if not self.handle(line):
+                return
+        if self._failure is not None:
+            raise LoadError(str(self._failure)) from self._failure
+
+    def close(self) -> None:
+        """End all that runs."""
+        if self._player is not None:
+            self._player.close()

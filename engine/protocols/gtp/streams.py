@@ -1,0 +1,119 @@
+"""Lines from the controller and the descriptor that answers go to."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+from engine.protocols.gtp.codec import MAX_LINE, encode
+
+CHUNK = 65536
+
+
+class OutputClosedError(Exception):
+    """Nobody reads the answers any more."""
+
+
+class Inbox:
+    """Lines that wait to be handled; one thread puts, another takes."""
+
+    def __init__(self) -> None:
+        """Make an empty one."""
+        self._lines: deque[tuple[bytes, float]] = deque()
+        self._changed = threading.Condition()
+        self._closed = False
+
+    def put(self, line: bytes) -> None:
+        """Add a line."""
+        with self._changed:
+            self._lines.append((line, time.monotonic()))
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Say that no more lines will come."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until there is a line, or the end of input; False when `timeout` seconds passed before."""
+        with self._changed:
+            return self._changed.wait_for(lambda: bool(self._lines) or self._closed, timeout)
+
+    def take(self) -> tuple[bytes, float] | None:
+        """Return the next line and when it came (time.monotonic()), waiting for it; None at the end of input."""
+        self.wait()
+        with self._changed:
+            return self._lines.popleft() if self._lines else None
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the end of input has come; lines may still wait."""
+        return self._closed
+
+    def lines_waiting(self) -> list[bytes]:
+        """Return the lines that wait, oldest first; they stay."""
+        with self._changed:
+            return [line for line, _ in self._lines]
+
+
+def read_lines(descriptor: int, on_line: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
+    """Read a descriptor to its end and hand on each line, without its line feed. Blocks; runs in a thread of its own.
+
+    A line longer than MAX_LINE bytes is handed on cut to one byte more than that.
+    """
+    rest = b""
+    dropping = False
+    while True:
+        try:
+            chunk = os.read(descriptor, CHUNK)
+        except OSError:
+            chunk = b""  # the terminal or the pipe is gone: the end of input
+        if not chunk:
+            break
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            if not dropping:
+                on_line(line[: MAX_LINE + 1])
+            dropping = False
+        if len(rest) > MAX_LINE:
+            if not dropping:
+                on_line(rest[: MAX_LINE + 1])
+            dropping, rest = True, b""
+    if rest and not dropping:
+        on_line(rest)
+    on_end()
+
+
+class Output:
+    """The private descriptor of the protocol."""
+
+    def __init__(self, descriptor: int) -> None:
+        """Write to `descriptor`, which nobody else uses."""
+        self._descriptor = descriptor
+
+    def write(self, text: str) -> None:
+        """Write at once.
+
+        Raises:
+            OutputClosedError: The controller has closed its end.
+        """
+        data = memoryview(encode(text))
+        try:
+            while data:
+                data = data[os.write(self._descriptor, data) :]
+        except OSError as error:
+            raise OutputClosedError(str(error)) from error
+
+
+def claim_stdout() -> int:
+    """Return a private copy of stdout's descriptor and point stdout at stderr.
+
+    Libraries print to stdout (onnxruntime its banners, from C), which would break the protocol.
+    """
+    private = os.dup(1)
+    os.dup2(2, 1)
+    return private

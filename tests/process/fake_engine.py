@@ -1,0 +1,19 @@
+"""A GTP engine with the real loop and a player without a search: `python -m tests.process.fake_engine [SECONDS]`."""
+
+import sys
+
+from engine.options import Options
+from engine.players.base import Player
+from engine.protocols.gtp.serve import serve
+
+
+def make(options: Options) -> Player:
+    """Return the player; slow, like the real one."""
+    from tests.fakes.player import FakePlayer
+
+    return FakePlayer(options, seconds=float(sys.argv[1]) if len(sys.argv) > 1 else 0.0)
+
+
+if __name__ == "__main__":
+    options = Options(size=9, ponder="ponder" in sys.argv)
+    sys.exit(serve(options, lambda: make(options)))
