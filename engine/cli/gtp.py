@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from engine.cli import logs
+from engine.cli.errors import CliError
 from engine.cli.flags import add_options, collect
-from engine.cli.make import make_player
+from engine.cli.make import load_player
 
-HELP = "speak GTP on stdin and stdout, for a GUI or a server's bridge to start"
+if TYPE_CHECKING:
+    from engine.players.base import Player
+
+USAGE = "yomi gtp [options]"
 EPILOG = """\
 examples:
   yomi gtp --net b6c96.bin.gz --seconds 5
@@ -29,7 +34,15 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Serve until the controller ends."""
     from engine.protocols.gtp.serve import serve
+    from engine.protocols.gtp.session import LoadError
 
     options = collect(args)
     logs.set_up(options)
-    return serve(options, lambda: make_player(options))
+
+    def make() -> Player:
+        try:
+            return load_player(options)
+        except CliError as error:
+            raise LoadError(str(error)) from error
+
+    return serve(options, make)

@@ -55,6 +55,7 @@ def build(argv: Sequence[str]) -> argparse.ArgumentParser:
         child = commands.add_parser(
             name,
             help=text,
+            usage=module.USAGE,
             description=text[0].upper() + text[1:] + ".",
             epilog=module.EPILOG,
             formatter_class=argparse.RawDescriptionHelpFormatter,

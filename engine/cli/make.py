@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.options import Options
+from engine.cli.errors import CliError
+from engine.options import OptionError, Options
 
 if TYPE_CHECKING:
     from engine.players.base import Player
@@ -15,3 +16,19 @@ def make_player(options: Options) -> Player:
     from engine.players.go import GoPlayer
 
     return GoPlayer(options)
+
+
+def load_player(options: Options) -> Player:
+    """Like `make_player`, for commands of the terminal.
+
+    Raises:
+        CliError: The network, the device or the position cannot be used.
+    """
+    from engine.evaluators.base import EvaluatorError
+    from engine.games.go.game import SetupError
+    from nets.errors import NetworkError
+
+    try:
+        return make_player(options)
+    except (NetworkError, EvaluatorError, OptionError, SetupError) as error:
+        raise CliError(str(error)) from None

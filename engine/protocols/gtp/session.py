@@ -92,7 +92,7 @@ class Session:
         """The controller has gone away: answer what it asked for without thinking."""
         self._make_player = make_player
         self._player: Player | None = None
-        self._failure: BaseException | None = None
+        self._failure: str | None = None
         self._loaded = threading.Event()
         self._quitting = False
         self._id: str | None = None
@@ -111,10 +111,16 @@ class Session:
             player = self._make_player()
             player.clock = self.clock
             self._player = player
-        except BaseException as error:  # handed over to the thread that asks for the player
-            self._failure = error
-            self.inbox.close()
+        except LoadError as error:
+            self._fail_to_load(str(error))
+        except BaseException as error:  # a fault of ours: handed over to the thread that asks for the player
+            log.exception("internal error while loading")
+            self._fail_to_load(f"internal error: {type(error).__name__}: {error}")
         self._loaded.set()
+
+    def _fail_to_load(self, message: str) -> None:
+        self._failure = message
+        self.inbox.close()
 
     @property
     def player(self) -> Player:
@@ -125,18 +131,13 @@ class Session:
         """
         self._loaded.wait()
         if self._player is None:
-            raise LoadError(str(self._failure)) from self._failure
+            raise LoadError(self._failure)
         return self._player
 
     @property
     def game(self) -> GoGame:
         """The game as it stands."""
         return self.player.game
-
-    @property
-    def failure(self) -> BaseException | None:
-        """Why the player could not be made; None while there is nothing to say."""
-        return self._failure
 
     def stop(self) -> None:
         """End analysis or pondering, if any."""
@@ -279,7 +280,7 @@ class Session:
             if not self.handle(line):
                 return
         if self._failure is not None:
-            raise LoadError(str(self._failure)) from self._failure
+            raise LoadError(self._failure)
 
     def close(self) -> None:
         """End all that runs."""

@@ -1,0 +1,108 @@
+"""`yomi net info|import`: what a network file is, and its conversion ahead of the first game."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from engine.cli.errors import CliError
+
+USAGE = "yomi net ACTION FILE [options]"
+EPILOG = """\
+examples:
+  yomi net info b6c96.bin.gz
+  yomi net import b18.bin.gz --size 9 --size 19     convert now instead of at the first start
+
+Converted networks are kept in the cache folder (YOMI_CACHE_DIR, or ~/.cache/yomi), one for each board size.
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the sub-commands."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog="yomi net")
+    info = actions.add_parser("info", help="show what a network file is")
+    info.add_argument("file", type=Path, metavar="FILE", help="KataGo network or ONNX file")
+    convert = actions.add_parser("import", help="convert a KataGo network to ONNX and keep it in the cache")
+    convert.add_argument("file", type=Path, metavar="FILE", help="KataGo network (.bin.gz, .txt.gz)")
+    convert.add_argument(
+        "--size", type=int, action="append", metavar="N", help="board size; may be given several times (default: 19)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show or convert."""
+    from nets.errors import NetworkError
+
+    try:
+        if args.action == "info":
+            for name, value in facts(args.file):
+                print(f"{name:16} {value}")
+        else:
+            import_network(args.file, args.size or [19])
+    except NetworkError as error:
+        raise CliError(str(error)) from None
+    return 0
+
+
+def facts(path: Path) -> list[tuple[str, str]]:
+    """Return what is known about a network file, as names and values.
+
+    Raises:
+        NetworkError: It is no network that can be used.
+    """
+    from nets.katago.file import read_network
+    from nets.load import NetworkKind, identify
+    from nets.metadata import NetworkInfo
+    from nets.onnx_header import read_onnx_header
+
+    kind = identify(path)
+    rows = [("file", str(path)), ("kind", kind.value)]
+    if kind is NetworkKind.KATAGO:
+        network = read_network(path)
+        blocks: dict[str, int] = {}
+        for block in network.trunk.blocks:
+            name = type(block).__name__.removesuffix("Block")
+            blocks[name] = blocks.get(name, 0) + 1
+        rows += [
+            ("name", network.name),
+            ("version", str(network.version)),
+            ("blocks", ", ".join(f"{count} {name}" for name, count in blocks.items())),
+            ("channels", str(network.trunk.conv.weights.shape[0])),
+            ("parameters", f"{count_parameters(network):,}"),
+            ("board sizes", "2 to 19"),
+        ]
+        return rows
+    header = read_onnx_header(path)
+    if header is not None:
+        for name, value in dataclasses.asdict(NetworkInfo.from_props(header.metadata)).items():
+            rows.append((name.replace("_", " "), str(value)))
+    return rows
+
+
+def count_parameters(part: Any) -> int:
+    """Return how many numbers the arrays of a network hold."""
+    if hasattr(part, "size") and hasattr(part, "shape"):
+        return int(part.size)
+    if dataclasses.is_dataclass(part):
+        return sum(count_parameters(getattr(part, field.name)) for field in dataclasses.fields(part))
+    if isinstance(part, tuple | list):
+        return sum(map(count_parameters, part))
+    return 0
+
+
+def import_network(path: Path, sizes: list[int]) -> None:
+    """Convert a network for board sizes and say where the files are.
+
+    Raises:
+        CliError: A size that no board has.
+        NetworkError: The network cannot be used.
+    """
+    from nets.load import prepare
+
+    for size in sizes:
+        if not 2 <= size <= 19:
+            raise CliError(f"--size {size}: expected 2 to 19")
+        target, info = prepare(path, size)
+        print(f"{info.name} for {size}x{size}: {target}")
