@@ -75,4 +75,4 @@ def implement(function: Callable[..., Any], dtype: Any, kernel: Callable[..., An
         return eval(f"lambda {names}: kernel({names})", scope)
 
     typed_scope: dict[str, Any] = {"select": select}
-    overload(function, strict=True)(eval(f"lambda {names}: select({names})", typed_scope))
+    overload(function, strict=True, inline="always")(eval(f"lambda {names}: select({names})", typed_scope))

@@ -67,3 +67,13 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile `function` without the GIL, cached on disk; integer division by zero yields 0 instead of raising."""
     compiled: Callable[P, R] = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
     return compiled
+
+
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """Make `function` a part of each kernel that calls it, with no compiled form of its own.
+
+    LLVM optimises a kernel again in every kernel that calls it, so that a helper with one caller doubles the time to
+    compile what stands in it. Such helpers wear this decorator.
+    """
+    compiled: Callable[P, R] = numba.njit(nogil=True, error_model="numpy", inline="always")(function)
+    return compiled

@@ -5,8 +5,8 @@ import numpy as np
 from native import game
 from native.bits import U
 from native.game import GOES_ON, OVER, OVER_UNSCORED
-from native.go import board, rules
-from native.go.board import BLACK, KO_SIMPLE, MAX_POINTS, PASS, POSITION_DTYPE, SCORING_AREA
+from native.go import board, planes, rules
+from native.go.board import BLACK, KO_SIMPLE, POSITION_DTYPE, SCORING_AREA
 from native.go.rules import MAX_HISTORY
 from native.jit import kernel
 
@@ -36,3 +36,29 @@ def outcome(pos, history):  # type: ignore[no-untyped-def]
 def position_key(pos, history):  # type: ignore[no-untyped-def]
     """See rules.position_key."""
     return rules.position_key(pos)
+
+
+@kernel
+def policy_index(pos, move, symmetry):  # type: ignore[no-untyped-def]
+    """See planes.policy_index."""
+    return planes.policy_index(pos.size, move, symmetry)
+
+
+@kernel
+def add_ownership(pos, ownership, symmetry, sign, total):  # type: ignore[no-untyped-def]
+    """Turn the ownership back to the board and add sign times it to `total`."""
+    size = np.int64(pos.size)
+    start, step_x, step_y = planes.symmetry_steps(size, symmetry)
+    for y in range(size):
+        for x in range(size):
+            total[U(y * size + x)] += sign * ownership[U(start + x * step_x + y * step_y)]
+
+
+game.implement(game.copy, POSITION_DTYPE, board.copy)
+game.implement(game.play, POSITION_DTYPE, rules.play)
+game.implement(game.legal_moves, POSITION_DTYPE, rules.legal_moves)
+game.implement(game.outcome, POSITION_DTYPE, outcome)
+game.implement(game.position_key, POSITION_DTYPE, position_key)
+game.implement(game.write_planes, POSITION_DTYPE, planes.write_planes)
+game.implement(game.policy_index, POSITION_DTYPE, policy_index)
+game.implement(game.add_ownership, POSITION_DTYPE, add_ownership)

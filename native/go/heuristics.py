@@ -98,6 +98,22 @@ def move_logit(pos, point, color):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def prior_logit(pos, move):  # type: ignore[no-untyped-def]
+    """Return the logit of a legal move of the side to move (a point or PASS)."""
+    if move == PASS:
+        return np.float32(PASS_LOGIT)
+    stride = np.int64(pos.stride)
+    last = np.int64(pos.recent_move[0])
+    second = np.int64(pos.recent_move[1])
+    logit = move_logit(pos, U(move), pos.side_to_move)
+    if last != NO_POINT and last != PASS:
+        logit += _near(NEAR_LAST, _distance(stride, np.int64(move), last))
+    if second != NO_POINT and second != PASS:
+        logit += _near(NEAR_SECOND, _distance(stride, np.int64(move), second))
+    return logit
+
+
+@kernel
 def heuristic_logits(pos, history, logits):  # type: ignore[no-untyped-def]
     """Write a logit for every legal move of the side to move.
 
@@ -108,17 +124,8 @@ def heuristic_logits(pos, history, logits):  # type: ignore[no-untyped-def]
     """
     stride = np.int64(pos.stride)
     size = np.int64(pos.size)
-    color = pos.side_to_move
-    last = np.int64(pos.recent_move[0])
-    second = np.int64(pos.recent_move[1])
     for k in range(U(pos.empty_count)):
         point = np.int64(pos.empties[k])
-        if not is_legal(pos, history, U(point), color):
-            continue
-        logit = move_logit(pos, U(point), color)
-        if last != NO_POINT and last != PASS:
-            logit += _near(NEAR_LAST, _distance(stride, point, last))
-        if second != NO_POINT and second != PASS:
-            logit += _near(NEAR_SECOND, _distance(stride, point, second))
-        logits[U((point // stride - 1) * size + point % stride - 1)] = logit
-    logits[U(size * size)] = PASS_LOGIT
+        if is_legal(pos, history, U(point), pos.side_to_move):
+            logits[U((point // stride - 1) * size + point % stride - 1)] = prior_logit(pos, point)
+    logits[U(size * size)] = prior_logit(pos, PASS)

@@ -4,6 +4,8 @@ import numpy as np
 
 from native.bits import U
 from native.go.board import BLACK, BORDER, EMPTY, SCORING_TERRITORY, WHITE, copy
+from native.go.heuristics import prior_logit
+from native.go.planes import symmetry_steps
 from native.go.playout_policy import patterned_rollout
 from native.jit import kernel
 
@@ -82,3 +84,47 @@ def rollout_leaves(positions, count, rollouts_per_leaf, rng, scratch, values, sc
         scores[k] = total * scale
         for p in range(area):
             ownership[k, p] *= scale
+
+
+@kernel
+def rollout_rows(batch, rows, rollouts, weight, rng, scratch):  # type: ignore[no-untyped-def]
+    """Mix `weight` of rollouts into the values and the ownership of a batch's first `rows` rows.
+
+    Args:
+        batch: A Batch with positions; rows may stand under any symmetry.
+        rows: Rows in use.
+        rollouts: Rollouts from each.
+        weight: 0 to 1; at 1 nothing of what stood there stays.
+        rng: uint64[1], state of the random numbers, never zero.
+        scratch: One record that the rollouts are played on.
+    """
+    value = np.empty(1, np.float32)
+    score = np.empty(1, np.float32)
+    owners = np.empty((1, batch.ownership.shape[1]), np.float32)
+    rest = np.float32(1.0) - weight
+    for row in range(U(rows)):
+        rollout_leaves(batch.positions[row : row + U(1)], 1, rollouts, rng, scratch, value, score, owners)
+        batch.values[row, U(0)] = rest * batch.values[row, U(0)] + weight * value[0]
+        batch.values[row, U(1)] = rest * batch.values[row, U(1)] + weight * score[0]
+        batch.values[row, U(2)] = rest * batch.values[row, U(2)]
+        batch.values[row, U(3)] = rest * batch.values[row, U(3)] + weight * score[0]
+        size = np.int64(batch.positions[row].size)
+        start, step_x, step_y = symmetry_steps(size, np.int64(batch.symmetry[row]))
+        for y in range(size):
+            for x in range(size):
+                seen = U(start + x * step_x + y * step_y)
+                own = owners[U(0), U(y * size + x)]
+                batch.ownership[row, seen] = rest * batch.ownership[row, seen] + weight * own
+
+
+@kernel
+def evaluate_rows(batch, rows, rollouts, rng, scratch):  # type: ignore[no-untyped-def]
+    """Write logits, values and ownership of a batch's first `rows` rows without a network; see `rollout_rows`."""
+    for row in range(U(rows)):
+        for i in range(U(batch.move_count[row])):
+            batch.logits[row, U(batch.indices[row, i])] = prior_logit(batch.positions[row], batch.moves[row, i])
+        for i in range(4):
+            batch.values[row, U(i)] = 0.0
+        for i in range(U(batch.ownership.shape[1])):
+            batch.ownership[row, i] = 0.0
+    rollout_rows(batch, rows, rollouts, np.float32(1.0), rng, scratch)

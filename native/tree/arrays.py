@@ -21,9 +21,10 @@ NODE_DTYPE = np.dtype(
     [
         # sums over all playouts through this node, for the side to move here
         ("utility_sum", np.float64),
-        ("utility_square_sum", np.float64),
         ("value_sum", np.float64),  # expected win minus loss, each in [-1, 1]
         ("score_sum", np.float64),
+        ("utility_square_sum", np.float32),
+        ("score_square_sum", np.float32),  # of the score's square, its uncertainty included
         ("parent", np.uint32),
         ("edges", np.uint32),  # first edge in the pool
         ("stats", np.uint32),  # first statistics record in the pool
@@ -166,7 +167,7 @@ class Worker(NamedTuple):
     rng: Any
     """uint64[1]"""
     scratch: Any
-    """what the game's write_planes wants"""
+    """records[1] that the game's write_planes works in"""
     ownership: Any
     """float64[A + 1]: sum of the leaves' ownership for the side to move at the root; last entry the number of leaves"""
 

@@ -50,6 +50,7 @@ def new_node(tree, parent, slot):  # type: ignore[no-untyped-def]
     node.utility_square_sum = 0.0
     node.value_sum = 0.0
     node.score_sum = 0.0
+    node.score_square_sum = 0.0
     node.parent = parent
     node.parent_slot = slot
     node.edges = NONE
@@ -244,6 +245,7 @@ def _slide_nodes(tree, forward, root):  # type: ignore[no-untyped-def]
         new.utility_square_sum = old.utility_square_sum
         new.value_sum = old.value_sum
         new.score_sum = old.score_sum
+        new.score_square_sum = old.score_square_sum
         new.edges = old.edges
         new.stats = old.stats
         new.visits = old.visits

@@ -21,7 +21,7 @@ from native.game import (
     position_key,
     write_planes,
 )
-from native.jit import kernel
+from native.jit import inlined, kernel
 from native.tree.arrays import (
     BANNED,
     C_PUCT,
@@ -185,17 +185,23 @@ def leaf_utility(tree, values, odd):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def back_up(tree, leaf, utility, value, score):  # type: ignore[no-untyped-def]
-    """Add one playout's result, for the side to move at `leaf`, to the leaf and everything above it."""
+def back_up(tree, leaf, utility, value, score, stdev):  # type: ignore[no-untyped-def]
+    """Add one playout's result, for the side to move at `leaf`, to the leaf and everything above it.
+
+    `stdev` is the evaluator's uncertainty of the score.
+    """
+    utility_square = np.float32(utility * utility)
+    score_square = np.float32(score * score + stdev * stdev)
     index = np.int64(leaf)
     lock(tree, index)
     node = tree.nodes[U(index)]
     while True:
         node.visits += 1
         node.utility_sum += utility
-        node.utility_square_sum += utility * utility
+        node.utility_square_sum += utility_square
         node.value_sum += value
         node.score_sum += score
+        node.score_square_sum += score_square
         visits = node.visits
         mean = -node.utility_sum / float(visits)
         parent = np.int64(node.parent)
@@ -232,7 +238,7 @@ def take_back(tree, leaf):  # type: ignore[no-untyped-def]
     atomic_add(tree.counters, U(CLAIMED), -1)
 
 
-@kernel
+@inlined
 def expand(tree, index, moves, priors, count):  # type: ignore[no-untyped-def]
     """Give the pending node `index` its edges; False where the pool is used up (the node stays pending)."""
     first = new_edges(tree, count)
@@ -251,7 +257,7 @@ def expand(tree, index, moves, priors, count):  # type: ignore[no-untyped-def]
     return True
 
 
-@kernel
+@inlined
 def _softmax(logits, indices, count, temperature, weight, priors):  # type: ignore[no-untyped-def]
     """Add `weight` times the softmax of logits[indices[0:count]] / temperature to priors[0:count]."""
     top = np.float32(-1e30)
@@ -310,7 +316,7 @@ def store_cache(tree, key, policy_indices, count, priors, values):  # type: igno
     atomic_store(tree.cache_locks, slot, 0)
 
 
-@kernel
+@inlined
 def _add_rows(tree, batch, worker, row, leaf, odd, key, count):  # type: ignore[no-untyped-def]
     """Write the leaf at worker.positions[0] into the batch from `row` on and return the next free row."""
     pos = worker.positions[0]
@@ -332,16 +338,17 @@ def _add_rows(tree, batch, worker, row, leaf, odd, key, count):  # type: ignore[
         for i in range(U(count)):
             batch.indices[r, i] = policy_index(pos, worker.moves[i], symmetry)
         if batch.planes.shape[1] > 0:
-            write_planes(pos, worker.history, symmetry, worker.scratch, batch.planes[r], batch.extras[r])
-    if batch.positions.size > 0:
-        copy(batch.positions[U(row)], pos)
+            write_planes(pos, worker.history, symmetry, worker.scratch[0], batch.planes[r], batch.extras[r])
+        if batch.positions.size > 0:
+            copy(batch.positions[r], pos)
+        for i in range(U(count)):
+            batch.moves[r, i] = worker.moves[i]
     for i in range(U(count)):
-        batch.moves[U(row), i] = worker.moves[i]
         batch.plain_indices[U(row), i] = worker.indices[i]
     return row + rows
 
 
-@kernel
+@inlined
 def _open_leaf(tree, batch, worker, row, leaf, depth):  # type: ignore[no-untyped-def]
     """Settle the new leaf at worker.positions[0], or put it into the batch; return the next free row.
 
@@ -363,7 +370,7 @@ def _open_leaf(tree, batch, worker, row, leaf, depth):  # type: ignore[no-untype
         node.own_utility = utility
         node.state = TERMINAL
         unlock(tree, leaf)
-        back_up(tree, leaf, utility, value, score)
+        back_up(tree, leaf, utility, value, score, 0.0)
         return row
     count = legal_moves(pos, history, worker.moves)
     if state == OVER_UNSCORED and depth > 0:
@@ -375,7 +382,7 @@ def _open_leaf(tree, batch, worker, row, leaf, depth):  # type: ignore[no-untype
         utility = leaf_utility(tree, values, odd)
         tree.nodes[U(leaf)].own_utility = utility
         if expand(tree, leaf, worker.moves, worker.priors, count):
-            back_up(tree, leaf, utility, float(values[0]), float(values[1]))
+            back_up(tree, leaf, utility, float(values[0]), float(values[3]), float(values[2]))
             atomic_add(tree.counters, U(CACHE_HITS), 1)
         else:
             take_back(tree, leaf)
@@ -383,7 +390,7 @@ def _open_leaf(tree, batch, worker, row, leaf, depth):  # type: ignore[no-untype
     return _add_rows(tree, batch, worker, row, leaf, odd, key, count)
 
 
-@kernel
+@inlined
 def _descend(tree, worker):  # type: ignore[no-untyped-def]
     """Go down from the root, playing moves on worker.positions[0]; return (leaf, depth, is_new).
 
@@ -440,7 +447,7 @@ def _descend(tree, worker):  # type: ignore[no-untyped-def]
             return index, depth, True
 
 
-@kernel
+@inlined
 def _restore(node, stat):  # type: ignore[no-untyped-def]
     """Give a node that was pruned, and is now made anew, the visits and utility that its edge has kept.
 
@@ -456,8 +463,8 @@ def _restore(node, stat):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def gather(tree, root, worker, batch):  # type: ignore[no-untyped-def]
-    """Descend until the batch is full and return its rows in use; 0 where there was nothing to gather.
+def gather(tree, root, worker, batch, leaves):  # type: ignore[no-untyped-def]
+    """Descend until the batch holds `leaves` leaves or is full, and return its rows in use; 0 where there was nothing to gather.
 
     Settles terminal and cached leaves on the way. Stops early at STOP, at the playout limit, when the tree is full, and
     after MAX_COLLISIONS descents in a row that ended at leaves which are already being evaluated.
@@ -467,10 +474,11 @@ def gather(tree, root, worker, batch):  # type: ignore[no-untyped-def]
         root: record of the root's position.
         worker: the calling thread's Worker; worker.history begins with the root's history.
         batch: a Batch that is not in use.
+        leaves: leaves to gather, at most.
     """
     row = np.int64(0)
     rows = np.int64(tree.parameters[ROWS_A_LEAF])
-    capacity = np.int64(batch.node.size)
+    capacity = min(np.int64(batch.node.size), np.int64(leaves) * rows)
     collisions = 0
     limit = tree.parameters[MAX_COLLISIONS]
     moves_made = 0
@@ -493,9 +501,10 @@ def gather(tree, root, worker, batch):  # type: ignore[no-untyped-def]
         if not is_new and node.state == TERMINAL:
             lock(tree, leaf)
             n = max(1.0, float(node.visits))
-            utility, value, score = node.own_utility, node.value_sum / n, node.score_sum / n
+            value, score = node.value_sum / n, node.score_sum / n
+            stdev = math.sqrt(max(0.0, node.score_square_sum / n - score * score))
             unlock(tree, leaf)
-            back_up(tree, leaf, utility, value, score)
+            back_up(tree, leaf, float(node.own_utility), value, score, stdev)
             continue
         if not is_new:
             take_back(tree, leaf)
@@ -542,7 +551,7 @@ def scatter(tree, root, worker, batch, used):  # type: ignore[no-untyped-def]
         row += rows
 
 
-@kernel
+@inlined
 def _settle(tree, worker, batch, row, leaf, values, utility):  # type: ignore[no-untyped-def]
     """Expand one evaluated leaf and back it up; without memory for its edges it stays pending and is taken back."""
     tree.nodes[U(leaf)].own_utility = utility
@@ -555,4 +564,4 @@ def _settle(tree, worker, batch, row, leaf, values, utility):  # type: ignore[no
         if not expand(tree, leaf, batch.moves[row], worker.priors, count):
             take_back(tree, leaf)
             return
-    back_up(tree, leaf, utility, float(values[0]), float(values[1]))
+    back_up(tree, leaf, utility, float(values[0]), float(values[3]), float(values[2]))

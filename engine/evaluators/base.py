@@ -1,0 +1,59 @@
+"""The interface of evaluators, and the simplest one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from native.tree.arrays import Batch
+
+
+class EvaluatorError(RuntimeError):
+    """An evaluator cannot be made or used as asked; the message says what is missing."""
+
+
+class Evaluator(Protocol):
+    """Judges leaves. `evaluate` may be called by several threads at once, with different batches."""
+
+    wants_planes: bool
+    """Reads batch.planes and batch.extras."""
+    wants_positions: bool
+    """Reads batch.positions."""
+    batch_size: int
+    """Rows at which it is fastest here."""
+
+    @property
+    def description(self) -> str:
+        """What judges, where and how, on one line."""
+
+    def evaluate(self, batch: Batch, rows: int) -> None:
+        """Write logits, values and ownership of the first `rows` rows; blocks, without the GIL where it takes long."""
+
+    def close(self) -> None:
+        """Release the device; nothing may be called afterwards."""
+
+
+class UniformEvaluator:
+    """Gives every move the same prior and every position an even value. It costs nothing: for tests and measurements."""
+
+    wants_planes = False
+    wants_positions = False
+
+    def __init__(self, batch_size: int = 16, *, wants_planes: bool = False) -> None:
+        """Make one; with `wants_planes` the search writes the network's inputs although nobody reads them."""
+        self.batch_size = batch_size
+        self.wants_planes = wants_planes
+
+    @property
+    def description(self) -> str:
+        """What judges, on one line."""
+        return "uniform"
+
+    def evaluate(self, batch: Batch, rows: int) -> None:
+        """Write zeros."""
+        batch.logits[:rows] = 0.0
+        batch.values[:rows] = 0.0
+        batch.ownership[:rows] = 0.0
+
+    def close(self) -> None:
+        """Do nothing."""

@@ -1,0 +1,79 @@
+"""Judging Go positions by rollouts, alone or mixed with a network."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from native.go.board import POSITION_DTYPE
+from native.go.rollout_evaluator import evaluate_rows, rollout_rows
+
+if TYPE_CHECKING:
+    from engine.evaluators.base import Evaluator
+    from native.tree.arrays import Batch
+
+
+class _Local(threading.local):
+    """One thread's random numbers and board."""
+
+    def __init__(self, seeds: np.random.SeedSequence) -> None:
+        self.rng = seeds.spawn(1)[0].generate_state(1, np.uint64) | np.uint64(1)
+        self.scratch = np.zeros(1, POSITION_DTYPE)[0]
+
+
+class RolloutEvaluator:
+    """Plays patterned rollouts from each leaf; priors come from tactics and patterns."""
+
+    wants_planes = False
+    wants_positions = True
+
+    def __init__(self, rollouts: int = 1, batch_size: int = 1, seed: int | None = None) -> None:
+        """Make an evaluator of `rollouts` games a leaf; equal seeds and calls in one thread give equal results."""
+        self.rollouts = rollouts
+        self.batch_size = batch_size
+        self._local = _Local(np.random.SeedSequence(seed))
+
+    @property
+    def description(self) -> str:
+        """What judges, on one line."""
+        return f"patterned rollouts ({self.rollouts} a leaf)"
+
+    def evaluate(self, batch: Batch, rows: int) -> None:
+        """Write logits, values and ownership of the first `rows` rows; no row may stand under a symmetry."""
+        local = self._local
+        evaluate_rows(batch, rows, self.rollouts, local.rng, local.scratch)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class MixedEvaluator:
+    """A network whose values and ownership are mixed with rollouts; priors are the network's."""
+
+    wants_positions = True
+
+    def __init__(self, network: Evaluator, weight: float, rollouts: int = 1, seed: int | None = None) -> None:
+        """Mix `weight` (0 to 1) of rollouts into the values of `network`."""
+        self.network = network
+        self.weight = weight
+        self.rollouts = rollouts
+        self.wants_planes = network.wants_planes
+        self.batch_size = network.batch_size
+        self._local = _Local(np.random.SeedSequence(seed))
+
+    @property
+    def description(self) -> str:
+        """What judges, on one line."""
+        return f"{self.network.description}, {self.weight:.0%} rollouts"
+
+    def evaluate(self, batch: Batch, rows: int) -> None:
+        """Write the mixture."""
+        self.network.evaluate(batch, rows)
+        local = self._local
+        rollout_rows(batch, rows, self.rollouts, np.float32(self.weight), local.rng, local.scratch)
+
+    def close(self) -> None:
+        """Release the network."""
+        self.network.close()

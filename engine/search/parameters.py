@@ -1,0 +1,71 @@
+"""Settings of the search, and how they reach the tree's parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from native.tree import arrays
+
+if TYPE_CHECKING:
+    from native.tree.arrays import Tree
+
+SYMMETRIES = {"random": -1, "none": 0, "average": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSettings:
+    """What decides how a search goes; the names are those of the table of options, where they are explained."""
+
+    workers: int = 1
+    batches_in_flight: int = 1
+    memory: int = 2**30
+    cache_size: int = 64 * 2**20
+    symmetry: str = "random"
+    """random, none or average."""
+    c_puct: float = 1.0
+    c_puct_log: float = 0.45
+    c_puct_base: float = 500.0
+    fpu_reduction: float = 0.2
+    root_fpu_reduction: float = 0.1
+    virtual_loss: float = 1.0
+    score_utility: float = 0.1
+    dynamic_score_utility: float = 0.3
+    policy_temperature: float = 1.0
+    root_policy_temperature: float = 1.0
+    root_noise: float = 0.0
+    root_noise_total: float = 10.83
+    use_lcb: bool = True
+    ownership: bool = True
+    seed: int | None = None
+
+    def write(self, tree: Tree, score_unit: float) -> None:
+        """Put the settings into the tree's parameters; the score's center stays."""
+        p = tree.parameters
+        p[arrays.C_PUCT] = self.c_puct
+        p[arrays.C_PUCT_LOG] = self.c_puct_log
+        p[arrays.C_PUCT_BASE] = self.c_puct_base
+        p[arrays.FPU_REDUCTION] = self.fpu_reduction
+        p[arrays.ROOT_FPU_REDUCTION] = self.root_fpu_reduction
+        p[arrays.VIRTUAL_LOSS] = self.virtual_loss
+        # KataGo's values: utilities are taken to spread by 0.4 until two playouts' worth of evidence says otherwise.
+        p[arrays.STDEV_PRIOR] = 0.4
+        p[arrays.STDEV_PRIOR_WEIGHT] = 2.0
+        p[arrays.STDEV_SCALE] = 0.85
+        p[arrays.SCORE_STATIC] = self.score_utility
+        p[arrays.SCORE_DYNAMIC] = self.dynamic_score_utility
+        p[arrays.SCORE_UNIT] = score_unit
+        p[arrays.POLICY_TEMPERATURE] = self.policy_temperature
+        p[arrays.ROOT_POLICY_TEMPERATURE] = self.root_policy_temperature
+        p[arrays.SYMMETRY] = SYMMETRIES[self.symmetry]
+        p[arrays.ROWS_A_LEAF] = 1.0
+        if self.symmetry == "average":
+            p[arrays.SYMMETRY] = -1.0
+            p[arrays.ROWS_A_LEAF] = 8.0
+        p[arrays.MAX_COLLISIONS] = 8.0
+        p[arrays.OWNERSHIP] = 1.0 if self.ownership else 0.0
+
+    @property
+    def rows_a_leaf(self) -> int:
+        """Rows of a batch that one leaf takes."""
+        return 8 if self.symmetry == "average" else 1

@@ -1,0 +1,139 @@
+"""From the arrays of a tree to a SearchReport: statistics, confidence bounds, order of the moves."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.search.report import MoveReport, SearchReport
+from native.tree import arrays
+from native.tree.report import CHILD_DTYPE, most_visited_path, root_children, root_policy
+
+if TYPE_CHECKING:
+    from native.tree.arrays import Tree
+
+LCB_STDEVS = 5.0
+"""Standard deviations that a lower confidence bound lies below the mean (KataGo's value)."""
+LCB_MIN_SHARE = 0.15
+"""Share of the most visits that a move needs to be chosen for its bound."""
+PRIOR_STDEV = 0.4
+"""Spread that the utilities below a move are taken to have while few were seen, with the weight of two playouts."""
+
+
+def read_report(
+    tree: Tree,
+    root_record: Any,
+    *,
+    policy_size: int,
+    side_to_move: int,
+    seconds: float,
+    evaluations: int,
+    ownership_sums: npt.NDArray[np.float64] | None,
+    use_lcb: bool,
+    max_moves: int | None,
+    pv_length: int,
+) -> SearchReport:
+    """Read the tree as it stands, while threads may be searching it.
+
+    Args:
+        tree: the tree.
+        root_record: the root's position record.
+        policy_size: length of the policy vector.
+        side_to_move: the root's.
+        seconds: since the search started.
+        evaluations: since the search started.
+        ownership_sums: [area + 1] as Worker.ownership, or None.
+        use_lcb: whether the first move is chosen by its confidence bound.
+        max_moves: moves reported at most.
+        pv_length: moves of a principal variation at most.
+    """
+    root = tree.nodes[int(tree.counters[arrays.ROOT])]
+    visits = int(root["visits"])
+    shown = max(1, visits)
+    value = float(root["value_sum"]) / shown
+    score = float(root["score_sum"]) / shown
+    stdev = math.sqrt(max(0.0, float(root["score_square_sum"]) / shown - score * score))
+    children = _children(tree)
+    policy = np.empty(policy_size, np.float32)
+    root_policy(tree, root_record, policy)
+    tried = children[children["visits"] > 0]
+    bounds = utility_bounds(tried)
+    order = move_order(tried, bounds, use_lcb)[:max_moves]
+    moves = tuple(_move_report(tree, tried[i], float(bounds[i]), rank, pv_length) for rank, i in enumerate(order))
+    ownership = None
+    if ownership_sums is not None and ownership_sums[-1] > 0:
+        ownership = (ownership_sums[:-1] / ownership_sums[-1]).astype(np.float32)
+    return SearchReport(
+        side_to_move=side_to_move,
+        visits=visits,
+        playouts=int(tree.counters[arrays.PLAYOUTS]),
+        evaluations=evaluations,
+        seconds=seconds,
+        winrate=0.5 + 0.5 * value,
+        utility=float(root["utility_sum"]) / shown,
+        score_lead=score,
+        score_mean=score,
+        score_stdev=stdev,
+        score_selfplay=score,
+        weight=float(visits),
+        moves=moves,
+        ownership=ownership,
+        raw_policy=policy if len(children) else None,
+    )
+
+
+def _children(tree: Tree) -> npt.NDArray[Any]:
+    children = np.zeros(int(tree.nodes[int(tree.counters[arrays.ROOT])]["edge_count"]), CHILD_DTYPE)
+    count = root_children(tree, children) if len(children) else 0
+    return children[:count]
+
+
+def utility_bounds(tried: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Return the lower confidence bound of each move's utility."""
+    n = tried["visits"].astype(np.float64)
+    variance = (np.nan_to_num(tried["utility_stdev"]) ** 2 * n + 2.0 * PRIOR_STDEV**2) / (n + 2.0)
+    utility = np.nan_to_num(tried["utility"], nan=-1.0)
+    bounds: npt.NDArray[np.float64] = utility - LCB_STDEVS * np.sqrt(variance / np.maximum(n, 1.0))
+    return bounds
+
+
+def move_order(tried: npt.NDArray[Any], bounds: npt.NDArray[np.float64], use_lcb: bool) -> list[int]:
+    """Return indices of the moves, best first: most visits, but led by the best bound among the well visited."""
+    order = sorted(range(len(tried)), key=lambda i: (-int(tried["visits"][i]), -float(tried["prior"][i])))
+    if use_lcb and order:
+        enough = LCB_MIN_SHARE * float(tried["visits"][order[0]])
+        best = max((i for i in order if tried["visits"][i] >= enough), key=lambda i: bounds[i])
+        order.remove(best)
+        order.insert(0, best)
+    return order
+
+
+def _move_report(tree: Tree, child: Any, bound: float, rank: int, pv_length: int) -> MoveReport:
+    visits = int(child["visits"])
+    utility = float(np.nan_to_num(child["utility"]))
+    winrate = 0.5 + 0.5 * float(np.nan_to_num(child["value"]))
+    moves = np.zeros(pv_length, np.uint16)
+    counts = np.zeros(pv_length, np.uint32)
+    length = int(most_visited_path(tree, int(child["node"]), moves, counts)) if pv_length else 0
+    score = float(np.nan_to_num(child["score"]))
+    return MoveReport(
+        move=int(child["move"]),
+        visits=visits,
+        edge_visits=visits,
+        winrate=winrate,
+        utility=utility,
+        score_lead=score,
+        score_mean=score,
+        score_stdev=float(np.nan_to_num(child["score_stdev"])),
+        score_selfplay=score,
+        prior=float(child["prior"]),
+        lcb=winrate + 0.5 * (bound - utility),
+        utility_lcb=bound,
+        weight=float(visits),
+        order=rank,
+        pv=(int(child["move"]), *(int(m) for m in moves[:length])),
+        pv_visits=(visits, *(int(c) for c in counts[:length])),
+    )

@@ -1,0 +1,361 @@
+"""The search: threads that gather leaves, hand them to the evaluation queue and scatter what comes back.
+
+Begin reading here: `Search.start` and `Search._work`. What happens inside a tree stands in native/tree/search.py.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engine.evaluators.queue import EvaluationQueue, Job
+from engine.search.buffers import make_batch, make_worker
+from engine.search.position import Root, SearchableGame
+from engine.search.report import Limits, SearchReport
+from engine.search.reports import read_report
+from native.tree import arrays
+from native.tree.memory import clear_tree, compact
+from native.tree.report import find_child, mix_root_priors, restore_root_order
+from native.tree.search import gather, scatter
+
+if TYPE_CHECKING:
+    from engine.games.spec import GameSpec
+    from engine.search.parameters import SearchSettings
+    from native.tree.arrays import Worker
+
+_log = logging.getLogger(__name__)
+
+NO_LIMIT = 2**62
+IDLE_PAUSE = 50e-6
+"""Seconds that a worker waits which found nothing to gather: all leaves are under way elsewhere."""
+PRUNE_TO = 0.6
+"""Share of each pool that may still be in use after pruning."""
+VISITS_A_ROW = 12
+"""A batch takes one leaf for so many visits of the root: a young tree has too few good leaves for a full batch."""
+
+
+class Search:
+    """One tree and the workers that search it. One thread calls its methods; `report` and `stop` may be called by any."""
+
+    def __init__(self, spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings) -> None:
+        """Allocate the tree; nothing runs until `start`."""
+        self.spec = spec
+        self.queue = queue
+        self.settings = settings
+        self.batch_rows = max(settings.rows_a_leaf, queue.evaluator.batch_size)
+        entry_bytes = 2 * spec.policy_size + 32
+        self.tree = arrays.make_tree(
+            settings.memory, spec.policy_size, max(1, settings.cache_size // entry_bytes), spec.mean_moves
+        )
+        self._root_record = spec.positions(1)
+        self._root_history = np.zeros(spec.max_history, np.uint64)
+        self._root: Root | None = None
+        self._seeds = np.random.SeedSequence(settings.seed)
+        self._workers = [
+            make_worker(spec, seed) for seed in self._seeds.generate_state(settings.workers + 1, np.uint64)[1:]
+        ]
+        self._noise = np.random.default_rng(self._seeds)
+        self._threads: list[threading.Thread] = []
+        self._barrier = threading.Barrier(1)
+        self._deadline = float("inf")
+        self._start_time = time.perf_counter()
+        self._end_time = self._start_time
+        self._evaluations = 0
+        self._count_lock = threading.Lock()
+        self._error: Exception | None = None
+        self._finished = threading.Event()
+        self._finished.set()
+        self.configure(settings)
+
+    def configure(self, settings: SearchSettings) -> None:
+        """Put new settings in force; those of sizes and threads (memory, workers, cache, seed) stay as they were made."""
+        self.settings = settings
+        settings.write(self.tree, self.spec.score_unit)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether search threads are at work."""
+        return not self._finished.is_set()
+
+    @property
+    def root_visits(self) -> int:
+        """Visits of the root so far."""
+        if self._root is None:
+            return 0
+        return int(self.tree.nodes[self.tree.counters[arrays.ROOT]]["visits"])
+
+    @property
+    def evaluations(self) -> int:
+        """Positions evaluated since the search started."""
+        return self._evaluations
+
+    @property
+    def playouts(self) -> int:
+        """Playouts backed up since the search started."""
+        return int(self.tree.counters[arrays.PLAYOUTS])
+
+    @property
+    def moves_made(self) -> int:
+        """Moves made on a board since the search started."""
+        return int(self.tree.counters[arrays.MOVES_MADE])
+
+    def set_position(self, game: SearchableGame, side_to_move: int | None = None) -> None:
+        """Make `game` the root, keeping the part of the tree below it; `side_to_move` may differ from the game's."""
+        self.stop()
+        side = int(game.position["side_to_move"]) if side_to_move is None else side_to_move
+        root = Root(game.search_key, tuple(game.moves), side)
+        line = self._root.line_to(root) if self._root is not None else None
+        self._root = root
+        self._root_record[0] = game.position
+        if side != int(game.position["side_to_move"]):
+            self._root_record["side_to_move"] = side
+            self._root_record["simple_ko"] = 0
+        length = int(game.position["history_length"])
+        self._root_history[:length] = game.history[:length]
+        self._reroot(line)
+
+    def clear(self) -> None:
+        """Forget the tree and the evaluation cache."""
+        self.stop()
+        self._root = None
+        self.tree.cache_keys[:] = 0
+
+    def start(
+        self, limits: Limits, *, avoid: Sequence[int] = (), allow: Sequence[int] | None = None, noise: bool = False
+    ) -> None:
+        """Start the search threads on the position that was set, and return.
+
+        Args:
+            limits: when the search ends by itself.
+            avoid: root moves that are not searched.
+            allow: where given, the only root moves that are searched.
+            noise: mix the settings' Dirichlet noise into the root's priors.
+        """
+        self.stop()
+        assert self._root is not None, "set_position comes first"
+        counters = self.tree.counters
+        counters[[arrays.STOP, arrays.CLAIMED, arrays.PLAYOUTS, arrays.MOVES_MADE, arrays.CACHE_HITS]] = 0
+        counters[arrays.CLAIM_LIMIT] = self._claim_limit(limits)
+        self._ban(avoid, allow)
+        self._center_score()
+        self._evaluations = 0
+        self._error = None
+        self._start_time = time.perf_counter()
+        self._deadline = self._start_time + (limits.seconds if limits.seconds is not None else float("inf"))
+        for worker in self._workers:
+            length = int(self._root_record["history_length"][0])
+            worker.history[:length] = self._root_history[:length]
+        if noise and self.settings.root_noise > 0.0:
+            self._add_noise()
+        self._barrier = threading.Barrier(len(self._workers), action=self._prune)
+        self._running = len(self._workers)
+        self._finished.clear()
+        self._threads = [
+            threading.Thread(target=self._run_worker, args=(worker,), name=f"search-{i}", daemon=True)
+            for i, worker in enumerate(self._workers)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """End the search; return when all threads are quiet, which takes one evaluation at most.
+
+        Raises:
+            Exception: what an evaluator or a worker raised while the search ran; it is raised once.
+        """
+        self.tree.counters[arrays.STOP] = 1
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join()
+        self._threads = []
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+
+    def interrupt(self) -> None:
+        """Ask the search to end soon, without waiting; callable from any thread."""
+        self.tree.counters[arrays.STOP] = 1
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the search has ended by itself; False where `timeout` seconds pass first."""
+        return self._finished.wait(timeout)
+
+    def run(
+        self, limits: Limits, *, avoid: Sequence[int] = (), allow: Sequence[int] | None = None, noise: bool = False
+    ) -> SearchReport:
+        """Search to the limits and report."""
+        self.start(limits, avoid=avoid, allow=allow, noise=noise)
+        self.wait()
+        self.stop()
+        return self.report()
+
+    def report(self, *, max_moves: int | None = None, pv_length: int = 60) -> SearchReport:
+        """Report the search as it stands, running or not."""
+        assert self._root is not None, "set_position comes first"
+        end = time.perf_counter() if self.is_running else self._end_time
+        ownership = sum(worker.ownership for worker in self._workers) if self.settings.ownership else None
+        return read_report(
+            self.tree,
+            self._root_record[0],
+            policy_size=self.spec.policy_size,
+            side_to_move=self._root.side_to_move,
+            seconds=end - self._start_time,
+            evaluations=self._evaluations,
+            ownership_sums=ownership,
+            use_lcb=self.settings.use_lcb,
+            max_moves=max_moves,
+            pv_length=pv_length,
+        )
+
+    def _claim_limit(self, limits: Limits) -> int:
+        claims = NO_LIMIT
+        if limits.visits is not None:
+            # A root that has the visits already is searched for one more playout where it has none of its own.
+            claims = max(0, limits.visits - self.root_visits)
+        if limits.playouts is not None:
+            claims = min(claims, limits.playouts)
+        return claims
+
+    def _ban(self, avoid: Sequence[int], allow: Sequence[int] | None) -> None:
+        banned = self.tree.banned
+        was_banned = self.tree.counters[arrays.BANNED] != 0
+        banned[:] = 0 if allow is None else 1
+        if allow is not None:
+            banned[list(allow)] = 0
+        banned[list(avoid)] = 1
+        self.tree.counters[arrays.BANNED] = int(banned.any())
+        if was_banned or banned.any():
+            restore_root_order(self.tree)
+
+    def _center_score(self) -> None:
+        """Measure the dynamic part of the score's utility from the score that is expected at the root now."""
+        node = self.tree.nodes[self.tree.counters[arrays.ROOT]]
+        score = float(node["score_sum"]) / max(1, int(node["visits"]))
+        # KataGo draws the center a fifth of the way to zero.
+        self.tree.parameters[arrays.SCORE_CENTER] = 0.8 * score
+
+    def _reroot(self, line: list[int] | None) -> None:
+        """Keep what `line` leads to, or begin anew."""
+        if line is not None and not line:
+            return
+        for worker in self._workers:
+            worker.ownership[:] = 0.0
+        child = -1
+        for move in line or ():
+            child = int(find_child(self.tree, move))
+            if child < 0:
+                break
+            self.tree.counters[arrays.ROOT] = child
+        usable = child >= 0 and int(self.tree.nodes[child]["state"]) == arrays.EXPANDED
+        if usable:
+            compact(self.tree, child, 0)
+        else:
+            clear_tree(self.tree)
+        self.tree.counters[arrays.MAX_DEPTH] = 0
+
+    def _add_noise(self) -> None:
+        """Mix Dirichlet noise into the root's priors; the root is evaluated first where it is not yet."""
+        tree = self.tree
+        node = tree.nodes[tree.counters[arrays.ROOT]]
+        if node["state"] != arrays.EXPANDED:
+            limit = int(tree.counters[arrays.CLAIM_LIMIT])
+            tree.counters[arrays.CLAIM_LIMIT] = 1
+            self._work(self._workers[0])
+            tree.counters[arrays.CLAIM_LIMIT] = limit
+            node = tree.nodes[tree.counters[arrays.ROOT]]
+        count = int(node["edge_count"])
+        noise = self._noise.dirichlet(np.full(count, self.settings.root_noise_total / count))
+        mix_root_priors(tree, noise, self.settings.root_noise)
+        restore_root_order(tree)
+
+    def _run_worker(self, worker: Worker) -> None:
+        try:
+            while not self._work(worker):
+                try:
+                    self._barrier.wait()
+                except threading.BrokenBarrierError:
+                    break
+        except Exception as error:  # raised again by stop()
+            self._error = error
+            self.tree.counters[arrays.STOP] = 1
+        finally:
+            self._barrier.abort()
+            with self._count_lock:
+                self._running -= 1
+                last = self._running == 0
+            if last:
+                self._end_time = time.perf_counter()
+                self._finished.set()
+
+    def _work(self, worker: Worker) -> bool:
+        """Search with one worker until the search ends (True) or the tree is full (False); no batch is left under way."""
+        tree, root, counters = self.tree, self._root_record[0], self.tree.counters
+        idle = [self._make_batch() for _ in range(self.settings.batches_in_flight)]
+        done: SimpleQueue[Job] = SimpleQueue()
+        flying = 0
+        while True:
+            rows = 0
+            if idle and not counters[arrays.STOP]:
+                rows = gather(tree, root, worker, idle[-1], self._leaves_at_once())
+                if rows:
+                    flying += 1
+                    self.queue.submit(Job(idle.pop(), rows, done))
+            if flying and (not idle or not rows):
+                job = done.get()
+                flying -= 1
+                idle.append(job.batch)
+                self._scatter(worker, job)
+            elif not rows and not flying:
+                if counters[arrays.STOP] or self._claims_used_up():
+                    return True
+                if counters[arrays.FULL]:
+                    return False
+                time.sleep(IDLE_PAUSE)
+            if time.perf_counter() >= self._deadline:
+                counters[arrays.STOP] = 1
+
+    def _leaves_at_once(self) -> int:
+        """Return how many leaves a batch may take at the root's present visits."""
+        return 1 + self.root_visits // VISITS_A_ROW
+
+    def _claims_used_up(self) -> bool:
+        counters = self.tree.counters
+        return bool(counters[arrays.CLAIMED] >= counters[arrays.CLAIM_LIMIT])
+
+    def _scatter(self, worker: Worker, job: Job) -> None:
+        if job.error is not None:
+            raise job.error
+        with self._count_lock:
+            self._evaluations += job.rows
+        scatter(self.tree, self._root_record[0], worker, job.batch, job.rows)
+
+    def _make_batch(self) -> Any:
+        evaluator = self.queue.evaluator
+        return make_batch(
+            self.spec,
+            self.batch_rows,
+            planes=evaluator.wants_planes,
+            positions=evaluator.wants_positions,
+        )
+
+    def _prune(self) -> None:
+        """Drop the least visited nodes until the tree can grow again. Runs while all workers wait."""
+        tree, counters = self.tree, self.tree.counters
+        for exponent in range(1, 32):
+            compact(tree, counters[arrays.ROOT], 1 << exponent)
+            used = max(
+                counters[arrays.NODE_TOP] / len(tree.nodes),
+                counters[arrays.EDGE_TOP] / len(tree.edges),
+                counters[arrays.STATS_TOP] / len(tree.stats),
+            )
+            if used <= PRUNE_TO:
+                _log.info("tree full: dropped nodes with fewer than %d visits", 1 << exponent)
+                return
+        _log.warning("the tree's memory is too small to go on: the search stops here")
+        counters[arrays.STOP] = 1

@@ -1,0 +1,151 @@
+"""Reading the tree: children of the root, principal variations. Safe while search threads run."""
+
+import numpy as np
+
+from native.bits import U
+from native.game import policy_index
+from native.jit import kernel
+from native.tree.arrays import EXPANDED, NONE, ROOT
+from native.tree.memory import lock, unlock
+from native.tree.search import raise_candidate
+
+CHILD_DTYPE = np.dtype(
+    [
+        ("move", np.uint32),
+        ("visits", np.uint32),
+        ("node", np.uint32),
+        ("prior", np.float32),
+        # for the side to move at the root; NaN where the move was never tried
+        ("utility", np.float64),
+        ("utility_stdev", np.float64),
+        ("value", np.float64),
+        ("score", np.float64),
+        ("score_stdev", np.float64),
+    ],
+    align=True,
+)
+
+
+@kernel
+def root_children(tree, children):  # type: ignore[no-untyped-def]
+    """Write every legal root move into `children` (CHILD_DTYPE[>= edges]), tried ones first; return their number."""
+    root = tree.counters[ROOT]
+    lock(tree, root)
+    node = tree.nodes[U(root)]
+    count = U(node.edge_count)
+    if node.state != EXPANDED:
+        unlock(tree, root)
+        return 0
+    for i in range(count):
+        edge = tree.edges[U(node.edges) + i]
+        child = children[i]
+        child.move = edge & np.uint32(0xFFFF)
+        child.prior = np.float32(edge >> np.uint32(16)) / np.float32(65535.0)
+        child.visits = 0
+        child.node = NONE
+        if i < U(node.tried):
+            stat = tree.stats[U(node.stats) + i]
+            child.visits = stat.visits
+            child.node = stat.child
+    unlock(tree, root)
+    for i in range(count):
+        child = children[i]
+        child.utility = np.nan
+        child.utility_stdev = np.nan
+        child.value = np.nan
+        child.score = np.nan
+        child.score_stdev = np.nan
+        if child.node != NONE and child.visits > 0:
+            lock(tree, np.int64(child.node))
+            below = tree.nodes[U(child.node)]
+            n = max(1.0, float(below.visits))
+            mean = below.utility_sum / n
+            child.utility = -mean
+            child.utility_stdev = np.sqrt(max(0.0, below.utility_square_sum / n - mean * mean))
+            child.value = -below.value_sum / n
+            score = below.score_sum / n
+            child.score = -score
+            child.score_stdev = np.sqrt(max(0.0, below.score_square_sum / n - score * score))
+            unlock(tree, np.int64(child.node))
+    return np.int64(count)
+
+
+@kernel
+def most_visited_path(tree, start, moves, visits):  # type: ignore[no-untyped-def]
+    """Follow the most visited edges from node `start`; write moves (uint16) and child visits, return the length."""
+    index = np.int64(start)
+    length = U(0)
+    while length < U(moves.size) and index != NONE:
+        lock(tree, index)
+        node = tree.nodes[U(index)]
+        best = U(0)
+        best_visits = np.uint32(0)
+        if node.state == EXPANDED:
+            for i in range(U(node.tried)):
+                stat = tree.stats[U(node.stats) + i]
+                if stat.visits > best_visits:
+                    best_visits = stat.visits
+                    best = i
+        if best_visits == 0:
+            unlock(tree, index)
+            break
+        moves[length] = tree.edges[U(node.edges) + best] & np.uint32(0xFFFF)
+        visits[length] = best_visits
+        length += U(1)
+        child = np.int64(tree.stats[U(node.stats) + best].child)
+        unlock(tree, index)
+        index = child
+    return np.int64(length)
+
+
+@kernel
+def root_policy(tree, root, policy):  # type: ignore[no-untyped-def]
+    """Write the root's priors into `policy` (float32[policy_size]) by policy index; NaN where a move is illegal."""
+    for i in range(U(policy.size)):
+        policy[i] = np.nan
+    index = tree.counters[ROOT]
+    lock(tree, index)
+    node = tree.nodes[U(index)]
+    if node.state == EXPANDED:
+        for i in range(U(node.edge_count)):
+            edge = tree.edges[U(node.edges) + i]
+            move = edge & np.uint32(0xFFFF)
+            policy[U(policy_index(root, move, 0))] = np.float32(edge >> np.uint32(16)) / np.float32(65535.0)
+    unlock(tree, index)
+
+
+@kernel
+def find_child(tree, move):  # type: ignore[no-untyped-def]
+    """Return the root's child after `move`, or -1 where it has no node."""
+    node = tree.nodes[U(tree.counters[ROOT])]
+    if node.state != EXPANDED:
+        return np.int64(-1)
+    for i in range(U(node.tried)):
+        if (tree.edges[U(node.edges) + i] & np.uint32(0xFFFF)) == move:
+            child = np.int64(tree.stats[U(node.stats) + i].child)
+            return np.int64(-1) if child == NONE else child
+    return np.int64(-1)
+
+
+@kernel
+def mix_root_priors(tree, noise, share):  # type: ignore[no-untyped-def]
+    """Replace each root prior p by (1 - share) * p + share * noise[i], i counting the edges in their order.
+
+    The caller restores the order of the edges afterwards, with `restore_root_order`.
+    """
+    node = tree.nodes[U(tree.counters[ROOT])]
+    for i in range(U(node.edge_count)):
+        edge = tree.edges[U(node.edges) + i]
+        prior = float(edge >> np.uint32(16)) * (1.0 - share) + 65535.0 * share * noise[i]
+        tree.edges[U(node.edges) + i] = (np.uint32(prior + 0.5) << np.uint32(16)) | (edge & np.uint32(0xFFFF))
+
+
+@kernel
+def restore_root_order(tree):  # type: ignore[no-untyped-def]
+    """Put the right candidate after the root's tried edges, after a change of priors or of the moves banned."""
+    root = tree.counters[ROOT]
+    lock(tree, root)
+    node = tree.nodes[U(root)]
+    if node.state == EXPANDED:
+        raise_candidate(tree, node, True)
+    unlock(tree, root)
