@@ -6,7 +6,7 @@ moves is also charged the lag, since the controller's clock runs on while the mo
 
 How a move's budget is found (`budget`; lag is the reserve for delays, moves_left an estimate from board size and ply):
 
-- sudden death: soft = (left - reserve) / moves_left with reserve = lag * (1 + moves_left / 2); the estimate has a
+- sudden death: soft = (left - reserve) / moves_left with reserve = lag * (1 + 0.6 * moves_left), and the estimate has a
   floor, so that the time decays geometrically and never runs out. hard = at most 3 times soft, never more than
   left - reserve.
 - byo-yomi: a move may use one period, less the lag; periods are not spent.
@@ -25,6 +25,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
+RESERVE_MOVES = 25
+"""Own moves that the reserve is for at least, in games that go on longer than anyone expects."""
 MAX_TIME = 1e10
 """Largest number of seconds that a controller may set."""
 
@@ -246,7 +248,7 @@ class Clock:
         """
         if not self.is_limited:
             return None
-        return find_budget(self.settings, self._left[color], moves_left(area, ply), lag)
+        return find_budget(self.settings, self._left[color], moves_left(area, ply), lag, self._reported[color])
 
 
 def moves_left(area: int, ply: int) -> float:
@@ -258,9 +260,18 @@ def moves_left(area: int, ply: int) -> float:
     return max(10 + area / 12, (0.6 * area + 10 - ply) / 2)
 
 
-def find_budget(settings: TimeSettings, left: Left, moves: float, lag: float) -> Budget:
-    """Return the time for a move; the rules are at the top of this module."""
-    reserve = lag * (1 + moves / 2)
+def find_budget(settings: TimeSettings, left: Left, moves: float, lag: float, is_exact: bool = True) -> Budget:
+    """Return the time for a move; the rules are at the top of this module.
+
+    Args:
+        settings: The time system.
+        left: What the clock shows.
+        moves: Estimate of the moves still to play.
+        lag: Reserve for a move.
+        is_exact: `left` is what the controller said. What was measured here may be off by some moves in the count of
+            a Canadian period; every move then gets the same share of the period, which is right for any count.
+    """
+    reserve = lag * (1 + 0.6 * max(moves, RESERVE_MOVES))
     system = settings.system
     if system is TimeSystem.FISCHER:
         usable = max(left.main - lag, 0.0)
@@ -272,12 +283,14 @@ def find_budget(settings: TimeSettings, left: Left, moves: float, lag: float) ->
     spare = max(left.main - reserve, 0.0)
     if system is TimeSystem.ABSOLUTE:
         return Budget(spare / moves, min(3 * spare / moves, spare))
-    if system is TimeSystem.BYOYOMI:
+    if system is TimeSystem.CANADIAN and not is_exact:
+        overtime = overtime_hard = max(settings.period / max(settings.count, 1) - lag, 0.0)
+    elif system is TimeSystem.BYOYOMI:
         overtime = overtime_hard = max((left.period if left.count else 0.0) - lag, 0.0)
     else:
         stones = max(left.count, 1)
         overtime = max(left.period / stones - lag, 0.0)
-        overtime_hard = min(3 * overtime, max(left.period - lag * stones, 0.0)) if stones > 1 else overtime
+        overtime_hard = max(min(3 * overtime, left.period / 2 - lag * stones), overtime)
     if left.main <= 0:
         return Budget(overtime, overtime_hard)
     # main time comes first; when it runs out within the move, what lies beyond is charged to the first period

@@ -165,10 +165,11 @@ def _integer(word: str) -> int:
 
 def parse_memory(text: str) -> int:
     """Return the bytes that a text such as `256M`, `4G`, `1.5G` or `1000000` means."""
-    match = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
+    match = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) ?([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
     if not match:
         raise ValueError(f"expected a size such as 256M or 4G, found {text!r}")
-    return int(float(match[1]) * UNITS[match[2].upper()])
+    unit = UNITS[match[2].upper()]
+    return int(float(match[1]) * unit) if "." in match[1] else int(match[1]) * unit
 
 
 def format_memory(count: int) -> str:

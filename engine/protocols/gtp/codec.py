@@ -72,7 +72,8 @@ def format_response(number: str | None, text: str = "", ok: bool = True) -> str:
         message = "; ".join(kept)
         kept = [message if len(message) <= MAX_ERROR else message[:MAX_ERROR] + "..."]
     body = "\n".join(kept)
-    return f"{header(number, ok)} {body}".rstrip(" ") + "\n\n"
+    gap = "" if not body or body.startswith("\n") else " "
+    return f"{header(number, ok)}{gap}{body}\n\n"
 
 
 def encode(text: str) -> bytes:

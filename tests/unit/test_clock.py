@@ -1,0 +1,268 @@
+"""Time settings, the course of the clocks, and budgets that never lose on time."""
+
+import math
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.clock import Budget, Clock, ClockError, Left, TimeSettings, TimeSystem, charge, find_budget, moves_left
+
+BLACK, WHITE = 1, 2
+ALL = tuple(TimeSystem)
+
+
+class ManualTime:
+    def __init__(self) -> None:
+        self.value = 100.0
+
+    def __call__(self) -> float:
+        return self.value
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [
+        ((300, 0, 0), TimeSettings(TimeSystem.ABSOLUTE, 300)),
+        ((300, 30, 5), TimeSettings(TimeSystem.CANADIAN, 300, 30, 5)),
+        ((0, 10, 1), TimeSettings(TimeSystem.CANADIAN, 0, 10, 1)),
+        ((0, 10, 0), TimeSettings()),
+        ((0, 0, 0), TimeSettings(TimeSystem.ABSOLUTE, 0)),
+        ((10, 0, 5), TimeSettings(TimeSystem.ABSOLUTE, 10)),
+    ],
+)
+def test_time_settings_of_gtp(numbers: tuple[float, float, int], expected: TimeSettings) -> None:
+    assert TimeSettings.from_gtp(*numbers) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("none", TimeSettings()),
+        ("absolute 10.5", TimeSettings(TimeSystem.ABSOLUTE, 10.5)),
+        ("Canadian 60 300 25", TimeSettings(TimeSystem.CANADIAN, 60, 300, 25)),
+        ("byoyomi 60 30 5", TimeSettings(TimeSystem.BYOYOMI, 60, 30, 5)),
+        ("byo-yomi 0 0.5 1", TimeSettings(TimeSystem.BYOYOMI, 0, 0.5, 1)),
+        ("byoyomi 60 30 0", TimeSettings(TimeSystem.ABSOLUTE, 60)),
+        ("fischer 60 5", TimeSettings(TimeSystem.FISCHER, 60, increment=5)),
+        ("fischer-capped 60 5 90 20", TimeSettings(TimeSystem.FISCHER, 60, 0, 0, 5, 90, 20)),
+        ("fischer-capped 60 5 -1 -1", TimeSettings(TimeSystem.FISCHER, 60, 0, 0, 5)),
+    ],
+)
+def test_named_settings(text: str, expected: TimeSettings) -> None:
+    assert TimeSettings.parse(text.split(), ALL) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "blitz 3", "absolute", "absolute x", "absolute -1", "absolute inf", "absolute nan", "canadian 1 2 2.5",
+     "byoyomi 1 2", "fischer 1 2 3", "fischer-capped 60 5 30 -1", "none 1", "absolute 1e11"],
+)  # fmt: skip
+def test_wrong_settings(text: str) -> None:
+    with pytest.raises(ClockError):
+        TimeSettings.parse(text.split(), ALL)
+
+
+def test_charging() -> None:
+    canadian = TimeSettings(TimeSystem.CANADIAN, 10, 30, 3)
+    left = Left(10, 30, 3)
+    left = charge(canadian, left, 4)
+    assert left == Left(6, 30, 3)
+    left = charge(canadian, left, 8)
+    assert left == Left(0, 28, 2)
+    left = charge(canadian, left, 8)
+    assert left == Left(0, 20, 1)
+    assert charge(canadian, left, 8) == Left(0, 30, 3)
+    byoyomi = TimeSettings(TimeSystem.BYOYOMI, 0, 10, 3)
+    assert charge(byoyomi, Left(0, 10, 3), 9.9) == Left(0, 10, 3)
+    assert charge(byoyomi, Left(0, 10, 3), 10.5) == Left(0, 10, 2)
+    fischer = TimeSettings(TimeSystem.FISCHER, 10, increment=5, main_limit=12)
+    assert charge(fischer, Left(10), 1) == Left(12)
+    assert charge(fischer, Left(10), 7) == Left(8)
+
+
+def test_own_measuring_and_reports() -> None:
+    now = ManualTime()
+    clock = Clock(now)
+    assert clock.budget(BLACK, 81, 0, 0.1) is None
+    clock.set(TimeSettings(TimeSystem.ABSOLUTE, 60))
+    clock.start(BLACK)
+    now.value += 2
+    assert clock.elapsed() == 2
+    clock.stop(lag=0.5)
+    assert clock.left(BLACK).main == 57.5  # nobody reports: the lag is charged too
+    assert clock.left(WHITE).main == 60
+    clock.set_left(BLACK, 50, 0)
+    clock.start(BLACK)
+    now.value += 2
+    clock.stop(lag=0.5)
+    assert clock.left(BLACK).main == 48
+    clock.start(BLACK)
+    now.value += 2
+    clock.cancel()
+    assert clock.left(BLACK).main == 48
+    clock.reset()
+    assert clock.left(BLACK).main == 60
+
+
+def test_time_left_without_settings() -> None:
+    clock = Clock()
+    clock.set_left(BLACK, 30, 0)
+    assert clock.settings.system is TimeSystem.ABSOLUTE
+    clock = Clock()
+    clock.set(TimeSettings())
+    clock.set_left(BLACK, 30, 0)
+    assert clock.budget(BLACK, 81, 0, 0.1) is None
+
+
+def test_budgets() -> None:
+    assert find_budget(TimeSettings(TimeSystem.ABSOLUTE, 0), Left(0), 30, 0.1) == Budget(0, 0)
+    lightning = find_budget(TimeSettings(TimeSystem.BYOYOMI, 0, 0.5, 1), Left(0, 0.5, 1), 30, 0.1)
+    assert lightning == Budget(0.4, 0.4)
+    assert find_budget(TimeSettings(TimeSystem.BYOYOMI, 0, 0.05, 1), Left(0, 0.05, 1), 30, 0.1) == Budget(0, 0)
+    fixed = find_budget(TimeSettings(TimeSystem.CANADIAN, 0, 5, 1), Left(0, 5, 1), 30, 0.1)
+    assert fixed == Budget(4.9, 4.9)
+    capped = TimeSettings(TimeSystem.FISCHER, 600, increment=20, move_limit=10)
+    assert find_budget(capped, Left(600), 30, 0.1).hard == 9.9
+    # main time is used beside overtime, and a move may run over into it
+    both = find_budget(TimeSettings(TimeSystem.BYOYOMI, 1, 10, 3), Left(1, 10, 3), 30, 0.1)
+    assert both.soft == 9.9
+    assert both.hard == 10.9
+
+
+def test_moves_left_falls_to_a_floor() -> None:
+    for area in (81, 169, 361):
+        estimates = [moves_left(area, ply) for ply in range(0, 2 * area)]
+        assert estimates == sorted(estimates, reverse=True)
+        assert estimates[-1] > 10
+
+
+class Referee:
+    """A controller's clock for one side, written down independently of engine.clock."""
+
+    def __init__(self, s: TimeSettings) -> None:
+        self.s = s
+        self.main, self.period, self.count = s.main, s.period, s.count
+
+    def move(self, used: float) -> bool:
+        """Charge a move; False when it lost on time."""
+        s = self.s
+        if used > s.move_limit:
+            return False
+        if s.system is TimeSystem.FISCHER:
+            self.main -= used
+            lost = self.main < 0
+            self.main = min(self.main + s.increment, s.main_limit)
+            return not lost
+        beyond = max(used - self.main, 0.0)
+        self.main = max(self.main - used, 0.0)
+        if beyond == 0:
+            return True
+        if s.system is TimeSystem.ABSOLUTE:
+            return False
+        if s.system is TimeSystem.BYOYOMI:
+            while beyond > s.period:
+                beyond -= s.period
+                self.count -= 1
+            return self.count >= 1
+        self.period -= beyond
+        if self.period < 0:
+            return False
+        self.count -= 1
+        if self.count == 0:
+            self.period, self.count = s.period, s.count
+        return True
+
+    def report(self) -> tuple[float, int]:
+        """Return what `time_left` would say, in whole seconds as most controllers do."""
+        if self.main > 0 or self.s.system in (TimeSystem.ABSOLUTE, TimeSystem.FISCHER):
+            return math.floor(self.main), 0
+        return math.floor(self.period), self.count
+
+
+STEP = 0.004
+"""The least time that an answer takes."""
+
+
+def play_out(s: TimeSettings, area: int, moves: int, lag: float, reports: bool, seed: int) -> None:
+    """Play one side of a game whose moves take up to the hard limit and then up to the lag; assert that it survives."""
+    rng = random.Random(seed)
+    now = ManualTime()
+    clock, referee = Clock(now), Referee(s)
+    clock.set(s)
+    for i in range(moves):
+        if reports:
+            clock.set_left(BLACK, *referee.report())
+        clock.start(BLACK)
+        budget = clock.budget(BLACK, area, 2 * i, lag)
+        assert budget is not None
+        assert 0 <= budget.soft <= budget.hard
+        thought = rng.choice([budget.soft, rng.uniform(0, budget.hard), budget.hard]) + STEP * rng.random()
+        now.value += thought
+        clock.stop(lag)
+        assert referee.move(thought + rng.uniform(0, lag - STEP)), f"lost on move {i}: {budget}, {thought}"
+
+
+@pytest.mark.parametrize("reports", [True, False])
+@pytest.mark.parametrize(("size", "moves"), [(9, 45), (13, 70)])
+def test_sudden_death_of_ten_seconds(size: int, moves: int, reports: bool) -> None:
+    for seed in range(200):
+        play_out(TimeSettings(TimeSystem.ABSOLUTE, 10), size**2, moves, 0.1, reports, seed)
+
+
+@pytest.mark.parametrize("main", [0, 3])
+def test_byo_yomi_of_one_second(main: int) -> None:
+    for seed in range(100):
+        for s in (
+            TimeSettings(TimeSystem.BYOYOMI, main, 1, 1),
+            TimeSettings(TimeSystem.BYOYOMI, main, 1, 3),
+            TimeSettings(TimeSystem.CANADIAN, main, 1, 1),
+        ):
+            play_out(s, 81, 60, 0.2, seed % 2 == 0, seed)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    system=st.sampled_from([TimeSystem.BYOYOMI, TimeSystem.CANADIAN]),
+    main=st.floats(0, 120),
+    each=st.floats(0.3, 30),
+    count=st.integers(1, 25),
+    reports=st.booleans(),
+    seed=st.integers(0, 10**6),
+)
+def test_overtime_is_never_lost(
+    system: TimeSystem, main: float, each: float, count: int, reports: bool, seed: int
+) -> None:
+    period = each * count if system is TimeSystem.CANADIAN else each
+    play_out(TimeSettings(system, main, period, count), 361, 120, 0.2, reports, seed)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    main=st.floats(1, 300),
+    increment=st.floats(0.3, 20),
+    cap=st.floats(1, 3),
+    limit=st.floats(0.5, 60),
+    reports=st.booleans(),
+    seed=st.integers(0, 10**6),
+)
+def test_fischer_is_never_lost(
+    main: float, increment: float, cap: float, limit: float, reports: bool, seed: int
+) -> None:
+    s = TimeSettings(TimeSystem.FISCHER, main, increment=increment, main_limit=main * cap, move_limit=limit)
+    play_out(s, 361, 150, 0.2, reports, seed)
+
+
+def test_the_time_is_used() -> None:
+    """A ten-minute game spends most of its time by the usual end of a game."""
+    now = ManualTime()
+    clock = Clock(now)
+    clock.set(TimeSettings(TimeSystem.ABSOLUTE, 600))
+    for ply in range(0, 200, 2):
+        clock.start(BLACK)
+        budget = clock.budget(BLACK, 361, ply, 0.2)
+        assert budget is not None
+        now.value += budget.soft
+        clock.stop()
+    assert 30 < clock.left(BLACK).main < 150

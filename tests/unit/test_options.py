@@ -1,0 +1,158 @@
+"""The table of options and everything made from it."""
+
+import argparse
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.cli.errors import CliError
+from engine.cli.flags import add_options, collect
+from engine.options import (
+    ALIASES,
+    TABLE,
+    OptionError,
+    Options,
+    find,
+    format_memory,
+    parse_memory,
+    read_config,
+    reference,
+)
+from engine.version import VERSION
+
+ROOT = Path(__file__).parents[2]
+
+
+def parse(*words: str) -> Options:
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    add_options(parser)
+    return collect(parser.parse_args(list(words)))
+
+
+def test_reference_is_current() -> None:
+    text = (ROOT / "docs" / "OPTIONS.md").read_text(encoding="utf-8")
+    assert text == reference(), "run: python -m engine.options > docs/OPTIONS.md"
+
+
+def test_version_is_that_of_the_project() -> None:
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == VERSION
+
+
+def test_every_row_is_sound() -> None:
+    assert len(ALIASES) == sum(bool(row.katago) for row in TABLE.values())
+    for row in TABLE.values():
+        assert row.check(row.default) == row.default
+        assert row.parse(row.format(row.default)) == row.default
+        assert row.help
+        assert row.expected
+        assert row.choices or row.kind != "choice"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("visits", "800", 800),
+        ("visits", "none", None),
+        ("maxVisits", "5", 5),
+        ("root-noise", "0.25", 0.25),
+        ("memory", "256M", 256 * 2**20),
+        ("memory", "1.5g", 3 * 2**29),
+        ("memory", "2GiB", 2**31),
+        ("ponder", "TRUE", True),
+        ("ponder", "0", False),
+        ("symmetry", "Average", "average"),
+        ("net", "a b.bin.gz", "a b.bin.gz"),
+    ],
+)
+def test_values_from_text(name: str, text: str, value: object) -> None:
+    options = Options()
+    options.set_text(name, text)
+    assert options.get(name) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("visits", "0"),
+        ("visits", "-5"),
+        ("visits", "1.5"),
+        ("visits", "1e3"),
+        ("visits", "9" * 5000),
+        ("seconds", "nan"),
+        ("seconds", "inf"),
+        ("seconds", ""),
+        ("memory", "lots"),
+        ("memory", "1K"),
+        ("memory", "9" * 15 + "T"),
+        ("ponder", "maybe"),
+        ("symmetry", "most"),
+        ("evaluator", "none"),
+        ("colour", "red"),
+        ("", "1"),
+    ],
+)
+def test_wrong_values(name: str, text: str) -> None:
+    options = Options()
+    with pytest.raises(OptionError) as caught:
+        options.set_text(name, text)
+    assert "\n" not in str(caught.value)
+    assert options == Options()
+
+
+@given(st.sampled_from(sorted(TABLE)), st.text(max_size=30))
+def test_any_text_is_a_value_or_an_error(name: str, text: str) -> None:
+    row = TABLE[name]
+    try:
+        value = row.parse(text)
+    except OptionError:
+        return
+    assert row.parse(row.format(value)) == value
+
+
+@given(st.integers(0, 2**50))
+def test_memory_is_read_back(count: int) -> None:
+    assert parse_memory(format_memory(count)) == count
+
+
+def test_command_line_before_file_before_defaults(tmp_path: Path) -> None:
+    path = tmp_path / "yomi.toml"
+    path.write_text('visits = 100\nseconds = 2\nmemory = "64M"\nnet = "none"\nroot-noise = 0.5\n')
+    options = parse("--config", str(path), "--visits", "7", "--ponder", "--no-resign")
+    assert (options.visits, options.seconds, options.memory, options.net) == (7, 2.0, 64 * 2**20, None)
+    assert options.root_noise == 0.5
+    assert options.ponder
+    assert not options.resign
+    assert options.lag == Options().lag
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["colour = 1", "visits = true", "visits = 'many'", "ponder = 1", "visits = [1]", "= 3", "[search]\nvisits=3"],
+)
+def test_wrong_files(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "yomi.toml"
+    path.write_text(text)
+    with pytest.raises(OptionError, match=r"yomi\.toml"):
+        read_config(path)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="cannot read"):
+        read_config(tmp_path / "none.toml")
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(OptionError, match="not a TOML file"):
+        read_config(tmp_path / "binary.toml")
+
+
+def test_early_checks() -> None:
+    for words in (["--net", "no/such/file"], ["--evaluator", "onnx"], ["--rules", "checkers"]):
+        with pytest.raises(CliError):
+            parse(*words)
+
+
+def test_unknown_names_get_a_hint() -> None:
+    with pytest.raises(OptionError, match="did you mean"):
+        find("noise")
