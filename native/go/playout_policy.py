@@ -1,7 +1,8 @@
 """Patterned rollouts: a policy that answers the last move, and else plays at random.
 
-In the manner of MoGo and Fuego, in this order: the capture of the last move's chain, an answer to atari, the liberties of
-weak chains next to the last move, a 3x3 pattern next to the last move, a capture anywhere, a random move. No move fills an eye of its own or puts more than a few stones into atari.
+In the manner of MoGo and Fuego, in this order: the capture of the last move's chain, an answer to atari, the liberties
+of weak chains next to the last move, a 3x3 pattern next to the last move, a capture anywhere, a random move. No move
+fills an eye of its own, but to save a chain from atari, and no random move puts more than a few stones into atari.
 """
 
 import numpy as np
@@ -29,7 +30,7 @@ THROW_IN = 1
 
 @kernel
 def capture_of(pos, stone, color):  # type: ignore[no-untyped-def]
-    """Return the point where `color` takes the chain of `stone`; NO_POINT unless it is in atari and no ko forbids it."""
+    """Return the point where `color` takes the chain of `stone`; NO_POINT if it is not in atari or ko forbids it."""
     slot = U(pos.chain[U(stone)])
     if pos.liberties[slot] != 1:
         return U(NO_POINT)
@@ -85,6 +86,7 @@ def _try_liberty(pos, color, chain_color, point):  # type: ignore[no-untyped-def
         point != pos.simple_ko
         and liberties_after(pos, point, chain_color) > 2
         and self_atari_stones(pos, point, color) == 0
+        and not is_eye(pos, point, color)
     )
 
 
@@ -174,7 +176,7 @@ def capture_move(pos, color, rng):  # type: ignore[no-untyped-def]
 
 @kernel
 def random_move(pos, color, rng):  # type: ignore[no-untyped-def]
-    """Return a random legal move that fills no own eye and puts at most THROW_IN stones into atari; NO_POINT for none."""
+    """Return a random legal move that fills no own eye and puts at most THROW_IN stones into atari, or NO_POINT."""
     count = U(pos.empty_count)
     if count == U(0):
         return U(NO_POINT)

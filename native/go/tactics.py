@@ -31,7 +31,7 @@ def self_atari_stones(pos, point, color):  # type: ignore[no-untyped-def]
     own = U(color)
     liberty = U(NO_POINT)
     count = np.int64(1)
-    counted = U(MAX_CHAINS)
+    counted = (U(MAX_CHAINS), U(MAX_CHAINS), U(MAX_CHAINS))
     for neighbor in (i - 1, i + 1, i - stride, i + stride):
         q = U(neighbor)
         c = U(pos.color[q])
@@ -45,8 +45,8 @@ def self_atari_stones(pos, point, color):  # type: ignore[no-untyped-def]
                 return 0
             if n == 2:
                 other = other_liberty(pos, slot, point)
-            if slot != counted:
-                counted = slot
+            if slot != counted[0] and slot != counted[1] and slot != counted[2]:
+                counted = (slot, counted[0], counted[1])
                 count += np.int64(pos.stones[slot])
         elif c == U(3) - own and pos.liberties[U(pos.chain[q])] == 1:
             return 0
