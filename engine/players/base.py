@@ -67,7 +67,7 @@ class Player(Protocol):
             limits: In place of those that follow from the options and the clock.
             cleanup: Capture all dead stones before passing, whatever the option says (kgs-genmove_cleanup).
             ownership: Put the expected owners into the reports.
-            on_report: Called in this thread every `interval` seconds and once at the end of the search. An exception
+            on_report: Called in this thread every `interval` seconds while the search runs. An exception
                 that it raises stops the search and leaves this method.
             interval: Seconds.
         """

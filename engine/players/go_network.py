@@ -1,0 +1,93 @@
+"""One evaluation of a position by the network, without search."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from engine.evaluators.base import EvaluatorError
+from engine.evaluators.katago import ROOT_OPTIMISM, KataGoEvaluator
+from engine.evaluators.rollouts import MixedEvaluator
+from engine.games.go.spec import go_spec
+from engine.search.report import RawEvaluation
+from native.go.board import BLACK
+from native.go.planes import policy_index, symmetry_table, write_planes
+from nets.katago.outputs import Outputs, has_no_result, post_process
+
+if TYPE_CHECKING:
+    from engine.evaluators.queue import EvaluationQueue
+    from engine.games.go.game import GoGame
+
+
+def network_of(queue: EvaluationQueue) -> KataGoEvaluator:
+    """Return the network behind an evaluation queue.
+
+    Raises:
+        EvaluatorError: there is none.
+    """
+    evaluator = queue.evaluator
+    if isinstance(evaluator, MixedEvaluator) and isinstance(evaluator.network, KataGoEvaluator):
+        return evaluator.network
+    if isinstance(evaluator, KataGoEvaluator):
+        return evaluator
+    raise EvaluatorError(
+        f"{evaluator.description} plays without a network: expected yomi to be started with --net FILE"
+    )
+
+
+def evaluate_position(network: KataGoEvaluator, game: GoGame, symmetry: int | None) -> RawEvaluation:
+    """Return the network's opinion of a game for White; None averages over all eight symmetries."""
+    chosen = list(range(8)) if symmetry is None else [symmetry]
+    spec = go_spec(game.size)
+    planes = np.zeros((len(chosen), *spec.planes_shape), np.float32)
+    extras = np.zeros((len(chosen), *spec.extras_shape), np.float32)
+    legal = np.zeros((len(chosen), spec.policy_size), np.bool_)
+    scratch = np.zeros(1, spec.scratch_dtype)[0]
+    for row, each in enumerate(chosen):
+        write_planes(game.position, game.history, each, scratch, planes[row], extras[row])
+        for move in game.legal_moves():
+            legal[row, policy_index(game.size, move, each)] = True
+    raw = network.run(planes, extras)
+    possible = has_no_result(game.rules.ko, game.rules.scoring)
+    outputs = post_process(raw, legal, possible, network.info, optimism=ROOT_OPTIMISM)
+    return _for_white(outputs, legal, chosen, game, symmetry)
+
+
+def _for_white(
+    outputs: Outputs,
+    legal: np.ndarray[tuple[int, int], np.dtype[np.bool_]],
+    chosen: list[int],
+    game: GoGame,
+    symmetry: int | None,
+) -> RawEvaluation:
+    """Turn the rows back to the board, average them and take White's point of view."""
+    black = int(game.position["side_to_move"]) == BLACK
+    sign = -1.0 if black else 1.0
+    policy = np.zeros(legal.shape[1], np.float32)
+    ownership = np.zeros(game.size**2, np.float32)
+    for row, each in enumerate(chosen):
+        table = symmetry_table(game.size, each)
+        policy += outputs.policy[row][table] / len(chosen)
+        ownership += sign * outputs.ownership[row][table[:-1]] / len(chosen)
+    policy[~legal[0][symmetry_table(game.size, chosen[0])]] = np.nan
+    win, loss = float(outputs.win.mean()), float(outputs.loss.mean())
+    extra = [("varTimeLeft", float(outputs.variance_time.mean()))]
+    for name, values in (
+        ("shorttermWinlossError", outputs.shortterm_winloss_error),
+        ("shorttermScoreError", outputs.shortterm_score_error),
+    ):
+        if values is not None:
+            extra.append((name, float(values.mean())))
+    return RawEvaluation(
+        symmetry=-1 if symmetry is None else symmetry,
+        white_win=loss if black else win,
+        white_loss=win if black else loss,
+        no_result=float(outputs.no_result.mean()),
+        white_lead=sign * float(outputs.lead.mean()),
+        white_score_selfplay=sign * float(outputs.score_mean.mean()),
+        white_score_stdev=float(outputs.score_stdev.mean()),
+        policy=policy,
+        white_ownership=ownership,
+        extra=tuple(extra),
+    )

@@ -1,0 +1,99 @@
+"""From the options to an evaluation queue and the search's settings, for Go."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from engine.evaluators.base import EvaluatorError, UniformEvaluator
+from engine.evaluators.queue import EvaluationQueue, EvaluationWorkers, InlineQueue
+from engine.evaluators.rollouts import MixedEvaluator, RolloutEvaluator
+from engine.search.parameters import SearchSettings
+
+if TYPE_CHECKING:
+    from engine.evaluators.base import Evaluator
+    from engine.games.go.rules import Rules
+    from engine.options import Options
+
+ROLLOUTS_A_LEAF = 1
+
+
+def processor_cores() -> int:
+    """Return the cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def evaluator_kind(options: Options) -> str:
+    """Return onnx, rollouts or uniform.
+
+    Raises:
+        EvaluatorError: onnx was asked for without a network, or a network with an evaluator that has no use for one.
+    """
+    if options.evaluator == "auto":
+        return "onnx" if options.net else "rollouts"
+    if options.evaluator == "onnx" and not options.net:
+        raise EvaluatorError("evaluator onnx needs a network: expected --net FILE")
+    if options.evaluator != "onnx" and options.net:
+        raise EvaluatorError(f"evaluator {options.evaluator} uses no network: leave out --net, or --evaluator")
+    return options.evaluator
+
+
+def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
+    """Return the evaluation queue that the options describe for boards of `size`.
+
+    Raises:
+        NetworkError: the network's file cannot be used.
+        EvaluatorError: the evaluator or the device cannot.
+    """
+    kind = evaluator_kind(options)
+    if kind == "uniform":
+        return InlineQueue(UniformEvaluator(options.batch_size or 16))
+    if kind == "rollouts":
+        return InlineQueue(RolloutEvaluator(ROLLOUTS_A_LEAF, options.batch_size or 1, options.seed))
+    from engine.evaluators.katago import KataGoEvaluator
+    from nets.katago.outputs import has_no_result
+    from nets.load import prepare
+
+    assert options.net is not None
+    path, info = prepare(options.net, size)
+
+    def network() -> Evaluator:
+        evaluator = KataGoEvaluator(path, info, device=options.device, batch_size=options.batch_size)
+        evaluator.may_have_no_result = has_no_result(rules.ko, rules.scoring)
+        if options.rollout_weight > 0.0:
+            return MixedEvaluator(evaluator, options.rollout_weight, ROLLOUTS_A_LEAF, options.seed)
+        return evaluator
+
+    first = network()
+    inner = first.network if isinstance(first, MixedEvaluator) else first
+    if isinstance(inner, KataGoEvaluator) and inner.device != "cpu":
+        first.close()
+        return EvaluationWorkers([network])
+    return InlineQueue(first)
+
+
+def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
+    """Return the settings of the search; what the options leave open is chosen for the machine."""
+    symmetry = options.symmetry if queue.evaluator.wants_planes else "none"
+    inline = isinstance(queue, InlineQueue)
+    return SearchSettings(
+        workers=options.workers or (processor_cores() if inline else 2),
+        batches_in_flight=options.batches_in_flight or (1 if inline else 2),
+        memory=options.memory,
+        cache_size=options.cache_size if queue.evaluator.wants_planes else 0,
+        symmetry=symmetry,
+        c_puct=options.c_puct,
+        c_puct_log=options.c_puct_log,
+        c_puct_base=options.c_puct_base,
+        fpu_reduction=options.fpu_reduction,
+        root_fpu_reduction=options.root_fpu_reduction,
+        virtual_loss=options.virtual_loss,
+        score_utility=options.score_utility,
+        dynamic_score_utility=options.dynamic_score_utility,
+        policy_temperature=options.policy_temperature,
+        root_policy_temperature=options.root_policy_temperature,
+        root_noise=options.root_noise,
+        root_noise_total=options.root_noise_total,
+        use_lcb=options.use_lcb,
+        seed=options.seed,
+    )
