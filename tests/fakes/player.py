@@ -130,8 +130,6 @@ class FakePlayer:
             self._visits += 16
             if on_report:
                 on_report(self._report(ownership))
-        if on_report:
-            on_report(self._report(ownership))
         resign = self.resign_at is not None and len(self.game.moves) >= self.resign_at
         return Decision(self._candidates[0], resign, self._report(ownership))
 

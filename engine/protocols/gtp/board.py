@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
-from engine.games.go.game import GoGame, IllegalMove, SetupError
+from engine.games.go.game import MAX_KOMI, GoGame, IllegalMove, SetupError
 from engine.games.go.handicap import HandicapError, fixed_handicap, free_handicap, parse_free_handicap
 from engine.games.go.rules import Rules, RulesError
 from engine.games.go.sgf import SgfError, load_sgf, to_sgf
@@ -32,14 +33,11 @@ def new_game(session: Session, size: int) -> None:
 def boardsize(session: Session, request: Command) -> None:
     """Set the board size and clear the board."""
     expect_count(request, 1, 2, "SIZE")
-    words = request.text.replace(":", " ").split(" ")
-    sizes = {integer(word, "size") for word in words if word}
-    if len(sizes) > 1:
-        raise GtpError(f"unacceptable size: expected a square board, found {'x'.join(words)}")
-    size = sizes.pop() if sizes else 0
-    if not MIN_SIZE <= size <= MAX_SIZE:
-        raise GtpError(f"unacceptable size: expected {MIN_SIZE} to {MAX_SIZE}")
-    new_game(session, size)
+    words = [word for word in request.text.replace(":", " ").split(" ") if word]
+    sizes = {int(word) for word in words if re.fullmatch("[0-9]{1,3}", word)}
+    if len(words) > 2 or len(sizes) != 1 or not MIN_SIZE <= min(sizes) <= MAX_SIZE:
+        raise GtpError(f"unacceptable size: expected {MIN_SIZE} to {MAX_SIZE} (square boards only)")
+    new_game(session, sizes.pop())
 
 
 @command("query_boardsize")
@@ -58,11 +56,10 @@ def clear_board(session: Session, request: Command) -> None:
 def komi(session: Session, request: Command) -> None:
     """Set the komi."""
     expect_count(request, 1, 1, "KOMI")
-    value = real(request.arguments[0], "komi")
     try:
-        session.game.set_komi(value)
-    except SetupError:
-        raise GtpError("unacceptable komi: expected a number from -400 to 400") from None
+        session.game.set_komi(real(request.arguments[0], "komi"))
+    except (GtpError, SetupError):
+        raise GtpError(f"unacceptable komi: expected a number from {-MAX_KOMI:g} to {MAX_KOMI:g}") from None
 
 
 @command("get_komi")

@@ -16,10 +16,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.clock import Clock, ClockError
+from engine.evaluators.base import EvaluatorError
 from engine.options import OptionError, Options
 from engine.protocols.gtp import table
 from engine.protocols.gtp.codec import MAX_LINE, Command, format_response, header, is_interrupt, parse_line
 from engine.protocols.gtp.streams import Inbox, OutputClosedError
+from nets.errors import NetworkError
 
 if TYPE_CHECKING:
     from engine.games.go.game import GoGame
@@ -37,7 +39,7 @@ class GtpError(Exception):
     """A command that cannot be done; the message is one line and goes to the controller."""
 
 
-USER_ERRORS: list[type[Exception]] = [GtpError, OptionError, ClockError]
+USER_ERRORS: list[type[Exception]] = [GtpError, OptionError, ClockError, EvaluatorError, NetworkError]
 """Errors whose message goes to the controller; the modules that can import the game add the game's."""
 
 
