@@ -32,6 +32,9 @@ RECENT = 5
 KO_SIMPLE, KO_POSITIONAL, KO_SITUATIONAL = 0, 1, 2
 SCORING_AREA, SCORING_TERRITORY = 0, 1
 TAX_NONE, TAX_SEKI, TAX_ALL = 0, 1, 2
+NOT_FINISHED, TWO_PASSES, THIRD_REPETITION, REPEATED_PASS = 0, 1, 2, 3
+"""How a board ended the game. The last two only under the simple ko rule: the same board with the same side to move for
+the third time since the last pass, and (KataGo's rule) a pass where that side has passed before."""
 
 POSITION_DTYPE = np.dtype(
     [
@@ -51,7 +54,8 @@ POSITION_DTYPE = np.dtype(
         ("scoring", np.uint8),
         ("tax", np.uint8),
         ("friendly_pass", np.uint8),  # rules: a first pass may be answered by a pass that ends the game (friendlyPassOk)
-        ("past_end", np.uint8),  # the game has gone on after its end
+        ("finished", np.uint8),  # this board ended the game: NOT_FINISHED, TWO_PASSES, ...
+        ("recent_valid", np.uint8),  # recent moves that may be shown to a network: those before a game's end are not
         ("simple_ko", np.uint16),  # point that may not be retaken at once; NO_POINT for none
         ("recent_move", np.uint16, (RECENT,)),  # newest first; NO_POINT for none
         ("recent_color", np.uint8, (RECENT,)),
@@ -102,7 +106,8 @@ def clear(pos, size):  # type: ignore[no-untyped-def]
     pos.ply = 0
     pos.side_to_move = BLACK
     pos.passes = 0
-    pos.past_end = 0
+    pos.finished = NOT_FINISHED
+    pos.recent_valid = 0
     pos.simple_ko = NO_POINT
     pos.white_bonus = 0.0
     pos.previous_count = 0
@@ -145,7 +150,8 @@ def copy(target, source):  # type: ignore[no-untyped-def]
     target.scoring = source.scoring
     target.tax = source.tax
     target.friendly_pass = source.friendly_pass
-    target.past_end = source.past_end
+    target.finished = source.finished
+    target.recent_valid = source.recent_valid
     target.simple_ko = source.simple_ko
     target.komi = source.komi
     target.white_bonus = source.white_bonus

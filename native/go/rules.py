@@ -16,9 +16,13 @@ from native.go.board import (
     KO_SIMPLE,
     MAX_POINTS,
     NO_POINT,
+    NOT_FINISHED,
     PASS,
     RECENT,
+    REPEATED_PASS,
     SCORING_TERRITORY,
+    THIRD_REPETITION,
+    TWO_PASSES,
     WHITE,
     ZOBRIST,
     is_single_stone_suicide,
@@ -89,8 +93,7 @@ def hash_after(pos, point, color):  # type: ignore[no-untyped-def]
 @kernel
 def repeats_board(pos, history, point, color):  # type: ignore[no-untyped-def]
     """Whether a stone of `color` on the empty `point` recreates an earlier board (superko rules only)."""
-    bit = (pos.occupied[U(point) >> U(6)] >> (U(point) & U(63))) & U(1)
-    if bit == U(0) and not is_suicide(pos, point, color):
+    if not was_occupied(pos, point) and not is_suicide(pos, point, color):
         return False
     key = board_key(hash_after(pos, point, color), 3 - color)
     shift = U(1) if pos.ko_rule == KO_POSITIONAL else U(0)
@@ -142,13 +145,19 @@ def play(pos, history, move):  # type: ignore[no-untyped-def]
     if pos.previous_count < 2:
         pos.previous_count += 1
 
-    if pos.passes >= 2:
-        pos.past_end = 1
+    if pos.finished != NOT_FINISHED:
+        pos.recent_valid = min(pos.recent_valid, 1)
+    pos.recent_valid = min(pos.recent_valid + 1, RECENT)
+    may_repeat = False
     if move == PASS:
+        pos.finished = _end_by_pass(pos, history)
         pos.simple_ko = NO_POINT
         pos.passes += 1
     else:
+        may_repeat = pos.ko_rule == KO_SIMPLE and was_occupied(pos, move)
+        pos.finished = NOT_FINISHED
         place_stone(pos, move, color)
+        may_repeat |= pos.color[U(move)] == EMPTY
         pos.passes = 0
         if pos.scoring == SCORING_TERRITORY:
             pos.white_bonus += np.float32(1.0) if color == BLACK else np.float32(-1.0)
@@ -163,6 +172,41 @@ def play(pos, history, move):  # type: ignore[no-untyped-def]
         pos.phase_start = pos.history_length
     history[U(pos.history_length)] = board_key(pos.hash, pos.side_to_move)
     pos.history_length += 1
+    if may_repeat and pos.ko_rule == KO_SIMPLE and is_third_repetition(pos, history):
+        pos.finished = THIRD_REPETITION
+
+
+@kernel
+def was_occupied(pos, point):  # type: ignore[no-untyped-def]
+    """Whether a stone ever stood on `point`; a stone on another point, unless it is suicide, makes a new board."""
+    return (pos.occupied[U(point) >> U(6)] >> (U(point) & U(63))) & U(1) != U(0)
+
+
+@kernel
+def repeats_pass(pos, history):  # type: ignore[no-untyped-def]
+    """Whether, under the simple ko rule, the side to move has passed on this very board before."""
+    if pos.ko_rule != KO_SIMPLE or pos.phase_start == 0:
+        return False
+    key = board_key(pos.hash, pos.side_to_move)
+    for i in range(U(pos.history_length - 1)):
+        # stones stay the same and the side to move changes: a pass
+        if history[i] == key and history[i + U(1)] == key ^ U(1):
+            return True
+    return False
+
+
+@kernel
+def _end_by_pass(pos, history):  # type: ignore[no-untyped-def]
+    """Return how a pass of the side to move would end the game; NOT_FINISHED where it would not."""
+    if pos.passes >= 1:
+        return TWO_PASSES
+    return REPEATED_PASS if repeats_pass(pos, history) else NOT_FINISHED
+
+
+@kernel
+def pass_would_end(pos, history):  # type: ignore[no-untyped-def]
+    """Whether a pass of the side to move would end the game, as KataGo's networks are told."""
+    return _end_by_pass(pos, history) != NOT_FINISHED
 
 
 @kernel
