@@ -44,7 +44,7 @@ def parse_vertex(text: str, size: int) -> int:
         return PASS
     column = COLUMNS[:size].find(name[:1]) if name else -1
     number = name[1:]
-    if column < 0 or not (number.isascii() and number.isdigit()) or not 1 <= int(number) <= size:
+    if column < 0 or not (number.isascii() and number.isdigit()) or len(number) > 2 or not 1 <= int(number) <= size:
         raise VertexError(f"invalid vertex '{text}': expected A1 to {COLUMNS[size - 1]}{size} or pass")
     return point_at(column, size - int(number), size)
 

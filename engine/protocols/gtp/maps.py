@@ -1,7 +1,7 @@
 """What GoGui shows on the board, and the raw output of the network.
 
-The maps of visits, winrates and the principal variation are those of the last search: the tree that is kept for the
-position where there is one, or else a short new search.
+The maps of visits, winrates and the principal variation are those of a short search, which builds on the tree that is
+kept for the position where there is one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from engine.protocols.gtp.codec import Command
 from engine.protocols.gtp.formats import board_of, dboard, raw_evaluation
 from engine.protocols.gtp.session import GtpError, Session
 from engine.protocols.gtp.table import command
-from engine.search.report import MoveReport, SearchReport
+from engine.search.report import Limits, MoveReport, SearchReport
 from native.go.board import BLACK, PASS, WHITE
 
 SECONDS = 1.0
@@ -25,13 +25,11 @@ CANDIDATES = 5
 
 
 def search(session: Session) -> SearchReport:
-    """Search the present position for a moment and return the report."""
-    game, player = session.game, session.player
-    player.start_analysis(game.side_to_move)
-    session.pause(SECONDS)
-    report = player.report(ownership=True)
-    player.stop()
-    return report
+    """Search the present position for a moment, or as far as the options allow, and return the report."""
+    options = session.options
+    seconds = SECONDS if options.seconds is None else min(SECONDS, options.seconds)
+    limits = Limits(options.visits, options.playouts, seconds)
+    return session.player.genmove(session.game.side_to_move, limits=limits, ownership=True).report
 
 
 def _by_point(report: SearchReport) -> dict[int, MoveReport]:

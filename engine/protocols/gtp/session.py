@@ -150,11 +150,6 @@ class Session:
         """Return the time, on the clock of `arrival`."""
         return time.monotonic()
 
-    def pause(self, seconds: float) -> None:
-        """Wait for a search in the background, unless the controller has gone away."""
-        if not self.is_hurried:
-            time.sleep(seconds)
-
     def interrupt(self) -> None:
         """End the move that is being searched; called by the reader's thread."""
         if self._player is not None:

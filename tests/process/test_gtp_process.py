@@ -1,0 +1,173 @@
+"""The GTP loop in a real process through real pipes, with a player without a search."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.process.gtp_process import ROOT, GtpProcess
+
+FAKE = "tests.process.fake_engine"
+
+
+def test_start_is_quick() -> None:
+    """The first answers do not wait for numba (the machine may be busy: the best of three)."""
+    times = []
+    for _ in range(3):
+        start = time.monotonic()
+        with GtpProcess(FAKE) as engine:
+            assert engine.ask("name") == "= yomi"
+            times.append(time.monotonic() - start)
+            assert engine.ask("protocol_version") == "= 2"
+            assert engine.ask("list_commands").startswith("= protocol_version\n")
+            engine.write("quit\n")
+            assert engine.end(5) == 0
+    assert min(times) < 1
+
+
+def test_nothing_slow_is_imported_for_the_first_answers() -> None:
+    code = (
+        "import sys, engine.protocols.gtp.serve, engine.protocols.gtp.basics, engine.protocols.gtp.timing;"
+        "print(sorted(m for m in sys.modules if m.split('.')[0] in ('numba','numpy','onnxruntime','native','sgfmill')))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_pipelined_lines_of_every_kind() -> None:
+    with GtpProcess(FAKE) as engine:
+        engine.write(
+            b"1 name\r\n\r\n# comment\r\n\t2\tVersion \r\n3 boardsize 9\n\n4 PLAY B e5\n5 play w \xff\xfe\n6 un"
+        )
+        engine.write(b"do\n7 undo\n8 echo a\x00b\n99 nonsense\n10 quit\n11 name\n")
+        assert engine.rest().split("\n\n")[:-1] == [
+            "=1 yomi",
+            "=2 0.110",
+            "=3",
+            "=4",
+            "?5 invalid vertex '\ufffd\ufffd': expected A1 to J9 or pass",
+            "=6",
+            "?7 cannot undo",
+            "=8 ab",
+            "?99 unknown command nonsense",
+            "=10",
+        ]
+        assert engine.end(5) == 0
+
+
+@pytest.mark.parametrize("line", ["", "# note", "protocol_version", "5 play w a1"])
+def test_analysis_stops_at_the_next_line(line: str) -> None:
+    with GtpProcess(FAKE) as engine:
+        engine.ask("boardsize 9")
+        engine.write("4 kata-analyze b 2\n")
+        assert engine.line() == "=4"
+        for _ in range(5):
+            assert engine.line().startswith("info move E5 visits ")
+        start = time.monotonic()
+        engine.write(line + "\n")
+        while engine.line():
+            pass
+        assert time.monotonic() - start < 0.5
+        if line.startswith("5"):
+            assert engine.answer() == "=5"
+        elif line == "protocol_version":
+            assert engine.answer() == "= 2"
+        assert engine.ask("6 name") == "=6 yomi"
+
+
+def test_end_of_input_during_analysis() -> None:
+    with GtpProcess(FAKE) as engine:
+        engine.write("boardsize 9\nlz-analyze 1\n")
+        engine.answer()
+        assert engine.line() == "="
+        assert engine.line().startswith("info")
+        start = time.monotonic()
+        engine.close_input()
+        assert engine.end(5) == 0
+        assert time.monotonic() - start < 1
+        assert engine.rest().endswith("\n")
+
+
+def test_end_of_input_during_a_move() -> None:
+    with GtpProcess(FAKE, "60") as engine:
+        engine.ask("boardsize 9")
+        engine.write("2 genmove b\n3 genmove w\n4 name\n")
+        time.sleep(0.2)
+        start = time.monotonic()
+        engine.close_input()
+        assert engine.end(10) == 0
+        assert time.monotonic() - start < 1.5
+        assert engine.rest() == "=2 E5\n\n=3 E6\n\n=4 yomi\n\n"
+
+
+def test_end_of_input_while_nothing_happens() -> None:
+    with GtpProcess(FAKE, "0", "ponder") as engine:
+        engine.ask("genmove b")
+        start = time.monotonic()
+        engine.close_input()
+        assert engine.end(5) == 0
+        assert time.monotonic() - start < 1
+        assert engine.rest() == ""
+
+
+def test_a_script_gets_its_searches_in_full() -> None:
+    """Input that ends with quit is no sign that the controller is gone."""
+    with GtpProcess(FAKE, "1.5") as engine:
+        engine.ask("boardsize 9")
+        start = time.monotonic()
+        engine.write("genmove b\nquit\n")
+        engine.close_input()
+        assert engine.rest() == "= E5\n\n=\n\n"
+        assert time.monotonic() - start > 1.4
+
+
+def test_interrupt_comment() -> None:
+    with GtpProcess(FAKE, "60") as engine:
+        engine.ask("boardsize 9")
+        engine.write("2 genmove b\n")
+        time.sleep(0.2)
+        start = time.monotonic()
+        engine.write("# interrupt\n")
+        assert engine.answer() == "=2 E5"
+        assert time.monotonic() - start < 1
+
+
+def test_nobody_reads_the_answers() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", FAKE], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdin.write(b"name\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == b"= yomi\n"
+    process.stdout.close()
+    process.stdin.write(b"name\nname\n")
+    process.stdin.flush()
+    assert process.wait(10) == 0
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    process.stdin.close()
+
+
+def test_a_very_long_line() -> None:
+    with GtpProcess(FAKE) as engine:
+        engine.write(b"1 echo " + b"x" * 3_000_000 + b"\n2 name\n")
+        assert engine.answer().startswith("?1 line too long")
+        assert engine.answer() == "=2 yomi"
+
+
+def test_errors_of_the_command_line() -> None:
+    for words in (
+        ["gtp", "--visits", "few"],
+        ["gtp", "--net", "no/such/file"],
+        ["nonsense"],
+        ["net", "info", "README"],
+    ):
+        found = subprocess.run([sys.executable, "-m", "engine", *words], cwd=ROOT, capture_output=True, text=True)
+        assert found.returncode == 2
+        assert found.stdout == ""
+        assert found.stderr.startswith("yomi: error: ")
+        assert found.stderr.count("\n") == 1

@@ -1,0 +1,201 @@
+"""The table of commands, the session's loop, and what the handlers ask of the player."""
+
+import importlib
+import json
+import threading
+import time
+
+import pytest
+
+from engine.clock import TimeSystem
+from engine.options import Options
+from engine.players.base import Decision
+from engine.protocols.gtp import table
+from engine.protocols.gtp.basics import gtp_version
+from engine.protocols.gtp.codec import MAX_LINE
+from engine.protocols.gtp.session import GRACE, LoadError, Session
+from engine.protocols.gtp.streams import OutputClosedError
+from tests.fakes.player import FakePlayer
+from tests.fakes.session import ScriptedSession
+
+
+def test_every_command_of_the_table_has_a_handler() -> None:
+    for module in table.MODULES:
+        importlib.import_module(f"{table.PACKAGE}.{module}")
+    for name in table.names():
+        row = table.find(name)
+        assert row is not None
+        assert callable(table.load(row))
+
+
+def test_commands_outside_the_table_cannot_be_registered() -> None:
+    with pytest.raises(ValueError, match="not a command"):
+        table.command("no_such_command")(lambda session, request: None)
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"), [("0.1.0", "0.110"), ("0.1.2", "0.112"), ("0.2.0", "0.120"), ("1.0.0", "1.100")]
+)
+def test_version_suits_lizzie(version: str, expected: str) -> None:
+    assert gtp_version(version) == expected
+    assert int(expected.split(".")[1]) >= 15
+
+
+def test_what_gtp_requires_is_there() -> None:
+    required = (
+        "protocol_version name version known_command list_commands quit boardsize clear_board komi play genmove"
+        " fixed_handicap place_free_handicap set_free_handicap loadsgf reg_genmove undo time_settings time_left"
+        " final_score final_status_list showboard"
+    )
+    assert set(required.split()) <= set(table.names())
+
+
+def test_internal_errors_are_answered_and_the_session_goes_on() -> None:
+    class Broken(FakePlayer):
+        def genmove(self, color: int, **_: object) -> Decision:
+            raise ZeroDivisionError("on purpose\nin two lines")
+
+    session = ScriptedSession(Broken(Options(size=9)))
+    assert session.send("7 genmove b") == "?7 internal error: ZeroDivisionError: on purpose; in two lines\n\n"
+    assert session.send("8 name") == "=8 yomi\n\n"
+    # the header of an analysing command is out already: the answer is ended, the error is in the log
+    assert session.send("9 kata-genmove_analyze b") == "=9\n\n"
+
+
+def test_an_illegal_move_of_the_player_is_not_played() -> None:
+    class Cheat(FakePlayer):
+        def genmove(self, color: int, **keywords: object) -> Decision:
+            decision = super().genmove(color)
+            return Decision(60, False, decision.report)
+
+    session = ScriptedSession(Cheat(Options(size=9)))
+    session.send("play b e5")
+    assert session.send("genmove w").startswith("?")
+    assert session.send("move_history") == "= black E5\n\n"
+
+
+def test_quiet_commands_leave_pondering_alone() -> None:
+    session = ScriptedSession(FakePlayer(Options(size=9, ponder=True)))
+    session.script.ticks = 1
+    session.script.wait = lambda timeout=None: False  # type: ignore[method-assign]
+    session.send("genmove b")
+    assert session.fake.calls[-1] == "ponder"
+    assert session.fake.is_searching
+    for line in ("time_left b 30 0", "name", "cgos-opponent_name x", "# comment", ""):
+        session.send(line)
+        assert session.fake.is_searching
+    session.send("play w a1")
+    assert not session.fake.is_searching
+    session.send("kata-search b")
+    assert not session.fake.is_searching
+
+
+def test_clock_runs_for_moves_that_are_played() -> None:
+    session = ScriptedSession(FakePlayer(Options(size=9, lag=0.5), seconds=0.05))
+    session.send("time_settings 10 0 0")
+    session.arrival = time.monotonic()
+    session.send("genmove b")
+    assert 9.0 < session.clock.left(1).main < 9.46
+    left = session.clock.left(1).main
+    session.send("reg_genmove b")
+    assert session.clock.left(1).main == left
+    session.send("kata-time_settings fischer 20 3")
+    assert session.clock.settings.system is TimeSystem.FISCHER
+    session.send("time_left w 7 0")
+    assert session.clock.left(2).main == 7
+    session.send("clear_board")
+    assert session.clock.left(2).main == 20
+
+
+def test_reports_during_a_move() -> None:
+    player = FakePlayer(Options(size=9), seconds=0.2)
+    session = ScriptedSession(player)
+    session.now = time.monotonic  # type: ignore[method-assign]
+    session.arrival = time.monotonic()
+    lines = session.send("3 kata-genmove_analyze b 4 ownership true").splitlines()
+    assert lines[0] == "=3"
+    assert 3 <= len(lines) <= 8
+    assert all(line.startswith("info move E5") for line in lines[1:-2])
+    assert all(len(line.partition("ownership ")[2].split()) == 81 for line in lines[1:-2])
+    assert lines[-2:] == ["play E5", ""]
+
+
+def test_a_line_cancels_a_cancellable_search() -> None:
+    session = ScriptedSession(FakePlayer(Options(size=9), seconds=5))
+    session.script.wait = lambda timeout=None: True  # type: ignore[method-assign]
+    start = time.monotonic()
+    assert session.send("kata-search_cancellable b") == "= cancelled\n\n"
+    assert session.send("kata-search_analyze_cancellable b") == "=\nplay cancelled\n\n"
+    assert time.monotonic() - start < 1
+
+
+def test_cgos_json() -> None:
+    session = ScriptedSession()
+    text, move = session.send("cgos-genmove_analyze b").removeprefix("= ").strip().split("\n")
+    data = json.loads(text)
+    assert move == "play E5"
+    assert len(data["ownership"]) == 81
+    assert set(data["ownership"]) == {"f"}
+    assert data["moves"][0]["move"] == "E5"
+    assert not data["moves"][0]["pv"].startswith("E5")
+    assert data["visits"] == 16
+
+
+def test_too_long_a_line() -> None:
+    answer = ScriptedSession().send(b"5 echo " + b"x" * MAX_LINE)
+    assert answer.startswith("?5 line too long")
+
+
+def test_a_player_that_cannot_be_made() -> None:
+    def fail() -> FakePlayer:
+        raise LoadError("no such network")
+
+    written: list[str] = []
+    session = Session(Options(), fail, written.append)
+    session.receive(b"name")
+    session.load().join()
+    with pytest.raises(LoadError, match="no such network"):
+        session.run()
+    assert written == ["= yomi\n\n"]
+
+
+def test_the_loop_answers_everything_before_the_end_of_input() -> None:
+    written: list[str] = []
+    player = FakePlayer(Options(size=9), seconds=30)
+    session = Session(player.options, lambda: player, written.append)
+    for line in (b"1 genmove b", b"2 genmove w", b"3 kata-analyze 1", b"4 name"):
+        session.receive(line)
+    session.load()
+    threading.Thread(target=session.receive_end, args=(False,), daemon=True).start()
+    start = time.monotonic()
+    session.run()
+    assert time.monotonic() - start < GRACE + 2
+    assert "".join(written) == "=1 E5\n\n=2 E6\n\n=3\n\n=4 yomi\n\n"
+
+
+def test_quit_leaves_the_rest() -> None:
+    written: list[str] = []
+    session = Session(Options(size=9), FakePlayer, written.append)
+    for line in (b"1 quit", b"2 name"):
+        session.receive(line)
+    session.run()
+    assert written == ["=1\n\n"]
+
+
+def test_interrupt_ends_a_move() -> None:
+    player = FakePlayer(Options(size=9), seconds=30)
+    session = ScriptedSession(player)
+    threading.Timer(0.1, session.receive, [b"# interrupt"]).start()
+    start = time.monotonic()
+    assert session.send("genmove b") == "= E5\n\n"
+    assert time.monotonic() - start < 5
+
+
+def test_closed_output_ends_the_session() -> None:
+    def write(text: str) -> None:
+        raise OutputClosedError("gone")
+
+    session = Session(Options(size=9), FakePlayer, write)
+    session.receive(b"name")
+    with pytest.raises(OutputClosedError):
+        session.run()
