@@ -86,12 +86,11 @@ def _fill_word(bits, within, w, words, stride):  # type: ignore[no-untyped-def]
 def _find_regions(s, pos, color, suicide):  # type: ignore[no-untyped-def]
     """List the regions of `color`: connected points without its stones that contain an empty one; return their number.
 
-    Also counts, for each chain of `color`, the regions that are vital to it (`s.vital`), and sets `s.alive` to the stones
-    of the chains that have two.
+    Also counts, for each chain of `color`, the regions that are vital to it (`s.vital`), and sets `s.alive` to the
+    stones of the chains that have two.
     """
     words = U(pos.words)
     stride = U(pos.stride)
-    own = s.black if color == BLACK else s.white
     enemy = s.white if color == BLACK else s.black
     for w in range(words):
         s.within[w] = s.empty[w] | enemy[w]
@@ -162,10 +161,10 @@ def _is_vital(s, pos, suicide, r, slot, stone):  # type: ignore[no-untyped-def]
     for w in range(words):
         s.filled[w] = U(0)
     _set_chain(pos, stone, s.filled)
+    outside = U(0)
     for w in range(words):
-        if s.region[base + w] & ~_spread(s.filled, w, words, U(pos.stride)) != U(0):
-            return False
-    return True
+        outside |= s.region[base + w] & ~_spread(s.filled, w, words, U(pos.stride))
+    return outside == U(0)
 
 
 @kernel
@@ -180,7 +179,7 @@ def _set_chain(pos, stone, bits):  # type: ignore[no-untyped-def]
 
 @kernel
 def _benson(s, pos, own, regions):  # type: ignore[no-untyped-def]
-    """Reduce `s.alive` to the stones that are pass-alive, and `s.region_safe` to the regions with only such around them."""
+    """Reduce `s.alive` to the pass-alive stones, and `s.region_safe` to the regions with only such around them."""
     words = U(pos.words)
     changed = True
     while changed:
@@ -229,7 +228,8 @@ def _clear_chain(s, pos, r, slot):  # type: ignore[no-untyped-def]
 def _claim(s, pos, color, suicide, large):  # type: ignore[no-untyped-def]
     """Give `color` its pass-alive stones and territory.
 
-    With `large` also all regions without an enemy stone, those that border on chains not pass-alive only where nobody has
+    With `large` also all regions without an enemy stone, those that border on chains not pass-alive only where nobody
+    has
     a claim.
     """
     words = U(pos.words)
@@ -292,8 +292,10 @@ def _drop_seki(s, pos, color):  # type: ignore[no-untyped-def]
 def find_areas(s, pos, suicide):  # type: ignore[no-untyped-def]
     """Set `s.owned_black` and `s.owned_white` to the areas that KataGo's planes 18 and 19 show under area scoring.
 
-    `suicide` says whether pass-alive is judged as if suicide of several stones were legal: the rule of the game, or true
-    for networks that ask for it. Under `pos.tax` SEKI or ALL areas in seki hold their stones alone. The group tax itself
+    `suicide` says whether pass-alive is judged as if suicide of several stones were legal: the rule of the game, or
+    true
+    for networks that ask for it. Under `pos.tax` SEKI or ALL areas in seki hold their stones alone. The group tax
+    itself
     is not counted.
     """
     load_areas(s, pos)

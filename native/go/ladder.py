@@ -65,7 +65,7 @@ def load_colors(b, pos, ago):  # type: ignore[no-untyped-def]
     slot = U(0)
     for first in range(points):
         own = b.color[first]
-        if own == EMPTY or own == BORDER or b.next_stone[first] != 0:
+        if own in (EMPTY, BORDER) or b.next_stone[first] != 0:
             continue
         base = slot * U(WORDS)
         for i in range(words):
@@ -344,7 +344,7 @@ def _is_suicide(b, p, own):  # type: ignore[no-untyped-def]
 
 @kernel
 def liberties_after(b, p, own, without):  # type: ignore[no-untyped-def]
-    """Return how many liberties a stone of `own` on the empty `p` gets, the point `without` and captures not counted."""
+    """Return how many liberties a stone of `own` on the empty `p` gets, `without` and captures not counted."""
     i = np.int64(p)
     stride = np.int64(b.stride)
     empties = U(0)
@@ -454,7 +454,7 @@ def _is_ko_capture(b, p, own):  # type: ignore[no-untyped-def]
 
 @kernel
 def _is_double_ko_death(b, stone, first, second, top):  # type: ignore[no-untyped-def]
-    """Whether both liberties of the defender's chain are ko mouths that do not help it, and it has nothing to capture."""
+    """Whether both liberties of the defender's chain are ko mouths that do not help it, with nothing to capture."""
     own = U(b.color[stone])
     enemy = U(3) - own
     if not _is_ko_capture(b, first, enemy) or not _is_ko_capture(b, second, enemy):
@@ -593,7 +593,7 @@ def is_captured(b, stone):  # type: ignore[no-untyped-def]
 
 @kernel
 def _attack_works(b, stone, move, other):  # type: ignore[no-untyped-def]
-    """Whether the attacker's `move` on one liberty of the chain of `stone` captures it; `other` is its other liberty."""
+    """Whether the attacker's `move` on one liberty of the chain of `stone` captures it; `other` is the other one."""
     own = U(b.color[stone])
     if liberties_after(b, other, own, move) >= U(3):
         return False
@@ -620,8 +620,8 @@ def _mark_chain(b, stone, bits):  # type: ignore[no-untyped-def]
 def read_ladders(b, prey):  # type: ignore[no-untyped-def]
     """Find the ladders on the board of scratch `b`.
 
-    Sets `b.laddered` to the stones of all chains, of either color, that are captured in a ladder, and `b.working` to the
-    moves that start one on a chain of color `prey` with two liberties (0: none are wanted).
+    Sets `b.laddered` to the stones of all chains, of either color, that a ladder captures, and `b.working` to the moves
+    that start one on a chain of color `prey` with two liberties (0: none are wanted).
     """
     for w in range(U(WORDS)):
         b.laddered[w] = U(0)
@@ -631,7 +631,7 @@ def read_ladders(b, prey):  # type: ignore[no-untyped-def]
     points = U((b.size + 1) * b.stride)
     for p in range(U(b.stride + 1), points):
         c = b.color[p]
-        if c == EMPTY or c == BORDER:
+        if c in (EMPTY, BORDER):
             continue
         slot = U(b.chain[p])
         if b.liberties[slot] > 2 or b.solved[slot] != 0:

@@ -1,9 +1,11 @@
 """The network's view of a Go position: KataGo's V7 inputs, 22 planes and 19 numbers, for the side to move.
 
-Shown are games without a button, outside the clean-up phases of territory scoring ("encore") and without playout doubling
+Shown are games without a button, outside the clean-up phases of territory scoring ("encore") and without playout
+doubling
 advantage: planes 7, 8, 20 and 21 and globals 12, 13, 15, 16 and 17 are always 0.
 
-Symmetries are numbered as KataGo's: bit 0 flips the rows, bit 1 the columns, bit 2 then swaps rows and columns. What the
+Symmetries are numbered as KataGo's: bit 0 flips the rows, bit 1 the columns, bit 2 then swaps rows and columns. What
+the
 network sees of the point (x, y) under a symmetry stands at `symmetry_point`; planes are written there directly.
 """
 
@@ -84,7 +86,7 @@ def symmetry_table(size: int, symmetry: int) -> np.ndarray[tuple[int], np.dtype[
 
 @kernel
 def _write_bits(bits, words, steps, plane, spatial):  # type: ignore[no-untyped-def]
-    """Set `spatial` to 1 in `plane` for each point of a bit set; `steps` are `symmetry_steps` with the stride appended."""
+    """Set `spatial` to 1 in `plane` for each point of a bit set; `steps`: `symmetry_steps` and the stride."""
     start, step_x, step_y, stride = steps
     for w in range(words):
         word = bits[w]
@@ -151,7 +153,8 @@ def _write_bans(pos, history, steps, area, spatial):  # type: ignore[no-untyped-
 def _write_moves(pos, hidden, steps, area, spatial, globals_):  # type: ignore[no-untyped-def]
     """Planes 9 to 13 and globals 0 to 4: the last moves; return how many are shown.
 
-    Only moves made in turn are shown, none where `hidden` (a friendly pass may be answered without ending the game), and
+    Only moves made in turn are shown, none where `hidden` (a friendly pass may be answered without ending the game),
+    and
     those that led to the end of a game are cut to the last one.
     """
     limit = np.int64(pos.recent_valid)
@@ -174,7 +177,7 @@ def _write_moves(pos, hidden, steps, area, spatial, globals_):  # type: ignore[n
 
 @kernel
 def _write_ladders(pos, history, s, shown, steps, area, spatial):  # type: ignore[no-untyped-def]
-    """Planes 14 to 17: ladders on the board, on those one and two moves ago as far as history is shown, and the moves."""
+    """Planes 14 to 17: ladders on the board, on those one and two moves ago as far as shown, and moves."""
     words = U(pos.words)
     load_position(s, pos)
     read_ladders(s, 3 - pos.side_to_move)

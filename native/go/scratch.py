@@ -1,7 +1,7 @@
 """The working memory of the kernels that read a position for the network: ladders, areas, planes.
 
-One record for each thread, made with `numpy.zeros(n, SCRATCH_DTYPE)[i]`. What a kernel leaves in it means nothing to the
-next call, but for the table of ladders, which only saves time: its entries hold for every position of every game.
+One record for each thread, made with `numpy.zeros(n, SCRATCH_DTYPE)[i]`. What a kernel leaves in it means nothing to
+the next call, but for the table of ladders, which only saves time: its entries hold for every position of every game.
 """
 
 import numpy as np
