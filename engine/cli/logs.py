@@ -14,6 +14,7 @@ def set_up(options: Options) -> None:
         CliError: The log file cannot be written.
     """
     root = logging.getLogger("yomi")
+    root.handlers.clear()
     root.setLevel(logging.DEBUG)
     console = logging.StreamHandler(sys.stderr)
     console.setLevel(logging.WARNING)

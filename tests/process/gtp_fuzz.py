@@ -85,11 +85,11 @@ def expected_id(line: bytes) -> str | None:
 
     Written down apart from the engine's codec.
     """
-    kept = "".join(chr(c) for c in line if c == 9 or 32 <= c != 127)
-    words = re.split("[ \t]+", kept.split("#")[0].strip(" \t"))
-    if words == [""]:
+    kept = re.sub(rb"[\x00-\x08\x0a-\x1f\x7f]|#.*", b"", line)
+    words = re.findall(rb"[^ \t]+", kept)
+    if not words:
         return None
-    return words[0] if re.fullmatch("[0-9]+", words[0]) else ""
+    return words[0].decode() if re.fullmatch(rb"[0-9]+", words[0]) else ""
 
 
 def check(line: bytes, answer: str) -> None:

@@ -1,0 +1,125 @@
+"""The real engine in a process, without a network: `yomi gtp` as a GUI starts it."""
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.process.gtp_fuzz import make_files, run_engine
+from tests.process.gtp_process import GtpProcess
+
+ENGINE = ("engine", "gtp", "--evaluator", "uniform", "--size", "9", "--workers", "1", "--memory", "64M", "--seed", "1")
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[GtpProcess]:
+    with GtpProcess(*ENGINE) as process:
+        process.ask("boardsize 9")
+        yield process
+
+
+def test_a_game(engine: GtpProcess) -> None:
+    engine.ask("boardsize 5")
+    engine.ask("kata-set-param visits 30")
+    for i in range(10):
+        assert re.fullmatch(r"= ([A-E][1-5]|pass|resign)", engine.ask(f"genmove {'bw'[i % 2]}"))
+    assert re.fullmatch(r"= ([BW]\+[0-9.]+|0)", engine.ask("final_score"))
+    for _ in range(10):
+        assert engine.ask("undo") == "="
+    assert engine.ask("undo") == "? cannot undo"
+    engine.ask("kata-set-param visits none")
+    engine.ask("boardsize 9")
+
+
+def test_a_search_repeats_itself(engine: GtpProcess) -> None:
+    engine.ask("kata-set-param visits 200")
+    answers = set()
+    for _ in range(2):
+        engine.ask("clear_board")
+        engine.ask("clear_cache")
+        answers.add(engine.ask("kata-search_analyze b"))
+    engine.ask("kata-set-param visits none")
+    assert len(answers) == 1
+
+
+def test_analysis_stops_at_once(engine: GtpProcess) -> None:
+    for command in ("7 kata-analyze b 5 rootInfo true", "7 lz-analyze 5", "7 analyze W 5"):
+        engine.write(command + "\n")
+        assert engine.line() == "=7"
+        for _ in range(3):
+            line = engine.line()
+            assert line.startswith("info move ")
+        visits = [int(found) for found in re.findall(r"visits (\d+)", line)]
+        assert max(visits) > 10
+        start = time.monotonic()
+        engine.write("8 name\n")
+        while engine.line():
+            pass
+        assert engine.answer() == "=8 yomi"
+        assert time.monotonic() - start < 0.5
+
+
+def test_a_move_within_its_time(engine: GtpProcess) -> None:
+    engine.ask("time_settings 0 1 1")
+    start = time.monotonic()
+    assert engine.ask("genmove b").startswith("= ")
+    assert time.monotonic() - start < 1
+    engine.ask("time_settings 0 1 0")
+
+
+def test_interrupt(engine: GtpProcess) -> None:
+    engine.ask("kata-set-param seconds 60")
+    engine.write("5 genmove w\n")
+    time.sleep(0.3)
+    start = time.monotonic()
+    engine.write("# interrupt\n")
+    assert re.fullmatch(r"=5 \S+", engine.answer())
+    assert time.monotonic() - start < 1
+    engine.ask("kata-set-param seconds none")
+
+
+def test_no_network_no_raw_output(engine: GtpProcess) -> None:
+    assert engine.ask("kata-raw-nn 0").startswith("? ")
+    assert "internal error" not in engine.ask("yomi-policy")
+    assert engine.ask("kata-get-models") == "= []"
+
+
+def test_end_of_input_during_a_search() -> None:
+    with GtpProcess(*ENGINE, "--seconds", "60") as process:
+        process.ask("boardsize 9")
+        process.write("1 genmove b\n2 genmove w\n")
+        time.sleep(0.3)
+        start = time.monotonic()
+        process.close_input()
+        assert process.end(10) == 0
+        assert time.monotonic() - start < 1.5
+        assert re.fullmatch(r"=1 \S+\n\n=2 \S+\n\n", process.rest())
+
+
+def test_end_of_input_while_pondering() -> None:
+    with GtpProcess(*ENGINE, "--visits", "10", "--ponder") as process:
+        assert process.ask("genmove b").startswith("= ")
+        start = time.monotonic()
+        process.close_input()
+        assert process.end(10) == 0
+        assert time.monotonic() - start < 1.5
+
+
+def test_a_network_that_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "net.bin.gz"
+    path.write_bytes(b"nonsense")
+    with GtpProcess("engine", "gtp", "--net", str(path)) as process:
+        assert process.end(60) == 2
+        time.sleep(0.1)
+        errors = b"".join(process.errors).decode()
+        assert errors.startswith("yomi: error: ")
+        assert errors.count("\n") == 1
+        assert process.rest() == ""
+
+
+def test_broken_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_files(tmp_path)
+    run_engine(300, 5, [*ENGINE, "--visits", "5"])

@@ -1,0 +1,230 @@
+"""The command line in this process: parsing, help, errors, the terminal game and self-play with a fake player."""
+
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import engine.cli.make
+from engine.cli import doctor, play, selfplay
+from engine.cli.main import COMMANDS, main
+from engine.cli.play import Terminal
+from engine.evaluators.base import EvaluatorError
+from engine.games.go.sgf import load_sgf, read_sgf
+from engine.options import TABLE, Options
+from engine.version import VERSION
+from tests.fakes.player import FakePlayer
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> list[FakePlayer]:
+    """Let the commands play with a fake player; the list holds those that were made."""
+    made: list[FakePlayer] = []
+
+    def make(options: Options) -> FakePlayer:
+        made.append(FakePlayer(options))
+        return made[-1]
+
+    monkeypatch.setattr(engine.cli.make, "make_player", make)
+    return made
+
+
+def error_of(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """Return the one line that a wrong command line gets."""
+    assert main(list(words)) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("yomi: error: ")
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+def test_help_without_arguments(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    text = capsys.readouterr().out
+    assert all(name in text for name in COMMANDS)
+    assert "yomi doctor" in text
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "bench"])
+def test_help_of_every_command(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([name, "--help"])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    assert f"usage: yomi {name}" in text
+    assert name == "doctor" or "examples:" in text
+    if name == "gtp":
+        assert all(row.flag in text for row in TABLE.values())
+        assert text.count("default:") >= len(TABLE)
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out == f"yomi {VERSION}\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "chess",
+        "gtp --frobnicate",
+        "gtp --visits few",
+        "gtp --visits",
+        "gtp --memory 1",
+        "gtp --net no/such/file",
+        "gtp --config no/such/file",
+        "gtp --rules checkers",
+        "gtp --evaluator onnx",
+        "gtp --log-file no/such/folder/log",
+        "play",
+        "play chess",
+        "play go --color green",
+        "play go --handicap 99",
+        "selfplay go --games 0",
+        "net",
+        "net info",
+        "net info no/such/file",
+        "net import no/such/file",
+        "net frobnicate x",
+    ],
+)
+def test_errors_are_one_line(words: str, fake: list[FakePlayer], capsys: pytest.CaptureFixture[str]) -> None:
+    error_of(capsys, *words.split())
+
+
+def test_a_player_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def fail(options: Options) -> FakePlayer:
+        raise EvaluatorError("device cuda: not here")
+
+    monkeypatch.setattr(engine.cli.make, "make_player", fail)
+    assert "device cuda: not here" in error_of(capsys, "play", "go")
+
+
+def play_with(lines: list[str], player: FakePlayer, human: int | None = 1) -> tuple[Terminal, str]:
+    """Return the terminal and what it showed after the user typed `lines`."""
+    shown: list[str] = []
+    typed = iter(lines)
+
+    def read(prompt: str) -> str:
+        shown.append(prompt)
+        line = next(typed, None)
+        if line is None:
+            raise EOFError
+        return line
+
+    terminal = Terminal(player, human, read, shown.append)
+    terminal.run()
+    return terminal, "\n".join(shown)
+
+
+def test_a_game_in_the_terminal(tmp_path: Path) -> None:
+    player = FakePlayer(Options(size=5))
+    path = tmp_path / "game.sgf"
+    terminal, text = play_with(
+        ["help", "A1", "a1", "z9", "score", "hint", "undo", "undo", "B2", "board", f"save {path}", "save", "resign",
+         f"save {tmp_path}/no/such/game.sgf", "b1", "quit"],
+        player,
+    )  # fmt: skip
+    assert terminal.result == "W+R"
+    assert "illegal move B A1" in text
+    assert "invalid vertex 'z9'" in text
+    assert "cannot undo" in text
+    assert "expected a file name" in text
+    assert "cannot write" in text
+    assert "the game is over" in text
+    assert "16 visits" in text
+    record = load_sgf(path)
+    assert (record.black, record.white) == ("you", "yomi")
+    assert len(record.game().moves) == 2
+
+
+def test_two_passes_end_a_game_in_the_terminal() -> None:
+    player = FakePlayer(Options(size=2, komi=0.5))
+    player.game.play(1, 4)
+    player.game.play(2, 423)
+    terminal, text = play_with(["pass", "quit"], player)
+    assert terminal.result is not None
+    assert "Result: B+" in text
+
+
+def test_the_engine_may_resign_and_watch() -> None:
+    player = FakePlayer(Options(size=5), resign_at=4)
+    terminal, text = play_with([], player, human=None)
+    assert terminal.result == "W+R"
+    assert "B resigns." in text
+
+
+def test_end_of_input_leaves_the_terminal() -> None:
+    terminal, _ = play_with(["C3"], FakePlayer(Options(size=5)))
+    assert terminal.result is None
+
+
+def test_play_with_handicap(
+    fake: list[FakePlayer], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("C3\nquit\n"))
+    assert main(["play", "go", "--size", "9", "--color", "white", "--handicap", "2"]) == 0
+    assert fake[0].game.handicap == 2
+    assert fake[0].calls[-1] == "close"
+    assert "W> " in capsys.readouterr().out
+
+
+def test_selfplay(tmp_path: Path, fake: list[FakePlayer], capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "games"
+    words = ["selfplay", "go", "--games", "2", "--size", "5", "--komi", "2.5", "--out", str(folder)]
+    assert main([*words, "--playouts", "7"]) == 0
+    captured = capsys.readouterr()
+    assert re.match(r"2 games in [\d.]+ s: Black won \d, White \d, drawn \d; [\d.]+ moves a game", captured.out)
+    assert "2/2" in captured.err
+    options = fake[0].options
+    assert (options.visits, options.playouts, options.temperature, options.resign) == (None, 7, 1.0, False)
+    records = [read_sgf(path.read_bytes()) for path in sorted(folder.iterdir())]
+    assert len(records) == 2
+    assert all(record.komi == 2.5 and record.result[:2] in ("B+", "W+") for record in records)
+    assert all("16 visits" in node.comment for node in records[0].nodes() if node.move)
+    assert records[0].game().is_over
+    assert main([*words, "--games", "1"]) == 0
+    assert fake[1].options.visits == 200
+    assert len(list(folder.iterdir())) == 3
+
+
+def test_selfplay_scores_games_that_never_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selfplay, "MOVES_PER_POINT", 0.2)
+    game = selfplay.play_game(FakePlayer(Options(size=5)))
+    assert game.moves == 5
+    resigned = selfplay.play_game(FakePlayer(Options(size=5), resign_at=3))
+    assert (resigned.moves, resigned.score) == (3, float("inf"))
+    assert "RE[B+R]" in resigned.sgf
+
+
+def test_doctor(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor"]) == 0
+    text = capsys.readouterr().out
+    for word in ("Python 3", "numba 0.", "onnxruntime", "CPUExecutionProvider", "cores", "cache"):
+        assert word in text
+
+
+def test_doctor_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "_cuda_device", lambda: "NVIDIA Something, 24 GB")
+    found = "\n".join(text for _, text in doctor.gpu())
+    assert "NVIDIA Something" in found
+    assert "works" in found or "pip install" in found
+
+
+def test_doctor_sees_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    real = doctor._version
+    monkeypatch.setattr(doctor, "_version", lambda name: None if name == "tqdm" else real(name))
+    assert main(["doctor"]) == 1
+    assert "!! tqdm is missing: pip install tqdm" in capsys.readouterr().out
+
+
+def test_interrupt_at_the_keyboard(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(args: Any) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(play, "run", interrupted)
+    assert main(["play", "go"]) == 130
