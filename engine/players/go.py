@@ -13,7 +13,7 @@ from engine.clock import Clock
 from engine.games.go.game import GoGame
 from engine.games.go.rules import Rules
 from engine.games.go.scoring import dead_stones, ownership_by_rollouts
-from engine.games.go.spec import go_spec
+from native.go.spec import go_spec
 from engine.players.base import Decision
 from engine.players.go_network import evaluate_position, network_of
 from engine.players.go_setup import make_queue, search_settings

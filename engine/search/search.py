@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engine.evaluators.queue import EvaluationQueue, Job
-from engine.search.buffers import make_batch, make_worker
+from native.tree.buffers import make_batch, make_worker
 from engine.search.position import Root, SearchableGame
 from engine.search.report import Limits, SearchReport
 from engine.search.reports import read_report
@@ -25,7 +25,7 @@ from native.tree.report import find_child, mix_root_priors, restore_root_order
 from native.tree.search import gather, scatter
 
 if TYPE_CHECKING:
-    from engine.games.spec import GameSpec
+    from native.spec import GameSpec
     from engine.search.parameters import SearchSettings
     from native.tree.arrays import Worker
 

@@ -102,6 +102,12 @@ class GoGame:
         colors = self.position["color"]
         return [(int(colors[point]), point) for point in board_points(self.size) if colors[point] != EMPTY]
 
+    @property
+    def search_key(self) -> object:
+        """Equal keys: the same game but for its moves, so that a search tree may be kept from one to the other."""
+        komi = float(self.position["komi"])
+        return (self.size, self.rules, komi, tuple(self.setup), self._initial_side, self._initial_prisoners)
+
     def captures(self, color: int) -> int:
         """Return how many stones `color` has captured."""
         return int(self.position["prisoners"][3 - color])
@@ -166,17 +172,28 @@ class GoGame:
         self.moves.pop()
         self._rewind()
 
+    def turn_to(self, color: int) -> None:
+        """Make it the turn of `color`, as when GTP asks for a move of either side; no move is recorded.
+
+        Undo forgets it, and `play` does it by itself.
+        """
+        if color != self.side_to_move:
+            self.position["side_to_move"] = color
+            self.position["simple_ko"] = NO_POINT  # the ban was on the other side
+            self.position["passes"] = 0  # two passes of one side do not end a game
+
     @property
     def is_over(self) -> bool:
-        """Whether two passes ended the game, a repetition left it without result, or no more moves can be stored."""
-        return int(self.position["passes"]) >= 2 or self._is_full or self.is_no_result
+        """Whether passes ended the game, a repetition left it without result, or no more moves can be stored.
+
+        Under simple ko a pass of a side that has passed on this very board before ends the game as well.
+        """
+        return self._is_full or int(self.position["finished"]) != board.NOT_FINISHED
 
     @property
     def is_no_result(self) -> bool:
         """Whether the board stands for the third time since the last pass (rules with simple ko only)."""
-        if self.rules.ko != "SIMPLE":
-            return False
-        return bool(kernels.is_third_repetition(self.position, self.history))
+        return int(self.position["finished"]) == board.THIRD_REPETITION
 
     # -- setting up ------------------------------------------------------------------------------------------------
 
@@ -295,10 +312,7 @@ class GoGame:
         return int(self.position["history_length"]) + 1 >= kernels.MAX_HISTORY
 
     def _apply(self, color: int, move: int) -> None:
-        if color != self.side_to_move:
-            self.position["side_to_move"] = color
-            self.position["simple_ko"] = NO_POINT  # the ban was on the other side
-            self.position["passes"] = 0  # two passes of one side do not end a game
+        self.turn_to(color)
         kernels.play(self.position, self.history, move)
 
     def _rewind(self) -> None:

@@ -4,6 +4,7 @@ A `GameRecord` is the tree of a file, a `GoGame` one position in it with the mov
 several games in one file (the first is read), boards that are not square, other games than Go.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,8 +59,9 @@ class GameRecord:
     komi: float | None = None
     """Without handicap compensation; None where the record has none."""
     rules: Rules | None = None
-    """None where the record names none or none that is known (then `rules_text` has the name)."""
+    """None where the record names none or none that is known."""
     rules_text: str = ""
+    """The name of rules that are not known."""
     handicap: int = 0
     black: str = ""
     white: str = ""
@@ -121,11 +123,14 @@ class GameRecord:
         Raises:
             SgfError: an impossible move or set-up, or the record names rules that are not known.
         """
-        if self.rules_text and self.rules is None and not override_rules:
+        if self.rules is None and self.rules_text and not override_rules:
             raise SgfError(f"record has unknown rules '{self.rules_text}': expected one of {', '.join(PRESETS)}")
         used = rules if override_rules or self.rules is None else self.rules
         komi = self.komi if self.komi is not None else (0.5 if self.handicap >= 2 else used.komi)
-        game = GoGame(self.size, used, komi)
+        try:
+            game = GoGame(self.size, used, komi)
+        except SetupError as error:
+            raise SgfError(str(error)) from None
         nodes = list(self.line(path))
         played = 0
         for i, node in enumerate(nodes):
@@ -298,12 +303,11 @@ def _read_record(root: Any, size: int) -> GameRecord:
     handicap = _number(root, "HA")
     record.handicap = int(handicap) if handicap is not None and handicap >= 2 else 0
     record.seconds = _number(root, "TM")
-    record.rules_text = _text(root, "RU")
-    if record.rules_text:
-        try:
-            record.rules = Rules.parse(record.rules_text)
-        except RulesError:
-            record.rules = None  # `game` says so when the rules are needed; a viewer may not need them
+    name = _text(root, "RU").strip()
+    try:
+        record.rules = Rules.parse(name) if name else None
+    except RulesError:
+        record.rules_text = name  # `game` says so when the rules are needed; a viewer may not need them
     pending = [(root, record.root)]
     while pending:
         tree_node, node = pending.pop()
@@ -374,9 +378,12 @@ def _number(node: Any, key: str) -> float | None:
     if not text:
         return None
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
-        raise SgfError(f"property {key} is '{text}': expected a number") from None
+        value = math.nan
+    if not math.isfinite(value):
+        raise SgfError(f"property {key} is '{text}': expected a number")
+    return value
 
 
 def _read_komi(root: Any) -> float | None:

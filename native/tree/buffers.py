@@ -9,7 +9,7 @@ import numpy as np
 from native.tree.arrays import Batch, Worker
 
 if TYPE_CHECKING:
-    from engine.games.spec import GameSpec
+    from native.spec import GameSpec
 
 
 def make_batch(spec: GameSpec, rows: int, *, planes: bool, positions: bool) -> Batch:

@@ -1,0 +1,177 @@
+"""Compiling all kernels before they are needed, with progress, in several processes.
+
+numba compiles a kernel when it is first called. A first start would so spend a minute in the middle of a move, without
+a word; `compile_all` does it beforehand. Later starts find a mark in the cache directory and return at once.
+"""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from native.jit import CACHE_DIRECTORY
+
+SIZE = 9
+"""Board that the kernels are called on; they are compiled for all sizes at once."""
+
+
+def _position() -> tuple["np.ndarray[tuple[int], np.dtype[np.void]]", "np.ndarray[tuple[int], np.dtype[np.uint64]]"]:
+    from native.go.board import POSITION_DTYPE, clear
+    from native.go.rules import MAX_HISTORY, begin
+
+    positions = np.zeros(2, POSITION_DTYPE)
+    history = np.zeros(MAX_HISTORY, np.uint64)
+    clear(positions[0], SIZE)
+    begin(positions[0], history)
+    return positions, history
+
+
+def compile_rules() -> None:
+    """Compile what a game of Go calls: the board, legality, area."""
+    from native.go import area, board, rules
+    from native.go.scratch import SCRATCH_DTYPE
+
+    positions, history = _position()
+    pos = positions[0]
+    move = 3 * int(pos["stride"]) + 3
+    rules.is_legal(pos, history, move, 1)
+    rules.legal_moves(pos, history, np.zeros(SIZE * SIZE + 1, np.uint16))
+    rules.play(pos, history, move)
+    board.place_stone(pos, move + 2, 1)
+    board.copy(positions[1], pos)
+    rules.is_third_repetition(pos, history)
+    rules.area_points(pos)
+    area.pass_alive(pos, np.zeros(1, SCRATCH_DTYPE)[0], 1, np.zeros(board.MAX_POINTS, np.uint8))
+
+
+def compile_planes() -> None:
+    """Compile the network's inputs and outputs."""
+    from native.go.outputs import decode
+    from native.go.planes import policy_index, write_planes
+    from native.go.scratch import SCRATCH_DTYPE
+
+    positions, history = _position()
+    spatial = np.zeros((22, SIZE, SIZE), np.float32)
+    write_planes(positions[0], history, 0, np.zeros(1, SCRATCH_DTYPE)[0], spatial, np.zeros(19, np.float32))
+    policy_index(SIZE, 30, 0)
+    area = SIZE * SIZE
+    decode(
+        np.zeros((1, 1, area + 1), np.float32),
+        np.zeros((1, 3), np.float32),
+        np.zeros((1, 4), np.float32),
+        np.zeros((1, area), np.float32),
+        np.zeros(3, np.float32),
+        np.zeros(1, np.float32),
+        False,
+        np.zeros((1, area + 1), np.float32),
+        np.zeros((1, 4), np.float32),
+        np.zeros((1, area), np.float32),
+    )
+
+
+def compile_tree() -> None:
+    """Compile the search of Go."""
+    from native.go.spec import go_spec
+    from native.tree import arrays, memory, report, search
+    from native.tree.buffers import make_batch, make_worker
+
+    spec = go_spec(SIZE)
+    positions, history = _position()
+    tree = arrays.make_tree(2**20, spec.policy_size, 16, spec.mean_moves)
+    batch = make_batch(spec, 8, planes=True, positions=False)
+    worker = make_worker(spec, 1)
+    worker.history[0] = history[0]
+    tree.parameters[arrays.ROWS_A_LEAF] = 1.0
+    for name in (arrays.POLICY_TEMPERATURE, arrays.ROOT_POLICY_TEMPERATURE, arrays.C_PUCT, arrays.C_PUCT_BASE):
+        tree.parameters[name] = 1.0
+    memory.clear_tree(tree)
+    tree.counters[arrays.CLAIM_LIMIT] = 20
+    while rows := search.gather(tree, positions[0], worker, batch, 8):
+        search.scatter(tree, positions[0], worker, batch, rows)
+    children = np.zeros(spec.max_moves, report.CHILD_DTYPE)
+    report.root_children(tree, children)
+    report.root_policy(tree, positions[0], np.zeros(spec.policy_size, np.float32))
+    report.most_visited_path(tree, int(children[0]["node"]), np.zeros(8, np.uint16), np.zeros(8, np.uint32))
+    report.restore_root_order(tree)
+    report.find_child(tree, int(children[0]["move"]))
+    memory.compact(tree, tree.counters[arrays.ROOT], 0)
+
+
+def compile_rollouts() -> None:
+    """Compile rollouts and the evaluation of leaves by them."""
+    from native.go.ownership import rollout_ownership
+    from native.go.rollout_evaluator import evaluate_rows, rollout_rows
+    from native.go.spec import go_spec
+    from native.tree.buffers import make_batch
+
+    positions, _ = _position()
+    rng = np.ones(1, np.uint64)
+    batch = make_batch(go_spec(SIZE), 1, planes=False, positions=True)
+    batch.positions[0] = positions[0]
+    evaluate_rows(batch, 1, 1, rng, positions[1])
+    rollout_rows(batch, 1, 1, np.float32(0.5), rng, positions[1])
+    rollout_ownership(positions[0], positions[1], rng, 1, np.zeros(SIZE * SIZE, np.int32))
+
+
+GROUPS: dict[str, Callable[[], None]] = {
+    "rules": compile_rules,
+    "planes": compile_planes,
+    "tree": compile_tree,
+    "rollouts": compile_rollouts,
+}
+PROCESSES = (("planes", "tree"), ("rules", "rollouts"))
+"""Groups by process. The tree contains the planes, so it comes after them and finds them in the cache."""
+
+
+def is_compiled() -> bool:
+    """Whether the kernels of this version, for this processor, are in the cache."""
+    return _mark().exists()
+
+
+def compile_all(report: Callable[[str], None]) -> None:
+    """Compile all kernels that are not in the cache.
+
+    Args:
+        report: receives a line when something has been compiled, and every few seconds in between.
+
+    Raises:
+        RuntimeError: a compiling process failed; the message holds its last line.
+    """
+    if is_compiled():
+        return
+    begin = time.monotonic()
+    report("compiling the engine for this processor; only the first start takes this long")
+    processes = [_spawn(groups) for groups in PROCESSES]
+    next_line = begin + 5.0
+    while any(process.poll() is None for process in processes):
+        time.sleep(0.1)
+        if time.monotonic() >= next_line:
+            next_line += 5.0
+            report(f"compiling, {time.monotonic() - begin:.0f} s ...")
+    for process in processes:
+        _, errors = process.communicate()
+        if process.returncode != 0:
+            last = errors.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
+            raise RuntimeError(f"compiling failed: {last[0]}")
+    _mark().touch()
+    report(f"compiled in {time.monotonic() - begin:.0f} s; kept in {CACHE_DIRECTORY}")
+
+
+def _mark() -> Path:
+    return CACHE_DIRECTORY / "complete"
+
+
+def _spawn(groups: tuple[str, ...]) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-m", "native.warmup", *groups]
+    root = Path(__file__).resolve().parent.parent
+    return subprocess.Popen(
+        command, cwd=root, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+
+
+if __name__ == "__main__":
+    for group in sys.argv[1:]:
+        GROUPS[group]()
