@@ -97,12 +97,12 @@ def kernels() -> Iterator[Finding]:
         import numba
 
         from native.jit import CACHE_DIRECTORY
+        from native.warmup import is_compiled
     except ImportError as error:
         yield ERROR, f"numba cannot be imported ({error}): pip install 'numba>=0.68,<0.69'"
         return
     yield OK, f"numba {numba.__version__}, llvmlite {_version('llvmlite')}"
-    count = sum(1 for _ in CACHE_DIRECTORY.rglob("*.nbc"))
-    state = f"{count} compiled kernels" if count else "empty: the first start compiles for up to a minute"
+    state = "all kernels compiled" if is_compiled() else "not compiled yet: the first start does it, up to a minute"
     yield OK, f"cache {CACHE_DIRECTORY}: {state}"
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import TracebackType
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 60.0
-"""Seconds after which a process that says nothing counts as hanging."""
+PATIENCE = 300.0
+"""Seconds after which a process that says nothing counts as hanging; it may have to compile kernels first."""
 
 
 class GtpProcess:
