@@ -1,0 +1,127 @@
+"""The command line of the benchmarks: `yomi bench NAME ...`, the same as `python -m bench NAME ...`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.report import print_facts, print_table, write_json
+from engine.cli.errors import CliError
+from engine.cli.flags import add_options, collect
+
+Rows = list[dict[str, Any]]
+
+EPILOG = """\
+examples:
+  yomi bench nps --net g170-b6c96.bin.gz --size 9 --json nps.json
+  yomi bench tree
+  yomi bench rollouts --seconds 2
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one benchmark; return 0, or 2 after an error, which is one line on stderr."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    args = _parser().parse_args(words)
+    try:
+        rows = _measure(args)
+    except CliError as error:
+        print(f"yomi bench: {error}", file=sys.stderr)
+        return 2
+    print_facts()
+    print_table(rows)
+    if args.json is not None:
+        try:
+            write_json(args.json, args.benchmark, rows, command=["yomi", "bench", *words])
+        except OSError as error:
+            print(f"yomi bench: cannot write {args.json}: {error.strerror}", file=sys.stderr)
+            return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="yomi bench",
+        description="Measure yomi on this machine: a table on stdout, and with --json machine, command and results in a file.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="benchmark", metavar="NAME", required=True, title="benchmarks")
+
+    def add(name: str, text: str, measure: Callable[[argparse.Namespace], Rows]) -> argparse.ArgumentParser:
+        child = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        child.add_argument("--json", metavar="FILE", type=Path, help="write machine, command and results to FILE")
+        child.set_defaults(measure=measure)
+        return child
+
+    nps = add("nps", "nodes per second of the search, and of its evaluator alone", _nps)
+    nps.add_argument("--for", dest="duration", metavar="S", type=_positive, default=1.0, help="seconds a position (1)")
+    add_options(nps, leave_out=("seconds", "visits", "playouts"))
+    evaluator = add("evaluator", "positions per second of the evaluator alone, by batch size", _evaluator)
+    evaluator.add_argument("--for", dest="duration", metavar="S", type=_positive, default=1.0, help="seconds each (1)")
+    add_options(evaluator, leave_out=("seconds", "visits", "playouts"))
+    tree = add("tree", "playouts per second of tree and board with an evaluator that costs nothing", _tree)
+    tree.add_argument("--sizes", metavar="N", type=int, nargs="+", default=[9, 19], help="board sizes (9 19)")
+    tree.add_argument("--workers", metavar="N", type=int, nargs="+", default=[1, 2], help="search threads (1 2)")
+    tree.add_argument("--playouts", metavar="N", type=int, default=100_000, help="nodes of the tree (100000)")
+    rollouts = add("rollouts", "rollouts per second on one core, and against the same algorithm in C", _rollouts)
+    rollouts.add_argument("--seconds", metavar="S", type=_positive, default=1.0, help="seconds a turn (1)")
+    rollouts.add_argument("--sizes", metavar="N", type=int, nargs="+", default=[9, 19], help="board sizes (9 19)")
+    add("signature", "one number that changes when the search's decisions change", _signature)
+    return parser
+
+
+def _positive(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < 1e6:
+        raise argparse.ArgumentTypeError(f"expected a positive number of seconds, found {text!r}")
+    return value
+
+
+def _measure(args: argparse.Namespace) -> Rows:
+    from engine.evaluators.base import EvaluatorError
+    from native.warmup import compile_all
+    from nets.errors import NetworkError
+
+    compile_all(lambda line: print(f"yomi: {line}", file=sys.stderr, flush=True))
+    try:
+        rows: Rows = args.measure(args)
+    except (NetworkError, EvaluatorError) as error:
+        raise CliError(str(error)) from None
+    return rows
+
+
+def _nps(args: argparse.Namespace) -> Rows:
+    from bench import nps
+
+    return nps.run(collect(args), args.duration)
+
+
+def _evaluator(args: argparse.Namespace) -> Rows:
+    from bench import evaluator
+
+    return evaluator.run(collect(args), args.duration)
+
+
+def _tree(args: argparse.Namespace) -> Rows:
+    from bench import tree
+
+    return tree.run(tuple(args.sizes), args.playouts, tuple(args.workers))
+
+
+def _rollouts(args: argparse.Namespace) -> Rows:
+    from bench import rollouts
+
+    return list(rollouts.run(args.seconds, tuple(args.sizes)))
+
+
+def _signature(args: argparse.Namespace) -> Rows:
+    from bench import signature
+
+    return signature.run()

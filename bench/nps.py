@@ -1,0 +1,51 @@
+"""`bench nps`: nodes per second of the search, beside its evaluator alone."""
+
+from __future__ import annotations
+
+import statistics
+from typing import TYPE_CHECKING, Any
+
+from bench.measure import best_batch, evaluator_rate, search_counts
+from bench.positions import positions
+from engine.games.go.rules import PRESETS
+from engine.players.go_setup import make_queue, search_settings
+from engine.search.search import Search
+from native.go.spec import go_spec
+
+if TYPE_CHECKING:
+    from engine.options import Options
+
+RATES = ("evaluations_per_second", "playouts_per_second", "moves_per_second", "evaluator_per_second")
+
+
+def run(options: Options, seconds: float) -> list[dict[str, Any]]:
+    """Search each position for `seconds`, the evaluator alone before and after it for half of that.
+
+    Returns:
+        One row a position, then rows named mean, median, min and max.
+    """
+    size = options.size
+    spec = go_spec(size)
+    games = positions(size)
+    queue = make_queue(options, size, PRESETS["tromp-taylor"])
+    settings = search_settings(options, queue)
+    search = Search(spec, queue, settings)
+    try:
+        search_counts(search, games[0], 0.5)  # warms caches and clocks up
+        by_batch = best_batch(queue, spec, games[0], settings.workers, min(1.0, seconds / 2))
+        best = max(by_batch, key=lambda rows: by_batch[rows])
+        rows = []
+        for number, game in enumerate(games, 1):
+            before = evaluator_rate(queue, spec, game, best, settings.workers, seconds / 2)
+            counts = search_counts(search, game, seconds)
+            after = evaluator_rate(queue, spec, game, best, settings.workers, seconds / 2)
+            alone = (before + after) / 2
+            share = counts["evaluations_per_second"] / alone
+            rows.append({"position": str(number), **counts, "evaluator_per_second": alone, "share": share})
+    finally:
+        queue.close()
+    for name, function in (("mean", statistics.mean), ("median", statistics.median), ("min", min), ("max", max)):
+        rows.append(
+            {"position": name, **{key: function([row[key] for row in rows[: len(games)]]) for key in (*RATES, "share")}}
+        )
+    return rows

@@ -1,0 +1,60 @@
+"""`bench tree`: the tree and the board alone, with an evaluator that costs nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.evaluators.base import UniformEvaluator
+from engine.evaluators.queue import InlineQueue
+from engine.games.go.game import GoGame
+from engine.games.go.rules import PRESETS
+from engine.search.parameters import SearchSettings
+from engine.search.report import Limits
+from engine.search.search import Search
+from native.go.spec import go_spec
+from native.tree import arrays
+
+REPEATS = 3
+
+
+def run(sizes: tuple[int, ...], playouts: int, worker_counts: tuple[int, ...]) -> list[dict[str, Any]]:
+    """Grow trees of `playouts` nodes; the figures are the best of three, the memory that of the last."""
+    rows = []
+    for size in sizes:
+        for planes in (False, True):
+            for workers in worker_counts:
+                rates = []
+                for _ in range(REPEATS):
+                    search = _search(size, planes, workers, playouts)
+                    search.set_position(GoGame(size, PRESETS["tromp-taylor"]))
+                    report = search.run(Limits(playouts=playouts))
+                    rates.append(report.playouts / report.seconds)
+                rows.append(
+                    {
+                        "size": size,
+                        "planes": planes,
+                        "workers": workers,
+                        "playouts_per_second": max(rates),
+                        "bytes_per_node": bytes_per_node(search.tree),
+                        "mean_depth": search.moves_made / report.playouts,
+                    }
+                )
+    return rows
+
+
+def bytes_per_node(tree: arrays.Tree) -> float:
+    """Return the memory in use for each node: node, lock, edges and statistics."""
+    counters = tree.counters
+    used = (
+        counters[arrays.NODE_TOP] * (arrays.NODE_DTYPE.itemsize + 4)
+        + counters[arrays.EDGE_TOP] * arrays.EDGE_BYTES
+        + counters[arrays.STATS_TOP] * arrays.STATS_DTYPE.itemsize
+    )
+    return float(used / counters[arrays.NODE_TOP])
+
+
+def _search(size: int, planes: bool, workers: int, playouts: int) -> Search:
+    spec = go_spec(size)
+    memory = int(playouts * (spec.mean_moves * 4 + 160) * 1.2)
+    settings = SearchSettings(workers=workers, memory=memory, cache_size=0, symmetry="none", seed=1, ownership=False)
+    return Search(spec, InlineQueue(UniformEvaluator(16, wants_planes=planes)), settings)
