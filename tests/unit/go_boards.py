@@ -1,0 +1,40 @@
+"""Go boards drawn in ASCII: X Black, O White, . empty, one line a row, top row first."""
+
+from engine.games.go.game import GoGame
+from engine.games.go.rules import PRESETS, Rules
+from engine.games.go.vertex import parse_vertex, point_at
+from native.go.board import BLACK, WHITE
+
+
+def game_of(drawing: str, rules: Rules = PRESETS["tromp-taylor"], komi: float = 0.0, side: int = BLACK) -> GoGame:
+    """Return a game that starts from the drawn position."""
+    rows = [line.split() for line in drawing.strip().splitlines()]
+    size = len(rows)
+    assert all(len(row) == size for row in rows), "a drawing must be square"
+    stones = [
+        (BLACK if symbol == "X" else WHITE, point_at(x, y, size))
+        for y, row in enumerate(rows)
+        for x, symbol in enumerate(row)
+        if symbol != "."
+    ]
+    game = GoGame(size, rules, komi)
+    game.set_position(stones, side)
+    return game
+
+
+def drawing_of(game: GoGame) -> str:
+    """Return the board as `game_of` reads it."""
+    size = game.size
+    rows = ([".XO"[game.color_at(point_at(x, y, size))] for x in range(size)] for y in range(size))
+    return "\n".join(" ".join(row) for row in rows)
+
+
+def points(text: str, size: int) -> list[int]:
+    """Return the points of vertices separated by spaces."""
+    return [parse_vertex(vertex, size) for vertex in text.split()]
+
+
+def play_all(game: GoGame, text: str) -> None:
+    """Play vertices in turn."""
+    for vertex in text.split():
+        game.play(game.side_to_move, parse_vertex(vertex, game.size))

@@ -1,0 +1,113 @@
+"""Handicap placement (GTP 2, section 4.1) and what counts as handicap."""
+
+import pytest
+
+from engine.games.go.game import GoGame
+from engine.games.go.handicap import (
+    HandicapError,
+    fixed_handicap,
+    free_handicap,
+    handicap_stones,
+    max_fixed_handicap,
+    parse_free_handicap,
+)
+from engine.games.go.rules import PRESETS
+from engine.games.go.vertex import format_vertex, parse_vertex
+from native.go.board import BLACK, PASS, WHITE
+
+
+@pytest.mark.parametrize(
+    ("size", "stones", "vertices"),
+    [
+        (19, 2, "D4 Q16"),
+        (19, 3, "D4 Q16 D16"),
+        (19, 4, "D4 Q16 D16 Q4"),
+        (19, 5, "D4 Q16 D16 Q4 K10"),
+        (19, 6, "D4 Q16 D16 Q4 D10 Q10"),
+        (19, 7, "D4 Q16 D16 Q4 D10 Q10 K10"),
+        (19, 8, "D4 Q16 D16 Q4 D10 Q10 K4 K16"),
+        (19, 9, "D4 Q16 D16 Q4 D10 Q10 K4 K16 K10"),
+        (13, 5, "D4 K10 D10 K4 G7"),
+        (9, 9, "C3 G7 C7 G3 C5 G5 E3 E7 E5"),
+        (14, 4, "D4 L11 D11 L4"),
+        (8, 4, "C3 F6 C6 F3"),
+        (7, 4, "C3 E5 C5 E3"),
+    ],
+)
+def test_fixed_handicap(size: int, stones: int, vertices: str) -> None:
+    assert [format_vertex(point, size) for point in fixed_handicap(stones, size)] == vertices.split()
+
+
+def test_fixed_handicap_limits() -> None:
+    assert [max_fixed_handicap(size) for size in (2, 6, 7, 8, 9, 10, 13, 18, 19)] == [0, 0, 4, 4, 9, 4, 9, 4, 9]
+    for stones, size in ((1, 19), (10, 19), (5, 8), (5, 7), (2, 6)):
+        with pytest.raises(HandicapError, match="expected"):
+            fixed_handicap(stones, size)
+
+
+@pytest.mark.parametrize("size", [2, 3, 5, 6, 8])
+def test_free_handicap_fills_any_board(size: int) -> None:
+    for stones in range(2, size * size):
+        points = free_handicap(stones, size)
+        assert len(set(points)) == stones
+        game = GoGame(size)
+        game.place_handicap(points)
+        assert game.side_to_move == WHITE
+        assert len(game.stones()) == game.handicap == stones
+    with pytest.raises(HandicapError, match="invalid number of stones"):
+        free_handicap(size * size, size)
+
+
+def test_free_handicap_takes_the_fixed_points_and_spreads_the_rest() -> None:
+    assert free_handicap(9, 19) == fixed_handicap(9, 19)
+    assert free_handicap(13, 19)[:9] == fixed_handicap(9, 19)
+    assert format_vertex(free_handicap(2, 5)[0], 5) == "C3"
+
+
+def test_vertex_lists() -> None:
+    assert parse_free_handicap(["d4", "Q16"], 19) == [parse_vertex("D4", 19), parse_vertex("Q16", 19)]
+    for vertices, words in ((["D4"], "number of stones"), (["D4", "D4"], "same vertex"), (["D4", "pass"], "pass")):
+        with pytest.raises(HandicapError, match=words):
+            parse_free_handicap(vertices, 19)
+    game = GoGame(9)
+    game.play(BLACK, PASS)
+    with pytest.raises(HandicapError, match="board not empty"):
+        game.place_handicap(fixed_handicap(2, 9))
+
+
+def test_what_counts_as_handicap() -> None:
+    a, b, c, d = (parse_vertex(text, 9) for text in ("C3", "G7", "C7", "G3"))
+    black, white = [(BLACK, p) for p in (a, b, c)], (WHITE, d)
+    assert handicap_stones(black, []) == 3
+    assert handicap_stones([*black, white], []) == 0
+    assert handicap_stones([], [*black, white]) == 3
+    assert handicap_stones([], [black[0], (WHITE, PASS), black[1], (WHITE, PASS), black[2], white]) == 3
+    assert handicap_stones([], [black[0], white, black[1]]) == 0
+    assert handicap_stones([], [*black, white, (WHITE, PASS)]) == 0
+    assert handicap_stones(black[:2], [black[2], white]) == 3
+    assert handicap_stones(black[:1], []) == 0
+
+
+def test_compensation_is_part_of_the_komi_of_the_position() -> None:
+    game = GoGame(19, PRESETS["chinese"], 0.5)
+    game.place_handicap(fixed_handicap(4, 19))
+    assert game.position["komi"] == 4.5
+    game.set_rules(PRESETS["aga"])
+    assert game.position["komi"] == 3.5
+    game.set_rules(PRESETS["japanese"])
+    assert game.position["komi"] == 0.5
+    assert game.position["white_bonus"] == 4
+    game.set_komi(6.5)
+    assert (game.komi, game.position["komi"]) == (6.5, 6.5)
+
+
+def test_leading_black_moves_change_the_compensation_as_they_come_and_go() -> None:
+    game = GoGame(9, PRESETS["chinese"], 0.5)
+    bonuses = []
+    for text in ("C3", "G7", "C7"):
+        game.play(BLACK, parse_vertex(text, 9))
+        bonuses.append(float(game.position["komi"]))
+    assert bonuses == [0.5, 2.5, 3.5]
+    game.undo()
+    game.undo()
+    assert game.position["komi"] == 0.5

@@ -1,0 +1,95 @@
+"""Rule sets by name, in KataGo's JSON, and in its text for SGF."""
+
+import dataclasses
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.games.go.rules import PRESETS, Rules, RulesError
+
+ANY_RULES = st.builds(
+    Rules,
+    ko=st.sampled_from(["SIMPLE", "POSITIONAL", "SITUATIONAL"]),
+    scoring=st.sampled_from(["AREA", "TERRITORY"]),
+    tax=st.sampled_from(["NONE", "SEKI", "ALL"]),
+    suicide=st.booleans(),
+    has_button=st.just(False),
+    white_handicap_bonus=st.sampled_from(["0", "N", "N-1"]),
+    friendly_pass_ok=st.booleans(),
+)
+
+
+@given(ANY_RULES)
+def test_json_round_trip(rules: Rules) -> None:
+    assert Rules.parse(rules.to_json()) == rules
+    assert Rules.parse(str(rules)) == rules
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_preset_names_in_any_spelling(name: str) -> None:
+    for spelling in (name, name.upper(), name.replace("-", "_"), name.replace("-", ""), f" {name.replace('-', ' ')} "):
+        assert Rules.parse(spelling) == PRESETS[name]
+
+
+def test_presets_as_katago_has_them() -> None:
+    expected = (
+        '{"friendlyPassOk":true,"hasButton":false,"ko":"SIMPLE","scoring":"AREA","suicide":false,'
+        '"tax":"NONE","whiteHandicapBonus":"N"}'
+    )
+    assert Rules.parse("chinese").to_json() == expected
+    japanese = Rules.parse("japanese")
+    assert (japanese.scoring, japanese.tax, japanese.komi) == ("TERRITORY", "SEKI", 6.5)
+    assert Rules.parse("NZ").suicide
+    assert Rules.parse("aga").white_handicap_bonus == "N-1"
+    assert Rules.parse("stone_scoring").tax == "ALL"
+
+
+def test_json_may_leave_fields_out() -> None:
+    assert Rules.parse("{}") == PRESETS["tromp-taylor"]
+    assert Rules.parse('{"scoring":"TERRITORY"}').tax == "SEKI"
+    assert Rules.parse('{"scoring":"TERRITORY","tax":"NONE"}').tax == "NONE"
+    assert Rules.parse('{"komi":5.5}').komi == 5.5
+
+
+def test_katago_text_of_game_records() -> None:
+    assert Rules.parse("koPOSITIONALscoreAREAtaxNONEsui1") == PRESETS["tromp-taylor"]
+    assert Rules.parse("koSIMPLEscoreAREAtaxNONEsui0whbNfpok1") == PRESETS["chinese"]
+    assert Rules.parse("koSITUATIONALscoreAREAtaxNONEsui0whbN-1fpok1") == PRESETS["aga"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("checkers", "unknown rules 'checkers'"),
+        ("aga-button", "button"),
+        ('{"hasButton":true}', "button"),
+        ("koSITUATIONALscoreAREAtaxNONEsui0button1whbN-1fpok1", "button"),
+        ('{"ko":"SPIGHT"}', "SPIGHT"),
+        ('{"ko":"simple"}', "expected one of SIMPLE"),
+        ('{"suicide":1}', "expected true or false"),
+        ('{"colour":true}', "unknown rule 'colour'"),
+        ('{"komi":"x"}', "expected a number"),
+        ('{"ko":', "not valid JSON"),
+        ("", "unknown rules"),
+    ],
+)
+def test_refusals_are_one_clear_line(text: str, words: str) -> None:
+    with pytest.raises(RulesError, match=words) as caught:
+        Rules.parse(text)
+    assert "\n" not in str(caught.value)
+
+
+def test_one_rule_at_a_time() -> None:
+    rules = PRESETS["chinese"].with_rule("suicide", "true").with_rule("whiteHandicapBonus", "N-1")
+    assert rules == dataclasses.replace(PRESETS["chinese"], suicide=True, white_handicap_bonus="N-1")
+    assert json.loads(rules.to_json())["suicide"] is True
+    with pytest.raises(RulesError, match="unknown rule"):
+        rules.with_rule("gravity", "on")
+
+
+def test_handicap_bonus() -> None:
+    assert [PRESETS["chinese"].handicap_bonus(n) for n in (0, 1, 2, 9)] == [0, 0, 2, 9]
+    assert [PRESETS["aga"].handicap_bonus(n) for n in (0, 1, 2, 9)] == [0, 0, 1, 8]
+    assert PRESETS["japanese"].handicap_bonus(9) == 0

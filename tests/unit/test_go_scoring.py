@@ -1,0 +1,230 @@
+"""Scores and dead stones of small boards drawn in ASCII."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.games.go.rules import PRESETS, Rules
+from engine.games.go.scoring import (
+    Ownership,
+    chains,
+    dead_stones,
+    final_status,
+    ownership_by_rollouts,
+    pass_alive_stones,
+)
+from native.go.board import BLACK, WHITE
+from native.go.rules import area_points
+from tests.unit.go_boards import game_of, play_all, points
+
+AREA, TERRITORY = PRESETS["tromp-taylor"], PRESETS["japanese"]
+
+SPLIT = """
+. X O . .
+X X O O O
+. X X O .
+. . X O O
+. . X O .
+"""
+
+INVADED = """
+. X O . X
+X X O O O
+. X X O .
+. O X O O
+. . X O .
+"""
+
+
+def ownership_of(drawing: str) -> Ownership:
+    """Return an ownership from a drawing: X is Black's point, O White's, . nobody's."""
+    return np.array([{"X": 1.0, "O": -1.0, ".": 0.0}[symbol] for symbol in drawing.split()], np.float32)
+
+
+def test_area_and_territory_of_a_finished_game() -> None:
+    assert game_of(SPLIT, AREA).final_score() == 13 - 12
+    assert game_of(SPLIT, AREA, komi=7.5).final_score() == -6.5
+    assert game_of(SPLIT, TERRITORY).final_score() == 6 - 4
+
+
+def test_dead_stones_are_territory_and_prisoners() -> None:
+    dead = points("B2 E5", 5)
+    assert game_of(INVADED, AREA).final_score() == 9 - 11, "the invaded regions touch both"
+    assert game_of(INVADED, AREA).final_score(dead) == 13 - 12
+    assert game_of(INVADED, TERRITORY).final_score(dead) == (6 + 1) - (4 + 1)
+    with pytest.raises(ValueError, match="no stone on A1"):
+        game_of(INVADED, AREA).final_score(points("A1", 5))
+    with pytest.raises(ValueError, match="no stone on point 0"):
+        game_of(INVADED, AREA).final_score([0])
+
+
+def test_a_chain_is_dead_as_a_whole() -> None:
+    game = game_of("X X . .\n. . . .\nO O O O\n. . . .", AREA)
+    assert game.final_score(points("A4", 4)) == -16
+
+
+def test_captured_stones_count_for_territory_only() -> None:
+    drawing = "O X .\n. . .\n. . ."
+    for rules, expected in ((AREA, 9), (TERRITORY, 7 + 1)):
+        game = game_of(drawing, rules)
+        play_all(game, "A2")
+        assert game.final_score() == expected
+
+
+def test_an_empty_board_is_nobodys() -> None:
+    assert game_of(". .\n. .", AREA, 0.5).final_score() == -0.5
+
+
+def test_handicap_compensation_is_in_the_score() -> None:
+    game = game_of(". .\n. .", PRESETS["chinese"], 0.5)
+    game.place_handicap(points("A1 B2", 2))
+    assert game.final_score() == 4 - 0.5 - 2
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(2, 7), st.lists(st.integers(0, 10**6), max_size=80))
+def test_area_without_dead_stones_is_the_kernels(size: int, choices: list[int]) -> None:
+    game = game_of("\n".join([". " * size] * size), AREA)
+    for choice in choices:
+        legal = game.legal_moves()
+        game.play(game.side_to_move, legal[choice % len(legal)])
+    assert game.final_score() == area_points(game.position)
+
+
+SEKI_WITHOUT_EYES = """
+. X O . X O .
+X X O . X O O
+. X O O X O .
+X X X X O O O
+. X X X O . O
+X X X X O O O
+X X X X O . O
+"""
+
+SEKI_WITH_EYES = """
+. X O . O . X . .
+X X O O O O X X X
+. X X X X X O O O
+X X X X X X O . O
+. X X X X X O O O
+X X X X X X O . O
+X X X X X X O O O
+X X X X X X O O O
+X X X X X X O O O
+"""
+"""White's eye has one point, Black's two; they share F9."""
+
+
+def test_seki_of_two_chains_without_eyes() -> None:
+    game = game_of(SEKI_WITHOUT_EYES, TERRITORY)
+    status = final_status(game, ownership_of(SEKI_WITHOUT_EYES))
+    assert sorted(status["seki"]) == sorted(points("C7 C6 C5 D5 E7 E6 E5", 7))
+    assert status["dead"] == []
+    assert game.final_score() == 3 - 4
+
+
+@pytest.mark.parametrize("scoring", ["AREA", "TERRITORY"])
+def test_territory_in_seki_is_taxed(scoring: str) -> None:
+    def score(tax: str) -> float:
+        rules = Rules.parse(f'{{"ko":"SIMPLE","scoring":"{scoring}","tax":"{tax}","suicide":false}}')
+        return game_of(SEKI_WITH_EYES, rules).final_score()
+
+    balance = SEKI_WITH_EYES.count("X") - SEKI_WITH_EYES.count("O") if scoring == "AREA" else 0
+    assert score("NONE") == balance + (3 + 2) - (2 + 1)
+    assert score("SEKI") == balance + 3 - 2
+    assert score("ALL") == balance + (3 - 2) - (2 - 2)
+
+
+def test_a_game_that_is_not_played_out_has_no_seki() -> None:
+    status = final_status(game_of("\n".join(["X . . . O", *[". . . . ."] * 4]), TERRITORY), np.zeros(25))
+    assert len(status["alive"]) == 2
+
+
+def test_dame_between_living_groups_is_no_seki() -> None:
+    drawing = """
+    . X . O .
+    X X . O O
+    . X . O .
+    X X . O O
+    . X . O .
+    """
+    game = game_of(drawing, TERRITORY)
+    assert game.final_score() == 0
+    assert final_status(game, ownership_of(drawing))["seki"] == []
+
+
+def test_a_stone_that_dame_joins_to_its_friends_is_no_seki() -> None:
+    drawing = """
+    . X . . X O .
+    X X X . O O O
+    . X O . O . O
+    X X O O O O O
+    . X O . O . O
+    X X O O O O O
+    X X O . O . O
+    """
+    status = final_status(game_of(drawing, TERRITORY), ownership_of(drawing))
+    assert status["seki"] == []
+
+
+def test_tax_on_every_group() -> None:
+    drawing = """
+    . X O . O
+    X X O O .
+    . X O O O
+    X X O . O
+    . X O O .
+    """
+    plain = Rules("SIMPLE", "AREA", "NONE", False, False, "0", False)
+    taxed = PRESETS["stone-scoring"]
+    assert game_of(drawing, plain).final_score() == 10 - 15
+    assert game_of(drawing, taxed).final_score() == (10 - 2) - (15 - 2)
+    two_groups = """
+    . X O O .
+    X X O . O
+    O O O O O
+    X X O X X
+    . X O X .
+    """
+    assert game_of(two_groups, plain).final_score() == 12 - 13
+    assert game_of(two_groups, taxed).final_score() == (12 - 3 * 2) - (13 - 2)
+
+
+def test_dead_by_ownership() -> None:
+    ownership = ownership_of("X X O O O  X X O O O  X X X O O  X X X O O  X X X O O")
+    game = game_of(INVADED, TERRITORY)
+    assert dead_stones(game, ownership) == set(points("B2 E5", 5))
+    status = final_status(game, ownership)
+    assert sorted(status["dead"]) == sorted(points("B2 E5", 5))
+    assert len(status["alive"]) == len(game.stones()) - 2
+    with pytest.raises(ValueError, match="expected \\(25,\\)"):
+        dead_stones(game, ownership[:24])
+
+
+def test_pass_alive_chains_are_never_dead() -> None:
+    game = game_of(". X . X O\nX X X X O\nO O O O O\n. . . . .\n. . . . .", TERRITORY)
+    assert pass_alive_stones(game) >= set(points("B5 D5 A4", 5))
+    black = set(points("B5 D5 A4 B4 C4 D4", 5))
+    assert not dead_stones(game, np.full(25, -1.0)) & black
+
+
+def test_rollouts_see_what_is_dead() -> None:
+    game = game_of(INVADED, TERRITORY)
+    before = game.position.tobytes()
+    ownership = ownership_by_rollouts(game, 400)
+    assert game.position.tobytes() == before
+    assert np.abs(ownership).max() <= 1.0
+    np.testing.assert_array_equal(ownership, ownership_by_rollouts(game, 400))
+    status = final_status(game)
+    assert set(status["alive"]) == {p for _, p in game.stones()} - set(status["dead"]) - set(status["seki"])
+    assert points("E5", 5)[0] in status["dead"]
+
+
+def test_chains() -> None:
+    game = game_of("X . O\nX O O\n. . X")
+    assert chains(game) == [
+        (BLACK, points("A3 A2", 3)),
+        (BLACK, points("C1", 3)),
+        (WHITE, points("C3 B2 C2", 3)),
+    ]

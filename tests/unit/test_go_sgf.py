@@ -1,0 +1,231 @@
+"""Game records: what is read, what is written, and both after one another."""
+
+import lzma
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.games.go.game import GoGame
+from engine.games.go.rules import PRESETS
+from engine.games.go.sgf import GameRecord, Node, SgfError, from_sgf, load_sgf, read_sgf, record_of, to_sgf
+from engine.games.go.vertex import parse_vertex
+from native.go.board import BLACK, EMPTY, PASS, WHITE
+from tests.shared_data import shared_path
+from tests.unit.go_boards import drawing_of, play_all, points
+
+
+def assert_equal_records(one: GameRecord, other: GameRecord) -> None:
+    """Two records say the same in every node."""
+    assert one == other
+    assert [(node, len(node.children)) for node in one.nodes()] == [
+        (node, len(node.children)) for node in other.nodes()
+    ]
+
+
+def test_a_whole_record() -> None:
+    record = read_sgf(
+        "(;GM[1]FF[4]SZ[5]KM[6.5]RU[Japanese]PB[Aki]PW[Ben \\] \\\\ x]RE[B+3.5]DT[2024-02-03]TM[300]OT[5x30 byo-yomi]"
+        "C[a game]LB[aa:1];B[cc]C[center];W[];B[tt](;W[bb];B[dd])(;W[aa]C[corner](;B[ee])(;B[ab])))"
+    )
+    assert (record.size, record.komi, record.rules, record.handicap) == (5, 6.5, PRESETS["japanese"], 0)
+    assert (record.black, record.white, record.result) == ("Aki", "Ben ] \\ x", "B+3.5")
+    assert (record.date, record.seconds, record.overtime) == ("2024-02-03", 300.0, "5x30 byo-yomi")
+    assert record.root.comment == "a game"
+    assert record.root.other == {"LB": ["aa:1"]}
+    center = parse_vertex("C3", 5)
+    assert [node.move for node in record.line()][1:4] == [(BLACK, center), (WHITE, PASS), (BLACK, PASS)]
+    assert len(list(record.nodes())) == 9
+    assert_equal_records(read_sgf(record.to_sgf()), record)
+
+
+def test_positions_on_the_main_line_and_in_variations() -> None:
+    text = "(;SZ[5];B[cc](;W[bb];B[dd])(;W[aa](;B[ee])(;B[ab])))"
+    assert from_sgf(text).moves[-1] == (BLACK, parse_vertex("D2", 5))
+    assert len(from_sgf(text, 0).moves) == 0
+    assert len(from_sgf(text, 2).moves) == 2
+    assert len(from_sgf(text, 99).moves) == 3
+    assert from_sgf(text, path=[1]).moves[-1] == (BLACK, parse_vertex("E1", 5))
+    assert from_sgf(text, path=[1, 1]).moves[-1] == (BLACK, parse_vertex("A4", 5))
+    assert from_sgf(text, 2, path=[1]).moves[-1] == (WHITE, parse_vertex("A5", 5))
+    with pytest.raises(SgfError, match="no variation 2"):
+        from_sgf(text, path=[2])
+
+
+def test_set_up_stones_in_the_root_and_in_the_middle() -> None:
+    text = "(;SZ[3]KM[0]AB[aa][bb]AW[cc]PL[W];W[ca];AE[aa]AW[ac]AB[ba:bb]PL[B];B[cb])"
+    start = from_sgf(text, 0)
+    assert drawing_of(start) == "X . .\n. X .\n. . O"
+    assert start.side_to_move == WHITE
+    middle = from_sgf(text, 1)
+    assert drawing_of(middle) == ". X O\n. X .\nO . O"
+    assert middle.side_to_move == BLACK
+    end = from_sgf(text)
+    assert drawing_of(end) == ". X .\n. X X\nO . O"
+    assert (end.captures(BLACK), len(end.moves)) == (1, 1)
+    record = read_sgf(text)
+    assert_equal_records(read_sgf(record.to_sgf()), record)
+    setup = list(record.line())[2].setup
+    assert (EMPTY, parse_vertex("A3", 3)) in setup
+    assert len(setup) == 4
+
+
+def test_handicap() -> None:
+    text = "(;SZ[9]HA[2]RU[Chinese]KM[0.5]AB[cc][gg];W[ee])"
+    game = from_sgf(text)
+    assert (game.handicap, game.position["komi"]) == (2, 2.5)
+    assert from_sgf(text, 0).side_to_move == WHITE
+    assert from_sgf("(;SZ[9]HA[2]AB[cc][gg])").side_to_move == WHITE
+    by_moves = from_sgf("(;SZ[9]HA[2]RU[Chinese];B[cc];B[gg];W[ee])")
+    assert (by_moves.komi, by_moves.position["komi"]) == (0.5, 2.5)
+    placed = GoGame(9, PRESETS["aga"], 0.5)
+    placed.place_handicap(points("C3 G7 C7", 9))
+    play_all(placed, "E5 E3 pass")
+    again = from_sgf(to_sgf(placed))
+    assert (again.handicap, again.moves, again.setup) == (3, placed.moves, placed.setup)
+    assert again.position["komi"] == placed.position["komi"] == 2.5
+
+
+def test_writing_a_game() -> None:
+    game = GoGame(5, PRESETS["new-zealand"], 7.0)
+    play_all(game, "C3 C4 D4")
+    text = to_sgf(game, ["start", "", "white: [ok] \\ fine"], black="Aki", white="美咲", result="W+R", seconds=60)
+    record = read_sgf(text.encode("utf-8"))
+    assert "RU[NZ]" in text
+    assert (record.black, record.white, record.result, record.seconds) == ("Aki", "美咲", "W+R", 60)
+    assert [node.comment for node in record.line()] == ["start", "", "white: [ok] \\ fine", ""]
+    assert record.game().moves == game.moves
+    with pytest.raises(TypeError, match="no field blakc"):
+        to_sgf(game, blakc="Aki")
+
+
+def test_adding_variations() -> None:
+    game = GoGame(5)
+    play_all(game, "C3 C4")
+    record = record_of(game)
+    node = record.root.children[0]
+    node.add(WHITE, parse_vertex("B2", 5), "also possible").add(BLACK, PASS)
+    again = read_sgf(record.to_sgf())
+    assert_equal_records(again, record)
+    assert again.game(path=[1]).moves[1:] == [(WHITE, parse_vertex("B2", 5)), (BLACK, PASS)]
+    assert again.game().moves == game.moves
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(2, 9),
+    st.sampled_from(list(PRESETS.values())),
+    st.sampled_from([-3.0, 0.0, 6.5, 7.0, 7.5]),
+    st.lists(st.integers(0, 10**6), max_size=60),
+    st.text(st.characters(blacklist_categories=["Cs", "Cc"]), max_size=20),
+)
+def test_games_come_back(size: int, rules: object, komi: float, choices: list[int], comment: str) -> None:
+    game = GoGame(size, rules, komi)  # type: ignore[arg-type]
+    for choice in choices:
+        color = game.side_to_move if choice % 7 else 3 - game.side_to_move
+        game.turn_to(color)
+        legal = game.legal_moves()
+        game.play(color, legal[choice // 7 % len(legal)])
+    again = from_sgf(to_sgf(game, [comment] * (len(choices) + 1)))
+    assert (again.moves, again.rules, again.komi) == (game.moves, game.rules, game.komi)
+    assert drawing_of(again) == drawing_of(game)
+    assert again.position["komi"] == game.position["komi"]
+
+
+def test_encodings() -> None:
+    name = "本因坊秀策"
+    for encoding in ("UTF-8", "Shift_JIS", "EUC-JP", "GB18030"):
+        data = f"(;CA[{encoding}]SZ[9]PB[{name}])".encode(encoding)
+        assert read_sgf(data).black == name
+    assert read_sgf(f"(;SZ[9]PB[{name}])".encode()).black == name, "UTF-8 where CA is missing"
+    assert read_sgf("(;SZ[9]PB[Müller])".encode("latin-1")).black == "Müller"
+    assert read_sgf(b"(;CA[UTF-8]SZ[9]C[\xff])").root.comment == "�"
+
+
+def test_komi_and_rules_that_need_interpretation() -> None:
+    assert read_sgf("(;KM[375])").komi == 7.5
+    assert read_sgf("(;KM[650])").komi == 6.5
+    assert read_sgf("(;KM[])").komi is None
+    assert from_sgf("(;SZ[9]RU[japanese])").komi == 6.5
+    assert from_sgf("(;SZ[9]RU[koSIMPLEscoreTERRITORYtaxSEKIsui0])").rules == PRESETS["japanese"]
+    record = read_sgf("(;SZ[9]RU[Calvinball];B[aa])")
+    assert record.rules is None
+    with pytest.raises(SgfError, match="unknown rules 'Calvinball'"):
+        record.game()
+    assert record.game(rules=PRESETS["aga"], override_rules=True).rules == PRESETS["aga"]
+    assert read_sgf(record.to_sgf()).rules_text == "Calvinball"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "broken SGF"),
+        ("hello", "broken SGF"),
+        ("(;SZ[9];B[aa]", "broken SGF"),
+        ("(;SZ[9:13])", "board 9:13 is not square"),
+        ("(;SZ[25])", "board size 25: expected 2 to 19"),
+        ("(;SZ[1])", "board size 1"),
+        ("(;SZ[big])", "board size 'big'"),
+        ("(;GM[2]SZ[8])", "not a game of Go"),
+        ("(;SZ[9];B[jj])", "broken SGF"),
+        ("(;SZ[9];B[a])", "broken SGF"),
+        ("(;SZ[9]KM[six])", "KM is 'six'"),
+        ("(;SZ[9];B[aa]W[bb])", "moves of both colors"),
+        ("(;CA[no-such-charset]SZ[9])", "broken SGF"),
+        ("(;SZ[9]PL[green])", "broken SGF"),
+    ],
+)
+def test_broken_files_are_one_clear_line(text: str, words: str) -> None:
+    with pytest.raises(SgfError, match=words) as caught:
+        read_sgf(text.encode())
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("(;SZ[9];B[aa];W[aa])", "move 2 of the record: illegal move W A9"),
+        ("(;SZ[9];B[ab];W[ee];B[ba];W[aa])", "move 4 of the record"),
+        ("(;SZ[2]AB[aa][ab][ba][bb])", "no liberties"),
+        ("(;SZ[9]KM[1e9])", "unacceptable komi"),
+    ],
+)
+def test_records_that_cannot_be_played(text: str, words: str) -> None:
+    with pytest.raises(SgfError, match=words):
+        from_sgf(text)
+
+
+def test_square_sizes_in_two_numbers() -> None:
+    assert read_sgf("(;SZ[13:13])").size == 13
+    assert read_sgf("(;)").size == 19
+
+
+def test_files(tmp_path: Path) -> None:
+    path = tmp_path / "game.sgf"
+    path.write_bytes(b"\xef\xbb\xbf(;SZ[9];B[aa])\n")
+    assert load_sgf(path).game().moves == [(BLACK, parse_vertex("A9", 9))]
+    with pytest.raises(SgfError, match=r"cannot read .*missing\.sgf: No such file"):
+        load_sgf(tmp_path / "missing.sgf")
+
+
+def test_deep_trees_need_no_recursion() -> None:
+    record = GameRecord(9)
+    node = record.root
+    for _ in range(3000):
+        node = node.add(BLACK, PASS)
+    node.children.append(Node(comment="end"))
+    assert list(read_sgf(record.to_sgf()).line())[-1].comment == "end"
+
+
+@pytest.mark.parametrize("name", ["tom-9d.sgfs.xz", "tygem-9d-2011.sgfs.xz"])
+def test_games_of_servers(name: str) -> None:
+    with lzma.open(shared_path("data", "go", name)) as lines:
+        for _, line in zip(range(100), lines, strict=False):
+            record = read_sgf(line)
+            assert_equal_records(read_sgf(record.to_sgf()), record)
+            game = record.game()
+            again = from_sgf(to_sgf(game))
+            assert again.moves == game.moves
+            assert again.position.tobytes() == game.position.tobytes()
+            assert len(record.game(50).moves) == min(50, len(game.moves))
