@@ -65,7 +65,7 @@ def prepare(path: str | Path, board_size: int, cache_dir: str | Path | None = No
         if info.board_size != board_size:
             raise NetworkError(f"{path}: made for boards of size {info.board_size}, expected size {board_size}")
         return path, info
-    digest = _sha256(path)
+    digest = source_digest(path)
     folder = Path(cache_dir) if cache_dir is not None else default_cache_dir()
     name = f"{digest[:_KEY_LENGTH]}-{KATAGO_CONVERTER_VERSION}-{board_size}.onnx"
     found = _cached(folder / "nets" / name, digest, board_size)
@@ -121,7 +121,12 @@ def _describe(path: Path) -> str:
     return f"a file that starts with {start!r}"
 
 
-def _sha256(path: Path) -> str:
+def source_digest(path: Path) -> str:
+    """Return the hexadecimal SHA-256 digest of a file.
+
+    Raises:
+        NetworkError: the file cannot be read.
+    """
     try:
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
@@ -144,7 +149,7 @@ def _cached(entry: Path, source_sha256: str, board_size: int) -> NetworkInfo | N
             return None
         record = json.loads(_sidecar(entry).read_text(encoding="utf-8"))
         info = NetworkInfo.from_json(record["info"])
-        if record["sha256"] != _sha256(entry):
+        if record["sha256"] != source_digest(entry):
             raise NetworkError("its digest differs from the recorded one")
         if info.source_sha256 != source_sha256 or info.board_size != board_size:
             raise NetworkError("it belongs to another network or board size")

@@ -50,15 +50,15 @@ def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
         return InlineQueue(UniformEvaluator(options.batch_size or 16))
     if kind == "rollouts":
         return InlineQueue(RolloutEvaluator(ROLLOUTS_A_LEAF, options.batch_size or 1, options.seed))
+    from engine.evaluators.factory import make_katago_evaluator
     from engine.evaluators.katago import KataGoEvaluator
     from nets.katago.outputs import has_no_result
-    from nets.load import prepare
 
-    assert options.net is not None
-    path, info = prepare(options.net, size)
+    net = options.net
+    assert net is not None
 
     def network() -> Evaluator:
-        evaluator = KataGoEvaluator(path, info, device=options.device, batch_size=options.batch_size)
+        evaluator = make_katago_evaluator(net, size, options.device, batch_size=options.batch_size)
         evaluator.may_have_no_result = has_no_result(rules.ko, rules.scoring)
         if options.rollout_weight > 0.0:
             return MixedEvaluator(evaluator, options.rollout_weight, ROLLOUTS_A_LEAF, options.seed)

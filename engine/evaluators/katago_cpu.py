@@ -1,0 +1,84 @@
+"""KataGo's convolutional networks on the CPU, in kernels of our own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from engine.evaluators.base import EvaluatorError
+from engine.evaluators.katago import KataGoEvaluator
+from native.forward.builder import MAX_SIZE, MIN_SIZE, ProgramBuilder
+from native.forward.emit import WIDTH
+from nets.katago.cpu_program import unsupported, write_program
+from nets.katago.network import GLOBAL_CHANNELS, SPATIAL_CHANNELS
+from nets.katago.outputs import RawOutputs
+
+if TYPE_CHECKING:
+    from native.forward.builder import Scratch
+    from nets.katago.network import FloatArray, KataGoNetwork
+    from nets.metadata import NetworkInfo
+
+
+class NativeKataGoEvaluator(KataGoEvaluator):
+    """Evaluates batches with one program, shared by all threads that call; each call computes in its own thread."""
+
+    def __init__(self, network: KataGoNetwork, info: NetworkInfo, *, batch_size: int | None = None) -> None:
+        """Transform and pack the weights for boards of the size that `info` names.
+
+        Args:
+            network: the parsed file.
+            info: what it says of itself.
+            batch_size: rows of a batch; None for what suits the network.
+
+        Raises:
+            EvaluatorError: the network has parts that the kernels cannot compute, or the size is out of range.
+        """
+        if reason := unsupported(network):
+            raise EvaluatorError(f"{info.source_file}: {reason}: expected backend onnx (or auto)")
+        if not MIN_SIZE <= info.board_size <= MAX_SIZE:
+            raise EvaluatorError(f"board size {info.board_size} found, expected {MIN_SIZE} to {MAX_SIZE}")
+        builder = ProgramBuilder(info.board_size, SPATIAL_CHANNELS, GLOBAL_CHANNELS)
+        write_program(network, info.board_size, builder)
+        self._program = builder.build()
+        self._spare: list[Scratch] = []
+        # Single positions are nearly as fast as batches; where the weights are many, more rows share their reading.
+        super().__init__(info, "cpu", batch_size or (4 if self._program.max_rows <= 4 else 8))
+
+    @property
+    def description(self) -> str:
+        """The network's name, the device and the backend."""
+        return f"{self.info.name} on cpu (native kernels, fp32, vectors of {WIDTH})"
+
+    def run(self, planes: FloatArray, extras: FloatArray) -> RawOutputs:
+        """Return the raw outputs for B inputs: planes [B, 22, N, N] and extras [B, 19]."""
+        rows, area = planes.shape[0], self.info.board_size**2
+        raw = RawOutputs(
+            policy=np.empty((rows, self.info.policy_channels, area + 1), np.float32),
+            value=np.empty((rows, 3), np.float32),
+            misc=np.empty((rows, self.info.misc_channels), np.float32),
+            ownership=np.empty((rows, area), np.float32),
+        )
+        scratch = self._take_scratch()
+        self._program.run(
+            scratch,
+            np.ascontiguousarray(planes, np.float32),
+            np.ascontiguousarray(extras, np.float32),
+            raw.policy,
+            raw.value,
+            raw.misc,
+            raw.ownership,
+        )
+        self._spare.append(scratch)
+        return raw
+
+    def _take_scratch(self) -> Scratch:
+        """Return scratch that no other thread uses; list.pop and append are atomic."""
+        try:
+            return self._spare.pop()
+        except IndexError:
+            return self._program.make_scratch()
+
+    def close(self) -> None:
+        """Drop the scratch."""
+        self._spare.clear()

@@ -1,0 +1,423 @@
+"""Building a forward program: its operations, where their maps lie, and weights packed as the kernels read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from native.forward import program
+from native.forward.emit import WIDTH
+from native.forward.gemm import PANEL, FloatArray, pack
+from native.forward.program import OP_DTYPE, PLACE_GAP, PLAN_DTYPE, compiled_width, forward
+from native.forward.winograd import choose_tile, transform_weights
+
+Norm: TypeAlias = tuple[FloatArray, FloatArray, str]
+"""What follows a sum x: activation(x * scale + shift), scale and shift being [channels] and the activation identity,
+relu, silu or mish."""
+
+MIN_SIZE, MAX_SIZE = 2, 37
+MAX_KERNEL = 2 * MAX_SIZE - 1
+MAX_ROWS = 16
+_WEIGHTS_A_MAP = 32
+_CHUNK_BYTES = 1_400_000
+"""Transformed tiles and products that are at work at a time."""
+_MIN_CHUNK = 24
+"""Fewer tiles would read the weights too often."""
+_ALIGNMENT = 16
+_ACTIVATIONS = {"identity": program.CLAMP, "relu": program.CLAMP, "silu": program.SILU, "mish": program.MISH}
+
+
+@dataclass(frozen=True, eq=False)
+class Map:
+    """Channels of a map [rows, side, side, stride]."""
+
+    number: int
+    first: int
+    """First of the channels."""
+    channels: int
+    """Without padding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Vector:
+    """A vector [rows, padded channels]."""
+
+    number: int
+    padded: int
+    places: npt.NDArray[np.int64]
+    """Where each channel stands among the padded ones."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scratch:
+    """What a thread needs to carry out a program."""
+
+    floats: FloatArray
+    lists: npt.NDArray[np.int64]
+    values: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A program with its weights; immutable, shared by all threads."""
+
+    plan: Any
+    """PLAN_DTYPE record"""
+    ops: Any
+    """OP_DTYPE[operations]"""
+    weights: FloatArray
+    max_rows: int
+    """Rows that can be evaluated at a time."""
+    scratch_floats: int
+
+    def make_scratch(self) -> Scratch:
+        """Return scratch for one thread."""
+        area = int(self.plan["size"]) ** 2
+        inputs = area * int(self.plan["planes"])
+        lists = np.zeros(area + 1 + 3 * MAX_KERNEL + inputs, np.int64)
+        return Scratch(_aligned(self.scratch_floats), lists, np.zeros(inputs, np.float32))
+
+    def run(
+        self,
+        scratch: Scratch,
+        planes: FloatArray,
+        extras: FloatArray,
+        policy: FloatArray,
+        value: FloatArray,
+        misc: FloatArray,
+        ownership: FloatArray,
+    ) -> None:
+        """Evaluate rows of planes [B, planes, N, N] and extras [B, globals]; see `forward` for what is written.
+
+        Arrays are C-contiguous float32. The GIL is released.
+        """
+        inputs = planes.reshape(planes.shape[0], planes.shape[1], -1)
+        for begin in range(0, len(planes), self.max_rows):
+            part = slice(begin, begin + self.max_rows)
+            forward(
+                self.plan,
+                self.ops,
+                self.weights,
+                scratch.floats,
+                scratch.lists,
+                scratch.values,
+                inputs[part],
+                extras[part],
+                policy[part],
+                value[part],
+                misc[part],
+                ownership[part],
+            )
+
+
+@dataclass
+class _Op:
+    """An operation being built: where its maps and vectors lie is known last."""
+
+    fields: dict[str, int]
+    maps: dict[str, Map]
+    vectors: dict[str, Vector]
+
+
+class ProgramBuilder:
+    """Collects operations, each of which returns the map or vector that it writes."""
+
+    def __init__(self, size: int, planes: int, globals_: int) -> None:
+        """Begin a program.
+
+        Args:
+            size: N of the N × N boards.
+            planes: input planes.
+            globals_: input numbers that are not by point.
+
+        Raises:
+            ValueError: the size is out of range.
+        """
+        if not MIN_SIZE <= size <= MAX_SIZE:
+            raise ValueError(f"board size {size} found, expected {MIN_SIZE} to {MAX_SIZE}")
+        if compiled_width() != WIDTH:
+            raise RuntimeError(f"kernels compiled for vectors of {compiled_width()} floats found, expected {WIDTH}")
+        self._size, self._planes, self._globals = size, planes, globals_
+        self._tile = choose_tile(size)
+        self._side = -(-size // self._tile) * self._tile + 2
+        self._ops: list[_Op] = []
+        self._strides: list[int] = []
+        self._vectors: list[int] = []
+        self._weights: list[FloatArray] = []
+        self._weight_floats = 0
+        self._scratch_floats = 0
+        self._work = self._products = size * PANEL
+
+    # Inputs
+
+    def globals_(self) -> Vector:
+        """Return the input numbers."""
+        vector = self._vector(self._globals)
+        self._append(program.GLOBALS, vectors={"target": vector}, channels=vector.padded)
+        return vector
+
+    def input(self, weights: FloatArray, bias: Vector, norm: Norm) -> tuple[Map, Map]:
+        """Convolve the planes with weights [out, in, k, k] and add the bias; return the sum and norm(sum)."""
+        out, in_channels, kernel, _ = weights.shape
+        stream, target = self._map(out), self._map(out)
+        padded = self._strides[stream.number]
+        rows = np.zeros((kernel, in_channels, kernel, padded), np.float32)
+        rows[..., :out] = weights.transpose(2, 1, 3, 0)
+        ones = np.zeros((self._size**2 + 1, padded), np.float32)
+        ones[:-1, :out] = self._of_ones(weights[:, 0])
+        self._products = max(self._products, self._size * padded)
+        self._append(
+            program.INPUT,
+            {"target": target, "stream": stream},
+            {"vector": bias},
+            channels=padded,
+            kernel=kernel,
+            weights=self._constant(rows),
+            base=self._constant(ones),
+            norms=self._norms([(out, norm)]),
+        )
+        return stream, target
+
+    def _of_ones(self, weights: FloatArray) -> FloatArray:
+        """Return the convolution [area, out] of a plane of ones with weights [out, k, k]."""
+        half = weights.shape[-1] // 2
+        taps = np.arange(weights.shape[-1]) - half
+        places = np.arange(self._size)[:, None] + taps
+        on_board = ((places >= 0) & (places < self._size)).astype(np.float32)
+        summed = np.einsum("ya,oab,xb->yxo", on_board, weights, on_board)
+        return np.asarray(summed, np.float32).reshape(self._size**2, -1)
+
+    # Maps
+
+    def conv(self, source: Map, weights: FloatArray, norm: Norm) -> Map:
+        """Convolve with weights [out, in, k, k], k 1 or 3, and return norm(sum)."""
+        return self.convs(source, [(weights, norm)])[0]
+
+    def convs(self, source: Map, parts: Sequence[tuple[FloatArray, Norm]]) -> list[Map]:
+        """Convolve one map with several weights of the same k."""
+        widths = [_padded(weights.shape[0]) for weights, _ in parts]
+        whole = self._map(sum(widths))
+        joined = np.concatenate(
+            [
+                np.pad(weights, ((0, w - len(weights)), (0, 0), (0, 0), (0, 0)))
+                for w, (weights, _) in zip(widths, parts, strict=True)
+            ]
+        )
+        kinds = {norm[2] for _, norm in parts}
+        together = len(kinds) == 1
+        sizes = [(weights.shape[0], norm) for weights, norm in parts]
+        self._append_conv(source, joined, {"target": whole}, self._norms(sizes, together))
+        firsts = np.cumsum([0, *widths])
+        maps = [Map(whole.number, int(first), size) for first, (size, _) in zip(firsts[:-1], sizes, strict=True)]
+        for made, (_, norm) in zip(maps, sizes, strict=True):
+            if not together and _ACTIVATIONS[norm[2]] != program.CLAMP:
+                self._append(program.ACTIVATE, {"source": made}, activation=_ACTIVATIONS[norm[2]])
+        return maps
+
+    def conv_stream(self, source: Map, weights: FloatArray, norm: Norm) -> tuple[Map, Map]:
+        """Convolve; return the sum and norm(sum)."""
+        out = weights.shape[0]
+        stream, target = self._map(out), self._map(out)
+        self._append_conv(source, weights, {"target": target, "stream": stream}, self._norms([(out, norm)]))
+        return stream, target
+
+    def conv_add(self, source: Map, weights: FloatArray, stream: Map, norm: Norm) -> Map:
+        """Convolve and add the sum to the stream; return norm(stream)."""
+        out = weights.shape[0]
+        target = self._map(out)
+        maps = {"target": target, "stream": stream}
+        self._append_conv(source, weights, maps, {"residual": 1, **self._norms([(out, norm)])})
+        return target
+
+    def spread(self, source: Map, vector: Vector, activation: str) -> Map:
+        """Add a vector to each point and activate."""
+        target = self._map(source.channels)
+        ones, zeros = np.ones(source.channels, np.float32), np.zeros(source.channels, np.float32)
+        norms = self._norms([(source.channels, (ones, zeros, activation))])
+        maps = {"source": source, "target": target}
+        self._append(program.SPREAD, maps, {"vector": vector}, channels=vector.padded, norms=norms)
+        return target
+
+    def pool(self, source: Map) -> Vector:
+        """Return the sums over the points of each channel, then the maxima."""
+        padded = _padded(source.channels)
+        places = np.arange(source.channels)
+        vector = self._vector(2 * padded, np.concatenate([places, padded + places]))
+        self._append(program.POOL, {"source": source}, {"target": vector})
+        return vector
+
+    def _append_conv(self, source: Map, weights: FloatArray, maps: dict[str, Map], norms: dict[str, int]) -> None:
+        """Append a 1x1 or 3x3 convolution.
+
+        Raises:
+            ValueError: the kernel is of another size.
+        """
+        kernel = weights.shape[2:]
+        channels, depth = _padded(weights.shape[0]), _padded(source.channels)
+        maps = {"source": source, **maps}
+        if kernel == (1, 1):
+            self._products = max(self._products, self._size * channels)
+            packed = self._constant(pack(weights[:, :, 0, 0].T))
+            self._append(program.CONV1, maps, channels=channels, weights=packed, norms=norms)
+            return
+        if kernel != (3, 3):
+            raise ValueError(f"convolution of {kernel[0]}x{kernel[1]} points found, expected 1x1 or 3x3")
+        places = (self._tile + 2) ** 2
+        chunk = max(_MIN_CHUNK, _CHUNK_BYTES // (places * (depth + channels) * 4))
+        self._work = max(self._work, places * (chunk * depth + PLACE_GAP))
+        self._products = max(self._products, places * (chunk * channels + PLACE_GAP))
+        packed = self._constant(pack(transform_weights(weights, self._tile)))
+        self._append(program.CONV3, maps, channels=channels, weights=packed, tile=self._tile, chunk=chunk, norms=norms)
+
+    # Vectors
+
+    def dense(self, source: Vector, matrix: FloatArray, norm: Norm) -> Vector:
+        """Return norm(source @ matrix) for a matrix [in, out]."""
+        spaced = np.zeros((source.padded, matrix.shape[1]), np.float32)
+        spaced[source.places] = matrix
+        target = self._vector(matrix.shape[1])
+        self._append(
+            program.DENSE,
+            vectors={"source": source, "target": target},
+            depth=source.padded,
+            channels=target.padded,
+            weights=self._constant(pack(spaced)),
+            norms=self._norms([(matrix.shape[1], norm)]),
+        )
+        return target
+
+    # Outputs
+
+    def policy(self, board: Sequence[Map], passing: Vector) -> None:
+        """Make one map for each channel, and the vector of all channels' passes, the policy."""
+        for channel, each in enumerate(board):
+            self._append(program.POLICY, {"source": each}, target=channel)
+        self._append(program.PASS, vectors={"source": passing}, depth=passing.padded)
+
+    def value(self, vector: Vector) -> None:
+        """Make a vector the value (3) and misc outputs."""
+        self._append(program.VALUE, vectors={"source": vector}, depth=vector.padded)
+
+    def ownership(self, source: Map) -> None:
+        """Make a map the ownership."""
+        self._append(program.OWNERSHIP, {"source": source})
+
+    # Putting it together
+
+    def build(self) -> Program:
+        """Return the program."""
+        max_rows = self._suitable_rows()
+        map_offsets = self._place_maps(max_rows)
+        vector_offsets = [self._reserve(max_rows * padded) for padded in self._vectors]
+        areas = {"work": self._reserve(self._work), "products": self._reserve(self._products)}
+        ops = np.zeros(len(self._ops), OP_DTYPE)
+        ops["stream"] = -1
+        for row, op in zip(ops, self._ops, strict=True):
+            fields = dict(op.fields)
+            fields |= {name: map_offsets[each.number] + each.first for name, each in op.maps.items()}
+            fields |= {name: vector_offsets[each.number] for name, each in op.vectors.items()}
+            if "source" in op.maps:
+                fields["source_channels"] = self._strides[op.maps["source"].number]
+                fields["depth"] = _padded(op.maps["source"].channels)
+            for name, number in fields.items():
+                row[name] = number
+        plan = np.zeros(1, PLAN_DTYPE)[0]
+        for name, number in {"size": self._size, "side": self._side, "planes": self._planes, **areas}.items():
+            plan[name] = number
+        return Program(plan, ops, self._join_weights(), max_rows, self._scratch_floats)
+
+    def _join_weights(self) -> FloatArray:
+        weights = _aligned(self._weight_floats)
+        start = 0
+        for part in self._weights:
+            weights[start : start + part.size] = part.ravel()
+            start += part.size + -part.size % _ALIGNMENT
+        return weights
+
+    def _suitable_rows(self) -> int:
+        """Return how many rows to evaluate at a time.
+
+        The weights are read once for all rows, and the maps of many rows fall out of the cache: many rows for a network
+        with many weights, few on a large board.
+        """
+        map_floats = self._side**2 * max(self._strides)
+        return max(1, min(MAX_ROWS, -(-self._weight_floats // (_WEIGHTS_A_MAP * map_floats))))
+
+    def _place_maps(self, max_rows: int) -> list[int]:
+        """Return the offset of each map; maps of the same stride share a place if they are not needed together.
+
+        The border of a place stays zero because all its maps have the same stride.
+        """
+        last = {each.number: index for index, op in enumerate(self._ops) for each in op.maps.values()}
+        offsets = [-1] * len(self._strides)
+        free: dict[int, list[int]] = {}
+        for index, op in enumerate(self._ops):
+            numbers = {each.number for each in op.maps.values()}
+            for number in sorted(numbers):
+                if offsets[number] < 0:
+                    stride = self._strides[number]
+                    places = free.setdefault(stride, [])
+                    offsets[number] = places.pop() if places else self._reserve(max_rows * self._side**2 * stride)
+            for number in sorted(numbers):
+                if last[number] == index:
+                    free.setdefault(self._strides[number], []).append(offsets[number])
+        return offsets
+
+    def _append(
+        self,
+        kind: int,
+        maps: dict[str, Map] | None = None,
+        vectors: dict[str, Vector] | None = None,
+        norms: dict[str, int] | None = None,
+        **fields: int,
+    ) -> None:
+        self._ops.append(_Op({"kind": kind, **fields, **(norms or {})}, maps or {}, vectors or {}))
+
+    def _map(self, channels: int) -> Map:
+        self._strides.append(_padded(channels))
+        return Map(len(self._strides) - 1, 0, channels)
+
+    def _vector(self, channels: int, places: npt.NDArray[np.int64] | None = None) -> Vector:
+        padded = _padded(channels)
+        self._vectors.append(padded)
+        return Vector(len(self._vectors) - 1, padded, np.arange(channels) if places is None else places)
+
+    def _reserve(self, floats: int) -> int:
+        offset = self._scratch_floats
+        self._scratch_floats += floats + -floats % _ALIGNMENT
+        return offset
+
+    def _constant(self, array: FloatArray) -> int:
+        offset = self._weight_floats
+        self._weights.append(array)
+        self._weight_floats += array.size + -array.size % _ALIGNMENT
+        return offset
+
+    def _norms(self, parts: Sequence[tuple[int, Norm]], together: bool = True) -> dict[str, int]:
+        """Return scale, shift, floor and activation of parts that follow each other, each padded."""
+        channels = sum(_padded(count) for count, _ in parts)
+        scale, shift, floor = (np.zeros(channels, np.float32) for _ in range(3))
+        first = 0
+        for count, (by, plus, activation) in parts:
+            scale[first : first + count] = by
+            shift[first : first + count] = plus
+            if activation != "relu":
+                floor[first : first + count] = -np.inf
+            first += _padded(count)
+        numbers = {"scale": self._constant(scale), "shift": self._constant(shift), "floor": self._constant(floor)}
+        return {**numbers, "activation": _ACTIVATIONS[parts[0][1][2]] if together else program.CLAMP}
+
+
+def _padded(channels: int) -> int:
+    return channels + -channels % PANEL
+
+
+def _aligned(floats: int) -> FloatArray:
+    """Return zeros that begin at a cache line."""
+    spare = np.zeros(floats + _ALIGNMENT, np.float32)
+    first = -spare.ctypes.data // 4 % _ALIGNMENT
+    return spare[first : first + floats]

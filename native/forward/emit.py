@@ -1,0 +1,220 @@
+"""Writing LLVM code for float vectors: what numba has no types for.
+
+Each routine is a function of its own inside the module that calls it, so that its code stands there once. Addresses are
+int64: kernels pass `array.ctypes.data` plus an offset in bytes.
+
+Multiplications are followed by additions that may be contracted, so that LLVM fuses them where the processor can and
+keeps them apart where it cannot (llvm.fma would call a library function there).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+from numba import types
+from numba.core import config
+from numba.extending import intrinsic
+
+I32, I64, F32 = ir.IntType(32), ir.IntType(64), ir.FloatType()
+
+
+def _vector_width() -> int:
+    """Return the floats of a vector register of the processor that numba compiles for."""
+    name: str | None = getattr(config, "CPU_NAME", None)
+    features: str | None = getattr(config, "CPU_FEATURES", None)
+    if features:
+        wide = "+avx512f" in features, "+avx2" in features
+    elif name:
+        wide = name == "x86-64-v4", name == "x86-64-v3"
+    else:
+        host = llvm.get_host_cpu_features()
+        wide = bool(host.get("avx512f")), bool(host.get("avx2"))
+    return 16 if wide[0] else 8 if wide[1] else 4
+
+
+WIDTH = _vector_width()
+"""Floats of a vector."""
+VECTOR = ir.VectorType(F32, WIDTH)
+INT_VECTOR = ir.VectorType(I32, WIDTH)
+REGISTERS = 32 if WIDTH == 16 else 16
+"""Vector registers; NEON has 32, of which this leaves half unused."""
+FLOAT_BYTES = 4
+
+
+class Emitter:
+    """Writes vector code at the end of one function."""
+
+    def __init__(self, builder: ir.IRBuilder) -> None:
+        """Write with `builder`."""
+        self.ir = builder
+
+    def at(self, base: Any, *offsets: Any) -> Any:
+        """Return base plus offsets, each an int or an int64 value; ints are added up first."""
+        fixed = sum(offset for offset in offsets if isinstance(offset, int))
+        for offset in offsets:
+            if not isinstance(offset, int):
+                base = self.ir.add(base, offset)
+        return self.ir.add(base, I64(fixed)) if fixed else base
+
+    def times(self, value: Any, factor: int) -> Any:
+        """Return an int64 value times a constant."""
+        return self.ir.mul(value, I64(factor))
+
+    def load(self, address: Any, kind: Any = VECTOR) -> Any:
+        """Load a value from an address with the alignment of a float."""
+        return self.ir.load(self.ir.inttoptr(address, kind.as_pointer()), align=FLOAT_BYTES)
+
+    def store(self, value: Any, address: Any) -> None:
+        """Store a value at an address with the alignment of a float."""
+        self.ir.store(value, self.ir.inttoptr(address, value.type.as_pointer()), align=FLOAT_BYTES)
+
+    def prefetch(self, address: Any) -> None:
+        """Ask for a cache line that will be read soon."""
+        pointer = self.ir.inttoptr(address, ir.IntType(8).as_pointer())
+        kind = ir.FunctionType(ir.VoidType(), [pointer.type, I32, I32, I32])
+        name = "llvm.prefetch.p0"
+        module = self.ir.module
+        function = module.globals[name] if name in module.globals else ir.Function(module, kind, name)
+        self.ir.call(function, [pointer, I32(0), I32(3), I32(1)])
+
+    def splat(self, number: Any) -> Any:
+        """Return a vector with a float, constant or not, in each place."""
+        if isinstance(number, int | float):
+            return ir.Constant(VECTOR, [float(number)] * WIDTH)
+        first = self.ir.insert_element(ir.Constant(VECTOR, ir.Undefined), number, I32(0))
+        places = ir.Constant(INT_VECTOR, [0] * WIDTH)
+        return self.ir.shuffle_vector(first, ir.Constant(VECTOR, ir.Undefined), places)
+
+    def broadcast(self, address: Any) -> Any:
+        """Return a vector with the float at an address in each place."""
+        return self.splat(self.load(address, F32))
+
+    def add(self, a: Any, b: Any) -> Any:
+        """Return a + b."""
+        return self.ir.fadd(a, b, flags=["contract"])
+
+    def sub(self, a: Any, b: Any) -> Any:
+        """Return a - b."""
+        return self.ir.fsub(a, b, flags=["contract"])
+
+    def mul(self, a: Any, b: Any) -> Any:
+        """Return a * b."""
+        return self.ir.fmul(a, b, flags=["contract"])
+
+    def fma(self, a: Any, b: Any, c: Any) -> Any:
+        """Return a * b + c."""
+        return self.add(self.mul(a, b), c)
+
+    def maximum(self, a: Any, b: Any) -> Any:
+        """Return the greater of a and b; b where a is not a number."""
+        return self.ir.select(self.ir.fcmp_ordered(">", a, b), a, b)
+
+    def minimum(self, a: Any, b: Any) -> Any:
+        """Return the smaller of a and b; b where a is not a number."""
+        return self.ir.select(self.ir.fcmp_ordered("<", a, b), a, b)
+
+    @contextmanager
+    def loop(self, count: Any, step: int, carried: Sequence[Any] = (), may_be_empty: bool = False) -> Iterator[Loop]:
+        """Repeat for index 0, step, ... below `count`.
+
+        Args:
+            count: an int64 value; positive unless `may_be_empty`, since the test stands at the end.
+            step: added to the index.
+            carried: values that the loop carries from turn to turn.
+            may_be_empty: test before the first turn as well.
+        """
+        builder = self.ir
+        before = builder.block
+        body = builder.append_basic_block("body")
+        after = builder.append_basic_block("after")
+        if may_be_empty:
+            builder.cbranch(builder.icmp_signed(">", count, I64(0)), body, after)
+        else:
+            builder.branch(body)
+        builder.position_at_end(body)
+        index = builder.phi(I64)
+        index.add_incoming(I64(0), before)
+        phis = []
+        for value in carried:
+            phi = builder.phi(value.type)
+            phi.add_incoming(value, before)
+            phis.append(phi)
+        loop = Loop(index, phis)
+        yield loop
+        following = builder.add(index, I64(step))
+        end = builder.block
+        index.add_incoming(following, end)
+        for phi, value in zip(phis, loop.results, strict=True):
+            phi.add_incoming(value, end)
+        builder.cbranch(builder.icmp_signed("<", following, count), body, after)
+        builder.position_at_end(after)
+        if may_be_empty:
+            merged = []
+            for value, result in zip(carried, loop.results, strict=True):
+                phi = builder.phi(value.type)
+                phi.add_incoming(value, before)
+                phi.add_incoming(result, end)
+                merged.append(phi)
+            loop.results = merged
+
+
+class Loop:
+    """A loop being written: its index, the values it carries, and what the body made of them."""
+
+    def __init__(self, index: Any, values: list[Any]) -> None:
+        """Hold the phi nodes."""
+        self.index = index
+        self.values = values
+        self.results: list[Any] = []
+        """Set by the body: what the next turn begins with. After the loop, the values that it ended with."""
+
+
+class Routine:
+    """A function of int64 arguments and no result, written once into each module that uses it."""
+
+    def __init__(self, name: str, arguments: int, body: Callable[..., None]) -> None:
+        """Describe a routine.
+
+        Args:
+            name: unique among routines.
+            arguments: their number.
+            body: called as body(emitter, *arguments) to write the code.
+        """
+        self._symbol = f"yomi_forward_{name}"
+        self._arguments = arguments
+        self._body = body
+
+    def call(self, e: Emitter, *values: Any) -> None:
+        """Write a call, from another routine or an intrinsic."""
+        e.ir.call(self._function(e.ir.module), values)
+
+    def _function(self, module: ir.Module) -> Any:
+        if self._symbol in module.globals:
+            return module.globals[self._symbol]
+        made = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * self._arguments), self._symbol)
+        made.linkage = "internal"
+        made.attributes.add("noinline")
+        builder = ir.IRBuilder(made.append_basic_block("entry"))
+        self._body(Emitter(builder), *made.args)
+        builder.ret_void()
+        return made
+
+    def intrinsic(self) -> Any:
+        """Return what kernels call: integer arguments, each cast to int64, and no result."""
+        names = ", ".join(f"a{i}" for i in range(self._arguments))
+        namespace: dict[str, Any] = {"typed": self._typed}
+        # numba reads the number of arguments from the signature.
+        exec(f"def call(typing_context, {names}):\n    return typed({names})\n", namespace)
+        return intrinsic(namespace["call"])
+
+    def _typed(self, *argument_types: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            values = [context.cast(builder, a, t, types.int64) for a, t in zip(args, signature.args, strict=True)]
+            self.call(Emitter(builder), *values)
+            return context.get_dummy_value()
+
+        return types.none(*argument_types), codegen

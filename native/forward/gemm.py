@@ -1,0 +1,114 @@
+"""Matrix products with packed right-hand sides: C[rows, panels * PANEL] = A[rows, depth] @ B.
+
+B lies in panels of PANEL columns, [panels][depth][PANEL]; A and C have their rows a stride apart. A block of
+BLOCK_ROWS rows and one panel is kept in registers while the loop runs over the depth. The rows are shared out evenly
+among the blocks, so that no block is left with so few that the latency of the additions shows.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from native.forward.emit import FLOAT_BYTES, I64, REGISTERS, WIDTH, Emitter, Routine
+
+FloatArray: TypeAlias = npt.NDArray[np.float32]
+
+_VECTORS = 2
+PANEL = _VECTORS * WIDTH
+"""Columns of a panel; the channels of all matrices are padded to a multiple of it."""
+BLOCK_ROWS = 12 if REGISTERS == 32 else 6
+"""Rows of a block: with two vectors each they fill the registers."""
+_UNROLL = 4
+"""Divides PANEL, and so every depth."""
+_CACHE_LINE = 64
+
+
+def _block_routine(rows: int) -> Routine:
+    """Return the routine (a, lda, blocks, b, depth, panels, c, ldc) for blocks of `rows` rows."""
+
+    def body(e: Emitter, a: Any, lda: Any, blocks: Any, b: Any, depth: Any, panels: Any, c: Any, ldc: Any) -> None:
+        panel_bytes = e.times(depth, PANEL * FLOAT_BYTES)
+        with e.loop(panels, 1) as panel:
+            b_panel = e.at(b, e.ir.mul(panel.index, panel_bytes))
+            c_panel = e.at(c, e.times(panel.index, PANEL * FLOAT_BYTES))
+            with e.loop(blocks, 1) as block:
+                first = e.times(block.index, rows)
+                a_block = e.at(a, e.ir.mul(first, lda))
+                c_block = e.at(c_panel, e.ir.mul(first, ldc))
+                sums = _products(e, rows, a_block, lda, b_panel, depth, panel_bytes)
+                for row in range(rows):
+                    for v in range(_VECTORS):
+                        address = e.at(c_block, e.times(ldc, row), v * WIDTH * FLOAT_BYTES)
+                        e.store(sums[row * _VECTORS + v], address)
+
+    return Routine(f"gemm_{rows}", 8, body)
+
+
+def _products(e: Emitter, rows: int, a: Any, lda: Any, b: Any, depth: Any, ahead: Any) -> list[Any]:
+    """Write the loop over the depth and return the sums, row by row.
+
+    What will be read `ahead` bytes further, which is the next panel or matrix, is fetched meanwhile: the weights of a
+    whole network do not fit into the second-level cache, and the processor's own prefetching stops at each page. With
+    it single positions take 0.7 to 0.8 of the time.
+    """
+    row_addresses = [e.at(a, e.times(lda, row)) for row in range(rows)]
+    zeros = [e.splat(0.0)] * (rows * _VECTORS)
+    with e.loop(depth, _UNROLL, zeros) as loop:
+        sums = list(loop.values)
+        a_offset = e.times(loop.index, FLOAT_BYTES)
+        b_here = e.at(b, e.times(loop.index, PANEL * FLOAT_BYTES))
+        for k in range(_UNROLL):
+            for line in range(0, PANEL * FLOAT_BYTES, _CACHE_LINE):
+                e.prefetch(e.at(b_here, ahead, k * PANEL * FLOAT_BYTES + line))
+            right = [e.load(e.at(b_here, (k * PANEL + v * WIDTH) * FLOAT_BYTES)) for v in range(_VECTORS)]
+            for row in range(rows):
+                left = e.broadcast(e.at(row_addresses[row], a_offset, k * FLOAT_BYTES))
+                for v in range(_VECTORS):
+                    sums[row * _VECTORS + v] = e.fma(left, right[v], sums[row * _VECTORS + v])
+        loop.results = sums
+    return sums
+
+
+_BLOCKS = [_block_routine(rows) for rows in range(1, BLOCK_ROWS + 1)]
+
+
+def _write_product(e: Emitter, a: Any, lda: Any, rows: Any, b: Any, depth: Any, panels: Any, c: Any, ldc: Any) -> None:
+    """Share the rows out among as few blocks as possible: first those with one row more, then the others."""
+    builder = e.ir
+    blocks = builder.sdiv(builder.add(rows, I64(BLOCK_ROWS - 1)), I64(BLOCK_ROWS))
+    small = builder.sdiv(rows, blocks)
+    large_blocks = builder.srem(rows, blocks)
+    done = builder.mul(large_blocks, builder.add(small, I64(1)))
+    for height, offset, count in (
+        (builder.add(small, I64(1)), I64(0), large_blocks),
+        (small, done, builder.sub(blocks, large_blocks)),
+    ):
+        a_part = e.at(a, builder.mul(offset, lda))
+        c_part = e.at(c, builder.mul(offset, ldc))
+        with builder.if_then(builder.icmp_signed(">", count, I64(0))):
+            after = builder.append_basic_block("after")
+            choice = builder.switch(height, after)
+            for index, routine in enumerate(_BLOCKS):
+                case = builder.append_basic_block("rows")
+                choice.add_case(I64(index + 1), case)
+                builder.position_at_end(case)
+                routine.call(e, a_part, lda, count, b, depth, panels, c_part, ldc)
+                builder.branch(after)
+            builder.position_at_end(after)
+
+
+PRODUCT = Routine("gemm", 8, _write_product)
+multiply = PRODUCT.intrinsic()
+"""multiply(a, lda, rows, b, depth, panels, c, ldc): addresses and strides in bytes; rows, depth and panels positive."""
+
+
+def pack(matrices: FloatArray) -> FloatArray:
+    """Return matrices [..., depth, columns] as panels [..., panels, depth', PANEL], padded with zeros."""
+    *lead, depth, columns = matrices.shape
+    padded = np.zeros((*lead, depth + -depth % PANEL, columns + -columns % PANEL), np.float32)
+    padded[..., :depth, :columns] = matrices
+    split = padded.reshape(*lead, padded.shape[-2], -1, PANEL)
+    return np.ascontiguousarray(np.moveaxis(split, -2, -3))

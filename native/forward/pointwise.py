@@ -1,0 +1,160 @@
+"""What the forward pass does besides matrix products: scales, activations, pooling, and the first convolution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from native.forward.emit import FLOAT_BYTES, I64, INT_VECTOR, VECTOR, WIDTH, Emitter, Routine
+
+
+def _write_finish(
+    e: Emitter,
+    source: Any,
+    source_point: Any,
+    points: Any,
+    channels: Any,
+    scale: Any,
+    shift: Any,
+    floor: Any,
+    target: Any,
+    point: Any,
+    residual: Any,
+    stream: Any,
+) -> None:
+    builder = e.ir
+    with e.loop(points, 1) as row:
+        first = e.at(source, builder.mul(row.index, source_point))
+        target_offset = builder.mul(row.index, point)
+        with e.loop(channels, WIDTH) as loop:
+            offset = e.times(loop.index, FLOAT_BYTES)
+            by, plus, least = (e.load(e.at(base, offset)) for base in (scale, shift, floor))
+            where = e.at(offset, target_offset)
+            value = e.load(e.at(first, offset))
+            without_residual = builder.block
+            with builder.if_then(builder.icmp_signed("!=", residual, I64(0))):
+                summed = e.add(value, e.load(e.at(residual, where)))
+                with_residual = builder.block
+            total = builder.phi(VECTOR)
+            total.add_incoming(summed, with_residual)
+            total.add_incoming(value, without_residual)
+            with builder.if_then(builder.icmp_signed("!=", stream, I64(0))):
+                e.store(total, e.at(stream, where))
+            e.store(e.maximum(e.fma(total, by, plus), least), e.at(target, where))
+
+
+finish = Routine("finish", 11, _write_finish).intrinsic()
+"""finish(source, source_point, points, channels, scale, shift, floor, target, point, residual, stream)
+
+For each point and channel: x = source [+ residual]; [stream = x]; target = max(x * scale + shift, floor). Scale, shift
+and floor are by channel. Residual and stream lie as the target does, `point` bytes from point to point; 0 is none.
+"""
+
+
+def _exp(e: Emitter, x: Any) -> Any:
+    """Return e**x for |x| <= 80: 2**n times the series of the rest, |rest| <= ln(2) / 2; relative error below 3e-7."""
+    builder = e.ir
+    magic = e.splat(float(3 << 22))
+    shifted = e.fma(x, e.splat(1.4426950408889634), magic)
+    # Adding 1.5 * 2**23 rounds to an integer, which then stands in the lowest bits; must not be contracted away.
+    n = builder.fsub(shifted, magic)
+    rest = e.fma(n, e.splat(-0.693145751953125), x)
+    rest = e.fma(n, e.splat(-1.428606765330187e-06), rest)
+    total = e.splat(1.0 / 720)
+    for factor in (120, 24, 6, 2, 1, 1):
+        total = e.fma(total, rest, e.splat(1.0 / factor))
+    power = builder.shl(builder.bitcast(shifted, INT_VECTOR), ir.Constant(INT_VECTOR, [23] * WIDTH))
+    return builder.bitcast(builder.add(builder.bitcast(total, INT_VECTOR), power), VECTOR)
+
+
+def _clamped(e: Emitter, x: Any, limit: float) -> Any:
+    return e.maximum(e.minimum(x, e.splat(limit)), e.splat(-limit))
+
+
+def _write_silu(e: Emitter, address: Any, point: Any, points: Any, channels: Any) -> None:
+    with e.loop(points, 1) as row:
+        first = e.at(address, e.ir.mul(row.index, point))
+        with e.loop(channels, WIDTH) as loop:
+            here = e.at(first, e.times(loop.index, FLOAT_BYTES))
+            x = e.load(here)
+            power = _exp(e, _clamped(e, x, 80.0))
+            e.store(e.ir.fdiv(e.mul(x, power), e.add(power, e.splat(1.0))), here)
+
+
+def _write_mish(e: Emitter, address: Any, point: Any, points: Any, channels: Any) -> None:
+    with e.loop(points, 1) as row:
+        first = e.at(address, e.ir.mul(row.index, point))
+        with e.loop(channels, WIDTH) as loop:
+            here = e.at(first, e.times(loop.index, FLOAT_BYTES))
+            x = e.load(here)
+            # tanh(log(1 + p)) = w / (w + 2) with w = p * (p + 2); beyond 30 it is 1.
+            power = _exp(e, _clamped(e, x, 30.0))
+            w = e.mul(power, e.add(power, e.splat(2.0)))
+            e.store(e.ir.fdiv(e.mul(x, w), e.add(w, e.splat(2.0))), here)
+
+
+silu = Routine("silu", 4, _write_silu).intrinsic()
+"""silu(address, point, points, channels): x / (1 + e**-x) in place."""
+mish = Routine("mish", 4, _write_mish).intrinsic()
+"""mish(address, point, points, channels): x * tanh(log(1 + e**x)) in place."""
+
+
+def _write_pool(
+    e: Emitter, source: Any, line: Any, point: Any, size: Any, channels: Any, sums: Any, greatest: Any
+) -> None:
+    with e.loop(channels, WIDTH) as loop:
+        offset = e.times(loop.index, FLOAT_BYTES)
+        first = e.at(source, offset)
+        start = [e.splat(0.0), e.load(first)]
+        with e.loop(size, 1, start) as rows:
+            row = e.at(first, e.ir.mul(rows.index, line))
+            with e.loop(size, 1, rows.values) as columns:
+                value = e.load(e.at(row, e.ir.mul(columns.index, point)))
+                columns.results = [e.add(columns.values[0], value), e.maximum(columns.values[1], value)]
+            rows.results = columns.results
+        e.store(rows.results[0], e.at(sums, offset))
+        e.store(rows.results[1], e.at(greatest, offset))
+
+
+pool = Routine("pool", 7, _write_pool).intrinsic()
+"""pool(source, line, point, size, channels, sums, greatest): over the size² points of one map, by channel."""
+
+
+def _sparse_routine(vectors: int) -> Any:
+    """Return the intrinsic (spans, count, skip, offsets, values, base, bias, target) for `vectors` vectors of channels.
+
+    target = base + bias + the sum of value * weights over the entries of `count` spans. A span is three int64: the
+    address of the weights that its entries' offsets (int64) are relative to, its first entry, its number of entries.
+    `skip` bytes are added to the address: those of the channels that came before.
+    """
+
+    def body(
+        e: Emitter, spans: Any, count: Any, skip: Any, offsets: Any, values: Any, base: Any, bias: Any, target: Any
+    ) -> None:
+        places = range(0, vectors * WIDTH * FLOAT_BYTES, WIDTH * FLOAT_BYTES)
+        start = [e.add(e.load(e.at(base, place)), e.load(e.at(bias, place))) for place in places]
+        with e.loop(count, 1, start, may_be_empty=True) as loop:
+            span = e.at(spans, e.times(loop.index, 24))
+            weights = e.at(e.load(span, I64), skip)
+            begin = e.times(e.load(e.at(span, 8), I64), 8)
+            entry_offsets = e.at(offsets, begin)
+            entry_values = e.at(values, e.ir.ashr(begin, I64(1)))
+            with e.loop(e.load(e.at(span, 16), I64), 1, loop.values, may_be_empty=True) as entries:
+                here = e.at(weights, e.load(e.at(entry_offsets, e.times(entries.index, 8)), I64))
+                by = e.broadcast(e.at(entry_values, e.times(entries.index, FLOAT_BYTES)))
+                entries.results = [
+                    e.fma(e.load(e.at(here, place)), by, total)
+                    for place, total in zip(places, entries.values, strict=True)
+                ]
+            loop.results = entries.results
+        for place, total in zip(places, loop.results, strict=True):
+            e.store(total, e.at(target, place))
+
+    return Routine(f"sparse_{vectors}", 8, body).intrinsic()
+
+
+SPARSE_WIDE, SPARSE_NARROW = 12, 2
+"""Vectors of the two routines for the first convolution; the narrow one takes what the wide one leaves."""
+sparse_wide = _sparse_routine(SPARSE_WIDE)
+sparse_narrow = _sparse_routine(SPARSE_NARROW)

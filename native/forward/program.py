@@ -1,0 +1,365 @@
+"""The forward pass as a program: a table of operations on maps and vectors, and the kernel that carries them out.
+
+Maps are [rows, side, side, channels], the board in the middle of a border that is always zero, so that convolutions
+need no test for the edge; vectors are [rows, channels]. Both lie in one scratch array that a thread has for itself; all
+that is constant lies in one array of weights. Positions in them count floats; strides given to routines count bytes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from native.bits import U
+from native.forward.emit import WIDTH
+from native.forward.gemm import PANEL, multiply
+from native.forward.pointwise import SPARSE_NARROW, SPARSE_WIDE, finish, mish, pool, silu, sparse_narrow, sparse_wide
+from native.forward.winograd import input_transform, output_transform
+from native.jit import inlined, kernel
+
+GLOBALS, INPUT, CONV3, CONV1, POOL, DENSE, SPREAD, ACTIVATE, POLICY, PASS, VALUE, OWNERSHIP = range(12)
+"""Kinds of operations; see the functions below."""
+CLAMP, SILU, MISH = range(3)
+"""Activations: the greater of x and the floor (a ReLU, or nothing), x / (1 + e**-x), x * tanh(log(1 + e**x))."""
+
+OP_DTYPE = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "kind",
+            "source",  # map or vector in the scratch
+            "source_channels",  # floats from one of its points to the next
+            "depth",  # of these, those that are read
+            "target",  # map or vector in the scratch; an output's channel
+            "channels",  # of the target
+            "stream",  # map in the scratch that also receives the sum, before scale and shift; -1 is none
+            "residual",  # whether that map's old content belongs to the sum
+            "vector",  # vector in the scratch that is added to each point
+            "weights",
+            "scale",
+            "shift",
+            "floor",  # by channel, like scale and shift: target = max(x * scale + shift, floor)
+            "activation",
+            "tile",  # m of a Winograd convolution
+            "chunk",  # tiles transformed at a time
+            "kernel",  # of the first convolution
+            "base",  # the first convolution of a plane of ones, [area, channels], then of zeros [channels]
+        )
+    ]
+)
+PLAN_DTYPE = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "size",  # of the board
+            "side",  # of a map, borders included
+            "planes",
+            "work",  # area in the scratch for transformed tiles
+            "products",  # area in the scratch for what matrix products yield
+        )
+    ]
+)
+
+_input_3, _input_4 = input_transform(3), input_transform(4)
+_output_3, _output_4 = output_transform(3, False), output_transform(4, False)
+_output_sum_3, _output_sum_4 = output_transform(3, True), output_transform(4, True)
+
+PLACE_GAP = 16
+"""Floats between the places of transformed tiles, lest they all fall into the same sets of the first-level cache."""
+
+
+@kernel
+def compiled_width():  # type: ignore[no-untyped-def]
+    """Return the WIDTH that kernels were compiled for, which cached ones have from where they were made."""
+    return WIDTH
+
+
+@inlined
+def _activate(activation, address, point, points, channels):  # type: ignore[no-untyped-def]
+    """Apply what a floor cannot do, in place."""
+    if activation == SILU:
+        silu(address, point, points, channels)
+    if activation == MISH:
+        mish(address, point, points, channels)
+
+
+@inlined
+def _transform(m, source, line, point, target, place, channels):  # type: ignore[no-untyped-def]
+    """Transform one tile of inputs; see `input_transform`."""
+    if m == 3:
+        _input_3(source, line, point, target, place, channels)
+    else:
+        _input_4(source, line, point, target, place, channels)
+
+
+@inlined
+def _transform_back(m, summed, source, place, high, wide, line, point, channels, scale, shift, floor, target, stream):  # type: ignore[no-untyped-def]
+    """Transform one tile of products back; see `output_transform`."""
+    if m == 3 and summed:
+        _output_sum_3(source, place, high, wide, line, point, channels, scale, shift, floor, target, stream)
+    elif m == 3:
+        _output_3(source, place, high, wide, line, point, channels, scale, shift, floor, target, stream)
+    elif summed:
+        _output_sum_4(source, place, high, wide, line, point, channels, scale, shift, floor, target, stream)
+    else:
+        _output_4(source, place, high, wide, line, point, channels, scale, shift, floor, target, stream)
+
+
+@inlined
+def _conv3(plan, op, rows, w, s, scratch):  # type: ignore[no-untyped-def]
+    """3x3 convolution by Winograd, then as for `finish`."""
+    m, side = op.tile, plan.side
+    tiles_a_side = (plan.size + m - 1) // m
+    tiles_a_row = tiles_a_side * tiles_a_side
+    tiles = rows * tiles_a_row
+    in_point, out_point = op.depth * 4, op.channels * 4
+    line = side * out_point
+    work, products = s + plan.work * 4, s + plan.products * 4
+    scale, shift, floor = w + op.scale * 4, w + op.shift * 4, w + op.floor * 4
+    summed = op.stream >= 0
+    if summed and op.residual == 0:
+        scratch[op.stream : op.stream + rows * side * side * op.channels] = 0.0
+    chunks = (tiles + op.chunk - 1) // op.chunk
+    for chunk in range(chunks):
+        begin, end = tiles * chunk // chunks, tiles * (chunk + 1) // chunks
+        count = end - begin
+        in_place, out_place = (count * op.depth + PLACE_GAP) * 4, (count * op.channels + PLACE_GAP) * 4
+        for i in range(begin, end):
+            row, tile = i // tiles_a_row, i % tiles_a_row
+            y, x = tile // tiles_a_side * m, tile % tiles_a_side * m
+            source = s + op.source * 4 + ((row * side + y) * side + x) * in_point
+            _transform(m, source, side * in_point, in_point, work + (i - begin) * in_point, in_place, op.depth)
+        for place in range((m + 2) * (m + 2)):
+            factors = w + (op.weights + place * op.depth * op.channels) * 4
+            left, right = work + place * in_place, products + place * out_place
+            multiply(left, in_point, count, factors, op.depth, op.channels // PANEL, right, out_point)
+        for i in range(begin, end):
+            row, tile = i // tiles_a_row, i % tiles_a_row
+            y, x = tile // tiles_a_side * m, tile % tiles_a_side * m
+            point = ((row * side + y + 1) * side + x + 1) * out_point
+            source = products + (i - begin) * out_point
+            high, wide = min(m, plan.size - y), min(m, plan.size - x)
+            target, stream = s + op.target * 4 + point, s + op.stream * 4 + point
+            _transform_back(
+                m,
+                summed,
+                source,
+                out_place,
+                high,
+                wide,
+                line,
+                out_point,
+                op.channels,
+                scale,
+                shift,
+                floor,
+                target,
+                stream,
+            )
+            if op.activation != CLAMP:
+                for k in range(high):
+                    _activate(op.activation, target + k * line, out_point, wide, op.channels)
+
+
+@inlined
+def _finish_line(plan, op, w, s, source, source_point, row, y, shift):  # type: ignore[no-untyped-def]
+    """Scale, clamp and activate one line of the target, perhaps by way of the stream; see `finish`."""
+    point = op.channels * 4
+    where = ((row * plan.side + y + 1) * plan.side + 1) * point
+    target = s + op.target * 4 + where
+    stream = s + op.stream * 4 + where if op.stream >= 0 else 0
+    residual = stream if op.residual != 0 else 0
+    scale, floor = w + op.scale * 4, w + op.floor * 4
+    finish(source, source_point, plan.size, op.channels, scale, shift, floor, target, point, residual, stream)
+    _activate(op.activation, target, point, plan.size, op.channels)
+
+
+@inlined
+def _conv1(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
+    """1x1 convolution of `depth` channels of a map, then as for `finish`."""
+    products = s + plan.products * 4
+    in_point, out_point = op.source_channels * 4, op.channels * 4
+    factors, shift, panels = w + op.weights * 4, w + op.shift * 4, op.channels // PANEL
+    for row in range(rows):
+        for y in range(plan.size):
+            source = s + op.source * 4 + ((row * plan.side + y + 1) * plan.side + 1) * in_point
+            multiply(source, in_point, plan.size, factors, op.depth, panels, products, out_point)
+            _finish_line(plan, op, w, s, products, out_point, row, y, shift)
+
+
+@inlined
+def _spread(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
+    """Add a vector to each point of a map, clamp and activate."""
+    in_point = op.source_channels * 4
+    for row in range(rows):
+        shift = s + (op.vector + row * op.channels) * 4
+        for y in range(plan.size):
+            source = s + op.source * 4 + ((row * plan.side + y + 1) * plan.side + 1) * in_point
+            _finish_line(plan, op, w, s, source, in_point, row, y, shift)
+
+
+@inlined
+def _activate_map(plan, op, rows, s):  # type: ignore[no-untyped-def]
+    """Activate `depth` channels of a map in place."""
+    point = op.source_channels * 4
+    for row in range(rows):
+        for y in range(plan.size):
+            where = ((row * plan.side + y + 1) * plan.side + 1) * point
+            _activate(op.activation, s + op.source * 4 + where, point, plan.size, op.depth)
+
+
+@inlined
+def _pool(plan, op, rows, s):  # type: ignore[no-untyped-def]
+    """Write sum and maximum over the points of `depth` channels of a map: a vector of 2 * depth."""
+    point = op.source_channels * 4
+    for row in range(rows):
+        source = s + op.source * 4 + ((row * plan.side + 1) * plan.side + 1) * point
+        target = s + (op.target + row * 2 * op.depth) * 4
+        pool(source, plan.side * point, point, plan.size, op.depth, target, target + op.depth * 4)
+
+
+@inlined
+def _dense(op, rows, w, s):  # type: ignore[no-untyped-def]
+    """Multiply a vector by a matrix; scale, clamp and activate."""
+    target, point = s + op.target * 4, op.channels * 4
+    multiply(s + op.source * 4, op.depth * 4, rows, w + op.weights * 4, op.depth, op.channels // PANEL, target, point)
+    scale, shift, floor = w + op.scale * 4, w + op.shift * 4, w + op.floor * 4
+    finish(target, point, rows, op.channels, scale, shift, floor, target, point, 0, 0)
+    _activate(op.activation, target, point, rows, op.channels)
+
+
+@inlined
+def _list_inputs(plan, op, row, planes, starts, offsets, values):  # type: ignore[no-untyped-def]
+    """List what is not zero in one row's planes, point by point; return whether plane 0 is all ones and left out.
+
+    The entries of a point begin at starts[point]. An entry's offset is that of its plane's and column's weights.
+    """
+    area = plan.size * plan.size
+    full = True
+    for point in range(area):
+        if planes[U(row), U(0), U(point)] != 1.0:
+            full = False
+    count = 0
+    for point in range(area):
+        starts[U(point)] = count
+        column = point % plan.size
+        for plane in range(1 if full else 0, plan.planes):
+            value = planes[U(row), U(plane), U(point)]
+            if value != 0.0:
+                offsets[U(count)] = (plane * op.kernel + column) * op.channels * 4
+                values[U(count)] = value
+                count += 1
+    starts[U(area)] = count
+    return full
+
+
+@inlined
+def _input(plan, op, rows, w, s, planes, lists, values):  # type: ignore[no-untyped-def]
+    """The first convolution, by adding up the weights of the inputs that are not zero, then as for `finish`.
+
+    Of some 8,000 inputs of a 19x19 board about 700 are not zero besides plane 0, whose sum does not change.
+    """
+    size, half, channels = plan.size, op.kernel // 2, op.channels
+    area = size * size
+    starts = lists[: area + 1]
+    spans = lists[area + 1 : area + 1 + 3 * op.kernel]
+    offsets = lists[area + 1 + 3 * op.kernel :]
+    offsets_at, values_at, spans_at = offsets.ctypes.data, values.ctypes.data, spans.ctypes.data
+    products = s + plan.products * 4
+    wide, narrow = SPARSE_WIDE * WIDTH, SPARSE_NARROW * WIDTH
+    for row in range(rows):
+        full = _list_inputs(plan, op, row, planes, starts, offsets, values)
+        bias = s + (op.vector + row * channels) * 4
+        for y in range(size):
+            top, bottom = max(0, y - half), min(size - 1, y + half)
+            for x in range(size):
+                left, right = max(0, x - half), min(size - 1, x + half)
+                for line in range(top, bottom + 1):
+                    begin = starts[U(line * size + left)]
+                    span = (line - top) * 3
+                    kernel_row = line - y + half
+                    place = kernel_row * plan.planes * op.kernel - (x - half)
+                    spans[U(span)] = w + (op.weights + place * channels) * 4
+                    spans[U(span + 1)] = begin
+                    spans[U(span + 2)] = starts[U(line * size + right + 1)] - begin
+                base = w + (op.base + (y * size + x if full else area) * channels) * 4
+                target = products + x * channels * 4
+                c = 0
+                while c < channels:
+                    at = c * 4
+                    if channels - c >= wide:
+                        sparse_wide(
+                            spans_at, bottom + 1 - top, at, offsets_at, values_at, base + at, bias + at, target + at
+                        )
+                        c += wide
+                    else:
+                        sparse_narrow(
+                            spans_at, bottom + 1 - top, at, offsets_at, values_at, base + at, bias + at, target + at
+                        )
+                        c += narrow
+            _finish_line(plan, op, w, s, products, channels * 4, row, y, w + op.shift * 4)
+
+
+@inlined
+def _read_map(plan, op, row, scratch, out):  # type: ignore[no-untyped-def]
+    """Copy the first channel of a map to out[area]."""
+    for y in range(plan.size):
+        where = op.source + ((row * plan.side + y + 1) * plan.side + 1) * op.source_channels
+        for x in range(plan.size):
+            out[U(y * plan.size + x)] = scratch[U(where + x * op.source_channels)]
+
+
+@kernel
+def forward(plan, ops, weights, scratch, lists, values, planes, extras, policy, value, misc, ownership):  # type: ignore[no-untyped-def]
+    """Carry out a program.
+
+    Args:
+        plan: PLAN_DTYPE record.
+        ops: OP_DTYPE[operations].
+        weights: float32[...], see `ProgramBuilder`.
+        scratch: float32[...], zero at first, of the calling thread.
+        lists: int64[...] of the calling thread: see `_list_inputs`.
+        values: float32[planes * area] of the calling thread.
+        planes: float32[rows, planes, area].
+        extras: float32[rows, globals].
+        policy: float32[rows, channels, area + 1], written.
+        value: float32[rows, 3], written.
+        misc: float32[rows, misc channels], written.
+        ownership: float32[rows, area], written.
+    """
+    w, s = weights.ctypes.data, scratch.ctypes.data
+    rows = planes.shape[0]
+    for i in range(ops.shape[0]):
+        op = ops[i]
+        kind = op.kind
+        if kind == CONV3:
+            _conv3(plan, op, rows, w, s, scratch)
+        elif kind == CONV1:
+            _conv1(plan, op, rows, w, s)
+        elif kind == SPREAD:
+            _spread(plan, op, rows, w, s)
+        elif kind == ACTIVATE:
+            _activate_map(plan, op, rows, s)
+        elif kind == POOL:
+            _pool(plan, op, rows, s)
+        elif kind == DENSE:
+            _dense(op, rows, w, s)
+        elif kind == INPUT:
+            _input(plan, op, rows, w, s, planes, lists, values)
+        elif kind == GLOBALS:
+            for row in range(rows):
+                for k in range(extras.shape[1]):
+                    scratch[U(op.target + row * op.channels + k)] = extras[U(row), U(k)]
+        else:
+            for row in range(rows):
+                if kind == POLICY:
+                    _read_map(plan, op, row, scratch, policy[U(row), U(op.target)])
+                elif kind == OWNERSHIP:
+                    _read_map(plan, op, row, scratch, ownership[U(row)])
+                elif kind == PASS:
+                    for k in range(policy.shape[1]):
+                        policy[U(row), U(k), U(policy.shape[2] - 1)] = scratch[U(op.source + row * op.depth + k)]
+                elif kind == VALUE:
+                    for k in range(3):
+                        value[U(row), U(k)] = scratch[U(op.source + row * op.depth + k)]
+                    for k in range(misc.shape[1]):
+                        misc[U(row), U(k)] = scratch[U(op.source + row * op.depth + 3 + k)]

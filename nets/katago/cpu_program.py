@@ -1,0 +1,261 @@
+"""A KataGo network as a sequence of operations for a forward pass without onnxruntime.
+
+`write_program` walks through a network and tells a builder what to compute. The builder belongs to whoever computes;
+here stands only what KataGo's networks are made of, and what of it can be folded:
+
+* A norm behind a convolution becomes the convolution's scale and shift.
+* A norm at the start of a block is computed by whatever writes the residual stream, which thus writes two maps: the sum
+  and what the next block reads.
+* The board's size is known, so that the scaled means of a pooling are folded into the matrix behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Generic, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from nets.katago.network import (
+    META_CHANNELS,
+    Activation,
+    BatchNorm,
+    Block,
+    BottleneckBlock,
+    FloatArray,
+    GlobalPoolingBlock,
+    KataGoNetwork,
+    MetaEncoder,
+    OrdinaryBlock,
+    PolicyHead,
+    RmsNorm,
+    ValueHead,
+)
+
+Norm: TypeAlias = tuple[FloatArray, FloatArray, str]
+"""Scale and shift, each [channels], and an activation: identity, relu, silu or mish."""
+
+M = TypeVar("M")
+V = TypeVar("V")
+
+_NAMES = {
+    Activation.IDENTITY: "identity",
+    Activation.RELU: "relu",
+    Activation.SILU: "silu",
+    Activation.MISH: "mish",
+}
+
+
+class Builder(Protocol[M, V]):
+    """What a forward pass can do, with maps M [rows, N, N, channels] and vectors V [rows, channels] of its own."""
+
+    def globals_(self) -> V:
+        """Return the global inputs."""
+
+    def input(self, weights: FloatArray, bias: V, norm: Norm) -> tuple[M, M]:
+        """Convolve the planes with weights [out, in, k, k] and add the bias; return the sum and norm(sum)."""
+
+    def conv(self, source: M, weights: FloatArray, norm: Norm) -> M:
+        """Convolve with weights [out, in, k, k], k 1 or 3, and return norm(sum)."""
+
+    def convs(self, source: M, parts: Sequence[tuple[FloatArray, Norm]]) -> list[M]:
+        """Convolve one map with several weights of the same k."""
+
+    def conv_stream(self, source: M, weights: FloatArray, norm: Norm) -> tuple[M, M]:
+        """Convolve; return the sum and norm(sum)."""
+
+    def conv_add(self, source: M, weights: FloatArray, stream: M, norm: Norm) -> M:
+        """Convolve and add the sum to the stream; return norm(stream)."""
+
+    def spread(self, source: M, vector: V, activation: str) -> M:
+        """Add a vector to each point and activate."""
+
+    def pool(self, source: M) -> V:
+        """Return the sums over the points of each channel, then the maxima."""
+
+    def dense(self, source: V, matrix: FloatArray, norm: Norm) -> V:
+        """Return norm(source @ matrix) for a matrix [in, out]."""
+
+    def policy(self, board: Sequence[M], passing: V) -> None:
+        """Make one map for each channel, and the vector of all channels' passes, the policy."""
+
+    def value(self, vector: V) -> None:
+        """Make a vector the value (3) and misc outputs."""
+
+    def ownership(self, source: M) -> None:
+        """Make a map the ownership."""
+
+
+def unsupported(network: KataGoNetwork) -> str | None:
+    """Return why a network cannot be written as a program, or None if it can."""
+    trunk = network.trunk
+    if isinstance(trunk.tip_norm, RmsNorm):
+        return "its trunk ends in an RMS norm"
+    return _unsupported_blocks(trunk.blocks)
+
+
+def _unsupported_blocks(blocks: Sequence[Block]) -> str | None:
+    for block in blocks:
+        if isinstance(block, OrdinaryBlock):
+            convs = [block.conv1, block.conv2]
+        elif isinstance(block, GlobalPoolingBlock):
+            convs = [block.conv_regular, block.conv_gpool, block.conv2]
+            if block.conv_regular.weights.shape[2:] != block.conv_gpool.weights.shape[2:]:
+                return f"the two convolutions of {block.name} differ in size"
+        elif isinstance(block, BottleneckBlock):
+            convs = [block.conv1, block.conv2]
+            if reason := _unsupported_blocks(block.blocks):
+                return reason
+        else:
+            return "it has transformer blocks"
+        for conv in convs:
+            if conv.weights.shape[2:] not in ((1, 1), (3, 3)):
+                ky, kx = conv.weights.shape[2:]
+                return f"{block.name} has a convolution of {ky}x{kx} points"
+    return None
+
+
+def write_program(network: KataGoNetwork, size: int, builder: Builder[M, V]) -> None:
+    """Tell `builder` what the network computes on boards of `size`; `unsupported` must have returned None.
+
+    Inputs and outputs are those of `nets.katago.onnx_export`. A human-SL network sees zeros (all unknown).
+    """
+    _Writer(network, size, builder).write()
+
+
+def _norm(norm: BatchNorm, activation: Activation) -> Norm:
+    scale, bias = norm.folded()
+    return scale, bias, _NAMES[activation]
+
+
+def _plain(channels: int) -> Norm:
+    return np.ones(channels, np.float32), np.zeros(channels, np.float32), "identity"
+
+
+def _biased(bias: FloatArray, activation: Activation = Activation.IDENTITY) -> Norm:
+    return np.ones(bias.size, np.float32), bias, _NAMES[activation]
+
+
+class _Writer(Generic[M, V]):
+    def __init__(self, network: KataGoNetwork, size: int, builder: Builder[M, V]) -> None:
+        self._network = network
+        self._size = size
+        self._builder = builder
+
+    def write(self) -> None:
+        trunk, builder = self._network.trunk, self._builder
+        assert isinstance(trunk.tip_norm, BatchNorm)
+        constant = np.zeros(trunk.channels, np.float32)
+        if trunk.meta_encoder is not None:
+            constant = _meta_bias(trunk.meta_encoder)
+        bias = builder.dense(builder.globals_(), trunk.matmul.weights, _biased(constant))
+        tip_norm = _norm(trunk.tip_norm, trunk.tip_act)
+        stream, tip = builder.input(trunk.conv.weights, bias, _first_norm(trunk.blocks, tip_norm))
+        tip = self._blocks(stream, tip, trunk.blocks, tip_norm)
+        self._heads(tip)
+
+    def _blocks(self, stream: M, normed: M, blocks: Sequence[Block], last: Norm) -> M:
+        """Write blocks; `normed` is what the first of them reads. Return last(stream behind them)."""
+        for index, block in enumerate(blocks):
+            following = _first_norm(blocks[index + 1 :], last)
+            assert isinstance(block, OrdinaryBlock | GlobalPoolingBlock | BottleneckBlock)
+            normed = self._builder.conv_add(self._middle(block, normed), block.conv2.weights, stream, following)
+        return normed
+
+    def _middle(self, block: OrdinaryBlock | GlobalPoolingBlock | BottleneckBlock, normed: M) -> M:
+        """Write all but the last convolution of a block."""
+        builder = self._builder
+        norm2 = _norm(block.norm2, block.act2)
+        if isinstance(block, BottleneckBlock):
+            first = _first_norm(block.blocks, norm2)
+            inner, inner_normed = builder.conv_stream(normed, block.conv1.weights, first)
+            return self._blocks(inner, inner_normed, block.blocks, norm2)
+        if isinstance(block, OrdinaryBlock):
+            return builder.conv(normed, block.conv1.weights, norm2)
+        scale, shift, activation = norm2
+        regular, pooled = builder.convs(
+            normed,
+            [
+                (block.conv_regular.weights, (scale, np.zeros_like(shift), "identity")),
+                (block.conv_gpool.weights, _norm(block.norm_gpool, block.act_gpool)),
+            ],
+        )
+        matrix = self._pool_matrix(block.matmul.weights * scale)
+        return builder.spread(regular, builder.dense(builder.pool(pooled), matrix, _biased(shift)), activation)
+
+    def _pool_matrix(self, matrix: FloatArray) -> FloatArray:
+        """Return the matrix behind sums and maxima from that behind means, scaled means and maxima."""
+        mean, scaled, greatest = np.split(matrix, 3)
+        sums = (mean + scaled * ((self._size - 14) * 0.1)) / self._size**2
+        return np.concatenate([sums, greatest]).astype(np.float32)
+
+    # Heads
+
+    def _heads(self, tip: M) -> None:
+        policy, value = self._network.policy_head, self._network.value_head
+        scale, shift, activation = _norm(policy.norm_p1, policy.act_p1)
+        p1, g1, v1 = self._builder.convs(
+            tip,
+            [
+                (policy.p1.weights, (scale, np.zeros_like(shift), "identity")),
+                (policy.g1.weights, _norm(policy.norm_g1, policy.act_g1)),
+                (value.v1.weights, _norm(value.norm_v1, value.act_v1)),
+            ],
+        )
+        self._policy_head(policy, p1, g1, (scale, shift, activation))
+        self._value_head(value, v1)
+
+    def _policy_head(self, head: PolicyHead, p1: M, g1: M, norm: Norm) -> None:
+        builder = self._builder
+        scale, shift, activation = norm
+        channels = min(2, head.p2.out_channels)
+        pooled = builder.pool(g1)
+        added = builder.dense(pooled, self._pool_matrix(head.matmul.weights * scale), _biased(shift))
+        spread = builder.spread(p1, added, activation)
+        board = [builder.conv(spread, head.p2.weights[c : c + 1], _plain(1)) for c in range(channels)]
+        matrix = self._pool_matrix(head.matmul_pass.weights)
+        if head.matmul_pass2 is None or head.bias_pass is None or head.act_pass is None:
+            passing = builder.dense(pooled, matrix[:, :channels], _plain(channels))
+        else:
+            hidden = builder.dense(pooled, matrix, _biased(head.bias_pass.bias, head.act_pass))
+            passing = builder.dense(hidden, head.matmul_pass2.weights[:, :channels], _plain(channels))
+        builder.policy(board, passing)
+
+    def _value_head(self, head: ValueHead, v1: M) -> None:
+        builder = self._builder
+        by_size = (self._size - 14) * 0.1
+        mean, scaled, squared = np.split(head.v2.weights, 3)
+        sums = (mean + scaled * by_size + squared * (by_size**2 - 0.1)) / self._size**2
+        matrix = np.concatenate([sums, np.zeros_like(sums)]).astype(np.float32)
+        hidden = builder.dense(builder.pool(v1), matrix, _biased(head.v2_bias.bias, head.act_v2))
+        outputs = np.concatenate([head.v3.weights, head.sv3.weights], axis=1)
+        biases = np.concatenate([head.v3_bias.bias, head.sv3_bias.bias])
+        builder.value(builder.dense(hidden, outputs, _biased(biases)))
+        builder.ownership(builder.conv(v1, head.ownership.weights, _plain(1)))
+
+
+def _first_norm(blocks: Sequence[Block], last: Norm) -> Norm:
+    """Return what the first of the blocks does to the stream, or what comes behind them if there are none."""
+    if not blocks:
+        return last
+    block = blocks[0]
+    assert isinstance(block, OrdinaryBlock | GlobalPoolingBlock | BottleneckBlock)
+    return _norm(block.norm1, block.act1)
+
+
+def _meta_bias(encoder: MetaEncoder) -> FloatArray:
+    """Return the metadata encoder's output for inputs of zeros."""
+    hidden = _activated(encoder.act1, np.zeros(META_CHANNELS) @ encoder.matmul1.weights + encoder.bias1.bias)
+    hidden = _activated(encoder.act2, hidden @ encoder.matmul2.weights + encoder.bias2.bias)
+    return np.asarray(hidden @ encoder.matmul3.weights, np.float32)
+
+
+def _activated(activation: Activation, x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    if activation is Activation.RELU:
+        return np.maximum(x, 0.0)
+    if activation is Activation.SILU:
+        return x / (1.0 + np.exp(-x))
+    if activation is Activation.MISH:
+        return x * np.tanh(np.logaddexp(0.0, x))
+    return x

@@ -1,0 +1,69 @@
+"""Our own kernels give the outputs that KataGo gave for the same planes, from several threads at once."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.evaluators.base import EvaluatorError
+from engine.evaluators.factory import make_katago_evaluator
+from engine.evaluators.katago_cpu import NativeKataGoEvaluator
+from nets.katago.outputs import RawOutputs
+from tests.golden.test_katago_outputs import check_value, legal_of, points_back, processed, reference, turned
+from tests.shared_data import shared_path
+
+NETWORK = "g170-b6c96-s175395328-d26788732"
+
+
+def path_of(network: str) -> Path:
+    return shared_path("data", "katago", f"{network}.bin.gz")
+
+
+def run(evaluator: Any, row: dict[str, Any]) -> RawOutputs:
+    """Return the raw outputs of a position under its symmetries, in board coordinates."""
+    size = row["boardXSize"]
+    planes = np.zeros((22, size * size), np.float32)
+    for plane, points in zip(planes, row["spatial"], strict=True):
+        plane[points] = 1.0
+    planes = planes.reshape(22, size, size)
+    symmetries = [entry["symmetry"] for entry in row["evals"]]
+    batch = np.stack([turned(planes, symmetry) for symmetry in symmetries])
+    raw: RawOutputs = evaluator.run(batch, np.tile(np.float32(row["global"]), (len(batch), 1)))
+    for index, symmetry in enumerate(symmetries):
+        raw.policy[index, :, :-1] = points_back(raw.policy[index, :, :-1], symmetry, size)
+        raw.ownership[index] = points_back(raw.ownership[index], symmetry, size)
+    return raw
+
+
+def test_reference_outputs_from_two_threads() -> None:
+    rows = reference("reference.jsonl.gz")
+    evaluators = {size: make_katago_evaluator(path_of(NETWORK), size) for size in {row["boardXSize"] for row in rows}}
+    assert all(isinstance(evaluator, NativeKataGoEvaluator) for evaluator in evaluators.values())
+    with ThreadPoolExecutor(2) as pool:
+        outputs = list(pool.map(lambda row: run(evaluators[row["boardXSize"]], row), rows))
+    for row, raw in zip(rows, outputs, strict=True):
+        policies = [[*entry["policy"], entry["policyPass"]] for entry in row["evals"]]
+        legal = np.stack([legal_of(policy) for policy in policies])
+        out = processed(raw, evaluators[row["boardXSize"]].info, row, legal, 0.0)
+        expected = np.where(legal, np.array(policies, dtype=float), 0.0)
+        np.testing.assert_allclose(out.policy, expected, atol=1e-4)
+        for index, entry in enumerate(row["evals"]):
+            check_value(out, index, entry, row)
+
+
+def test_choice_of_backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path))
+    path = path_of(NETWORK)
+    assert "native kernels" in make_katago_evaluator(path, 9).description
+    assert "onnxruntime" in make_katago_evaluator(path, 9, backend="onnx").description
+    assert "onnxruntime" in make_katago_evaluator(path_of("b7c96h3tfrs-test5-cnorm"), 9).description
+    with pytest.raises(EvaluatorError, match="expected backend onnx"):
+        make_katago_evaluator(path_of("b7c96h3tfrs-test5-cnorm"), 9, backend="native")
+    with pytest.raises(EvaluatorError, match="expected device cpu, not cuda"):
+        make_katago_evaluator(path, 9, device="cuda", backend="native")
+    with pytest.raises(EvaluatorError, match="backend gpu found"):
+        make_katago_evaluator(path, 9, backend="gpu")
