@@ -12,6 +12,7 @@ import numpy.typing as npt
 from native.forward import program
 from native.forward.emit import WIDTH
 from native.forward.gemm import PANEL, FloatArray, pack
+from native.forward.pointwise import CLAMP, MISH, SILU
 from native.forward.program import OP_DTYPE, PLACE_GAP, PLAN_DTYPE, compiled_width, forward
 from native.forward.winograd import choose_tile, transform_weights
 
@@ -28,7 +29,7 @@ _CHUNK_BYTES = 1_400_000
 _MIN_CHUNK = 24
 """Fewer tiles would read the weights too often."""
 _ALIGNMENT = 16
-_ACTIVATIONS = {"identity": program.CLAMP, "relu": program.CLAMP, "silu": program.SILU, "mish": program.MISH}
+_ACTIVATIONS = {"identity": CLAMP, "relu": CLAMP, "silu": SILU, "mish": MISH}
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +215,7 @@ class ProgramBuilder:
         firsts = np.cumsum([0, *widths])
         maps = [Map(whole.number, int(first), size) for first, (size, _) in zip(firsts[:-1], sizes, strict=True)]
         for made, (_, norm) in zip(maps, sizes, strict=True):
-            if not together and _ACTIVATIONS[norm[2]] != program.CLAMP:
+            if not together and _ACTIVATIONS[norm[2]] != CLAMP:
                 self._append(program.ACTIVATE, {"source": made}, activation=_ACTIVATIONS[norm[2]])
         return maps
 
@@ -409,7 +410,7 @@ class ProgramBuilder:
                 floor[first : first + count] = -np.inf
             first += _padded(count)
         numbers = {"scale": self._constant(scale), "shift": self._constant(shift), "floor": self._constant(floor)}
-        return {**numbers, "activation": _ACTIVATIONS[parts[0][1][2]] if together else program.CLAMP}
+        return {**numbers, "activation": _ACTIVATIONS[parts[0][1][2]] if together else CLAMP}
 
 
 def _padded(channels: int) -> int:

@@ -94,10 +94,19 @@ def _write_mish(e: Emitter, address: Any, point: Any, points: Any, channels: Any
             e.store(e.ir.fdiv(e.mul(x, w), e.add(w, e.splat(2.0))), here)
 
 
-silu = Routine("silu", 4, _write_silu).intrinsic()
-"""silu(address, point, points, channels): x / (1 + e**-x) in place."""
-mish = Routine("mish", 4, _write_mish).intrinsic()
-"""mish(address, point, points, channels): x * tanh(log(1 + e**x)) in place."""
+CLAMP, SILU, MISH = range(3)
+"""Activations: the greater of x and a floor (a ReLU, or nothing), x / (1 + e**-x), x * tanh(log(1 + e**x))."""
+_ACTIVATIONS = {SILU: Routine("silu", 4, _write_silu), MISH: Routine("mish", 4, _write_mish)}
+
+
+def _write_activate(e: Emitter, kind: Any, *arguments: Any) -> None:
+    for each, chosen in _ACTIVATIONS.items():
+        with e.ir.if_then(e.ir.icmp_signed("==", kind, I64(each))):
+            chosen.call(e, *arguments)
+
+
+activate = Routine("activate", 5, _write_activate).intrinsic()
+"""activate(kind, address, point, points, channels): what a floor cannot do, in place."""
 
 
 def _write_pool(

@@ -12,15 +12,21 @@ import numpy as np
 from native.bits import U
 from native.forward.emit import WIDTH
 from native.forward.gemm import PANEL, multiply
-from native.forward.pointwise import SPARSE_NARROW, SPARSE_WIDE, finish, mish, pool, silu, sparse_narrow, sparse_wide
-from native.forward.winograd import input_transform, output_transform
+from native.forward.pointwise import (
+    CLAMP,
+    SPARSE_NARROW,
+    SPARSE_WIDE,
+    activate,
+    finish,
+    pool,
+    sparse_narrow,
+    sparse_wide,
+)
+from native.forward.winograd import transform, transform_back
 from native.jit import inlined, kernel
 
 GLOBALS, INPUT, CONV3, CONV1, POOL, DENSE, SPREAD, ACTIVATE, POLICY, PASS, VALUE, OWNERSHIP = range(12)
 """Kinds of operations; see the functions below."""
-CLAMP, SILU, MISH = range(3)
-"""Activations: the greater of x and the floor (a ReLU, or nothing), x / (1 + e**-x), x * tanh(log(1 + e**x))."""
-
 OP_DTYPE = np.dtype(
     [
         (name, np.int64)
@@ -59,10 +65,6 @@ PLAN_DTYPE = np.dtype(
     ]
 )
 
-_input_3, _input_4 = input_transform(3), input_transform(4)
-_output_3, _output_4 = output_transform(3, False), output_transform(4, False)
-_output_sum_3, _output_sum_4 = output_transform(3, True), output_transform(4, True)
-
 PLACE_GAP = 16
 """Floats between the places of transformed tiles, lest they all fall into the same sets of the first-level cache."""
 
@@ -71,37 +73,6 @@ PLACE_GAP = 16
 def compiled_width():  # type: ignore[no-untyped-def]
     """Return the WIDTH that kernels were compiled for, which cached ones have from where they were made."""
     return WIDTH
-
-
-@inlined
-def _activate(activation, address, point, points, channels):  # type: ignore[no-untyped-def]
-    """Apply what a floor cannot do, in place."""
-    if activation == SILU:
-        silu(address, point, points, channels)
-    if activation == MISH:
-        mish(address, point, points, channels)
-
-
-@inlined
-def _transform(m, source, line, point, target, place, channels):  # type: ignore[no-untyped-def]
-    """Transform one tile of inputs; see `input_transform`."""
-    if m == 3:
-        _input_3(source, line, point, target, place, channels)
-    else:
-        _input_4(source, line, point, target, place, channels)
-
-
-@inlined
-def _transform_back(m, summed, source, place, high, wide, line, point, channels, scale, shift, floor, target, stream):  # type: ignore[no-untyped-def]
-    """Transform one tile of products back; see `output_transform`."""
-    if m == 3 and summed:
-        _output_sum_3(source, place, high, wide, line, point, channels, scale, shift, floor, target, stream)
-    elif m == 3:
-        _output_3(source, place, high, wide, line, point, channels, scale, shift, floor, target, stream)
-    elif summed:
-        _output_sum_4(source, place, high, wide, line, point, channels, scale, shift, floor, target, stream)
-    else:
-        _output_4(source, place, high, wide, line, point, channels, scale, shift, floor, target, stream)
 
 
 @inlined
@@ -127,7 +98,7 @@ def _conv3(plan, op, rows, w, s, scratch):  # type: ignore[no-untyped-def]
             row, tile = i // tiles_a_row, i % tiles_a_row
             y, x = tile // tiles_a_side * m, tile % tiles_a_side * m
             source = s + op.source * 4 + ((row * side + y) * side + x) * in_point
-            _transform(m, source, side * in_point, in_point, work + (i - begin) * in_point, in_place, op.depth)
+            transform(m, source, side * in_point, in_point, work + (i - begin) * in_point, in_place, op.depth)
         for place in range((m + 2) * (m + 2)):
             factors = w + (op.weights + place * op.depth * op.channels) * 4
             left, right = work + place * in_place, products + place * out_place
@@ -139,7 +110,7 @@ def _conv3(plan, op, rows, w, s, scratch):  # type: ignore[no-untyped-def]
             source = products + (i - begin) * out_point
             high, wide = min(m, plan.size - y), min(m, plan.size - x)
             target, stream = s + op.target * 4 + point, s + op.stream * 4 + point
-            _transform_back(
+            transform_back(
                 m,
                 summed,
                 source,
@@ -157,7 +128,7 @@ def _conv3(plan, op, rows, w, s, scratch):  # type: ignore[no-untyped-def]
             )
             if op.activation != CLAMP:
                 for k in range(high):
-                    _activate(op.activation, target + k * line, out_point, wide, op.channels)
+                    activate(op.activation, target + k * line, out_point, wide, op.channels)
 
 
 @inlined
@@ -170,7 +141,7 @@ def _finish_line(plan, op, w, s, source, source_point, row, y, shift):  # type: 
     residual = stream if op.residual != 0 else 0
     scale, floor = w + op.scale * 4, w + op.floor * 4
     finish(source, source_point, plan.size, op.channels, scale, shift, floor, target, point, residual, stream)
-    _activate(op.activation, target, point, plan.size, op.channels)
+    activate(op.activation, target, point, plan.size, op.channels)
 
 
 @inlined
@@ -204,7 +175,7 @@ def _activate_map(plan, op, rows, s):  # type: ignore[no-untyped-def]
     for row in range(rows):
         for y in range(plan.size):
             where = ((row * plan.side + y + 1) * plan.side + 1) * point
-            _activate(op.activation, s + op.source * 4 + where, point, plan.size, op.depth)
+            activate(op.activation, s + op.source * 4 + where, point, plan.size, op.depth)
 
 
 @inlined
@@ -224,7 +195,7 @@ def _dense(op, rows, w, s):  # type: ignore[no-untyped-def]
     multiply(s + op.source * 4, op.depth * 4, rows, w + op.weights * 4, op.depth, op.channels // PANEL, target, point)
     scale, shift, floor = w + op.scale * 4, w + op.shift * 4, w + op.floor * 4
     finish(target, point, rows, op.channels, scale, shift, floor, target, point, 0, 0)
-    _activate(op.activation, target, point, rows, op.channels)
+    activate(op.activation, target, point, rows, op.channels)
 
 
 @inlined

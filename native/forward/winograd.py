@@ -49,10 +49,12 @@ def matrices(m: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], 
 def transform_weights(weights: FloatArray, m: int) -> FloatArray:
     """Return G g G^T of weights [out, in, 3, 3] as matrices [(m + 2)², in, out]."""
     out_channels, in_channels = weights.shape[:2]
-    g = matrices(m)[1]
-    both = np.kron(g, g).astype(np.float32)
-    flat = weights.transpose(2, 3, 1, 0).reshape(9, in_channels * out_channels)
-    return (both @ flat).reshape(-1, in_channels, out_channels)
+    g = matrices(m)[1].astype(np.float32)
+    flat = weights.transpose(2, 3, 1, 0).reshape(3, 3, in_channels * out_channels)
+    # One axis after the other and without BLAS, whose threads cost more than these few sums: 30 ms a convolution.
+    rows = np.einsum("ik,klp->ilp", g, flat)
+    both = np.einsum("jl,ilp->ijp", g, rows)
+    return np.asarray(both, np.float32).reshape(-1, in_channels, out_channels)
 
 
 # Writing the transforms
@@ -110,12 +112,8 @@ def apply(e: Emitter, matrix: npt.NDArray[np.float64], values: Sequence[Any]) ->
     return results
 
 
-def input_transform(m: int) -> Any:
-    """Return the intrinsic (source, line, point, target, place, channels) that transforms one tile.
-
-    source: address of the tile's first input [n, n, channels], its lines and points `line` and `point` bytes apart.
-    target: address of the tile's vector in the first of the n² places, `place` bytes apart.
-    """
+def _input_routine(m: int) -> Routine:
+    """Return the routine that transforms a tile of inputs, without the first argument of `transform`."""
     n = m + 2
     matrix = matrices(m)[2]
 
@@ -131,15 +129,11 @@ def input_transform(m: int) -> Any:
                 for j, value in enumerate(apply(e, matrix, [column[i] for column in columns])):
                     e.store(value, e.at(out, e.times(place, i * n + j)))
 
-    return Routine(f"winograd_input_{m}", 6, body).intrinsic()
+    return Routine(f"winograd_input_{m}", 6, body)
 
 
-def output_transform(m: int, residual: bool) -> Any:
-    """Return the intrinsic (source, place, height, width, line, point, channels, scale, shift, floor, target, stream).
-
-    It transforms the products of one tile back, x, and writes height * width outputs. With `residual` x is first added
-    to the stream, which is written too; then target = max(x * scale + shift, floor), each by channel.
-    """
+def _output_routine(m: int, summed: bool) -> Routine:
+    """Return the routine for tiles of products, without the first two arguments of `transform_back`."""
     n = m + 2
     matrix = matrices(m)[0]
 
@@ -173,9 +167,40 @@ def output_transform(m: int, residual: bool) -> Any:
                     for x, value in enumerate(values):
                         with builder.if_then(builder.icmp_signed("<", I64(x), width)):
                             where = e.at(offset, e.times(line, y), e.times(point, x))
-                            if residual:
+                            if summed:
                                 value = e.add(value, e.load(e.at(stream, where)))
                                 e.store(value, e.at(stream, where))
                             e.store(e.maximum(e.fma(value, by, plus), least), e.at(target, where))
 
-    return Routine(f"winograd_output_{m}_{int(residual)}", 12, body).intrinsic()
+    return Routine(f"winograd_output_{m}_{int(summed)}", 12, body)
+
+
+_INPUT = {m: _input_routine(m) for m in TILE_OUTPUTS}
+_OUTPUT = {(m, summed): _output_routine(m, summed) for m in TILE_OUTPUTS for summed in (False, True)}
+
+
+def _write_transform(e: Emitter, m: Any, *arguments: Any) -> None:
+    for each, chosen in _INPUT.items():
+        with e.ir.if_then(e.ir.icmp_signed("==", m, I64(each))):
+            chosen.call(e, *arguments)
+
+
+def _write_transform_back(e: Emitter, m: Any, summed: Any, *arguments: Any) -> None:
+    for (each, with_sum), chosen in _OUTPUT.items():
+        same = e.ir.icmp_signed("==", m, I64(each)), e.ir.icmp_signed("!=" if with_sum else "==", summed, I64(0))
+        with e.ir.if_then(e.ir.and_(*same)):
+            chosen.call(e, *arguments)
+
+
+transform = Routine("winograd_input", 7, _write_transform).intrinsic()
+"""transform(m, source, line, point, target, place, channels): one tile of inputs.
+
+source: address of the tile's first input [n, n, channels], its lines and points `line` and `point` bytes apart.
+target: address of the tile's vector in the first of the n² places, which are `place` bytes apart.
+"""
+transform_back = Routine("winograd_output", 14, _write_transform_back).intrinsic()
+"""transform_back(m, summed, source, place, height, width, line, point, channels, scale, shift, floor, target, stream)
+
+One tile of products back to sums x, of which the first height * width are written. If `summed`, x is first added to the
+stream, which is written too; then target = max(x * scale + shift, floor), scale, shift and floor by channel.
+"""
