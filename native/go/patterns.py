@@ -1,4 +1,4 @@
-"""3x3 patterns: a code for the eight neighbors of a point, and the table of the codes that rollouts like to play in.
+"""3x3 patterns: a code for the eight neighbors of a point, its class, and the table of codes that rollouts play in.
 
 The code has two bits for each neighbor, row by row from the upper left (the center is left out): EMPTY, BLACK, WHITE or
 BORDER. The patterns are those of MoGo (Gelly, Wang, Munos, Teytaud: Modification of UCT with patterns in Monte-Carlo
@@ -113,3 +113,46 @@ def pattern_code(pos, point):  # type: ignore[no-untyped-def]
 def is_pattern_move(pos, point, color):  # type: ignore[no-untyped-def]
     """Whether the empty `point` is a pattern move of `color`."""
     return PATTERNS[(U(color) << U(16)) | pattern_code(pos, point)] != 0
+
+
+def _canonical_codes() -> npt.NDArray[np.int64]:
+    """Return for every code the least code of its eight symmetric ones; -1 for codes that no board has."""
+    codes = np.arange(CODES, dtype=np.int64)
+    best = np.full(CODES, CODES, np.int64)
+    grid = "012345678"
+    for square in set(symmetric_squares(grid)):
+        turned = np.zeros(CODES, np.int64)
+        for bit, cell in enumerate(NEIGHBOR_CELLS):
+            source = NEIGHBOR_CELLS.index(int(square[cell]))
+            turned |= ((codes >> (2 * source)) & 3) << (2 * bit)
+        best = np.minimum(best, turned)
+    borders = np.zeros(CODES, np.int64)
+    for bit in range(8):
+        borders |= (((codes >> (2 * bit)) & 3) == BORDER).astype(np.int64) << bit
+    sides = (0b00000111, 0b00101001, 0b11100000, 0b10010100)
+    possible = {0, *sides} | {a | b for a in sides for b in sides}
+    best[~np.isin(borders, sorted(possible))] = -1
+    return best
+
+
+def _class_table() -> npt.NDArray[np.uint16]:
+    """Return the class of every code, by color << 16 | code, numbered from 1 in order of the classes' least codes."""
+    canonical = _canonical_codes()
+    codes = np.arange(CODES, dtype=np.int64)
+    swapped = np.zeros(CODES, np.int64)
+    for bit in range(8):
+        swapped |= np.array([0, 2, 1, 3])[(codes >> (2 * bit)) & 3] << (2 * bit)
+    numbers = np.unique(canonical[canonical >= 0])
+    classes = np.where(canonical >= 0, np.searchsorted(numbers, canonical) + 1, 0)
+    return np.concatenate([np.zeros(CODES, np.int64), classes, classes[swapped]]).astype(np.uint16)
+
+
+CLASSES = _class_table()
+PATTERN_CLASSES = int(CLASSES.max()) + 1
+"""Number of classes, 0 (no board has this) included."""
+
+
+@kernel
+def pattern_class(pos, point, color):  # type: ignore[no-untyped-def]
+    """Return the class of the 3x3 square around `point` as `color` sees it, up to rotation and reflection."""
+    return np.int64(CLASSES[(U(color) << U(16)) | pattern_code(pos, point)])

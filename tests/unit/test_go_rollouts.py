@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from native.go.board import BLACK, EMPTY, NO_POINT, PASS, POSITION_DTYPE, WHITE, clear, is_eye, place_stone
+from native.go.board import BLACK, EMPTY, NO_POINT, PASS, POSITION_DTYPE, WHITE, clear, place_stone
 from native.go.heuristics import heuristic_logits
 from native.go.patterns import DRAWINGS, is_pattern_move
 from native.go.playout_policy import capture_move, patterned_rollouts, playout_move
@@ -43,12 +43,8 @@ def random_boards(size: int, count: int, seed: int) -> list[np.void]:
         begin(pos, history)
         moves = np.zeros(size * size + 1, np.uint16)
         for _ in range(int(rng.integers(1, size * size))):
-            options = [
-                m for m in moves[: legal_moves(pos, history, moves) - 1] if not is_eye(pos, m, pos["side_to_move"])
-            ]
-            if not options:
-                break
-            play(pos, history, rng.choice(options))
+            count = legal_moves(pos, history, moves)
+            play(pos, history, moves[rng.integers(max(1, count - 1))])
         boards.append(pos)
     return boards
 
