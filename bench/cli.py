@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="yomi bench",
-        description="Measure yomi on this machine: a table on stdout, and with --json machine, command and results in a file.",
+        description="Measure yomi on this machine: a table on stdout, and with --json everything in a file.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from bench.measure import best_batch, evaluator_rate, search_counts
@@ -34,7 +35,7 @@ def run(options: Options, seconds: float) -> list[dict[str, Any]]:
         search_counts(search, games[0], 0.5)  # warms caches and clocks up
         by_batch = best_batch(queue, spec, games[0], settings.workers, min(1.0, seconds / 2))
         best = max(by_batch, key=lambda rows: by_batch[rows])
-        rows = []
+        rows: list[dict[str, Any]] = []
         for number, game in enumerate(games, 1):
             before = evaluator_rate(queue, spec, game, best, settings.workers, seconds / 2)
             counts = search_counts(search, game, seconds)
@@ -44,7 +45,13 @@ def run(options: Options, seconds: float) -> list[dict[str, Any]]:
             rows.append({"position": str(number), **counts, "evaluator_per_second": alone, "share": share})
     finally:
         queue.close()
-    for name, function in (("mean", statistics.mean), ("median", statistics.median), ("min", min), ("max", max)):
+    summaries: dict[str, Callable[[list[float]], float]] = {
+        "mean": statistics.mean,
+        "median": statistics.median,
+        "min": min,
+        "max": max,
+    }
+    for name, function in summaries.items():
         rows.append(
             {"position": name, **{key: function([row[key] for row in rows[: len(games)]]) for key in (*RATES, "share")}}
         )

@@ -230,6 +230,14 @@ class Options:
     device: str = option(
         "auto", "choice", "where the network runs", NETWORK, choices=("auto", "cpu", "cuda", "tensorrt"), live=False
     )
+    backend: str = option(
+        "auto",
+        "choice",
+        "what computes the network; auto: yomi's own kernels on a processor where they can, else onnxruntime",
+        NETWORK,
+        choices=("auto", "native", "onnx"),
+        live=False,
+    )
     precision: str = option(
         "auto", "choice", "numbers that the network computes with", NETWORK, choices=("auto", "fp32"), live=False
     )
@@ -298,8 +306,14 @@ class Options:
         high=64,
         live=False,
     )
-    c_puct: float = option(
-        1.0, "real", "exploration: constant part of the factor", SEARCH, low=0, high=100, katago="cpuctExploration"
+    c_puct: float | None = option(
+        None,
+        "real",
+        "exploration: constant part of the factor; none: 1.0 with a network, 1.8 with rollouts",
+        SEARCH,
+        low=0,
+        high=100,
+        katago="cpuctExploration",
     )
     c_puct_log: float = option(
         0.45,

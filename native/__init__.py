@@ -1,1 +1,1 @@
-"""The compiled core: boards, rollouts, planes and the search tree. Arrays in, arrays out; knows nothing of engine or nets."""
+"""The compiled core: boards, rollouts, planes, the search tree. Arrays in, arrays out; knows no engine and no nets."""

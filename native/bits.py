@@ -15,10 +15,10 @@ from numba.extending import intrinsic
 from native.jit import kernel
 
 U = np.uint64
-"""Cast to an unsigned index. numba tests every signed index for being negative, which costs rollouts 40% of their speed."""
+"""Cast to an unsigned index: numba tests a signed one for being negative, which costs rollouts 40% of their speed."""
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def popcount(typing_context: Any, word: Any) -> Any:
     """Return the number of set bits of a uint64."""
 
@@ -28,7 +28,7 @@ def popcount(typing_context: Any, word: Any) -> Any:
     return types.uint64(types.uint64), codegen
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def lowest_bit(typing_context: Any, word: Any) -> Any:
     """Return the index of the lowest set bit of a uint64; 64 where none is set."""
 
@@ -49,7 +49,7 @@ def _element_pointer(context: Any, builder: Any, signature: Any, args: Any) -> A
 def _read_modify_write(operation: str) -> Any:
     """Make an intrinsic (array, index, value) -> old value for one of LLVM's integer atomicrmw operations."""
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def atomic(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             pointer = _element_pointer(context, builder, signature, args)
@@ -65,7 +65,7 @@ atomic_add = _read_modify_write("add")
 atomic_exchange = _read_modify_write("xchg")
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def atomic_load(typing_context: Any, array: Any, index: Any) -> Any:
     """Read array[index] with acquire ordering."""
 
@@ -76,7 +76,7 @@ def atomic_load(typing_context: Any, array: Any, index: Any) -> Any:
     return array.dtype(array, index), codegen
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def atomic_store(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
     """Write array[index] = value with release ordering."""
 
@@ -89,7 +89,7 @@ def atomic_store(typing_context: Any, array: Any, index: Any, value: Any) -> Any
     return types.none(array, index, value), codegen
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def cpu_pause(typing_context: Any) -> Any:
     """Tell the processor that this is a spin loop. (Inline assembly in an intrinsic aborts the process.)"""
 

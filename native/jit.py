@@ -30,7 +30,7 @@ def kernel_key() -> str:
 
 
 def cache_directory() -> Path:
-    """Return a writable directory for compiled kernels: the user's cache, or a temporary one where that is read-only."""
+    """Return a writable directory for compiled kernels: the user's cache, or a temporary one where it is read-only."""
     base = os.environ.get("YOMI_CACHE_DIR")
     home = Path(base) if base else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "yomi"
     directory = home / "kernels" / kernel_key()
@@ -61,12 +61,12 @@ os.environ["NUMBA_CACHE_DIR"] = str(CACHE_DIRECTORY)
 import numba  # noqa: E402  (the cache directory is read when numba is imported)
 from numba.core import sigutils, types  # noqa: E402
 
-numba.config.CACHE_DIR = str(CACHE_DIRECTORY)
+setattr(numba.config, "CACHE_DIR", str(CACHE_DIRECTORY))  # noqa: B010  (made at run time; unknown to type checkers)
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile `function` without the GIL, cached on disk; integer division by zero yields 0 instead of raising."""
-    compiled = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
+    compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
     compiled.compile = _widening(compiled.compile)
     return cast(Callable[P, R], compiled)
 
@@ -80,7 +80,7 @@ def _widening(compile_for: Callable[[Any], Any]) -> Callable[[Any], Any]:
     narrow = {types.uint8, types.uint16, types.uint32, types.int8, types.int16, types.int32}
 
     def compile_widened(signature: Any) -> Any:
-        arguments, result = sigutils.normalize_signature(signature)
+        arguments, _ = sigutils.normalize_signature(signature)
         plain = [types.unliteral(argument) for argument in arguments]
         return compile_for(tuple(types.int64 if argument in narrow else argument for argument in plain))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from engine.cli.errors import CliError
@@ -12,7 +13,13 @@ if TYPE_CHECKING:
 
 
 def make_player(options: Options) -> Player:
-    """Return the player of Go that the options describe; slow (kernels and the network are loaded)."""
+    """Return the player of Go that the options describe; slow (kernels and the network are loaded).
+
+    Kernels that were never compiled on this machine are compiled first, with progress on stderr.
+    """
+    from native.warmup import compile_all
+
+    compile_all(lambda line: print(f"yomi: {line}", file=sys.stderr, flush=True))
     from engine.players.go import GoPlayer
 
     return GoPlayer(options)

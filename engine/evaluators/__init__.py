@@ -1,1 +1,1 @@
-"""Evaluators: what judges a batch of leaves. Tensors in, policy logits and values out; batching and threads elsewhere."""
+"""Evaluators: what judges a batch of leaves. Tensors in, policy logits and values out."""

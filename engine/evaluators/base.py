@@ -34,7 +34,7 @@ class Evaluator(Protocol):
 
 
 class UniformEvaluator:
-    """Gives every move the same prior and every position an even value. It costs nothing: for tests and measurements."""
+    """Gives every move the same prior and every position an even value, at no cost: for tests and measurements."""
 
     wants_planes = False
     wants_positions = False

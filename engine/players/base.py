@@ -35,8 +35,8 @@ class Player(Protocol):
     """A player of Go with its game, its clock and its search."""
 
     game: GoGame
-    """The game as it stands. Its owner changes it in place (play, undo, komi, rules) or puts another in its place, always
-    while nothing searches; the player looks at it afresh whenever a search starts and keeps what still applies."""
+    """The game as it stands. Its owner changes it in place (play, undo, komi, rules) or replaces it, while nothing
+    searches; the player looks at it afresh whenever a search starts and keeps what still applies."""
     clock: Clock
     """Both sides' time. The player asks it for the budget of a move; who plays the moves starts and stops it."""
     options: Options

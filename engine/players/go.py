@@ -13,13 +13,13 @@ from engine.clock import Clock
 from engine.games.go.game import GoGame
 from engine.games.go.rules import Rules
 from engine.games.go.scoring import dead_stones, ownership_by_rollouts
-from native.go.spec import go_spec
 from engine.players.base import Decision
 from engine.players.go_network import evaluate_position, network_of
 from engine.players.go_setup import make_queue, search_settings
 from engine.search.report import Limits, RawEvaluation, SearchReport
 from engine.search.search import Search
-from native.go.board import BLACK, PASS
+from native.go.board import BLACK, PASS, WHITE
+from native.go.spec import go_spec
 
 if TYPE_CHECKING:
     from engine.options import Options, Value
@@ -48,8 +48,7 @@ class GoPlayer:
         self.options = options
         self.clock = Clock()
         self.game = GoGame(options.size, Rules.parse(options.rules), options.komi)
-        self._lost_moves = 0
-        self._color = BLACK
+        self._lost: dict[int, set[int]] = {BLACK: set(), WHITE: set()}
         self._rng = np.random.default_rng(options.seed)
         self._search = self._make_search()
         self._search.set_position(self.game)
@@ -91,10 +90,8 @@ class GoPlayer:
         finally:
             self._search.stop()
         report = self._search.report()
-        if on_report is not None:
-            on_report(report)
-        move = self._choose(report)
-        return Decision(move, self._resigns(report, color), report)
+        resigns = limits is None and self._resigns(report, color)
+        return Decision(self._choose(report), resigns, report)
 
     def start_analysis(self, color: int, *, avoid: Sequence[int] = (), allow: Sequence[int] | None = None) -> None:
         """Search without limit; return at once."""
@@ -155,7 +152,7 @@ class GoPlayer:
     def new_game(self) -> None:
         """Forget what belongs to the last game."""
         self._search.clear()
-        self._lost_moves = 0
+        self._lost = {BLACK: set(), WHITE: set()}
 
     def close(self) -> None:
         """Stop everything and release devices and threads."""
@@ -178,7 +175,6 @@ class GoPlayer:
         self._search.stop()
         if self._search_for != (self.game.size, self.game.rules):
             self._replace_search()
-        self._color = color
         self._search.set_position(self.game, color)
 
     def _limits(self, color: int, limits: Limits | None) -> tuple[float, Limits]:
@@ -186,7 +182,8 @@ class GoPlayer:
         options = self.options
         if limits is not None:
             return float("inf"), limits
-        budget = self.clock.budget(color, self.game.size**2, len(self.game.moves), options.lag)
+        lag = options.lag + self._search.latency
+        budget = self.clock.budget(color, self.game.size**2, len(self.game.moves), lag)
         seconds = options.seconds
         soft = float("inf")
         if budget is not None:
@@ -229,7 +226,7 @@ class GoPlayer:
     def _choose(self, report: SearchReport) -> int:
         """Return the best move, or one drawn by visits where a temperature is set for this part of the game."""
         if not report.moves:
-            return PASS
+            return self._likeliest(report)
         options = self.options
         early = options.temperature_moves == 0 or len(self.game.moves) < options.temperature_moves
         if options.temperature <= 0.0 or not early:
@@ -238,11 +235,25 @@ class GoPlayer:
         weights = np.exp((np.log(visits) - np.log(visits.max())) / options.temperature)
         return report.moves[int(self._rng.choice(len(weights), p=weights / weights.sum()))].move
 
+    def _likeliest(self, report: SearchReport) -> int:
+        """Return the move of greatest prior, for a search that was cut off before it tried any; PASS without priors."""
+        if report.raw_policy is None:
+            return PASS
+        best = int(np.nanargmax(report.raw_policy))
+        size = self.game.size
+        return PASS if best == size * size else (best // size + 1) * (size + 1) + best % size + 1
+
     def _resigns(self, report: SearchReport, color: int) -> bool:
-        """Count moves in a row that look lost, and say whether there were enough."""
+        """Remember whether this move looks lost, and say whether enough own moves in a row did."""
+        ply = len(self.game.moves)
+        lost = {each for each in self._lost[color] if each < ply}
         best = report.moves[0].winrate if report.moves else 0.5
-        self._lost_moves = self._lost_moves + 1 if best < self.options.resign_threshold else 0
-        return self.options.resign and self._lost_moves >= self.options.resign_moves
+        if best < self.options.resign_threshold:
+            lost.add(ply)
+        else:
+            lost.clear()
+        self._lost[color] = lost
+        return self.options.resign and len(lost) >= self.options.resign_moves
 
     def _must_clean_up(self, color: int) -> bool:
         """Whether dead stones of the opponent are still on the board."""

@@ -35,6 +35,10 @@ class SearchSettings:
     root_policy_temperature: float = 1.0
     root_noise: float = 0.0
     root_noise_total: float = 10.83
+    fpu_from_mean: bool = False
+    """Measure first-play urgency from the mean of the playouts alone: a single rollout says too little of a node."""
+    spread_scale: float = 0.85
+    """How far the spread of the utilities below a node scales exploration there; 0 to 1 (KataGo's value)."""
     use_lcb: bool = True
     ownership: bool = True
     seed: int | None = None
@@ -51,7 +55,8 @@ class SearchSettings:
         # KataGo's values: utilities are taken to spread by 0.4 until two playouts' worth of evidence says otherwise.
         p[arrays.STDEV_PRIOR] = 0.4
         p[arrays.STDEV_PRIOR_WEIGHT] = 2.0
-        p[arrays.STDEV_SCALE] = 0.85
+        p[arrays.STDEV_SCALE] = self.spread_scale
+        p[arrays.FPU_FROM_MEAN] = 1.0 if self.fpu_from_mean else 0.0
         p[arrays.SCORE_STATIC] = self.score_utility
         p[arrays.SCORE_DYNAMIC] = self.dynamic_score_utility
         p[arrays.SCORE_UNIT] = score_unit

@@ -1,4 +1,4 @@
-"""What a search is asked for and what it says: limits in, reports out. Plain data, nothing compiled is imported here."""
+"""What a search is asked for and what it says: limits in, reports out. Plain data; nothing compiled is imported."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class RawEvaluation:
     """One evaluation of a position, without search. Values are for White, as KataGo's `kata-raw-nn` prints them."""
 
     symmetry: int
-    """0..7: which symmetry of the board the evaluator saw; everything below is turned back to the board as it stands."""
+    """0..7: the symmetry under which the evaluator saw the board; -1 the average of all. All below is turned back."""
     white_win: float
     """Probability in [0, 1]; with `white_loss` and `no_result` the sum is 1."""
     white_loss: float

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engine.evaluators.queue import EvaluationQueue, Job
-from native.tree.buffers import make_batch, make_worker
 from engine.search.position import Root, SearchableGame
 from engine.search.report import Limits, SearchReport
 from engine.search.reports import read_report
 from native.tree import arrays
+from native.tree.buffers import make_batch, make_worker
 from native.tree.memory import clear_tree, compact
 from native.tree.report import find_child, mix_root_priors, restore_root_order
 from native.tree.search import gather, scatter
 
 if TYPE_CHECKING:
-    from native.spec import GameSpec
     from engine.search.parameters import SearchSettings
+    from native.spec import GameSpec
     from native.tree.arrays import Worker
 
 _log = logging.getLogger(__name__)
@@ -36,12 +36,14 @@ IDLE_PAUSE = 50e-6
 """Seconds that a worker waits which found nothing to gather: all leaves are under way elsewhere."""
 PRUNE_TO = 0.6
 """Share of each pool that may still be in use after pruning."""
+MIN_VISITS = 2
+"""Visits that a search makes however little time it has: the root's, and one move's."""
 VISITS_A_ROW = 12
 """A batch takes one leaf for so many visits of the root: a young tree has too few good leaves for a full batch."""
 
 
 class Search:
-    """One tree and the workers that search it. One thread calls its methods; `report` and `stop` may be called by any."""
+    """One tree and the workers that search it. One thread calls its methods; any may call `report` and `interrupt`."""
 
     def __init__(self, spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings) -> None:
         """Allocate the tree; nothing runs until `start`."""
@@ -67,6 +69,7 @@ class Search:
         self._start_time = time.perf_counter()
         self._end_time = self._start_time
         self._evaluations = 0
+        self._latency = 0.0
         self._count_lock = threading.Lock()
         self._error: Exception | None = None
         self._finished = threading.Event()
@@ -74,7 +77,7 @@ class Search:
         self.configure(settings)
 
     def configure(self, settings: SearchSettings) -> None:
-        """Put new settings in force; those of sizes and threads (memory, workers, cache, seed) stay as they were made."""
+        """Put new settings in force; those of sizes and threads (memory, workers, cache, seed) stay as made."""
         self.settings = settings
         settings.write(self.tree, self.spec.score_unit)
 
@@ -82,6 +85,11 @@ class Search:
     def is_running(self) -> bool:
         """Whether search threads are at work."""
         return not self._finished.is_set()
+
+    @property
+    def latency(self) -> float:
+        """Seconds that the slowest batch of the last search took: how late a search may end after it is told to."""
+        return self._latency
 
     @property
     def root_visits(self) -> int:
@@ -145,6 +153,7 @@ class Search:
         self._ban(avoid, allow)
         self._center_score()
         self._evaluations = 0
+        self._latency = 0.0
         self._error = None
         self._start_time = time.perf_counter()
         self._deadline = self._start_time + (limits.seconds if limits.seconds is not None else float("inf"))
@@ -216,7 +225,6 @@ class Search:
     def _claim_limit(self, limits: Limits) -> int:
         claims = NO_LIMIT
         if limits.visits is not None:
-            # A root that has the visits already is searched for one more playout where it has none of its own.
             claims = max(0, limits.visits - self.root_visits)
         if limits.playouts is not None:
             claims = min(claims, limits.playouts)
@@ -294,12 +302,13 @@ class Search:
                 self._finished.set()
 
     def _work(self, worker: Worker) -> bool:
-        """Search with one worker until the search ends (True) or the tree is full (False); no batch is left under way."""
+        """Search with one worker until the search ends (True) or the tree is full (False); leave no batch under way."""
         tree, root, counters = self.tree, self._root_record[0], self.tree.counters
         idle = [self._make_batch() for _ in range(self.settings.batches_in_flight)]
         done: SimpleQueue[Job] = SimpleQueue()
         flying = 0
         while True:
+            begin = time.perf_counter()
             rows = 0
             if idle and not counters[arrays.STOP]:
                 rows = gather(tree, root, worker, idle[-1], self._leaves_at_once())
@@ -317,7 +326,9 @@ class Search:
                 if counters[arrays.FULL]:
                     return False
                 time.sleep(IDLE_PAUSE)
-            if time.perf_counter() >= self._deadline:
+            now = time.perf_counter()
+            self._latency = max(self._latency, now - begin)
+            if now >= self._deadline and self.root_visits >= MIN_VISITS:
                 counters[arrays.STOP] = 1
 
     def _leaves_at_once(self) -> int:

@@ -15,8 +15,8 @@ from native.jit import kernel
 def outcome(pos, history):  # type: ignore[no-untyped-def]
     """Two passes end the game; under the simple ko rule a third repetition does so without a result.
 
-    Area is counted as the board stands. Under territory scoring dead stones would have to be agreed, so the evaluator is
-    asked; so it is when the history is full.
+    Area is counted as the board stands. Under territory scoring dead stones would have to be agreed, so the evaluator
+    is asked; so it is when the history is full.
     """
     if pos.passes >= 2:
         if pos.scoring != SCORING_AREA:

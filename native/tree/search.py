@@ -31,6 +31,7 @@ from native.tree.arrays import (
     CLAIM_LIMIT,
     CLAIMED,
     EXPANDED,
+    FPU_FROM_MEAN,
     FPU_REDUCTION,
     FULL,
     MAX_COLLISIONS,
@@ -85,7 +86,7 @@ def first_play_urgency(tree, node, is_root):  # type: ignore[no-untyped-def]
     """Return the utility that an untried edge of `node` is taken to have."""
     p = tree.parameters
     mass = min(1.0, float(node.tried_prior))
-    weight = mass * mass
+    weight = 1.0 if p[FPU_FROM_MEAN] != 0.0 else mass * mass
     mean = node.utility_sum / max(1.0, float(node.visits))
     parent = weight * mean + (1.0 - weight) * node.own_utility
     reduction = p[ROOT_FPU_REDUCTION] if is_root else p[FPU_REDUCTION]
@@ -464,7 +465,7 @@ def _restore(node, stat):  # type: ignore[no-untyped-def]
 
 @kernel
 def gather(tree, root, worker, batch, leaves):  # type: ignore[no-untyped-def]
-    """Descend until the batch holds `leaves` leaves or is full, and return its rows in use; 0 where there was nothing to gather.
+    """Descend until the batch holds `leaves` leaves or is full; return its rows in use, 0 where there was nothing to do.
 
     Settles terminal and cached leaves on the way. Stops early at STOP, at the playout limit, when the tree is full, and
     after MAX_COLLISIONS descents in a row that ended at leaves which are already being evaluated.
