@@ -13,6 +13,7 @@ from engine.clock import Clock
 from engine.games.go.game import GoGame
 from engine.games.go.rules import Rules
 from engine.games.go.scoring import dead_stones, ownership_by_rollouts
+from engine.games.go.vertex import board_points
 from engine.players.base import Decision
 from engine.players.go_network import evaluate_position, network_of
 from engine.players.go_setup import make_queue, search_settings
@@ -140,7 +141,9 @@ class GoPlayer:
         """Put a setting in force."""
         self.stop()
         self.options.set(name, value)
-        if name == "rollout_weight":
+        if name == "seed":
+            self._rng = np.random.default_rng(self.options.seed)
+        if name in ("rollout_weight", "seed"):
             self._replace_search()
         else:
             self._search.configure(search_settings(self.options, self._search.queue))
@@ -239,9 +242,10 @@ class GoPlayer:
         """Return the move of greatest prior, for a search that was cut off before it tried any; PASS without priors."""
         if report.raw_policy is None:
             return PASS
-        best = int(np.nanargmax(report.raw_policy))
-        size = self.game.size
-        return PASS if best == size * size else (best // size + 1) * (size + 1) + best % size + 1
+        moves = [*board_points(self.game.size), PASS]
+        priors = {move: float(p) for move, p in zip(moves, report.raw_policy, strict=True) if not np.isnan(p)}
+        allowed = [move for move in priors if not self._search.is_banned(move)]
+        return max(allowed, key=lambda move: priors[move], default=PASS)
 
     def _resigns(self, report: SearchReport, color: int) -> bool:
         """Remember whether this move looks lost, and say whether enough own moves in a row did."""

@@ -59,7 +59,7 @@ def read_report(
     children = _children(tree)
     policy = np.empty(policy_size, np.float32)
     root_policy(tree, root_record, policy)
-    tried = children[children["visits"] > 0]
+    tried = children[(children["visits"] > 0) & (tree.banned[children["move"]] == 0)]
     bounds = utility_bounds(tried)
     order = move_order(tried, bounds, use_lcb)[:max_moves]
     moves = tuple(_move_report(tree, tried[i], float(bounds[i]), rank, pv_length) for rank, i in enumerate(order))

@@ -50,7 +50,6 @@ class Search:
         self.spec = spec
         self.queue = queue
         self.settings = settings
-        self.batch_rows = max(settings.rows_a_leaf, queue.evaluator.batch_size)
         entry_bytes = 2 * spec.policy_size + 32
         self.tree = arrays.make_tree(
             settings.memory, spec.policy_size, max(1, settings.cache_size // entry_bytes), spec.mean_moves
@@ -68,6 +67,7 @@ class Search:
         self._deadline = float("inf")
         self._start_time = time.perf_counter()
         self._end_time = self._start_time
+        self._pruned_at, self._pruned_to = -1, 0
         self._evaluations = 0
         self._latency = 0.0
         self._count_lock = threading.Lock()
@@ -78,7 +78,10 @@ class Search:
 
     def configure(self, settings: SearchSettings) -> None:
         """Put new settings in force; those of sizes and threads (memory, workers, cache, seed) stay as made."""
+        if settings.policy_temperature != self.settings.policy_temperature:
+            self.tree.cache_keys[:] = 0  # priors are kept as the temperature made them
         self.settings = settings
+        self.batch_rows = max(settings.rows_a_leaf, self.queue.evaluator.batch_size)
         settings.write(self.tree, self.spec.score_unit)
 
     @property
@@ -119,11 +122,14 @@ class Search:
         side = int(game.position["side_to_move"]) if side_to_move is None else side_to_move
         root = Root(game.search_key, tuple(game.moves), side)
         line = self._root.line_to(root) if self._root is not None else None
+        if self._root is not None and self._root.key != root.key:
+            self.tree.cache_keys[:] = 0  # komi and rules are no part of the keys
         self._root = root
         self._root_record[0] = game.position
         if side != int(game.position["side_to_move"]):
             self._root_record["side_to_move"] = side
             self._root_record["simple_ko"] = 0
+            self._root_record["passes"] = 0  # two passes of one side do not end a game
         length = int(game.position["history_length"])
         self._root_history[:length] = game.history[:length]
         self._reroot(line)
@@ -155,6 +161,7 @@ class Search:
         self._evaluations = 0
         self._latency = 0.0
         self._error = None
+        self._pruned_at, self._pruned_to = -1, 0
         self._start_time = time.perf_counter()
         self._deadline = self._start_time + (limits.seconds if limits.seconds is not None else float("inf"))
         for worker in self._workers:
@@ -176,7 +183,8 @@ class Search:
         """End the search; return when all threads are quiet, which takes one evaluation at most.
 
         Raises:
-            Exception: what an evaluator or a worker raised while the search ran; it is raised once.
+            Exception: what an evaluator or a worker raised while the search ran; it is raised once, and the tree is
+                empty then: leaves were lost on their way.
         """
         self.tree.counters[arrays.STOP] = 1
         for thread in self._threads:
@@ -185,6 +193,7 @@ class Search:
         self._threads = []
         if self._error is not None:
             error, self._error = self._error, None
+            self._drop_tree()
             raise error
 
     def interrupt(self) -> None:
@@ -222,6 +231,10 @@ class Search:
             pv_length=pv_length,
         )
 
+    def is_banned(self, move: int) -> bool:
+        """Whether the last search was told to leave out this root move."""
+        return bool(self.tree.banned[move])
+
     def _claim_limit(self, limits: Limits) -> int:
         claims = NO_LIMIT
         if limits.visits is not None:
@@ -252,8 +265,6 @@ class Search:
         """Keep what `line` leads to, or begin anew."""
         if line is not None and not line:
             return
-        for worker in self._workers:
-            worker.ownership[:] = 0.0
         child = -1
         for move in line or ():
             child = int(find_child(self.tree, move))
@@ -261,11 +272,20 @@ class Search:
                 break
             self.tree.counters[arrays.ROOT] = child
         usable = child >= 0 and int(self.tree.nodes[child]["state"]) == arrays.EXPANDED
-        if usable:
-            compact(self.tree, child, 0)
-        else:
-            clear_tree(self.tree)
+        if not usable:
+            self._drop_tree()
+            return
+        compact(self.tree, child, 0)
         self.tree.counters[arrays.MAX_DEPTH] = 0
+        self._forget_ownership()
+
+    def _drop_tree(self) -> None:
+        clear_tree(self.tree)
+        self._forget_ownership()
+
+    def _forget_ownership(self) -> None:
+        for worker in self._workers:
+            worker.ownership[:] = 0.0
 
     def _add_noise(self) -> None:
         """Mix Dirichlet noise into the root's priors; the root is evaluated first where it is not yet."""
@@ -274,10 +294,16 @@ class Search:
         if node["state"] != arrays.EXPANDED:
             limit = int(tree.counters[arrays.CLAIM_LIMIT])
             tree.counters[arrays.CLAIM_LIMIT] = 1
-            self._work(self._workers[0])
+            try:
+                self._work(self._workers[0])
+            except Exception:
+                self._drop_tree()
+                raise
             tree.counters[arrays.CLAIM_LIMIT] = limit
             node = tree.nodes[tree.counters[arrays.ROOT]]
         count = int(node["edge_count"])
+        if count == 0:
+            return
         noise = self._noise.dirichlet(np.full(count, self.settings.root_noise_total / count))
         mix_root_priors(tree, noise, self.settings.root_noise)
         restore_root_order(tree)
@@ -321,7 +347,7 @@ class Search:
                 idle.append(job.batch)
                 self._scatter(worker, job)
             elif not rows and not flying:
-                if counters[arrays.STOP] or self._claims_used_up():
+                if counters[arrays.STOP] or self._is_done():
                     return True
                 if counters[arrays.FULL]:
                     return False
@@ -335,9 +361,10 @@ class Search:
         """Return how many leaves a batch may take at the root's present visits."""
         return 1 + self.root_visits // VISITS_A_ROW
 
-    def _claims_used_up(self) -> bool:
+    def _is_done(self) -> bool:
+        """Whether all playouts are backed up; one that is only claimed may still come back for want of memory."""
         counters = self.tree.counters
-        return bool(counters[arrays.CLAIMED] >= counters[arrays.CLAIM_LIMIT])
+        return bool(counters[arrays.PLAYOUTS] >= counters[arrays.CLAIM_LIMIT])
 
     def _scatter(self, worker: Worker, job: Job) -> None:
         if job.error is not None:
@@ -358,7 +385,10 @@ class Search:
     def _prune(self) -> None:
         """Drop the least visited nodes until the tree can grow again. Runs while all workers wait."""
         tree, counters = self.tree, self.tree.counters
-        for exponent in range(1, 32):
+        is_stuck = counters[arrays.PLAYOUTS] == self._pruned_at
+        self._pruned_at = int(counters[arrays.PLAYOUTS])
+        for exponent in range(self._pruned_to + 1 if is_stuck else 1, 32):
+            self._pruned_to = exponent
             compact(tree, counters[arrays.ROOT], 1 << exponent)
             used = max(
                 counters[arrays.NODE_TOP] / len(tree.nodes),

@@ -217,8 +217,10 @@ def back_up(tree, leaf, utility, value, score, stdev):  # type: ignore[no-untype
         lock(tree, index)
         node = tree.nodes[U(index)]
         stat = tree.stats[U(node.stats) + slot]
-        stat.visits = visits
-        stat.utility = mean
+        # Threads may pass each other between the two locks: what the later one saw of the child stands.
+        if visits > stat.visits:
+            stat.visits = visits
+            stat.utility = mean
         stat.in_flight -= 1
     atomic_add(tree.counters, U(PLAYOUTS), 1)
 
@@ -465,10 +467,11 @@ def _restore(node, stat):  # type: ignore[no-untyped-def]
 
 @kernel
 def gather(tree, root, worker, batch, leaves):  # type: ignore[no-untyped-def]
-    """Descend until the batch holds `leaves` leaves or is full; return its rows in use, 0 where there was nothing to do.
+    """Descend until the batch holds `leaves` leaves or is full; return its rows in use, 0 where nothing was to do.
 
     Settles terminal and cached leaves on the way. Stops early at STOP, at the playout limit, when the tree is full, and
-    after MAX_COLLISIONS descents in a row that ended at leaves which are already being evaluated.
+    after MAX_COLLISIONS descents in a row that ended at leaves which are already being evaluated. Sets STOP where every
+    move of the root is banned: there is nothing to search.
 
     Args:
         tree: the Tree.
@@ -497,6 +500,7 @@ def gather(tree, root, worker, batch, leaves):  # type: ignore[no-untyped-def]
         if leaf < 0:
             if leaf == -1:
                 atomic_add(tree.counters, U(CLAIMED), -1)
+                tree.counters[STOP] = 1
             break
         node = tree.nodes[U(leaf)]
         if not is_new and node.state == TERMINAL:

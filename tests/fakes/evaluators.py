@@ -1,0 +1,72 @@
+"""Evaluators whose opinions are made up, and that tell how they were used."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from native.tree.arrays import Batch
+
+
+def opinion(key: int, symmetry: int, policy_size: int, area: int) -> tuple[npt.NDArray[np.float32], ...]:
+    """Return what the scripted evaluator says of a position: logits[P], values[4], ownership[A].
+
+    Drawn at random with the position's hash (and the symmetry) as the seed, so that equal positions get equal opinions.
+    """
+    rng = np.random.Generator(np.random.PCG64([key, symmetry]))
+    logits = (1.5 * rng.standard_normal(policy_size)).astype(np.float32)
+    value, score, stdev, lead = rng.uniform(-0.9, 0.9), rng.normal(0, 6), rng.uniform(2, 9), rng.normal(0, 6)
+    ownership = rng.uniform(-1, 1, area).astype(np.float32)
+    return logits, np.array([value, score, stdev, lead], np.float32), ownership
+
+
+class ScriptedEvaluator:
+    """Gives each position the opinion that `opinion` draws for it.
+
+    Args:
+        batch_size: rows of a batch.
+        asymmetrical: draw another opinion for each symmetry; without it the opinion is that of symmetry 0, read as if
+            the network had seen the row's symmetry.
+        seconds: how long an evaluation takes.
+        fail_at: the call that raises `error`, counted from 1; 0 for none.
+    """
+
+    wants_planes = False
+    wants_positions = False
+    description = "scripted"
+
+    def __init__(
+        self, batch_size: int = 1, *, asymmetrical: bool = False, seconds: float = 0.0, fail_at: int = 0
+    ) -> None:
+        self.batch_size = batch_size
+        self.asymmetrical = asymmetrical
+        self.seconds = seconds
+        self.fail_at = fail_at
+        self.error = RuntimeError("the device is gone")
+        self.made_in = threading.get_ident()
+        self.used_in: set[int] = set()
+        self.closed_in: int | None = None
+        self.calls = 0
+        self.rows: list[int] = []
+
+    def evaluate(self, batch: Batch, rows: int) -> None:
+        self.used_in.add(threading.get_ident())
+        self.calls += 1
+        self.rows.append(rows)
+        if self.calls == self.fail_at:
+            raise self.error
+        if self.seconds:
+            time.sleep(self.seconds)
+        for row in range(rows):
+            symmetry = int(batch.symmetry[row]) if self.asymmetrical else 0
+            said = opinion(int(batch.keys[row]), symmetry, batch.logits.shape[1], batch.ownership.shape[1])
+            batch.logits[row], batch.values[row], batch.ownership[row] = said
+
+    def close(self) -> None:
+        assert self.closed_in is None, "closed twice"
+        self.closed_in = threading.get_ident()

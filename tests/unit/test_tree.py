@@ -1,0 +1,361 @@
+"""The tree's kernels against their slow twin, and what must hold in every tree."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.evaluators.base import UniformEvaluator
+from engine.evaluators.rollouts import RolloutEvaluator
+from engine.games.go.vertex import board_points
+from engine.search.report import Limits
+from engine.search.search import Search
+from native.go.board import PASS
+from native.go.planes import policy_index
+from native.tree import arrays
+from native.tree.memory import compact
+from native.tree.report import find_child
+from tests.fakes.evaluators import ScriptedEvaluator, opinion
+from tests.naive import tree_search as naive
+from tests.unit.trees import check_tree, contents_of, edges_of, new_game, new_search, shape_of
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "usual": {},
+    "value only": {"score_utility": 0.0, "dynamic_score_utility": 0.0},
+    "score": {"score_utility": 0.7, "dynamic_score_utility": 0.9},
+    "wide": {"c_puct": 2.5, "c_puct_log": 2.0, "c_puct_base": 20.0, "fpu_reduction": 0.0, "root_fpu_reduction": 0.4},
+    "temperature": {"policy_temperature": 0.6, "root_policy_temperature": 2.0, "fpu_reduction": 0.6},
+    "rollouts": {"fpu_from_mean": True, "spread_scale": 0.0},
+}
+
+
+def twins(size: int, line: str = "", rules: str = "tromp-taylor", **settings: Any) -> tuple[Search, naive.SlowSearch]:
+    """Return the search and its twin at the same position."""
+    search = new_search(ScriptedEvaluator(), size, **settings)
+    game = new_game(size, line, rules)
+    search.set_position(game)
+
+    def said(key: int) -> tuple[np.ndarray, np.ndarray]:
+        return opinion(key, 0, size * size + 1, 0)[:2]
+
+    return search, naive.SlowSearch(game.position, game.history, search.settings, said)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize(("size", "line"), [(5, "C3 B2 C2"), (9, "E5 C4 G6 E3 D3 F4")])
+def test_the_tree_is_that_of_the_slow_twin(size: int, line: str, name: str) -> None:
+    search, twin = twins(size, line, **SETTINGS[name])
+    search.run(Limits(playouts=300))
+    twin.run(300)
+    assert shape_of(search.tree) == naive.shape_of(twin.root)
+    root = search.tree.nodes[search.tree.counters[arrays.ROOT]]
+    for field in ("utility_sum", "value_sum", "score_sum", "utility_square_sum", "score_square_sum"):
+        assert root[field] == pytest.approx(getattr(twin.root, field), rel=1e-4, abs=1e-4)
+    assert check_tree(search) == search.tree.counters[arrays.NODE_TOP]
+
+
+def test_the_search_goes_on_as_the_slow_twin_does() -> None:
+    search, twin = twins(5, "C3 B2")
+    for playouts in (60, 1, 140):
+        search.run(Limits(playouts=playouts))
+        twin.run(playouts)
+        assert shape_of(search.tree) == naive.shape_of(twin.root)
+    assert search.tree.parameters[arrays.SCORE_CENTER] == pytest.approx(twin.center, rel=1e-4)
+    assert twin.center != 0
+
+
+@pytest.mark.parametrize("rules", ["tromp-taylor", "chinese"])
+def test_finished_games_are_leaves(rules: str) -> None:
+    # one side has just passed on a small board, so that many lines end
+    search, twin = twins(2, "A1 pass", rules)
+    search.run(Limits(playouts=400))
+    twin.run(400)
+    shape = shape_of(search.tree)
+    assert shape == naive.shape_of(twin.root)
+    visits, after_pass = shape["children"][PASS]
+    assert after_pass == {"visits": visits, "state": "terminal", "legal": 0, "children": {}}
+    assert visits > 1
+    check_tree(search)
+    best = next(move for move in search.report().moves if move.move == PASS)
+    assert (best.score_lead, best.score_stdev) == (4 - 7, 0)
+    assert best.winrate == 0
+
+
+def test_banned_moves_are_not_tried() -> None:
+    search, twin = twins(5, "C3")
+    points = board_points(5)
+    avoid, allow = [*points[:7], PASS], points[4:20]
+    search.run(Limits(playouts=120), avoid=avoid)
+    twin.banned = set(avoid)
+    twin.run(120)
+    assert shape_of(search.tree) == naive.shape_of(twin.root)
+    assert not {move.move for move in search.report().moves} & set(avoid)
+    # the tree is kept, the bans are others
+    search.run(Limits(playouts=120), avoid=points[10:12], allow=allow)
+    twin.banned = {*points, PASS} - set(allow) | set(points[10:12])
+    twin.run(120)
+    assert shape_of(search.tree) == naive.shape_of(twin.root)
+    assert {move.move for move in search.report().moves} <= set(allow) - set(points[10:12])
+    search.run(Limits(playouts=120))
+    twin.banned = set()
+    twin.run(120)
+    assert shape_of(search.tree) == naive.shape_of(twin.root)
+    check_tree(search)
+
+
+def test_noise_is_mixed_into_the_priors() -> None:
+    search, twin = twins(5, "C3", root_noise=0.4, root_noise_total=8.0, seed=5)
+    search.run(Limits(playouts=200), noise=True)
+    twin.run(1)
+    before = {edge.move: edge.prior for edge in twin.root.edges}
+    count = len(twin.root.edges)
+    twin.add_noise(np.random.default_rng(np.random.SeedSequence(5)).dirichlet(np.full(count, 8.0 / count)))
+    twin.order(twin.root)
+    center, twin.center = twin.center, 0.0
+    for _ in range(199):
+        twin.playout()
+    assert center == 0
+    assert shape_of(search.tree) == naive.shape_of(twin.root)
+    after = dict(edges_of(search.tree, 0))
+    assert sum(after.values()) == pytest.approx(65535, abs=count)
+    assert max(abs(after[move] - before[move]) for move in before) > 2000
+
+
+def test_a_tree_moves_on_with_the_game() -> None:
+    search = new_search(ScriptedEvaluator(), 5)
+    game = new_game(5, "C3")
+    search.set_position(game)
+    search.run(Limits(playouts=800))
+    while len(line := search.report().moves[0].pv) >= 2 and search.root_visits > 20:
+        child = int(find_child(search.tree, line[0]))
+        grandchild_visits = search.report().moves[0].pv_visits[1]
+        before = contents_of(search.tree, child)
+        others = search.tree.counters[arrays.NODE_TOP]
+        game.play(game.side_to_move, line[0])
+        search.set_position(game)
+        assert contents_of(search.tree) == before
+        assert check_tree(search) == search.tree.counters[arrays.NODE_TOP] < others
+        assert search.root_visits == before["visits"] > grandchild_visits
+    # and grows there as any other
+    visits = search.root_visits
+    report = search.run(Limits(visits=visits + 300))
+    assert (report.visits, report.playouts) == (visits + 300, 300)
+    check_tree(search)
+
+
+def test_a_tree_moves_on_by_several_moves_at_once() -> None:
+    search = new_search(ScriptedEvaluator(), 5)
+    game = new_game(5)
+    search.set_position(game)
+    search.run(Limits(playouts=600))
+    path = search.report().moves[0].pv[:2]
+    index = int(search.tree.stats[0]["child"])
+    for step, move in enumerate(path):
+        game.play(game.side_to_move, move)
+        index = int(find_child(search.tree, move)) if step == 0 else index
+    visits = search.report().moves[0].pv_visits[1]
+    search.set_position(game)
+    assert search.root_visits == visits > 1
+    check_tree(search)
+
+
+@pytest.mark.parametrize("change", ["undo", "other move", "komi", "side"])
+def test_a_tree_is_dropped_where_it_no_longer_applies(change: str) -> None:
+    search = new_search(ScriptedEvaluator(), 5)
+    game = new_game(5, "C3 B2")
+    search.set_position(game)
+    search.run(Limits(playouts=50))
+    side = None
+    if change == "undo":
+        game.undo()
+    elif change == "other move":
+        tried = {move.move for move in search.report().moves}
+        game.play(game.side_to_move, next(move for move in game.legal_moves() if move not in tried))
+    elif change == "komi":
+        game.set_komi(0.5)
+    else:
+        side = 3 - game.side_to_move
+    search.set_position(game, side)
+    assert search.root_visits == 0
+    assert search.report().moves == ()
+    report = search.run(Limits(playouts=50))
+    assert report.visits == 50
+    check_tree(search)
+
+
+@pytest.mark.parametrize("min_visits", [0, 2, 5, 40, 10**6])
+def test_pruning_keeps_the_statistics_of_what_it_drops(min_visits: int) -> None:
+    search = new_search(ScriptedEvaluator(), 5)
+    search.set_position(new_game(5, "C3"))
+    search.run(Limits(playouts=700))
+    assert search.root_visits == 700
+    before = contents_of(search.tree, min_visits=min_visits)
+    kept = compact(search.tree, search.tree.counters[arrays.ROOT], min_visits)
+    assert contents_of(search.tree) == before
+    assert check_tree(search, pruned=True) == kept == search.tree.counters[arrays.NODE_TOP]
+    assert (kept == 1) == (min_visits > 700)
+    report = search.run(Limits(playouts=400))
+    assert report.visits == 1100
+    check_tree(search, pruned=True)
+
+
+@pytest.mark.parametrize(("memory", "workers", "size"), [(200_000, 1, 9), (2**20, 3, 9), (2**20, 2, 19)])
+def test_a_small_memory_is_pruned_again_and_again(
+    memory: int, workers: int, size: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    search = new_search(UniformEvaluator(8), size, memory=memory, workers=workers)
+    search.set_position(new_game(size))
+    with caplog.at_level(logging.INFO):
+        report = search.run(Limits(playouts=6000))
+    assert report.playouts == report.visits == 6000
+    assert "dropped nodes" in caplog.text
+    assert sum(move.visits for move in report.moves) == 5999
+    compact(search.tree, search.tree.counters[arrays.ROOT], 0)
+    check_tree(search, pruned=True)
+
+
+def test_a_memory_too_small_to_go_on_ends_the_search(caplog: pytest.LogCaptureFixture) -> None:
+    search = new_search(UniformEvaluator(8), 19, memory=1, workers=2)
+    search.set_position(new_game(19))
+    search.start(Limits(playouts=10**6))
+    assert search.wait(20)
+    search.stop()
+    assert "memory is too small" in caplog.text
+    report = search.report()
+    assert report.visits > 50
+    assert report.moves
+    compact(search.tree, search.tree.counters[arrays.ROOT], 0)
+    check_tree(search, pruned=True)
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+@pytest.mark.parametrize("kind", ["uniform", "scripted", "rollouts"])
+def test_many_workers_leave_a_tree_that_hangs_together(kind: str, workers: int) -> None:
+    playouts = {"uniform": 30_000, "scripted": 1500, "rollouts": 1500}[kind]
+    evaluator: Any = {
+        "uniform": UniformEvaluator(8),
+        "scripted": ScriptedEvaluator(8),
+        "rollouts": RolloutEvaluator(1, 8, 3),
+    }[kind]
+    search = new_search(evaluator, 5, workers=workers, batches_in_flight=2)
+    search.set_position(new_game(5, "C3"))
+    report = search.run(Limits(playouts=playouts))
+    assert report.visits == report.playouts == playouts
+    assert search.tree.counters[arrays.CLAIMED] == playouts
+    assert check_tree(search) == search.tree.counters[arrays.NODE_TOP]
+
+
+def test_evaluations_are_found_again_in_the_cache() -> None:
+    plain = new_search(ScriptedEvaluator(), 3, c_puct=3.0)
+    cached = new_search(ScriptedEvaluator(), 3, c_puct=3.0, cache_size=2**20)
+    for search in (plain, cached):
+        search.set_position(new_game(3))
+        search.run(Limits(playouts=600))
+        check_tree(search)
+    hits = int(cached.tree.counters[arrays.CACHE_HITS])
+    assert hits > 20
+    assert plain.tree.counters[arrays.CACHE_HITS] == 0
+    assert plain.evaluations - cached.evaluations == hits
+    assert {m.move: m.visits for m in cached.report().moves} == {m.move: m.visits for m in plain.report().moves}
+    # the same position again, with an empty tree and a full cache: only the root is evaluated anew
+    cached.set_position(new_game(3, "B2"))
+    cached.set_position(new_game(3))
+    report = cached.run(Limits(playouts=200))
+    assert report.evaluations < 10
+    cached.clear()
+    cached.set_position(new_game(3))
+    assert cached.run(Limits(playouts=200)).evaluations > 100
+
+
+def test_the_cache_does_not_outlive_the_komi() -> None:
+    cached = new_search(ScriptedEvaluator(), 5, cache_size=2**20)
+    game = new_game(5)
+    cached.set_position(game)
+    cached.run(Limits(playouts=200))
+    game.set_komi(0.5)
+    cached.set_position(game)
+    assert cached.run(Limits(playouts=200)).evaluations > 100
+
+
+def test_symmetries_are_averaged() -> None:
+    size = 5
+    game = new_game(size, "C3 B2")
+    evaluator = ScriptedEvaluator(3, asymmetrical=True)
+    search = new_search(evaluator, size, symmetry="average")
+    search.set_position(game)
+    report = search.run(Limits(playouts=1))
+    assert evaluator.rows == [8]
+    moves = game.legal_moves()
+    priors = np.zeros(len(moves))
+    values = np.zeros(4)
+    owners = np.zeros((size, size))
+    from native.go.rules import position_key
+
+    key = int(position_key(game.position))
+    for symmetry in range(8):
+        logits, said, ownership = opinion(key, symmetry, size * size + 1, size * size)
+        seen = np.exp([float(logits[policy_index(size, move, symmetry)]) for move in moves])
+        priors += seen / seen.sum() / 8
+        values += said / 8
+        for point in board_points(size):
+            y, x = point // (size + 1) - 1, point % (size + 1) - 1
+            owners[y, x] += ownership[policy_index(size, point, symmetry)] / 8
+    found = dict(edges_of(search.tree, 0))
+    assert [found[move] / 65535 for move in moves] == pytest.approx(list(priors), abs=1e-5)
+    assert report.winrate == pytest.approx(0.5 + 0.5 * values[0], abs=1e-6)
+    assert report.score_lead == pytest.approx(values[3], abs=1e-5)
+    assert report.ownership == pytest.approx(owners.ravel(), abs=1e-5)
+    search.run(Limits(playouts=100))
+    assert set(evaluator.rows) <= {8}
+    check_tree(search)
+
+
+def test_a_random_symmetry_is_undone() -> None:
+    # the opinion is drawn for the board as seen, so priors differ from run to run but stay those of one symmetry
+    size = 5
+    game = new_game(size, "C3 B2")
+    from native.go.rules import position_key
+
+    key = int(position_key(game.position))
+    moves = game.legal_moves()
+    expected = []
+    for symmetry in range(8):
+        logits = opinion(key, symmetry, size * size + 1, 0)[0]
+        seen = np.exp([float(logits[policy_index(size, move, symmetry)]) for move in moves])
+        expected.append(seen / seen.sum())
+    chosen = set()
+    for seed in range(24):
+        search = new_search(ScriptedEvaluator(asymmetrical=True), size, symmetry="random", seed=seed)
+        search.set_position(game)
+        search.run(Limits(playouts=1))
+        found = dict(edges_of(search.tree, 0))
+        distances = [np.abs([found[m] / 65535 for m in moves] - each).max() for each in expected]
+        chosen.add(int(np.argmin(distances)))
+        assert min(distances) < 1e-4
+    assert len(chosen) > 3
+
+
+def test_ownership_is_for_the_side_to_move_at_the_root() -> None:
+    class Owner(ScriptedEvaluator):
+        """The first point belongs to the side to move, the last to the other."""
+
+        def evaluate(self, batch: Any, rows: int) -> None:
+            super().evaluate(batch, rows)
+            batch.ownership[:rows] = 0.0
+            black = batch.positions["side_to_move"][:rows] == 1
+            batch.ownership[:rows, 0] = np.where(black, 1.0, -1.0)
+            batch.ownership[:rows, 24] = np.where(black, -0.5, 0.5)
+
+    evaluator = Owner(4)
+    evaluator.wants_positions = True
+    for line, sign in (("", 1.0), ("C3", -1.0)):
+        search = new_search(evaluator, 5)
+        search.set_position(new_game(5, line))
+        report = search.run(Limits(playouts=200))
+        assert report.ownership is not None
+        assert report.ownership[0] == pytest.approx(sign)
+        assert report.ownership[24] == pytest.approx(-0.5 * sign)
+        assert not report.ownership[1:24].any()

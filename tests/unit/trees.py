@@ -1,0 +1,154 @@
+"""Searches for tests, and reading a tree's arrays without kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from engine.evaluators.queue import EvaluationQueue, InlineQueue
+from engine.games.go.game import GoGame
+from engine.games.go.rules import PRESETS
+from engine.games.go.vertex import parse_vertex
+from engine.search.parameters import SearchSettings
+from engine.search.search import Search
+from native.go.spec import go_spec
+from native.tree import arrays
+from native.tree.arrays import EXPANDED, NONE, PENDING, TERMINAL, Tree
+
+SMALL = 16 * 2**20
+
+
+def new_game(size: int = 9, line: str = "", rules: str = "tromp-taylor", komi: float = 7.0) -> GoGame:
+    """Return a game after the vertices of `line`, in turn."""
+    game = GoGame(size, PRESETS[rules], komi)
+    for vertex in line.split():
+        game.play(game.side_to_move, parse_vertex(vertex, size))
+    return game
+
+
+def new_search(evaluator: Any, size: int = 9, **settings: Any) -> Search:
+    """Return a search with one worker, a small tree and no cache, but for what `settings` say otherwise.
+
+    `evaluator` is an evaluator or an evaluation queue.
+    """
+    queue: EvaluationQueue = evaluator if hasattr(evaluator, "submit") else InlineQueue(evaluator)
+    chosen = {"workers": 1, "memory": SMALL, "cache_size": 0, "symmetry": "none", "seed": 1, **settings}
+    return Search(go_spec(size), queue, SearchSettings(**chosen))
+
+
+def edges_of(tree: Tree, index: int) -> list[tuple[int, int]]:
+    """Return (move, prior of 65535) of a node's edges, the tried ones first."""
+    node = tree.nodes[index]
+    first = int(node["edges"])
+    return [(int(edge) & 0xFFFF, int(edge) >> 16) for edge in tree.edges[first : first + int(node["edge_count"])]]
+
+
+def shape_of(tree: Tree, index: int | None = None) -> dict[str, Any]:
+    """Return a node (the root by default) and all below it: visits, state, number of legal moves, children by move."""
+    index = int(tree.counters[arrays.ROOT]) if index is None else index
+    node = tree.nodes[index]
+    first = int(node["stats"])
+    children = {}
+    for slot, (move, _) in enumerate(edges_of(tree, index)[: int(node["tried"])]):
+        stat = tree.stats[first + slot]
+        if stat["child"] != NONE:
+            children[move] = (int(stat["visits"]), shape_of(tree, int(stat["child"])))
+    state = {PENDING: "pending", EXPANDED: "expanded", TERMINAL: "terminal"}.get(int(node["state"]), "untouched")
+    return {"visits": int(node["visits"]), "state": state, "legal": int(node["edge_count"]), "children": children}
+
+
+def contents_of(tree: Tree, index: int | None = None, *, min_visits: int = 0) -> dict[str, Any]:
+    """Return everything that a subtree says, independent of where in the pools it stands.
+
+    Children with fewer than `min_visits` visits are left out, as `compact` leaves them out; their edges stay.
+    """
+    index = int(tree.counters[arrays.ROOT]) if index is None else index
+    node = tree.nodes[index]
+    places = {"parent", "edges", "stats", "parent_slot", "stats_class"}
+    tried = []
+    for slot, (move, prior) in enumerate(edges_of(tree, index)[: int(node["tried"])]):
+        stat = tree.stats[int(node["stats"]) + slot]
+        child = int(stat["child"])
+        kept = child != NONE and tree.nodes[child]["visits"] >= min_visits and tree.nodes[child]["state"] != PENDING
+        below = contents_of(tree, child, min_visits=min_visits) if kept else None
+        tried.append((move, prior, int(stat["visits"]), float(stat["utility"]), int(stat["in_flight"]), below))
+    return {
+        **{name: node[name].item() for name in node.dtype.names if name not in places},
+        "tried": tried,
+        "untried": edges_of(tree, index)[int(node["tried"]) :],
+    }
+
+
+def check_tree(search: Search, *, pruned: bool = False) -> int:
+    """Assert that everything in a quiet tree hangs together; return the number of nodes.
+
+    Args:
+        search: the search; its threads have ended.
+        pruned: nodes were dropped for want of memory, so that an edge may have visits that nothing below accounts for.
+    """
+    tree = search.tree
+    assert not tree.locks.any(), "a lock is held"
+    assert tree.counters[arrays.NODE_TOP] <= len(tree.nodes)
+    assert tree.counters[arrays.EDGE_TOP] <= len(tree.edges)
+    assert tree.counters[arrays.STATS_TOP] <= len(tree.stats)
+    edge_owners = np.zeros(len(tree.edges), np.int32)
+    stats_owners = np.zeros(len(tree.stats), np.int32)
+    root = int(tree.counters[arrays.ROOT])
+    assert tree.nodes[root]["parent"] == NONE
+    waiting, seen = [root], set()
+    while waiting:
+        index = waiting.pop()
+        assert index not in seen, "two edges lead to one node"
+        seen.add(index)
+        node = tree.nodes[index]
+        assert index < tree.counters[arrays.NODE_TOP]
+        assert node["state"] in (EXPANDED, TERMINAL), f"node {index} is in state {node['state']}"
+        edge_owners[int(node["edges"]) : int(node["edges"]) + int(node["edge_count"])] += int(node["edge_count"] > 0)
+        if node["stats_class"]:
+            first = int(node["stats"])
+            stats_owners[first : first + (1 << (int(node["stats_class"]) - 1))] += 1
+        waiting += check_node(tree, index, pruned=pruned)
+    assert edge_owners.max() <= 1
+    assert not edge_owners[int(tree.counters[arrays.EDGE_TOP]) :].any()
+    for size_class in range(arrays.STATS_CLASSES):
+        head = int(tree.counters[arrays.FREE_STATS + size_class])
+        while head != NONE:
+            stats_owners[head : head + (1 << (size_class - 1))] += 1
+            head = int(tree.stats[head]["child"])
+    assert stats_owners.max() <= 1, "two nodes share statistics, or a free block is in use"
+    assert not stats_owners[int(tree.counters[arrays.STATS_TOP]) :].any()
+    return len(seen)
+
+
+def check_node(tree: Tree, index: int, *, pruned: bool) -> list[int]:
+    """Assert that a node agrees with its edges and children; return the children."""
+    node = tree.nodes[index]
+    edges = edges_of(tree, index)
+    tried = int(node["tried"])
+    priors = [prior / 65535 for _, prior in edges]
+    assert len({move for move, _ in edges}) == len(edges)
+    if edges:
+        assert abs(sum(priors) - 1.0) < 0.51 * len(edges) / 65535 + 1e-6
+    if tried < len(edges) and not tree.counters[arrays.BANNED]:
+        assert priors[tried] == max(priors[tried:]), "the next edge to try has not the greatest prior"
+    children = []
+    visits, utility = 1, float(node["own_utility"])
+    for slot in range(tried):
+        stat = tree.stats[int(node["stats"]) + slot]
+        assert stat["in_flight"] == 0
+        visits += int(stat["visits"])
+        if stat["child"] == NONE:
+            assert pruned
+            continue
+        child = tree.nodes[int(stat["child"])]
+        assert child["parent"] == index
+        assert child["parent_slot"] == slot
+        assert child["visits"] == stat["visits"]
+        assert abs(float(stat["utility"]) + float(child["utility_sum"]) / int(child["visits"])) < 1e-5
+        utility -= float(child["utility_sum"])
+        children.append(int(stat["child"]))
+    if node["state"] == EXPANDED and not pruned:
+        assert node["visits"] == visits
+        assert abs(float(node["utility_sum"]) - utility) < 1e-3
+    return children
