@@ -13,10 +13,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
+import numba
+from numba.core import sigutils, types
+from numba.core.caching import CacheImpl, _CacheLocator
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
-SOURCE_ROOT = Path(__file__).parent
+SOURCE_ROOT = Path(__file__).resolve().parent
 
 
 def kernel_key() -> str:
@@ -24,7 +28,8 @@ def kernel_key() -> str:
     digest = hashlib.sha256()
     for path in sorted(SOURCE_ROOT.rglob("*.py")):
         digest.update(path.read_bytes())
-    for fact in (os.environ.get("NUMBA_BOUNDSCHECK", ""), platform.python_version(), _processor()):
+    flag = os.environ.get("NUMBA_BOUNDSCHECK", "")
+    for fact in (flag, platform.python_version(), numba.__version__, _processor()):
         digest.update(fact.encode())
     return digest.hexdigest()[:16]
 
@@ -56,12 +61,34 @@ def _processor() -> str:
 
 
 CACHE_DIRECTORY = cache_directory()
-os.environ["NUMBA_CACHE_DIR"] = str(CACHE_DIRECTORY)
 
-import numba  # noqa: E402  (the cache directory is read when numba is imported)
-from numba.core import sigutils, types  # noqa: E402
 
-setattr(numba.config, "CACHE_DIR", str(CACHE_DIRECTORY))  # noqa: B010  (made at run time; unknown to type checkers)
+class _KernelLocator(_CacheLocator):
+    """Keeps kernels by their place in this package, wherever and whenever it was installed.
+
+    numba's own locators go by absolute path and modification time: a second installation would compile all again.
+    """
+
+    def __init__(self, function: Any, file: Path) -> None:
+        self._folder = CACHE_DIRECTORY / file.relative_to(SOURCE_ROOT).parent
+        self._line = function.__code__.co_firstlineno
+
+    def get_cache_path(self) -> str:
+        return str(self._folder)
+
+    def get_source_stamp(self) -> str:
+        return CACHE_DIRECTORY.name
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+    @classmethod
+    def from_function(cls, function: Any, file: str) -> "_KernelLocator | None":
+        path = Path(file).resolve()
+        return cls(function, path) if path.is_relative_to(SOURCE_ROOT) else None
+
+
+CacheImpl._locator_classes.insert(0, _KernelLocator)
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:

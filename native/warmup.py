@@ -116,13 +116,31 @@ def compile_rollouts() -> None:
     rollout_ownership(positions[0], positions[1], rng, 1, np.zeros(SIZE * SIZE, np.int32))
 
 
+def compile_forward() -> None:
+    """Compile the networks' forward pass; a program without operations holds all of its code."""
+    from native.forward.builder import ProgramBuilder
+
+    program = ProgramBuilder(SIZE, 22, 19).build()
+    area = SIZE * SIZE
+    program.run(
+        program.make_scratch(),
+        np.zeros((1, 22, SIZE, SIZE), np.float32),
+        np.zeros((1, 19), np.float32),
+        np.zeros((1, 1, area + 1), np.float32),
+        np.zeros((1, 3), np.float32),
+        np.zeros((1, 4), np.float32),
+        np.zeros((1, area), np.float32),
+    )
+
+
 GROUPS: dict[str, Callable[[], None]] = {
     "rules": compile_rules,
     "planes": compile_planes,
     "tree": compile_tree,
     "rollouts": compile_rollouts,
+    "forward": compile_forward,
 }
-PROCESSES = (("planes", "tree"), ("rules", "rollouts"))
+PROCESSES = (("planes", "tree"), ("rules", "rollouts", "forward"))
 """Groups by process. The tree contains the planes, so it comes after them and finds them in the cache."""
 
 
