@@ -345,7 +345,7 @@ class ProgramBuilder:
         The weights are read once for all rows, and the maps of many rows fall out of the cache: many rows for a network
         with many weights, few on a large board.
         """
-        map_floats = self._side**2 * max(self._strides)
+        map_floats = self._side**2 * max(self._strides, default=PANEL)
         return max(1, min(MAX_ROWS, -(-self._weight_floats // (_WEIGHTS_A_MAP * map_floats))))
 
     def _place_maps(self, max_rows: int) -> list[int]:

@@ -7,6 +7,7 @@ import pytest
 
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.katago_cpu import NativeKataGoEvaluator
+from native.forward.builder import ProgramBuilder
 from native.forward.gemm import BLOCK_ROWS, PANEL, multiply, pack
 from native.forward.winograd import TILE_OUTPUTS, choose_tile, matrices
 from native.jit import kernel
@@ -167,3 +168,20 @@ def test_what_is_not_supported() -> None:
         evaluator(made.network(["ffn"]), 9)
     with pytest.raises(EvaluatorError, match="board size 38 found, expected 2 to 37"):
         evaluator(made.network([]), 38)
+
+
+def test_program_without_operations() -> None:
+    program = ProgramBuilder(9, 22, 19).build()
+    planes, extras = inputs(9, 1)
+    value = np.full((1, 3), 7.0, np.float32)
+    ownership = np.zeros((1, 81), np.float32)
+    program.run(
+        program.make_scratch(),
+        planes,
+        extras,
+        np.zeros((1, 1, 82), np.float32),
+        value,
+        np.zeros((1, 4), np.float32),
+        ownership,
+    )
+    assert (value == 7.0).all()
