@@ -52,7 +52,7 @@ def _products(e: Emitter, rows: int, a: Any, lda: Any, b: Any, depth: Any, ahead
 
     What will be read `ahead` bytes further, which is the next panel or matrix, is fetched meanwhile: the weights of a
     whole network do not fit into the second-level cache, and the processor's own prefetching stops at each page. With
-    it single positions take 0.7 to 0.8 of the time.
+    it a 6-block network takes 0.7 (9x9) to 0.8 (19x19) of the time for single positions.
     """
     row_addresses = [e.at(a, e.times(lda, row)) for row in range(rows)]
     zeros = [e.splat(0.0)] * (rows * _VECTORS)

@@ -227,7 +227,8 @@ def _list_inputs(plan, op, row, planes, starts, offsets, values):  # type: ignor
 def _input(plan, op, rows, w, s, planes, lists, values):  # type: ignore[no-untyped-def]
     """The first convolution, by adding up the weights of the inputs that are not zero, then as for `finish`.
 
-    Of some 8,000 inputs of a 19x19 board about 700 are not zero besides plane 0, whose sum does not change.
+    Of 7,942 inputs of a 19x19 board, 240 on average (700 at most) of KataGo's reference positions are not zero besides
+    plane 0, whose sum does not change.
     """
     size, half, channels = plan.size, op.kernel // 2, op.channels
     area = size * size

@@ -5,8 +5,9 @@ A convolution becomes: transform each input tile (B^T d B), multiply in each of 
 sum on 19x19, F(3), whose tiles fit exactly, 3.2 times on 9x9.
 
 The matrices are those of Cook and Toom for the points 0, 1, -1, 2, (-2,) infinity (Lavin and Gray, "Fast algorithms for
-convolutional neural networks", 2015). In float32 F(4) loses about two decimal digits; what remains was measured to
-change a network's probabilities by less than 1e-5.
+convolutional neural networks", 2015). The rounding error of a convolution of 96 channels in float32 was measured as 8e-7
+of the outputs' size for F(3) and 1.4e-6 for F(4); the probabilities of a 6-block network differ from KataGo's by 8e-6 at
+most. F(5) would multiply less still, but was no faster on 9x9 and 19x19: it reads 1.4 times the weights of F(4).
 """
 
 from __future__ import annotations
