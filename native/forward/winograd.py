@@ -4,10 +4,11 @@ A convolution becomes: transform each input tile (B^T d B), multiply in each of 
 [tiles, in] by [in, out], transform the products back (A^T x A). F(4) multiplies 3.6 times less often than the plain
 sum on 19x19, F(3), whose tiles fit exactly, 3.2 times on 9x9.
 
-The matrices are those of Cook and Toom for the points 0, 1, -1, 2, (-2,) infinity (Lavin and Gray, "Fast algorithms for
-convolutional neural networks", 2015). The rounding error of a convolution of 96 channels in float32 was measured as 8e-7
-of the outputs' size for F(3) and 1.4e-6 for F(4); the probabilities of a 6-block network differ from KataGo's by 8e-6 at
-most. F(5) would multiply less still, but was no faster on 9x9 and 19x19: it reads 1.4 times the weights of F(4).
+The matrices are those of Cook and Toom for the points 0, 1, -1, 2, (-2,) infinity (Lavin and Gray, "Fast algorithms
+for convolutional neural networks", 2015). The rounding error of a convolution of 96 channels in float32 was measured as
+8e-7 of the outputs' size for F(3) and 1.4e-6 for F(4); the probabilities of a 6-block network differ from KataGo's by
+8e-6 at most. F(5) would multiply less still, but reads 1.4 times the weights of F(4): it was measured as hardly faster
+on 19x19, slower on 9x9, and on 13x13 a tenth faster for batches but slower for single positions.
 """
 
 from __future__ import annotations
