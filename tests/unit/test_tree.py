@@ -221,7 +221,7 @@ def test_a_memory_too_small_to_go_on_ends_the_search(caplog: pytest.LogCaptureFi
     search = new_search(UniformEvaluator(8), 19, memory=1, workers=2)
     search.set_position(new_game(19))
     search.start(Limits(playouts=10**6))
-    assert search.wait(20)
+    assert search.wait(300)
     search.stop()
     assert "memory is too small" in caplog.text
     report = search.report()

@@ -1,0 +1,212 @@
+"""What every game owes to the search: the functions of native.game, on random games."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.games.go.game import GoGame
+from engine.games.go.rules import PRESETS
+from native import game
+from native.game import GOES_ON, OVER, OVER_UNSCORED
+from native.go.spec import go_spec
+from native.jit import kernel
+from native.spec import GameSpec
+
+
+@dataclass(frozen=True)
+class Case:
+    """A game to test."""
+
+    spec: GameSpec
+    begin: Callable[[], tuple[Any, Any]]
+    """Returns the first position's record, in an array of one, and its history."""
+    symmetries: int
+    plies: int
+    """Moves of a random game."""
+
+
+def _go(size: int, rules: str) -> Case:
+    def begin() -> tuple[Any, Any]:
+        first = GoGame(size, PRESETS[rules])
+        records = go_spec(size).positions(1)
+        records[0] = first.position
+        return records, first.history.copy()
+
+    return Case(go_spec(size), begin, 8, 3 * size * size)
+
+
+CASES = {f"go {size} {rules}": _go(size, rules) for size, rules in [(2, "tromp-taylor"), (5, "japanese"), (9, "aga")]}
+CASES["go 19 chinese"] = _go(19, "chinese")
+
+
+@kernel
+def copy(target, source):  # type: ignore[no-untyped-def]
+    """See native.game."""
+    game.copy(target, source)
+
+
+@kernel
+def play(pos, history, move):  # type: ignore[no-untyped-def]
+    """See native.game."""
+    game.play(pos, history, move)
+
+
+@kernel
+def legal_moves(pos, history, moves):  # type: ignore[no-untyped-def]
+    """See native.game."""
+    return game.legal_moves(pos, history, moves)
+
+
+@kernel
+def outcome(pos, history):  # type: ignore[no-untyped-def]
+    """See native.game."""
+    return game.outcome(pos, history)
+
+
+@kernel
+def position_key(pos, history):  # type: ignore[no-untyped-def]
+    """See native.game."""
+    return game.position_key(pos, history)
+
+
+@kernel
+def write_planes(pos, history, symmetry, scratch, planes, extras):  # type: ignore[no-untyped-def]
+    """See native.game."""
+    game.write_planes(pos, history, symmetry, scratch, planes, extras)
+
+
+@kernel
+def policy_index(pos, move, symmetry):  # type: ignore[no-untyped-def]
+    """See native.game."""
+    return game.policy_index(pos, move, symmetry)
+
+
+@kernel
+def add_ownership(pos, ownership, symmetry, sign, total):  # type: ignore[no-untyped-def]
+    """See native.game."""
+    game.add_ownership(pos, ownership, symmetry, sign, total)
+
+
+def moves_of(spec: GameSpec, pos: Any, history: Any) -> list[int]:
+    found = np.zeros(spec.max_moves, np.uint16)
+    count = legal_moves(pos, history, found)
+    assert 0 <= count <= spec.max_moves
+    return [int(move) for move in found[:count]]
+
+
+def random_game(case: Case, seed: int) -> tuple[list[int], list[bytes], list[int]]:
+    """Return the moves of a random game, its positions and their keys, and check the contract on the way."""
+    rng = np.random.default_rng(seed)
+    records, history = case.begin()
+    pos = records[0]
+    spare = case.spec.positions(1)
+    moves, positions, keys = [], [records.tobytes()], [int(position_key(pos, history))]
+    for _ in range(case.plies):
+        state, value, _ = outcome(pos, history)
+        legal = moves_of(case.spec, pos, history)
+        assert len(set(legal)) == len(legal)
+        if state != GOES_ON or not legal:
+            break
+        move = legal[int(rng.integers(len(legal)))]
+        before, length = records.tobytes(), int(pos["history_length"])
+        entries = history[:length].copy()
+        # a copy that shares the history may be played on
+        copy(spare[0], pos)
+        assert moves_of(case.spec, spare[0], history) == legal
+        play(spare[0], history, move)
+        assert records.tobytes() == before
+        assert (history[:length] == entries).all()
+        play(pos, history, move)
+        assert position_key(pos, history) == position_key(spare[0], history)
+        moves.append(move)
+        positions.append(records.tobytes())
+        keys.append(int(position_key(pos, history)))
+    state, value, score = outcome(pos, history)
+    assert state in (GOES_ON, OVER, OVER_UNSCORED)
+    assert -1.0 <= value <= 1.0
+    if state == OVER and score:
+        assert np.sign(value) == np.sign(score)
+    return moves, positions, keys
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_random_games_obey_the_contract(name: str) -> None:
+    case = CASES[name]
+    for seed in range(3):
+        moves, positions, keys = random_game(case, seed)
+        assert moves
+        assert all(before != after for before, after in pairwise(keys))
+        # the same moves give the same records and keys
+        records, history = case.begin()
+        for move, expected in zip(moves, positions[1:], strict=True):
+            play(records[0], history, move)
+            assert records.tobytes() == expected
+        assert int(position_key(records[0], history)) == keys[-1]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_policy_indices_are_one_for_each_move(name: str) -> None:
+    case = CASES[name]
+    records, history = case.begin()
+    rng = np.random.default_rng(1)
+    for _ in range(6):
+        legal = moves_of(case.spec, records[0], history)
+        for symmetry in range(case.symmetries):
+            indices = {int(policy_index(records[0], move, symmetry)) for move in legal}
+            assert len(indices) == len(legal)
+            assert min(indices) >= 0
+            assert max(indices) < case.spec.policy_size
+        if outcome(records[0], history)[0] != GOES_ON:
+            break
+        play(records[0], history, legal[int(rng.integers(len(legal)))])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_inputs_are_finite_and_repeat_themselves(name: str) -> None:
+    case = CASES[name]
+    records, history = case.begin()
+    scratch = np.zeros(1, case.spec.scratch_dtype)[0]
+    rng = np.random.default_rng(2)
+    for _ in range(5):
+        legal = moves_of(case.spec, records[0], history)
+        if outcome(records[0], history)[0] != GOES_ON:
+            break
+        play(records[0], history, legal[int(rng.integers(len(legal)))])
+        before = records.tobytes()
+        for symmetry in range(case.symmetries):
+            # what stood in the arrays before must not matter
+            planes = np.full((2, *case.spec.planes_shape), np.nan, np.float32)
+            extras = np.full((2, *case.spec.extras_shape), np.nan, np.float32)
+            planes[1], extras[1] = 7.0, 7.0
+            for row in range(2):
+                write_planes(records[0], history, symmetry, scratch, planes[row], extras[row])
+            assert np.isfinite(planes).all()
+            assert np.isfinite(extras).all()
+            assert (planes[0] == planes[1]).all()
+            assert (extras[0] == extras[1]).all()
+        assert records.tobytes() == before
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if CASES[name].spec.area])
+def test_ownership_is_turned_back_to_the_board(name: str) -> None:
+    case = CASES[name]
+    records, history = case.begin()
+    moves = moves_of(case.spec, records[0], history)
+    for symmetry in range(case.symmetries):
+        seen = np.zeros(case.spec.area, np.float32)
+        expected = np.zeros(case.spec.area + 1)
+        for number, move in enumerate(moves):
+            at, plain = (int(policy_index(records[0], move, each)) for each in (symmetry, 0))
+            if plain < case.spec.area:
+                seen[at] = number
+                expected[plain] = 1 - 0.5 * number
+        total = np.ones(case.spec.area + 1)
+        total[-1] = 0.0
+        add_ownership(records[0], seen, symmetry, -0.5, total)
+        assert (total == expected).all()

@@ -1,0 +1,399 @@
+"""What every player of Go owes to the protocols (engine.players.base.Player)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.clock import TimeSettings, TimeSystem
+from engine.evaluators.base import EvaluatorError
+from engine.games.go.game import GoGame
+from engine.games.go.rules import PRESETS
+from engine.games.go.vertex import board_points, parse_vertex
+from engine.options import TABLE, Options
+from engine.players.go import GoPlayer
+from engine.search.report import Limits, SearchReport
+from native.go.board import BLACK, PASS, WHITE
+from tests.contract.networks import write_small_network
+from tests.unit.go_boards import game_of
+
+KINDS = ["uniform", "rollouts", "network"]
+Make = Callable[..., GoPlayer]
+
+DECIDED = """
+. X . X O
+X X X X O
+. X O O O
+X X O . O
+. X O O .
+"""
+"""Everything is alive; Black has 13 points, White 12."""
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_small_network(tmp_path_factory.mktemp("net"))
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    value: str = request.param
+    return value
+
+
+@pytest.fixture
+def make(network: Path) -> Iterator[Make]:
+    """Give what makes players, by the kind of their evaluator; all are closed at the end."""
+    made: list[GoPlayer] = []
+
+    def maker(kind: str = "uniform", **options: Any) -> GoPlayer:
+        judge = {"net": str(network), "device": "cpu"} if kind == "network" else {"evaluator": kind}
+        chosen = {"size": 5, "memory": 2**24, "cache_size": 2**20, "workers": 1, "seed": 1, "visits": 20}
+        made.append(GoPlayer(Options(**{**chosen, **judge, **options})))
+        return made[-1]
+
+    yield maker
+    for player in made:
+        player.close()
+        player.close()  # twice is harmless
+
+
+def play_on(player: GoPlayer, moves: int) -> None:
+    """Let the player play both sides."""
+    for _ in range(moves):
+        color = player.game.side_to_move
+        player.game.play(color, player.genmove(color).move)
+
+
+@pytest.mark.parametrize("size", [2, 3, 7, 13, 19])
+def test_moves_are_legal_on_every_board(make: Make, kind: str, size: int) -> None:
+    player = make(kind, size=size, visits=12)
+    assert player.description
+    play_on(player, 6)
+    # out of turn
+    color = 3 - player.game.side_to_move
+    move = player.genmove(color).move
+    assert player.game.is_legal(color, move)
+
+
+def test_after_the_end_a_player_passes(make: Make, kind: str) -> None:
+    player = make(kind)
+    for color in (BLACK, WHITE):
+        player.game.play(color, PASS)
+    decision = player.genmove(BLACK)
+    assert (decision.move, decision.resign) == (PASS, False)
+    player.game.play(BLACK, PASS)
+    assert player.genmove(WHITE).move == PASS
+
+
+def test_a_search_reports_on_its_decision(make: Make, kind: str) -> None:
+    player = make(kind)
+    report = player.genmove(BLACK).report
+    assert report.side_to_move == BLACK
+    assert report.visits == 20
+    assert 0 <= report.winrate <= 1
+    assert sum(move.visits for move in report.moves) == 19
+    assert [move.order for move in report.moves] == list(range(len(report.moves)))
+    assert report.raw_policy is not None
+    assert np.nansum(report.raw_policy) == pytest.approx(1.0, abs=0.01)
+    assert report.ownership is None or report.ownership.shape == (25,)
+
+
+@pytest.mark.parametrize("visits", [1, 2, 30])
+def test_avoid_and_allow_are_honoured(make: Make, kind: str, visits: int) -> None:
+    player = make(kind, visits=visits)
+    points = board_points(5)
+    assert player.genmove(BLACK, allow=points[3:6]).move in points[3:6]
+    assert player.genmove(BLACK, avoid=points).move == PASS
+    assert player.genmove(BLACK, avoid=[PASS, *points[1:]]).move == points[0]
+    # a tree that has searched all moves before
+    player.start_analysis(BLACK)
+    while player.report().visits < 100:
+        time.sleep(0.01)
+    player.stop()
+    best = player.report().moves[0].move
+    assert player.genmove(BLACK, avoid=[best], limits=Limits(visits=1)).move != best
+    assert player.genmove(BLACK, allow=[best]).move == best
+    assert player.genmove(BLACK, avoid=[best, PASS], allow=[best, PASS]).move == PASS
+
+
+def test_lost_games_are_resigned_after_some_moves(make: Make) -> None:
+    player = make("rollouts", komi=90.0, resign_moves=3, resign_threshold=0.1)
+
+    def resignations(count: int) -> list[bool]:
+        answers = []
+        for _ in range(count):
+            decision = player.genmove(BLACK)
+            answers.append(decision.resign)
+            player.game.play(BLACK, parse_vertex("pass", 5) if decision.move == PASS else decision.move)
+            white = player.genmove(WHITE)
+            assert not white.resign
+            player.game.play(WHITE, PASS if white.move == PASS else white.move)
+            if player.game.is_over:
+                break
+        return answers
+
+    assert resignations(4) == [False, False, True, True]
+    # asked twice for one move, a player has still lost it once
+    player.new_game()
+    player.game.clear()
+    assert [player.genmove(BLACK).resign for _ in range(4)] == [False] * 4
+    player.new_game()
+    player.set_option("resign", False)
+    assert resignations(4) == [False] * 4
+    player.new_game()
+    player.game.clear()
+    player.set_option("resign", True)
+    player.game.set_komi(-90.0)
+    assert not player.genmove(BLACK).resign
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_seconds_for_a_move_are_kept(make: Make, kind: str, workers: int) -> None:
+    player = make(kind, visits=None, seconds=0.01, workers=workers, size=9)
+    player.genmove(BLACK)  # whatever is loaded late is loaded
+    begin = time.perf_counter()
+    for _ in range(3):
+        decision = player.genmove(BLACK)
+        assert decision.report.moves
+    assert time.perf_counter() - begin < 3 * 0.5
+
+
+def test_a_clock_is_obeyed(make: Make, kind: str) -> None:
+    player = make(kind, visits=None, lag=0.01, size=9)
+    player.genmove(BLACK, limits=Limits(visits=5))
+    for settings in (
+        TimeSettings(TimeSystem.ABSOLUTE, 2.0),
+        TimeSettings(TimeSystem.BYOYOMI, 0.0, 0.1, 5),
+        TimeSettings(TimeSystem.FISCHER, 0.5, increment=0.05),
+        TimeSettings(TimeSystem.ABSOLUTE, 0.0),
+    ):
+        player.clock.set(settings)
+        for color in (BLACK, WHITE):
+            player.clock.start(color)
+            budget = player.clock.budget(color, 81, 0, 0.01)
+            assert budget is not None
+            begin = time.perf_counter()
+            decision = player.genmove(color)
+            assert time.perf_counter() - begin < budget.hard + 1.0
+            assert decision.report.moves
+            player.clock.stop()
+
+
+def test_pondering_helps_the_next_move(make: Make, kind: str) -> None:
+    player = make(kind)
+    player.game.play(BLACK, parse_vertex("C3", 5))
+    player.ponder()
+    while player.report().visits < 200:
+        time.sleep(0.01)
+    # the opponent's move comes while the player ponders
+    player.stop()
+    visits = player.report().visits
+    assert visits >= 200
+    reply = player.report().moves[0]
+    player.game.play(WHITE, reply.move)
+    report = player.genmove(BLACK).report
+    assert report.visits >= min(reply.visits, 20)
+    assert report.visits - report.playouts == reply.visits
+    # a game that is over is not pondered
+    for color in (BLACK, WHITE):
+        player.game.play(color, PASS)
+    player.ponder()
+    player.stop()
+
+
+def test_genmove_ends_pondering_by_itself(make: Make) -> None:
+    player = make()
+    player.ponder()
+    assert player.genmove(BLACK).move in [*board_points(5), PASS]
+    assert not player.search.is_running
+
+
+def test_analysis_runs_until_it_is_stopped(make: Make, kind: str) -> None:
+    player = make(kind, workers=2)
+    assert player.report().moves == ()
+    player.start_analysis(WHITE, avoid=[PASS])
+    seen = []
+    while len(seen) < 3 or seen[-1].visits < 50:
+        time.sleep(0.01)
+        seen.append(player.report())
+    player.stop()
+    assert [report.visits for report in seen] == sorted(report.visits for report in seen)
+    last = player.report()
+    assert last.visits >= seen[-1].visits
+    assert last.side_to_move == WHITE
+    assert PASS not in [move.move for move in last.moves]
+    time.sleep(0.05)
+    assert player.report().visits == last.visits
+    player.stop()
+
+
+def test_reports_during_a_move(make: Make, kind: str) -> None:
+    player = make(kind, visits=None, seconds=0.3)
+    reports: list[SearchReport] = []
+    player.genmove(BLACK, on_report=reports.append, interval=0.05)
+    assert 2 <= len(reports) <= 7
+
+    def fail(_report: SearchReport) -> None:
+        raise KeyError("nobody reads this")
+
+    with pytest.raises(KeyError, match="nobody reads this"):
+        player.genmove(BLACK, on_report=fail, interval=0.02)
+    assert not player.search.is_running
+    assert player.genmove(BLACK).report.moves
+
+
+def test_interrupt_ends_a_move(make: Make, kind: str) -> None:
+    player = make(kind, visits=None, seconds=100.0)
+    threading.Timer(0.1, player.interrupt).start()
+    begin = time.perf_counter()
+    decision = player.genmove(BLACK)
+    assert time.perf_counter() - begin < 50
+    assert decision.report.moves
+
+
+def test_the_owners_at_the_end(make: Make, kind: str) -> None:
+    player = make(kind)
+    owners = player.final_ownership()
+    assert owners.shape == (25,)
+    assert (np.abs(owners) <= 1 + 1e-6).all()
+    if kind == "network":
+        return
+    player.game = game_of(DECIDED, side=WHITE)
+    stones = {point: color for color, point in player.game.stones()}
+    owners = player.final_ownership()
+    for point, owner in zip(board_points(5), owners, strict=True):
+        if point in stones:
+            assert owner > 0.9 if stones[point] == BLACK else owner < -0.9
+
+
+def test_dead_stones_are_captured_before_passing(make: Make) -> None:
+    board = """
+    . X . X .
+    X X X X X
+    . X X O .
+    X X X X X
+    . X . X .
+    """
+    player = make("rollouts", visits=60)
+    player.game = game_of(board)
+    decision = player.genmove(BLACK, cleanup=True)
+    assert decision.move != PASS
+    for color in (BLACK, WHITE):
+        player.game.play(color, PASS)
+    assert player.genmove(BLACK, cleanup=True).move != PASS
+    assert player.genmove(BLACK).move == PASS
+    player.set_option("cleanup", True)
+    assert player.genmove(BLACK).move != PASS
+    player.game = game_of(board.replace("O", "."))
+    assert player.genmove(WHITE, cleanup=True).move in [*board_points(5), PASS]
+
+
+OTHER_VALUES: dict[str, Any] = {
+    "visits": 15,
+    "playouts": 10,
+    "seconds": 0.05,
+    "symmetry": "average",
+    "root_noise": 0.25,
+    "seed": 4,
+    "rollout_weight": 0.5,
+}
+
+
+@pytest.mark.parametrize("name", [name for name, row in TABLE.items() if row.live])
+def test_every_live_option_can_be_set(make: Make, kind: str, name: str) -> None:
+    player = make(kind)
+    player.genmove(BLACK)
+    row = TABLE[name]
+    old = player.options.get(name)
+    if name in OTHER_VALUES:
+        values = [OTHER_VALUES[name]]
+    elif row.kind == "flag":
+        values = [not old]
+    else:
+        values = [row.check(row.low), row.check(row.high)]
+    for each in (*values, old):
+        player.set_option(name, each)
+        assert player.options.get(name) == each
+        decision = player.genmove(BLACK, limits=Limits(playouts=15))
+        assert player.game.is_legal(BLACK, decision.move)
+        assert decision.report.playouts == 15
+
+
+def test_the_seed_decides(make: Make) -> None:
+    player = make("rollouts", visits=60, size=9)
+    found = []
+    for seed in (5, 6, 5):
+        player.set_option("seed", seed)
+        found.append([(move.move, move.visits) for move in player.genmove(BLACK).report.moves])
+    assert found[0] == found[2] != found[1]
+
+
+def test_a_temperature_varies_the_moves(make: Make) -> None:
+    player = make("uniform", visits=30, temperature=1.0, temperature_moves=1)
+    assert len({player.genmove(BLACK).move for _ in range(12)}) > 3
+    player.game.play(BLACK, parse_vertex("C3", 5))
+    assert len({player.genmove(WHITE).move for _ in range(5)}) == 1
+
+
+def test_other_boards_and_rules(make: Make, kind: str) -> None:
+    player = make(kind)
+    player.genmove(BLACK)
+    for size in (9, 5, 13):
+        player.game = GoGame(size, PRESETS["chinese"], 6.5)
+        report = player.genmove(BLACK).report
+        assert report.visits == 20
+        assert report.raw_policy is not None
+        assert report.raw_policy.shape == (size * size + 1,)
+        assert player.final_ownership().shape == (size * size,)
+    player.game.set_rules(PRESETS["japanese"])
+    assert player.genmove(BLACK).report.visits == 20
+    player.game.set_komi(-3.5)
+    report = player.genmove(BLACK).report
+    assert (report.visits, report.playouts) == (20, 20)
+    player.clear_cache()
+    player.new_game()
+    assert player.genmove(BLACK).report.playouts == 20
+
+
+def test_a_tree_is_kept_from_move_to_move(make: Make, kind: str) -> None:
+    player = make(kind, visits=200)
+    report = player.genmove(BLACK).report
+    line = report.moves[0].pv
+    player.game.play(BLACK, line[0])
+    kept = player.genmove(WHITE).report
+    assert kept.visits == 200
+    assert kept.visits - kept.playouts == report.moves[0].visits
+    player.game.undo()
+    assert player.genmove(BLACK).report.playouts == 200
+
+
+def test_the_network_is_asked_without_a_search(make: Make, kind: str) -> None:
+    player = make(kind)
+    player.game.play(BLACK, parse_vertex("B4", 5))
+    if kind != "network":
+        with pytest.raises(EvaluatorError, match="expected yomi to be started with --net"):
+            player.evaluate(0)
+        return
+    each = [player.evaluate(symmetry) for symmetry in range(8)]
+    mean = player.evaluate(None)
+    for raw in (*each, mean):
+        assert raw.white_win + raw.white_loss + raw.no_result == pytest.approx(1.0, abs=1e-5)
+        assert np.nansum(raw.policy) == pytest.approx(1.0, abs=1e-4)
+        assert np.isnan(raw.policy[board_points(5).index(parse_vertex("B4", 5))])
+        assert (np.abs(raw.white_ownership) <= 1).all()
+    assert mean.white_lead == pytest.approx(np.mean([raw.white_lead for raw in each]), abs=1e-3)
+    assert mean.policy == pytest.approx(np.mean([raw.policy for raw in each], axis=0), abs=1e-5, nan_ok=True)
+    assert len({round(raw.white_lead, 4) for raw in each}) > 1
+
+
+@pytest.mark.parametrize("options", [{"evaluator": "onnx"}, {"evaluator": "uniform", "net": "x.bin"}])
+def test_contradictory_options_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(EvaluatorError, match=r"expected|leave out"):
+        GoPlayer(Options(size=5, memory=2**22, **options))

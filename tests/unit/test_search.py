@@ -1,0 +1,335 @@
+"""The search's threads: limits, stopping, repeating itself, and evaluators that fail."""
+
+from __future__ import annotations
+
+import threading
+import time
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+
+from bench import signature
+from engine.evaluators.base import UniformEvaluator
+from engine.evaluators.queue import EvaluationWorkers, Job
+from engine.evaluators.rollouts import RolloutEvaluator
+from engine.games.go.vertex import board_points
+from engine.search.report import Limits
+from engine.search.search import Search
+from native.go.board import PASS
+from native.go.spec import go_spec
+from native.tree import arrays
+from native.tree.buffers import make_batch
+from tests.fakes.evaluators import ScriptedEvaluator
+from tests.unit.trees import check_tree, new_game, new_search
+
+PATIENCE = 300.0
+"""Seconds after which a search that should have ended is taken to hang; the first one may compile kernels."""
+
+
+def run(search: Search, limits: Limits, **how: Any) -> Any:
+    """Search to the limits, but fail where that takes for ever."""
+    search.start(limits, **how)
+    ended = search.wait(PATIENCE)
+    search.stop()
+    assert ended, "the search did not end by itself"
+    return search.report()
+
+
+def visits_of(search: Search) -> dict[int, int]:
+    return {move.move: move.visits for move in search.report().moves}
+
+
+@pytest.mark.parametrize(("workers", "rows", "flying"), [(1, 1, 1), (1, 16, 3), (2, 8, 2), (4, 8, 1)])
+def test_limits_of_visits_and_playouts_are_exact(workers: int, rows: int, flying: int) -> None:
+    search = new_search(UniformEvaluator(rows), workers=workers, batches_in_flight=flying)
+    game = new_game()
+    search.set_position(game)
+    for playouts in (1, 2, 7, 500):
+        search.set_position(new_game(9, "E5"))
+        search.set_position(game)
+        report = run(search, Limits(playouts=playouts))
+        assert (report.playouts, report.visits) == (playouts, playouts)
+        assert report.evaluations <= playouts
+    report = run(search, Limits(visits=1000))
+    assert (report.playouts, report.visits) == (500, 1000)
+    report = run(search, Limits(visits=900, playouts=50))
+    assert (report.playouts, report.visits) == (0, 1000)
+    report = run(search, Limits(visits=1200, playouts=50, seconds=PATIENCE))
+    assert (report.playouts, report.visits) == (50, 1050)
+    check_tree(search)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_seconds_are_kept(workers: int) -> None:
+    search = new_search(UniformEvaluator(8), workers=workers)
+    search.set_position(new_game())
+    run(search, Limits(playouts=10))
+    for seconds in (0.0, 0.05, 0.3):
+        report = run(search, Limits(seconds=seconds))
+        assert seconds <= report.seconds < seconds + 1.0
+        assert report.visits >= 2
+
+
+def test_even_no_time_at_all_is_enough_for_a_move() -> None:
+    search = new_search(ScriptedEvaluator(8, seconds=0.01))
+    search.set_position(new_game())
+    assert run(search, Limits(seconds=0.0)).moves
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_a_search_without_limits_runs_until_it_is_stopped(workers: int) -> None:
+    search = new_search(ScriptedEvaluator(4, seconds=0.02), workers=workers, batches_in_flight=2)
+    search.set_position(new_game())
+    search.start(Limits())
+    assert not search.wait(0.2)
+    assert search.is_running
+    during = search.report()
+    assert during.visits > 0
+    begin = time.perf_counter()
+    search.stop()
+    assert time.perf_counter() - begin < 1.0
+    assert not search.is_running
+    assert search.wait(0)
+    after = search.report()
+    assert after.visits >= during.visits
+    check_tree(search)
+    search.stop()
+    assert search.report().visits == after.visits
+
+
+def test_interrupt_comes_from_any_thread() -> None:
+    search = new_search(UniformEvaluator(8), workers=2)
+    search.set_position(new_game())
+    search.start(Limits())
+    threading.Timer(0.1, search.interrupt).start()
+    assert search.wait(PATIENCE)
+    search.stop()
+    assert search.report().seconds < 5
+    check_tree(search)
+
+
+def test_reports_hang_together_while_the_search_runs() -> None:
+    search = new_search(UniformEvaluator(8), 5, workers=2)
+    search.set_position(new_game(5))
+    search.start(Limits(playouts=20_000))
+    while not search.wait(0.005):
+        report = search.report()
+        assert sum(move.visits for move in report.moves) <= search.root_visits + 64
+        assert all(move.pv[0] == move.move and len(move.pv) == len(move.pv_visits) for move in report.moves)
+        assert len({move.move for move in report.moves}) == len(report.moves)
+    search.stop()
+
+
+@pytest.mark.parametrize("limits", [Limits(visits=100), Limits(seconds=0.2), Limits()])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_search_with_all_moves_banned_ends(limits: Limits, workers: int) -> None:
+    search = new_search(UniformEvaluator(8), 5, workers=workers)
+    search.set_position(new_game(5))
+    report = run(search, limits, allow=[])
+    assert (report.visits, report.moves) == (1, ())
+    assert report.raw_policy is not None
+    report = run(search, Limits(visits=50), avoid=[PASS], allow=[PASS])
+    assert report.moves == ()
+    report = run(search, Limits(visits=50), allow=[PASS])
+    assert [move.move for move in report.moves] == [PASS]
+    check_tree(search)
+
+
+def test_moves_that_were_searched_before_are_not_reported_once_banned() -> None:
+    search = new_search(ScriptedEvaluator(), 5)
+    search.set_position(new_game(5))
+    best = run(search, Limits(visits=200)).moves[0].move
+    report = run(search, Limits(visits=210), avoid=[best])
+    assert report.moves
+    assert best not in [move.move for move in report.moves]
+    assert best in [move.move for move in run(search, Limits(visits=220)).moves]
+
+
+def test_the_side_to_move_may_be_the_other_one() -> None:
+    # after Black's pass it is Black again: a second pass does not end the game
+    search = new_search(UniformEvaluator(1), 2)
+    game = new_game(2, "pass")
+    search.set_position(game, 1)
+    report = run(search, Limits(visits=30))
+    assert report.side_to_move == 1
+    after_pass = next(move for move in report.moves if move.move == PASS)
+    assert len(after_pass.pv) > 1
+
+
+@pytest.mark.parametrize("kind", ["uniform", "rollouts", "noise"])
+def test_one_worker_and_one_seed_repeat_the_search(kind: str) -> None:
+    found = []
+    for seed in (7, 7, 8):
+        evaluator = UniformEvaluator(4) if kind == "uniform" else RolloutEvaluator(1, 4, seed)
+        search = new_search(evaluator, seed=seed, root_noise=0.25 if kind == "noise" else 0.0)
+        game = new_game()
+        runs = []
+        for line in ("", "E5", "E5 C4"):
+            game = new_game(9, line)
+            search.set_position(game)
+            run(search, Limits(playouts=150), noise=kind == "noise")
+            runs.append(visits_of(search))
+        found.append(runs)
+    assert found[0] == found[1]
+    assert (found[0] == found[2]) == (kind == "uniform")
+
+
+def test_the_signature_of_the_benchmark_repeats_itself() -> None:
+    first = signature.run(120)
+    assert signature.run(120) == first
+    assert len({row["signature"] for row in first}) == 4
+    assert signature.run(121) != first
+
+
+def test_clearing_begins_anew() -> None:
+    search = new_search(UniformEvaluator(4), 5)
+    game = new_game(5)
+    search.set_position(game)
+    run(search, Limits(playouts=100))
+    search.clear()
+    search.set_position(game)
+    assert search.root_visits == 0
+    assert search.report().raw_policy is None
+
+
+def test_settings_may_change_between_searches() -> None:
+    # averaging takes eight rows a leaf, more than the evaluator asks for
+    search = new_search(ScriptedEvaluator(2, asymmetrical=True), 5)
+    search.set_position(new_game(5))
+    run(search, Limits(playouts=20))
+    settings = search.settings
+    search.configure(type(settings)(workers=1, symmetry="average", c_puct=3.0, seed=1))
+    assert run(search, Limits(playouts=20)).evaluations == 160
+    search.configure(settings)
+    assert run(search, Limits(playouts=20)).evaluations == 20
+    check_tree(search)
+
+
+# -- evaluators in threads of their own, and evaluators that fail -----------------------------------------------------
+
+
+def workers_of(count: int, **how: Any) -> tuple[EvaluationWorkers, list[ScriptedEvaluator]]:
+    made: list[ScriptedEvaluator] = []
+
+    def factory() -> ScriptedEvaluator:
+        made.append(ScriptedEvaluator(4, **how))
+        return made[-1]
+
+    return EvaluationWorkers([factory] * count), made
+
+
+def test_each_evaluator_lives_in_one_thread() -> None:
+    queue, made = workers_of(3, seconds=0.002)
+    search = new_search(queue, workers=2, batches_in_flight=3)
+    search.set_position(new_game())
+    report = run(search, Limits(playouts=600))
+    assert report.visits == 600
+    check_tree(search)
+    queue.close()
+    queue.close()
+    assert len({evaluator.made_in for evaluator in made}) == 3
+    for evaluator in made:
+        assert evaluator.used_in == {evaluator.made_in}
+        assert evaluator.closed_in == evaluator.made_in
+    assert sum(sum(evaluator.rows) for evaluator in made) == report.evaluations
+
+
+def test_workers_give_the_visits_of_an_evaluator_in_place() -> None:
+    queue, _ = workers_of(1)
+    search, plain = new_search(queue), new_search(ScriptedEvaluator(4))
+    for each in (search, plain):
+        each.set_position(new_game())
+        run(each, Limits(playouts=300))
+    assert visits_of(search) == visits_of(plain)
+    queue.close()
+
+
+def test_what_was_submitted_is_finished_before_closing() -> None:
+    queue, _ = workers_of(1, seconds=0.05)
+    done: SimpleQueue[Job] = SimpleQueue()
+    for _ in range(3):
+        queue.submit(Job(make_batch(go_spec(5), 4, planes=False, positions=False), 4, done))
+    queue.close()
+    assert [done.get_nowait().error for _ in range(3)] == [None] * 3
+
+
+def test_a_factory_that_fails_closes_the_others() -> None:
+    made: list[ScriptedEvaluator] = []
+
+    def good() -> ScriptedEvaluator:
+        made.append(ScriptedEvaluator())
+        return made[-1]
+
+    def bad() -> ScriptedEvaluator:
+        raise OSError("no such device")
+
+    before = threading.active_count()
+    with pytest.raises(OSError, match="no such device"):
+        EvaluationWorkers([good, bad, good])
+    assert threading.active_count() == before
+    assert len(made) == 2
+    assert all(evaluator.closed_in == evaluator.made_in for evaluator in made)
+
+
+@pytest.mark.parametrize("fail_at", [1, 2, 20])
+@pytest.mark.parametrize(("workers", "flying"), [(1, 1), (1, 3), (3, 2)])
+@pytest.mark.parametrize("in_threads", [False, True])
+def test_an_evaluator_that_fails_is_heard_of(in_threads: bool, workers: int, flying: int, fail_at: int) -> None:
+    evaluator = ScriptedEvaluator(4, fail_at=fail_at)
+    queue: Any = EvaluationWorkers([lambda: evaluator]) if in_threads else evaluator
+    search = new_search(queue, workers=workers, batches_in_flight=flying)
+    search.set_position(new_game())
+    search.start(Limits(visits=5000))
+    assert search.wait(PATIENCE)
+    with pytest.raises(RuntimeError, match="the device is gone"):
+        search.stop()
+    search.stop()
+    # the search can be used again, without a leaf that waits for ever
+    search.set_position(new_game())
+    assert run(search, Limits(visits=300)).visits == 300
+    check_tree(search)
+    search.queue.close()
+
+
+def test_an_evaluator_that_fails_is_heard_of_from_run_and_set_position() -> None:
+    search = new_search(ScriptedEvaluator(4, fail_at=3))
+    search.set_position(new_game())
+    with pytest.raises(RuntimeError, match="the device is gone"):
+        search.run(Limits(visits=300))
+    search.queue.evaluator.fail_at = 8  # type: ignore[attr-defined]
+    search.start(Limits(visits=300))
+    assert search.wait(PATIENCE)
+    with pytest.raises(RuntimeError, match="the device is gone"):
+        search.set_position(new_game(9, "E5"))
+    search.set_position(new_game(9, "E5"))
+    assert run(search, Limits(visits=300)).visits == 300
+
+
+def test_an_evaluator_that_fails_at_the_noise_is_heard_of() -> None:
+    search = new_search(ScriptedEvaluator(4, fail_at=1), root_noise=0.25)
+    search.set_position(new_game())
+    with pytest.raises(RuntimeError, match="the device is gone"):
+        search.start(Limits(visits=300), noise=True)
+    assert not search.is_running
+    assert run(search, Limits(visits=300), noise=True).visits == 300
+    check_tree(search)
+
+
+def test_every_evaluation_is_counted() -> None:
+    queue, made = workers_of(2)
+    search = new_search(queue, workers=3, batches_in_flight=2, cache_size=2**22)
+    search.set_position(new_game())
+    report = run(search, Limits(playouts=800))
+    hits = int(search.tree.counters[arrays.CACHE_HITS])
+    assert report.evaluations == sum(sum(evaluator.rows) for evaluator in made) == 800 - hits
+    assert search.moves_made >= report.playouts - 1
+    queue.close()
+
+
+def test_a_solved_position_is_judged_right() -> None:
+    search = new_search(RolloutEvaluator(4, 4, 1), 3, seed=1)
+    search.set_position(new_game(3, "B2", komi=0.5))
+    report = run(search, Limits(visits=800))
+    assert report.winrate < 0.2  # White's view: Black owns everything after the center
+    assert len(report.moves) <= len(board_points(3)) + 1
