@@ -1,19 +1,23 @@
 """Areas: stones and regions that are alive whatever happens (Benson), and the owner of every point as KataGo sees it.
 
-Sets of points are bit sets of `pos.words` words, so that a region is grown, compared and marked in a few operations.
+A region of a color is a connected set of points without its stones; every region holds an empty point. It is vital to a
+chain if all its empty points are liberties of it. Sets of points are bit sets of `pos.words` words. Regions are not
+listed one by one where a flood from many points at once answers the question: only small ones, all of whose empty
+points are next to a stone, can be vital, and most boards have no pass-alive chain.
 Source: D. Benson, Life in the Game of Go (1976), with KataGo's two readings of a vital region.
 """
 
 import numpy as np
 
 from native.bits import U, lowest_bit, popcount
-from native.go.board import BLACK, BORDER, EMPTY, MAX_POINTS, TAX_NONE, WHITE, WORDS
+from native.go.board import BLACK, EMPTY, MAX_POINTS, TAX_NONE, WHITE
 from native.jit import kernel
 
 
 @kernel
-def load_areas(s, pos):  # type: ignore[no-untyped-def]
-    """Set the bit sets `empty`, `black` and `white` of scratch `s` to the board of `pos`; nothing is owned yet."""
+def load_sets(s, pos):  # type: ignore[no-untyped-def]
+    """Set the bit sets `empty`, `black` and `white` of scratch `s` to the board of `pos`."""
+    color = pos.color
     points = U((pos.size + 2) * pos.stride + 1)
     start = U(0)
     for w in range(U(pos.words)):
@@ -21,15 +25,13 @@ def load_areas(s, pos):  # type: ignore[no-untyped-def]
         white = U(0)
         empty = U(0)
         for i in range(min(U(64), points - start)):
-            c = U(pos.color[start + i])
+            c = U(color[start + i])
             empty |= U(c == U(EMPTY)) << i
             black |= U(c == U(BLACK)) << i
             white |= U(c == U(WHITE)) << i
         s.empty[w] = empty
         s.black[w] = black
         s.white[w] = white
-        s.owned_black[w] = U(0)
-        s.owned_white[w] = U(0)
         start += U(64)
 
 
@@ -50,190 +52,201 @@ def _spread(bits, w, words, stride):  # type: ignore[no-untyped-def]
 
 @kernel
 def _fill(bits, within, words, stride):  # type: ignore[no-untyped-def]
-    """Grow `bits` to all points of `within` that are connected to its members (a subset of `within`)."""
-    changed = True
-    while changed:
-        changed = False
-        for w in range(words):
-            changed |= _fill_word(bits, within, w, words, stride)
-        if not changed:
-            return
-        changed = False
-        for k in range(words):
-            changed |= _fill_word(bits, within, words - U(1) - k, words, stride)
-
-
-@kernel
-def _fill_word(bits, within, w, words, stride):  # type: ignore[no-untyped-def]
-    """Grow one word of `bits` until it is stable; return whether it grew."""
-    limit = within[w]
-    old = bits[w]
-    if old == limit:
-        return False
-    word = _spread(bits, w, words, stride) & limit
-    if word == old:
-        return False
+    """Grow `bits`, a subset of `within`, to all points of `within` that are connected to its members."""
+    last = words - U(1)
+    quiet = U(0)  # words in a row that did not grow
+    w = U(0)
+    up = True
     while True:
-        more = (word | (word << U(1)) | (word >> U(1)) | (word << stride) | (word >> stride)) & limit
-        if more == word:
-            break
-        word = more
-    bits[w] = word
-    return True
+        limit = within[w]
+        old = bits[w]
+        word = old
+        if old != limit:
+            word = _spread(bits, w, words, stride) & limit
+        if word == old:
+            quiet += U(1)
+            if quiet > words + last:
+                return
+        else:
+            while True:
+                more = (word | (word << U(1)) | (word >> U(1)) | (word << stride) | (word >> stride)) & limit
+                if more == word:
+                    break
+                word = more
+            bits[w] = word
+            quiet = U(0)
+        if up:
+            if w == last:
+                up = False
+            else:
+                w += U(1)
+        elif w == U(0):
+            up = True
+        else:
+            w -= U(1)
 
 
 @kernel
-def _find_regions(s, pos, color, suicide):  # type: ignore[no-untyped-def]
-    """List the regions of `color`: connected points without its stones that contain an empty one; return their number.
-
-    Also counts, for each chain of `color`, the regions that are vital to it (`s.vital`), and sets `s.alive` to the
-    stones of the chains that have two.
-    """
-    words = U(pos.words)
-    stride = U(pos.stride)
-    enemy = s.white if color == BLACK else s.black
-    for w in range(words):
-        s.within[w] = s.empty[w] | enemy[w]
-        s.near[w] = s.empty[w]
-        s.alive[w] = U(0)
-    for w in range(U(6)):
-        bits = pos.slots[w]
-        while bits != U(0):
-            s.vital[w * U(64) + lowest_bit(bits)] = 0
-            bits &= bits - U(1)
-    count = U(0)
-    for w in range(words):
-        while s.near[w] != U(0):
-            bit = lowest_bit(s.near[w])
-            base = np.int64(count) * WORDS
-            region = s.region[base : base + WORDS]
-            for k in range(words):
-                region[k] = U(0)
-            region[w] = U(1) << bit
-            _fill(region, s.within, words, stride)
-            around = s.region_around[base : base + WORDS]
-            enemies = U(0)
-            for k in range(words):
-                around[k] = _spread(region, k, words, stride)
-                s.near[k] &= ~region[k]
-                enemies |= region[k] & enemy[k]
-            s.region_enemy[count] = enemies != U(0)
-            s.region_safe[count] = 1
-            _find_vital(s, pos, color, suicide, count, w * U(64) + bit)
-            count += U(1)
-    return count
-
-
-@kernel
-def _find_vital(s, pos, color, suicide, r, seed):  # type: ignore[no-untyped-def]
-    """List the chains of `color` that region `r` is vital to; they are next to its empty point `seed`."""
-    i = np.int64(seed)
-    stride = np.int64(pos.stride)
-    found = U(0)
-    for neighbor in (i - 1, i + 1, i - stride, i + stride):
-        q = U(neighbor)
-        if pos.color[q] != color:
-            continue
-        slot = U(pos.chain[q])
-        new = True
-        for k in range(found):
-            if s.region_vital_slot[r * U(4) + k] == slot:
-                new = False
-        if new and _is_vital(s, pos, suicide, r, slot, q):
-            s.region_vital_slot[r * U(4) + found] = slot
-            found += U(1)
-            s.vital[slot] += 1
-            if s.vital[slot] == 2:
-                _set_chain(pos, q, s.alive)
-    s.region_vital[r] = found
-
-
-@kernel
-def _is_vital(s, pos, suicide, r, slot, stone):  # type: ignore[no-untyped-def]
-    """Whether all empty points (with legal suicide: all points) of region `r` are next to the chain in `slot`."""
-    words = U(pos.words)
-    base = r * U(WORDS)
-    for w in range(words):
-        if s.region[base + w] & s.empty[w] & ~pos.liberty_bits[slot * words + w] != U(0):
-            return False
-    if suicide == 0 or s.region_enemy[r] == 0:
-        return True
-    for w in range(words):
-        s.filled[w] = U(0)
-    _set_chain(pos, stone, s.filled)
-    outside = U(0)
-    for w in range(words):
-        outside |= s.region[base + w] & ~_spread(s.filled, w, words, U(pos.stride))
-    return outside == U(0)
-
-
-@kernel
-def _set_chain(pos, stone, bits):  # type: ignore[no-untyped-def]
+def _mark_chain(pos, stone, bits, add):  # type: ignore[no-untyped-def]
+    """Add the stones of the chain of `stone` to a bit set, or (add 0) take them out."""
+    next_stone = pos.next_stone
     p = U(stone)
     while True:
-        bits[p >> U(6)] |= U(1) << (p & U(63))
-        p = U(pos.next_stone[p])
+        bit = U(1) << (p & U(63))
+        w = p >> U(6)
+        bits[w] = bits[w] | bit if add else bits[w] & ~bit
+        p = U(next_stone[p])
         if p == U(stone):
             return
 
 
 @kernel
-def _benson(s, pos, own, regions):  # type: ignore[no-untyped-def]
-    """Reduce `s.alive` to the pass-alive stones, and `s.region_safe` to the regions with only such around them."""
+def _is_vital(s, pos, suicide, slot, stone, enemies):  # type: ignore[no-untyped-def]
+    """Whether all empty points (with legal suicide: all points) of `s.region` are next to the chain in `slot`."""
     words = U(pos.words)
+    liberty_bits = pos.liberty_bits
+    outside = U(0)
+    for w in range(words):
+        outside |= s.region[w] & s.empty[w] & ~liberty_bits[slot * words + w]
+    if outside == U(0) and suicide and enemies != U(0):
+        for w in range(words):
+            s.filled[w] = U(0)
+        _mark_chain(pos, stone, s.filled, 1)
+        for w in range(words):
+            outside |= s.region[w] & ~_spread(s.filled, w, words, U(pos.stride))
+    return outside == U(0)
+
+
+@kernel
+def _flood_from(s, seed, words, stride):  # type: ignore[no-untyped-def]
+    """Set `s.region` to the points of `s.within` that are connected to the point `seed`."""
+    for w in range(words):
+        s.region[w] = U(0)
+    s.region[seed >> U(6)] = U(1) << (seed & U(63))
+    _fill(s.region, s.within, words, stride)
+
+
+@kernel
+def _find_vital(s, pos, color, suicide, own, enemy):  # type: ignore[no-untyped-def]
+    """List the regions that are vital to some chain; return their number, 0 where no chain has two of them.
+
+    Sets `s.alive` to the stones of the chains that have two, and counts each chain's in `s.vital`.
+    """
+    words = U(pos.words)
+    stride = np.int64(pos.stride)
+    chain = pos.chain
+    for w in range(words):
+        s.alive[w] = U(0)
+        s.within[w] = s.empty[w] | enemy[w]
+        s.filled[w] = s.empty[w] & ~_spread(own, w, words, U(stride))
+    _fill(s.filled, s.within, words, U(stride))
+    for w in range(words):
+        s.seeds[w] = s.empty[w] & ~s.filled[w]
+    for w in range(U(6)):
+        bits = pos.slots[w]
+        while bits != U(0):
+            s.vital[w * U(64) + lowest_bit(bits)] = 0
+            bits &= bits - U(1)
+    regions = U(0)
+    alive = False
+    for v in range(words):
+        while s.seeds[v] != U(0):
+            seed = v * U(64) + lowest_bit(s.seeds[v])
+            _flood_from(s, seed, words, U(stride))
+            enemies = U(0)
+            for w in range(words):
+                s.seeds[w] &= ~s.region[w]
+                enemies |= s.region[w] & enemy[w]
+            found = U(0)
+            i = np.int64(seed)
+            for neighbor in (i - 1, i + 1, i - stride, i + stride):
+                q = U(neighbor)
+                if pos.color[q] != color:
+                    continue
+                slot = U(chain[q])
+                new = True
+                for k in range(found):
+                    if chain[U(s.region_stone[regions * U(4) + k])] == slot:
+                        new = False
+                if new and _is_vital(s, pos, suicide, slot, q, enemies):
+                    s.region_stone[regions * U(4) + found] = q
+                    found += U(1)
+                    s.vital[slot] += 1
+                    if s.vital[slot] == 2:
+                        _mark_chain(pos, q, s.alive, 1)
+                        alive = True
+            if found != U(0):
+                s.region_seed[regions] = seed
+                s.region_vital[regions] = found
+                regions += U(1)
+    return regions if alive else U(0)
+
+
+@kernel
+def _benson(s, pos, own, regions):  # type: ignore[no-untyped-def]
+    """Reduce `s.alive` to the pass-alive stones and set `s.filled` to the regions that border on other own stones."""
+    words = U(pos.words)
+    stride = U(pos.stride)
     changed = True
     while changed:
         changed = False
+        for w in range(words):
+            s.region[w] = own[w] & ~s.alive[w]
+        for w in range(words):
+            s.filled[w] = s.within[w] & _spread(s.region, w, words, stride)
+        _fill(s.filled, s.within, words, stride)
         for r in range(regions):
-            if s.region_safe[r] == 0:
+            seed = U(s.region_seed[r])
+            if seed == U(0) or (s.filled[seed >> U(6)] >> (seed & U(63))) & U(1) == U(0):
                 continue
-            base = r * U(WORDS)
-            dead = U(0)
-            for w in range(words):
-                dead |= s.region_around[base + w] & own[w] & ~s.alive[w]
-            if dead == U(0):
-                continue
-            s.region_safe[r] = 0
+            s.region_seed[r] = 0
             for k in range(U(s.region_vital[r])):
-                slot = U(s.region_vital_slot[r * U(4) + k])
+                stone = U(s.region_stone[r * U(4) + k])
+                slot = U(pos.chain[stone])
                 s.vital[slot] -= 1
                 if s.vital[slot] == 1:
-                    _clear_chain(s, pos, r, slot)
+                    _mark_chain(pos, stone, s.alive, 0)
                     changed = True
 
 
 @kernel
-def _clear_chain(s, pos, r, slot):  # type: ignore[no-untyped-def]
-    """Take the chain in `slot`, to which region `r` is vital, out of `s.alive`."""
-    stride = np.int64(pos.stride)
-    i = np.int64(0)
-    for w in range(U(pos.words)):
-        bits = s.region[r * U(WORDS) + w] & s.empty[w]
-        if bits != U(0):
-            i = np.int64(w * U(64) + lowest_bit(bits))
-            break
-    for neighbor in (i - 1, i + 1, i - stride, i + stride):
-        q = U(neighbor)
-        c = pos.color[q]
-        if c != EMPTY and c != BORDER and pos.chain[q] == slot:
-            p = q
-            while True:
-                s.alive[p >> U(6)] &= ~(U(1) << (p & U(63)))
-                p = U(pos.next_stone[p])
-                if p == q:
-                    return
+def _claim_safe(s, pos, own, enemy, mine, theirs, large):  # type: ignore[no-untyped-def]
+    """Give the pass-alive stones and the territory among them to `mine`, whoever had it.
+
+    Territory is a region that borders on pass-alive stones only and has at most one point that is not next to one or,
+    with `large`, no enemy stone.
+    """
+    words = U(pos.words)
+    stride = U(pos.stride)
+    for w in range(words):
+        mine[w] |= s.alive[w]
+        theirs[w] &= ~s.alive[w]
+        s.seeds[w] = s.empty[w] & ~s.filled[w]
+    for v in range(words):
+        while s.seeds[v] != U(0):
+            seed = v * U(64) + lowest_bit(s.seeds[v])
+            _flood_from(s, seed, words, stride)
+            inside = U(0)
+            enemies = U(0)
+            for w in range(words):
+                s.seeds[w] &= ~s.region[w]
+                enemies |= s.region[w] & enemy[w]
+                inside += popcount(s.region[w] & ~_spread(own, w, words, stride))
+            if inside <= U(1) or (large and enemies == U(0)):
+                for w in range(words):
+                    mine[w] |= s.region[w]
+                    theirs[w] &= ~s.region[w]
 
 
 @kernel
 def _claim(s, pos, color, suicide, large):  # type: ignore[no-untyped-def]
     """Give `color` its pass-alive stones and territory.
 
-    With `large` also all regions without an enemy stone, those that border on chains not pass-alive only where nobody
-    has
-    a claim.
+    With `large` also all empty points that are connected to no enemy stone, where nobody else has a claim.
     """
     words = U(pos.words)
     own = s.black if color == BLACK else s.white
+    enemy = s.white if color == BLACK else s.black
     mine = s.owned_black if color == BLACK else s.owned_white
     theirs = s.owned_white if color == BLACK else s.owned_black
     stones = U(0)
@@ -241,35 +254,23 @@ def _claim(s, pos, color, suicide, large):  # type: ignore[no-untyped-def]
         stones |= own[w]
     if stones == U(0):
         return
-    regions = _find_regions(s, pos, color, suicide)
-    _benson(s, pos, own, regions)
-    for w in range(words):
-        mine[w] |= s.alive[w]
-        theirs[w] &= ~s.alive[w]
-    stride = U(pos.stride)
-    for r in range(regions):
-        base = r * U(WORDS)
-        if s.region_safe[r] != 0:
-            mark = large and s.region_enemy[r] == 0
-            if not mark:
-                inside = U(0)
-                for w in range(words):
-                    inside += popcount(s.region[base + w] & ~_spread(own, w, words, stride))
-                mark = inside <= U(1)
-            if mark:
-                for w in range(words):
-                    mine[w] |= s.region[base + w]
-                    theirs[w] &= ~s.region[base + w]
-        elif large and s.region_enemy[r] == 0:
-            for w in range(words):
-                mine[w] |= s.region[base + w] & ~theirs[w]
+    regions = _find_vital(s, pos, color, suicide, own, enemy)
+    if regions != U(0):
+        _benson(s, pos, own, regions)
+        _claim_safe(s, pos, own, enemy, mine, theirs, large)
+    if large:
+        for w in range(words):
+            s.filled[w] = s.empty[w] & _spread(enemy, w, words, U(pos.stride))
+        _fill(s.filled, s.empty, words, U(pos.stride))
+        for w in range(words):
+            mine[w] |= s.empty[w] & ~s.filled[w] & ~theirs[w]
 
 
 @kernel
 def _drop_seki(s, pos, color):  # type: ignore[no-untyped-def]
     """Take from the area of `color` every part that touches dame or holds its own stone in atari; keep its stones.
 
-    `s.near` holds the dame and the points next to them.
+    `s.seeds` holds the dame and the points next to them.
     """
     words = U(pos.words)
     own = s.black if color == BLACK else s.white
@@ -282,7 +283,7 @@ def _drop_seki(s, pos, color):  # type: ignore[no-untyped-def]
             bits &= bits - U(1)
             if pos.liberties[U(pos.chain[w * U(64) + bit])] == 1:
                 atari |= U(1) << bit
-        s.filled[w] = mine[w] & (s.near[w] | atari)
+        s.filled[w] = mine[w] & (s.seeds[w] | atari)
     _fill(s.filled, mine, words, U(pos.stride))
     for w in range(words):
         mine[w] &= ~s.filled[w] | own[w]
@@ -292,16 +293,16 @@ def _drop_seki(s, pos, color):  # type: ignore[no-untyped-def]
 def find_areas(s, pos, suicide):  # type: ignore[no-untyped-def]
     """Set `s.owned_black` and `s.owned_white` to the areas that KataGo's planes 18 and 19 show under area scoring.
 
-    `suicide` says whether pass-alive is judged as if suicide of several stones were legal: the rule of the game, or
-    true
-    for networks that ask for it. Under `pos.tax` SEKI or ALL areas in seki hold their stones alone. The group tax
-    itself
-    is not counted.
+    `load_sets` has been called. `suicide` says whether pass-alive is judged as if suicide of several stones were legal:
+    the rule of the game, or true for networks that ask for it. Under `pos.tax` SEKI or ALL areas in seki hold their
+    stones alone. The group tax itself is not counted.
     """
-    load_areas(s, pos)
+    words = U(pos.words)
+    for w in range(words):
+        s.owned_black[w] = U(0)
+        s.owned_white[w] = U(0)
     _claim(s, pos, BLACK, suicide, True)
     _claim(s, pos, WHITE, suicide, True)
-    words = U(pos.words)
     for w in range(words):
         s.owned_black[w] |= s.black[w] & ~s.owned_white[w]
         s.owned_white[w] |= s.white[w] & ~s.owned_black[w]
@@ -310,7 +311,7 @@ def find_areas(s, pos, suicide):  # type: ignore[no-untyped-def]
     for w in range(words):
         s.filled[w] = s.empty[w] & ~(s.owned_black[w] | s.owned_white[w])
     for w in range(words):
-        s.near[w] = _spread(s.filled, w, words, U(pos.stride))
+        s.seeds[w] = _spread(s.filled, w, words, U(pos.stride))
     _drop_seki(s, pos, BLACK)
     _drop_seki(s, pos, WHITE)
 
@@ -318,6 +319,7 @@ def find_areas(s, pos, suicide):  # type: ignore[no-untyped-def]
 @kernel
 def area(pos, s, out):  # type: ignore[no-untyped-def]
     """Write the owner (BLACK, WHITE or 0) of every point to `out` (uint8[MAX_POINTS]), as `find_areas` sees it."""
+    load_sets(s, pos)
     find_areas(s, pos, pos.suicide)
     for p in range(U(MAX_POINTS)):
         out[p] = 0
@@ -333,7 +335,10 @@ def area(pos, s, out):  # type: ignore[no-untyped-def]
 @kernel
 def pass_alive(pos, s, color, out):  # type: ignore[no-untyped-def]
     """Write `color` to `out` (uint8[MAX_POINTS]) at its pass-alive stones and territory (Benson), 0 elsewhere."""
-    load_areas(s, pos)
+    load_sets(s, pos)
+    for w in range(U(pos.words)):
+        s.owned_black[w] = U(0)
+        s.owned_white[w] = U(0)
     _claim(s, pos, color, pos.suicide, False)
     mine = s.owned_black if color == BLACK else s.owned_white
     for p in range(U(MAX_POINTS)):

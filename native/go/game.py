@@ -6,26 +6,28 @@ from native import game
 from native.bits import U
 from native.game import GOES_ON, OVER, OVER_UNSCORED
 from native.go import board, planes, rules
-from native.go.board import BLACK, KO_SIMPLE, POSITION_DTYPE, SCORING_AREA
+from native.go.board import BLACK, POSITION_DTYPE, REPEATED_PASS, SCORING_AREA, THIRD_REPETITION
 from native.go.rules import MAX_HISTORY
 from native.jit import kernel
 
 
 @kernel
 def outcome(pos, history):  # type: ignore[no-untyped-def]
-    """Two passes end the game; under the simple ko rule a third repetition does so without a result.
+    """Say whether passes, a repetition or a full history ended the game, and what it is worth.
 
-    Area is counted as the board stands. Under territory scoring dead stones would have to be agreed, so the evaluator
+    Two passes in a row end it and, under the simple ko rule, a pass where the same side has passed before on the same
+    board; a third repetition under that rule leaves no result. Area is counted as the board stands: a server that counts
+    so would not forgive dead stones left inside pass-alive territory. Under territory scoring dead stones would have to be agreed, so the evaluator
     is asked; so it is when the history is full.
     """
-    if pos.passes >= 2:
+    if pos.passes >= 2 or (pos.passes == 1 and pos.finished == REPEATED_PASS):
         if pos.scoring != SCORING_AREA:
             return OVER_UNSCORED, 0.0, 0.0
         score = float(rules.area_points(pos)) - float(pos.komi)
         if pos.side_to_move != BLACK:
             score = -score
         return OVER, (1.0 if score > 0.0 else (-1.0 if score < 0.0 else 0.0)), score
-    if pos.ko_rule == KO_SIMPLE and rules.is_third_repetition(pos, history):
+    if pos.finished == THIRD_REPETITION:
         return OVER, 0.0, 0.0
     if pos.history_length + 1 >= MAX_HISTORY:
         return OVER_UNSCORED, 0.0, 0.0

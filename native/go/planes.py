@@ -1,36 +1,34 @@
 """The network's view of a Go position: KataGo's V7 inputs, 22 planes and 19 numbers, for the side to move.
 
 Shown are games without a button, outside the clean-up phases of territory scoring ("encore") and without playout
-doubling
-advantage: planes 7, 8, 20 and 21 and globals 12, 13, 15, 16 and 17 are always 0.
+doubling advantage: planes 7, 8, 20 and 21 and globals 12, 13, 15, 16 and 17 are always 0.
 
 Symmetries are numbered as KataGo's: bit 0 flips the rows, bit 1 the columns, bit 2 then swaps rows and columns. What
-the
-network sees of the point (x, y) under a symmetry stands at `symmetry_point`; planes are written there directly.
+the network sees of the point (x, y) under a symmetry stands at `symmetry_point`; planes are written there directly.
 """
 
 import numpy as np
 
 from native.bits import U, lowest_bit
-from native.go.area import find_areas
+from native.go.area import find_areas, load_sets
 from native.go.board import (
     BLACK,
-    EMPTY,
     KO_POSITIONAL,
     KO_SIMPLE,
+    MAX_POINTS,
     NO_POINT,
     PASS,
     SCORING_AREA,
     SCORING_TERRITORY,
     TAX_ALL,
     TAX_NONE,
-    WHITE,
     is_single_stone_suicide,
     is_suicide,
 )
-from native.go.ladder import ladder_key, load_colors, load_position, read_ladders, recall_ladders, remember_ladders
-from native.go.rules import pass_would_end, repeats_board, repeats_pass, was_occupied
-from native.jit import kernel
+from native.go.ladder import load_colors, read_ladders
+from native.go.rules import repeats_board, repeats_pass, was_occupied
+from native.go.scratch import LADDER_TABLE
+from native.jit import inlined, kernel
 
 PLANES, GLOBALS = 22, 19
 SYMMETRIES = 8
@@ -85,157 +83,174 @@ def symmetry_table(size: int, symmetry: int) -> np.ndarray[tuple[int], np.dtype[
 
 
 @kernel
-def _write_bits(bits, words, steps, plane, spatial):  # type: ignore[no-untyped-def]
-    """Set `spatial` to 1 in `plane` for each point of a bit set; `steps`: `symmetry_steps` and the stride."""
-    start, step_x, step_y, stride = steps
+def _fill_seen(s, size):  # type: ignore[no-untyped-def]
+    """Set `s.seen[symmetry * MAX_POINTS + point]` to where the network sees each point of a board."""
+    s.seen_size = size
+    stride = np.int64(size) + 1
+    for symmetry in range(SYMMETRIES):
+        start, step_x, step_y = symmetry_steps(size, symmetry)
+        for y in range(np.int64(size)):
+            for x in range(np.int64(size)):
+                index = U(symmetry * MAX_POINTS + (y + 1) * stride + x + 1)
+                s.seen[index] = start + x * step_x + y * step_y
+
+
+@kernel
+def _write_bits(bits, words, seen, view, plane, flat):  # type: ignore[no-untyped-def]
+    """Set the plane that begins at `flat[plane]` to 1 for each point of a bit set; `view`: the symmetry's start."""
     for w in range(words):
         word = bits[w]
         while word != U(0):
-            p = np.int64(w * U(64) + lowest_bit(word))
+            flat[plane + U(seen[view + w * U(64) + lowest_bit(word)])] = 1.0
             word &= word - U(1)
-            y = p // stride
-            spatial[U(plane + start + (p - y * stride - 1) * step_x + (y - 1) * step_y)] = 1.0
 
 
 @kernel
-def _write_point(p, steps, plane, spatial):  # type: ignore[no-untyped-def]
-    start, step_x, step_y, stride = steps
-    y = np.int64(p) // stride
-    spatial[U(plane + start + (np.int64(p) - y * stride - 1) * step_x + (y - 1) * step_y)] = 1.0
+def _write_stones(pos, s, view, area, flat):  # type: ignore[no-untyped-def]
+    """Planes 0 to 5: the board, the stones of either side, and chains with 1 to 3 liberties; clears the rest."""
+    seen = s.seen
+    chain = pos.chain
+    liberties = pos.liberties
+    for i in range(area):
+        flat[i] = 1.0
+    for i in range(area, U(PLANES) * area):
+        flat[i] = 0.0
+    black = pos.side_to_move == BLACK
+    for w in range(U(pos.words)):
+        own = s.black[w] if black else s.white[w]
+        stones = s.black[w] | s.white[w]
+        while stones != U(0):
+            bit = lowest_bit(stones)
+            p = w * U(64) + bit
+            i = U(seen[view + p])
+            flat[i + (area if (own >> bit) & U(1) != U(0) else U(2) * area)] = 1.0
+            n = liberties[U(chain[p])]
+            if n <= 3:
+                flat[i + (U(2) + U(n)) * area] = 1.0
+            stones &= stones - U(1)
 
 
 @kernel
-def _write_stones(pos, steps, spatial):  # type: ignore[no-untyped-def]
-    """Planes 0 to 5: the board, the stones of either side, and chains with 1, 2 and 3 liberties."""
-    start, step_x, step_y, stride = steps
-    size = np.int64(pos.size)
-    n = size * size
-    own = pos.side_to_move
-    for i in range(U(n)):
-        spatial[i] = 1.0
-    for i in range(U(n), U(PLANES * n)):
-        spatial[i] = 0.0
-    for y in range(size):
-        p = (y + 1) * stride + 1
-        i = start + y * step_y
-        for _ in range(size):
-            c = pos.color[U(p)]
-            if c != EMPTY:
-                spatial[U(i + (n if c == own else 2 * n))] = 1.0
-                liberties = np.int64(pos.liberties[U(pos.chain[U(p)])])
-                if liberties <= 3:
-                    spatial[U(i + (2 + liberties) * n)] = 1.0
-            p += 1
-            i += step_x
-
-
-@kernel
-def _write_bans(pos, history, steps, area, spatial):  # type: ignore[no-untyped-def]
+def _write_bans(pos, history, s, view, area, flat):  # type: ignore[no-untyped-def]
     """Plane 6: the simple ko point and every point that superko forbids to the side to move."""
     if pos.simple_ko != NO_POINT:
-        _write_point(pos.simple_ko, steps, 6 * area, spatial)
-    if pos.ko_rule == KO_SIMPLE:
-        return
-    own = pos.side_to_move
-    for i in range(U(pos.empty_count)):
-        p = U(pos.empties[i])
-        occupied = was_occupied(pos, p)
-        if p == pos.simple_ko or not (occupied or pos.suicide):
-            continue
-        suicide = is_suicide(pos, p, own)
-        if suicide and (pos.suicide == 0 or is_single_stone_suicide(pos, p, own)):
-            continue
-        if (occupied or suicide) and repeats_board(pos, history, p, own):
-            _write_point(p, steps, 6 * area, spatial)
+        flat[U(6) * area + U(s.seen[view + U(pos.simple_ko)])] = 1.0
+    if pos.ko_rule != KO_SIMPLE:
+        own = np.int64(pos.side_to_move)
+        for w in range(U(pos.words)):
+            # a stone where none ever stood can only make an old board if it is suicide
+            points = s.empty[w] if pos.suicide else s.empty[w] & pos.occupied[w]
+            while points != U(0):
+                p = np.int64(w * U(64) + lowest_bit(points))
+                points &= points - U(1)
+                if p != pos.simple_ko:
+                    suicide = is_suicide(pos, p, own)
+                    legal = not suicide or (pos.suicide != 0 and not is_single_stone_suicide(pos, p, own))
+                    if legal and (suicide or was_occupied(pos, p)) and repeats_board(pos, history, p, own):
+                        flat[U(6) * area + U(s.seen[view + U(p)])] = 1.0
 
 
 @kernel
-def _write_moves(pos, hidden, steps, area, spatial, globals_):  # type: ignore[no-untyped-def]
+def _write_moves(pos, hidden, s, view, area, flat, globals_):  # type: ignore[no-untyped-def]
     """Planes 9 to 13 and globals 0 to 4: the last moves; return how many are shown.
 
     Only moves made in turn are shown, none where `hidden` (a friendly pass may be answered without ending the game),
-    and
-    those that led to the end of a game are cut to the last one.
+    and those that led to the end of a game are cut to the last one.
     """
     limit = np.int64(pos.recent_valid)
     if hidden:
-        limit = 0
+        limit = np.int64(0)
     elif pos.finished:
-        limit = min(limit, 1)
+        limit = min(limit, np.int64(1))
     color = 3 - pos.side_to_move
-    for k in range(limit):
-        if pos.recent_color[U(k)] != color:
-            return k
-        move = pos.recent_move[U(k)]
+    shown = U(0)
+    while np.int64(shown) < limit and pos.recent_color[shown] == color:
+        move = pos.recent_move[shown]
         if move == PASS:
-            globals_[k] = 1.0
+            globals_[shown] = 1.0
         else:
-            _write_point(move, steps, (9 + k) * area, spatial)
+            flat[(U(9) + shown) * area + U(s.seen[view + U(move)])] = 1.0
         color = 3 - color
-    return limit
+        shown += U(1)
+    return shown
 
 
-@kernel
-def _write_ladders(pos, history, s, shown, steps, area, spatial):  # type: ignore[no-untyped-def]
-    """Planes 14 to 17: ladders on the board, on those one and two moves ago as far as shown, and moves."""
+@inlined
+def _write_ladders(pos, history, s, shown, view, area, flat):  # type: ignore[no-untyped-def]
+    """Planes 14 to 17: ladders on the board, on those one and two moves ago as far as shown, and moves.
+
+    The ladders of a board are remembered under what they depend on: its stones, its ko point and its size.
+    """
     words = U(pos.words)
-    load_position(s, pos)
-    read_ladders(s, 3 - pos.side_to_move)
-    remember_ladders(s, ladder_key(pos.hash, pos.simple_ko, pos.size))
-    _write_bits(s.laddered, words, steps, 14 * area, spatial)
-    _write_bits(s.working, words, steps, 17 * area, spatial)
-    for ago in range(1, 3):
-        if ago <= min(shown, np.int64(pos.previous_count)):
-            board = history[U(pos.history_length - 1 - ago)]
-            key = ladder_key(board, pos.previous_ko[U(ago - 1)], pos.size)
-            if not recall_ladders(s, key):
-                load_colors(s, pos, ago)
-                read_ladders(s, 0)
-                remember_ladders(s, key)
-        _write_bits(s.laddered, words, steps, (14 + ago) * area, spatial)
-
-
-@kernel
-def self_komi(pos):  # type: ignore[no-untyped-def]
-    """Return the komi as the side to move sees it, prisoners included under territory scoring, cut to what is shown."""
-    komi = np.float32(pos.komi + pos.white_bonus)
-    limit = np.float32(np.float32(pos.size) * np.float32(pos.size) + np.float32(KOMI_MARGIN))
-    komi = min(max(komi, -limit), limit)
-    return komi if pos.side_to_move == WHITE else -komi
-
-
-@kernel
-def komi_wave(komi, size):  # type: ignore[no-untyped-def]
-    """Return global 18: a triangular wave in the komi, of period 2, that rises where a komi allows a draw."""
-    even = np.float32(0.0 if (size & 1) == 0 else 1.0)
-    delta = np.float32(komi - (np.floor((komi - even) / np.float32(2.0)) * np.float32(2.0) + even))
-    if delta < np.float32(0.5):
-        return delta
-    if delta < np.float32(1.5):
-        return np.float32(1.0) - delta
-    return delta - np.float32(2.0)
+    laddered = s.laddered
+    table = s.table
+    for ago in range(U(3)):
+        if ago == U(0):
+            stones = pos.hash
+            ko = pos.simple_ko
+        elif ago <= shown and ago <= U(pos.previous_count):
+            stones = history[U(pos.history_length - 1) - ago]
+            ko = pos.previous_ko[ago - U(1)]
+        else:
+            _write_bits(laddered, words, s.seen, view, (U(14) + ago) * area, flat)
+            continue
+        key = (stones >> U(1)) ^ (U(ko) * U(0x9E3779B97F4A7C15)) ^ (U(pos.size) * U(0xC2B2AE3D27D4EB4F))
+        key |= U(1) << U(63)  # never 0, which stands for a free entry
+        entry = (key & U(LADDER_TABLE - 1)) * U(8)
+        if ago != U(0) and table[entry] == key:
+            for w in range(words):
+                laddered[w] = table[entry + U(1) + w]
+        else:
+            source = pos
+            if ago != U(0):
+                load_colors(s.board, pos, np.int64(ago))
+                source = s.board
+            read_ladders(source, s, 3 - np.int64(pos.side_to_move) if ago == U(0) else np.int64(0), ago != U(0))
+            table[entry] = key
+            for w in range(words):
+                table[entry + U(1) + w] = laddered[w]
+        if ago == U(0):
+            _write_bits(s.working, words, s.seen, view, U(17) * area, flat)
+        _write_bits(laddered, words, s.seen, view, (U(14) + ago) * area, flat)
 
 
 @kernel
 def _write_globals(pos, ends, globals_):  # type: ignore[no-untyped-def]
     """Globals 5 to 18; 0 to 4 and the rest are 0 already."""
-    komi = self_komi(pos)
+    size = np.int64(pos.size)
+    limit = np.float32(size * size) + np.float32(KOMI_MARGIN)
+    # the komi as the side to move sees it, prisoners included under territory scoring, cut to what is shown
+    komi = np.float32(pos.komi + pos.white_bonus)
+    if komi > limit:
+        komi = limit
+    if komi < -limit:
+        komi = -limit
+    if pos.side_to_move == BLACK:
+        komi = -komi
     globals_[5] = komi / np.float32(20.0)
     if pos.ko_rule != KO_SIMPLE:
         globals_[6] = 1.0
         globals_[7] = 0.5 if pos.ko_rule == KO_POSITIONAL else -0.5
     if pos.suicide:
         globals_[8] = 1.0
-    if pos.scoring == SCORING_TERRITORY:
-        globals_[9] = 1.0
     if pos.tax != TAX_NONE:
         globals_[10] = 1.0
     if pos.tax == TAX_ALL:
         globals_[11] = 1.0
     if ends:
         globals_[14] = 1.0
-    if pos.scoring == SCORING_AREA:
-        globals_[18] = komi_wave(komi, np.int64(pos.size))
+    if pos.scoring == SCORING_TERRITORY:
+        globals_[9] = 1.0
+    else:
+        # a triangular wave in the komi, of period 2, that rises where a komi allows a draw
+        parity = np.float32(size & 1)
+        above = komi - (np.floor((komi - parity) * np.float32(0.5)) * np.float32(2.0) + parity)
+        if above < np.float32(0.5):
+            globals_[18] = above
+        elif above < np.float32(1.5):
+            globals_[18] = np.float32(1.0) - above
+        else:
+            globals_[18] = above - np.float32(2.0)
 
 
 @kernel
@@ -251,23 +266,26 @@ def write_planes(pos, history, symmetry, scratch, spatial, globals_):  # type: i
         globals_: float32[19]; all of it is written.
     """
     flat = spatial.reshape(-1)
-    start, step_x, step_y = symmetry_steps(pos.size, symmetry)
-    steps = (start, step_x, step_y, np.int64(pos.stride))
-    area = np.int64(pos.size) * np.int64(pos.size)
+    size = np.int64(pos.size)
+    area = U(size * size)
+    words = U(pos.words)
+    view = U(symmetry) * U(MAX_POINTS)
     for k in range(U(GLOBALS)):
         globals_[k] = 0.0
-    _write_stones(pos, steps, flat)
-    _write_bans(pos, history, steps, area, flat)
-    ends = pass_would_end(pos, history)
-    hidden = (
-        pos.friendly_pass != 0 and pos.scoring == SCORING_AREA and pos.passes == 1 and not repeats_pass(pos, history)
-    )
-    shown = _write_moves(pos, hidden, steps, area, flat, globals_)
-    _write_ladders(pos, history, scratch, shown, steps, area, flat)
+    if scratch.seen_size != size:
+        _fill_seen(scratch, size)
+    load_sets(scratch, pos)
+    _write_stones(pos, scratch, view, area, flat)
+    _write_bans(pos, history, scratch, view, area, flat)
+    repeated = repeats_pass(pos, history)
+    hidden = pos.friendly_pass != 0 and pos.scoring == SCORING_AREA and pos.passes == 1 and not repeated
+    shown = _write_moves(pos, hidden, scratch, view, area, flat, globals_)
+    _write_ladders(pos, history, scratch, shown, view, area, flat)
     if pos.scoring == SCORING_AREA:
         find_areas(scratch, pos, pos.suicide)
-        words = U(pos.words)
         black = pos.side_to_move == BLACK
-        _write_bits(scratch.owned_black, words, steps, (18 if black else 19) * area, flat)
-        _write_bits(scratch.owned_white, words, steps, (19 if black else 18) * area, flat)
-    _write_globals(pos, ends and not hidden, globals_)
+        for side in range(U(2)):
+            mine = black == (side == U(0))
+            owned = scratch.owned_black if mine else scratch.owned_white
+            _write_bits(owned, words, scratch.seen, view, (U(18) + side) * area, flat)
+    _write_globals(pos, (pos.passes >= 1 or repeated) and not hidden, globals_)

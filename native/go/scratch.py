@@ -6,11 +6,10 @@ the next call, but for the table of ladders, which only saves time: its entries 
 
 import numpy as np
 
-from native.go.board import MAX_AREA, MAX_CHAINS, MAX_POINTS, WORDS
+from native.go.board import MAX_AREA, MAX_POINTS, POSITION_DTYPE, WORDS
 
 LADDER_PLIES = 3 * MAX_AREA // 2 + 2
 """Plies that a ladder is read: KataGo's limit for the largest board."""
-LADDER_SLOTS = MAX_CHAINS + LADDER_PLIES
 LADDER_MOVES = 8192
 """Moves on the stack of one ladder search."""
 LADDER_TABLE = 4096
@@ -20,20 +19,9 @@ MAX_REGIONS = (MAX_AREA + 1) // 2 + 1
 
 SCRATCH_DTYPE = np.dtype(
     [
-        # the board on which ladders are played out: as in POSITION_DTYPE, but chains are taken back in the order played
-        ("size", np.int32),
-        ("stride", np.int32),
-        ("words", np.int32),
-        ("depth", np.int32),  # stones played and not taken back
-        ("next_slot", np.int32),
-        ("ko", np.uint16),  # the simple ko point
-        ("color", np.uint8, (MAX_POINTS,)),
-        ("chain", np.uint16, (MAX_POINTS,)),
-        ("next_stone", np.uint16, (MAX_POINTS,)),
-        ("liberties", np.uint16, (LADDER_SLOTS,)),
-        ("stones", np.uint16, (LADDER_SLOTS,)),
-        ("liberty_bits", np.uint64, (LADDER_SLOTS * WORDS,)),  # slot * WORDS + word
+        ("board", POSITION_DTYPE),  # the board on which ladders are played out
         # what it takes to take a stone back, by depth
+        ("depth", np.int64),  # stones played and not taken back
         ("undo_point", np.uint16, (LADDER_PLIES,)),
         ("undo_chain", np.uint16, (LADDER_PLIES,)),  # what the point held of a captured chain, to be put back perhaps
         ("undo_next", np.uint16, (LADDER_PLIES,)),
@@ -49,13 +37,12 @@ SCRATCH_DTYPE = np.dtype(
         ("undo_captured_stone", np.uint16, (LADDER_PLIES * 4,)),
         # the search
         ("move", np.uint16, (LADDER_MOVES,)),
-        ("move_next", np.int32, (LADDER_PLIES + 1,)),  # by ply: the next move to try
-        ("move_end", np.int32, (LADDER_PLIES + 1,)),
-        ("solved", np.uint8, (LADDER_SLOTS,)),
+        ("move_next", np.uint64, (LADDER_PLIES + 1,)),  # by ply: the next move to try
+        ("move_end", np.uint64, (LADDER_PLIES + 1,)),
         ("laddered", np.uint64, (WORDS,)),  # result: stones of chains that a ladder captures
         ("working", np.uint64, (WORDS,)),  # result: moves that start a ladder
         ("table", np.uint64, (LADDER_TABLE * 8,)),  # key, then `laddered`
-        # areas
+        # sets of points
         ("empty", np.uint64, (WORDS,)),
         ("black", np.uint64, (WORDS,)),
         ("white", np.uint64, (WORDS,)),
@@ -64,14 +51,20 @@ SCRATCH_DTYPE = np.dtype(
         ("alive", np.uint64, (WORDS,)),  # stones of chains that are pass-alive, or may be
         ("within", np.uint64, (WORDS,)),
         ("filled", np.uint64, (WORDS,)),
-        ("near", np.uint64, (WORDS,)),
-        ("region", np.uint64, (MAX_REGIONS * WORDS,)),
-        ("region_around", np.uint64, (MAX_REGIONS * WORDS,)),  # the region and the points next to it
-        ("region_enemy", np.uint8, (MAX_REGIONS,)),  # holds enemy stones
-        ("region_safe", np.uint8, (MAX_REGIONS,)),  # borders no chain that is not pass-alive
-        ("region_vital", np.uint8, (MAX_REGIONS,)),  # chains it is vital for
-        ("region_vital_slot", np.uint16, (MAX_REGIONS * 4,)),
-        ("vital", np.uint8, (MAX_CHAINS,)),  # by slot: vital regions
+        ("seeds", np.uint64, (WORDS,)),
+        ("region", np.uint64, (WORDS,)),
+        # regions that are vital to a chain
+        (
+            "region_seed",
+            np.uint16,
+            (MAX_REGIONS,),
+        ),  # an empty point of it; 0: it borders a chain that is not pass-alive
+        ("region_vital", np.uint8, (MAX_REGIONS,)),  # chains it is vital to
+        ("region_stone", np.uint16, (MAX_REGIONS * 4,)),  # a stone of each
+        ("vital", np.uint8, (MAX_POINTS,)),  # by slot: regions vital to the chain
+        # where the network sees a point of the board, by symmetry and point
+        ("seen_size", np.int64),  # the size that `seen` is for
+        ("seen", np.uint16, (8 * MAX_POINTS,)),
     ],
     align=True,
 )
