@@ -151,10 +151,11 @@ class GoPlayer:
     def clear_cache(self) -> None:
         """Forget the tree and all cached evaluations."""
         self._search.clear()
+        self._search.set_position(self.game)
 
     def new_game(self) -> None:
         """Forget what belongs to the last game."""
-        self._search.clear()
+        self.clear_cache()
         self._lost = {BLACK: set(), WHITE: set()}
 
     def close(self) -> None:
@@ -171,6 +172,7 @@ class GoPlayer:
         old = self._search
         old.stop()
         self._search = self._make_search()
+        self._search.set_position(self.game)
         old.queue.close()
 
     def _prepare(self, color: int) -> None:

@@ -393,6 +393,24 @@ def test_the_network_is_asked_without_a_search(make: Make, kind: str) -> None:
     assert len({round(raw.white_lead, 4) for raw in each}) > 1
 
 
+def test_a_report_may_be_asked_for_at_any_time(make: Make, kind: str) -> None:
+    player = make(kind)
+    for change in (
+        lambda: None,
+        lambda: player.genmove(BLACK),
+        player.clear_cache,
+        player.new_game,
+        lambda: player.set_option("rollout_weight", 0.5),
+        lambda: player.set_option("seed", 3),
+        lambda: setattr(player, "game", GoGame(9)),
+        player.new_game,
+    ):
+        change()
+        report = player.report()
+        assert (report.visits > 0) == (len(report.moves) > 0)
+    assert player.genmove(BLACK).report.visits == 20
+
+
 @pytest.mark.parametrize("options", [{"evaluator": "onnx"}, {"evaluator": "uniform", "net": "x.bin"}])
 def test_contradictory_options_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(EvaluatorError, match=r"expected|leave out"):

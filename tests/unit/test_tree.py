@@ -227,6 +227,10 @@ def test_a_memory_too_small_to_go_on_ends_the_search(caplog: pytest.LogCaptureFi
     report = search.report()
     assert report.visits > 50
     assert report.moves
+    # asked again, it ends again
+    search.start(Limits(playouts=10**6))
+    assert search.wait(300)
+    search.stop()
     compact(search.tree, search.tree.counters[arrays.ROOT], 0)
     check_tree(search, pruned=True)
 
