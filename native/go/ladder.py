@@ -317,7 +317,7 @@ def _is_ko_capture(b, p, own):  # type: ignore[no-untyped-def]
     for neighbor in (i - 1, i + 1, i - stride, i + stride):
         q = U(neighbor)
         c = b.color[q]
-        if c in (EMPTY, own):
+        if c == EMPTY or c == own:
             return False
         if c != BORDER and b.liberties[U(b.chain[q])] == 1:
             if b.stones[U(b.chain[q])] != 1:
