@@ -16,9 +16,9 @@ def outcome(pos, history):  # type: ignore[no-untyped-def]
     """Say whether passes, a repetition or a full history ended the game, and what it is worth.
 
     Two passes in a row end it and, under the simple ko rule, a pass where the same side has passed before on the same
-    board; a third repetition under that rule leaves no result. Area is counted as the board stands: a server that counts
-    so would not forgive dead stones left inside pass-alive territory. Under territory scoring dead stones would have to be agreed, so the evaluator
-    is asked; so it is when the history is full.
+    board; a third repetition under that rule leaves no result. Area is counted as the board stands: a server that does
+    so would not forgive dead stones left inside pass-alive territory. Under territory scoring dead stones would have to
+    be agreed, so the evaluator is asked; so it is when the history is full.
     """
     if pos.passes >= 2 or (pos.passes == 1 and pos.finished == REPEATED_PASS):
         if pos.scoring != SCORING_AREA:
