@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from engine.search.parameters import SearchSettings
 from native.go import board, rules
-from native.go.board import BLACK, KO_SIMPLE, MAX_AREA, POSITION_DTYPE
+from native.go.board import BLACK, KO_SIMPLE, MAX_AREA, POSITION_DTYPE, REPEATED_PASS
 from native.go.planes import policy_index
 from tests.naive.go_area import area_balance
 
@@ -180,7 +180,8 @@ class SlowSearch:
 
     def end_of_game(self, pos: Any, history: Any) -> tuple[float, float] | None:
         """Return (value, score) of a finished game (area scoring) for the side to move, else None."""
-        if pos["passes"] >= 2:
+        repeated = pos["passes"] == 1 and pos["finished"] == REPEATED_PASS
+        if pos["passes"] >= 2 or repeated:
             score = area_balance(pos) - float(pos["komi"])
             score = score if pos["side_to_move"] == BLACK else -score
             return float(np.sign(score)), score
