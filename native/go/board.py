@@ -1,6 +1,6 @@
 """The Go board: a position is one record, chains and their liberties are kept incrementally.
 
-Points are numbered row by row on a board with a border: point = (y + 1) * stride + (x + 1) with stride = size + 1, y = 0
+Points are numbered row by row on a board with a border: point = (y + 1) * stride + (x + 1), stride = size + 1, y = 0
 the top row. The border column on the left of a row also bounds the row above on its right. Point 0 is always border, so
 0 means "no point"; PASS is a number beyond all points.
 
@@ -53,7 +53,7 @@ POSITION_DTYPE = np.dtype(
         ("ko_rule", np.uint8),
         ("scoring", np.uint8),
         ("tax", np.uint8),
-        ("friendly_pass", np.uint8),  # rules: a first pass may be answered by a pass that ends the game (friendlyPassOk)
+        ("friendly_pass", np.uint8),  # rules: a pass may be answered by one that ends the game (friendlyPassOk)
         ("finished", np.uint8),  # this board ended the game: NOT_FINISHED, TWO_PASSES, ...
         ("recent_valid", np.uint8),  # recent moves that may be shown to a network: those before a game's end are not
         ("simple_ko", np.uint16),  # point that may not be retaken at once; NO_POINT for none

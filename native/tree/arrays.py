@@ -82,7 +82,7 @@ ROWS_A_LEAF = 16
 MAX_COLLISIONS = 17
 DRAW_VALUE = 18  # value of a drawn game for the side to move at the root
 OWNERSHIP = 19
-FPU_FROM_MEAN = 20  # 1: first-play urgency starts from the mean of the playouts alone, not from the node's own evaluation
+FPU_FROM_MEAN = 20  # 1: first-play urgency starts from the mean of the playouts, not from the node's own evaluation
 PARAMETERS = 24
 
 
