@@ -197,8 +197,8 @@ class Search:
             raise error
 
     def interrupt(self) -> None:
-        """Ask the search to end soon, without waiting; callable from any thread."""
-        self.tree.counters[arrays.STOP] = 1
+        """Ask the search to end as soon as it has a move, without waiting; callable from any thread."""
+        self._deadline = 0.0
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the search has ended by itself; False where `timeout` seconds pass first."""

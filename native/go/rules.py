@@ -230,6 +230,9 @@ def position_key(pos):  # type: ignore[no-untyped-def]
         key ^= ZOBRIST[3, 1 + min(U(pos.passes), U(2))]
     if pos.simple_ko != NO_POINT:
         key ^= ZOBRIST[3, U(pos.simple_ko)] * U(3)
+    if pos.scoring == SCORING_TERRITORY:
+        # What the moves so far cost: the same stones may be worth different scores.
+        key ^= ZOBRIST[3, U(np.int64(pos.white_bonus) & 255)] * U(5)
     return key
 
 

@@ -80,7 +80,6 @@ POLICY_TEMPERATURE, ROOT_POLICY_TEMPERATURE = 13, 14
 SYMMETRY = 15  # -1 random, -2 average of all eight, else the symmetry's number
 ROWS_A_LEAF = 16
 MAX_COLLISIONS = 17
-DRAW_VALUE = 18  # value of a drawn game for the side to move at the root
 OWNERSHIP = 19
 FPU_FROM_MEAN = 20  # 1: first-play urgency starts from the mean of the playouts, not from the node's own evaluation
 PARAMETERS = 24
