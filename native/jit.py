@@ -8,6 +8,7 @@ and numba versions and the processor.
 import hashlib
 import os
 import platform
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -43,11 +44,21 @@ def cache_directory() -> Path:
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=directory):
             return directory
-    except OSError:
-        directory = Path(tempfile.gettempdir()) / f"yomi-kernels-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
-        directory = directory / kernel_key()
-        directory.mkdir(parents=True, exist_ok=True)
-        return directory
+    except OSError as error:
+        print(f"yomi: cannot write {directory} ({error.strerror}): using a temporary folder", file=sys.stderr)
+        return _temporary_directory()
+
+
+def _temporary_directory() -> Path:
+    """Return a folder that only this user can write: compiled code must not be read from anywhere else."""
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    folder = Path(tempfile.gettempdir()) / f"yomi-kernels-{user}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if hasattr(os, "getuid") and (folder.is_symlink() or folder.stat().st_uid != user):
+        raise RuntimeError(f"{folder} belongs to another user: expected YOMI_CACHE_DIR to name a folder to write to")
+    directory = folder / kernel_key()
+    directory.mkdir(exist_ok=True)
+    return directory
 
 
 def _processor() -> str:
