@@ -89,7 +89,7 @@ def _measure(args: argparse.Namespace) -> Rows:
     from native.warmup import compile_all
     from nets.errors import NetworkError
 
-    compile_all(lambda line: print(f"yomi: {line}", file=sys.stderr, flush=True))
+    compile_all("go", lambda line: print(f"yomi: {line}", file=sys.stderr, flush=True))
     try:
         rows: Rows = args.measure(args)
     except (NetworkError, EvaluatorError) as error:

@@ -1,10 +1,12 @@
 """The one decorator that every kernel wears, and where the compiled code is kept.
 
 numba's file cache does not notice an edit in a kernel that is *called from* the cached one and ignores a changed
-bounds-check flag when warm, so the cache directory is named after a hash of all kernel sources, the flag, the Python
-and numba versions and the processor.
+bounds-check flag when warm, so a cache directory is named after a hash of all sources that its kernels may be made of,
+the flag, the Python and numba versions and the processor. Every package of kernels has a directory of its own: an edit
+in one game leaves the other's kernels alone.
 """
 
+import functools
 import hashlib
 import os
 import platform
@@ -22,13 +24,18 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 SOURCE_ROOT = Path(__file__).resolve().parent
+COMBINING = ("tree",)
+"""Packages whose kernels contain those of the games."""
 
 
-def kernel_key() -> str:
-    """Return a short hash of everything that compiled kernels depend on."""
+@functools.cache
+def kernel_key(package: str) -> str:
+    """Return a short hash of everything that the compiled kernels of a package of native depend on."""
     digest = hashlib.sha256()
-    for path in sorted(SOURCE_ROOT.rglob("*.py")):
-        digest.update(path.read_bytes())
+    parts = ("*.py", "*/*.py") if package in COMBINING else ("*.py", f"{package}/*.py")
+    for path in sorted({path for part in parts for path in SOURCE_ROOT.glob(part)}):
+        if path.name != "warmup.py":  # it has no kernels
+            digest.update(path.read_bytes())
     flag = os.environ.get("NUMBA_BOUNDSCHECK", "")
     for fact in (flag, platform.python_version(), numba.__version__, _processor()):
         digest.update(fact.encode())
@@ -39,7 +46,7 @@ def cache_directory() -> Path:
     """Return a writable directory for compiled kernels: the user's cache, or a temporary one where it is read-only."""
     base = os.environ.get("YOMI_CACHE_DIR")
     home = Path(base) if base else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "yomi"
-    directory = home / "kernels" / kernel_key()
+    directory = home / "kernels"
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=directory):
@@ -56,9 +63,7 @@ def _temporary_directory() -> Path:
     folder.mkdir(mode=0o700, exist_ok=True)
     if hasattr(os, "getuid") and (folder.is_symlink() or folder.stat().st_uid != user):
         raise RuntimeError(f"{folder} belongs to another user: expected YOMI_CACHE_DIR to name a folder to write to")
-    directory = folder / kernel_key()
-    directory.mkdir(exist_ok=True)
-    return directory
+    return folder
 
 
 def _processor() -> str:
@@ -81,14 +86,16 @@ class _KernelLocator(_CacheLocator):
     """
 
     def __init__(self, function: Any, file: Path) -> None:
-        self._folder = CACHE_DIRECTORY / file.relative_to(SOURCE_ROOT).parent
+        package = file.relative_to(SOURCE_ROOT).parent
+        self._key = kernel_key(package.name or "bits")
+        self._folder = CACHE_DIRECTORY / f"{package.name or 'bits'}-{self._key}"
         self._line = function.__code__.co_firstlineno
 
     def get_cache_path(self) -> str:
         return str(self._folder)
 
     def get_source_stamp(self) -> str:
-        return CACHE_DIRECTORY.name
+        return self._key
 
     def get_disambiguator(self) -> str:
         return str(self._line)

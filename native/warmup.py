@@ -4,6 +4,7 @@ numba compiles a kernel when it is first called. A first start would so spend a 
 a word; `compile_all` does it beforehand. Later starts find a mark in the cache directory and return at once.
 """
 
+import hashlib
 import subprocess
 import sys
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from native.jit import CACHE_DIRECTORY
+from native.jit import CACHE_DIRECTORY, kernel_key
 
 SIZE = 9
 """Board that the kernels are called on; they are compiled for all sizes at once."""
@@ -134,35 +135,36 @@ def compile_forward() -> None:
 
 
 GROUPS: dict[str, Callable[[], None]] = {
-    "rules": compile_rules,
-    "planes": compile_planes,
-    "tree": compile_tree,
-    "rollouts": compile_rollouts,
+    "go-rules": compile_rules,
+    "go-planes": compile_planes,
+    "go-tree": compile_tree,
+    "go-rollouts": compile_rollouts,
     "forward": compile_forward,
 }
-PROCESSES = (("planes", "tree"), ("rules", "rollouts", "forward"))
-"""Groups by process. The tree contains the planes, so it comes after them and finds them in the cache."""
+PROCESSES = {"go": (("go-planes", "go-tree"), ("go-rules", "go-rollouts", "forward"))}
+"""Groups by game and process. The tree contains the planes, so it comes after them and finds them in the cache."""
 
 
-def is_compiled() -> bool:
-    """Whether the kernels of this version, for this processor, are in the cache."""
-    return _mark().exists()
+def is_compiled(game: str) -> bool:
+    """Whether a game's kernels of this version, for this processor, are in the cache."""
+    return _mark(game).exists()
 
 
-def compile_all(report: Callable[[str], None]) -> None:
-    """Compile all kernels that are not in the cache.
+def compile_all(game: str, report: Callable[[str], None]) -> None:
+    """Compile all kernels of a game that are not in the cache.
 
     Args:
+        game: go or shogi.
         report: receives a line when something has been compiled, and every few seconds in between.
 
     Raises:
         RuntimeError: a compiling process failed; the message holds its last line.
     """
-    if is_compiled():
+    if is_compiled(game):
         return
     begin = time.monotonic()
-    report("compiling the engine for this processor; only the first start takes this long")
-    processes = [_spawn(groups) for groups in PROCESSES]
+    report(f"compiling the engine for {game} on this processor; only the first start takes this long")
+    processes = [_spawn(groups) for groups in PROCESSES[game]]
     next_line = begin + 5.0
     while any(process.poll() is None for process in processes):
         time.sleep(0.1)
@@ -174,12 +176,15 @@ def compile_all(report: Callable[[str], None]) -> None:
         if process.returncode != 0:
             last = errors.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
             raise RuntimeError(f"compiling failed: {last[0]}")
-    _mark().touch()
+    _mark(game).touch()
     report(f"compiled in {time.monotonic() - begin:.0f} s; kept in {CACHE_DIRECTORY}")
 
 
-def _mark() -> Path:
-    return CACHE_DIRECTORY / "complete"
+def _mark(game: str) -> Path:
+    digest = hashlib.sha256(Path(__file__).read_bytes())
+    for package in (game, "tree", "forward"):
+        digest.update(kernel_key(package).encode())
+    return CACHE_DIRECTORY / f"{game}-{digest.hexdigest()[:16]}.complete"
 
 
 def _spawn(groups: tuple[str, ...]) -> "subprocess.Popen[bytes]":

@@ -97,13 +97,14 @@ def kernels() -> Iterator[Finding]:
         import numba
 
         from native.jit import CACHE_DIRECTORY
-        from native.warmup import is_compiled
+        from native.warmup import PROCESSES, is_compiled
     except ImportError as error:
         yield ERROR, f"numba cannot be imported ({error}): pip install 'numba>=0.68,<0.69'"
         return
     yield OK, f"numba {numba.__version__}, llvmlite {_version('llvmlite')}"
-    state = "all kernels compiled" if is_compiled() else "not compiled yet: the first start does it, up to a minute"
-    yield OK, f"cache {CACHE_DIRECTORY}: {state}"
+    for game in PROCESSES:
+        state = "compiled" if is_compiled(game) else "not compiled yet: the first start does it, up to a minute"
+        yield OK, f"kernels for {game}: {state} (cache {CACHE_DIRECTORY})"
 
 
 def networks() -> Iterator[Finding]:

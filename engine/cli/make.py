@@ -19,7 +19,7 @@ def make_player(options: Options) -> Player:
     """
     from native.warmup import compile_all
 
-    compile_all(lambda line: print(f"yomi: {line}", file=sys.stderr, flush=True))
+    compile_all("go", lambda line: print(f"yomi: {line}", file=sys.stderr, flush=True))
     from engine.players.go import GoPlayer
 
     return GoPlayer(options)
