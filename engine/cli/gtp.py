@@ -34,7 +34,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Serve until the controller ends."""
     from engine.protocols.gtp.serve import serve
-    from engine.protocols.gtp.session import LoadError
+    from engine.protocols.process import LoadError
 
     options = collect(args)
     logs.set_up(options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.options import Options
 from engine.protocols.gtp.session import Session
-from engine.protocols.gtp.streams import Inbox
+from engine.protocols.streams import Inbox
 from tests.fakes.player import FakePlayer
 
 

@@ -6,13 +6,12 @@ from hypothesis import strategies as st
 
 from engine.protocols.gtp.codec import (
     MAX_ERROR,
-    MAX_LINE,
     Command,
-    encode,
     format_response,
     is_interrupt,
     parse_line,
 )
+from engine.protocols.text import MAX_LINE, encode
 
 
 @pytest.mark.parametrize(

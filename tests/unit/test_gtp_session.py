@@ -12,9 +12,10 @@ from engine.options import Options
 from engine.players.base import Decision
 from engine.protocols.gtp import table
 from engine.protocols.gtp.basics import gtp_version
-from engine.protocols.gtp.codec import MAX_LINE
-from engine.protocols.gtp.session import GRACE, LoadError, Session
-from engine.protocols.gtp.streams import OutputClosedError
+from engine.protocols.gtp.session import GRACE, Session
+from engine.protocols.process import LoadError
+from engine.protocols.streams import OutputClosedError
+from engine.protocols.text import MAX_LINE
 from tests.fakes.player import FakePlayer
 from tests.fakes.session import ScriptedSession
 

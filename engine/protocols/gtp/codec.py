@@ -5,12 +5,10 @@ Source: GTP version 2 draft 2, sections 2.5 to 2.7 (syntax) and 3 (preprocessing
 
 from dataclasses import dataclass
 
-MAX_LINE = 2**20
-"""Bytes; a longer line is refused as a whole."""
+from engine.protocols.text import MAX_LINE, decode
+
 MAX_ERROR = 500
 """Characters of an error message; it quotes what was sent."""
-
-_REMOVED = bytes(c for c in range(32) if c not in (9, 10)) + b"\x7f"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +28,8 @@ class Command:
 
 
 def clean(line: bytes) -> str:
-    """Return a line without control characters and comment, HT turned into blanks.
-
-    Bytes that are not UTF-8 survive as surrogates, so that file names and echoes come through unchanged.
-    """
-    line = line.translate(None, _REMOVED).replace(b"\t", b" ").partition(b"#")[0]
-    return line.decode("utf-8", "surrogateescape").strip(" \n")
+    """Return a line without control characters and comment, HT turned into blanks."""
+    return decode(line).partition("#")[0].rstrip(" ")
 
 
 def parse_line(line: bytes) -> Command | None:
@@ -74,8 +68,3 @@ def format_response(number: str | None, text: str = "", ok: bool = True) -> str:
     body = "\n".join(kept)
     gap = "" if not body or body.startswith("\n") else " "
     return f"{header(number, ok)}{gap}{body}\n\n"
-
-
-def encode(text: str) -> bytes:
-    """Return the bytes of an answer."""
-    return text.encode("utf-8", "surrogateescape")

@@ -19,8 +19,10 @@ from engine.clock import Clock, ClockError
 from engine.evaluators.base import EvaluatorError
 from engine.options import OptionError, Options
 from engine.protocols.gtp import table
-from engine.protocols.gtp.codec import MAX_LINE, Command, format_response, header, is_interrupt, parse_line
-from engine.protocols.gtp.streams import Inbox, OutputClosedError
+from engine.protocols.gtp.codec import Command, format_response, header, is_interrupt, parse_line
+from engine.protocols.process import LoadError
+from engine.protocols.streams import Inbox, OutputClosedError
+from engine.protocols.text import MAX_LINE
 from nets.errors import NetworkError
 
 if TYPE_CHECKING:
@@ -41,10 +43,6 @@ class GtpError(Exception):
 
 USER_ERRORS: list[type[Exception]] = [GtpError, OptionError, ClockError, EvaluatorError, NetworkError]
 """Errors whose message goes to the controller; the modules that can import the game add the game's."""
-
-
-class LoadError(Exception):
-    """The player could not be made; the message is one line."""
 
 
 @dataclass(frozen=True, slots=True)

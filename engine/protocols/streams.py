@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from engine.protocols.gtp.codec import MAX_LINE, encode
+from engine.protocols.text import MAX_LINE, encode
 
 CHUNK = 65536
 

@@ -1,0 +1,70 @@
+"""The process around a session of any protocol: descriptors, the reader's thread, and an orderly end."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+from engine.protocols.streams import Output, OutputClosedError, claim_stdout, read_lines
+
+FAILED = 2
+
+
+class LoadError(Exception):
+    """The player could not be made; the message is one line."""
+
+
+class ServedSession(Protocol):
+    """A session as the process sees it."""
+
+    def receive(self, line: bytes) -> None:
+        """Take a line from the reader's thread."""
+
+    def receive_end(self, is_script: bool) -> None:
+        """Take the end of input from the reader's thread; a script is input from a file."""
+
+    def run(self) -> None:
+        """Answer lines until the session is over.
+
+        Raises:
+            OutputClosedError: Nobody reads the answers.
+            LoadError: The player could not be made.
+        """
+
+    def close(self) -> None:
+        """End what runs, as far as it can be ended soon."""
+
+
+def run_session(make_session: Callable[[Callable[[str], None]], ServedSession]) -> int:
+    """Serve the controller on stdin and stdout until it ends. Does not return: the process ends.
+
+    Args:
+        make_session: Gets what writes text to the controller at once, and returns the session.
+    """
+    output = Output(claim_stdout())
+    session = make_session(output.write)
+    is_script = stat.S_ISREG(os.fstat(0).st_mode)
+    threading.Thread(
+        target=read_lines,
+        args=(0, session.receive, lambda: session.receive_end(is_script)),
+        name="input",
+        daemon=True,
+    ).start()
+    status = 0
+    try:
+        session.run()
+        session.close()
+    except OutputClosedError:
+        pass  # the controller has gone: nothing is left to do
+    except LoadError as error:
+        print(f"yomi: error: {error}", file=sys.stderr)
+        status = FAILED
+    except KeyboardInterrupt:
+        status = 130
+    sys.stderr.flush()
+    # Threads that compile kernels or search cannot be stopped from here; the interpreter's own end would wait for them.
+    os._exit(status)
