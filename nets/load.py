@@ -16,6 +16,7 @@ import os
 import tempfile
 from pathlib import Path
 
+from nets.dlshogi.network import SIDE, ShogiForm, ShogiNetwork, recognise
 from nets.errors import NetworkError
 from nets.katago.file import looks_like_network
 from nets.metadata import KATAGO_CONVERTER_VERSION, METADATA_KEY, NetworkInfo
@@ -24,7 +25,6 @@ from nets.onnx_header import OnnxHeader, read_onnx_header
 _log = logging.getLogger(__name__)
 
 _KEY_LENGTH = 16
-_DLSHOGI_OUTPUTS = {"output_policy", "output_value"}
 
 
 class NetworkKind(enum.Enum):
@@ -32,6 +32,11 @@ class NetworkKind(enum.Enum):
 
     YOMI_ONNX = "yomi ONNX"
     KATAGO = "KataGo network"
+    DLSHOGI = "dlshogi ONNX"
+    ALPHAZERO_SHOGI = "AlphaZero shogi ONNX"
+
+
+_SHOGI_KINDS = {ShogiForm.DLSHOGI: NetworkKind.DLSHOGI, ShogiForm.ALPHAZERO: NetworkKind.ALPHAZERO_SHOGI}
 
 
 def identify(path: str | Path) -> NetworkKind:
@@ -46,7 +51,8 @@ def identify(path: str | Path) -> NetworkKind:
 def prepare(path: str | Path, board_size: int, cache_dir: str | Path | None = None) -> tuple[Path, NetworkInfo]:
     """Return an ONNX file for boards of `board_size`, and what it says about itself.
 
-    A KataGo network is converted on first use and kept in the cache; our own ONNX files are returned as they are.
+    A KataGo network is converted on first use and kept in the cache; our own ONNX files and those for shogi are
+    returned as they are. Whether the network's game is the one that is played is for the caller to see (`info.game`).
 
     Args:
         path: the network file.
@@ -65,6 +71,10 @@ def prepare(path: str | Path, board_size: int, cache_dir: str | Path | None = No
         if info.board_size != board_size:
             raise NetworkError(f"{path}: made for boards of size {info.board_size}, expected size {board_size}")
         return path, info
+    if kind in _SHOGI_KINDS.values():
+        if board_size != SIDE:
+            raise NetworkError(f"{path}: a network for shogi found, expected one for Go boards of size {board_size}")
+        return path, prepare_shogi(path)[1]
     digest = source_digest(path)
     folder = Path(cache_dir) if cache_dir is not None else default_cache_dir()
     name = f"{digest[:_KEY_LENGTH]}-{KATAGO_CONVERTER_VERSION}-{board_size}.onnx"
@@ -72,6 +82,26 @@ def prepare(path: str | Path, board_size: int, cache_dir: str | Path | None = No
     if found is not None:
         return folder / "nets" / name, dataclasses.replace(found, source_file=path.name)
     return _convert(path, board_size, digest, folder, name)
+
+
+def prepare_shogi(path: str | Path) -> tuple[ShogiNetwork, NetworkInfo]:
+    """Return the outside of a network for shogi, and what is known of it; the file itself is what runs.
+
+    Raises:
+        NetworkError: the file cannot be used, or not for shogi.
+    """
+    path = Path(path)
+    kind, header = _identify(path)
+    if header is None:
+        raise NetworkError(f"{path}: {kind.value} for Go found, expected a network for shogi (dlshogi ONNX)")
+    network = _recognise(path, header)
+    if kind is NetworkKind.YOMI_ONNX:
+        info = NetworkInfo.from_props(header.metadata)
+        if network is None or info.game != "shogi":
+            raise NetworkError(f"{path}: a network for {info.game} found, expected one for shogi")
+        return network, info
+    assert network is not None
+    return network, network.describe(path.name.removesuffix(".onnx"), path.name, source_digest(path))
 
 
 def default_cache_dir() -> Path:
@@ -96,16 +126,24 @@ def _identify(path: Path) -> tuple[NetworkKind, OnnxHeader | None]:
     if header is not None:
         if METADATA_KEY in header.metadata:
             return NetworkKind.YOMI_ONNX, header
-        if set(header.outputs) >= _DLSHOGI_OUTPUTS:
-            raise NetworkError(
-                f"{path}: a dlshogi network for shogi found, which this version does not support; "
-                "expected a KataGo network or an ONNX file made by yomi"
-            )
+        network = _recognise(path, header)
+        if network is not None:
+            return _SHOGI_KINDS[network.form], header
         names = f"inputs {', '.join(header.inputs)} and outputs {', '.join(header.outputs)}"
-        raise NetworkError(f"{path}: an ONNX file with {names} found, expected one with yomi's metadata")
+        raise NetworkError(
+            f"{path}: an ONNX file with {names} found, expected one with yomi's metadata or a dlshogi network"
+        )
     if looks_like_network(path):
         return NetworkKind.KATAGO, None
     raise NetworkError(f"{path}: {_describe(path)} found, expected a KataGo network (.bin.gz) or an ONNX file")
+
+
+def _recognise(path: Path, header: OnnxHeader) -> ShogiNetwork | None:
+    """Return what network for shogi an ONNX file is, None if it is none, with errors that name the file."""
+    try:
+        return recognise(header)
+    except NetworkError as error:
+        raise NetworkError(f"{path}: {error}") from None
 
 
 def _describe(path: Path) -> str:

@@ -15,17 +15,47 @@ from typing import TypeAlias
 
 _Buffer: TypeAlias = memoryview
 _MODEL_IR_VERSION, _MODEL_GRAPH, _MODEL_METADATA = 1, 7, 14
-_GRAPH_NODE, _GRAPH_INPUT, _GRAPH_OUTPUT = 1, 11, 12
+_GRAPH_NODE, _GRAPH_INITIALIZER, _GRAPH_INPUT, _GRAPH_OUTPUT = 1, 5, 11, 12
+_TENSOR_NAME = 8
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+
+ELEMENT_TYPES = {1: "float32", 2: "uint8", 3: "int8", 6: "int32", 7: "int64", 9: "bool", 10: "float16", 11: "float64"}
+"""ONNX's numbers of the element types that a network's inputs and outputs may reasonably have."""
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """What a model says of one of its inputs or outputs."""
+
+    name: str
+    element_type: str
+    """As numpy names it; `unknown` where the file does not say, or says something unusual."""
+    shape: tuple[int, ...] | None
+    """-1 where a dimension is open; None where the file does not say."""
+
+    def __str__(self) -> str:
+        """Return name, type and shape for an error message."""
+        dimensions = "?" if self.shape is None else "x".join("N" if size < 0 else str(size) for size in self.shape)
+        return f"{self.name} ({self.element_type} {dimensions})"
 
 
 @dataclass(frozen=True)
 class OnnxHeader:
-    """The outside of an ONNX model."""
+    """The outside of an ONNX model. Inputs that only name a weight, as old files have them, are left out."""
 
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
+    input_tensors: tuple[TensorInfo, ...]
+    output_tensors: tuple[TensorInfo, ...]
     metadata: dict[str, str]
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The inputs' names."""
+        return tuple(tensor.name for tensor in self.input_tensors)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The outputs' names."""
+        return tuple(tensor.name for tensor in self.output_tensors)
 
 
 def read_onnx_header(path: Path) -> OnnxHeader | None:
@@ -40,48 +70,77 @@ def read_onnx_header(path: Path) -> OnnxHeader | None:
         view = memoryview(mapped)
         try:
             return _model(view)
-        except (_MalformedError, UnicodeDecodeError):
+        except (MalformedError, UnicodeDecodeError):
             return None
         finally:
             view.release()
 
 
-class _MalformedError(Exception):
+class MalformedError(Exception):
     """The bytes are not the protobuf message that was looked for."""
 
 
 def _model(view: _Buffer) -> OnnxHeader | None:
     ir_version = 0
-    inputs: list[str] = []
-    outputs: list[str] = []
+    inputs: list[TensorInfo] = []
+    outputs: list[TensorInfo] = []
+    weights: set[str] = set()
     metadata: dict[str, str] = {}
     nodes = 0
-    for number, value, start, end in _fields(view, 0, len(view)):
+    for number, value, start, end in fields(view, 0, len(view)):
         if number == _MODEL_IR_VERSION:
             ir_version = value
         elif number == _MODEL_GRAPH:
-            for inner, _, inner_start, inner_end in _fields(view, start, end):
+            for inner, _, inner_start, inner_end in fields(view, start, end):
                 if inner == _GRAPH_INPUT:
-                    inputs.append(_text(view, inner_start, inner_end, 1))
+                    inputs.append(_tensor(view, inner_start, inner_end))
                 elif inner == _GRAPH_OUTPUT:
-                    outputs.append(_text(view, inner_start, inner_end, 1))
+                    outputs.append(_tensor(view, inner_start, inner_end))
+                elif inner == _GRAPH_INITIALIZER:
+                    weights.add(_text(view, inner_start, inner_end, _TENSOR_NAME))
                 nodes += inner == _GRAPH_NODE
         elif number == _MODEL_METADATA:
             metadata[_text(view, start, end, 1)] = _text(view, start, end, 2)
     if not (0 < ir_version < 1000 and outputs and nodes):
         return None
-    return OnnxHeader(tuple(inputs), tuple(outputs), metadata)
+    return OnnxHeader(tuple(each for each in inputs if each.name not in weights), tuple(outputs), metadata)
+
+
+def _tensor(view: _Buffer, start: int, end: int) -> TensorInfo:
+    """Read a ValueInfoProto: its name and, by way of TypeProto.Tensor and TensorShapeProto, its type and shape."""
+    kind = "unknown"
+    shape: tuple[int, ...] | None = None
+    for type_start, type_end in _messages(view, start, end, 2):
+        for tensor_start, tensor_end in _messages(view, type_start, type_end, 1):
+            for number, value, inner_start, inner_end in fields(view, tensor_start, tensor_end):
+                if number == 1:
+                    kind = ELEMENT_TYPES.get(value, "unknown")
+                elif number == 2:
+                    shape = tuple(_dimension(view, *span) for span in _messages(view, inner_start, inner_end, 1))
+    return TensorInfo(_text(view, start, end, 1), kind, shape)
+
+
+def _dimension(view: _Buffer, start: int, end: int) -> int:
+    """Return the size of a TensorShapeProto.Dimension, -1 where it has a name instead."""
+    return next((value for number, value, _, _ in fields(view, start, end) if number == 1 and value > 0), -1)
+
+
+def _messages(view: _Buffer, start: int, end: int, wanted: int) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each message in field `wanted`."""
+    for number, _, inner_start, inner_end in fields(view, start, end):
+        if number == wanted:
+            yield inner_start, inner_end
 
 
 def _text(view: _Buffer, start: int, end: int, wanted: int) -> str:
     """Return string field `wanted` of the message in [start, end), or an empty string."""
-    for number, _, inner_start, inner_end in _fields(view, start, end):
+    for number, _, inner_start, inner_end in fields(view, start, end):
         if number == wanted:
             return bytes(view[inner_start:inner_end]).decode("utf-8")
     return ""
 
 
-def _fields(view: _Buffer, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+def fields(view: _Buffer, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
     """Yield (number, value of a varint, start, end of a length-delimited content) for each field of a message."""
     position = start
     while position < end:
@@ -98,9 +157,9 @@ def _fields(view: _Buffer, start: int, end: int) -> Iterator[tuple[int, int, int
             length, inner_start = _varint(view, position, end)
             inner_end = position = inner_start + length
         else:
-            raise _MalformedError
+            raise MalformedError
         if position > end or number == 0:
-            raise _MalformedError
+            raise MalformedError
         yield number, value, inner_start, inner_end
 
 
@@ -109,10 +168,10 @@ def _varint(view: _Buffer, position: int, end: int) -> tuple[int, int]:
     value = 0
     for shift in range(0, 70, 7):
         if position >= end:
-            raise _MalformedError
+            raise MalformedError
         byte = view[position]
         position += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value, position
-    raise _MalformedError
+    raise MalformedError

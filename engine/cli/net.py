@@ -23,7 +23,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the sub-commands."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog="yomi net")
     info = actions.add_parser("info", help="show what a network file is")
-    info.add_argument("file", type=Path, metavar="FILE", help="KataGo network or ONNX file")
+    info.add_argument("file", type=Path, metavar="FILE", help="KataGo network, dlshogi network or ONNX file")
     convert = actions.add_parser("import", help="convert a KataGo network to ONNX and keep it in the cache")
     convert.add_argument("file", type=Path, metavar="FILE", help="KataGo network (.bin.gz, .txt.gz)")
     convert.add_argument(
@@ -53,7 +53,7 @@ def facts(path: Path) -> list[tuple[str, str]]:
         NetworkError: It is no network that can be used.
     """
     from nets.katago.file import read_network
-    from nets.load import NetworkKind, identify
+    from nets.load import NetworkKind, identify, prepare_shogi
     from nets.metadata import NetworkInfo
     from nets.onnx_header import read_onnx_header
 
@@ -74,6 +74,17 @@ def facts(path: Path) -> list[tuple[str, str]]:
             ("board sizes", "2 to 19"),
         ]
         return rows
+    if kind in (NetworkKind.DLSHOGI, NetworkKind.ALPHAZERO_SHOGI):
+        network, info = prepare_shogi(path)
+        tensors = [network.board, *([network.hands] if network.hands else []), network.policy, network.value]
+        return [
+            *rows,
+            ("name", info.name),
+            ("game", info.game),
+            ("feature set", info.feature_set),
+            ("tensors", ", ".join(map(str, tensors))),
+            ("sha256", info.source_sha256),
+        ]
     header = read_onnx_header(path)
     if header is not None:
         for name, value in dataclasses.asdict(NetworkInfo.from_props(header.metadata)).items():

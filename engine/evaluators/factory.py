@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.evaluators.base import EvaluatorError
+from nets.errors import NetworkError
 from nets.load import NetworkKind, identify, prepare, source_digest
 
 if TYPE_CHECKING:
@@ -44,17 +45,19 @@ def make_katago_evaluator(
     path = Path(path)
     if backend == "native" and device not in ("auto", "cpu"):
         raise EvaluatorError(f"backend native computes on the CPU: expected device cpu, not {device}")
-    if backend == "native" or (backend == "auto" and _chooses_cpu(device)):
+    if backend == "native" or (backend == "auto" and chooses_cpu(device)):
         evaluator = _native(path, size, batch_size, required=backend == "native")
         if evaluator is not None:
             return evaluator
     from engine.evaluators.katago_onnx import OnnxKataGoEvaluator
 
     onnx_path, info = prepare(path, size)
+    if info.game != "go":
+        raise NetworkError(f"{path}: a network for {info.game} found, expected one for Go")
     return OnnxKataGoEvaluator(onnx_path, info, device=device, batch_size=batch_size)
 
 
-def _chooses_cpu(device: str) -> bool:
+def chooses_cpu(device: str) -> bool:
     """Whether onnxruntime would compute on the CPU; imports it only if it was built for more, since that takes long."""
     if device != "auto":
         return device == "cpu"
@@ -63,7 +66,7 @@ def _chooses_cpu(device: str) -> bool:
         return True
     if not any((Path(spec.origin).parent / "capi").glob("*onnxruntime_providers_cuda*")):
         return True
-    from engine.evaluators.katago_onnx import choose_device
+    from engine.evaluators.onnx_session import choose_device
 
     return choose_device("auto") == "cpu"
 

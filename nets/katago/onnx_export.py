@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
+from nets.graph_builder import GraphBuilder
 from nets.katago import onnx_transformer
-from nets.katago.graph import GraphBuilder
 from nets.katago.network import (
     GLOBAL_CHANNELS,
     META_CHANNELS,

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from nets.katago.graph import GraphBuilder
+from nets.graph_builder import GraphBuilder
 from nets.katago.network import AttentionBlock, FeedForwardBlock, FloatArray, RmsNorm
 
 

@@ -161,7 +161,7 @@ def test_foreign_files_are_refused(tmp_path: Path) -> None:
 
 
 def test_foreign_onnx_files_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(NetworkError, match=r"dlshogi network for shogi.*does not support"):
+    with pytest.raises(NetworkError, match=r"input1 \(float32 1\).* found, expected dlshogi's input1 Nx62x9x9"):
         identify(foreign_onnx(tmp_path / "shogi.onnx", ["output_policy", "output_value"]))
     with pytest.raises(NetworkError, match="inputs input1 and outputs y found, expected one with yomi's metadata"):
         identify(foreign_onnx(tmp_path / "other.onnx", ["y"]))

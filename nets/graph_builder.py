@@ -26,15 +26,15 @@ class GraphBuilder:
         self._shapes: list[onnx.ValueInfoProto] = []
         self._count = 0
 
-    def input(self, name: str, shape: Sequence[int | str]) -> str:
-        """Declare a float32 input."""
-        self._inputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, list(shape)))
+    def input(self, name: str, shape: Sequence[int | str], kind: int = TensorProto.FLOAT) -> str:
+        """Declare an input of an element type of ONNX, float32 if nothing is said."""
+        self._inputs.append(helper.make_tensor_value_info(name, kind, list(shape)))
         return name
 
-    def output(self, tensor: str, name: str, shape: Sequence[int | str]) -> None:
-        """Declare `tensor` a float32 output called `name`."""
+    def output(self, tensor: str, name: str, shape: Sequence[int | str], kind: int = TensorProto.FLOAT) -> None:
+        """Declare `tensor` an output called `name`."""
         self._nodes.append(helper.make_node("Identity", [tensor], [name], name=name))
-        self._outputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, list(shape)))
+        self._outputs.append(helper.make_tensor_value_info(name, kind, list(shape)))
 
     def constant(self, value: npt.ArrayLike, dtype: npt.DTypeLike = np.float32) -> str:
         """Store an array and return its name."""

@@ -1,0 +1,109 @@
+"""Networks for shogi on onnxruntime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.evaluators.base import EvaluatorError
+from engine.evaluators.onnx_session import choose_device, make_session
+from engine.evaluators.shogi import FloatArray, ShogiEvaluator
+
+if TYPE_CHECKING:
+    from nets.dlshogi.network import ShogiNetwork
+    from nets.metadata import NetworkInfo
+    from nets.onnx_header import TensorInfo
+
+
+class OnnxShogiEvaluator(ShogiEvaluator):
+    """Evaluates batches with one session, shared by all threads that call."""
+
+    def __init__(
+        self,
+        path: Path,
+        network: ShogiNetwork,
+        info: NetworkInfo,
+        *,
+        device: str = "auto",
+        batch_size: int | None = None,
+        threads: int = 1,
+    ) -> None:
+        """Load a file that nets.load.prepare_shogi knows.
+
+        Args:
+            path: the ONNX file.
+            network: the outside of the file.
+            info: what is known of it.
+            device: auto, cpu, cuda or tensorrt.
+            batch_size: rows of a batch; None for what suits the device.
+            threads: threads that one evaluation uses on a CPU.
+
+        Raises:
+            EvaluatorError: the device or the file cannot be used.
+        """
+        device = choose_device(device)
+        super().__init__(network, info, device, batch_size or network.fixed_rows or (8 if device == "cpu" else 128))
+        self._session = make_session(path, device, threads)
+        self._rows = network.fixed_rows or self.batch_size
+        self._spare: list[dict[str, npt.NDArray[Any]]] = []
+        self.check()
+
+    @property
+    def description(self) -> str:
+        """The network's name, the device and the backend."""
+        precision = "fp16" if self.network.board.element_type == "float16" else "fp32"
+        return f"{self.info.name} on {self.device} (onnxruntime, {precision})"
+
+    def run(self, planes: FloatArray, extras: FloatArray, logits: FloatArray) -> FloatArray:
+        """Write the logits and return the values; see the base class."""
+        values = np.empty(len(planes), np.float32)
+        inputs = self._take_inputs()
+        for begin in range(0, len(planes), self._rows):
+            part = slice(begin, begin + self._rows)
+            self._run_part(inputs, planes[part], extras[part], logits[part], values[part])
+        self._spare.append(inputs)
+        return values
+
+    def _run_part(
+        self,
+        inputs: dict[str, npt.NDArray[Any]],
+        planes: FloatArray,
+        extras: FloatArray,
+        logits: FloatArray,
+        values: FloatArray,
+    ) -> None:
+        """Evaluate at most as many rows as the inputs hold."""
+        rows, network = len(planes), self.network
+        # A file for batches of one size gets whole batches, whose last rows may hold what was there before.
+        given = self._rows if network.fixed_rows else rows
+        inputs[network.board.name][:rows] = planes
+        if network.hands is not None:
+            inputs[network.hands.name][:rows] = extras[:, :, None, None]
+        fed = {name: array[:given] for name, array in inputs.items()}
+        try:
+            policy, value = self._session.run([network.policy.name, network.value.name], fed)
+        except Exception as error:  # onnxruntime raises its own kinds, all below Exception
+            raise EvaluatorError(f"{self.info.source_file}: onnxruntime: {str(error).splitlines()[0]}") from error
+        logits[...] = policy[:rows].reshape(rows, network.policy_size)
+        values[...] = value[:rows].reshape(rows)
+
+    def _take_inputs(self) -> dict[str, npt.NDArray[Any]]:
+        """Return input arrays that no other thread uses; list.pop and append are atomic."""
+        try:
+            return self._spare.pop()
+        except IndexError:
+            tensors = [self.network.board, *([self.network.hands] if self.network.hands is not None else [])]
+            return {tensor.name: _blank(tensor, self._rows) for tensor in tensors}
+
+    def close(self) -> None:
+        """Drop the session."""
+        self._session = None
+        self._spare.clear()
+
+
+def _blank(tensor: TensorInfo, rows: int) -> npt.NDArray[Any]:
+    assert tensor.shape is not None
+    return np.zeros((rows, *tensor.shape[1:]), np.dtype(tensor.element_type))

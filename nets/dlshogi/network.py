@@ -1,0 +1,169 @@
+"""Recognising networks for shogi by the inputs and outputs of their ONNX files.
+
+Two forms. Both see boards [9][9] = [file][rank], so that a point's index is the square:
+
+* dlshogi's: `input1` [N, 62, 9, 9], `input2` [N, 57 or 119, 9, 9] whose channels are constant over the board,
+  `output_policy` [N, 27 * 81] as logits and `output_value` [N, 1], a probability to win for the side to move.
+* AlphaZero's, as dlshogi's author published it for cshogi: one input [N, 45, 9, 9], a policy [N, 139 * 81] as logits
+  and a value [N, 1] in [-1, 1]. The names are whatever the exporter made of them.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nets.errors import NetworkError
+from nets.metadata import NetworkInfo
+from nets.onnx_header import OnnxHeader, TensorInfo
+
+SIDE = 9
+AREA = SIDE * SIDE
+DLSHOGI_PLANES = 62
+DLSHOGI_EXTRAS = (57, 119)
+"""Channels of `input2`: hands and check; with the entering kings' features as well."""
+DLSHOGI_DIRECTIONS = 27
+ALPHAZERO_PLANES = 45
+ALPHAZERO_DIRECTIONS = 139
+_NAMES = ("input1", "input2", "output_policy", "output_value")
+_FLOATS = ("float32", "float16")
+
+
+class ShogiForm(enum.IntEnum):
+    """What a network sees and says; the numbers are those of the position record's `form`."""
+
+    DLSHOGI = 0
+    ALPHAZERO = 1
+
+
+@dataclass(frozen=True)
+class ShogiNetwork:
+    """The outside of a network for shogi."""
+
+    form: ShogiForm
+    board: TensorInfo
+    """The input of planes."""
+    hands: TensorInfo | None
+    """dlshogi's second input."""
+    policy: TensorInfo
+    value: TensorInfo
+
+    @property
+    def extras(self) -> int:
+        """Channels of the second input, 0 where there is none."""
+        return 0 if self.hands is None else _channels(self.hands)
+
+    @property
+    def planes(self) -> int:
+        """Channels of the first input."""
+        return ALPHAZERO_PLANES if self.form is ShogiForm.ALPHAZERO else DLSHOGI_PLANES
+
+    @property
+    def directions(self) -> int:
+        """Policy labels of a square."""
+        return ALPHAZERO_DIRECTIONS if self.form is ShogiForm.ALPHAZERO else DLSHOGI_DIRECTIONS
+
+    @property
+    def policy_size(self) -> int:
+        """Length of the policy vector."""
+        return self.directions * AREA
+
+    @property
+    def fixed_rows(self) -> int | None:
+        """Rows of every batch, where the file was made for batches of one size."""
+        shape = self.board.shape
+        return shape[0] if shape is not None and shape[0] > 0 else None
+
+    @property
+    def feature_set(self) -> str:
+        """Name of what the network sees, as in `NetworkInfo`."""
+        if self.form is ShogiForm.ALPHAZERO:
+            return f"alphazero-shogi-{ALPHAZERO_PLANES}"
+        return f"dlshogi-{DLSHOGI_PLANES}-{self.extras}"
+
+    def describe(self, name: str, source_file: str, source_sha256: str) -> NetworkInfo:
+        """Return the record that players and `yomi net info` read."""
+        value = (
+            "value in [-1, 1] for the side to move"
+            if self.form is ShogiForm.ALPHAZERO
+            else "probability to win for the side to move"
+        )
+        return NetworkInfo(
+            game="shogi",
+            board_size=SIDE,
+            feature_set=self.feature_set,
+            name=name,
+            source_file=source_file,
+            source_sha256=source_sha256,
+            model_version=0,
+            policy_channels=self.directions,
+            misc_channels=0,
+            outputs={self.policy.name: f"policy logits, {self.directions} labels a square", self.value.name: value},
+        )
+
+
+def recognise(header: OnnxHeader) -> ShogiNetwork | None:
+    """Return what network for shogi an ONNX file is; None if it does not look like one at all.
+
+    The shapes decide, since exporters choose names; a file with dlshogi's names and other shapes is refused.
+
+    Raises:
+        NetworkError: the file is a network for shogi of a shape that cannot be used; no path in the message.
+    """
+    named = set(header.inputs) | set(header.outputs)
+    network = _by_shapes(header)
+    if network is None:
+        if len(named & set(_NAMES)) >= 3:
+            found = ", ".join(map(str, (*header.input_tensors, *header.output_tensors)))
+            raise NetworkError(
+                f"{found} found, expected dlshogi's input1 Nx62x9x9, input2 Nx57x9x9 or Nx119x9x9, "
+                "output_policy Nx2187 and output_value Nx1"
+            )
+        return None
+    tensors = [network.board, network.policy, network.value, *([network.hands] if network.hands else [])]
+    for tensor in tensors:
+        if tensor.element_type not in _FLOATS:
+            raise NetworkError(f"{tensor} found, expected float32 or float16")
+    return network
+
+
+def _by_shapes(header: OnnxHeader) -> ShogiNetwork | None:
+    inputs = {_channels(tensor): tensor for tensor in header.input_tensors}
+    if len(inputs) != len(header.input_tensors):
+        return None
+    if set(inputs) == {ALPHAZERO_PLANES}:
+        form, hands = ShogiForm.ALPHAZERO, None
+        board, policy_size = inputs[ALPHAZERO_PLANES], ALPHAZERO_DIRECTIONS * AREA
+    elif len(inputs) == 2 and DLSHOGI_PLANES in inputs and set(inputs) & set(DLSHOGI_EXTRAS):
+        board = inputs.pop(DLSHOGI_PLANES)
+        form, hands = ShogiForm.DLSHOGI, next(iter(inputs.values()))
+        policy_size = DLSHOGI_DIRECTIONS * AREA
+    else:
+        return None
+    policy = _output(header.output_tensors, policy_size, "output_policy")
+    value = _output(header.output_tensors, 1, "output_value")
+    if policy is None or value is None or policy is value:
+        return None
+    return ShogiNetwork(form, board, hands, policy, value)
+
+
+def _channels(tensor: TensorInfo) -> int:
+    """Return C of an input [N, C, 9, 9]; 0 if it is of another shape."""
+    shape = tensor.shape
+    return shape[1] if shape is not None and len(shape) == 4 and shape[2:] == (SIDE, SIDE) else 0
+
+
+def _output(tensors: Sequence[TensorInfo], size: int, name: str) -> TensorInfo | None:
+    """Return the output of `size` numbers a row; where a file leaves its shapes open, the one called `name`."""
+    for tensor in tensors:
+        shape = tensor.shape
+        if shape is not None and len(shape) > 1 and min(shape[1:]) > 0 and math.prod(shape[1:]) == size:
+            return tensor
+        if shape is not None and len(shape) == 1 and size == 1:
+            return tensor
+    for tensor in tensors:
+        if tensor.name == name and (tensor.shape is None or min(tensor.shape[1:], default=1) <= 0):
+            return tensor
+    return None

@@ -1,0 +1,190 @@
+"""Networks for shogi: recognising their files, their settings, and evaluating them."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.reference
+import pytest
+from onnx import TensorProto, helper
+
+from engine.cli.net import facts
+from engine.evaluators.base import EvaluatorError
+from engine.evaluators.factory import make_katago_evaluator
+from engine.evaluators.shogi_factory import make_shogi_evaluator
+from nets import NetworkError
+from nets.dlshogi.definition import NetworkShape, make_model, write_network
+from nets.dlshogi.network import AREA, ShogiForm
+from nets.dlshogi.settings import read_settings
+from nets.load import NetworkKind, identify, prepare, prepare_shogi
+
+SMALL = NetworkShape(blocks=2, channels=16)
+KINDS = {
+    "dlshogi": SMALL,
+    "nyugyoku": NetworkShape(blocks=1, channels=16, extras=119, activation="swish"),
+    "half": NetworkShape(blocks=1, channels=16, half=True),
+    "unfolded": NetworkShape(blocks=1, channels=16, folded=False, activation="swish"),
+    "squeeze": NetworkShape(blocks=1, channels=16, squeeze=8),
+    "alphazero": NetworkShape(blocks=2, channels=16, form=ShogiForm.ALPHAZERO),
+}
+
+
+def random_inputs(shape: NetworkShape, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(7)
+    dlshogi = shape.form is ShogiForm.DLSHOGI
+    planes = (rng.random((rows, 62 if dlshogi else 45, 9, 9)) < 0.1).astype(np.float32)
+    return planes, (rng.random((rows, shape.extras if dlshogi else 0)) < 0.3).astype(np.float32)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_are_recognised_by_themselves(kind: str, tmp_path: Path) -> None:
+    shape = KINDS[kind]
+    path = write_network(tmp_path / "weights.bin", shape)
+    network, info = prepare_shogi(path)
+    alphazero = shape.form is ShogiForm.ALPHAZERO
+    assert identify(path) is (NetworkKind.ALPHAZERO_SHOGI if alphazero else NetworkKind.DLSHOGI)
+    assert network.form is shape.form
+    assert network.extras == (0 if alphazero else shape.extras)
+    assert network.policy_size == (139 if alphazero else 27) * AREA
+    assert network.fixed_rows is None
+    assert (info.game, info.board_size, info.name) == ("shogi", 9, "weights.bin")
+    assert info.feature_set == ("alphazero-shogi-45" if alphazero else f"dlshogi-62-{shape.extras}")
+    assert prepare(path, 9) == (path, info)
+    assert dict(facts(path))["kind"] == identify(path).value
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_onnxruntime_says_what_the_graph_says(kind: str, tmp_path: Path) -> None:
+    shape = KINDS[kind]
+    path = write_network(tmp_path / "net.onnx", shape)
+    evaluator = make_shogi_evaluator(path, "cpu", "onnx", batch_size=3)
+    planes, extras = random_inputs(shape, 5)
+    logits = np.full((5, evaluator.network.policy_size), np.nan, np.float32)
+    values = evaluator.run(planes, extras, logits)
+    session = onnx.reference.ReferenceEvaluator(make_model(shape))
+    kind_of = np.float16 if shape.half else np.float32
+    inputs = {session.input_names[0]: planes.astype(kind_of)}
+    if extras.shape[1]:
+        inputs["input2"] = np.tile(extras[:, :, None, None], (1, 1, 9, 9)).astype(kind_of)
+    expected = session.run(None, inputs)
+    tolerance = 2e-2 if shape.half else 1e-4
+    assert logits == pytest.approx(expected[0].astype(np.float32), abs=tolerance)
+    assert values == pytest.approx(expected[1][:, 0].astype(np.float32), abs=tolerance)
+    assert np.abs(values).max() < 1.0
+    assert logits.std() > 0.3
+    evaluator.close()
+
+
+def test_four_threads_may_call_at_once(tmp_path: Path) -> None:
+    path = write_network(tmp_path / "net.onnx", SMALL)
+    evaluator = make_shogi_evaluator(path, "cpu", "onnx", batch_size=4)
+    planes, extras = random_inputs(SMALL, 4)
+    expected = np.empty((4, 2187), np.float32)
+    evaluator.run(planes, extras, expected)
+    found = [np.empty((4, 2187), np.float32) for _ in range(4)]
+    threads = [threading.Thread(target=evaluator.run, args=(planes, extras, logits)) for logits in found]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for logits in found:
+        assert logits == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_file_for_one_batch_size_gets_whole_batches(tmp_path: Path) -> None:
+    model = make_model(SMALL)
+    for tensor in (*model.graph.input, *model.graph.output):
+        tensor.type.tensor_type.shape.dim[0].dim_value = 4
+    onnx.save(model, tmp_path / "fixed.onnx")
+    fixed = make_shogi_evaluator(tmp_path / "fixed.onnx", "cpu", "onnx")
+    assert fixed.batch_size == 4
+    free = make_shogi_evaluator(write_network(tmp_path / "free.onnx", SMALL), "cpu", "onnx")
+    planes, extras = random_inputs(SMALL, 6)
+    found, expected = (np.empty((6, 2187), np.float32) for _ in range(2))
+    assert fixed.run(planes, extras, found) == pytest.approx(free.run(planes, extras, expected), abs=1e-5)
+    assert found == pytest.approx(expected, abs=1e-4)
+
+
+def foreign(path: Path, inputs: dict[str, list[int | str]], outputs: dict[str, list[int | str]], kind: int) -> Path:
+    def declare(tensors: dict[str, list[int | str]]) -> list[onnx.ValueInfoProto]:
+        return [helper.make_tensor_value_info(name, kind, shape) for name, shape in tensors.items()]
+
+    nodes = [helper.make_node("Identity", [next(iter(inputs))], [name]) for name in outputs]
+    onnx.save(helper.make_model(helper.make_graph(nodes, "g", declare(inputs), declare(outputs))), path)
+    return path
+
+
+OUTPUTS: dict[str, list[int | str]] = {"output_policy": ["N", 2187], "output_value": ["N", 1]}
+
+
+def test_networks_of_other_shapes_are_refused_in_one_line(tmp_path: Path) -> None:
+    def refused(inputs: dict[str, list[int | str]], message: str, kind: int = TensorProto.FLOAT) -> None:
+        path = foreign(tmp_path / "x.onnx", inputs, OUTPUTS, kind)
+        with pytest.raises(NetworkError, match=message) as caught:
+            prepare_shogi(path)
+        assert str(caught.value).startswith(str(path))
+        assert "\n" not in str(caught.value)
+
+    good: dict[str, list[int | str]] = {"input1": ["N", 62, 9, 9], "input2": ["N", 57, 9, 9]}
+    refused({**good, "input1": ["N", 61, 9, 9]}, r"input1 \(float32 Nx61x9x9\).* found, expected dlshogi's")
+    refused({**good, "input2": ["N", 58, 9, 9]}, r"input2 \(float32 Nx58x9x9\).* found, expected dlshogi's")
+    refused({**good, "input2": ["N", 57]}, r"input2 \(float32 Nx57\).* found, expected dlshogi's")
+    refused(good, r"input1 \(int64 Nx62x9x9\) found, expected float32 or float16", TensorProto.INT64)
+    refused({"spatial": ["N", 45, 9, 9]}, "an ONNX file with inputs spatial and outputs output_policy, output_value")
+    # the names are the exporter's business
+    renamed = {"board": good["input1"], "hands": good["input2"]}
+    assert prepare_shogi(foreign(tmp_path / "y.onnx", renamed, OUTPUTS, TensorProto.FLOAT))[0].extras == 57
+
+
+def test_games_are_not_mixed_up(tmp_path: Path) -> None:
+    path = write_network(tmp_path / "net.onnx", SMALL)
+    for size in (9, 19):
+        with pytest.raises(NetworkError, match="a network for shogi found, expected one for Go"):
+            make_katago_evaluator(path, size, "cpu", "onnx")
+    (tmp_path / "text").write_text("hello")
+    with pytest.raises(NetworkError, match="starts with b'hello' found"):
+        make_shogi_evaluator(tmp_path / "text")
+
+
+def test_broken_files_are_refused_in_one_line(tmp_path: Path) -> None:
+    path = write_network(tmp_path / "net.onnx", SMALL)
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(NetworkError, match="found, expected a KataGo network"):
+        make_shogi_evaluator(path, "cpu", "onnx")
+    model = make_model(SMALL)
+    model.graph.node[0].input[1] = "nowhere"
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(EvaluatorError, match="onnxruntime cannot load it") as caught:
+        make_shogi_evaluator(path, "cpu", "onnx")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_value_that_is_no_probability_is_refused(tmp_path: Path) -> None:
+    model = make_model(SMALL)
+    # The exporter left the sigmoid out, and the net sees a board that is won.
+    sigmoid = model.graph.node[-2]
+    assert sigmoid.op_type == "Sigmoid"
+    sigmoid.op_type = "Exp"
+    path = tmp_path / "net.onnx"
+    next(t for t in model.graph.initializer if list(t.dims) == [1]).raw_data = np.float32(3.0).tobytes()
+    onnx.save(model, path)
+    with pytest.raises(EvaluatorError, match="for an empty board found, expected 0 to 1"):
+        make_shogi_evaluator(path, "cpu", "onnx")
+
+
+def test_settings_beside_a_network(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    assert read_settings(path) == {}
+    settings = Path(f"{path}.ini")
+    settings.write_bytes(b"\xef\xbb\xbfSoftmax_Temperature=174\r\n\r\n# a comment\nC_init = 144\n[x]\nBook_File=a=b\n")
+    assert read_settings(path) == {"Softmax_Temperature": "174", "C_init": "144", "Book_File": "a=b"}
+    settings.write_text("C_init 144\n")
+    with pytest.raises(NetworkError, match="line 1 is 'C_init 144', expected Name=Value"):
+        read_settings(path)
+    settings.write_bytes(b"\xff\xfe")
+    with pytest.raises(NetworkError, match="no UTF-8 text found"):
+        read_settings(path)
