@@ -1,4 +1,4 @@
-"""One table of options: command-line flags, the TOML file, GTP parameters and docs/OPTIONS.md are all made from it.
+"""One table of options: flags, the TOML file, GTP parameters, USI options and docs/OPTIONS.md are all made from it.
 
 The table is the class `Options`: a field is an option, its type annotation the type that the program sees, its
 metadata (made by `option`) everything else. `python -m engine.options` prints the reference.
@@ -7,205 +7,24 @@ metadata (made by `option`) everything else. `python -m engine.options` prints t
 from __future__ import annotations
 
 import dataclasses
-import functools
-import math
-import re
-import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-Value = bool | int | float | str | None
+from engine.option_row import (
+    GAMES,
+    Option,
+    OptionError,
+    Usi,
+    Value,
+    format_memory,
+    option,
+    parse_memory,
+)
 
-UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-TRUE, FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+__all__ = ["GAMES", "TABLE", "Option", "OptionError", "Options", "Value", "find", "format_memory", "parse_memory"]
 
-
-class OptionError(ValueError):
-    """A value or a name that the table does not allow; the message says what was expected."""
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """One row of the table."""
-
-    name: str
-    """As in the TOML file and in Python; the flag is the same with dashes."""
-    kind: str
-    """text, file, choice, flag, int, real or memory."""
-    default: Value
-    help: str
-    group: str
-    low: float | None
-    high: float | None
-    unit: str
-    choices: tuple[str, ...]
-    optional: bool
-    """May be `none`."""
-    katago: str
-    """KataGo's name of the same parameter, also understood by kata-set-param; empty for none."""
-    live: bool
-    """May be changed while the program runs."""
-
-    @property
-    def flag(self) -> str:
-        """The command-line flag."""
-        return "--" + self.name.replace("_", "-")
-
-    @property
-    def metavar(self) -> str:
-        """What stands for the value in a help text."""
-        if self.kind == "choice":
-            return "{" + ",".join(self.choices) + "}"
-        return {"int": "N", "real": "X", "memory": "SIZE", "file": "FILE", "text": "TEXT", "flag": ""}[self.kind]
-
-    @property
-    def expected(self) -> str:
-        """What a value has to be, in words."""
-        words = {
-            "int": "an integer",
-            "real": "a number",
-            "memory": "a size such as 256M or 4G",
-            "flag": "true or false",
-        }
-        text = words.get(self.kind, "a file" if self.kind == "file" else "text")
-        if self.kind == "choice":
-            text = "one of " + ", ".join(self.choices)
-        if self.low is not None and self.high is not None:
-            text += f" from {self.format(self.low)} to {self.format(self.high)}"
-        elif self.low is not None:
-            text += f" of at least {self.format(self.low)}"
-        return text + (", or none" if self.optional else "")
-
-    def parse(self, text: str) -> Value:
-        """Read a value as it stands on a command line or in a GTP command.
-
-        Raises:
-            OptionError: It is not what `expected` says.
-        """
-        word = text.strip()
-        if self.optional and word.lower() == "none":
-            return None
-        try:
-            match self.kind:
-                case "flag":
-                    return self.check(_truth(word))
-                case "int":
-                    return self.check(_integer(word))
-                case "real":
-                    return self.check(float(word))
-                case "memory":
-                    return self.check(parse_memory(word))
-        except (ValueError, OverflowError) as error:
-            if isinstance(error, OptionError):
-                raise
-            raise OptionError(f"{self.name}: expected {self.expected}, found {text!r}") from None
-        return self.check(word)
-
-    def check(self, value: object) -> Value:
-        """Return `value` as the program is to see it.
-
-        Raises:
-            OptionError: It is of the wrong type or outside its range.
-        """
-        error = OptionError(f"{self.name}: expected {self.expected}, found {value!r}")
-        if value is None:
-            if not self.optional:
-                raise error
-            return None
-        if self.kind == "flag":
-            if not isinstance(value, bool):
-                raise error
-            return value
-        if self.kind in ("int", "real", "memory"):
-            if self.kind == "memory" and isinstance(value, str):
-                return self.parse(value)
-            return self._check_number(value, error)
-        if not isinstance(value, str) or not value or any(ord(c) < 32 for c in value):
-            raise error
-        if self.kind == "choice" and value.lower() not in self.choices:
-            raise error
-        return value.lower() if self.kind == "choice" else value
-
-    def _check_number(self, value: object, error: OptionError) -> Value:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            raise error
-        if self.kind != "real" and value != int(value):
-            raise error
-        if (self.low is not None and value < self.low) or (self.high is not None and value > self.high):
-            raise error
-        return float(value) if self.kind == "real" else int(value)
-
-    def format(self, value: Value) -> str:
-        """Write a value so that `parse` reads it back."""
-        if value is None:
-            return "none"
-        if isinstance(value, bool):
-            return "true" if value else "false"
-        if self.kind == "memory":
-            return format_memory(int(value))
-        if isinstance(value, float):
-            return f"{value:.10g}"
-        return str(value)
-
-
-def _truth(word: str) -> bool:
-    if word.lower() in TRUE:
-        return True
-    if word.lower() in FALSE:
-        return False
-    raise ValueError(word)
-
-
-def _integer(word: str) -> int:
-    if not re.fullmatch(r"[+-]?[0-9]{1,18}", word):
-        raise ValueError(word)
-    return int(word)
-
-
-def parse_memory(text: str) -> int:
-    """Return the bytes that a text such as `256M`, `4G`, `1.5G` or `1000000` means."""
-    match = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) ?([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
-    if not match:
-        raise ValueError(f"expected a size such as 256M or 4G, found {text!r}")
-    unit = UNITS[match[2].upper()]
-    return int(float(match[1]) * unit) if "." in match[1] else int(match[1]) * unit
-
-
-def format_memory(count: int) -> str:
-    """Return the shortest text that `parse_memory` reads back as `count` bytes."""
-    for unit in ("T", "G", "M", "K"):
-        if count and count % UNITS[unit] == 0:
-            return f"{count // UNITS[unit]}{unit}"
-    return str(count)
-
-
-def option(
-    default: Value,
-    kind: str,
-    text: str,
-    group: str,
-    *,
-    low: float | None = None,
-    high: float | None = None,
-    unit: str = "",
-    choices: tuple[str, ...] = (),
-    katago: str = "",
-    live: bool = True,
-    optional: bool = False,
-) -> Any:
-    """Describe a field of `Options`; the arguments are those of `Option`."""
-    optional = optional or default is None
-    parts = (default, kind, text, group, low, high, unit, choices, optional, katago, live)
-    return field(default=default, metadata={"option": functools.partial(_row, parts)})
-
-
-def _row(parts: tuple[Any, ...], name: str) -> Option:
-    default, kind, text, group, low, high, unit, choices, optional, katago, live = parts
-    return Option(name, kind, default, text, group, low, high, unit, choices, optional, katago, live)
-
-
-NETWORK, LIMITS, SEARCH, PLAY, GAME, LOG = "Network", "Limits", "Search", "Play", "Game", "Log"
+NETWORK, LIMITS, SEARCH, PLAY, GAME = "Network", "Limits", "Search", "Play", "Game"
+REPORTS, LOG = "Reports", "Log"
 
 
 @dataclass
@@ -215,20 +34,27 @@ class Options:
     net: str | None = option(
         None,
         "file",
-        "network to play with: KataGo's .bin.gz or .txt.gz, or ONNX; without one, rollouts",
+        "network to play with: KataGo's .bin.gz or .txt.gz, dlshogi's .onnx, or yomi's own .onnx",
         NETWORK,
         live=False,
+        usi=Usi("DNN_Model"),
     )
     evaluator: str = option(
         "auto",
         "choice",
-        "what judges positions; auto: the network where one is given, else rollouts",
+        "what judges positions; auto: the network where one is given, else rollouts (Go) or material (shogi)",
         NETWORK,
-        choices=("auto", "onnx", "rollouts", "uniform"),
+        choices=("auto", "onnx", "rollouts", "material", "uniform"),
         live=False,
     )
     device: str = option(
-        "auto", "choice", "where the network runs", NETWORK, choices=("auto", "cpu", "cuda", "tensorrt"), live=False
+        "auto",
+        "choice",
+        "where the network runs",
+        NETWORK,
+        choices=("auto", "cpu", "cuda", "tensorrt"),
+        live=False,
+        usi=Usi("Device"),
     )
     backend: str = option(
         "auto",
@@ -247,6 +73,7 @@ class Options:
         "symmetry of the board that the network sees: a random one each time, none, or the average over all eight",
         NETWORK,
         choices=("random", "none", "average"),
+        games=("go",),
     )
     cache_size: int = option(
         64 * 2**20, "memory", "memory for evaluations of positions seen before", NETWORK, low=0, high=2**40, live=False
@@ -260,8 +87,28 @@ class Options:
         low=1,
         high=10**12,
         katago="maxVisits",
+        usi=Usi("UCT_NodeLimit"),
     )
-    playouts: int | None = option(None, "int", "playouts for a move", LIMITS, low=1, high=10**12, katago="maxPlayouts")
+    playouts: int | None = option(
+        None,
+        "int",
+        "playouts for a move",
+        LIMITS,
+        low=1,
+        high=10**12,
+        katago="maxPlayouts",
+        usi=Usi("NodesLimit", "Const_Playout"),
+    )
+    depth: int | None = option(
+        None,
+        "int",
+        "length of the principal variation at which the search for a move ends",
+        LIMITS,
+        low=1,
+        high=1000,
+        games=("shogi",),
+        usi=Usi("DepthLimit"),
+    )
     seconds: float | None = option(
         None,
         "real",
@@ -272,7 +119,16 @@ class Options:
         unit="s",
         katago="maxTime",
     )
-    memory: int = option(2**30, "memory", "memory for the search tree", LIMITS, low=2**20, high=2**44, live=False)
+    memory: int = option(
+        2**30,
+        "memory",
+        "memory for the search tree",
+        LIMITS,
+        low=2**20,
+        high=2**44,
+        live=False,
+        usi=Usi("USI_Hash", scale=2.0**-20),
+    )
     lag: float = option(
         0.2,
         "real",
@@ -282,6 +138,18 @@ class Options:
         high=60,
         unit="s",
         katago="lagBuffer",
+        usi=Usi("NetworkDelay", "Time_Margin", scale=1000),
+    )
+    byoyomi_margin: float = option(
+        0.1,
+        "real",
+        "further time kept in reserve for each move that is played in byo-yomi",
+        LIMITS,
+        low=0,
+        high=60,
+        unit="s",
+        games=("shogi",),
+        usi=Usi("ByoyomiMargin", "Byoyomi_Margin", scale=1000),
     )
 
     workers: int | None = option(
@@ -293,9 +161,17 @@ class Options:
         high=256,
         katago="numSearchThreads",
         live=False,
+        usi=Usi("UCT_Threads", "Threads"),
     )
     batch_size: int | None = option(
-        None, "int", "positions evaluated at once; none: what suits the device", SEARCH, low=1, high=4096, live=False
+        None,
+        "int",
+        "positions evaluated at once; none: what suits the device",
+        SEARCH,
+        low=1,
+        high=4096,
+        live=False,
+        usi=Usi("DNN_Batch_Size"),
     )
     batches_in_flight: int | None = option(
         None,
@@ -309,11 +185,14 @@ class Options:
     c_puct: float | None = option(
         None,
         "real",
-        "exploration: constant part of the factor; none: 1.0 with a network, 1.8 with rollouts",
+        "exploration: constant part of the factor; none: what suits the evaluator (Go: 1.0 with a network, 1.8 with"
+        " rollouts; shogi: 2.88, twice dlshogi's 1.44, as values go from -1 to 1 here)",
         SEARCH,
         low=0,
         high=100,
         katago="cpuctExploration",
+        shogi=2.88,
+        usi=Usi("C_init", scale=50),
     )
     c_puct_log: float = option(
         0.45,
@@ -323,6 +202,7 @@ class Options:
         low=0,
         high=100,
         katago="cpuctExplorationLog",
+        shogi=2.0,
     )
     c_puct_base: float = option(
         500.0,
@@ -332,6 +212,8 @@ class Options:
         low=1,
         high=10**9,
         katago="cpuctExplorationBase",
+        shogi=28288.0,
+        usi=Usi("C_base"),
     )
     fpu_reduction: float = option(
         0.2,
@@ -341,9 +223,19 @@ class Options:
         low=0,
         high=2,
         katago="fpuReductionMax",
+        shogi=0.54,
+        usi=Usi("C_fpu_reduction", scale=50),
     )
     root_fpu_reduction: float = option(
-        0.1, "real", "the same at the root", SEARCH, low=0, high=2, katago="rootFpuReductionMax"
+        0.1,
+        "real",
+        "the same at the root",
+        SEARCH,
+        low=0,
+        high=2,
+        katago="rootFpuReductionMax",
+        shogi=0.0,
+        usi=Usi("C_fpu_reduction_root", scale=50),
     )
     virtual_loss: float = option(
         1.0,
@@ -362,6 +254,7 @@ class Options:
         low=0,
         high=2,
         katago="staticScoreUtilityFactor",
+        games=("go",),
     )
     dynamic_score_utility: float = option(
         0.3,
@@ -371,9 +264,16 @@ class Options:
         low=0,
         high=2,
         katago="dynamicScoreUtilityFactor",
+        games=("go",),
     )
     rollout_weight: float = option(
-        0.0, "real", "share of rollouts in the value of a position; the rest is the network's", SEARCH, low=0, high=1
+        0.0,
+        "real",
+        "share of rollouts in the value of a position; the rest is the network's",
+        SEARCH,
+        low=0,
+        high=1,
+        games=("go",),
     )
     policy_temperature: float = option(
         1.0,
@@ -383,9 +283,18 @@ class Options:
         low=0.01,
         high=100,
         katago="nnPolicyTemperature",
+        shogi=1.74,
+        usi=Usi("Softmax_Temperature", scale=100),
     )
-    root_policy_temperature: float = option(
-        1.0, "real", "the same at the root", SEARCH, low=0.01, high=100, katago="rootPolicyTemperature"
+    root_policy_temperature: float | None = option(
+        1.0,
+        "real",
+        "the same at the root; none: no other",
+        SEARCH,
+        low=0.01,
+        high=100,
+        katago="rootPolicyTemperature",
+        shogi=None,
     )
     root_noise: float = option(
         0.0,
@@ -412,6 +321,36 @@ class Options:
         SEARCH,
         katago="useLcbForSelection",
     )
+    leaf_mate_depth: int = option(
+        3,
+        "int",
+        "plies of the search for a mate at every leaf: 1, 3 or 5; 0: none",
+        SEARCH,
+        low=0,
+        high=5,
+        games=("shogi",),
+        usi=Usi("Leaf_Mate_Search"),
+    )
+    root_mate_search: int = option(
+        33,
+        "int",
+        "plies of the mate that a thread of its own looks for at the root; 0: none",
+        SEARCH,
+        low=0,
+        high=1000,
+        games=("shogi",),
+        usi=Usi("Mate_Root_Search"),
+    )
+    root_mate_nodes: int = option(
+        1_000_000,
+        "int",
+        "positions that this search may look at",
+        SEARCH,
+        low=1000,
+        high=10**9,
+        games=("shogi",),
+        usi=Usi("Mate_Root_Nodes"),
+    )
     seed: int | None = option(
         None,
         "int",
@@ -421,10 +360,28 @@ class Options:
         high=2**62,
     )
 
-    ponder: bool = option(False, "flag", "think in the opponent's time", PLAY, katago="ponderingEnabled")
+    ponder: bool = option(
+        False, "flag", "think in the opponent's time", PLAY, katago="ponderingEnabled", usi=Usi("USI_Ponder")
+    )
+    stochastic_ponder: bool = option(
+        True,
+        "flag",
+        "think about all moves of the opponent while pondering, not only about the expected one",
+        PLAY,
+        games=("shogi",),
+        usi=Usi("Stochastic_Ponder"),
+    )
     resign: bool = option(True, "flag", "resign lost games", PLAY, katago="allowResignation")
     resign_threshold: float = option(
-        0.05, "real", "winrate below which a move counts as lost", PLAY, low=0, high=1, katago="resignThreshold"
+        0.05,
+        "real",
+        "winrate below which a move counts as lost",
+        PLAY,
+        low=0,
+        high=1,
+        katago="resignThreshold",
+        shogi=0.01,
+        usi=Usi("Resign_Threshold", scale=1000),
     )
     resign_moves: int = option(
         3,
@@ -457,18 +414,137 @@ class Options:
         "flag",
         "capture all dead stones before passing (servers that score the board as it stands, such as CGOS)",
         PLAY,
+        games=("go",),
+    )
+    own_book: bool = option(
+        True,
+        "flag",
+        "play from the book, where one is given",
+        PLAY,
+        games=("shogi",),
+        usi=Usi("OwnBook", "USI_OwnBook"),
+    )
+    book_file: str | None = option(
+        None,
+        "file",
+        "book of openings: YaneuraOu's text form (.db) or Apery's (.bin)",
+        PLAY,
+        games=("shogi",),
+        usi=Usi("BookFile", "Book_File"),
+    )
+    book_moves: int = option(
+        24,
+        "int",
+        "moves from the start that the book is used for",
+        PLAY,
+        low=0,
+        high=10000,
+        games=("shogi",),
+        usi=Usi("BookMoves"),
+    )
+    book_probability: float = option(
+        1.0,
+        "real",
+        "probability that a move is taken from the book where it has one",
+        PLAY,
+        low=0,
+        high=1,
+        games=("shogi",),
+        usi=Usi("Book_Probability", scale=100),
+    )
+    narrow_book: bool = option(
+        False, "flag", "take only the book's best moves", PLAY, games=("shogi",), usi=Usi("NarrowBook")
     )
 
-    size: int = option(19, "int", "board size until boardsize is sent", GAME, low=2, high=19, live=False)
+    size: int = option(19, "int", "board size until boardsize is sent", GAME, low=2, high=19, live=False, games=("go",))
     rules: str = option(
         "tromp-taylor",
         "text",
         "tromp-taylor, chinese, japanese, korean, aga, new-zealand, another of KataGo's names, or KataGo's JSON form",
         GAME,
         live=False,
+        games=("go",),
     )
     komi: float | None = option(
-        None, "real", "komi until komi is sent; none: that of the rules", GAME, low=-1000, high=1000, live=False
+        None,
+        "real",
+        "komi until komi is sent; none: that of the rules",
+        GAME,
+        low=-1000,
+        high=1000,
+        live=False,
+        games=("go",),
+    )
+    entering_king: str = option(
+        "27",
+        "choice",
+        "rule of the declaration win: 27 points, 24 points, or no such rule",
+        GAME,
+        choices=("none", "24", "27"),
+        games=("shogi",),
+        usi=Usi("EnteringKingRule", choices=("NoEnteringKing", "CSARule24", "CSARule27")),
+    )
+    max_moves: int | None = option(
+        None,
+        "int",
+        "moves after which a game is drawn; none: never",
+        GAME,
+        low=1,
+        high=10000,
+        games=("shogi",),
+        usi=Usi("MaxMovesToDraw", "Draw_Ply"),
+    )
+    draw_value_black: float = option(
+        0.5,
+        "real",
+        "winrate that a draw counts as where the engine plays Black (sente)",
+        GAME,
+        low=0,
+        high=1,
+        games=("shogi",),
+        usi=Usi("Draw_Value_Black", "DrawValueBlack", scale=1000),
+    )
+    draw_value_white: float = option(
+        0.5,
+        "real",
+        "the same for White (gote)",
+        GAME,
+        low=0,
+        high=1,
+        games=("shogi",),
+        usi=Usi("Draw_Value_White", "DrawValueWhite", scale=1000),
+    )
+
+    multipv: int = option(
+        1,
+        "int",
+        "moves that are reported while the engine thinks",
+        REPORTS,
+        low=1,
+        high=593,
+        games=("shogi",),
+        usi=Usi("MultiPV"),
+    )
+    report_interval: float = option(
+        0.5,
+        "real",
+        "time between reports",
+        REPORTS,
+        low=0.01,
+        high=3600,
+        unit="s",
+        games=("shogi",),
+        usi=Usi("PvInterval", "PV_Interval", scale=1000),
+    )
+    centipawns: float = option(
+        756.0,
+        "real",
+        "centipawns for a winrate p: this times ln(p / (1 - p))",
+        REPORTS,
+        low=1,
+        high=10000,
+        games=("shogi",),
+        usi=Usi("Eval_Coef"),
     )
 
     log_file: str | None = option(
@@ -482,6 +558,11 @@ class Options:
         choices=("debug", "info", "warning", "error"),
         live=False,
     )
+
+    @classmethod
+    def for_game(cls, game: str) -> Options:
+        """Return the defaults in a game (go or shogi); `Options()` are those in Go."""
+        return cls(**{row.name: row.default_for(game) for row in TABLE.values()})  # type: ignore[arg-type]
 
     def set(self, name: str, value: object) -> None:
         """Check `value` and put it in force.
@@ -513,6 +594,15 @@ TABLE: dict[str, Option] = {row.name: row.metadata["option"](row.name) for row i
 ALIASES = {row.katago.lower(): row.name for row in TABLE.values() if row.katago}
 
 
+USI_NAMES = {name.lower(): row for row in TABLE.values() if row.usi is not None for name in row.usi.names}
+"""The rows that USI knows, by their names in lower case."""
+
+
+def rows_for(game: str) -> list[Option]:
+    """Return the rows that mean anything to a game, in the order of the reference."""
+    return [row for row in TABLE.values() if game in row.games]
+
+
 def find(name: str) -> Option:
     """Return the row of an option by its name (dashes or underscores) or KataGo's name for it.
 
@@ -534,6 +624,8 @@ def read_config(path: Path) -> dict[str, Value]:
     Raises:
         OptionError: The file cannot be read or is not TOML, or a key or a value is not in the table.
     """
+    import tomllib  # here, for few starts need it and a GUI waits for the first answer
+
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -558,21 +650,29 @@ def reference() -> str:
         "",
         "Made from the table in `engine/options.py` by `python -m engine.options`; do not edit.",
         "",
-        "Each option is a command-line flag, a key of the TOML file given by `--config FILE` (same name, `_` for `-`),",
-        "and a parameter of `kata-get-param` and `kata-set-param`, where KataGo's name (in the fourth column) is",
-        "understood as well. The command line goes before the file, the file before the defaults. Options marked",
-        "`start` cannot be changed while the engine runs.",
+        "Each option is a command-line flag and a key of the TOML file given by `--config FILE` (same name, `_` for",
+        "`-`). The command line goes before the file, the file before the defaults. In Go each is a parameter of",
+        "`kata-get-param` and `kata-set-param`, where KataGo's name (in the fourth column) is understood as well; in",
+        "shogi those with a USI name (after `USI`) are options of `setoption`. Options marked `start` cannot be",
+        "changed while the engine runs; in USI they take effect with the next `isready`.",
     ]
     for group in dict.fromkeys(row.group for row in TABLE.values()):
         lines += ["", f"## {group}", "", "| option | value | default | | meaning |", "|---|---|---|---|---|"]
-        for row in TABLE.values():
-            if row.group == group:
-                unit = f" ({row.unit})" if row.unit else ""
-                notes = ", ".join(filter(None, [row.katago and f"`{row.katago}`", "" if row.live else "start"]))
-                lines.append(
-                    f"| `{row.flag}` | {row.expected}{unit} | {row.format(row.default)} | {notes} | {row.help} |"
-                )
+        lines += [_reference_line(row) for row in TABLE.values() if row.group == group]
     return "\n".join(lines) + "\n"
+
+
+def _reference_line(row: Option) -> str:
+    unit = f" ({row.unit})" if row.unit else ""
+    default = row.format(row.default)
+    if len(row.games) > 1 and row.shogi != row.default:
+        default += f"; shogi: {row.format(row.shogi)}"
+    notes = [f"`{row.katago}`"] if row.katago else []
+    if row.usi is not None:
+        notes.append("USI " + " ".join(f"`{name}`" for name in row.usi.names))
+    notes += ["start"] if not row.live else []
+    notes += [f"{row.games[0]} only"] if len(row.games) == 1 else []
+    return f"| `{row.flag}` | {row.expected}{unit} | {default} | {', '.join(notes)} | {row.help} |"
 
 
 if __name__ == "__main__":

@@ -7,31 +7,34 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from engine.cli.errors import CliError
-from engine.options import TABLE, Option, OptionError, Options, Value, read_config
+from engine.options import TABLE, Option, OptionError, Options, Value, read_config, rows_for
+
+NETWORKS = {"go": "KataGo .bin.gz or .txt.gz, or .onnx", "shogi": "dlshogi's .onnx"}
 
 
-def add_options(parser: argparse.ArgumentParser, leave_out: Collection[str] = ()) -> None:
-    """Add a flag for every option, in groups, and `--config`.
+def add_options(parser: argparse.ArgumentParser, leave_out: Collection[str] = (), game: str = "go") -> None:
+    """Add a flag for every option of a game, in groups, and `--config`.
 
     Args:
         parser: Where to add them.
         leave_out: Names of options that mean nothing to this command.
+        game: go or shogi.
     """
     parser.add_argument(
         "--config", metavar="FILE", type=Path, help="read options from a TOML file (keys: docs/OPTIONS.md)"
     )
     groups: dict[str, argparse._ArgumentGroup] = {}
-    for row in TABLE.values():
+    for row in rows_for(game):
         if row.name in leave_out:
             continue
         if row.group not in groups:
             groups[row.group] = parser.add_argument_group(row.group.lower())
-        _add(groups[row.group], row)
+        _add(groups[row.group], row, row.default_for(game))
 
 
-def _add(group: argparse._ArgumentGroup, row: Option) -> None:
-    unit = f" {row.unit}" if row.unit and row.default is not None else ""
-    text = f"{row.help} (default: {row.format(row.default)}{unit})".replace("%", "%%")
+def _add(group: argparse._ArgumentGroup, row: Option, default: Value) -> None:
+    unit = f" {row.unit}" if row.unit and default is not None else ""
+    text = f"{row.help} (default: {row.format(default)}{unit})".replace("%", "%%")
     if row.kind == "flag":
         group.add_argument(row.flag, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=text)
     else:
@@ -48,13 +51,13 @@ def _reader(row: Option) -> Callable[[str], Value]:
     return read
 
 
-def collect(args: argparse.Namespace, **defaults: Value) -> Options:
+def collect(args: argparse.Namespace, game: str = "go", /, **defaults: Value) -> Options:
     """Return the options: defaults, then those of the command, then the file, then the command line.
 
     Raises:
         CliError: The file or a value in it is wrong, or a file named by an option does not exist.
     """
-    options = Options()
+    options = Options.for_game(game)
     try:
         for name, value in defaults.items():
             options.set(name, value)
@@ -66,22 +69,24 @@ def collect(args: argparse.Namespace, **defaults: Value) -> Options:
                 options.set(name, value)
     except OptionError as error:
         raise CliError(str(error)) from None
-    check(options)
+    check(options, game)
     return options
 
 
-def check(options: Options) -> None:
+def check(options: Options, game: str = "go") -> None:
     """Check what can be checked before anything slow is loaded.
 
     Raises:
         CliError: A network that is not a file, unknown rules, or an evaluator without its network.
     """
-    from engine.games.go.rules import Rules, RulesError
-
     if options.net is not None and not Path(options.net).is_file():
-        raise CliError(f"--net {options.net}: no such file; expected a network (KataGo .bin.gz or .txt.gz, or .onnx)")
+        raise CliError(f"--net {options.net}: no such file; expected a network ({NETWORKS[game]})")
     if options.evaluator == "onnx" and options.net is None:
         raise CliError("--evaluator onnx: expected a network, --net FILE")
+    if game != "go":
+        return
+    from engine.games.go.rules import Rules, RulesError
+
     try:
         Rules.parse(options.rules)
     except RulesError as error:

@@ -96,7 +96,7 @@ def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
         score_utility=options.score_utility,
         dynamic_score_utility=options.dynamic_score_utility,
         policy_temperature=options.policy_temperature,
-        root_policy_temperature=options.root_policy_temperature,
+        root_policy_temperature=options.root_policy_temperature or options.policy_temperature,
         root_noise=options.root_noise,
         root_noise_total=options.root_noise_total,
         fpu_from_mean=not has_network,

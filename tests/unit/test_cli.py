@@ -13,7 +13,7 @@ from engine.cli.main import COMMANDS, main
 from engine.cli.play import Terminal
 from engine.evaluators.base import EvaluatorError
 from engine.games.go.sgf import load_sgf, read_sgf
-from engine.options import TABLE, Options
+from engine.options import Options, rows_for
 from engine.version import VERSION
 from tests.fakes.player import FakePlayer
 
@@ -57,8 +57,8 @@ def test_help_of_every_command(name: str, capsys: pytest.CaptureFixture[str]) ->
     assert f"usage: yomi {name}" in text
     assert name == "doctor" or "examples:" in text
     if name == "gtp":
-        assert all(row.flag in text for row in TABLE.values())
-        assert text.count("default:") >= len(TABLE)
+        assert all(row.flag in text for row in rows_for("go"))
+        assert text.count("default:") >= len(rows_for("go"))
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

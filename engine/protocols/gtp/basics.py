@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from engine.options import TABLE
+from engine.options import rows_for
 from engine.protocols.gtp import table
 from engine.protocols.gtp.arguments import expect_count
 from engine.protocols.gtp.codec import Command
@@ -76,7 +76,7 @@ def gogui_title(session: Session, request: Command) -> str:
 @command("gomill-describe_engine")
 def describe_engine(session: Session, request: Command) -> str:
     """Answer name, version and settings that are not the default."""
-    values = [(row, session.options.get(row.name)) for row in TABLE.values()]
+    values = [(row, session.options.get(row.name)) for row in rows_for("go")]
     changed = [f"{row.name} {row.format(value)}" for row, value in values if value != row.default]
     return "\n".join([f"{NAME} {VERSION}", *changed])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from engine.options import TABLE, Option, OptionError, Value, find
+from engine.options import Option, OptionError, Value, find, rows_for
 from engine.protocols.gtp.arguments import expect_count
 from engine.protocols.gtp.codec import Command
 from engine.protocols.gtp.session import GtpError, Session
@@ -32,7 +32,7 @@ def set_value(session: Session, row: Option, value: Value) -> None:
 @command("kata-list-params")
 def list_params(session: Session, request: Command) -> str:
     """Answer the names of all options that can be changed."""
-    return " ".join(row.name for row in TABLE.values() if row.live)
+    return " ".join(row.name for row in rows_for("go") if row.live)
 
 
 @command("kata-get-param")
@@ -54,7 +54,7 @@ def set_param(session: Session, request: Command) -> None:
 @command("kata-get-params")
 def get_params(session: Session, request: Command) -> str:
     """Answer all options as JSON."""
-    return json.dumps({name: session.options.get(name) for name in TABLE})
+    return json.dumps({row.name: session.options.get(row.name) for row in rows_for("go")})
 
 
 @command("kata-set-params")
@@ -100,7 +100,7 @@ def gogui_param(session: Session, request: Command) -> str:
         set_param(session, request)
         return ""
     lines = []
-    for row in TABLE.values():
+    for row in rows_for("go"):
         if row.live:
             value = session.options.get(row.name)
             kind = {"flag": "[bool]", "choice": f"[list/{'/'.join(row.choices)}]"}.get(row.kind, "[string]")

@@ -1,0 +1,233 @@
+"""One row of the table of options: its type, its range, and how its value is read and written."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+Value = bool | int | float | str | None
+
+GAMES = ("go", "shogi")
+
+UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+TRUE, FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+
+class OptionError(ValueError):
+    """A value or a name that the table does not allow; the message says what was expected."""
+
+
+class Usi:
+    """How a row looks in USI."""
+
+    __slots__ = ("choices", "names", "none", "scale")
+
+    def __init__(self, *names: str, scale: float = 1, none: int = 0, choices: tuple[str, ...] = ()) -> None:
+        """Describe a row.
+
+        Args:
+            names: The name that is shown, then others that are understood.
+            scale: The number that USI shows, divided by the value: 1000 for seconds that are shown in milliseconds.
+            none: What is shown in place of none, and understood as it.
+            choices: The names of a choice's values, in the order of the row's own.
+        """
+        self.names, self.scale, self.none, self.choices = names, scale, none, choices
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One row of the table."""
+
+    name: str
+    """As in the TOML file and in Python; the flag is the same with dashes."""
+    kind: str
+    """text, file, choice, flag, int, real or memory."""
+    default: Value
+    help: str
+    group: str
+    low: float | None
+    high: float | None
+    unit: str
+    choices: tuple[str, ...]
+    optional: bool
+    """May be `none`."""
+    katago: str
+    """KataGo's name of the same parameter, also understood by kata-set-param; empty for none."""
+    live: bool
+    """May be changed while the program runs (in USI: without a new `isready`)."""
+    games: tuple[str, ...]
+    """The games that it means anything to."""
+    shogi: Value
+    """The default in shogi; `default` is Go's."""
+    usi: Usi | None
+    """Its USI option; None where there is none."""
+
+    def default_for(self, game: str) -> Value:
+        """Return the default in a game."""
+        return self.shogi if game == "shogi" else self.default
+
+    @property
+    def flag(self) -> str:
+        """The command-line flag."""
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def metavar(self) -> str:
+        """What stands for the value in a help text."""
+        if self.kind == "choice":
+            return "{" + ",".join(self.choices) + "}"
+        return {"int": "N", "real": "X", "memory": "SIZE", "file": "FILE", "text": "TEXT", "flag": ""}[self.kind]
+
+    @property
+    def expected(self) -> str:
+        """What a value has to be, in words."""
+        words = {
+            "int": "an integer",
+            "real": "a number",
+            "memory": "a size such as 256M or 4G",
+            "flag": "true or false",
+        }
+        text = words.get(self.kind, "a file" if self.kind == "file" else "text")
+        if self.kind == "choice":
+            text = "one of " + ", ".join(self.choices)
+        if self.low is not None and self.high is not None:
+            text += f" from {self.format(self.low)} to {self.format(self.high)}"
+        elif self.low is not None:
+            text += f" of at least {self.format(self.low)}"
+        return text + (", or none" if self.optional else "")
+
+    def parse(self, text: str) -> Value:
+        """Read a value as it stands on a command line or in a GTP command.
+
+        Raises:
+            OptionError: It is not what `expected` says.
+        """
+        word = text.strip()
+        if self.optional and word.lower() == "none":
+            return None
+        try:
+            match self.kind:
+                case "flag":
+                    return self.check(_truth(word))
+                case "int":
+                    return self.check(_integer(word))
+                case "real":
+                    return self.check(float(word))
+                case "memory":
+                    return self.check(parse_memory(word))
+        except (ValueError, OverflowError) as error:
+            if isinstance(error, OptionError):
+                raise
+            raise OptionError(f"{self.name}: expected {self.expected}, found {text!r}") from None
+        return self.check(word)
+
+    def check(self, value: object) -> Value:
+        """Return `value` as the program is to see it.
+
+        Raises:
+            OptionError: It is of the wrong type or outside its range.
+        """
+        error = OptionError(f"{self.name}: expected {self.expected}, found {value!r}")
+        if value is None:
+            if not self.optional:
+                raise error
+            return None
+        if self.kind == "flag":
+            if not isinstance(value, bool):
+                raise error
+            return value
+        if self.kind in ("int", "real", "memory"):
+            if self.kind == "memory" and isinstance(value, str):
+                return self.parse(value)
+            return self._check_number(value, error)
+        if not isinstance(value, str) or not value or any(ord(c) < 32 for c in value):
+            raise error
+        if self.kind == "choice" and value.lower() not in self.choices:
+            raise error
+        return value.lower() if self.kind == "choice" else value
+
+    def _check_number(self, value: object, error: OptionError) -> Value:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise error
+        if self.kind != "real" and value != int(value):
+            raise error
+        if (self.low is not None and value < self.low) or (self.high is not None and value > self.high):
+            raise error
+        return float(value) if self.kind == "real" else int(value)
+
+    def format(self, value: Value) -> str:
+        """Write a value so that `parse` reads it back."""
+        if value is None:
+            return "none"
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if self.kind == "memory":
+            return format_memory(int(value))
+        if isinstance(value, float):
+            return f"{value:.10g}"
+        return str(value)
+
+
+def _truth(word: str) -> bool:
+    if word.lower() in TRUE:
+        return True
+    if word.lower() in FALSE:
+        return False
+    raise ValueError(word)
+
+
+def _integer(word: str) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]{1,18}", word):
+        raise ValueError(word)
+    return int(word)
+
+
+def parse_memory(text: str) -> int:
+    """Return the bytes that a text such as `256M`, `4G`, `1.5G` or `1000000` means."""
+    match = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) ?([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
+    if not match:
+        raise ValueError(f"expected a size such as 256M or 4G, found {text!r}")
+    unit = UNITS[match[2].upper()]
+    return int(float(match[1]) * unit) if "." in match[1] else int(match[1]) * unit
+
+
+def format_memory(count: int) -> str:
+    """Return the shortest text that `parse_memory` reads back as `count` bytes."""
+    for unit in ("T", "G", "M", "K"):
+        if count and count % UNITS[unit] == 0:
+            return f"{count // UNITS[unit]}{unit}"
+    return str(count)
+
+
+_SAME = object()
+
+
+def option(
+    default: Value,
+    kind: str,
+    text: str,
+    group: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    unit: str = "",
+    choices: tuple[str, ...] = (),
+    katago: str = "",
+    live: bool = True,
+    optional: bool = False,
+    games: tuple[str, ...] = GAMES,
+    shogi: object = _SAME,
+    usi: Usi | None = None,
+) -> Any:
+    """Describe a field of `Options`; the arguments are those of `Option`."""
+    in_shogi = default if shogi is _SAME else shogi
+    optional = optional or default is None or in_shogi is None
+    parts = (kind, default, text, group, low, high, unit, choices, optional, katago, live, games, in_shogi, usi)
+    return field(default=default, metadata={"option": functools.partial(_row, parts)})
+
+
+def _row(parts: tuple[Any, ...], name: str) -> Option:
+    return Option(name, *parts)
