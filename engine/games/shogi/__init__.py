@@ -1,0 +1,1 @@
+"""Shogi: the game as it stands, and the notations below every protocol (SFEN, USI, CSA, KIF, books)."""

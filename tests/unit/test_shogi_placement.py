@@ -1,0 +1,76 @@
+"""The plain rules that readers of records use; cshogi is the oracle."""
+
+import re
+
+import cshogi
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.games.shogi import moves
+from engine.games.shogi.notation import parse_usi
+from engine.games.shogi.sfen import STARTPOS, parse_sfen
+from tests.unit.shogi_boards import placement_of, walk
+
+ALL_MOVES = [
+    *(moves.board_move(s, t, p) for s in range(81) for t in range(81) if s != t for p in (False, True)),
+    *(moves.drop(piece_type, target) for piece_type in range(1, 8) for target in range(81)),
+]
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(0, 10**6))
+def test_moves_follow_each_other_as_in_cshogi(seed: int) -> None:
+    placement = parse_sfen(STARTPOS)
+    boards = walk(seed, 150)
+    board = next(boards)
+    for board in boards:
+        move = cshogi.move16(board.peek())
+        assert placement.why_not(move) is None
+        placement = placement.after(move)
+        assert placement == placement_of(board)
+        assert placement.is_check(placement.side) == board.is_check()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_why_not_knows_all_moves_but_drop_pawn_mate(seed: int) -> None:
+    for ply, board in enumerate(walk(seed, 120)):
+        if ply % 30 != 29:
+            continue
+        placement = placement_of(board)
+        legal = {cshogi.move16(move) for move in board.legal_moves}
+        extra = {move for move in ALL_MOVES if placement.why_not(move) is None} ^ legal
+        for move in extra:
+            assert moves.dropped_type(move) == 1
+            assert placement.after(move).is_check(3 - placement.side)
+
+
+@pytest.mark.parametrize(
+    ("sfen", "usi", "words"),
+    [
+        (STARTPOS, "7g7e", "the piece on 7g does not move there"),
+        (STARTPOS, "7f7e", "Black has no piece on 7f"),
+        (STARTPOS, "3c3d", "Black has no piece on 3c"),
+        (STARTPOS, "8h7g", "own piece stands on 7g"),
+        (STARTPOS, "P*5e", "Black has no pawn in hand"),
+        (STARTPOS, "7g7f+", "no promotion outside"),
+        ("4k4/9/9/9/9/9/9/9/4K4 b PN 1", "P*5a", "5a is not empty"),
+        ("4k4/9/9/9/9/9/9/9/4K4 b PN 1", "P*4a", "a pawn on 4a could never move"),
+        ("4k4/9/9/9/9/9/9/9/4K4 b PN 1", "N*4b", "a knight on 4b could never move"),
+        ("4k4/9/9/9/9/9/P8/9/4K4 b PN 1", "P*9e", r"a second pawn on file 9 \(nifu\)"),
+        ("3k5/P8/9/9/9/4r4/9/9/4KG3 b - 1", "9b9a", "must promote on 9a"),
+        ("3k5/P8/9/9/9/4r4/9/9/4KG3 b - 1", "4i4h", "the king is in check"),
+        ("3k5/P8/9/9/9/4r4/9/4G4/4K4 b - 1", "5h4h", "the king would be in check"),
+        ("3k5/3G5/9/9/9/9/9/9/4K4 b - 1", "6b6c+", "does not promote"),
+    ],
+)
+def test_reasons(sfen: str, usi: str, words: str) -> None:
+    why = placement_of(cshogi.Board(sfen=sfen)).why_not(parse_usi(usi))
+    assert why is not None
+    assert re.search(words, why), why
+
+
+def test_turned_moves() -> None:
+    for usi, other in (("7g7f", "3c3d"), ("8h2b+", "2b8h+"), ("P*5d", "P*5f")):
+        assert moves.turned(parse_usi(usi)) == parse_usi(other)
+        assert moves.turned(moves.turned(parse_usi(usi))) == parse_usi(usi)

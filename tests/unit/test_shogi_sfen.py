@@ -1,0 +1,107 @@
+"""Positions as SFEN text; cshogi is the oracle."""
+
+import cshogi
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.games.shogi.pieces import reaching, type_of
+from engine.games.shogi.sfen import STARTPOS, SfenError, format_sfen, parse_sfen
+from tests.unit.shogi_boards import CROWDED, placement_of, walk
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**6))
+def test_positions_of_random_games(seed: int) -> None:
+    for board in walk(seed, 100):
+        placement = placement_of(board)
+        assert parse_sfen(board.sfen()) == placement
+        assert format_sfen(placement) == board.sfen()
+        assert format_sfen(placement.turned(), number=False) == cshogi.rotate_sfen(board.sfen()).rsplit(" ", 1)[0]
+        assert placement.turned().turned() == placement
+
+
+def test_reaching_is_cshogi_s_pseudo_legal_moves() -> None:
+    boards = [cshogi.Board(sfen=sfen) for sfen in CROWDED] + list(walk(7, 100))
+    for board in boards:
+        placement = placement_of(board)
+        if board.is_check():
+            continue  # then cshogi leaves out what does not help
+        for target in range(81):
+            expected = {
+                cshogi.move_from(move)
+                for move in board.pseudo_legal_moves
+                if cshogi.move_to(move) == target and not cshogi.move_is_drop(move)
+            }
+            code = placement.board[target]
+            if code and (code > 16) == (placement.side == 2):
+                assert not expected
+                continue
+            found = [each for kind in range(1, 15) for each in reaching(placement.board, placement.side, kind, target)]
+            found = [each for each in found if type_of(placement.board[each]) != 8 or each in expected]
+            assert set(found) >= expected
+            assert len(found) == len(set(found))
+
+
+def test_hands_and_numbers() -> None:
+    placement = parse_sfen("4k4/9/9/9/9/9/9/9/4K4 w RB2G10Pp")
+    assert placement.hands == ((10, 0, 0, 0, 2, 1, 1), (1, 0, 0, 0, 0, 0, 0))
+    assert placement.number == 1
+    assert format_sfen(placement) == "4k4/9/9/9/9/9/9/9/4K4 w RB2G10Pp 1"
+    assert parse_sfen("4k4/9/9/9/9/9/9/9/4K4 b - 0").number == 1
+    assert parse_sfen("4k4/9/9/9/9/9/9/9/4K4 b - 321").number == 321
+
+
+@pytest.mark.parametrize(
+    ("sfen", "words"),
+    [
+        ("", "SFEN of 0 fields: expected board, side to move, hands and move number"),
+        (STARTPOS + " 1", "5 fields"),
+        (STARTPOS.replace(" b ", " x "), "side to move 'x': expected b or w"),
+        (STARTPOS[:-1] + "x", "move number 'x': expected 1 to 60000"),
+        (STARTPOS[:-1] + "-1", "move number '-1'"),
+        (STARTPOS[:-1] + "99999", "move number '99999'"),
+        (STARTPOS.replace("9/9/", "9/", 1), "board of 8 ranks: expected 9"),
+        (STARTPOS.replace("9/", "8/", 1), "rank 4 '8' has 8 squares: expected 9"),
+        (STARTPOS.replace("9/", "91/", 1), "rank 4 '91' has 10 squares: expected 9"),
+        (STARTPOS.replace("9/", "9p/", 1), "10 squares"),
+        (STARTPOS.replace("1B5R1", "1X5R1"), "'X' in rank 8 '1X5R1': expected a piece"),
+        (STARTPOS.replace("1B5R1", "1+G5R1"), r"'\+G' in rank 8"),
+        (STARTPOS.replace("1B5R1", "1+5R1"), r"'\+' in rank 8"),
+        (STARTPOS.replace("1B5R1", "0B5R1"), "'0' in rank 8"),
+        (STARTPOS.replace(" - ", " 0P "), "hands '0P': expected - or pieces with counts"),
+        (STARTPOS.replace(" - ", " K "), "'K' in hands 'K': expected pieces of PLNSBRG"),
+        (STARTPOS.replace(" - ", " +P "), "hands"),
+        (STARTPOS.replace(" - ", " P "), "19 pawns: expected at most 18"),
+        (STARTPOS.replace(" - ", " r "), "3 rooks: expected at most 2"),
+        ("4k4/4r4/4+R4/9/4+r4/9/9/9/3K5 b - 1", "3 rooks"),
+        (STARTPOS.replace("LNSGKGSNL", "LNSG1GSNL"), "Black has 0 kings: expected one"),
+        (STARTPOS.replace("lnsgkgsnl", "lnsgkksnl"), "White has 2 kings: expected one"),
+        ("4k4/9/9/9/4P4/9/4P4/9/4K4 b - 1", r"Black has two pawns on file 5 \(nifu\)"),
+        ("4k4/9/4p4/9/4p4/9/9/9/4K4 b - 1", r"White has two pawns on file 5 \(nifu\)"),
+        ("P3k4/9/9/9/9/9/9/9/4K4 b - 1", "Black's pawn on 9a can never move"),
+        ("4k4/9/9/9/9/9/9/9/l3K4 b - 1", "White's lance on 9i can never move"),
+        ("4k4/7N1/9/9/9/9/9/9/4K4 w - 1", "Black's knight on 2b can never move"),
+        ("4k4/9/9/9/4R4/9/9/9/4K4 b - 1", "White is in check but Black is to move"),
+        ("4k4/9/9/9/9/9/9/3s5/4K4 w - 1", "Black is in check but White is to move"),
+    ],
+)
+def test_errors(sfen: str, words: str) -> None:
+    with pytest.raises(SfenError, match=words) as caught:
+        parse_sfen(sfen)
+    assert "\n" not in str(caught.value)
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_broken_text_gets_one_line(data: st.DataObject) -> None:
+    text = list(STARTPOS)
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(text) - 1))
+        text[at] = data.draw(st.sampled_from([*"pPkKgG+19 /bw-", "", "９", "é"]))
+    try:
+        placement = parse_sfen("".join(text))
+    except SfenError as error:
+        assert len(str(error).splitlines()) == 1  # noqa: PT017
+    else:
+        assert parse_sfen(format_sfen(placement)) == placement
