@@ -1,0 +1,248 @@
+"""Who attacks which square, and what an exchange on a square is worth.
+
+All attacks of one color on one square are one uint64: sixteen counters of four bits, one for each rank of piece, the
+cheapest piece lowest. The cheapest attacker is found by a bit scan and taken away by a subtraction, so that a static
+exchange costs a few instructions a capture. Pins are not seen; pieces behind a piece that moves the same way count.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from native.bits import U, lowest_bit
+from native.jit import kernel
+
+NO_SQUARE = 81
+DIRECTIONS = 8
+"""0 is towards a smaller rank (Black's forward), then clockwise as Black sees the board: file 1 is on the right."""
+
+_NAMES = "PAWN LANCE KNIGHT SILVER BISHOP ROOK GOLD KING PROM_PAWN PROM_LANCE PROM_KNIGHT PROM_SILVER HORSE DRAGON"
+TYPES = {name: i + 1 for i, name in enumerate(_NAMES.split())}
+KNIGHT, KING = TYPES["KNIGHT"], TYPES["KING"]
+_GOLDS = ("GOLD", "PROM_PAWN", "PROM_LANCE", "PROM_KNIGHT", "PROM_SILVER")
+
+
+def _make_next() -> npt.NDArray[np.uint8]:
+    table = np.full((DIRECTIONS, 82), NO_SQUARE, np.uint8)
+    steps = ((0, -1), (-1, -1), (-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1))
+    for direction, (files, ranks) in enumerate(steps):
+        for square in range(81):
+            file, rank = square // 9 + files, square % 9 + ranks
+            if 0 <= file < 9 and 0 <= rank < 9:
+                table[direction, square] = file * 9 + rank
+    return table
+
+
+def _make_jumps() -> npt.NDArray[np.uint8]:
+    table = np.full((2, 81, 2), NO_SQUARE, np.uint8)
+    for color, forward in ((0, -2), (1, 2)):
+        for square in range(81):
+            for side, files in enumerate((-1, 1)):
+                file, rank = square // 9 + files, square % 9 + forward
+                if 0 <= file < 9 and 0 <= rank < 9:
+                    table[color, square, side] = file * 9 + rank
+    return table
+
+
+def _make_reach(kind: str) -> npt.NDArray[np.uint8]:
+    """Return the directions (bits, for Black) in which each type makes one step or slides."""
+    straight, diagonal = 0b01010101, 0b10101010
+    steps = {
+        "PAWN": 1,
+        "SILVER": diagonal | 1,
+        "KING": straight | diagonal,
+        "HORSE": straight,
+        "DRAGON": diagonal,
+        **dict.fromkeys(_GOLDS, straight | 0b10000010),
+    }
+    slides = {"LANCE": 1, "BISHOP": diagonal, "ROOK": straight, "HORSE": diagonal, "DRAGON": straight}
+    table = np.zeros(16, np.uint8)
+    for name, bits in (steps if kind == "steps" else slides).items():
+        table[TYPES[name]] = bits
+    return table
+
+
+def _make_distance() -> npt.NDArray[np.uint8]:
+    file, rank = np.divmod(np.arange(81), 9)
+    files, ranks = np.abs(file[:, None] - file[None, :]), np.abs(rank[:, None] - rank[None, :])
+    return np.asarray(np.maximum(files, ranks), np.uint8)
+
+
+NEXT = _make_next()
+"""uint8[8, 82]: the next square in a direction; NO_SQUARE beyond the edge."""
+JUMP = _make_jumps()
+"""uint8[2, 81, 2]: where a knight of a color (index) goes; NO_SQUARE beyond the edge."""
+STEPS = _make_reach("steps")
+SLIDES = _make_reach("slides")
+DISTANCE = _make_distance()
+"""uint8[81, 81]: king's steps from square to square."""
+
+_RANKING = "PAWN LANCE KNIGHT PROM_PAWN PROM_LANCE PROM_KNIGHT SILVER PROM_SILVER GOLD BISHOP HORSE ROOK DRAGON KING"
+RANKED = _RANKING.split()
+"""Types by what the owner loses when the piece is captured."""
+RANK = np.zeros(16, np.uint8)
+for _rank, _name in enumerate(RANKED):
+    RANK[TYPES[_name]] = _rank
+KING_RANK = RANKED.index("KING")
+
+VALUE = np.zeros(16, np.int32)
+"""Worth of a piece on the board, by type; a pawn is about 100."""
+HAND_VALUE = np.zeros(16, np.int32)
+"""Worth of a piece in hand, by type."""
+for _name, _board, _hand in (
+    ("PAWN", 100, 110),
+    ("LANCE", 300, 300),
+    ("KNIGHT", 350, 360),
+    ("SILVER", 520, 540),
+    ("GOLD", 590, 620),
+    ("BISHOP", 850, 880),
+    ("ROOK", 1020, 1060),
+    ("PROM_PAWN", 520, 110),
+    ("PROM_LANCE", 520, 300),
+    ("PROM_KNIGHT", 540, 360),
+    ("PROM_SILVER", 570, 540),
+    ("HORSE", 1150, 880),
+    ("DRAGON", 1380, 1060),
+):
+    VALUE[TYPES[_name]] = _board
+    HAND_VALUE[TYPES[_name]] = _hand
+CAPTURE = VALUE + HAND_VALUE
+"""Change of the balance when a piece is captured, by type; a king counts as 0 and is never captured."""
+CAPTURE_BY_RANK = np.zeros(16, np.int32)
+for _type in TYPES.values():
+    CAPTURE_BY_RANK[RANK[_type]] = CAPTURE[_type]
+CAPTURE_BY_RANK[KING_RANK] = 10_000
+
+EFFECTS_DTYPE = np.dtype(
+    [
+        ("attackers", np.uint64, (2, 82)),  # by color index and square: four bits a rank of piece, see above
+        ("influence", np.float32, (2,)),  # attacks of a color, weighed by nearness to the kings
+        ("loss", np.int32, (82,)),  # what the owner of a piece loses when the enemy begins an exchange there; >= 0
+        ("gains", np.int32, (40,)),  # scratch of `exchange`
+    ],
+    align=True,
+)
+"""Scratch for one position at a time."""
+
+OWN_KING_WEIGHT = np.array([0.0, 9.0, 6.5, 4.0, 2.5, 1.5, 1.0, 1.0, 1.0], np.float32)
+ENEMY_KING_WEIGHT = np.array([0.0, 16.0, 9.0, 5.0, 3.0, 2.0, 1.5, 1.0, 1.0], np.float32)
+"""Worth of one attack on a square by its distance from the attacker's own and from the enemy's king."""
+
+
+@kernel
+def slide(board, effects, origin, direction, color, unit, own_king, enemy_king):  # type: ignore[no-untyped-def]
+    """Add the attacks of a sliding piece of `color` (index) in one direction; returns their influence.
+
+    The ray goes on through own pieces that could move along it: they lead, and this piece recaptures.
+    """
+    influence = np.float32(0.0)
+    square = np.int64(NEXT[U(direction), U(origin)])
+    seen = True
+    ahead = np.int64(1) << ((direction + 4 * color) & 7)
+    while square != NO_SQUARE:
+        effects.attackers[U(color), U(square)] += unit
+        if seen:
+            influence += OWN_KING_WEIGHT[U(DISTANCE[U(own_king), U(square)])]
+            influence += ENEMY_KING_WEIGHT[U(DISTANCE[U(enemy_king), U(square)])]
+        code = np.int64(board[U(square)])
+        if code != 0:
+            kind = U(code & 15)
+            if code >> 4 != color or ((np.int64(STEPS[kind]) | np.int64(SLIDES[kind])) & ahead) == 0 or kind == KING:
+                break
+            seen = False
+        square = np.int64(NEXT[U(direction), U(square)])
+    return influence
+
+
+@kernel
+def find_attacks(board, black_king, white_king, effects):  # type: ignore[no-untyped-def]
+    """Fill `effects.attackers` and `effects.influence` for a board (uint8[81], piece codes)."""
+    for square in range(U(82)):
+        effects.attackers[U(0), square] = U(0)
+        effects.attackers[U(1), square] = U(0)
+    effects.influence[U(0)] = 0.0
+    effects.influence[U(1)] = 0.0
+    for origin in range(81):
+        code = np.int64(board[U(origin)])
+        if code == 0:
+            continue
+        color = code >> 4
+        kind = code & 15
+        own_king = white_king if color == 1 else black_king
+        enemy_king = black_king if color == 1 else white_king
+        unit = U(1) << U(4 * np.int64(RANK[U(kind)]))
+        influence = np.float32(0.0)
+        turn = 4 * color
+        if kind == KNIGHT:
+            for side in range(U(2)):
+                square = np.int64(JUMP[U(color), U(origin), side])
+                effects.attackers[U(color), U(square)] += unit
+                if square != NO_SQUARE:
+                    influence += OWN_KING_WEIGHT[U(DISTANCE[U(own_king), U(square)])]
+                    influence += ENEMY_KING_WEIGHT[U(DISTANCE[U(enemy_king), U(square)])]
+        steps = U(STEPS[U(kind)])
+        while steps != 0:
+            direction = (np.int64(lowest_bit(steps)) + turn) & 7
+            steps &= steps - U(1)
+            square = np.int64(NEXT[U(direction), U(origin)])
+            effects.attackers[U(color), U(square)] += unit
+            if square != NO_SQUARE and kind != KING:
+                influence += OWN_KING_WEIGHT[U(DISTANCE[U(own_king), U(square)])]
+                influence += ENEMY_KING_WEIGHT[U(DISTANCE[U(enemy_king), U(square)])]
+        slides = U(SLIDES[U(kind)])
+        while slides != 0:
+            direction = (np.int64(lowest_bit(slides)) + turn) & 7
+            slides &= slides - U(1)
+            influence += slide(board, effects, origin, direction, color, unit, own_king, enemy_king)
+        effects.influence[U(color)] += influence
+
+
+@kernel
+def exchange(gains, mine, theirs, prize, rank):  # type: ignore[no-untyped-def]
+    """Return what a move to a square gains when both sides then capture there as long as it pays.
+
+    Args:
+        gains: int32[40], scratch.
+        mine: Attackers of the square (a word of `effects.attackers`) of the mover, without the piece that moves.
+        theirs: Attackers of the other color.
+        prize: What the move itself gains, 0 for a move to an empty square.
+        rank: Rank of the piece that comes to stand on the square.
+    """
+    gains[U(0)] = prize
+    n = np.int64(0)
+    side, other = theirs, mine
+    while side != 0 and n < 38:
+        attacker = np.int64(lowest_bit(side)) >> 2
+        if attacker == KING_RANK and other != 0:
+            break
+        n += 1
+        gains[U(n)] = np.int64(CAPTURE_BY_RANK[U(rank)]) - np.int64(gains[U(n - 1)])
+        rank = attacker
+        side, other = other, side - (U(1) << U(4 * attacker))
+    while n > 0:
+        if gains[U(n)] > -gains[U(n - 1)]:
+            gains[U(n - 1)] = -gains[U(n)]
+        n -= 1
+    return np.int64(gains[U(0)])
+
+
+@kernel
+def find_losses(board, effects):  # type: ignore[no-untyped-def]
+    """Fill `effects.loss`: for every piece what its owner loses when the enemy captures it and both sides go on."""
+    for square in range(81):
+        effects.loss[U(square)] = 0
+        code = np.int64(board[U(square)])
+        kind = U(code & 15)
+        if code == 0 or kind == KING:
+            continue
+        color = code >> 4
+        enemies = effects.attackers[U(1 - color), U(square)]
+        if enemies == 0:
+            continue
+        friends = effects.attackers[U(color), U(square)]
+        attacker = np.int64(lowest_bit(enemies)) >> 2
+        if attacker == KING_RANK and friends != 0:
+            continue
+        enemies -= U(1) << U(4 * attacker)
+        gain = exchange(effects.gains, enemies, friends, np.int64(CAPTURE[kind]), attacker)
+        effects.loss[U(square)] = max(gain, 0)
+    effects.loss[U(NO_SQUARE)] = 0
