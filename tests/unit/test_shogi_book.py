@@ -1,0 +1,207 @@
+"""Books of openings in both forms; cshogi is the oracle for the keys and for records."""
+
+import random
+from pathlib import Path
+
+import cshogi
+import numpy as np
+import pytest
+
+from engine.games.shogi.book import (
+    AperyBook,
+    BookError,
+    BookMove,
+    YaneuraouBook,
+    book_key,
+    choose,
+    open_book,
+    write_apery,
+    write_yaneuraou,
+)
+from engine.games.shogi.notation import parse_usi
+from engine.games.shogi.sfen import STARTPOS, parse_sfen
+from tests.unit.shogi_boards import placement_of, walk
+
+START = parse_sfen(STARTPOS)
+TEXT = """#YANEURAOU-DB2016 1.00
+# a comment
+sfen lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1
+7g7f 3c3d 37 32 60
+2g2f none 30 32 39
+5g5f
+// another comment
+6i7h none -10 4 1
+sfen lnsgkgsnl/1r5b1/ppppppppp/9/9/2P6/PP1PPPPPP/1B5R1/LNSGKGSNL w - 2
+3c3d 2g2f 5
+8c8d
+sfen 4k4/9/9/9/9/9/9/9/4K4 b P 1
+none none 0 0 0
+"""
+
+
+def text_book(folder: Path, text: str = TEXT) -> Path:
+    path = folder / "book.db"
+    path.write_bytes(text.encode())
+    return path
+
+
+def test_keys_are_those_of_cshogi() -> None:
+    for seed in range(4):
+        for board in walk(seed, 100):
+            assert book_key(placement_of(board)) == board.book_key()
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_text_book(tmp_path: Path, ending: str) -> None:
+    book = open_book(text_book(tmp_path, TEXT.replace("\n", ending)))
+    assert isinstance(book, YaneuraouBook)
+    assert book.moves(START) == [
+        BookMove(parse_usi("7g7f"), 60, 37, 32, parse_usi("3c3d")),
+        BookMove(parse_usi("2g2f"), 39, 30, 32),
+        BookMove(parse_usi("5g5f"), 0),
+        BookMove(parse_usi("6i7h"), 1, -10, 4),
+    ]
+    after = START.after(parse_usi("7g7f"))
+    assert book.moves(after) == [
+        BookMove(parse_usi("3c3d"), 0, 5, 0, parse_usi("2g2f")),
+        BookMove(parse_usi("8c8d"), 0),
+    ]
+    assert book.moves(after.after(parse_usi("3c3d"))) == []
+    assert book.moves(parse_sfen("4k4/9/9/9/9/9/9/9/4K4 b P 77")) == []
+    book.close()
+
+
+def test_a_text_book_without_final_newline(tmp_path: Path) -> None:
+    book = open_book(text_book(tmp_path, TEXT[: TEXT.index("\n2g2f")]))
+    assert [entry.move for entry in book.moves(START)] == [parse_usi("7g7f")]
+    book.close()
+    book = open_book(text_book(tmp_path, TEXT[: TEXT.index("\n7g7f")]))
+    assert book.moves(START) == []
+    book.close()
+
+
+def random_book(count: int) -> list[tuple[cshogi.Board, list[BookMove]]]:
+    rng = random.Random(count)
+    entries = []
+    for seed in range(count):
+        board = list(walk(seed, 12))[-1].copy()
+        moves = [cshogi.move16(move) for move in board.legal_moves][:3]
+        entries.append((board, [BookMove(move, rng.randrange(1, 999), rng.randrange(-99, 99)) for move in moves]))
+    return entries
+
+
+def test_both_forms_are_read_back(tmp_path: Path) -> None:
+    entries = random_book(200)
+    positions = [(placement_of(board), moves) for board, moves in entries]
+    write_apery(tmp_path / "book.bin", positions)
+    write_yaneuraou(tmp_path / "book.db", positions)
+    binary, text = open_book(tmp_path / "book.bin"), open_book(tmp_path / "book.db")
+    assert isinstance(binary, AperyBook)
+    for placement, moves in positions:
+        assert binary.moves(placement) == moves
+        assert text.moves(placement) == moves
+    assert binary.moves(START) == text.moves(START) == []
+    records = np.fromfile(tmp_path / "book.bin", cshogi.BookEntry)
+    board, moves = entries[7]
+    mine = records[records["key"] == board.book_key()]
+    assert [int(move) for move in mine["fromToPro"]] == [entry.move for entry in moves]
+    assert [int(count) for count in mine["count"]] == [entry.count for entry in moves]
+    assert [int(score) for score in mine["score"]] == [entry.score for entry in moves]
+    binary.close()
+    text.close()
+
+
+def test_a_book_for_both_colors(tmp_path: Path) -> None:
+    book = open_book(text_book(tmp_path), both_colors=True)
+    passed = parse_sfen(STARTPOS.replace(" b ", " w "))
+    first = book.moves(passed)[0]
+    assert first == BookMove(parse_usi("3c3d"), 60, 37, 32, parse_usi("7g7f"))
+    assert book.moves(START)[0].move == parse_usi("7g7f")
+    book.close()
+
+
+def choices(path: Path, **settings: float | bool) -> dict[str | None, int]:
+    book = open_book(path)
+    rng = random.Random(3)
+    counts: dict[str | None, int] = {}
+    legal = {cshogi.move16(move) for move in cshogi.Board().legal_moves}
+    for _ in range(1000):
+        entry = choose(book, START, rng, legal.__contains__, **settings)  # type: ignore[arg-type]
+        name = entry and cshogi.move_to_usi(entry.move)
+        counts[name] = counts.get(name, 0) + 1
+    book.close()
+    return counts
+
+
+def test_choice_by_count(tmp_path: Path) -> None:
+    path = text_book(tmp_path)
+    counts = choices(path)
+    assert set(counts) == {"7g7f", "2g2f", "6i7h"}
+    assert 550 < counts["7g7f"] < 650
+    assert set(choices(path, narrow=True)) == {"7g7f", "2g2f"}
+    assert choices(path, probability=0.0) == {None: 1000}
+    half = choices(path, probability=0.5)
+    assert 450 < half[None] < 550
+    assert None not in choices(path, max_moves=1)
+
+
+def test_choice_without_counts_and_with_an_illegal_move(tmp_path: Path) -> None:
+    path = text_book(tmp_path, TEXT.replace(" 60\n", "\n").replace(" 39\n", "\n").replace(" 4 1\n", " 4\n"))
+    assert choices(path) == {"7g7f": 1000}
+    path = text_book(tmp_path, TEXT.replace("7g7f 3c3d", "7g7e 3c3d"))
+    assert set(choices(path)) == {"2g2f", "6i7h"}
+    path = text_book(tmp_path, "\n".join([*TEXT.splitlines()[:3], "5g5f", "1g1f"]))
+    assert set(choices(path)) == {"5g5f", "1g1f"}
+
+
+def test_the_depth_limit_counts_moves_of_the_game(tmp_path: Path) -> None:
+    book = open_book(text_book(tmp_path))
+    after = START.after(parse_usi("7g7f"))
+    rng = random.Random(1)
+    assert choose(book, after, rng, lambda move: True, max_moves=2) is not None
+    assert choose(book, after, rng, lambda move: True, max_moves=1) is None
+    book.close()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty"),
+        (b"#YANEURAOU-DB2016 2.00\n", "expected '#YANEURAOU-DB2016 1.00'"),
+        (b"sfen x\n", "begins 'sfen x': expected"),
+        (b"x" * 17, "17 bytes, expected whole records of 16 bytes"),
+        (bytes([9] * 16 + [1] * 16), "not sorted"),
+        (b"x" * 1600, None),
+    ],
+)
+def test_files_that_are_no_books(tmp_path: Path, content: bytes, words: str | None) -> None:
+    path = tmp_path / "book"
+    path.write_bytes(content)
+    if words is None:
+        open_book(path).close()  # equal keys are sorted
+        return
+    with pytest.raises(BookError, match=words) as caught:
+        open_book(path)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_missing_book() -> None:
+    with pytest.raises(BookError, match="cannot read the book"):
+        open_book("no/such/book")
+
+
+@pytest.mark.parametrize("line", ["7g7x none 1 1 1", "7g7f 3c3x 1 1 1", "7g7f none x 1 1", "7g7f none 1 1 1.5"])
+def test_broken_lines(tmp_path: Path, line: str) -> None:
+    book = open_book(text_book(tmp_path, TEXT.replace("2g2f none 30 32 39", line)))
+    with pytest.raises(BookError, match=f"broken line '{line}', expected a move"):
+        book.moves(START)
+    book.close()
+
+
+def test_broken_records(tmp_path: Path) -> None:
+    path = tmp_path / "book.bin"
+    path.write_bytes(book_key(START).to_bytes(8, "little") + b"\xff" * 8)
+    book = open_book(path)
+    with pytest.raises(BookError, match="record 0 has the move 65535"):
+        book.moves(START)
+    book.close()
