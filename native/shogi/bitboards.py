@@ -1,0 +1,63 @@
+"""Sets of squares in two words: the machine instructions and the lines of sliding pieces.
+
+Functions take and return a set as two uint64 (low, high); squares, directions and codes are uint64 too.
+"""
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from native.bits import U, lowest_bit
+from native.jit import inlined, kernel
+from native.shogi.tables import RAYS, ROWS, SLIDES, STEPS
+
+
+@intrinsic
+def highest_bit(typing_context: Any, word: Any) -> Any:
+    """Return the index of the highest set bit of a uint64 that is not 0."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        zeros = builder.ctlz(args[0], ir.Constant(ir.IntType(1), 1))
+        return builder.xor(zeros, ir.Constant(ir.IntType(64), 63))
+
+    return types.uint64(types.uint64), codegen
+
+
+@inlined
+def first_square(low, high):  # type: ignore[no-untyped-def]
+    """Return the lowest square of a set that is not empty."""
+    return lowest_bit(low) if low != U(0) else U(64) + lowest_bit(high)
+
+
+@kernel
+def nearest(low, high, direction):  # type: ignore[no-untyped-def]
+    """Return the first square of a set, part of a ray that leads in `direction`; the set is not empty."""
+    if direction < U(4):
+        return first_square(low, high)
+    return U(64) + highest_bit(high) if high != U(0) else highest_bit(low)
+
+
+@kernel
+def attacks(code, square, occupied_low, occupied_high):  # type: ignore[no-untyped-def]
+    """Return the squares that a piece of `code` on `square` attacks, occupied ones included."""
+    row = (code * U(ROWS) + square) * U(2)
+    low = STEPS[row]
+    high = STEPS[row + U(1)]
+    slides = U(SLIDES[code])
+    while slides != U(0):
+        d = lowest_bit(slides)
+        slides &= slides - U(1)
+        row = (d * U(ROWS) + square) * U(2)
+        ray_low = RAYS[row]
+        ray_high = RAYS[row + U(1)]
+        blockers_low = ray_low & occupied_low
+        blockers_high = ray_high & occupied_high
+        if blockers_low | blockers_high != U(0):
+            row = (d * U(ROWS) + nearest(blockers_low, blockers_high, d)) * U(2)
+            ray_low ^= RAYS[row]
+            ray_high ^= RAYS[row + U(1)]
+        low |= ray_low
+        high |= ray_high
+    return low, high

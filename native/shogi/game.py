@@ -1,0 +1,53 @@
+"""Shogi as the search tree sees it: the functions of native.game for POSITION_DTYPE."""
+
+from native import game
+from native.bits import U
+from native.game import GOES_ON, OVER, OVER_UNSCORED
+from native.jit import kernel
+from native.shogi import movegen, position, rules
+from native.shogi.position import MAX_HISTORY, POSITION_DTYPE
+
+
+@kernel
+def outcome(pos, history):  # type: ignore[no-untyped-def]
+    """Say whether the game has ended at a position of a search, and what it is worth to the side to move.
+
+    The first repetition counts, though in a game it would have to be the fourth occurrence: what was worth repeating
+    once will be again. A mate on the very move that reaches the limit of moves is a mate.
+    """
+    if pos.in_check != 0 and not rules.has_legal_move(pos):
+        return OVER, -1.0, 0.0
+    draw = float(pos.draw_value[U(pos.side_to_move) - U(1)])
+    kind = rules.repetition(pos, history, rules.ALL_PLIES)
+    if kind == rules.DRAW:
+        return OVER, draw, 0.0
+    if kind != rules.NONE:
+        return OVER, (1.0 if kind == rules.WIN or kind == rules.SUPERIOR else -1.0), 0.0
+    if rules.declaration(pos):
+        return OVER, 1.0, 0.0
+    if pos.max_moves != 0 and pos.ply >= pos.max_moves:
+        return OVER, draw, 0.0
+    if pos.history_length + 2 > MAX_HISTORY:
+        return OVER_UNSCORED, 0.0, 0.0
+    if pos.in_check == 0 and not rules.has_legal_move(pos):
+        return OVER, -1.0, 0.0
+    return GOES_ON, 0.0, 0.0
+
+
+@kernel
+def position_key(pos, history):  # type: ignore[no-untyped-def]
+    """Return the position's key: board, hands and side to move; networks see nothing else."""
+    return pos.key
+
+
+@kernel
+def add_ownership(pos, ownership, symmetry, sign, total):  # type: ignore[no-untyped-def]
+    """Do nothing: squares have no owners."""
+
+
+game.implement(game.copy, POSITION_DTYPE, position.copy)
+game.implement(game.play, POSITION_DTYPE, position.play)
+game.implement(game.legal_moves, POSITION_DTYPE, movegen.legal_moves)
+game.implement(game.outcome, POSITION_DTYPE, outcome)
+game.implement(game.position_key, POSITION_DTYPE, position_key)
+game.implement(game.add_ownership, POSITION_DTYPE, add_ownership)

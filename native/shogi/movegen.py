@@ -1,0 +1,268 @@
+"""Legal moves, written directly: pins and checks are found once, then every piece has the squares it may go to.
+
+A move is a uint16: to | origin << 7 | promotes << 14, a drop's origin being 80 plus the type of the piece. All legal
+moves are written, those that waive a promotion without sense included.
+"""
+
+import numpy as np
+
+from native.bits import U, lowest_bit, popcount
+from native.jit import inlined, kernel
+from native.shogi.bitboards import attacks, first_square
+from native.shogi.position import MAX_MOVES, PAWNS, attackers, between, slider_lines
+from native.shogi.tables import (
+    DEAD,
+    DIRECTION,
+    FILES,
+    HAND_TYPES,
+    HIGH,
+    NO_SQUARE,
+    PAWN,
+    RAYS,
+    ROOK,
+    ROWS,
+    STEPS,
+    WHITE_PIECE,
+    ZONE,
+)
+
+PROMOTES = 1 << 14
+HAND_TYPE = np.array(HAND_TYPES, np.uint8)
+
+
+@kernel
+def write_moves(moves, count, low, high, first, step):  # type: ignore[no-untyped-def]
+    """Write first + square * step for each square of a set; return the new count."""
+    while low != U(0):
+        moves[count] = first + lowest_bit(low) * step
+        low &= low - U(1)
+        count += U(1)
+    while high != U(0):
+        moves[count] = first + (U(64) + lowest_bit(high)) * step
+        high &= high - U(1)
+        count += U(1)
+    return count
+
+
+@kernel
+def pinned_pieces(pos, king, defender, occupied_low, occupied_high):  # type: ignore[no-untyped-def]
+    """Return the pieces of color `defender` (0, 1) that alone stand between their king and a sliding piece."""
+    low = U(0)
+    high = U(0)
+    slider_low, slider_high = slider_lines(pos, king, U(1) - defender)
+    while slider_low | slider_high != U(0):
+        s = first_square(slider_low, slider_high)
+        if slider_low != U(0):
+            slider_low &= slider_low - U(1)
+        else:
+            slider_high &= slider_high - U(1)
+        between_low, between_high = between(king, s)
+        between_low &= occupied_low
+        between_high &= occupied_high
+        if popcount(between_low) + popcount(between_high) == U(1):
+            low |= between_low
+            high |= between_high
+    return low & pos.color_bits[defender * U(2)], high & pos.color_bits[defender * U(2) + U(1)]
+
+
+@kernel
+def drop_pawn_mates(pos, square, occupied_low, occupied_high):  # type: ignore[no-untyped-def]
+    """Whether a pawn dropped on `square`, before the king of the side that is not to move, would mate."""
+    us = U(pos.side_to_move) - U(1)
+    them = U(1) - us
+    king = U(pos.king[them])
+    if square < U(64):
+        occupied_low |= U(1) << square
+    else:
+        occupied_high |= U(1) << (square & U(63))
+    # who could take the pawn: anybody but the king (a king takes by moving) who is not pinned to another line
+    low, high = attackers(pos, square, them, occupied_low, occupied_high)
+    pinned_low, pinned_high = pinned_pieces(pos, king, them, occupied_low, occupied_high)
+    if king < U(64):
+        pinned_low |= U(1) << king
+    else:
+        pinned_high |= U(1) << (king & U(63))
+    if (low & ~pinned_low) | (high & ~pinned_high) != U(0):
+        return False
+    row = ((U(8) + them * U(WHITE_PIECE)) * U(ROWS) + king) * U(2)
+    low = STEPS[row] & ~pos.color_bits[them * U(2)]
+    high = STEPS[row + U(1)] & ~pos.color_bits[them * U(2) + U(1)]
+    if king < U(64):
+        occupied_low ^= U(1) << king
+    else:
+        occupied_high ^= U(1) << (king & U(63))
+    while low | high != U(0):
+        s = first_square(low, high)
+        if low != U(0):
+            low &= low - U(1)
+        else:
+            high &= high - U(1)
+        attack_low, attack_high = attackers(pos, s, us, occupied_low, occupied_high)
+        if attack_low | attack_high == U(0):
+            return False
+    return True
+
+
+@inlined
+def _write_king_moves(pos, moves, us, king, occupied_low, occupied_high):  # type: ignore[no-untyped-def]
+    row = ((U(8) + us * U(WHITE_PIECE)) * U(ROWS) + king) * U(2)
+    low = STEPS[row] & ~pos.color_bits[us * U(2)]
+    high = STEPS[row + U(1)] & ~pos.color_bits[us * U(2) + U(1)]
+    # a king does not hide behind itself
+    if king < U(64):
+        occupied_low ^= U(1) << king
+    else:
+        occupied_high ^= U(1) << (king & U(63))
+    count = U(0)
+    while low | high != U(0):
+        s = first_square(low, high)
+        if low != U(0):
+            low &= low - U(1)
+        else:
+            high &= high - U(1)
+        attack_low, attack_high = attackers(pos, s, U(1) - us, occupied_low, occupied_high)
+        if attack_low | attack_high == U(0):
+            moves[count] = s | (king << U(7))
+            count += U(1)
+    return count
+
+
+@inlined
+def _write_drops(pos, moves, count, us, low, high, occupied_low, occupied_high):  # type: ignore[no-untyped-def]
+    """Write the drops on a set of empty squares."""
+    for i in range(U(7)):
+        if pos.hand[us, i] == 0:
+            continue
+        kind = U(HAND_TYPE[i])
+        row = (kind | (us << U(4))) * U(2)
+        to_low = low & ~DEAD[row]
+        to_high = high & ~DEAD[row + U(1)]
+        if kind == U(PAWN):
+            pawn_low = pos.type_bits[U(PAWNS)] & pos.color_bits[us * U(2)]
+            pawn_high = pos.type_bits[U(PAWNS + 1)] & pos.color_bits[us * U(2) + U(1)]
+            while pawn_low | pawn_high != U(0):
+                s = first_square(pawn_low, pawn_high)
+                if pawn_low != U(0):
+                    pawn_low &= pawn_low - U(1)
+                else:
+                    pawn_high &= pawn_high - U(1)
+                to_low &= ~FILES[s * U(2)]
+                to_high &= ~FILES[s * U(2) + U(1)]
+            row = ((U(PAWN) + (U(1) - us) * U(WHITE_PIECE)) * U(ROWS) + U(pos.king[U(1) - us])) * U(2)
+            head_low = STEPS[row] & to_low
+            head_high = STEPS[row + U(1)] & to_high
+            if head_low | head_high != U(0) and drop_pawn_mates(
+                pos, first_square(head_low, head_high), occupied_low, occupied_high
+            ):
+                to_low ^= head_low
+                to_high ^= head_high
+        count = write_moves(moves, count, to_low, to_high, (U(80) + kind) << U(7), U(1))
+    return count
+
+
+@inlined
+def _write_pawn_moves(moves, count, us, low, high, target_low, target_high):  # type: ignore[no-untyped-def]
+    """Write the moves of the pawns in a set, all at once: the origin is the square behind the target."""
+    if us == U(0):
+        low = (low >> U(1)) | (high << U(63))
+        high >>= U(1)
+        behind = U(1 << 7)
+    else:
+        high = (high << U(1)) | (low >> U(63))
+        low <<= U(1)
+        behind = U(0) - U(1 << 7)
+    low &= target_low
+    high &= target_high
+    zone = us * U(2)
+    count = write_moves(moves, count, low & ZONE[zone], high & ZONE[zone + U(1)], behind + U(PROMOTES), U(129))
+    dead = (U(PAWN) + us * U(WHITE_PIECE)) * U(2)
+    return write_moves(moves, count, low & ~DEAD[dead], high & ~DEAD[dead + U(1)], behind, U(129))
+
+
+@kernel
+def generate(pos, moves):  # type: ignore[no-untyped-def]
+    """Write the legal moves (uint16) of the side to move into `moves` and return how many there are."""
+    us = U(pos.side_to_move) - U(1)
+    king = U(pos.king[us])
+    own_low = pos.color_bits[us * U(2)]
+    own_high = pos.color_bits[us * U(2) + U(1)]
+    occupied_low = pos.color_bits[U(0)] | pos.color_bits[U(2)]
+    occupied_high = pos.color_bits[U(1)] | pos.color_bits[U(3)]
+    target_low = ~own_low
+    target_high = ~own_high & U(HIGH)
+    pinned_low = U(0)
+    pinned_high = U(0)
+    count = U(0)
+    if king != U(NO_SQUARE):
+        count = _write_king_moves(pos, moves, us, king, occupied_low, occupied_high)
+        if pos.in_check != 0:
+            # the checking piece is taken or, where there is room, blocked; two cannot be met at once
+            target_low, target_high = attackers(pos, king, U(1) - us, occupied_low, occupied_high)
+            if popcount(target_low) + popcount(target_high) > U(1):
+                return count
+            checker = first_square(target_low, target_high)
+            if DIRECTION[king * U(ROWS) + checker] < 8:
+                between_low, between_high = between(king, checker)
+                target_low |= between_low
+                target_high |= between_high
+        pinned_low, pinned_high = pinned_pieces(pos, king, us, occupied_low, occupied_high)
+        if king < U(64):
+            own_low ^= U(1) << king
+        else:
+            own_high ^= U(1) << (king & U(63))
+    pawn_low = own_low & pos.type_bits[U(PAWNS)] & ~pinned_low
+    pawn_high = own_high & pos.type_bits[U(PAWNS + 1)] & ~pinned_high
+    count = _write_pawn_moves(moves, count, us, pawn_low, pawn_high, target_low, target_high)
+    own_low ^= pawn_low
+    own_high ^= pawn_high
+    zone_low = ZONE[us * U(2)]
+    zone_high = ZONE[us * U(2) + U(1)]
+    while own_low | own_high != U(0):
+        s = first_square(own_low, own_high)
+        bit_low = own_low & (U(0) - own_low)
+        bit_high = U(0) if bit_low != U(0) else own_high & (U(0) - own_high)
+        own_low ^= bit_low
+        own_high ^= bit_high
+        code = U(pos.board[s])
+        low, high = attacks(code, s, occupied_low, occupied_high)
+        low &= target_low
+        high &= target_high
+        if (bit_low & pinned_low) | (bit_high & pinned_high) != U(0):
+            row = (U(DIRECTION[king * U(ROWS) + s]) * U(ROWS) + king) * U(2)
+            low &= RAYS[row]
+            high &= RAYS[row + U(1)]
+        origin = s << U(7)
+        if code & U(15) <= U(ROOK):
+            leaves = (bit_low & zone_low) | (bit_high & zone_high) != U(0)
+            to_low = low if leaves else low & zone_low
+            to_high = high if leaves else high & zone_high
+            count = write_moves(moves, count, to_low, to_high, origin | U(PROMOTES), U(1))
+            low &= ~DEAD[code * U(2)]
+            high &= ~DEAD[code * U(2) + U(1)]
+        count = write_moves(moves, count, low, high, origin, U(1))
+    return _write_drops(
+        pos, moves, count, us, target_low & ~occupied_low, target_high & ~occupied_high, occupied_low, occupied_high
+    )
+
+
+@kernel
+def legal_moves(pos, history, moves):  # type: ignore[no-untyped-def]
+    """Write the legal moves (uint16[MAX_MOVES]) of the side to move into `moves` and return how many there are."""
+    return generate(pos, moves)
+
+
+@kernel
+def is_legal(pos, history, move):  # type: ignore[no-untyped-def]
+    """Whether `move` is a legal move of the side to move."""
+    moves = np.empty(MAX_MOVES, np.uint16)
+    for i in range(U(generate(pos, moves))):
+        if moves[i] == move:
+            return True
+    return False
+
+
+@kernel
+def has_legal_move(pos):  # type: ignore[no-untyped-def]
+    """Whether the side to move has a legal move; a side that has none has lost."""
+    moves = np.empty(MAX_MOVES, np.uint16)
+    return generate(pos, moves) > U(0)

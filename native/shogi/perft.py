@@ -1,0 +1,31 @@
+"""Counting the leaves of the tree of legal moves: the test of a move generator, and its speed."""
+
+import numpy as np
+
+from native.bits import U
+from native.jit import kernel
+from native.shogi.movegen import generate
+from native.shogi.position import MAX_MOVES, POSITION_DTYPE, copy, play
+
+
+@kernel
+def _walk(positions, history, moves, depth):  # type: ignore[no-untyped-def]
+    """Count the lines of `depth` moves from positions[depth]; row `depth` of the arrays is this level's."""
+    count = generate(positions[depth], moves[depth])
+    if depth == U(1):
+        return count
+    total = U(0)
+    for i in range(count):
+        copy(positions[depth - U(1)], positions[depth])
+        play(positions[depth - U(1)], history, moves[depth, i])
+        total += _walk(positions, history, moves, depth - U(1))
+    return total
+
+
+def perft(pos, history, depth):  # type: ignore[no-untyped-def]
+    """Return how many lines of `depth` legal moves a position has; the last move of each is counted, not made."""
+    if depth < 1:
+        return 1
+    positions = np.zeros(depth + 1, POSITION_DTYPE)
+    positions[depth] = pos
+    return int(_walk(positions, history, np.zeros((depth + 1, MAX_MOVES), np.uint16), U(depth)))

@@ -1,0 +1,123 @@
+"""The rules beyond the moves: check, repetition, declaration of a win. The moves are re-exported from here."""
+
+from native.bits import U, popcount
+from native.jit import kernel
+from native.shogi.movegen import has_legal_move, is_legal, legal_moves
+from native.shogi.position import (
+    BISHOPS,
+    CHECK_BIT,
+    ENTERING_KING_24,
+    ENTERING_KING_NONE,
+    ROOKS,
+    copy,
+    gives_check,
+    play,
+    set_position,
+)
+from native.shogi.tables import HAND_GUARD, HANDS_MASK, NO_SQUARE, ZONE
+
+__all__ = [
+    "copy",
+    "declaration",
+    "gives_check",
+    "has_legal_move",
+    "is_check",
+    "is_legal",
+    "legal_moves",
+    "play",
+    "repetition",
+    "set_position",
+]
+
+NONE, DRAW, WIN, LOSE, SUPERIOR, INFERIOR = 0, 1, 2, 3, 4, 5
+"""What a repetition is to the side to move; the numbers are cshogi's."""
+ALL_PLIES = 1 << 20
+"""A window for `repetition` that holds every game."""
+
+
+@kernel
+def is_check(pos):  # type: ignore[no-untyped-def]
+    """Whether the side to move is in check."""
+    return pos.in_check != 0
+
+
+@kernel
+def repetition(pos, history, window):  # type: ignore[no-untyped-def]
+    """Compare a position with the earlier ones with the same side to move, the latest first.
+
+    The first with the same pieces on the board decides. With the same hands it is a draw, or WIN where all of the
+    other side's moves since then gave check, LOSE where those of the side to move did. With more in the side to move's
+    hand than then (and less of nothing) it is SUPERIOR, with less INFERIOR.
+
+    Args:
+        pos: the position.
+        history: its history.
+        window: how many plies to look back.
+    """
+    length = U(pos.history_length)
+    if length < U(10):
+        return NONE
+    here = length - U(2)
+    plies = min(here >> U(1), U(window))
+    board_key = history[here]
+    hands = history[here + U(1)]
+    shift = U(0) if pos.side_to_move == 1 else U(28)
+    i = U(4)
+    while i <= plies:
+        there = here - i * U(2)
+        if history[there] == board_key:
+            earlier = history[there + U(1)]
+            if (hands ^ earlier) & U(HANDS_MASK) == U(0):
+                return _kind_of_repetition(history, here, i)
+            mine = (hands >> shift) & U((1 << 28) - 1)
+            old = (earlier >> shift) & U((1 << 28) - 1)
+            if ((mine | U(HAND_GUARD)) - old) & U(HAND_GUARD) == U(HAND_GUARD):
+                return SUPERIOR
+            if ((old | U(HAND_GUARD)) - mine) & U(HAND_GUARD) == U(HAND_GUARD):
+                return INFERIOR
+        i += U(2)
+    return NONE
+
+
+@kernel
+def _kind_of_repetition(history, here, plies):  # type: ignore[no-untyped-def]
+    """Return what a full repetition after `plies` plies is to the side to move at history[here]."""
+    checked = U(CHECK_BIT)
+    gave = U(CHECK_BIT)
+    for i in range(U(0), plies, U(2)):
+        checked &= history[here - i * U(2) + U(1)]
+        gave &= history[here - i * U(2) - U(1)]
+    if gave != U(0):
+        return LOSE
+    return WIN if checked != U(0) else DRAW
+
+
+@kernel
+def declaration(pos):  # type: ignore[no-untyped-def]
+    """Whether the side to move may declare a win by the entering king rule that the record names.
+
+    Its king and ten more of its pieces stand in the far three ranks, it is not in check, and these pieces and its hand
+    make 28 points for Black, 27 for White (31 for either by the 24-point rule): rooks and bishops five each, others one.
+    """
+    if pos.entering_king == ENTERING_KING_NONE or pos.in_check != 0:
+        return False
+    us = U(pos.side_to_move) - U(1)
+    king = U(pos.king[us])
+    zone_low = ZONE[us * U(2)]
+    zone_high = ZONE[us * U(2) + U(1)]
+    if king == U(NO_SQUARE) or ((zone_high if king >= U(64) else zone_low) >> (king & U(63))) & U(1) == U(0):
+        return False
+    low = zone_low & pos.color_bits[us * U(2)]
+    high = zone_high & pos.color_bits[us * U(2) + U(1)]
+    pieces = popcount(low) + popcount(high) - U(1)
+    if pieces < U(10):
+        return False
+    large = popcount(low & (pos.type_bits[U(BISHOPS)] | pos.type_bits[U(ROOKS)]))
+    large += popcount(high & (pos.type_bits[U(BISHOPS + 1)] | pos.type_bits[U(ROOKS + 1)]))
+    large += U(pos.hand[us, U(5)]) + U(pos.hand[us, U(6)])  # bishops and rooks
+    points = pieces + U(4) * large
+    for i in range(U(7)):
+        points += U(pos.hand[us, i])
+    if pos.entering_king == ENTERING_KING_24:
+        return points >= U(31)
+    return points >= U(28) - us

@@ -1,0 +1,40 @@
+"""Shogi's sizes for the search; importing it makes shogi known to the tree kernels."""
+
+import numpy as np
+
+import native.shogi.game  # noqa: F401  (registers shogi's kernels)
+from native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY, MAX_MOVES, POSITION_DTYPE
+from native.spec import GameSpec
+
+SHAPES = {FORM_DLSHOGI: (62, (57, 119), 27 * 81), FORM_ALPHAZERO: (45, (0, 1), 139 * 81)}
+"""By network form: planes, the numbers of scalar inputs that there are, moves of the policy."""
+SCRATCH_DTYPE = np.dtype([("unused", np.uint8)])
+"""Shogi's planes are written without a scratch space."""
+
+
+def shogi_spec(form: int = FORM_DLSHOGI, extras: int = 57) -> GameSpec:
+    """Return the sizes of shogi for networks of a form.
+
+    Args:
+        form: FORM_DLSHOGI or FORM_ALPHAZERO, as in the position records.
+        extras: scalar inputs: 57 or 119 in dlshogi's form, 0 or 1 in AlphaZero's.
+
+    Raises:
+        ValueError: no network of that form has so many scalar inputs.
+    """
+    planes, allowed, policy_size = SHAPES[form]
+    if extras not in allowed:
+        raise ValueError(f"{extras} scalar inputs: expected one of {allowed}")
+    return GameSpec(
+        name="shogi",
+        position_dtype=POSITION_DTYPE,
+        scratch_dtype=SCRATCH_DTYPE,
+        max_moves=MAX_MOVES,
+        max_history=MAX_HISTORY,
+        policy_size=policy_size,
+        area=0,
+        planes_shape=(planes, 9, 9),
+        extras_shape=(extras,),
+        mean_moves=100.0,
+        score_unit=1.0,
+    )

@@ -1,0 +1,164 @@
+"""Tables of the shogi board: steps, rays and directions between squares, as sets of squares in two words.
+
+square = file * 9 + rank, file 0 on Black's right, rank 0 at White's edge. A set of squares is two uint64 words, low
+(squares 0..63) and high (64..80), which stand next to each other in a table: index 2 * row, 2 * row + 1. All tables are
+flat: an index is one multiplication and one addition of unsigned numbers.
+
+Directions are numbered so that 7 - d is the opposite of d, and those below 4 lead to higher squares.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+SQUARES = 81
+NO_SQUARE = 81
+"""The square of a king that is not on the board; tables by square have a row for it, which is empty."""
+ROWS = 82
+PAWN, LANCE, KNIGHT, SILVER, BISHOP, ROOK, GOLD, KING = 1, 2, 3, 4, 5, 6, 7, 8
+PROM_PAWN, PROM_LANCE, PROM_KNIGHT, PROM_SILVER, HORSE, DRAGON = 9, 10, 11, 12, 13, 14
+PROMOTED = 8
+"""A piece type and its promoted form differ by this."""
+WHITE_PIECE = 16
+"""A White piece's code is its type plus this."""
+HAND_TYPES = (PAWN, LANCE, KNIGHT, SILVER, GOLD, BISHOP, ROOK)
+"""Piece types in the order of a hand."""
+
+DIRECTIONS = ((0, 1), (1, -1), (1, 0), (1, 1), (-1, -1), (-1, 0), (-1, 1), (0, -1))
+"""(files, ranks) of a step in each direction; 0 and 7 run along a file."""
+NO_DIRECTION = 8
+UP, DOWN = 7, 0
+
+_UP_LEFT, _UP_RIGHT, _DOWN_LEFT, _DOWN_RIGHT = (1, -1), (-1, -1), (1, 1), (-1, 1)
+_DIAGONAL = (_UP_LEFT, _UP_RIGHT, _DOWN_LEFT, _DOWN_RIGHT)
+_STRAIGHT = ((0, -1), (0, 1), (1, 0), (-1, 0))
+_GOLD = ((0, -1), (0, 1), (1, 0), (-1, 0), _UP_LEFT, _UP_RIGHT)
+BLACK_STEPS: dict[int, tuple[tuple[int, int], ...]] = {
+    PAWN: ((0, -1),),
+    LANCE: (),
+    KNIGHT: ((1, -2), (-1, -2)),
+    SILVER: ((0, -1), *_DIAGONAL),
+    BISHOP: (),
+    ROOK: (),
+    GOLD: _GOLD,
+    KING: (*_STRAIGHT, *_DIAGONAL),
+    PROM_PAWN: _GOLD,
+    PROM_LANCE: _GOLD,
+    PROM_KNIGHT: _GOLD,
+    PROM_SILVER: _GOLD,
+    HORSE: _STRAIGHT,
+    DRAGON: _DIAGONAL,
+}
+"""Steps of a Black piece by type; what a piece slides along stands in `SLIDES`."""
+_SLIDERS = {LANCE: ((0, -1),), BISHOP: _DIAGONAL, ROOK: _STRAIGHT, HORSE: _DIAGONAL, DRAGON: _STRAIGHT}
+
+Words = npt.NDArray[np.uint64]
+
+
+def _words(squares: list[int]) -> tuple[int, int]:
+    bits = sum(1 << square for square in squares)
+    return bits & (2**64 - 1), bits >> 64
+
+
+def _flat(rows: list[list[int]]) -> Words:
+    return np.array([word for row in rows for word in _words(row)], np.uint64)
+
+
+def _shifted(square: int, step: tuple[int, int], count: int = 1) -> int | None:
+    if square == NO_SQUARE:
+        return None
+    file, rank = square // 9 + count * step[0], square % 9 + count * step[1]
+    return file * 9 + rank if 0 <= file < 9 and 0 <= rank < 9 else None
+
+
+def _ray(square: int, step: tuple[int, int]) -> list[int]:
+    found = (_shifted(square, step, count) for count in range(1, 9))
+    return [each for each in found if each is not None]
+
+
+def _turned(step: tuple[int, int], white: bool) -> tuple[int, int]:
+    return (-step[0], -step[1]) if white else step
+
+
+def _make_steps() -> Words:
+    rows = []
+    for code in range(32):
+        steps = [_turned(step, code >= WHITE_PIECE) for step in BLACK_STEPS.get(code % WHITE_PIECE, ())]
+        for square in range(ROWS):
+            reached = (_shifted(square, step) for step in steps)
+            rows.append([each for each in reached if each is not None])
+    return _flat(rows)
+
+
+def _make_slides() -> npt.NDArray[np.uint8]:
+    slides = np.zeros(32, np.uint8)
+    for code in range(32):
+        for step in _SLIDERS.get(code % WHITE_PIECE, ()):
+            slides[code] |= 1 << DIRECTIONS.index(_turned(step, code >= WHITE_PIECE))
+    return slides
+
+
+def _make_direction() -> npt.NDArray[np.uint8]:
+    table = np.full((ROWS, ROWS), NO_DIRECTION, np.uint8)
+    for square in range(SQUARES):
+        for number, step in enumerate(DIRECTIONS):
+            table[square, _ray(square, step)] = number
+    return table.ravel()
+
+
+def _union(directions: tuple[int, ...]) -> Words:
+    return _flat([[each for d in directions for each in _ray(s, DIRECTIONS[d])] for s in range(ROWS)])
+
+
+def _ranks(ranks: set[int]) -> list[int]:
+    return [square for square in range(SQUARES) if square % 9 in ranks]
+
+
+def _make_dead() -> Words:
+    """Squares where a piece of each code could never move again."""
+    far = {PAWN: 1, LANCE: 1, KNIGHT: 2}
+    rows = []
+    for code in range(32):
+        depth = far.get(code % WHITE_PIECE, 0)
+        rows.append(_ranks(set(range(9 - depth, 9)) if code >= WHITE_PIECE else set(range(depth))))
+    return _flat(rows)
+
+
+STEPS = _make_steps()
+"""uint64[32 * ROWS * 2]: squares that a piece of a code steps to, row = code * ROWS + square."""
+SLIDES = _make_slides()
+"""uint8[32]: directions in which a piece of a code slides, a bit each."""
+RAYS = _flat([_ray(square, step) for step in DIRECTIONS for square in range(ROWS)])
+"""uint64[8 * ROWS * 2]: squares from a square to the edge, row = direction * ROWS + square; the square is not in it."""
+DIRECTION = _make_direction()
+"""uint8[ROWS * ROWS]: direction from the first square to the second, NO_DIRECTION where no line joins them."""
+DIAGONALS = _union((1, 3, 4, 6))
+"""uint64[ROWS * 2]: squares on a square's diagonals."""
+STRAIGHTS = _union((0, 2, 5, 7))
+"""uint64[ROWS * 2]: squares on a square's file and rank."""
+DEAD = _make_dead()
+"""uint64[32 * 2]: squares where an unpromoted piece of a code could never move again."""
+ZONE = _flat([_ranks({0, 1, 2}), _ranks({6, 7, 8})])
+"""uint64[2 * 2]: where Black and White may promote."""
+FILES = _flat([list(range(square // 9 * 9, square // 9 * 9 + 9)) for square in range(SQUARES)])
+"""uint64[SQUARES * 2]: the file of a square."""
+HIGH = (1 << (SQUARES - 64)) - 1
+"""The bits of a high word that are squares."""
+
+HAND_INDEX = np.array([HAND_TYPES.index(t % PROMOTED) if t % PROMOTED else 0 for t in range(16)], np.uint8)
+"""uint8[16]: place in a hand of a piece of a type, promoted or not (a king has none)."""
+HAND_SHIFT = np.array([0, 6, 10, 14, 18, 22, 25, 28, 34, 38, 42, 46, 50, 53], np.uint8)
+"""uint8[2 * 7]: lowest bit of each count in a packed pair of hands; above each count one bit stays zero."""
+HAND_GUARD = sum(1 << bit for bit in (5, 9, 13, 17, 21, 24, 27))
+"""The bits above Black's counts; comparing two hands borrows from them."""
+HANDS_MASK = (1 << 56) - 1
+
+GROUP = np.array([0, 0, 1, 2, 3, 5, 6, 4, 7, 4, 4, 4, 4, 5, 6, 0], np.uint8)
+"""uint8[16]: the set in a position's `type_bits` that a piece of a type belongs to."""
+
+
+def _make_zobrist() -> Words:
+    return np.random.Generator(np.random.PCG64(18590611)).integers(1, 2**64, size=32 * SQUARES, dtype=np.uint64)
+
+
+ZOBRIST = _make_zobrist()
+"""uint64[32 * SQUARES]: a key for each piece code and square, row = code * SQUARES + square."""
