@@ -141,20 +141,20 @@ def _text(view: _Buffer, start: int, end: int, wanted: int) -> str:
 
 
 def fields(view: _Buffer, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yield (number, value of a varint, start, end of a length-delimited content) for each field of a message."""
+    """Yield (number, value of a varint, start, end of what is no varint) for each field of a message."""
     position = start
     while position < end:
-        tag, position = _varint(view, position, end)
+        tag, position = varint(view, position, end)
         number, wire = tag >> 3, tag & 7
         value, inner_start, inner_end = 0, position, position
         if wire == _VARINT:
-            value, position = _varint(view, position, end)
+            value, position = varint(view, position, end)
         elif wire == _FIXED64:
-            position += 8
+            inner_end = position = position + 8
         elif wire == _FIXED32:
-            position += 4
+            inner_end = position = position + 4
         elif wire == _BYTES:
-            length, inner_start = _varint(view, position, end)
+            length, inner_start = varint(view, position, end)
             inner_end = position = inner_start + length
         else:
             raise MalformedError
@@ -163,7 +163,7 @@ def fields(view: _Buffer, start: int, end: int) -> Iterator[tuple[int, int, int,
         yield number, value, inner_start, inner_end
 
 
-def _varint(view: _Buffer, position: int, end: int) -> tuple[int, int]:
+def varint(view: _Buffer, position: int, end: int) -> tuple[int, int]:
     """Return a base-128 number and the position behind it."""
     value = 0
     for shift in range(0, 70, 7):

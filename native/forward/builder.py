@@ -12,13 +12,13 @@ import numpy.typing as npt
 from native.forward import program
 from native.forward.emit import WIDTH
 from native.forward.gemm import PANEL, FloatArray, pack
-from native.forward.pointwise import CLAMP, MISH, SILU
+from native.forward.pointwise import CLAMP, MISH, SIGMOID, SILU
 from native.forward.program import OP_DTYPE, PLACE_GAP, PLAN_DTYPE, compiled_width, forward
 from native.forward.winograd import choose_tile, transform_weights
 
 Norm: TypeAlias = tuple[FloatArray, FloatArray, str]
 """What follows a sum x: activation(x * scale + shift), scale and shift being [channels] and the activation identity,
-relu, silu or mish."""
+relu, silu, mish or sigmoid."""
 
 MIN_SIZE, MAX_SIZE = 2, 37
 MAX_KERNEL = 2 * MAX_SIZE - 1
@@ -29,7 +29,7 @@ _CHUNK_BYTES = 1_400_000
 _MIN_CHUNK = 24
 """Fewer tiles would read the weights too often."""
 _ALIGNMENT = 16
-_ACTIVATIONS = {"identity": CLAMP, "relu": CLAMP, "silu": SILU, "mish": MISH}
+_ACTIVATIONS = {"identity": CLAMP, "relu": CLAMP, "silu": SILU, "mish": MISH, "sigmoid": SIGMOID}
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,9 +163,18 @@ class ProgramBuilder:
 
     def input(self, weights: FloatArray, bias: Vector, norm: Norm) -> tuple[Map, Map]:
         """Convolve the planes with weights [out, in, k, k] and add the bias; return the sum and norm(sum)."""
+        stream = self._map(weights.shape[0])
+        return stream, self._append_input(weights, bias, norm, {"stream": stream})
+
+    def first(self, weights: FloatArray, bias: Vector | None, norm: Norm) -> Map:
+        """Convolve the planes with weights [out, in, k, k], add the bias if there is one, and return norm(sum)."""
+        # Nothing writes the vector, so that it stays zero.
+        return self._append_input(weights, bias or self._vector(weights.shape[0]), norm, {})
+
+    def _append_input(self, weights: FloatArray, bias: Vector, norm: Norm, maps: dict[str, Map]) -> Map:
         out, in_channels, kernel, _ = weights.shape
-        stream, target = self._map(out), self._map(out)
-        padded = self._strides[stream.number]
+        target = self._map(out)
+        padded = self._strides[target.number]
         rows = np.zeros((kernel, in_channels, kernel, padded), np.float32)
         rows[..., :out] = weights.transpose(2, 1, 3, 0)
         ones = np.zeros((self._size**2 + 1, padded), np.float32)
@@ -173,7 +182,7 @@ class ProgramBuilder:
         self._products = max(self._products, self._size * padded)
         self._append(
             program.INPUT,
-            {"target": target, "stream": stream},
+            {"target": target, **maps},
             {"vector": bias},
             channels=padded,
             kernel=kernel,
@@ -181,7 +190,7 @@ class ProgramBuilder:
             base=self._constant(ones),
             norms=self._norms([(out, norm)]),
         )
-        return stream, target
+        return target
 
     def _of_ones(self, weights: FloatArray) -> FloatArray:
         """Return the convolution [area, out] of a plane of ones with weights [out, k, k]."""
@@ -234,11 +243,33 @@ class ProgramBuilder:
         self._append_conv(source, weights, maps, {"residual": 1, **self._norms([(out, norm)])})
         return target
 
+    def conv_onto(self, source: Map, weights: FloatArray, onto: Map, norm: Norm) -> Map:
+        """Convolve, add another map of as many channels, and write norm(sum) over that map."""
+        norms = {"residual": 1, **self._norms([(weights.shape[0], norm)])}
+        self._append_conv(source, weights, {"target": onto, "stream": onto}, norms)
+        return onto
+
+    def join(self, source: Map, onto: Map | None, norm: Norm) -> Map:
+        """Write norm(source + onto) over `onto`; without it return norm(source), a new map."""
+        target = self._map(source.channels) if onto is None else onto
+        maps = {"source": source, "target": target, **({} if onto is None else {"stream": onto})}
+        padded = _padded(source.channels)
+        norms = self._norms([(source.channels, norm)])
+        self._append(program.JOIN, maps, channels=padded, residual=int(onto is not None), norms=norms)
+        return target
+
+    def gate(self, source: Map, vector: Vector) -> Map:
+        """Return each point times a vector."""
+        target = self._map(source.channels)
+        norms = self._norms([(source.channels, identity(source.channels))])
+        maps = {"source": source, "target": target}
+        self._append(program.GATE, maps, {"vector": vector}, channels=vector.padded, norms=norms)
+        return target
+
     def spread(self, source: Map, vector: Vector, activation: str) -> Map:
         """Add a vector to each point and activate."""
         target = self._map(source.channels)
-        ones, zeros = np.ones(source.channels, np.float32), np.zeros(source.channels, np.float32)
-        norms = self._norms([(source.channels, (ones, zeros, activation))])
+        norms = self._norms([(source.channels, identity(source.channels, activation))])
         maps = {"source": source, "target": target}
         self._append(program.SPREAD, maps, {"vector": vector}, channels=vector.padded, norms=norms)
         return target
@@ -249,6 +280,14 @@ class ProgramBuilder:
         places = np.arange(source.channels)
         vector = self._vector(2 * padded, np.concatenate([places, padded + places]))
         self._append(program.POOL, {"source": source}, {"target": vector})
+        return vector
+
+    def flatten(self, source: Map) -> Vector:
+        """Return the map as a vector whose entry c * area + p is channel c of point p."""
+        area, padded = self._size**2, _padded(source.channels)
+        places = (np.arange(area) * padded + np.arange(source.channels)[:, None]).reshape(-1)
+        vector = self._vector(area * padded, places)
+        self._append(program.FLATTEN, {"source": source}, {"target": vector})
         return vector
 
     def _append_conv(self, source: Map, weights: FloatArray, maps: dict[str, Map], norms: dict[str, int]) -> None:
@@ -299,8 +338,12 @@ class ProgramBuilder:
             self._append(program.POLICY, {"source": each}, target=channel)
         self._append(program.PASS, vectors={"source": passing}, depth=passing.padded)
 
+    def labels(self, source: Map, bias: FloatArray) -> None:
+        """Make a map the policy: entry c * area + p is channel c of point p plus the bias [channels * area]."""
+        self._append(program.LABELS, {"source": source}, channels=source.channels, base=self._constant(bias))
+
     def value(self, vector: Vector) -> None:
-        """Make a vector the value (3) and misc outputs."""
+        """Make a vector the value and misc outputs, one behind the other."""
         self._append(program.VALUE, vectors={"source": vector}, depth=vector.padded)
 
     def ownership(self, source: Map) -> None:
@@ -411,6 +454,11 @@ class ProgramBuilder:
             first += _padded(count)
         numbers = {"scale": self._constant(scale), "shift": self._constant(shift), "floor": self._constant(floor)}
         return {**numbers, "activation": _ACTIVATIONS[parts[0][1][2]] if together else CLAMP}
+
+
+def identity(channels: int, activation: str = "identity") -> Norm:
+    """Return the norm that only activates."""
+    return np.ones(channels, np.float32), np.zeros(channels, np.float32), activation
 
 
 def _padded(channels: int) -> int:

@@ -82,6 +82,15 @@ def _write_silu(e: Emitter, address: Any, point: Any, points: Any, channels: Any
             e.store(e.ir.fdiv(e.mul(x, power), e.add(power, e.splat(1.0))), here)
 
 
+def _write_sigmoid(e: Emitter, address: Any, point: Any, points: Any, channels: Any) -> None:
+    with e.loop(points, 1) as row:
+        first = e.at(address, e.ir.mul(row.index, point))
+        with e.loop(channels, WIDTH) as loop:
+            here = e.at(first, e.times(loop.index, FLOAT_BYTES))
+            power = _exp(e, _clamped(e, e.load(here), 80.0))
+            e.store(e.ir.fdiv(power, e.add(power, e.splat(1.0))), here)
+
+
 def _write_mish(e: Emitter, address: Any, point: Any, points: Any, channels: Any) -> None:
     with e.loop(points, 1) as row:
         first = e.at(address, e.ir.mul(row.index, point))
@@ -94,9 +103,14 @@ def _write_mish(e: Emitter, address: Any, point: Any, points: Any, channels: Any
             e.store(e.ir.fdiv(e.mul(x, w), e.add(w, e.splat(2.0))), here)
 
 
-CLAMP, SILU, MISH = range(3)
-"""Activations: the greater of x and a floor (a ReLU, or nothing), x / (1 + e**-x), x * tanh(log(1 + e**x))."""
-_ACTIVATIONS = {SILU: Routine("silu", 4, _write_silu), MISH: Routine("mish", 4, _write_mish)}
+CLAMP, SILU, MISH, SIGMOID = range(4)
+"""Activations: the greater of x and a floor (a ReLU, or nothing), x / (1 + e**-x), x * tanh(log(1 + e**x)),
+1 / (1 + e**-x)."""
+_ACTIVATIONS = {
+    SILU: Routine("silu", 4, _write_silu),
+    MISH: Routine("mish", 4, _write_mish),
+    SIGMOID: Routine("sigmoid", 4, _write_sigmoid),
+}
 
 
 def _write_activate(e: Emitter, kind: Any, *arguments: Any) -> None:

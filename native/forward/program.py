@@ -26,6 +26,7 @@ from native.forward.winograd import transform, transform_back
 from native.jit import inlined, kernel
 
 GLOBALS, INPUT, CONV3, CONV1, POOL, DENSE, SPREAD, ACTIVATE, POLICY, PASS, VALUE, OWNERSHIP = range(12)
+GATE, JOIN, FLATTEN, LABELS = range(12, 16)
 """Kinds of operations; see the functions below."""
 OP_DTYPE = np.dtype(
     [
@@ -132,14 +133,14 @@ def _conv3(plan, op, rows, w, s, scratch):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _finish_line(plan, op, w, s, source, source_point, row, y, shift):  # type: ignore[no-untyped-def]
+def _finish_line(plan, op, w, s, source, source_point, row, y, scale, shift):  # type: ignore[no-untyped-def]
     """Scale, clamp and activate one line of the target, perhaps by way of the stream; see `finish`."""
     point = op.channels * 4
     where = ((row * plan.side + y + 1) * plan.side + 1) * point
     target = s + op.target * 4 + where
     stream = s + op.stream * 4 + where if op.stream >= 0 else 0
     residual = stream if op.residual != 0 else 0
-    scale, floor = w + op.scale * 4, w + op.floor * 4
+    floor = w + op.floor * 4
     finish(source, source_point, plan.size, op.channels, scale, shift, floor, target, point, residual, stream)
     activate(op.activation, target, point, plan.size, op.channels)
 
@@ -149,23 +150,29 @@ def _conv1(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
     """1x1 convolution of `depth` channels of a map, then as for `finish`."""
     products = s + plan.products * 4
     in_point, out_point = op.source_channels * 4, op.channels * 4
-    factors, shift, panels = w + op.weights * 4, w + op.shift * 4, op.channels // PANEL
+    factors, panels = w + op.weights * 4, op.channels // PANEL
+    scale, shift = w + op.scale * 4, w + op.shift * 4
     for row in range(rows):
         for y in range(plan.size):
             source = s + op.source * 4 + ((row * plan.side + y + 1) * plan.side + 1) * in_point
             multiply(source, in_point, plan.size, factors, op.depth, panels, products, out_point)
-            _finish_line(plan, op, w, s, products, out_point, row, y, shift)
+            _finish_line(plan, op, w, s, products, out_point, row, y, scale, shift)
 
 
 @inlined
-def _spread(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
-    """Add a vector to each point of a map, clamp and activate."""
+def _rewrite(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
+    """Finish the points of a map, a vector in place of the shift (SPREAD) or of the scale (GATE)."""
     in_point = op.source_channels * 4
     for row in range(rows):
-        shift = s + (op.vector + row * op.channels) * 4
+        scale, shift = w + op.scale * 4, w + op.shift * 4
+        vector = s + (op.vector + row * op.channels) * 4
+        if op.kind == SPREAD:
+            shift = vector
+        elif op.kind == GATE:
+            scale = vector
         for y in range(plan.size):
             source = s + op.source * 4 + ((row * plan.side + y + 1) * plan.side + 1) * in_point
-            _finish_line(plan, op, w, s, source, in_point, row, y, shift)
+            _finish_line(plan, op, w, s, source, in_point, row, y, scale, shift)
 
 
 @inlined
@@ -268,7 +275,8 @@ def _input(plan, op, rows, w, s, planes, lists, values):  # type: ignore[no-unty
                             spans_at, bottom + 1 - top, at, offsets_at, values_at, base + at, bias + at, target + at
                         )
                         c += narrow
-            _finish_line(plan, op, w, s, products, channels * 4, row, y, w + op.shift * 4)
+            scale, shift = w + op.scale * 4, w + op.shift * 4
+            _finish_line(plan, op, w, s, products, channels * 4, row, y, scale, shift)
 
 
 @inlined
@@ -278,6 +286,34 @@ def _read_map(plan, op, row, scratch, out):  # type: ignore[no-untyped-def]
         where = op.source + ((row * plan.side + y + 1) * plan.side + 1) * op.source_channels
         for x in range(plan.size):
             out[U(y * plan.size + x)] = scratch[U(where + x * op.source_channels)]
+
+
+@inlined
+def _flatten(plan, op, rows, scratch):  # type: ignore[no-untyped-def]
+    """Copy `depth` channels of a map, point by point, to a vector."""
+    target = op.target
+    for row in range(rows):
+        for y in range(plan.size):
+            where = op.source + ((row * plan.side + y + 1) * plan.side + 1) * op.source_channels
+            for _x in range(plan.size):
+                for k in range(op.depth):
+                    scratch[U(target + k)] = scratch[U(where + k)]
+                where += op.source_channels
+                target += op.depth
+
+
+@inlined
+def _labels(plan, op, rows, scratch, weights, policy):  # type: ignore[no-untyped-def]
+    """Write channel c of point p plus a bias to entry c * area + p of the policy."""
+    area = plan.size * plan.size
+    for row in range(rows):
+        for y in range(plan.size):
+            for x in range(plan.size):
+                where = op.source + ((row * plan.side + y + 1) * plan.side + x + 1) * op.source_channels
+                point = y * plan.size + x
+                for k in range(op.channels):
+                    bias = weights[U(op.base + k * area + point)]
+                    policy[U(row), U(0), U(k * area + point)] = scratch[U(where + k)] + bias
 
 
 @kernel
@@ -293,8 +329,8 @@ def forward(plan, ops, weights, scratch, lists, values, planes, extras, policy, 
         values: float32[planes * area] of the calling thread.
         planes: float32[rows, planes, area].
         extras: float32[rows, globals].
-        policy: float32[rows, channels, area + 1], written.
-        value: float32[rows, 3], written.
+        policy: float32[rows, channels, area + 1], or [rows, 1, channels * area] where LABELS writes it; written.
+        value: float32[rows, values], written.
         misc: float32[rows, misc channels], written.
         ownership: float32[rows, area], written.
     """
@@ -307,14 +343,18 @@ def forward(plan, ops, weights, scratch, lists, values, planes, extras, policy, 
             _conv3(plan, op, rows, w, s, scratch)
         elif kind == CONV1:
             _conv1(plan, op, rows, w, s)
-        elif kind == SPREAD:
-            _spread(plan, op, rows, w, s)
+        elif kind == SPREAD or kind == GATE or kind == JOIN:
+            _rewrite(plan, op, rows, w, s)
         elif kind == ACTIVATE:
             _activate_map(plan, op, rows, s)
         elif kind == POOL:
             _pool(plan, op, rows, s)
         elif kind == DENSE:
             _dense(op, rows, w, s)
+        elif kind == FLATTEN:
+            _flatten(plan, op, rows, scratch)
+        elif kind == LABELS:
+            _labels(plan, op, rows, scratch, weights, policy)
         elif kind == INPUT:
             _input(plan, op, rows, w, s, planes, lists, values)
         elif kind == GLOBALS:
@@ -331,7 +371,8 @@ def forward(plan, ops, weights, scratch, lists, values, planes, extras, policy, 
                     for k in range(policy.shape[1]):
                         policy[U(row), U(k), U(policy.shape[2] - 1)] = scratch[U(op.source + row * op.depth + k)]
                 elif kind == VALUE:
-                    for k in range(3):
-                        value[U(row), U(k)] = scratch[U(op.source + row * op.depth + k)]
+                    first = op.source + row * op.depth
+                    for k in range(value.shape[1]):
+                        value[U(row), U(k)] = scratch[U(first + k)]
                     for k in range(misc.shape[1]):
-                        misc[U(row), U(k)] = scratch[U(op.source + row * op.depth + 3 + k)]
+                        misc[U(row), U(k)] = scratch[U(first + value.shape[1] + k)]

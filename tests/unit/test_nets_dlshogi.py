@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import onnx
 import onnx.reference
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from engine.cli.net import facts
 from engine.evaluators.base import EvaluatorError
@@ -20,6 +21,7 @@ from nets.dlshogi.definition import NetworkShape, make_model, write_network
 from nets.dlshogi.network import AREA, ShogiForm
 from nets.dlshogi.settings import read_settings
 from nets.load import NetworkKind, identify, prepare, prepare_shogi
+from nets.onnx_graph import read_onnx_graph
 
 SMALL = NetworkShape(blocks=2, channels=16)
 KINDS = {
@@ -78,9 +80,29 @@ def test_onnxruntime_says_what_the_graph_says(kind: str, tmp_path: Path) -> None
     evaluator.close()
 
 
-def test_four_threads_may_call_at_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_our_kernels_say_what_onnxruntime_says(kind: str, tmp_path: Path) -> None:
+    shape = KINDS[kind]
+    path = write_network(tmp_path / "net.onnx", shape)
+    planes, extras = random_inputs(shape, 19)
+    results = []
+    for backend in ("native", "onnx"):
+        evaluator = make_shogi_evaluator(path, "cpu", backend)
+        assert ("native" in evaluator.description) == (backend == "native")
+        logits = np.full((19, evaluator.network.policy_size), np.nan, np.float32)
+        results.append((logits, evaluator.run(planes, extras, logits)))
+        evaluator.close()
+    (logits, values), (expected_logits, expected_values) = results
+    # onnxruntime computes in float32 as well, but rounds to float16 in between.
+    tolerance = 2e-2 if shape.half else 1e-4
+    assert logits == pytest.approx(expected_logits, abs=tolerance)
+    assert values == pytest.approx(expected_values, abs=tolerance)
+
+
+@pytest.mark.parametrize("backend", ["native", "onnx"])
+def test_four_threads_may_call_at_once(backend: str, tmp_path: Path) -> None:
     path = write_network(tmp_path / "net.onnx", SMALL)
-    evaluator = make_shogi_evaluator(path, "cpu", "onnx", batch_size=4)
+    evaluator = make_shogi_evaluator(path, "cpu", backend, batch_size=4)
     planes, extras = random_inputs(SMALL, 4)
     expected = np.empty((4, 2187), np.float32)
     evaluator.run(planes, extras, expected)
@@ -188,3 +210,84 @@ def test_settings_beside_a_network(tmp_path: Path) -> None:
     settings.write_bytes(b"\xff\xfe")
     with pytest.raises(NetworkError, match="no UTF-8 text found"):
         read_settings(path)
+
+
+def changed(path: Path, change: Callable[[onnx.ModelProto], None]) -> Path:
+    model = make_model(SMALL)
+    change(model)
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def _rename(model: onnx.ModelProto, kind: str, new: str) -> None:
+    next(node for node in model.graph.node if node.op_type == kind).op_type = new
+
+
+def _stride(model: onnx.ModelProto) -> None:
+    conv = [node for node in model.graph.node if node.op_type == "Conv"][4]
+    conv.attribute.append(helper.make_attribute("strides", [1, 2]))
+
+
+def _read_again(model: onnx.ModelProto) -> None:
+    """Let the last convolution of the value head read what the second block has been added to."""
+    relus = [node for node in model.graph.node if node.op_type == "Relu"]
+    convs = [node for node in model.graph.node if node.op_type == "Conv"]
+    convs[-1].input[0] = relus[2].output[0]
+
+
+UNSUPPORTED: dict[str, Callable[[onnx.ModelProto], None]] = {
+    "operator Elu has no kernel": lambda model: _rename(model, "Relu", "Elu"),
+    r"a convolution with strides \[1, 2\] has no kernel": _stride,
+    "a map is read again after a sum with it": _read_again,
+}
+
+
+@pytest.mark.parametrize("message", UNSUPPORTED)
+def test_graphs_without_kernels_go_to_onnxruntime(message: str, tmp_path: Path) -> None:
+    path = changed(tmp_path / "net.onnx", UNSUPPORTED[message])
+    with pytest.raises(EvaluatorError, match=f"{message}: expected backend onnx") as caught:
+        make_shogi_evaluator(path, "cpu", "native")
+    assert "\n" not in str(caught.value)
+    if "strides" not in message:
+        assert "onnxruntime" in make_shogi_evaluator(path, "cpu", "auto").description
+
+
+def test_the_reader_of_graphs_reads_what_onnx_reads(tmp_path: Path) -> None:
+    for name in ("unfolded", "half"):
+        path = write_network(tmp_path / name, KINDS[name])
+        graph, model = read_onnx_graph(path), make_model(KINDS[name])
+        assert [node.kind for node in graph.nodes] == [node.op_type for node in model.graph.node]
+        for node, expected in zip(graph.nodes, model.graph.node, strict=True):
+            assert list(node.inputs) == list(expected.input)
+            assert list(node.outputs) == list(expected.output)
+            wanted = {attribute.name: helper.get_attribute_value(attribute) for attribute in expected.attribute}
+            assert node.attributes == wanted
+        for tensor in model.graph.initializer:
+            np.testing.assert_array_equal(graph.weights[tensor.name], numpy_helper.to_array(tensor))
+
+
+def test_weights_in_typed_fields_are_read(tmp_path: Path) -> None:
+    tensors = [
+        helper.make_tensor("f", TensorProto.FLOAT, [2, 2], [1.0, -2.5, 3.0, 0.0]),
+        helper.make_tensor("h", TensorProto.FLOAT16, [3], [0.5, -1.0, 2.0]),
+        helper.make_tensor("i", TensorProto.INT64, [3], [-1, 0, 2**40]),
+        helper.make_tensor("d", TensorProto.DOUBLE, [1], [0.25]),
+        helper.make_tensor("s", TensorProto.FLOAT, [], [7.0]),
+    ]
+    node = helper.make_node("Identity", ["f"], ["y"])
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 2])
+    model = helper.make_model(helper.make_graph([node], "g", [], [output], tensors))
+    path = tmp_path / "weights.onnx"
+    path.write_bytes(model.SerializeToString())
+    graph = read_onnx_graph(path)
+    for tensor in tensors:
+        expected = numpy_helper.to_array(tensor)
+        assert graph.weights[tensor.name].dtype == expected.dtype
+        np.testing.assert_array_equal(graph.weights[tensor.name], expected)
+
+
+def test_weights_in_other_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    onnx.save(make_model(SMALL), path, save_as_external_data=True, location="net.data", size_threshold=0)
+    with pytest.raises(NetworkError, match=r"net.onnx: weights '.*' in another file found, expected them in this one"):
+        make_shogi_evaluator(path, "cpu", "native")

@@ -1,0 +1,78 @@
+"""Networks for shogi on the CPU, in kernels of our own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from engine.evaluators.base import EvaluatorError
+from engine.evaluators.shogi import FloatArray, ShogiEvaluator
+from native.forward.builder import ProgramBuilder
+from native.forward.emit import WIDTH
+from nets.dlshogi.cpu_program import Squash, UnsupportedGraphError, write_program
+from nets.dlshogi.network import SIDE
+from nets.onnx_graph import read_onnx_graph
+
+if TYPE_CHECKING:
+    from native.forward.builder import Scratch
+    from nets.dlshogi.network import ShogiNetwork
+    from nets.metadata import NetworkInfo
+
+
+class NativeShogiEvaluator(ShogiEvaluator):
+    """Evaluates batches with one program, shared by all threads that call; each call computes in its own thread."""
+
+    def __init__(self, path: Path, network: ShogiNetwork, info: NetworkInfo, *, batch_size: int | None = None) -> None:
+        """Read the graph, transform and pack its weights.
+
+        Args:
+            path: an ONNX file that nets.load.prepare_shogi knows.
+            network: the outside of the file.
+            info: what is known of it.
+            batch_size: rows of a batch; None for what suits the network.
+
+        Raises:
+            NetworkError: the file is damaged.
+            EvaluatorError: the graph has parts that the kernels cannot compute, or is no network for shogi.
+        """
+        builder = ProgramBuilder(SIDE, network.planes, network.extras)
+        try:
+            self._squash = write_program(read_onnx_graph(path), network, builder)
+        except UnsupportedGraphError as error:
+            raise EvaluatorError(f"{path}: {error}: expected backend onnx (or auto)") from error
+        self._program = builder.build()
+        self._spare: list[Scratch] = []
+        super().__init__(network, info, "cpu", batch_size or 8)
+        self.check()
+
+    @property
+    def description(self) -> str:
+        """The network's name, the device and the backend."""
+        return f"{self.info.name} on cpu (native kernels, fp32, vectors of {WIDTH})"
+
+    def run(self, planes: FloatArray, extras: FloatArray, logits: FloatArray) -> FloatArray:
+        """Write the logits and return the values; see the base class."""
+        rows = len(planes)
+        values = np.empty((rows, 1), np.float32)
+        nothing = np.empty((rows, 0), np.float32)
+        scratch = self._take_scratch()
+        self._program.run(scratch, planes, extras, logits[:, None, :], values, nothing, nothing)
+        self._spare.append(scratch)
+        if self._squash is Squash.TANH:
+            np.tanh(values, out=values)
+        elif self._squash is Squash.SIGMOID:
+            values[...] = np.tanh(values * np.float32(0.5)) * np.float32(0.5) + np.float32(0.5)
+        return values[:, 0]
+
+    def _take_scratch(self) -> Scratch:
+        """Return scratch that no other thread uses; list.pop and append are atomic."""
+        try:
+            return self._spare.pop()
+        except IndexError:
+            return self._program.make_scratch()
+
+    def close(self) -> None:
+        """Drop the scratch."""
+        self._spare.clear()

@@ -1,0 +1,545 @@
+"""An ONNX graph of a network for shogi as a sequence of operations for a forward pass without onnxruntime.
+
+`write_program` walks through the nodes and tells a builder what to compute. A node is not computed when it is met but
+when something needs what it yields, so that what stands behind a sum (a norm, a bias, an activation) becomes part of
+writing it:
+
+* Convolutions of the same map are added up, a 1x1 one in the middle of a 3x3 one.
+* dlshogi's second input is constant over the board: its convolution is a vector added to each point.
+* A sum with an earlier map is written over that map. Residual networks have no other use for it; a graph that has is
+  refused when it reads the map again.
+
+Which graphs can be written is found by trying: `UnsupportedGraphError` says what stands in the way.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from nets.dlshogi.network import AREA, SIDE, ShogiNetwork
+from nets.onnx_graph import Node, OnnxGraph
+
+FloatArray: TypeAlias = npt.NDArray[np.float32]
+Norm: TypeAlias = tuple[FloatArray, FloatArray, str]
+"""Scale and shift, each [channels], and an activation: identity, relu, silu, mish or sigmoid."""
+
+M = TypeVar("M")
+V = TypeVar("V")
+
+
+class UnsupportedGraphError(ValueError):
+    """A graph that cannot be written as a program; the message says why."""
+
+
+class Squash(enum.Enum):
+    """What the graph does last to its value, and the program does not."""
+
+    NONE = "none"
+    SIGMOID = "sigmoid"
+    TANH = "tanh"
+
+
+class Builder(Protocol[M, V]):
+    """What a forward pass can do, with maps M [rows, 9, 9, channels] and vectors V [rows, channels] of its own."""
+
+    def globals_(self) -> V:
+        """Return the input numbers that are not by point."""
+
+    def first(self, weights: FloatArray, bias: V | None, norm: Norm) -> M:
+        """Convolve the planes with weights [out, in, k, k], add the bias, and return norm(sum)."""
+
+    def conv(self, source: M, weights: FloatArray, norm: Norm) -> M:
+        """Convolve with weights [out, in, k, k], k 1 or 3, and return norm(sum)."""
+
+    def conv_onto(self, source: M, weights: FloatArray, onto: M, norm: Norm) -> M:
+        """Convolve, add another map, and write norm(sum) over that map."""
+
+    def join(self, source: M, onto: M | None, norm: Norm) -> M:
+        """Write norm(source + onto) over `onto`; without it return norm(source), a new map."""
+
+    def gate(self, source: M, vector: V) -> M:
+        """Multiply each point by a vector."""
+
+    def pool(self, source: M) -> V:
+        """Return the sums over the points of each channel, then the maxima."""
+
+    def flatten(self, source: M) -> V:
+        """Return the map as a vector whose entry c * 81 + p is channel c of point p."""
+
+    def dense(self, source: V, matrix: FloatArray, norm: Norm) -> V:
+        """Return norm(source @ matrix) for a matrix [in, out]."""
+
+    def labels(self, source: M, bias: FloatArray) -> None:
+        """Make a map the policy: entry c * 81 + p is channel c of point p plus the bias [channels * 81]."""
+
+    def value(self, vector: V) -> None:
+        """Make a vector the value."""
+
+
+@dataclass(eq=False)
+class _Input:
+    """One of the graph's inputs."""
+
+    hands: bool
+
+
+@dataclass(eq=False)
+class _Points(Generic[M]):
+    """A map that has been computed."""
+
+    map: M
+    channels: int
+    overwritten: bool = False
+
+
+@dataclass(eq=False)
+class _Sum(Generic[M]):
+    """A map to be computed: (convolutions + hands + others) * scale + shift."""
+
+    channels: int
+    convs: list[tuple[_Points[M] | None, FloatArray]] = field(default_factory=list)
+    """Source and weights; without a source the planes."""
+    hands: FloatArray | None = None
+    """Weights [channels, extras] of the numbers that are not by point."""
+    others: list[_Points[M]] = field(default_factory=list)
+    scale: FloatArray = field(default_factory=lambda: np.ones(0, np.float32))
+    shift: FloatArray = field(default_factory=lambda: np.zeros(0, np.float32))
+    computed: _Points[M] | None = None
+
+    def __post_init__(self) -> None:
+        if self.scale.size == 0:
+            self.scale = np.ones(self.channels, np.float32)
+        if self.shift.size == 0:
+            self.shift = np.zeros(self.channels, np.float32)
+
+
+@dataclass(eq=False)
+class _Flat(Generic[M]):
+    """A map as a vector [channels * 81], plus a bias."""
+
+    points: _Sum[M] | _Points[M]
+    bias: FloatArray
+
+
+@dataclass(eq=False)
+class _Means(Generic[V]):
+    """The mean of each channel of a map."""
+
+    pooled: V
+    channels: int
+
+
+@dataclass(eq=False)
+class _Dense(Generic[V]):
+    """A vector to be computed: source @ matrix + shift."""
+
+    source: V
+    matrix: FloatArray
+    shift: FloatArray
+
+
+@dataclass(eq=False)
+class _Vector(Generic[V]):
+    """A vector that has been computed."""
+
+    vector: V
+    size: int
+
+
+@dataclass(eq=False)
+class _Squashed:
+    """Sigmoid or tanh of a value."""
+
+    of: Any
+    kind: Squash
+
+
+def write_program(graph: OnnxGraph, network: ShogiNetwork, builder: Builder[M, V]) -> Squash:
+    """Tell `builder` what a graph computes and return what is left to be done to the value.
+
+    Args:
+        graph: all of the file.
+        network: its outside.
+        builder: for boards of 9 x 9 and the network's planes and extras.
+
+    Raises:
+        UnsupportedGraphError: something in the graph cannot be written; what was written so far is of no use.
+    """
+    return _Writer(graph, network, builder).write()
+
+
+class _Writer(Generic[M, V]):
+    def __init__(self, graph: OnnxGraph, network: ShogiNetwork, builder: Builder[M, V]) -> None:
+        self._graph = graph
+        self._network = network
+        self._builder = builder
+        self._uses = Counter(name for node in graph.nodes for name in node.inputs)
+        self._values: dict[str, Any] = {network.board.name: _Input(False)}
+        if network.hands is not None:
+            self._values[network.hands.name] = _Input(True)
+        self._readers: dict[str, Callable[[Node], Any]] = {
+            "Add": self._add,
+            "BatchNormalization": self._batch_norm,
+            "Cast": self._same,
+            "Constant": self._constant,
+            "Conv": self._conv,
+            "Dropout": self._same,
+            "Flatten": self._flatten,
+            "Gemm": self._gemm,
+            "GlobalAveragePool": self._means,
+            "Identity": self._same,
+            "MatMul": self._matmul,
+            "Mish": lambda node: self._activate(self._value(node), "mish"),
+            "Mul": self._mul,
+            "ReduceMean": self._means,
+            "Relu": lambda node: self._activate(self._value(node), "relu"),
+            "Reshape": self._flatten,
+            "Sigmoid": lambda node: _Squashed(self._value(node), Squash.SIGMOID),
+            "Squeeze": self._same_vector,
+            "Tanh": lambda node: _Squashed(self._value(node), Squash.TANH),
+            "Unsqueeze": self._same_vector,
+        }
+
+    def write(self) -> Squash:
+        for node in self._graph.nodes:
+            read = self._readers.get(node.kind)
+            if read is None:
+                raise UnsupportedGraphError(f"operator {node.kind} has no kernel")
+            self._values[node.outputs[0]] = read(node)
+        policy = self._values.get(self._network.policy.name)
+        if isinstance(policy, _Sum | _Points):
+            policy = _Flat(policy, np.zeros(policy.channels * AREA, np.float32))
+        if not isinstance(policy, _Flat) or policy.bias.size != self._network.policy_size:
+            raise UnsupportedGraphError("the policy is not a map")
+        self._builder.labels(self._points(policy.points).map, policy.bias)
+        return self._write_value(self._values.get(self._network.value.name))
+
+    def _write_value(self, value: Any) -> Squash:
+        squash = Squash.NONE
+        if isinstance(value, _Squashed):
+            value, squash = value.of, value.kind
+        if not isinstance(value, _Dense | _Vector):
+            raise UnsupportedGraphError("the value is not the output of a dense layer")
+        self._builder.value(self._vector(value).vector)
+        return squash
+
+    # What nodes read
+
+    def _value(self, node: Node, index: int = 0) -> Any:
+        """Return what is known of a node's input: one of the classes above, or an array of weights."""
+        name = node.inputs[index]
+        if name in self._values:
+            return self._values[name]
+        if name in self._graph.weights:
+            array = self._graph.weights[name]
+            return array.astype(np.float32) if array.dtype.kind == "f" else array
+        raise UnsupportedGraphError(f"{node.kind} reads {name!r}, which nothing writes")
+
+    def _weights(self, node: Node, index: int) -> FloatArray:
+        value = self._value(node, index)
+        if not isinstance(value, np.ndarray):
+            raise UnsupportedGraphError(f"{node.kind} has weights that are computed")
+        return value
+
+    def _operands(self, node: Node) -> tuple[Any, Any]:
+        """Return the inputs of an operator that does not care for their order; weights come last."""
+        left, right = self._value(node, 0), self._value(node, 1)
+        return (right, left) if isinstance(left, np.ndarray) else (left, right)
+
+    # Nodes
+
+    def _same(self, node: Node) -> Any:
+        if node.kind == "Cast" and node.attributes.get("to") not in (1, 10):
+            raise UnsupportedGraphError(f"Cast to ONNX type {node.attributes.get('to')} has no kernel")
+        return self._value(node)
+
+    def _same_vector(self, node: Node) -> Any:
+        value = self._value(node)
+        if not isinstance(value, _Dense | _Vector | _Means | _Squashed):
+            raise UnsupportedGraphError(f"{node.kind} of a map has no kernel")
+        return value
+
+    def _constant(self, node: Node) -> Any:
+        value = node.attributes.get("value")
+        if not isinstance(value, np.ndarray):
+            raise UnsupportedGraphError("a Constant that is no tensor has no reader")
+        return value.astype(np.float32) if value.dtype.kind == "f" else value
+
+    def _conv(self, node: Node) -> Any:
+        source, weights = self._value(node), self._weights(node, 1)
+        bias = self._weights(node, 2) if len(node.inputs) > 2 and node.inputs[2] else np.zeros(len(weights), np.float32)
+        if isinstance(source, _Means | _Dense | _Vector):
+            if weights.shape[2:] != (1, 1):
+                raise UnsupportedGraphError("a convolution of means has more than one point")
+            return self._dense(source, weights[:, :, 0, 0].T, bias)
+        _check_conv(node, weights)
+        if isinstance(source, _Input):
+            if not source.hands:
+                return _Sum(len(weights), convs=[(None, weights)], shift=bias)
+            if weights.shape[2:] != (1, 1):
+                raise UnsupportedGraphError("the second input has a convolution of more than one point")
+            return _Sum(len(weights), hands=weights[:, :, 0, 0], shift=bias)
+        return _Sum(len(weights), convs=[(self._points(source), weights)], shift=bias)
+
+    def _batch_norm(self, node: Node) -> Any:
+        gamma, beta, mean, variance = (self._weights(node, i).astype(np.float64) for i in range(1, 5))
+        epsilon: Any = node.attributes.get("epsilon", 1e-5)
+        scale = gamma / np.sqrt(variance + epsilon)
+        value = self._value(node)
+        # What else reads the sum reads it as it is.
+        value = self._points(value) if self._uses[node.inputs[0]] > 1 else value
+        return self._scaled(value, scale, beta - mean * scale)
+
+    def _scaled(self, value: Any, scale: npt.NDArray[Any], shift: npt.NDArray[Any]) -> _Sum[M]:
+        """Return value * scale + shift, both [channels]; the weights take the scale where they can."""
+        made = self._sum(value)
+        plain = made.scale * scale if made.others else np.ones(made.channels)
+        factor = np.ones(made.channels) if made.others else scale
+        return _Sum(
+            made.channels,
+            [(source, _float(weights * factor[:, None, None, None])) for source, weights in made.convs],
+            None if made.hands is None else _float(made.hands * factor[:, None]),
+            list(made.others),
+            _float(plain),
+            _float(made.shift * scale + shift),
+        )
+
+    def _add(self, node: Node) -> Any:
+        left, right = self._operands(node)
+        if isinstance(right, np.ndarray):
+            return self._add_weights(left, right)
+        if not isinstance(left, _Sum | _Points) or not isinstance(right, _Sum | _Points):
+            raise UnsupportedGraphError("a sum of vectors has no kernel")
+        parts = [self._unscaled(left), self._unscaled(right)]
+        hands = [part.hands for part in parts if part.hands is not None]
+        return _Sum(
+            parts[0].channels,
+            [conv for part in parts for conv in part.convs],
+            _float(np.sum(hands, axis=0)) if hands else None,
+            [other for part in parts for other in part.others],
+            shift=parts[0].shift + parts[1].shift,
+        )
+
+    def _add_weights(self, value: Any, weights: FloatArray) -> Any:
+        if isinstance(value, _Flat):
+            return _Flat(value.points, value.bias + _broadcast(weights, value.bias.size))
+        if isinstance(value, _Dense):
+            return _Dense(value.source, value.matrix, value.shift + _broadcast(weights, value.shift.size))
+        if not isinstance(value, _Sum | _Points):
+            raise UnsupportedGraphError("a constant is added to what is neither a map nor a dense layer's output")
+        if weights.size == value.channels * AREA:
+            return _Flat(value, weights.reshape(-1))
+        return self._scaled(value, np.ones(value.channels), _by_channel(weights, value.channels))
+
+    def _mul(self, node: Node) -> Any:
+        left, right = self._operands(node)
+        if isinstance(right, np.ndarray):
+            if not isinstance(left, _Sum | _Points):
+                raise UnsupportedGraphError("a vector is multiplied by a constant")
+            return self._scaled(left, _by_channel(right, left.channels), np.zeros(left.channels))
+        if isinstance(left, _Squashed):
+            left, right = right, left
+        if not isinstance(right, _Squashed) or right.kind is not Squash.SIGMOID:
+            raise UnsupportedGraphError("a product of two maps has no kernel")
+        if right.of is left:
+            return self._activate(left, "silu")
+        if not isinstance(left, _Sum | _Points) or not isinstance(right.of, _Dense):
+            raise UnsupportedGraphError("a product with a sigmoid that is neither swish nor a gate has no kernel")
+        gates = self._activate(right.of, "sigmoid")
+        return _Points(self._builder.gate(self._points(left).map, gates.vector), left.channels)
+
+    def _means(self, node: Node) -> Any:
+        value = self._value(node)
+        axes: Any = self._value(node, 1) if len(node.inputs) > 1 else node.attributes.get("axes", [])
+        if node.kind == "ReduceMean" and sorted(axes) not in ([2, 3], [-2, -1]):
+            raise UnsupportedGraphError("a mean over other axes than those of the board has no kernel")
+        if not isinstance(value, _Sum | _Points):
+            raise UnsupportedGraphError("a mean of what is no map has no kernel")
+        points = self._points(value)
+        return _Means(self._builder.pool(points.map), points.channels)
+
+    def _flatten(self, node: Node) -> Any:
+        value = self._value(node)
+        if isinstance(value, _Dense | _Vector | _Means | _Flat | _Squashed):
+            return value
+        size = value.channels * AREA if isinstance(value, _Sum | _Points) else 0
+        if node.kind == "Reshape":
+            shape = [int(number) for number in self._weights(node, 1)]
+            good = len(shape) == 2 and shape[1] in (size, -1) and shape[0] != size
+        else:
+            good = node.attributes.get("axis", 1) == 1
+        if not size or not good:
+            raise UnsupportedGraphError(f"{node.kind} of something else than a map to a vector has no kernel")
+        return _Flat(value, np.zeros(size, np.float32))
+
+    def _gemm(self, node: Node) -> Any:
+        attributes = node.attributes
+        plain = (attributes.get("alpha", 1.0), attributes.get("beta", 1.0), attributes.get("transA", 0))
+        if plain != (1.0, 1.0, 0):
+            raise UnsupportedGraphError("Gemm with factors, or of a transposed input, has no kernel")
+        matrix = self._weights(node, 1)
+        matrix = matrix.T if attributes.get("transB", 0) else matrix
+        bias = self._weights(node, 2) if len(node.inputs) > 2 else np.zeros(1, np.float32)
+        return self._dense(self._value(node), matrix, _broadcast(bias, matrix.shape[1]))
+
+    def _matmul(self, node: Node) -> Any:
+        matrix = self._weights(node, 1)
+        if matrix.ndim != 2:
+            raise UnsupportedGraphError("MatMul by something else than a matrix has no kernel")
+        return self._dense(self._value(node), matrix, np.zeros(matrix.shape[1], np.float32))
+
+    def _dense(self, value: Any, matrix: FloatArray, shift: FloatArray) -> _Dense[V]:
+        if isinstance(value, _Flat):
+            flat = self._builder.flatten(self._points(value.points).map)
+            return _Dense(flat, matrix, _float(shift + value.bias @ matrix))
+        if isinstance(value, _Means):
+            both = np.concatenate([matrix / AREA, np.zeros_like(matrix)])
+            return _Dense(value.pooled, _float(both), shift)
+        if isinstance(value, _Dense | _Vector):
+            return _Dense(self._vector(value).vector, matrix, shift)
+        raise UnsupportedGraphError("a dense layer of what is no vector has no kernel")
+
+    # Computing
+
+    def _activate(self, value: Any, activation: str) -> Any:
+        if isinstance(value, _Dense):
+            norm = np.ones(value.shift.size, np.float32), value.shift, activation
+            return _Vector(self._builder.dense(value.source, value.matrix, norm), value.shift.size)
+        if isinstance(value, _Sum | _Points):
+            return self._compute(self._sum(value), activation)
+        if isinstance(value, _Flat) and not value.bias.any():
+            return _Flat(self._compute(self._sum(value.points), activation), value.bias)
+        raise UnsupportedGraphError(f"{activation} of what is neither a map nor a dense layer's output has no kernel")
+
+    def _vector(self, value: _Dense[V] | _Vector[V]) -> _Vector[V]:
+        made = value if isinstance(value, _Vector) else self._activate(value, "identity")
+        assert isinstance(made, _Vector)
+        return made
+
+    def _points(self, value: Any) -> _Points[M]:
+        """Return a map, computed now if it has not been yet."""
+        if isinstance(value, _Points):
+            return value
+        if not isinstance(value, _Sum):
+            raise UnsupportedGraphError("a convolution of what is no map has no kernel")
+        if value.computed is None:
+            value.computed = self._compute(value, "identity")
+        return value.computed
+
+    def _sum(self, value: Any) -> _Sum[M]:
+        if isinstance(value, _Sum):
+            return value if value.computed is None else _Sum(value.channels, others=[value.computed])
+        if isinstance(value, _Points):
+            return _Sum(value.channels, others=[value])
+        raise UnsupportedGraphError("a norm of what is no map has no kernel")
+
+    def _unscaled(self, value: Any) -> _Sum[M]:
+        """Return a sum whose scale is 1, so that it can be added to another."""
+        made = self._sum(value)
+        return made if (made.scale == 1.0).all() else self._sum(self._points(made))
+
+    def _compute(self, made: _Sum[M], activation: str) -> _Points[M]:
+        norm = made.scale, made.shift, activation
+        sources: dict[int, tuple[_Points[M] | None, FloatArray]] = {}
+        for source, weights in made.convs:
+            before = sources.get(id(source))
+            sources[id(source)] = (source, weights if before is None else _joined(before[1], weights))
+        convs, others = list(sources.values()), list(made.others)
+        if made.hands is not None or any(source is None for source, _ in convs):
+            return self._compute_first(made, convs, norm)
+        for part in [*others, *(source for source, _ in convs if source is not None)]:
+            if part.overwritten:
+                raise UnsupportedGraphError("a map is read again after a sum with it")
+        plain = np.ones(made.channels, np.float32), np.zeros(made.channels, np.float32), "identity"
+        for source, weights in convs[1:]:
+            assert source is not None
+            others.append(_Points(self._builder.conv(source.map, weights, plain), made.channels))
+        while len(others) > 1 and (convs or len(others) > 2):
+            onto = others.pop(0)
+            onto.overwritten = True
+            others.append(_Points(self._builder.join(others.pop(0).map, onto.map, plain), made.channels))
+        if not convs:
+            onto_map = None
+            if len(others) > 1:
+                others[1].overwritten = True
+                onto_map = others[1].map
+            return _Points(self._builder.join(others[0].map, onto_map, norm), made.channels)
+        source, weights = convs[0]
+        assert source is not None
+        if not others:
+            return _Points(self._builder.conv(source.map, weights, norm), made.channels)
+        others[0].overwritten = True
+        return _Points(self._builder.conv_onto(source.map, weights, others[0].map, norm), made.channels)
+
+    def _compute_first(
+        self, made: _Sum[M], convs: list[tuple[_Points[M] | None, FloatArray]], norm: Norm
+    ) -> _Points[M]:
+        """Compute a sum that reads the inputs."""
+        if len(convs) != 1 or convs[0][0] is not None or made.others:
+            raise UnsupportedGraphError("a sum reads an input and something else")
+        bias = None
+        if made.hands is not None:
+            plain = np.ones(made.channels, np.float32), np.zeros(made.channels, np.float32), "identity"
+            bias = self._builder.dense(self._builder.globals_(), _float(made.hands.T), plain)
+        return _Points(self._builder.first(convs[0][1], bias, norm), made.channels)
+
+
+def _check_conv(node: Node, weights: FloatArray) -> None:
+    """Check that a convolution keeps the board's size.
+
+    Raises:
+        UnsupportedGraphError: it does not, or is of another kind.
+    """
+    attributes = node.attributes
+    kernel = weights.shape[2:]
+    if kernel not in ((1, 1), (3, 3)):
+        raise UnsupportedGraphError(f"a convolution of {'x'.join(map(str, kernel))} points has no kernel")
+    if attributes.get("group", 1) != 1:
+        raise UnsupportedGraphError(f"a convolution in {attributes['group']} groups has no kernel")
+    for name in ("strides", "dilations"):
+        if attributes.get(name, [1, 1]) != [1, 1]:
+            raise UnsupportedGraphError(f"a convolution with {name} {attributes[name]} has no kernel")
+    same = attributes.get("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER")
+    if not same and attributes.get("pads", [0] * 4) != [kernel[0] // 2] * 4:
+        raise UnsupportedGraphError(f"a convolution that does not yield boards of {SIDE}x{SIDE} has no kernel")
+
+
+def _joined(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Return the weights of the sum of two convolutions of one map."""
+    if left.shape[2:] != right.shape[2:]:
+        pad = ((0, 0), (0, 0), (1, 1), (1, 1))
+        left, right = (np.pad(each, pad) if each.shape[2:] == (1, 1) else each for each in (left, right))
+    return left + right
+
+
+def _float(array: npt.NDArray[Any]) -> FloatArray:
+    return np.ascontiguousarray(array, np.float32)
+
+
+def _broadcast(weights: FloatArray, size: int) -> FloatArray:
+    """Return weights of one number, or of `size`, as a vector.
+
+    Raises:
+        UnsupportedGraphError: they are of another size.
+    """
+    if weights.size not in (1, size):
+        raise UnsupportedGraphError(f"a constant of shape {weights.shape} meets a vector of {size}")
+    return _float(np.broadcast_to(weights.reshape(-1), (size,)))
+
+
+def _by_channel(weights: FloatArray, channels: int) -> FloatArray:
+    """Return weights of shape [..., channels, 1, 1], or of one number, as a vector.
+
+    Raises:
+        UnsupportedGraphError: they are of another shape.
+    """
+    if weights.size != 1 and (weights.shape[-2:] != (1, 1) or weights.size != channels):
+        raise UnsupportedGraphError(f"a constant of shape {weights.shape} meets a map of {channels} channels")
+    return _broadcast(weights, channels)

@@ -1,0 +1,168 @@
+"""Reads the graph of an ONNX file, nodes and weights, without onnx: importing that library takes a second.
+
+Field numbers: onnx.proto, messages GraphProto, NodeProto, AttributeProto and TensorProto.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from nets.errors import NetworkError
+from nets.onnx_header import ELEMENT_TYPES, MalformedError, fields, varint
+
+Attribute: TypeAlias = int | float | str | list[int] | npt.NDArray[Any]
+
+_MODEL_GRAPH = 7
+_GRAPH_NODE, _GRAPH_INITIALIZER = 1, 5
+_FLOAT_DATA, _INT32_DATA, _INT64_DATA, _RAW_DATA, _DOUBLE_DATA, _DATA_LOCATION = 4, 5, 7, 9, 10, 14
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """One operator of a graph."""
+
+    kind: str
+    inputs: tuple[str, ...]
+    """An empty name is an input that is left out."""
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Attribute]
+
+
+@dataclass(frozen=True, eq=False)
+class OnnxGraph:
+    """Nodes in the order of computation, and the weights by name."""
+
+    nodes: tuple[Node, ...]
+    weights: dict[str, npt.NDArray[Any]]
+
+
+def read_onnx_graph(path: Path) -> OnnxGraph:
+    """Read a whole ONNX file.
+
+    Raises:
+        NetworkError: the file is damaged, or keeps its weights elsewhere.
+        OSError: it cannot be read.
+    """
+    view = memoryview(path.read_bytes())
+    nodes: list[Node] = []
+    weights: dict[str, npt.NDArray[Any]] = {}
+    try:
+        for number, _, start, end in fields(view, 0, len(view)):
+            if number != _MODEL_GRAPH:
+                continue
+            for inner, _, inner_start, inner_end in fields(view, start, end):
+                if inner == _GRAPH_NODE:
+                    nodes.append(_node(view, inner_start, inner_end))
+                elif inner == _GRAPH_INITIALIZER:
+                    name, array = _tensor(view, inner_start, inner_end)
+                    weights[name] = array
+    except (MalformedError, UnicodeDecodeError, struct.error):
+        raise NetworkError(f"{path}: a damaged ONNX file found, expected a whole one") from None
+    except NetworkError as error:
+        raise NetworkError(f"{path}: {error}") from None
+    return OnnxGraph(tuple(nodes), weights)
+
+
+def _node(view: memoryview, start: int, end: int) -> Node:
+    inputs: list[str] = []
+    outputs: list[str] = []
+    kind = ""
+    attributes: dict[str, Attribute] = {}
+    for number, _, inner_start, inner_end in fields(view, start, end):
+        if number == 1:
+            inputs.append(_text(view, inner_start, inner_end))
+        elif number == 2:
+            outputs.append(_text(view, inner_start, inner_end))
+        elif number == 4:
+            kind = _text(view, inner_start, inner_end)
+        elif number == 5:
+            name, value = _attribute(view, inner_start, inner_end)
+            if value is not None:
+                attributes[name] = value
+    return Node(kind, tuple(inputs), tuple(outputs), attributes)
+
+
+def _attribute(view: memoryview, start: int, end: int) -> tuple[str, Attribute | None]:
+    """Return name and value; the value is None where it is of a kind that nothing here reads (graphs, strings)."""
+    name = ""
+    value: Attribute | None = None
+    integers: list[int] = []
+    for number, number_value, inner_start, inner_end in fields(view, start, end):
+        if number == 1:
+            name = _text(view, inner_start, inner_end)
+        elif number == 2:
+            value = float(struct.unpack_from("<f", view, inner_start)[0])
+        elif number == 3:
+            value = _signed(number_value)
+        elif number == 4:
+            value = _text(view, inner_start, inner_end)
+        elif number == 5:
+            value = _tensor(view, inner_start, inner_end)[1]
+        elif number == 8:
+            integers += _integers(view, number_value, inner_start, inner_end)
+    return name, integers or value
+
+
+def _tensor(view: memoryview, start: int, end: int) -> tuple[str, npt.NDArray[Any]]:
+    """Return name and content of a TensorProto.
+
+    Raises:
+        NetworkError: it is of an unusual type, or its content lies in another file.
+    """
+    shape: list[int] = []
+    name, kind = "", 0
+    content: npt.NDArray[Any] | None = None
+    numbers: list[int] = []
+    for number, value, inner_start, inner_end in fields(view, start, end):
+        if number == 1:
+            shape += _integers(view, value, inner_start, inner_end)
+        elif number == 2:
+            kind = value
+        elif number == 8:
+            name = _text(view, inner_start, inner_end)
+        elif number == _RAW_DATA:
+            content = np.frombuffer(view[inner_start:inner_end], np.uint8)
+        elif number in (_FLOAT_DATA, _DOUBLE_DATA):
+            # One number a field where the writer did not pack them; packed content comes as one field.
+            part = np.frombuffer(view[inner_start:inner_end], np.uint8)
+            content = part if content is None else np.concatenate([content, part])
+        elif number in (_INT32_DATA, _INT64_DATA):
+            numbers += _integers(view, value, inner_start, inner_end)
+        elif number == _DATA_LOCATION and value:
+            raise NetworkError(f"weights {name!r} in another file found, expected them in this one")
+    if kind not in ELEMENT_TYPES:
+        raise NetworkError(f"weights {name!r} of ONNX type {kind} found, expected floats or integers")
+    dtype = np.dtype(ELEMENT_TYPES[kind])
+    if content is not None:
+        array = content.view(dtype) if content.size % dtype.itemsize == 0 else content
+    elif dtype == np.float16:
+        array = np.array(numbers, np.uint16).view(np.float16)
+    else:
+        array = np.array(numbers, dtype)
+    if array.size != np.prod(shape, dtype=np.int64):
+        raise NetworkError(f"weights {name!r} with {array.size} numbers found, expected shape {shape}")
+    return name, array.reshape(shape)
+
+
+def _text(view: memoryview, start: int, end: int) -> str:
+    return bytes(view[start:end]).decode("utf-8")
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 64) if value >> 63 else value
+
+
+def _integers(view: memoryview, value: int, start: int, end: int) -> Iterator[int]:
+    """Yield the integers of a repeated field: of its packed form, or the one that stands alone."""
+    if start == end:
+        yield _signed(value)
+    while start < end:
+        value, start = varint(view, start, end)
+        yield _signed(value)
