@@ -9,6 +9,7 @@ import numpy as np
 
 from native.shogi.effects import EFFECTS_DTYPE
 from native.shogi.material import evaluate_rows
+from native.shogi.position import FORM_DLSHOGI
 
 if TYPE_CHECKING:
     from native.tree.arrays import Batch
@@ -26,6 +27,8 @@ class MaterialEvaluator:
 
     wants_planes = False
     wants_positions = True
+    spec_features = (FORM_DLSHOGI, 57)
+    """Policy labels are dlshogi's; nothing reads planes."""
 
     def __init__(self, batch_size: int = 1) -> None:
         """Make one; as it costs microseconds a position, batches of one make the best search."""
