@@ -1,0 +1,376 @@
+"""Checks, and the short mate search that settles leaves.
+
+A mate found here is one by the rules: every evasion is answered. Two things are not looked at: whether the line repeats
+positions of the game, and checks by pieces that waive a promotion without need (they win only where the promoted piece
+would make a pawn's drop mate).
+"""
+
+import numpy as np
+
+from native.bits import U, popcount
+from native.jit import inlined, kernel
+from native.shogi.bitboards import attacks, first_square
+from native.shogi.movegen import PROMOTES, generate, pinned_pieces, write_moves
+from native.shogi.position import (
+    BISHOPS,
+    GOLDS,
+    KNIGHTS,
+    LANCES,
+    MAX_MOVES,
+    PAWNS,
+    POSITION_DTYPE,
+    ROOKS,
+    SILVERS,
+    attackers,
+    between,
+    copy,
+    gives_check,
+    play,
+    slider_lines,
+)
+from native.shogi.tables import (
+    BISHOP,
+    DEAD,
+    DIRECTION,
+    DRAGON,
+    FILES,
+    GOLD,
+    HAND_TYPES,
+    HIGH,
+    HORSE,
+    KING,
+    KNIGHT,
+    LANCE,
+    NO_SQUARE,
+    PAWN,
+    PROMOTED,
+    RAYS,
+    ROOK,
+    ROWS,
+    SILVER,
+    SLIDES,
+    STEPS,
+    WHITE_PIECE,
+    ZONE,
+)
+
+_GROUPS = (
+    (PAWNS, (PAWN,)),
+    (LANCES, (LANCE,)),
+    (KNIGHTS, (KNIGHT,)),
+    (SILVERS, (SILVER,)),
+    (GOLDS, (GOLD,)),
+    (BISHOPS, (BISHOP, HORSE)),
+    (ROOKS, (ROOK, DRAGON)),
+)
+"""Sets in `type_bits` and the types in each that a table of origins tells apart."""
+
+
+def _reach(kind: int, white: bool) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+    """Return bool[81, 81]: whether a piece on one square attacks another on an empty board."""
+    code = kind + WHITE_PIECE * white
+    words = STEPS.reshape(32, ROWS, 2)[code].copy()
+    for direction in range(8):
+        if SLIDES[code] >> direction & 1:
+            words |= RAYS.reshape(8, ROWS, 2)[direction]
+    bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
+    return bits[:81, :81].astype(np.bool_)
+
+
+def _make_origins() -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+    """Find from where a piece may give check in one move, were the board empty."""
+    table = np.zeros((2, len(_GROUPS), ROWS, 128), np.uint8)
+    for color in range(2):
+        rank = np.arange(81) % 9
+        zone = rank >= 6 if color else rank < 3
+        for row, (_, kinds) in enumerate(_GROUPS):
+            for kind in kinds:
+                reach = _reach(kind, bool(color)).astype(np.int32)
+                plain = reach @ reach
+                if kind <= ROOK:
+                    after = _reach(kind + PROMOTED, bool(color)).astype(np.int32)
+                    promotes = zone[:, None] | zone[None, :]
+                    plain = plain + (reach * promotes) @ after
+                table[color, row, :81, :81] |= (plain.T > 0).astype(np.uint8)
+    return np.packbits(table, axis=3, bitorder="little").view(np.uint64).ravel()
+
+
+ORIGINS = _make_origins()
+"""uint64[2 * 7 * ROWS * 2]: by color of the mover, group of pieces and square of the king."""
+_GROUP_PLACES = np.array([place for place, _ in _GROUPS], np.uint64)
+_HAND_TYPE = np.array(HAND_TYPES, np.uint8)
+
+
+@inlined
+def _candidates(pos, us, king):  # type: ignore[no-untyped-def]
+    """Return the pieces of `us` that might give check with a move of their own, were the board empty."""
+    low = U(0)
+    high = U(0)
+    for group in range(U(7)):
+        row = ((us * U(7) + group) * U(ROWS) + king) * U(2)
+        place = _GROUP_PLACES[group]
+        low |= pos.type_bits[place] & ORIGINS[row]
+        high |= pos.type_bits[place + U(1)] & ORIGINS[row + U(1)]
+    return low & pos.color_bits[us * U(2)], high & pos.color_bits[us * U(2) + U(1)]
+
+
+@kernel
+def _unveiling(pos, us, king, occupied_low, occupied_high):  # type: ignore[no-untyped-def]
+    """Return the pieces of `us` that alone stand between a sliding piece of `us` and a square."""
+    low = U(0)
+    high = U(0)
+    slider_low, slider_high = slider_lines(pos, king, us)
+    while slider_low | slider_high != U(0):
+        s = first_square(slider_low, slider_high)
+        if slider_low != U(0):
+            slider_low &= slider_low - U(1)
+        else:
+            slider_high &= slider_high - U(1)
+        between_low, between_high = between(king, s)
+        between_low &= occupied_low
+        between_high &= occupied_high
+        if popcount(between_low) + popcount(between_high) == U(1):
+            low |= between_low
+            high |= between_high
+    return low & pos.color_bits[us * U(2)], high & pos.color_bits[us * U(2) + U(1)]
+
+
+@inlined
+def _write_dropped_checks(pos, moves, count, us, king, free_low, free_high, lines):  # type: ignore[no-untyped-def]
+    """Write the drops that give check; a pawn's drop that mates is among them."""
+    them = U(1) - us
+    for i in range(U(7)):
+        if pos.hand[us, i] == 0:
+            continue
+        kind = U(_HAND_TYPE[i])
+        row = ((kind + them * U(WHITE_PIECE)) * U(ROWS) + king) * U(2)
+        low = STEPS[row]
+        high = STEPS[row + U(1)]
+        if kind == U(BISHOP):
+            low, high = lines[0], lines[1]
+        elif kind == U(ROOK):
+            low, high = lines[2], lines[3]
+        elif kind == U(LANCE):
+            low, high = lines[4], lines[5]
+        dead = (kind + us * U(WHITE_PIECE)) * U(2)
+        low &= free_low & ~DEAD[dead]
+        high &= free_high & ~DEAD[dead + U(1)]
+        if kind == U(PAWN) and low | high != U(0):
+            file = first_square(low, high) * U(2)
+            pawns_low = pos.type_bits[U(PAWNS)] & pos.color_bits[us * U(2)] & FILES[file]
+            pawns_high = pos.type_bits[U(PAWNS + 1)] & pos.color_bits[us * U(2) + U(1)] & FILES[file + U(1)]
+            if pawns_low | pawns_high != U(0):
+                continue
+        count = write_moves(moves, count, low, high, (U(80) + kind) << U(7), U(1))
+    return count
+
+
+@kernel
+def _checked_from(lines, kind, them, king):  # type: ignore[no-untyped-def]
+    """Return the squares on which a piece of a type checks the king of `them`."""
+    row = ((kind + them * U(WHITE_PIECE)) * U(ROWS) + king) * U(2)
+    low = STEPS[row]
+    high = STEPS[row + U(1)]
+    if kind == U(BISHOP) or kind == U(HORSE):
+        low |= lines[0]
+        high |= lines[1]
+    elif kind == U(ROOK) or kind == U(DRAGON):
+        low |= lines[2]
+        high |= lines[3]
+    elif kind == U(LANCE):
+        low |= lines[4]
+        high |= lines[5]
+    return low, high
+
+
+@kernel
+def checking_moves(pos, moves, thorough):  # type: ignore[no-untyped-def]
+    """Write the legal moves that give check, and a pawn's drop that mates although it is not legal.
+
+    Args:
+        pos: position.
+        moves: uint16[MAX_MOVES], receives them.
+        thorough: also checks that waive the promotion of a pawn, a bishop or a rook.
+
+    Returns:
+        How many there are, uint64.
+    """
+    us = U(pos.side_to_move) - U(1)
+    them = U(1) - us
+    king = U(pos.king[them])
+    own_king = U(pos.king[us])
+    if king == U(NO_SQUARE):
+        return U(0)
+    if pos.in_check != 0:
+        n = generate(pos, moves)
+        count = U(0)
+        for i in range(n):
+            if gives_check(pos, moves[i]):
+                moves[count] = moves[i]
+                count += U(1)
+        return count
+    occupied_low = pos.color_bits[U(0)] | pos.color_bits[U(2)]
+    occupied_high = pos.color_bits[U(1)] | pos.color_bits[U(3)]
+    own_low = pos.color_bits[us * U(2)]
+    own_high = pos.color_bits[us * U(2) + U(1)]
+    side = them * U(WHITE_PIECE)
+    bishop_low, bishop_high = attacks(U(BISHOP) + side, king, occupied_low, occupied_high)
+    rook_low, rook_high = attacks(U(ROOK) + side, king, occupied_low, occupied_high)
+    ahead = (U(7) * us * U(ROWS) + king) * U(2)
+    ahead_low = rook_low & RAYS[ahead]
+    ahead_high = rook_high & RAYS[ahead + U(1)]
+    lines = (bishop_low, bishop_high, rook_low, rook_high, ahead_low, ahead_high)
+    unveil_low, unveil_high = _unveiling(pos, us, king, occupied_low, occupied_high)
+    low, high = _candidates(pos, us, king)
+    low |= unveil_low
+    high |= unveil_high
+    count = U(0)
+    pinned_low = U(0)
+    pinned_high = U(0)
+    if own_king != U(NO_SQUARE) and low | high != U(0):
+        pinned_low, pinned_high = pinned_pieces(pos, own_king, us, occupied_low, occupied_high)
+    zone_low = ZONE[us * U(2)]
+    zone_high = ZONE[us * U(2) + U(1)]
+    while low | high != U(0):
+        s = first_square(low, high)
+        bit_low = low & (U(0) - low)
+        bit_high = U(0) if bit_low != U(0) else high & (U(0) - high)
+        low ^= bit_low
+        high ^= bit_high
+        code = U(pos.board[s])
+        kind = code & U(15)
+        to_low, to_high = attacks(code, s, occupied_low, occupied_high)
+        to_low &= ~own_low
+        to_high &= ~own_high
+        free_low = U(0)
+        free_high = U(0)
+        if (bit_low & unveil_low) | (bit_high & unveil_high) != U(0):
+            row = (U(DIRECTION[king * U(ROWS) + s]) * U(ROWS) + king) * U(2)
+            free_low = ~RAYS[row]
+            free_high = ~RAYS[row + U(1)]
+        if (bit_low & pinned_low) | (bit_high & pinned_high) != U(0):
+            row = (U(DIRECTION[own_king * U(ROWS) + s]) * U(ROWS) + own_king) * U(2)
+            to_low &= RAYS[row]
+            to_high &= RAYS[row + U(1)]
+        origin = s << U(7)
+        if kind == U(KING):
+            to_low &= free_low
+            to_high &= free_high
+            while to_low | to_high != U(0):
+                to = first_square(to_low, to_high)
+                if to_low != U(0):
+                    to_low &= to_low - U(1)
+                else:
+                    to_high &= to_high - U(1)
+                attack_low, attack_high = attackers(pos, to, them, occupied_low & ~bit_low, occupied_high & ~bit_high)
+                if attack_low | attack_high == U(0):
+                    moves[count] = to | origin
+                    count += U(1)
+            continue
+        if kind <= U(ROOK):
+            check_low, check_high = _checked_from(lines, kind + U(PROMOTED), them, king)
+            if (bit_low & zone_low) | (bit_high & zone_high) == U(0):
+                check_low = to_low & zone_low & (check_low | free_low)
+                check_high = to_high & zone_high & (check_high | free_high)
+                plain_low, plain_high = to_low & ~zone_low, to_high & ~zone_high
+            else:
+                check_low = to_low & (check_low | free_low)
+                check_high = to_high & (check_high | free_high)
+                plain_low, plain_high = U(0), U(0)
+            count = write_moves(moves, count, check_low, check_high, origin | U(PROMOTES), U(1))
+            if not thorough and (kind == U(PAWN) or kind == U(BISHOP) or kind == U(ROOK)):
+                to_low, to_high = plain_low, plain_high
+            to_low &= ~DEAD[code * U(2)]
+            to_high &= ~DEAD[code * U(2) + U(1)]
+        check_low, check_high = _checked_from(lines, kind, them, king)
+        to_low &= check_low | free_low
+        to_high &= check_high | free_high
+        count = write_moves(moves, count, to_low, to_high, origin, U(1))
+    free_low = ~occupied_low
+    free_high = ~occupied_high & U(HIGH)
+    return _write_dropped_checks(pos, moves, count, us, king, free_low, free_high, lines)
+
+
+@kernel
+def is_pawn_drop(move):  # type: ignore[no-untyped-def]
+    """Whether a move drops a pawn."""
+    return (U(move) >> U(7)) & U(127) == U(80 + PAWN)
+
+
+@kernel
+def can_escape(pos, moves):  # type: ignore[no-untyped-def]
+    """Whether the side to move, in check, has a legal move; looks at the king's first. `moves` is scratch."""
+    us = U(pos.side_to_move) - U(1)
+    king = U(pos.king[us])
+    row = ((U(KING) + us * U(WHITE_PIECE)) * U(ROWS) + king) * U(2)
+    low = STEPS[row] & ~pos.color_bits[us * U(2)]
+    high = STEPS[row + U(1)] & ~pos.color_bits[us * U(2) + U(1)]
+    occupied_low = pos.color_bits[U(0)] | pos.color_bits[U(2)]
+    occupied_high = pos.color_bits[U(1)] | pos.color_bits[U(3)]
+    if king < U(64):
+        occupied_low ^= U(1) << king
+    else:
+        occupied_high ^= U(1) << (king & U(63))
+    while low | high != U(0):
+        s = first_square(low, high)
+        if low != U(0):
+            low &= low - U(1)
+        else:
+            high &= high - U(1)
+        attack_low, attack_high = attackers(pos, s, U(1) - us, occupied_low, occupied_high)
+        if attack_low | attack_high == U(0):
+            return True
+    return generate(pos, moves) > U(0)
+
+
+@kernel
+def _attack(positions, history, moves, level, depth):  # type: ignore[no-untyped-def]
+    """Return a move that mates in at most `depth` plies from positions[level], 0 where there is none.
+
+    Args:
+        positions: POSITION_DTYPE[> level + depth]; those beyond `level` are scratch.
+        history: belongs to positions[level]; entries beyond its own are overwritten.
+        moves: uint16[> level + depth, MAX_MOVES], scratch; rows from `level` on.
+        level: int64.
+        depth: int64, odd.
+    """
+    pos = positions[U(level)]
+    checks = checking_moves(pos, moves[U(level)], False)
+    after = positions[U(level + 1)]
+    for i in range(checks):
+        move = moves[U(level), i]
+        copy(after, pos)
+        play(after, history, move)
+        if not can_escape(after, moves[U(level + 1)]) and not is_pawn_drop(move):
+            return np.int64(move)
+    if depth <= 1:
+        return np.int64(0)
+    for i in range(checks):
+        move = moves[U(level), i]
+        copy(after, pos)
+        play(after, history, move)
+        escapes = generate(after, moves[U(level + 1)])
+        refuted = escapes == U(0)  # a pawn's drop that mates
+        for k in range(escapes):
+            copy(positions[U(level + 2)], after)
+            play(positions[U(level + 2)], history, moves[U(level + 1), k])
+            if _attack(positions, history, moves, level + 2, depth - 2) == 0:
+                refuted = True
+                break
+        if not refuted:
+            return np.int64(move)
+    return np.int64(0)
+
+
+@kernel
+def mate_in(pos, history, depth):  # type: ignore[no-untyped-def]
+    """Return a move that mates in at most `depth` plies (odd), or 0 where none was found.
+
+    The history must have room for `depth` positions more; what stands there is overwritten.
+    """
+    if pos.king[U(2) - U(pos.side_to_move)] == NO_SQUARE:
+        return np.int64(0)
+    positions = np.empty(depth + 1, POSITION_DTYPE)
+    moves = np.empty((depth + 1, MAX_MOVES), np.uint16)
+    copy(positions[0], pos)
+    return _attack(positions, history, moves, 0, np.int64(depth))
