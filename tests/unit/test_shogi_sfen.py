@@ -48,6 +48,7 @@ def test_hands_and_numbers() -> None:
     assert placement.hands == ((10, 0, 0, 0, 2, 1, 1), (1, 0, 0, 0, 0, 0, 0))
     assert placement.number == 1
     assert format_sfen(placement) == "4k4/9/9/9/9/9/9/9/4K4 w RB2G10Pp 1"
+    assert parse_sfen("4k4/9/9/9/9/9/9/9/9 b 2G 1").king_square(1) is None
     assert parse_sfen("4k4/9/9/9/9/9/9/9/4K4 b - 0").number == 1
     assert parse_sfen("4k4/9/9/9/9/9/9/9/4K4 b - 321").number == 321
 
@@ -75,7 +76,7 @@ def test_hands_and_numbers() -> None:
         (STARTPOS.replace(" - ", " P "), "19 pawns: expected at most 18"),
         (STARTPOS.replace(" - ", " r "), "3 rooks: expected at most 2"),
         ("4k4/4r4/4+R4/9/4+r4/9/9/9/3K5 b - 1", "3 rooks"),
-        (STARTPOS.replace("LNSGKGSNL", "LNSG1GSNL"), "Black has 0 kings: expected one"),
+        ("9/9/9/9/9/9/9/9/9 b - 1", "no king on the board: expected one for each side"),
         (STARTPOS.replace("lnsgkgsnl", "lnsgkksnl"), "White has 2 kings: expected one"),
         ("4k4/9/9/9/4P4/9/4P4/9/4K4 b - 1", r"Black has two pawns on file 5 \(nifu\)"),
         ("4k4/9/4p4/9/4p4/9/9/9/4K4 b - 1", r"White has two pawns on file 5 \(nifu\)"),

@@ -100,7 +100,9 @@ def _parse_hands(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def check(placement: Placement) -> None:
-    """Check that a position can be: pieces of one set, a king each, no nifu, and nobody's king left to be taken.
+    """Check that a position can be: pieces of one set, no nifu, and nobody's king left to be taken.
+
+    One side may be without a king, as in mate problems.
 
     Raises:
         SfenError: what is wrong.
@@ -125,8 +127,10 @@ def check(placement: Placement) -> None:
         for piece_type, count in zip(HAND_TYPES, hand, strict=True):
             counts[piece_type] += count
     for color, squares in kings.items():
-        if len(squares) != 1:
+        if len(squares) > 1:
             raise SfenError(f"{COLOR_NAMES[color]} has {len(squares)} kings: expected one")
+    if not counts[KING]:
+        raise SfenError("no king on the board: expected one for each side (mate problems: for one)")
     for piece_type, most in COUNTS.items():
         if counts[piece_type] > most:
             raise SfenError(f"{counts[piece_type]} {NAMES[piece_type]}s: expected at most {most}")

@@ -1,0 +1,278 @@
+"""The game as it stands: playing, undo, what ends a game, long games, the diagrams. cshogi is the oracle."""
+
+import cshogi
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.games.shogi.diagram import draw, japanese_hand
+from engine.games.shogi.game import SETTINGS, IllegalMove, Outcome, SetupError, ShogiGame
+from engine.games.shogi.notation import parse_usi
+from engine.games.shogi.pieces import BLACK, WHITE
+from engine.games.shogi.sfen import STARTPOS, SfenError
+from tests.unit.shogi_boards import placement_of, random_moves, walk
+
+PACE = "5i5h 5a5b 5h5i 5b5a"
+"""Four moves after which everything is as before."""
+
+
+def play_all(game: ShogiGame, moves: str) -> ShogiGame:
+    for word in moves.split():
+        game.play(parse_usi(word))
+    return game
+
+
+def assert_equal_games(one: ShogiGame, other: ShogiGame) -> None:
+    """Two games are equal in every bit of the position and in the history that belongs to it."""
+    assert one.moves == other.moves
+    assert one.search_key == other.search_key
+    for name in one.position.dtype.names:
+        np.testing.assert_array_equal(one.position[name], other.position[name], err_msg=name)
+    length = int(one.position["history_length"])
+    np.testing.assert_array_equal(one.history[:length], other.history[:length])
+
+
+def test_random_games_are_those_of_cshogi() -> None:
+    for seed in range(6):
+        game = ShogiGame()
+        boards = walk(seed, 200)
+        for number, board in enumerate(boards):
+            if number:
+                game.play(cshogi.move16(board.peek()))
+            assert game.sfen() == board.sfen()
+            assert game.placement == placement_of(board)
+            legal = sorted(game.legal_moves())
+            assert legal == sorted(cshogi.move16(move) for move in board.legal_moves)
+            assert game.in_check == board.is_check()
+            if number == 150 and seed < 2:
+                assert [move for move in range(1 << 15) if game.is_legal(move)] == legal
+        assert game.ply == number
+        assert len(game.moves) == number
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 50), st.lists(st.booleans(), max_size=40))
+def test_undo_equals_replay_from_scratch(seed: int, undos: list[bool]) -> None:
+    moves = random_moves(seed, 40)
+    game = ShogiGame()
+    for undo in undos:
+        if undo and game.moves:
+            game.undo()
+        elif len(game.moves) < len(moves):
+            game.play(parse_usi(moves[len(game.moves)]))
+    assert_equal_games(game, play_all(ShogiGame(), " ".join(moves[: len(game.moves)])))
+
+
+def test_copies_are_independent() -> None:
+    game = play_all(ShogiGame(), "7g7f 3c3d")
+    twin = game.copy()
+    assert_equal_games(game, twin)
+    game.play(parse_usi("8h2b+"))
+    assert twin.sfen().endswith("b - 3")
+    twin.undo()
+    twin.undo()
+    assert twin.sfen() == STARTPOS
+    assert len(game.moves) == 3
+
+
+def test_the_position_stays_the_same_object() -> None:
+    game = ShogiGame()
+    position, history = game.position, game.history
+    play_all(game, "7g7f 3c3d")
+    game.undo()
+    game.set_rules(entering_king="24", max_moves=300)
+    assert game.position is position
+    assert game.history is history
+
+
+def test_rules_and_the_search_s_settings_outlive_undo() -> None:
+    game = play_all(ShogiGame(entering_king="none"), "7g7f 3c3d")
+    game.set_rules(entering_king="24", max_moves=256)
+    game.position["mate_depth"], game.position["draw_value"] = 3, (0.25, -0.5)
+    game.position["form"] = 1
+    game.undo()
+    assert [game.position[name].tolist() for name in SETTINGS] == [256, 1, 3, [0.25, -0.5], 1]
+    assert game.search_key == (STARTPOS, "24", 256)
+
+
+@pytest.mark.parametrize(
+    ("move", "words"),
+    [
+        ("7g7e", "illegal move 7g7e: the piece on 7g does not move there"),
+        ("3c3d", "illegal move 3c3d: Black has no piece on 3c"),
+        ("P*5e", r"illegal move P\*5e: Black has no pawn in hand"),
+    ],
+)
+def test_an_illegal_move_says_why_and_changes_nothing(move: str, words: str) -> None:
+    game, before = ShogiGame(), ShogiGame()
+    with pytest.raises(IllegalMove, match=words):
+        game.play(parse_usi(move))
+    assert_equal_games(game, before)
+    for number in (0, 127, 1 << 15, -1):
+        with pytest.raises(IllegalMove, match=f"illegal move {number}"):
+            game.play(number)
+
+
+def test_drop_pawn_mate_is_told() -> None:
+    game = ShogiGame("7nk/9/7G1/9/9/9/9/9/4K4 b GP 1")
+    with pytest.raises(IllegalMove, match="a pawn may not be dropped to mate"):
+        game.play(parse_usi("P*1b"))
+    assert game.is_legal(parse_usi("P*5e"))
+    assert game.is_legal(parse_usi("G*1b"))
+
+
+def test_undo_of_nothing() -> None:
+    with pytest.raises(IllegalMove, match="cannot undo"):
+        ShogiGame().undo()
+
+
+def test_bad_setups() -> None:
+    with pytest.raises(SfenError):
+        ShogiGame("nonsense")
+    with pytest.raises(SetupError, match="expected 27, 24, none"):
+        ShogiGame(entering_king="25")
+    with pytest.raises(SetupError, match="limit of -1 moves"):
+        ShogiGame(max_moves=-1)
+
+
+def test_mate() -> None:
+    game = ShogiGame("4k4/9/4P4/9/9/9/9/9/4K4 b G 1")
+    assert game.outcome() is None
+    play_all(game, "G*5b")
+    assert game.outcome() == Outcome(BLACK, "TSUMI")
+    assert str(game.outcome()) == "Black wins: White is mated"
+    assert game.is_over
+    game.undo()
+    assert not game.is_over
+
+
+def test_a_repetition_is_a_draw_the_fourth_time() -> None:
+    game = ShogiGame()
+    for _ in range(2):
+        play_all(game, PACE)
+        assert game.outcome() is None
+    play_all(game, "5i5h 5a5b 5h5i")
+    assert game.repetitions == 3
+    game.play(parse_usi("5b5a"))
+    assert game.repetitions == 4
+    assert game.outcome() == Outcome(0, "SENNICHITE")
+    game.undo()
+    assert game.outcome() is None
+
+
+def test_hands_and_side_make_another_position() -> None:
+    game = play_all(ShogiGame(), "7g7f 3c3d 8h2b+ 3a2b")
+    for _ in range(3):
+        play_all(game, PACE)
+    assert game.outcome() is not None
+    game = play_all(ShogiGame(), " ".join([PACE] * 2))
+    assert game.repetitions == 3
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_perpetual_check_loses(turned: bool) -> None:
+    sfen, moves = "4k4/9/4+R4/9/9/9/9/9/K8 w - 1", "5a4a 5c4c 4a5a 4c5c"
+    game = ShogiGame(sfen)
+    if turned:
+        game = ShogiGame("8k/9/9/9/9/9/4+r4/9/4K4 b - 1")
+        moves = "5i6i 5g6g 6i5i 6g5g"
+    for _ in range(3):
+        assert game.outcome() is None
+        play_all(game, moves)
+    guilty = WHITE if turned else BLACK
+    outcome = game.outcome()
+    assert outcome == Outcome(3 - guilty, "-ILLEGAL_ACTION" if turned else "+ILLEGAL_ACTION")
+    assert "gave perpetual check" in str(outcome)
+
+
+def test_one_quiet_move_in_a_cycle_makes_it_a_draw() -> None:
+    game = ShogiGame("4k4/9/4+R4/9/9/9/9/9/K8 w - 1")
+    for _ in range(3):
+        play_all(game, "5a4a 5c4c 4a5a 4c3c 5a4a 3c4c 4a5a 4c5c")
+    outcome = game.outcome()
+    assert outcome == Outcome(0, "SENNICHITE")
+
+
+def test_the_limit_of_moves() -> None:
+    game = ShogiGame(max_moves=2)
+    play_all(game, "7g7f")
+    assert game.outcome() is None
+    play_all(game, "3c3d")
+    assert game.outcome() == Outcome(0, "MAX_MOVES")
+    assert str(game.outcome()) == "draw: the limit of moves is reached"
+    later = ShogiGame(STARTPOS[:-1] + "320", max_moves=320)
+    play_all(later, "7g7f")
+    assert later.outcome() == Outcome(0, "MAX_MOVES")
+    mate = ShogiGame("4k4/9/4P4/9/9/9/9/9/4K4 b G 1", max_moves=1)
+    assert play_all(mate, "G*5b").outcome() == Outcome(BLACK, "TSUMI")
+
+
+def test_declaration() -> None:
+    sfen = "KGGGGSSSS/9/NNNN5/9/9/9/9/9/4k4 b 2R2B8P 1"
+    assert ShogiGame(sfen).can_declare
+    assert ShogiGame(sfen, entering_king="24").can_declare
+    assert not ShogiGame(sfen, entering_king="none").can_declare
+    assert not ShogiGame().can_declare
+
+
+def test_a_long_game_keeps_the_later_part_of_its_history() -> None:
+    game = ShogiGame("4k4/9/9/9/9/9/9/9/R3K3R b - 1")
+    rng = np.random.default_rng(1)
+    lengths = []
+    for _ in range(1500):
+        legal = game.legal_moves()
+        game.play(legal[int(rng.integers(len(legal)))])
+        lengths.append(int(game.position["history_length"]))
+        if game.outcome() is not None and game.outcome().ending == "TSUMI":  # type: ignore[union-attr]
+            game.undo()
+    assert max(lengths) <= 2 * 1024
+    assert len(game.moves) > 1100
+    # the repetition that began long ago is still found, and undo leads all the way back
+    start = len(game.moves)
+    positions = [game.sfen()]
+    for _ in range(60):
+        legal = game.legal_moves()
+        game.play(legal[int(rng.integers(len(legal)))])
+        positions.append(game.sfen())
+    while len(game.moves) > start:
+        assert game.sfen() == positions.pop()
+        game.undo()
+    for _ in range(start - 700):
+        game.undo()
+    fresh = ShogiGame("4k4/9/9/9/9/9/9/9/R3K3R b - 1")
+    for _, move in game.moves:
+        fresh.play(move)
+    assert_equal_games(game, fresh)
+
+
+def test_diagrams() -> None:
+    game = play_all(ShogiGame(), "7g7f 3c3d 8h2b+")
+    assert str(game) == (
+        "White's hand: -\n"
+        "   9  8  7  6  5  4  3  2  1\n"
+        "   l  n  s  g  k  g  s  n  l a\n"
+        "   .  r  .  .  .  .  .(+B) . b\n"
+        "   p  p  p  p  p  p  .  p  p c\n"
+        "   .  .  .  .  .  .  p  .  . d\n"
+        "   .  .  .  .  .  .  .  .  . e\n"
+        "   .  .  P  .  .  .  .  .  . f\n"
+        "   P  P  .  P  P  P  P  P  P g\n"
+        "   .  .  .  .  .  .  .  R  . h\n"
+        "   L  N  S  G  K  G  S  N  L i\n"
+        "Black's hand: B\n"
+        "White to move, move 4, last move 8h2b+"
+    )
+    text = draw(game, japanese=True)
+    assert "|v香v桂v銀v金v玉v金v銀v桂v香|一\n| ・v飛 ・ ・ ・ ・ ・*馬 ・|二" in text
+    assert text.endswith("手数＝3　後手番　▲２二角成まで")
+    assert "\x1b" not in text
+    colored = draw(game, japanese=True, colored=True)
+    assert "\x1b[36mv香\x1b[0m" in colored
+    assert "\x1b[7m\x1b[31m 馬\x1b[0m" in colored
+
+
+def test_hands_in_japanese() -> None:
+    assert japanese_hand((18, 0, 1, 0, 0, 2, 1)) == "飛　角二　桂　歩十八"
+    assert japanese_hand((10, 0, 0, 0, 0, 0, 0)) == "歩十"
+    assert japanese_hand((0,) * 7) == "なし"
