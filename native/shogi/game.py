@@ -4,7 +4,7 @@ from native import game
 from native.bits import U
 from native.game import GOES_ON, OVER, OVER_UNSCORED
 from native.jit import kernel
-from native.shogi import movegen, position, rules
+from native.shogi import movegen, planes, position, rules
 from native.shogi.position import MAX_HISTORY, POSITION_DTYPE
 
 
@@ -50,4 +50,6 @@ game.implement(game.play, POSITION_DTYPE, position.play)
 game.implement(game.legal_moves, POSITION_DTYPE, movegen.legal_moves)
 game.implement(game.outcome, POSITION_DTYPE, outcome)
 game.implement(game.position_key, POSITION_DTYPE, position_key)
+game.implement(game.write_planes, POSITION_DTYPE, planes.write_planes)
+game.implement(game.policy_index, POSITION_DTYPE, planes.policy_index)
 game.implement(game.add_ownership, POSITION_DTYPE, add_ownership)

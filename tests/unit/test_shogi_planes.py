@@ -1,0 +1,150 @@
+"""What networks see of a shogi position, and the labels of its moves, against cshogi."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import cshogi
+import numpy as np
+import pytest
+from cshogi.dlshogi import make_input_features, make_move_label, use_nyugyoku_features
+
+from native.shogi.planes import ALPHAZERO_PLANES, policy_index, write_planes
+from native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY, POSITION_DTYPE
+from native.shogi.rules import play, set_position
+from native.shogi.spec import SCRATCH_DTYPE
+from nets.dlshogi.network import ShogiForm
+from tests.shared_data import shared_path
+from tests.unit.shogi_boards import CROWDED, random_moves, walk
+
+SCRATCH = np.zeros(1, SCRATCH_DTYPE)[0]
+ENTERING = (
+    # kings in the zones, more pieces and points than are needed, and just as many
+    "1R+P+P+P+P+P+P1/+P+P+PK+P+P+P2/2+B+B+R4/9/9/9/9/3k5/+p+p7 b GS4N4L2g3s 1",
+    "9/4K4/3+P+P+P3/9/9/9/3+p+p+p3/4k4/9 w 2R2B4G4S4N4L12p 1",
+    "4k4/9/9/9/9/9/9/9/9 b 2R2B4G4S4N4L18P 1",
+    "4K4/PPPPPPPPP/PP7/9/9/9/9/ppppp4/4k4 b RBrb4g4s4n4l2P 1",
+)
+
+
+def position_of(board: cshogi.Board, form: int = FORM_DLSHOGI) -> tuple[np.void, np.ndarray]:
+    position, history = np.zeros(1, POSITION_DTYPE)[0], np.zeros(MAX_HISTORY, np.uint64)
+    position["form"] = form
+    pieces, hands = np.array(board.pieces, np.uint8), np.array(board.pieces_in_hand, np.uint8)
+    set_position(position, history, pieces, hands, board.turn + 1, board.move_number - 1)
+    return position, history
+
+
+def planes_of(position: np.void, history: np.ndarray, planes: int, extras: int) -> tuple[np.ndarray, np.ndarray]:
+    found = np.full((planes, 9, 9), np.nan, np.float32), np.full(extras, np.nan, np.float32)
+    write_planes(position, history, 0, SCRATCH, *found)
+    return found
+
+
+def check(board: cshogi.Board, extras: int) -> None:
+    expected = np.zeros((62, 9, 9), np.float32), np.zeros((extras, 9, 9), np.float32)
+    make_input_features(board, *expected)
+    position, history = position_of(board)
+    planes, numbers = planes_of(position, history, 62, extras)
+    sfen = board.sfen()
+    assert (planes == expected[0]).all(), sfen
+    assert (np.broadcast_to(numbers[:, None, None], expected[1].shape) == expected[1]).all(), sfen
+    for move in board.legal_moves:
+        label = policy_index(position, cshogi.move16(move), 0)
+        assert label == make_move_label(move, board.turn), (sfen, cshogi.move_to_usi(move))
+
+
+def boards(games: int) -> Iterator[cshogi.Board]:
+    for seed in range(games):
+        yield from walk(seed, 250)
+    for sfen in CROWDED + ENTERING:
+        yield cshogi.Board(sfen=sfen)
+
+
+@pytest.fixture(params=[57, 119])
+def extras(request: pytest.FixtureRequest) -> Iterator[int]:
+    use_nyugyoku_features(request.param == 119)
+    yield request.param
+    use_nyugyoku_features(False)
+
+
+def test_planes_and_labels_are_dlshogis(extras: int) -> None:
+    for board in boards(4):
+        check(board, extras)
+
+
+def test_planes_and_labels_of_book_lines_are_dlshogis(extras: int) -> None:
+    lines = shared_path("data", "shogi", "taya36.sfen").read_text().splitlines()
+    for line in lines[::12]:
+        board = cshogi.Board()
+        _, _, moves = line.partition("moves ")
+        for move in moves.split():
+            check(board, extras)
+            board.push_usi(move)
+
+
+def naive_planes(board: cshogi.Board, repeated: bool) -> np.ndarray:
+    """Return AlphaZero's planes of a board."""
+    planes = np.zeros((ALPHAZERO_PLANES, 81), np.float32)
+    for square in range(81):
+        if code := board.piece(square):
+            planes[code - 1 if code < 16 else code - 3, square] = 1
+    planes[28] = repeated
+    planes[29:43] = np.ravel(board.pieces_in_hand)[:, None]
+    planes[43] = board.turn == cshogi.WHITE
+    return planes.reshape(-1, 9, 9)
+
+
+def naive_label(move: int) -> int:
+    """Return AlphaZero's label: way * 81 + square, 64 ways of a queen and two of a knight, twice, then seven drops."""
+    to = cshogi.move_to(move)
+    if cshogi.move_is_drop(move):
+        return (132 + cshogi.move_drop_hand_piece(move)) * 81 + to
+    origin = cshogi.move_from(move)
+    files, ranks = to // 9 - origin // 9, to % 9 - origin % 9
+    if abs(files) == 1 and abs(ranks) == 2:
+        way = 64 + (files > 0)
+    elif files:
+        way = (24 if files > 0 else 0) + (0 if ranks < 0 else 8 if ranks > 0 else 16) + abs(files) - 1
+    else:
+        way = (48 if ranks < 0 else 56) + abs(ranks) - 1
+    return (66 * cshogi.move_is_promotion(move) + way) * 81 + origin
+
+
+def test_planes_and_labels_of_alphazeros_form() -> None:
+    for board in boards(4):
+        position, history = position_of(board, FORM_ALPHAZERO)
+        planes, _ = planes_of(position, history, ALPHAZERO_PLANES, 0)
+        assert (planes == naive_planes(board, repeated=False)).all(), board.sfen()
+        labels = [policy_index(position, cshogi.move16(move), 0) for move in board.legal_moves]
+        assert labels == [naive_label(move) for move in board.legal_moves], board.sfen()
+        assert len(set(labels)) == len(labels)
+        assert max(labels, default=0) < 139 * 81
+
+
+def test_alphazeros_form_sees_repetitions() -> None:
+    board = cshogi.Board()
+    position, history = position_of(board, FORM_ALPHAZERO)
+    for ply, move in enumerate(["5i5h", "5a5b", "5h5i", "5b5a"]):
+        assert not planes_of(position, history, ALPHAZERO_PLANES, 0)[0][28].any(), ply
+        play(position, history, cshogi.move16(board.push_usi(move)))
+    assert (planes_of(position, history, ALPHAZERO_PLANES, 0)[0] == naive_planes(board, repeated=True)).all()
+
+
+def test_planes_follow_the_moves() -> None:
+    board = cshogi.Board()
+    position, history = position_of(board)
+    rng = random.Random(3)
+    for move in random_moves(11, 120):
+        play(position, history, cshogi.move16(board.push_usi(move)))
+        if rng.random() < 0.1:
+            fresh, fresh_history = position_of(board)
+            for found, expected in zip(
+                planes_of(position, history, 62, 119), planes_of(fresh, fresh_history, 62, 119), strict=True
+            ):
+                assert (found == expected).all()
+
+
+def test_forms_have_the_same_numbers_everywhere() -> None:
+    assert (FORM_DLSHOGI, FORM_ALPHAZERO) == (ShogiForm.DLSHOGI, ShogiForm.ALPHAZERO)
