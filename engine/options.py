@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine.option_row import (
     GAMES,
@@ -20,6 +20,9 @@ from engine.option_row import (
     option,
     parse_memory,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["GAMES", "TABLE", "Option", "OptionError", "Options", "Value", "find", "format_memory", "parse_memory"]
 
@@ -530,7 +533,7 @@ class Options:
         "real",
         "time between reports",
         REPORTS,
-        low=0.01,
+        low=0,
         high=3600,
         unit="s",
         games=("shogi",),

@@ -12,6 +12,7 @@ from engine.version import VERSION
 
 COMMANDS = {
     "gtp": "speak GTP on stdin and stdout, for a GUI or a server's bridge to start",
+    "usi": "speak USI on stdin and stdout, for a graphical interface of shogi to start",
     "play": "play in the terminal",
     "selfplay": "let the engine play against itself and write game records",
     "bench": "measure nodes per second, evaluators, tree, rollouts",

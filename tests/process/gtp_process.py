@@ -32,8 +32,11 @@ class GtpProcess:
         )
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self.errors: list[bytes] = []
-        for target in (self._read_output, self._read_errors):
-            threading.Thread(target=target, daemon=True).start()
+        self._readers = [
+            threading.Thread(target=target, daemon=True) for target in (self._read_output, self._read_errors)
+        ]
+        for reader in self._readers:
+            reader.start()
 
     def _read_output(self) -> None:
         assert self.process.stdout is not None
@@ -95,6 +98,8 @@ class GtpProcess:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
+        for reader in self._readers:
+            reader.join()
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             if stream is not None and not stream.closed:
                 with contextlib.suppress(BrokenPipeError):  # unsent input of a test that closed the other end

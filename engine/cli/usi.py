@@ -1,0 +1,52 @@
+"""`yomi usi`: serve a graphical interface for shogi."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from engine.cli.errors import CliError
+from engine.cli.flags import add_options, collect
+
+if TYPE_CHECKING:
+    from engine.players.shogi_base import ShogiThinker
+
+USAGE = "yomi usi [options]"
+EPILOG = """\
+examples:
+  yomi usi                                             without a network: material and activity of the pieces
+  yomi usi --net model.onnx
+  yomi usi --net model.onnx --playouts 800 --multipv 3
+  yomi usi --config yomi.toml --log-file yomi.log --log-level debug
+
+In ShogiGUI or ShogiHome register a script with such a line as the engine; the network (DNN_Model) and everything else
+can also be set in its dialog of options.
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the command's flags."""
+    add_options(parser, game="shogi")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until the controller ends."""
+    from engine.protocols.usi.serve import serve
+
+    try:
+        options = collect(args, "shogi")
+        if options.log_file is not None:
+            from engine.cli import logs
+
+            logs.set_up(options)
+    except CliError as error:
+        print(f"info string Error! {error}", flush=True)  # a graphical interface shows no stderr
+        raise
+
+    def make(say: Callable[[str], None]) -> ShogiThinker:
+        from engine.cli.make import make_shogi_player
+
+        return make_shogi_player(options, say)
+
+    return serve(options, make)

@@ -1,0 +1,279 @@
+"""A USI session: what the handlers share, and the loop that owns the streams.
+
+The loop takes a line, finds the handler and lets it answer. It never waits for a search: `go` starts a `Turn`, a thread
+that thinks and writes the one answer to its `go`. Whatever cannot be done during a turn ends it first, so that every
+`go` has its answer before the next command takes effect. The loop waits in two places only: for a turn that was told
+to end, and for the player while it loads, with a line now and then, and with an eye on `quit` and the end of input.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from engine.options import OptionError, Options
+from engine.protocols.process import LoadError
+from engine.protocols.streams import Inbox, OutputClosedError
+from engine.protocols.text import MAX_LINE
+from engine.protocols.usi.codec import Command, format_error, format_string, parse_line
+
+if TYPE_CHECKING:
+    from engine.players.shogi_base import ShogiThinker
+    from engine.protocols.usi.turn import Turn
+
+log = logging.getLogger("yomi.usi")
+
+KEEP_ALIVE = 5.0
+"""Seconds between signs of life while the player loads; graphical interfaces give up at 10 and more."""
+GRACE = 0.4
+"""Seconds that a search may go on after the controller has gone away."""
+PATIENCE = 0.5
+"""Seconds to wait for the last answer when the session ends."""
+
+POLL = 0.05
+"""Seconds between two looks at the input while the loop waits for something."""
+
+MakePlayer = Callable[[Callable[[str], None]], "ShogiThinker"]
+Handler = Callable[["Session", Command], None]
+
+
+class UsiError(Exception):
+    """A command that cannot be done; the message is one line and goes to the controller."""
+
+
+class SessionOverError(Exception):
+    """The controller wants the session to end while it waits for something."""
+
+
+HANDLERS: dict[str, Handler] = {}
+"""Every command with what handles it."""
+
+
+def command(*names: str) -> Callable[[Handler], Handler]:
+    """Register the decorated function as the handler of `names`."""
+
+    def register(handler: Handler) -> Handler:
+        for name in names:
+            if name in HANDLERS:
+                raise ValueError(f"{name} has a handler")
+            HANDLERS[name] = handler
+        return handler
+
+    return register
+
+
+class Session:
+    """What the handlers of one controller share."""
+
+    def __init__(self, options: Options, make_player: MakePlayer, write: Callable[[str], None]) -> None:
+        """Make a session; nothing is loaded yet.
+
+        Args:
+            options: Settings, shared with the player.
+            make_player: Makes the player; called once, in a thread of its own; gets what shows a line to the user.
+            write: Writes text to the controller at once; raises OutputClosedError.
+        """
+        self.options = options
+        self.inbox = Inbox()
+        self.arrival = time.monotonic()
+        """When the command in progress came."""
+        self.lock = threading.RLock()
+        """Held while lines are written that belong together."""
+        self.turn: Turn | None = None
+        """The `go` that has no answer yet."""
+        self.is_patient = False
+        """Input comes from a file: searches with a limit go on to it."""
+        self._write = write
+        self._make_player = make_player
+        self._player: ShogiThinker | None = None
+        self._failure: str | None = None
+        self._is_output_closed = False
+        self._quitting = False
+
+    # -- output ----------------------------------------------------------------------------------------------------
+
+    def send(self, *lines: str) -> None:
+        """Write lines at once and together.
+
+        Raises:
+            OutputClosedError: Nobody reads them.
+        """
+        if log.isEnabledFor(logging.DEBUG):
+            for line in lines:
+                log.debug("> %s", line)
+        with self.lock:
+            try:
+                self._write("".join(line + "\n" for line in lines))
+            except OutputClosedError:
+                self._is_output_closed = True
+                self.inbox.close()  # the loop may be waiting there
+                raise
+
+    def note(self, text: str) -> None:
+        """Show the user a line."""
+        self.send(format_string(text))
+
+    # -- the player ------------------------------------------------------------------------------------------------
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the player is there and has all that the options name."""
+        return self._player is not None and not self._player.needs_loading
+
+    @property
+    def player(self) -> ShogiThinker:
+        """The player; loads it first where necessary.
+
+        Raises:
+            LoadError: It could not be made.
+            SessionOverError: The controller went away while it was loading.
+        """
+        if not self.is_loaded:
+            self.load()
+        assert self._player is not None
+        return self._player
+
+    def player_if_made(self) -> ShogiThinker | None:
+        """Return the player, or None where nothing has asked for it yet."""
+        return self._player
+
+    def load(self) -> None:
+        """Make the player, or let it load what the options name now; show signs of life meanwhile.
+
+        Raises:
+            LoadError, SessionOverError: as `player`.
+        """
+        thread = threading.Thread(target=self._load, name="load", daemon=True)
+        thread.start()
+        begin = time.monotonic()
+        next_sign = begin + KEEP_ALIVE
+        while thread.is_alive():
+            thread.join(POLL)
+            if self._wants_to_end():
+                raise SessionOverError
+            if time.monotonic() >= next_sign:
+                next_sign += KEEP_ALIVE
+                self.note(f"loading, {time.monotonic() - begin:.0f} s ...")
+        if self._failure is not None:
+            self.send(format_error(self._failure))
+            raise LoadError(self._failure)
+
+    def _load(self) -> None:
+        from engine.players.shogi_base import LoadingError
+
+        try:
+            player = self._player or self._make_player(self.note)
+            player.load()
+            self._player = player
+        except (LoadError, LoadingError, OptionError) as error:
+            self._failure = str(error)
+        except OutputClosedError:
+            pass  # the loop hears of it by itself
+        except BaseException as error:  # a fault of ours
+            log.exception("internal error while loading")
+            self._failure = f"internal error: {type(error).__name__}: {error}"
+
+    def _wants_to_end(self) -> bool:
+        if self.is_patient:
+            return False
+        waiting = (parse_line(line) for line in self.inbox.lines_waiting())
+        return self.inbox.is_closed or any(each is not None and each.name == "quit" for each in waiting)
+
+    # -- turns -----------------------------------------------------------------------------------------------------
+
+    def end_turn(self) -> None:
+        """Let the `go` in progress, if any, have its answer now; a script's search goes on to its limit.
+
+        Raises:
+            SessionOverError: The controller went away before the answer came.
+        """
+        turn = self.turn
+        if turn is None:
+            return
+        if not (self.is_patient and turn.is_bounded):
+            turn.stop()
+        while not turn.join(POLL):
+            if self._wants_to_end():
+                raise SessionOverError
+        self.turn = None
+
+    # -- the loop --------------------------------------------------------------------------------------------------
+
+    def quit(self) -> None:
+        """Leave the loop after this command."""
+        self._quitting = True
+
+    def handle(self, line: bytes) -> bool:
+        """Handle one line; False when the session is over.
+
+        Raises:
+            OutputClosedError: Nobody reads the answers.
+            LoadError: There is no player, nor will there be.
+        """
+        if log.isEnabledFor(logging.DEBUG):
+            log.debug("< %s", line.decode("utf-8", "backslashreplace"))
+        request = parse_line(line)
+        if request is None:
+            return True
+        if self.turn is not None and self.turn.is_answered:
+            self.turn = None
+        try:
+            if len(line) > MAX_LINE:
+                raise UsiError(f"line too long: expected at most {MAX_LINE} bytes")
+            handler = HANDLERS.get(request.name)
+            if handler is None:
+                raise UsiError("unknown command")
+            handler(self, request)
+        except (UsiError, OptionError) as error:
+            self.send(format_error(f"{request.name[:50]}: {error}"))
+        except SessionOverError:
+            return False
+        except (OutputClosedError, LoadError):
+            raise
+        except Exception as error:  # a fault of ours: the controller gets a line, the log the traceback
+            log.exception("internal error in %s", request.name)
+            self.send(format_error(f"{request.name[:50]}: internal error: {type(error).__name__}: {error}"))
+        return not self._quitting
+
+    def receive(self, line: bytes) -> None:
+        """Take a line from the reader's thread."""
+        self.inbox.put(line)
+
+    def receive_end(self, is_script: bool) -> None:
+        """Take the end of input from the reader's thread."""
+        self.is_patient = is_script
+        self.inbox.close()
+
+    def run(self) -> None:
+        """Handle lines until quit or the end of input; then end the turn in progress.
+
+        Raises:
+            OutputClosedError: Nobody reads the answers.
+            LoadError: The player could not be made.
+        """
+        while (item := self.inbox.take()) is not None:
+            line, self.arrival = item
+            if not self.handle(line):
+                break
+        if self._is_output_closed:
+            raise OutputClosedError
+        self._finish()
+
+    def _finish(self) -> None:
+        turn = self.turn
+        if turn is None:
+            return
+        if self.is_patient and turn.is_bounded:
+            turn.join()
+        elif not self._quitting and turn.is_bounded:
+            turn.join(GRACE)
+        turn.stop()
+        turn.join(PATIENCE)
+
+    def close(self) -> None:
+        """Release the player, unless a thread is still at work with it."""
+        if self._player is not None and (self.turn is None or self.turn.is_answered):
+            self._player.close()

@@ -1,0 +1,191 @@
+"""One `go`: a thread that thinks and writes the one answer."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from engine.players.shogi_base import Progress, ShogiDecision, Task, Times
+from engine.protocols.streams import OutputClosedError
+from engine.protocols.usi.codec import (
+    Go,
+    Info,
+    centipawns,
+    format_bestmove,
+    format_checkmate,
+    format_error,
+    format_info,
+    format_string,
+)
+from engine.search.report import Limits
+
+if TYPE_CHECKING:
+    from engine.players.shogi_base import ShogiThinker
+    from engine.protocols.usi.session import Session
+
+log = logging.getLogger("yomi.usi")
+
+
+class Turn:
+    """The time from a `go` to its answer.
+
+    Three threads meet here: the turn's own, which thinks, reports and answers; the session's loop, which tells it
+    `stop` and `ponderhit`; nobody else writes `info` or `bestmove`. `go infinite` and `go ponder` hold the answer back
+    until it may be given, also where the search has ended long before.
+    """
+
+    def __init__(self, session: Session, player: ShogiThinker, go: Go, moves: tuple[int, ...] | None) -> None:
+        """Make a turn; `start` starts it.
+
+        Args:
+            session: Writes what the turn says.
+            player: Thinks.
+            go: The arguments.
+            moves: Its `searchmoves`.
+        """
+        self._session = session
+        self._player = player
+        self._go = go
+        self._may_answer = threading.Event()
+        self._answered = threading.Event()
+        self.task = Task(
+            times=times_of(go),
+            limits=Limits(playouts=go.nodes, seconds=go.movetime),
+            depth=go.depth,
+            moves=moves,
+            infinite=go.infinite,
+            ponder=go.ponder,
+            start=session.arrival,
+        )
+        if go.mate is not None:
+            self.task.limits = Limits(seconds=None if math.isinf(go.mate) else go.mate)
+        elif not (go.infinite or go.ponder):
+            self._may_answer.set()
+        self._thread = threading.Thread(target=self._run, name="turn", daemon=True)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the answer comes by itself."""
+        return self._may_answer.is_set() or (self._go.mate is not None and self.task.limits.seconds is not None)
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the answer has been written."""
+        return self._answered.is_set()
+
+    @property
+    def is_pondering(self) -> bool:
+        """Whether `ponderhit` may come."""
+        return self._go.mate is None and self.task.is_pondering and not self.task.is_stopped
+
+    def start(self) -> None:
+        """Start thinking."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask for the answer now."""
+        self.task.stop()
+        self._may_answer.set()
+
+    def ponderhit(self, times: Times | None, at: float) -> None:
+        """Let the clock run from `at` on."""
+        self.task.ponderhit(times, at)
+        if not self._go.infinite:
+            self._may_answer.set()
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait until the answer is written and the thread through; False where `timeout` seconds pass first."""
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            lines = self._mate() if self._go.mate is not None else self._move()
+            self._answer(lines)
+        except OutputClosedError:
+            pass  # the session's loop hears of it by itself
+        except Exception as error:  # a fault of ours, or the device's: the controller must not wait for ever
+            log.exception("internal error while thinking")
+            message = format_error(f"internal error: {type(error).__name__}: {error}")
+            self._answer([message, format_checkmate("timeout") if self._go.mate is not None else "bestmove resign"])
+
+    def _answer(self, lines: list[str]) -> None:
+        try:
+            with self._session.lock:
+                self._answered.set()
+                self._session.send(*lines)
+        except OutputClosedError:
+            pass
+
+    # -- a move ----------------------------------------------------------------------------------------------------
+
+    def _move(self) -> list[str]:
+        from engine.games.shogi.notation import format_usi
+
+        decision = self._player.think(self.task, self._report)
+        lines = self._info_lines(decision.progress)
+        if decision.note:
+            lines.append(format_string(decision.note))
+        if not self._may_answer.is_set():
+            self._session.send(*lines)  # what was found is shown while the answer is held back
+            lines = []
+            self._may_answer.wait()
+        return [*lines, format_decision(decision, format_usi)]
+
+    def _report(self, progress: Progress) -> None:
+        lines = self._info_lines(progress)
+        if lines:
+            self._session.send(*lines)
+
+    def _info_lines(self, progress: Progress) -> list[str]:
+        from engine.games.shogi.notation import format_usi
+
+        options = self._session.options
+        shown = progress.lines[: options.multipv]
+        return [
+            format_info(
+                Info(
+                    depth=len(line.pv),
+                    seldepth=max(progress.seldepth, len(line.pv)),
+                    seconds=progress.seconds,
+                    nodes=progress.playouts,
+                    hashfull=min(1000, int(1000 * progress.fullness)),
+                    pv=tuple(format_usi(move) for move in line.pv),
+                    centipawns=centipawns(line.winrate, options.centipawns),
+                    mate=line.mate,
+                    multipv=i + 1 if options.multipv > 1 else None,
+                )
+            )
+            for i, line in enumerate(shown)
+        ]
+
+    # -- a mate ----------------------------------------------------------------------------------------------------
+
+    def _mate(self) -> list[str]:
+        from engine.games.shogi.notation import format_usi
+
+        found = self._player.find_mate(self.task)
+        if found is None:
+            return [format_checkmate("notimplemented")]
+        if found.moves:
+            return [format_checkmate([format_usi(move) for move in found.moves])]
+        return [format_checkmate("nomate" if found.is_refuted else "timeout")]
+
+
+def times_of(go: Go) -> Times | None:
+    """Return the clocks that `go` (or `ponderhit`) tells of; None where it tells of none."""
+    if not go.has_clock:
+        return None
+    return Times(go.btime or 0.0, go.wtime or 0.0, go.byoyomi or 0.0, go.binc or 0.0, go.winc or 0.0)
+
+
+def format_decision(decision: ShogiDecision, format_usi: Callable[[int], str]) -> str:
+    """Return the `bestmove` line."""
+    if decision.win:
+        return format_bestmove("win")
+    if decision.resign or decision.move is None:
+        return format_bestmove("resign")
+    return format_bestmove(format_usi(decision.move), None if decision.ponder is None else format_usi(decision.ponder))

@@ -1,0 +1,314 @@
+"""The USI loop in a real process through real pipes, with a player without a search: every order of commands."""
+
+import itertools
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.process.gtp_process import ROOT
+from tests.process.usi_process import UsiProcess
+
+FAKE = "tests.process.fake_usi_engine"
+ANSWERS = re.compile(r"bestmove \S+( ponder \S+)?|checkmate .+")
+
+
+def answers(text: str) -> list[str]:
+    """Return the answers to `go` in an output."""
+    return [line for line in text.splitlines() if line.startswith(("bestmove", "checkmate"))]
+
+
+def test_start_is_quick() -> None:
+    """`usiok` does not wait for anything slow (the machine may be busy: the best of five, less Python's own start)."""
+    times, bare = [], []
+    for _ in range(5):
+        start = time.monotonic()
+        subprocess.run([sys.executable, "-c", "pass"], check=True)
+        bare.append(time.monotonic() - start)
+        start = time.monotonic()
+        with UsiProcess("engine", "usi") as engine:
+            engine.send("usi")
+            engine.until("usiok")
+            times.append(time.monotonic() - start)
+            engine.send("quit")
+            assert engine.end(5) == 0
+    assert min(times) < 0.15 or min(times) < 12 * min(bare)
+
+
+def test_nothing_slow_is_imported_for_usiok() -> None:
+    code = (
+        "import sys, engine.cli.usi, engine.protocols.usi.serve; print(sorted(m for m in sys.modules"
+        " if m.split('.')[0] in ('numba','numpy','onnx','onnxruntime','native','cshogi')))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_introduction() -> None:
+    with UsiProcess(FAKE) as engine:
+        engine.send("usi")
+        lines = engine.until("usiok")
+        assert re.fullmatch(r"id name yomi \S+", lines[0])
+        assert re.fullmatch(r"id author .+", lines[1])
+        form = re.compile(
+            r"option name [A-Za-z_]+ type (check default (true|false)|spin default -?\d+ min -?\d+ max -?\d+"
+            r"|combo default (\S+)( var \S+)+|(string|filename) default \S+|button)"
+        )
+        for line in lines[2:-1]:
+            assert form.fullmatch(line), line
+        names = {line.split()[2] for line in lines[2:-1]}
+        wanted = (
+            "USI_Ponder Stochastic_Ponder MultiPV DNN_Model DNN_Batch_Size UCT_Threads UCT_NodeLimit Resign_Threshold"
+            " Draw_Value_Black Draw_Value_White Mate_Root_Search MaxMovesToDraw EnteringKingRule NetworkDelay"
+            " ByoyomiMargin BookFile OwnBook"
+        )
+        assert set(wanted.split()) <= names
+
+
+LIMITED, HELD = "go byoyomi 100", ("go infinite", "go ponder byoyomi 100", "go ponder infinite")
+ENDS = ("stop", "ponderhit", "gameover lose", "usinewgame", "position startpos", "isready", "quit", "", "go nodes 1")
+
+
+@pytest.mark.parametrize("seconds", ["0", "60"])
+@pytest.mark.parametrize("go", [LIMITED, *HELD])
+def test_every_order_gets_one_answer(go: str, seconds: str) -> None:
+    """Two commands after a `go`, in every order, with a search that ends at once and with one that does not."""
+    with UsiProcess(FAKE, seconds) as engine:
+        engine.ready()
+        for first, second in itertools.product(ENDS, ENDS):
+            if "quit" in (first, second) or "" in (first, second):
+                continue
+            engine.send("position startpos moves 7g7f", go, first, second, "stop", "isready")
+            lines = engine.until("readyok")
+            if "isready" in (first, second):
+                lines += engine.until("readyok")
+            if first == second == "isready":
+                lines += engine.until("readyok")
+            found = [line for line in lines if ANSWERS.fullmatch(line)]
+            wanted = 1 + [first, second].count("go nodes 1")
+            assert len(found) == wanted, (go, first, second, lines)
+
+
+@pytest.mark.parametrize("go", ["go infinite", "go ponder byoyomi 100", "go ponder infinite"])
+@pytest.mark.parametrize("seconds", ["0", "60"])
+@pytest.mark.parametrize("middle", [(), ("isready",), ("setoption name MultiPV value 2",), ("nonsense",)])
+def test_answers_are_held_back(go: str, seconds: str, middle: tuple[str, ...]) -> None:
+    with UsiProcess(FAKE, seconds) as engine:
+        engine.ready()
+        engine.send("setoption name PvInterval value 50", go, *middle)
+        time.sleep(0.3)
+        engine.send("isready")
+        lines = engine.until("readyok") + (engine.until("readyok") if middle == ("isready",) else [])
+        assert answers("\n".join(lines)) == []
+        engine.send("stop")
+        assert engine.until("bestmove")[-1].startswith("bestmove 1g1f ponder ")
+        engine.send("quit")
+        assert answers(engine.rest()) == []
+        assert engine.end(5) == 0
+
+
+def test_ponderhit_starts_the_clock() -> None:
+    with UsiProcess(FAKE, "0.2") as engine:
+        engine.ready()
+        engine.send("go ponder btime 1000 wtime 1000")
+        time.sleep(0.5)
+        engine.send("ponderhit")
+        assert engine.until("bestmove", 2)
+        engine.send("ponderhit")
+        assert engine.line().startswith("info string Error! ponderhit: not pondering")
+        engine.send("go infinite", "ponderhit")
+        assert engine.until("info string")[-1].startswith("info string Error! ponderhit: not pondering")
+        engine.bestmove("stop")
+
+
+def test_no_info_follows_an_answer() -> None:
+    with UsiProcess(FAKE, "60") as engine:
+        engine.ready()
+        engine.send("setoption name PvInterval value 1")
+        for _ in range(20):
+            engine.send("go infinite")
+            time.sleep(0.02)
+            engine.bestmove("stop")
+            time.sleep(0.02)
+            engine.send("isready")
+            assert engine.line() == "readyok"
+
+
+@pytest.mark.parametrize("go", ["", "go infinite", "go ponder byoyomi 100", "go byoyomi 60000", "go mate infinite"])
+@pytest.mark.parametrize("how", ["quit", "close"])
+def test_the_end_comes_within_a_second(go: str, how: str) -> None:
+    with UsiProcess(FAKE, "60") as engine:
+        engine.ready()
+        if go:
+            engine.send(go)
+            time.sleep(0.2)
+        start = time.monotonic()
+        if how == "quit":
+            engine.send("quit")
+        else:
+            engine.close_input()
+        assert engine.end(5) == 0
+        assert time.monotonic() - start < 1
+        rest = engine.rest()
+        assert rest.endswith("\n") or not rest
+        assert len(answers(rest)) == bool(go)
+
+
+@pytest.mark.parametrize("how", ["quit", "close"])
+def test_the_end_while_loading(how: str) -> None:
+    with UsiProcess(FAKE, "0", "60") as engine:
+        engine.send("usi", "isready")
+        engine.until("usiok")
+        time.sleep(0.3)
+        start = time.monotonic()
+        if how == "quit":
+            engine.send("quit")
+        else:
+            engine.close_input()
+        assert engine.end(5) == 0
+        assert time.monotonic() - start < 1
+        assert engine.rest() == ""
+
+
+def test_signs_of_life_while_loading() -> None:
+    with UsiProcess(FAKE, "0", "5.6") as engine:
+        engine.send("isready", "position startpos", "go nodes 1")
+        lines = engine.until("readyok")
+        assert re.fullmatch(r"info string loading, [56] s \.\.\.", lines[0])
+        assert engine.bestmove() == "bestmove 1g1f ponder 1a1b"
+
+
+def test_what_cannot_be_loaded() -> None:
+    with UsiProcess(FAKE, "0", "0", "no such network") as engine:
+        engine.send("usi", "isready")
+        engine.until("usiok")
+        assert engine.line() == "info string Error! no such network"
+        assert engine.end(5) == 2
+        time.sleep(0.1)
+        assert b"".join(engine.errors) == b"yomi: error: no such network\n"
+        assert engine.rest() == ""
+
+
+def test_wrong_flags_are_seen_by_a_graphical_interface() -> None:
+    found = subprocess.run(
+        [sys.executable, "-m", "engine", "usi", "--net", "no/such/file"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert found.returncode == 2
+    assert found.stdout.startswith("info string Error! --net no/such/file: no such file")
+    assert found.stdout.count("\n") == 1
+    assert found.stderr.startswith("yomi: error: --net no/such/file: no such file")
+
+
+def test_a_script_gets_its_searches_in_full(tmp_path: Path) -> None:
+    path = tmp_path / "script"
+    path.write_text("usi\nisready\nposition startpos\ngo byoyomi 100\ngo nodes 5\ngo mate 400\ngo infinite\nquit\n")
+    start = time.monotonic()
+    with path.open() as file:
+        found = subprocess.run(
+            [sys.executable, "-m", FAKE, "0.4"], cwd=ROOT, stdin=file, capture_output=True, text=True
+        )
+    assert found.returncode == 0
+    assert answers(found.stdout) == [
+        *["bestmove 1g1f ponder 1a1b"] * 2,
+        "checkmate timeout",
+        "bestmove 1g1f ponder 1a1b",
+    ]
+    assert time.monotonic() - start > 1.2
+
+
+def test_mate() -> None:
+    with UsiProcess(FAKE, "60") as engine:
+        engine.ready()
+        engine.send("go mate 100")
+        assert engine.line() == "checkmate timeout"
+        engine.send("go mate infinite", "stop")
+        assert engine.line() == "checkmate timeout"
+        engine.send("go mate", "position startpos", "isready")
+        assert engine.line() == "checkmate timeout"
+        assert engine.line() == "readyok"
+
+
+def test_what_is_wrong_is_said_and_nothing_is_lost() -> None:
+    with UsiProcess(FAKE) as engine:
+        engine.ready()
+        engine.send("position startpos moves 7g7f 3c3d")
+        for line, start in {
+            "position startpos moves 7g7f 7g7f": "position: illegal move 2 7g7f: ",
+            "position startpos moves 7g7f xyz": "position: not a move",
+            "position sfen nonsense b - 1": "position: ",
+            "position sfen 9/9/9/9/9/9/9/9/9 b - 1": "position: ",
+            "position": "position: expected startpos or sfen",
+            "position fen": "position: expected startpos or sfen",
+            "setoption name No_Such value 1": "setoption: unknown option 'No_Such'",
+            "setoption name MultiPV value many": "setoption: MultiPV: expected a number from 1 to 593, found 'many'",
+            "setoption name MultiPV value 0": "setoption: MultiPV: expected a number from 1 to 593, found '0'",
+            "setoption name EnteringKingRule value 3": "setoption: entering_king: expected one of",
+            "setoption": "setoption: expected name NAME value VALUE",
+            "bestmove": "bestmove: unknown command",
+            "x" * 1_100_000: "x" * 50,
+        }.items():
+            engine.send(line)
+            assert engine.line().startswith(f"info string Error! {start}")
+        engine.send("d")
+        assert engine.line().endswith("b - 3")
+        engine.send("go byoyomi many nodes")
+        lines = engine.until("bestmove")
+        assert lines[0] == "info string Error! go: byoyomi: expected a number, found 'many'"
+
+
+def test_options_take_effect() -> None:
+    with UsiProcess(FAKE) as engine:
+        engine.ready()
+        engine.send(
+            "setoption name multipv value 3", "SetOption Name USI_Ponder Value true", "setoption name Clear_Tree"
+        )
+        engine.send(
+            "setoption name EnteringKingRule value CSARule24", "setoption name Eval Coef value 600", "go nodes 1"
+        )
+        lines = engine.until("bestmove")
+        assert [line.split("score")[0].split()[-2:] for line in lines[:-1]] == [["multipv", f"{i}"] for i in (1, 2, 3)]
+        assert "score cp -306 " in lines[1]
+        engine.send("usi")
+        lines = engine.until("usiok")
+        assert any(line.startswith("option name EnteringKingRule type combo default CSARule24 ") for line in lines)
+        # a network is loaded by the next isready, with the position kept
+        engine.send("position startpos moves 7g7f", "setoption name DNN_Model value a b.onnx", "isready", "d")
+        engine.until("readyok")
+        assert engine.line().endswith("w - 2")
+
+
+def test_searchmoves() -> None:
+    with UsiProcess(FAKE) as engine:
+        engine.ready()
+        assert engine.bestmove("go nodes 5 searchmoves 7g7f 2g2f").split()[:2] == ["bestmove", "2g2f"]
+        engine.send("go searchmoves huh 7g7f nodes 5")
+        assert engine.line().startswith("info string Error! go: searchmoves: not a move: 'huh'")
+        assert engine.bestmove().split()[:2] == ["bestmove", "7g7f"]
+
+
+def test_nobody_reads_the_answers() -> None:
+    for last in (b"usi\nusi\n", b"go infinite\n", b"foo\n"):
+        process = subprocess.Popen(
+            [sys.executable, "-m", FAKE, "60"],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(b"isready\n")
+        process.stdin.flush()
+        while process.stdout.readline() != b"readyok\n":
+            pass
+        process.stdout.close()
+        process.stdin.write(last)
+        process.stdin.flush()
+        assert process.wait(10) == 0
+        assert process.stderr.read() == b""
+        process.stderr.close()
+        process.stdin.close()
