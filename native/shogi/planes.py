@@ -139,7 +139,7 @@ def _write_side(pos, flat, color, first, last, occupied_low, occupied_high):  # 
 
 @inlined
 def _write_entering(pos, color, extras, first):  # type: ignore[no-untyped-def]
-    """Write how far one side is from a declaration; whoever has more than is needed shows nothing, as dlshogi has it."""
+    """Write how far one side is from a declaration; who has more than is needed shows nothing, as in dlshogi."""
     zone_low = ZONE[color * U(2)]
     zone_high = ZONE[color * U(2) + U(1)]
     king = U(pos.king[color])
