@@ -12,7 +12,7 @@ from engine.evaluators.shogi import FloatArray, ShogiEvaluator
 from native.forward.builder import ProgramBuilder
 from native.forward.emit import WIDTH
 from nets.dlshogi.cpu_program import Squash, UnsupportedGraphError, write_program
-from nets.dlshogi.network import SIDE
+from nets.dlshogi.network import AREA, SIDE
 from nets.onnx_graph import read_onnx_graph
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ class NativeShogiEvaluator(ShogiEvaluator):
         values = np.empty((rows, 1), np.float32)
         nothing = np.empty((rows, 0), np.float32)
         scratch = self._take_scratch()
-        self._program.run(scratch, planes, extras, logits[:, None, :], values, nothing, nothing)
+        policy = logits.reshape(rows, self.network.directions, AREA)
+        self._program.run(scratch, planes, extras, policy, values, nothing, nothing)
         self._spare.append(scratch)
         if self._squash is Squash.TANH:
             np.tanh(values, out=values)

@@ -287,7 +287,8 @@ class ProgramBuilder:
         area, padded = self._size**2, _padded(source.channels)
         places = (np.arange(area) * padded + np.arange(source.channels)[:, None]).reshape(-1)
         vector = self._vector(area * padded, places)
-        self._append(program.FLATTEN, {"source": source}, {"target": vector})
+        norms = self._norms([(source.channels, identity(source.channels))])
+        self._append(program.FLATTEN, {"source": source}, {"target": vector}, channels=padded, norms=norms)
         return vector
 
     def _append_conv(self, source: Map, weights: FloatArray, maps: dict[str, Map], norms: dict[str, int]) -> None:
@@ -334,13 +335,16 @@ class ProgramBuilder:
 
     def policy(self, board: Sequence[Map], passing: Vector) -> None:
         """Make one map for each channel, and the vector of all channels' passes, the policy."""
+        zeros = self._constant(np.zeros(self._size**2, np.float32))
         for channel, each in enumerate(board):
-            self._append(program.POLICY, {"source": each}, target=channel)
+            self._append(program.POLICY, {"source": each}, target=channel, base=zeros)
         self._append(program.PASS, vectors={"source": passing}, depth=passing.padded)
 
     def labels(self, source: Map, bias: FloatArray) -> None:
-        """Make a map the policy: entry c * area + p is channel c of point p plus the bias [channels * area]."""
-        self._append(program.LABELS, {"source": source}, channels=source.channels, base=self._constant(bias))
+        """Make a map the policy [channels, area], plus the bias [channels * area]; there is no pass."""
+        for channel, part in enumerate(bias.reshape(source.channels, -1)):
+            each = Map(source.number, source.first + channel, 1)
+            self._append(program.POLICY, {"source": each}, target=channel, base=self._constant(part))
 
     def value(self, vector: Vector) -> None:
         """Make a vector the value and misc outputs, one behind the other."""
@@ -348,7 +352,8 @@ class ProgramBuilder:
 
     def ownership(self, source: Map) -> None:
         """Make a map the ownership."""
-        self._append(program.OWNERSHIP, {"source": source})
+        zeros = self._constant(np.zeros(self._size**2, np.float32))
+        self._append(program.OWNERSHIP, {"source": source}, base=zeros)
 
     # Putting it together
 

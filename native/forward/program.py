@@ -26,7 +26,7 @@ from native.forward.winograd import transform, transform_back
 from native.jit import inlined, kernel
 
 GLOBALS, INPUT, CONV3, CONV1, POOL, DENSE, SPREAD, ACTIVATE, POLICY, PASS, VALUE, OWNERSHIP = range(12)
-GATE, JOIN, FLATTEN, LABELS = range(12, 16)
+GATE, JOIN, FLATTEN = range(12, 15)
 """Kinds of operations; see the functions below."""
 OP_DTYPE = np.dtype(
     [
@@ -49,7 +49,8 @@ OP_DTYPE = np.dtype(
             "tile",  # m of a Winograd convolution
             "chunk",  # tiles transformed at a time
             "kernel",  # of the first convolution
-            "base",  # the first convolution of a plane of ones, [area, channels], then of zeros [channels]
+            "base",  # the first convolution of a plane of ones, [area, channels], then of zeros [channels]; or what is
+            # added to an output, [area]
         )
     ]
 )
@@ -176,6 +177,19 @@ def _rewrite(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
 
 
 @inlined
+def _flatten(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
+    """Finish the points of a map into a vector, point after point."""
+    in_point, out_point = op.source_channels * 4, op.channels * 4
+    scale, shift, floor = w + op.scale * 4, w + op.shift * 4, w + op.floor * 4
+    target = s + op.target * 4
+    for row in range(rows):
+        for y in range(plan.size):
+            source = s + op.source * 4 + ((row * plan.side + y + 1) * plan.side + 1) * in_point
+            finish(source, in_point, plan.size, op.channels, scale, shift, floor, target, out_point, 0, 0)
+            target += plan.size * out_point
+
+
+@inlined
 def _activate_map(plan, op, rows, s):  # type: ignore[no-untyped-def]
     """Activate `depth` channels of a map in place."""
     point = op.source_channels * 4
@@ -280,40 +294,13 @@ def _input(plan, op, rows, w, s, planes, lists, values):  # type: ignore[no-unty
 
 
 @inlined
-def _read_map(plan, op, row, scratch, out):  # type: ignore[no-untyped-def]
-    """Copy the first channel of a map to out[area]."""
+def _read_map(plan, op, row, weights, scratch, out):  # type: ignore[no-untyped-def]
+    """Write the first channel of a map, plus a constant of each point's, to out[area]."""
     for y in range(plan.size):
         where = op.source + ((row * plan.side + y + 1) * plan.side + 1) * op.source_channels
         for x in range(plan.size):
-            out[U(y * plan.size + x)] = scratch[U(where + x * op.source_channels)]
-
-
-@inlined
-def _flatten(plan, op, rows, scratch):  # type: ignore[no-untyped-def]
-    """Copy `depth` channels of a map, point by point, to a vector."""
-    target = op.target
-    for row in range(rows):
-        for y in range(plan.size):
-            where = op.source + ((row * plan.side + y + 1) * plan.side + 1) * op.source_channels
-            for _x in range(plan.size):
-                for k in range(op.depth):
-                    scratch[U(target + k)] = scratch[U(where + k)]
-                where += op.source_channels
-                target += op.depth
-
-
-@inlined
-def _labels(plan, op, rows, scratch, weights, policy):  # type: ignore[no-untyped-def]
-    """Write channel c of point p plus a bias to entry c * area + p of the policy."""
-    area = plan.size * plan.size
-    for row in range(rows):
-        for y in range(plan.size):
-            for x in range(plan.size):
-                where = op.source + ((row * plan.side + y + 1) * plan.side + x + 1) * op.source_channels
-                point = y * plan.size + x
-                for k in range(op.channels):
-                    bias = weights[U(op.base + k * area + point)]
-                    policy[U(row), U(0), U(k * area + point)] = scratch[U(where + k)] + bias
+            point = y * plan.size + x
+            out[U(point)] = scratch[U(where + x * op.source_channels)] + weights[U(op.base + point)]
 
 
 @kernel
@@ -329,7 +316,7 @@ def forward(plan, ops, weights, scratch, lists, values, planes, extras, policy, 
         values: float32[planes * area] of the calling thread.
         planes: float32[rows, planes, area].
         extras: float32[rows, globals].
-        policy: float32[rows, channels, area + 1], or [rows, 1, channels * area] where LABELS writes it; written.
+        policy: float32[rows, channels, area], with passing [rows, channels, area + 1]; written.
         value: float32[rows, values], written.
         misc: float32[rows, misc channels], written.
         ownership: float32[rows, area], written.
@@ -352,9 +339,7 @@ def forward(plan, ops, weights, scratch, lists, values, planes, extras, policy, 
         elif kind == DENSE:
             _dense(op, rows, w, s)
         elif kind == FLATTEN:
-            _flatten(plan, op, rows, scratch)
-        elif kind == LABELS:
-            _labels(plan, op, rows, scratch, weights, policy)
+            _flatten(plan, op, rows, w, s)
         elif kind == INPUT:
             _input(plan, op, rows, w, s, planes, lists, values)
         elif kind == GLOBALS:
@@ -364,9 +349,9 @@ def forward(plan, ops, weights, scratch, lists, values, planes, extras, policy, 
         else:
             for row in range(rows):
                 if kind == POLICY:
-                    _read_map(plan, op, row, scratch, policy[U(row), U(op.target)])
+                    _read_map(plan, op, row, weights, scratch, policy[U(row), U(op.target)])
                 elif kind == OWNERSHIP:
-                    _read_map(plan, op, row, scratch, ownership[U(row)])
+                    _read_map(plan, op, row, weights, scratch, ownership[U(row)])
                 elif kind == PASS:
                     for k in range(policy.shape[1]):
                         policy[U(row), U(k), U(policy.shape[2] - 1)] = scratch[U(op.source + row * op.depth + k)]

@@ -77,7 +77,7 @@ class Builder(Protocol[M, V]):
         """Return norm(source @ matrix) for a matrix [in, out]."""
 
     def labels(self, source: M, bias: FloatArray) -> None:
-        """Make a map the policy: entry c * 81 + p is channel c of point p plus the bias [channels * 81]."""
+        """Make a map the policy [channels, 81], plus the bias [channels * 81]."""
 
     def value(self, vector: V) -> None:
         """Make a vector the value."""
