@@ -15,7 +15,7 @@ def outcome(pos, history):  # type: ignore[no-untyped-def]
     The first repetition counts, though in a game it would have to be the fourth occurrence: what was worth repeating
     once will be again. A mate on the very move that reaches the limit of moves is a mate.
     """
-    if pos.in_check != 0 and not rules.has_legal_move(pos):
+    if not rules.has_legal_move(pos):
         return OVER, -1.0, 0.0
     draw = float(pos.draw_value[U(pos.side_to_move) - U(1)])
     kind = rules.repetition(pos, history, rules.ALL_PLIES)
@@ -29,8 +29,6 @@ def outcome(pos, history):  # type: ignore[no-untyped-def]
         return OVER, draw, 0.0
     if pos.history_length + 2 > MAX_HISTORY:
         return OVER_UNSCORED, 0.0, 0.0
-    if pos.in_check == 0 and not rules.has_legal_move(pos):
-        return OVER, -1.0, 0.0
     return GOES_ON, 0.0, 0.0
 
 

@@ -12,6 +12,7 @@ from native.shogi.bitboards import attacks, first_square
 from native.shogi.position import MAX_MOVES, PAWNS, attackers, between, slider_lines
 from native.shogi.tables import (
     DEAD,
+    DIAGONALS,
     DIRECTION,
     FILES,
     HAND_TYPES,
@@ -22,12 +23,15 @@ from native.shogi.tables import (
     ROOK,
     ROWS,
     STEPS,
+    STRAIGHTS,
     WHITE_PIECE,
     ZONE,
 )
 
 PROMOTES = 1 << 14
 HAND_TYPE = np.array(HAND_TYPES, np.uint8)
+ANYWHERE = (1 << 28) - (1 << 14)
+"""The counts of silvers, golds, bishops and rooks in Black's packed hand."""
 
 
 @kernel
@@ -161,16 +165,18 @@ def _write_drops(pos, moves, count, us, low, high, occupied_low, occupied_high):
 
 
 @inlined
+def _pawns_ahead(us, low, high):  # type: ignore[no-untyped-def]
+    """Return the squares before a set of pawns, none of which stands on its last rank."""
+    if us == U(0):
+        return (low >> U(1)) | (high << U(63)), high >> U(1)
+    return low << U(1), (high << U(1)) | (low >> U(63))
+
+
+@inlined
 def _write_pawn_moves(moves, count, us, low, high, target_low, target_high):  # type: ignore[no-untyped-def]
     """Write the moves of the pawns in a set, all at once: the origin is the square behind the target."""
-    if us == U(0):
-        low = (low >> U(1)) | (high << U(63))
-        high >>= U(1)
-        behind = U(1 << 7)
-    else:
-        high = (high << U(1)) | (low >> U(63))
-        low <<= U(1)
-        behind = U(0) - U(1 << 7)
+    low, high = _pawns_ahead(us, low, high)
+    behind = U(1 << 7) if us == U(0) else U(0) - U(1 << 7)
     low &= target_low
     high &= target_high
     zone = us * U(2)
@@ -261,8 +267,28 @@ def is_legal(pos, history, move):  # type: ignore[no-untyped-def]
     return False
 
 
+@inlined
+def _surely_has_move(pos):  # type: ignore[no-untyped-def]
+    """Whether a glance shows a legal move: nothing is said of a side in check."""
+    if pos.in_check != 0:
+        return False
+    us = U(pos.side_to_move) - U(1)
+    # silver, gold, bishop and rook may be dropped anywhere
+    if (pos.hands >> (us * U(28))) & U(ANYWHERE) != U(0):
+        return True
+    # a pawn that is on no line with its king is not pinned
+    row = U(pos.king[us]) * U(2)
+    own_low = pos.color_bits[us * U(2)]
+    own_high = pos.color_bits[us * U(2) + U(1)]
+    low = pos.type_bits[U(PAWNS)] & own_low & ~(DIAGONALS[row] | STRAIGHTS[row])
+    high = pos.type_bits[U(PAWNS + 1)] & own_high & ~(DIAGONALS[row + U(1)] | STRAIGHTS[row + U(1)])
+    low, high = _pawns_ahead(us, low, high)
+    return (low & ~own_low) | (high & ~own_high) != U(0)
+
+
 @kernel
 def has_legal_move(pos):  # type: ignore[no-untyped-def]
     """Whether the side to move has a legal move; a side that has none has lost."""
-    moves = np.empty(MAX_MOVES, np.uint16)
-    return generate(pos, moves) > U(0)
+    if _surely_has_move(pos):
+        return True
+    return generate(pos, np.empty(MAX_MOVES, np.uint16)) > U(0)

@@ -8,7 +8,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from native.bits import U, lowest_bit
+from native.bits import U
 from native.jit import kernel
 from native.shogi.bitboards import first_square, nearest
 from native.shogi.tables import (

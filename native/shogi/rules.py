@@ -96,8 +96,8 @@ def _kind_of_repetition(history, here, plies):  # type: ignore[no-untyped-def]
 def declaration(pos):  # type: ignore[no-untyped-def]
     """Whether the side to move may declare a win by the entering king rule that the record names.
 
-    Its king and ten more of its pieces stand in the far three ranks, it is not in check, and these pieces and its hand
-    make 28 points for Black, 27 for White (31 for either by the 24-point rule): rooks and bishops five each, others one.
+    Its king and ten more of its pieces stand in the far three ranks, it is not in check, and these pieces and its
+    hand make 28 points for Black, 27 for White (31 by the 24-point rule); a rook or bishop counts five.
     """
     if pos.entering_king == ENTERING_KING_NONE or pos.in_check != 0:
         return False
