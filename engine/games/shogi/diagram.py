@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from engine.games.shogi.moves import target_of
-from engine.games.shogi.notation import FILES, JAPANESE_NAMES, RANKS, format_japanese, format_usi
+from engine.games.shogi.notation import FILES, JAPANESE_NAMES, RANKS, format_japanese, format_usi, japanese_number
 from engine.games.shogi.pieces import (
     BLACK,
     COLOR_NAMES,
@@ -122,12 +122,6 @@ def japanese_hand(hand: tuple[int, ...]) -> str:
         if count:
             parts.append(JAPANESE_NAMES[piece_type] + (japanese_number(count) if count > 1 else ""))
     return "　".join(parts) or "なし"
-
-
-def japanese_number(number: int) -> str:
-    """Return 1 to 19 in Japanese: 二, 十, 十八."""
-    ten, one = divmod(number, 10)
-    return ("十" if ten else "") + (RANKS[one - 1] if one else "")
 
 
 def _styled(text: str, code: int, is_last: bool, colored: bool) -> str:

@@ -232,6 +232,12 @@ def japanese_square(square: int) -> str:
     return FILES[square // 9] + RANKS[square % 9]
 
 
+def japanese_number(number: int) -> str:
+    """Return 1 to 19 in Japanese: 二, 十, 十八."""
+    ten, one = divmod(number, 10)
+    return ("十" if ten else "") + (RANKS[one - 1] if one else "")
+
+
 def _digit(text: str) -> int:
     return RANKS.index(text) + 1 if text in RANKS else int(text)
 

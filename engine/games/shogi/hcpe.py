@@ -1,0 +1,201 @@
+"""hcpe files, dlshogi's training positions of 38 bytes, and the packed board (hcp) in them.
+
+A record is the board in 32 bytes, the evaluation in centipawns for the side to move, the move played, the game's result
+and a spare byte. Positions without an evaluation are not written. The packed board is Apery's: bits from the lowest of
+the first byte on, the side to move, both kings' squares in 7 bits each, a Huffman code for every other square and then
+for every piece in hand; all pieces there, it makes 256 bits. (cshogi packs the same, but damaged data end its process.)
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.games.shogi.pieces import (
+    BISHOP,
+    BLACK,
+    GOLD,
+    HAND_INDEX,
+    HAND_TYPES,
+    KING,
+    KNIGHT,
+    LANCE,
+    PAWN,
+    PROMOTION,
+    ROOK,
+    SILVER,
+    WHITE,
+    can_promote,
+    code_of,
+    color_of,
+    type_of,
+    unpromoted,
+)
+from engine.games.shogi.placement import Placement
+from engine.games.shogi.records import DRAW, RecordError
+from engine.games.shogi.sfen import SfenError, check
+
+if TYPE_CHECKING:
+    from engine.games.shogi.records import GameRecord
+
+RECORD = struct.Struct("<32shHBx")
+BITS = 256
+MAX_SCORE = 0x7FFF
+RESULTS = {DRAW: 0, BLACK: 1, WHITE: 2}
+
+CODES = {PAWN: "10", LANCE: "1100", KNIGHT: "1110", SILVER: "1101", GOLD: "11110", BISHOP: "111110", ROOK: "111111"}
+"""Bits of each kind of piece on the board, the first first; an empty square is 0. Color and (but for gold) promotion
+follow."""
+
+HAND_CODES = {
+    PAWN: "00",
+    LANCE: "1000",
+    KNIGHT: "1100",
+    SILVER: "1010",
+    GOLD: "1110",
+    BISHOP: "111110",
+    ROOK: "111111",
+}
+"""The same in a hand, where color alone follows: a bit less for each piece than on the board."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPosition:
+    """A position of a game, and what became of it."""
+
+    placement: Placement
+    score: int
+    """Centipawns for the side to move."""
+    move: int
+    winner: int
+    """BLACK, WHITE or DRAW."""
+
+
+def pack(placement: Placement) -> bytes:
+    """Return a position as 32 bytes.
+
+    Raises:
+        RecordError: not all 40 pieces are there: the form holds no others.
+    """
+    kings = [placement.king_square(color) for color in (BLACK, WHITE)]
+    if None in kings:
+        raise RecordError("a position without two kings: expected one that hcp can hold")
+    parts = ["1" if placement.side == WHITE else "0", *(f"{king:07b}"[::-1] for king in kings)]
+    for code in placement.board:
+        if not code:
+            parts.append("0")
+        elif type_of(code) != KING:
+            parts.append(_code(type_of(code), color_of(code)))
+    for color, hand in zip((BLACK, WHITE), placement.hands, strict=True):
+        for piece_type, count in zip(HAND_TYPES, hand, strict=True):
+            parts += [HAND_CODES[piece_type] + ("1" if color == WHITE else "0")] * count
+    bits = "".join(parts)
+    if len(bits) != BITS:
+        raise RecordError("a position without all 40 pieces: expected one that hcp can hold")
+    return int(bits[::-1], 2).to_bytes(BITS // 8, "little")
+
+
+def _code(piece_type: int, color: int) -> str:
+    kind = unpromoted(piece_type)
+    promotion = ("1" if piece_type != kind else "0") if can_promote(kind) else ""
+    return CODES[kind] + ("1" if color == WHITE else "0") + promotion
+
+
+class _Bits:
+    """Reads bits one after the other."""
+
+    def __init__(self, data: bytes) -> None:
+        self._value = int.from_bytes(data, "little")
+        self.left = BITS
+
+    def take(self, count: int) -> int:
+        """Return a number of `count` bits, the lowest first."""
+        if self.left < count:
+            raise RecordError("a packed board that goes on behind its end")
+        value = self._value & (1 << count) - 1
+        self._value >>= count
+        self.left -= count
+        return value
+
+    def piece(self, codes: dict[int, str], begin: str) -> tuple[int, int]:
+        """Return color and type of the next piece, whose code begins with bits already read."""
+        kinds = {code: piece_type for piece_type, code in codes.items()}
+        code = begin
+        while code not in kinds:
+            if len(code) == 6:
+                raise RecordError(f"a packed board with the code {code}, which is no piece's")
+            code += str(self.take(1))
+        return (WHITE if self.take(1) else BLACK), kinds[code]
+
+
+def unpack(data: bytes) -> Placement:
+    """Read 32 bytes; the number of the move is not in them.
+
+    Raises:
+        RecordError: no position, or one that cannot be.
+    """
+    bits = _Bits(data)
+    side = WHITE if bits.take(1) else BLACK
+    kings = {bits.take(7): code_of(KING, BLACK)}
+    kings[bits.take(7)] = code_of(KING, WHITE)
+    if len(kings) != 2 or max(kings) > 80:
+        raise RecordError("a packed board without two kings on it")
+    board, hands = [0] * 81, ([0] * 7, [0] * 7)
+    for square in range(81):
+        if square in kings:
+            board[square] = kings[square]
+        elif bits.take(1):
+            color, piece_type = bits.piece(CODES, "1")
+            is_promoted = can_promote(piece_type) and bits.take(1)
+            board[square] = code_of(piece_type + PROMOTION if is_promoted else piece_type, color)
+    while bits.left:
+        color, piece_type = bits.piece(HAND_CODES, "")
+        hands[color - 1][HAND_INDEX[piece_type]] += 1
+    placement = Placement(tuple(board), (tuple(hands[0]), tuple(hands[1])), side)
+    try:
+        check(placement)
+    except SfenError as error:
+        raise RecordError(str(error)) from None
+    return placement
+
+
+def write_hcpe(records: Iterable[GameRecord]) -> bytes:
+    """Return the positions of finished games that were played with an evaluation.
+
+    Raises:
+        RecordError: a position that the form cannot hold.
+    """
+    rows = []
+    for record in records:
+        if record.winner is None:
+            continue
+        for recorded, placement in zip(record.moves, record.placements(), strict=False):
+            if recorded.score is not None:
+                score = min(max(recorded.score, -MAX_SCORE), MAX_SCORE)
+                rows.append(RECORD.pack(pack(placement), score, recorded.move, RESULTS[record.winner]))
+    return b"".join(rows)
+
+
+def read_hcpe(data: bytes) -> list[TrainingPosition]:
+    """Read the positions of an hcpe file.
+
+    Raises:
+        RecordError: not whole records, or a position, move or result that cannot be.
+    """
+    if len(data) % RECORD.size:
+        raise RecordError(f"{len(data)} bytes: expected whole records of {RECORD.size} bytes (hcpe)")
+    found = []
+    winners = {code: winner for winner, code in RESULTS.items()}
+    for number, (packed, score, move, result) in enumerate(RECORD.iter_unpack(data), 1):
+        try:
+            placement = unpack(packed)
+        except RecordError as error:
+            raise RecordError(f"record {number}: {error}") from None
+        if result not in winners:
+            raise RecordError(f"record {number} has the result {result}: expected 0, 1 or 2")
+        if why := placement.why_not(move):
+            raise RecordError(f"record {number}, its move: {why}")
+        found.append(TrainingPosition(placement, score, move, winners[result]))
+    return found

@@ -1,0 +1,388 @@
+"""Records in KIF and KI2, the forms of Japanese shogi programs.
+
+KIF has a move a line with the square it comes from and the time, KI2 moves as players write them. Variations (変化)
+behind the game are not read. Evaluations are comments `*評価値 SCORE LINE` below the move, in centipawns for Black.
+"""
+
+import re
+from collections.abc import Callable
+
+from engine.games.shogi.diagram import SHORT_NAMES, japanese_hand
+from engine.games.shogi.notation import (
+    JAPANESE_TYPES,
+    RANKS,
+    NotationError,
+    format_japanese,
+    format_kif,
+    japanese_number,
+    parse_japanese,
+)
+from engine.games.shogi.pieces import BLACK, HAND_INDEX, WHITE, code_of, color_of, type_of
+from engine.games.shogi.placement import Placement
+from engine.games.shogi.records import ENDINGS, START, GameRecord, RecordedMove, RecordError, previous_target
+from engine.games.shogi.sfen import SfenError, check, format_sfen, parse_sfen
+
+HANDICAPS = {
+    "香落ち": "lnsgkgsn1/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
+    "右香落ち": "1nsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
+    "角落ち": "lnsgkgsnl/1r7/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
+    "飛車落ち": "lnsgkgsnl/7b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
+    "飛香落ち": "lnsgkgsn1/7b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
+    "二枚落ち": "lnsgkgsnl/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
+    "三枚落ち": "lnsgkgsn1/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
+    "四枚落ち": "1nsgkgsn1/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
+    "五枚落ち": "2sgkgsn1/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
+    "左五枚落ち": "1nsgkgs2/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
+    "六枚落ち": "2sgkgs2/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
+    "八枚落ち": "3gkg3/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
+    "十枚落ち": "4k4/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
+}
+"""What White, who moves first then, gives as a handicap: the board of the start."""
+
+KEYS = {"開始日時": "START_TIME", "終了日時": "END_TIME", "棋戦": "EVENT", "場所": "SITE", "持ち時間": "TIME_LIMIT"}
+"""CSA's names of headers."""
+
+NAMES = {"先手": BLACK, "下手": BLACK, "後手": WHITE, "上手": WHITE}
+
+WORDS = {word: name for name, (word, _) in reversed(ENDINGS.items()) if word} | {
+    "詰": "TSUMI",
+    "時間切れ": "TIME_UP",
+    "入玉宣言": "KACHI",
+    "宣言勝ち": "KACHI",
+    "不戦敗": "TORYO",
+    "封じ手": "CHUDAN",
+}
+"""KIF's words for an ending. 反則勝ち tells of the move before it, so that it depends on the side to move."""
+
+MOVE_LINE = re.compile(r"\s*([0-9]+)\s+(\S.*?)\s*(?:[(（]\s*([0-9:. ]+?)\s*(?:/\s*([0-9:. ]*?)\s*)?[)）])?\s*\+?")
+KI2_MOVE = re.compile(r"[▲△▽▼☗☖][^▲△▽▼☗☖]*")
+HEADER = re.compile(r"([^：]{1,12})：(.*)")
+RESULT = re.compile(r"\s*まで、?\s*([0-9]+)手で(.*)")
+SCORE = re.compile(r"評価値[ =＝：:]*([+-]?[0-9]+)(?:\s+(.*))?$")
+
+
+def looks_like_kif(lines: list[str]) -> bool:
+    """Whether the lines of a text (none of them empty) are those of KIF or KI2."""
+    return any(
+        line.startswith(("#KIF", "手数----", "手合割", "開始日時", "先手：", "後手：", "下手：", "上手："))
+        or KI2_MOVE.match(line)
+        or (MOVE_LINE.fullmatch(line) and re.search(f"[{RANKS}]|同", line))
+        for line in lines[:40]
+    )
+
+
+class _Reader:
+    """Reads a record, line by line."""
+
+    def __init__(self) -> None:
+        self.record = GameRecord()
+        self.placement: Placement | None = None
+        """The position after the moves so far; None before the first."""
+        self.rows: list[str] = []
+        self.hands: dict[int, tuple[int, ...]] = {BLACK: (0,) * 7, WHITE: (0,) * 7}
+        self.side = BLACK
+        self.handicap = ""
+        self.is_over = False
+
+    def read(self, line: str) -> None:
+        if self.is_over or line.startswith(("#", "&", "手数----")):
+            return
+        if line.startswith("*"):
+            self._comment(line.lstrip("*"))
+        elif line.startswith("|"):
+            self.rows.append(line)
+        elif line.startswith("変化"):
+            self.is_over = True
+        elif match := RESULT.fullmatch(line):
+            self._result(match[2].strip())
+        elif KI2_MOVE.match(line.lstrip()):
+            for text in KI2_MOVE.findall(line):
+                self._move(text.strip().replace("　", ""))
+        elif match := MOVE_LINE.fullmatch(line):
+            self._move_line(match)
+        elif match := HEADER.fullmatch(line):
+            self._header(match[1].strip(), match[2].strip(" 　"))
+        elif line.strip(" 　") in ("後手番", "上手番"):
+            self.side = WHITE
+        elif line.strip(" 　") in ("先手番", "下手番") or re.match(r"\+-+\+|\s*[９9]\s*[８8]|手数＝", line):
+            pass  # frames of a diagram
+        else:
+            raise RecordError(f"'{line[:40]}': expected a line of KIF or KI2")
+
+    def _header(self, key: str, value: str) -> None:
+        if key in NAMES and NAMES[key] == BLACK:
+            self.record.black = value
+        elif key in NAMES:
+            self.record.white = value
+        elif key == "手合割":
+            self.handicap = value
+        elif key.endswith("持駒") and key[:2] in NAMES:
+            self.hands[NAMES[key[:2]]] = _parse_hand(value)
+        elif key == "手番":
+            self.side = WHITE if value[:1] in "後上" else BLACK
+        else:
+            self.record.info[KEYS.get(key, key)] = value
+
+    def _begin(self) -> Placement:
+        """Return the position of the next move; the first call puts up the initial one."""
+        if self.placement is None:
+            if self.rows:
+                board = _parse_board(self.rows)
+                self.placement = Placement(board, (self.hands[BLACK], self.hands[WHITE]), self.side)
+            elif self.handicap in HANDICAPS:
+                self.placement = parse_sfen(f"{HANDICAPS[self.handicap]} w - 1")
+            elif self.handicap in ("", "平手"):
+                self.placement = START
+            else:
+                names = ", ".join(("平手", *HANDICAPS))
+                raise RecordError(f"手合割：{self.handicap} without a diagram: expected one of {names}")
+            try:
+                check(self.placement)
+            except SfenError as error:
+                raise RecordError(f"the position: {error}") from None
+            self.record.initial = self.placement
+        return self.placement
+
+    def _comment(self, text: str) -> None:
+        record = self.record
+        score = SCORE.match(text)
+        if not record.moves:
+            record.comment = f"{record.comment}\n{text}" if record.comment else text
+        elif score and record.moves[-1].score is None and not record.ending:
+            black = self._begin().side == WHITE  # who played the last move
+            record.moves[-1].score = int(score[1]) if black else -int(score[1])
+            record.moves[-1].pv = score[2] or ""
+        else:
+            last = record.moves[-1]
+            last.comment = f"{last.comment}\n{text}" if last.comment else text
+
+    def _move_line(self, match: re.Match[str]) -> None:
+        seconds = _seconds(match[3]) if match[3] else None
+        word = match[2].strip(" 　")
+        if word in WORDS or word in ("反則勝ち", "不戦勝", "中断"):
+            self._begin()
+            self._end(word)
+            self.record.ending_seconds = seconds
+            return
+        text = word.replace("　", "")
+        if not match[3] and (origin := re.search(r"[(（]([0-9]{2})[)）]", match[0])) and origin[1] not in text:
+            text += f"({origin[1]})"
+        self._move(text)
+        self.record.moves[-1].seconds = seconds
+
+    def _move(self, text: str) -> None:
+        placement, number = self._begin(), len(self.record.moves) + 1
+        if self.record.ending:
+            raise RecordError(f"'{text}' after the end of the game")
+        try:
+            move = parse_japanese(text, placement, previous_target(self.record), _is_possible(placement))
+        except NotationError as error:
+            raise RecordError(f"move {number}: {error}") from None
+        why = placement.why_not(move)
+        if why:
+            raise RecordError(f"move {number} '{text}': {why}")
+        self.placement = self.record.add(placement, move)
+
+    def _end(self, word: str) -> None:
+        side = self._begin().side
+        if word in ("反則勝ち", "不戦勝"):
+            self.record.ending = "-ILLEGAL_ACTION" if side == BLACK else "+ILLEGAL_ACTION"
+        else:
+            self.record.ending = WORDS[word]
+
+    def _result(self, text: str) -> None:
+        """Read the line まで...; what it says counts only where no line of the moves has said it."""
+        self.is_over = True
+        placement = self._begin()
+        if self.record.ending:
+            return
+        for word, name in WORDS.items():
+            if text.startswith(word):
+                self.record.ending = name
+                return
+        match = re.fullmatch(r"(先手|後手|上手|下手)の(反則負け|反則勝ち|入玉勝ち|勝ち|時間切れ負け|.*)", text)
+        if not match:
+            raise RecordError(f"'{text}': expected how the game ended, such as 先手の勝ち or 千日手")
+        color, what = NAMES[match[1]], match[2]
+        if what.startswith("反則"):
+            guilty = color if what == "反則負け" else 3 - color
+            self.record.ending = "+ILLEGAL_ACTION" if guilty == BLACK else "-ILLEGAL_ACTION"
+        elif what == "入玉勝ち":
+            self.record.ending = "KACHI"
+        elif "時間切れ" in what or "切れ負け" in what:
+            self.record.ending = "TIME_UP"
+        elif color != placement.side:
+            self.record.ending = "TORYO"
+        else:
+            raise RecordError(f"'{text}', but it is the winner's turn")
+
+
+def _is_possible(placement: Placement) -> Callable[[int], bool]:
+    return lambda move: placement.why_not(move) is None
+
+
+def _seconds(text: str) -> float:
+    """Return the seconds of `0:16` or `00:01:02`."""
+    total = 0.0
+    try:
+        for part in text.replace(" ", "").split(":"):
+            total = 60 * total + float(part)
+    except ValueError:
+        raise RecordError(f"time '{text}': expected minutes and seconds such as 0:16") from None
+    return total
+
+
+def _parse_hand(text: str) -> tuple[int, ...]:
+    hand = [0] * 7
+    for item in re.split(r"[\s　]+", text):
+        if not item or item == "なし":
+            continue
+        index = HAND_INDEX.get(JAPANESE_TYPES.get(item[0], 0))
+        count = _number(item[1:])
+        if index is None or count is None:
+            raise RecordError(f"'{item}' in the hand '{text}': expected pieces such as 歩三")
+        hand[index] += count
+    return tuple(hand)
+
+
+def _number(text: str) -> int | None:
+    """Return a number of 1 to 19 in Japanese; 1 for nothing, None for anything else."""
+    return next((n for n in range(1, 20) if text in (japanese_number(n), str(n))), None) if text else 1
+
+
+def _parse_board(rows: list[str]) -> tuple[int, ...]:
+    if len(rows) != 9:
+        raise RecordError(f"a diagram of {len(rows)} ranks: expected 9")
+    board = [0] * 81
+    for rank, row in enumerate(rows):
+        cells = re.findall(r"([ v+^-]?)([^ v|+^-])", row.strip()[1:].partition("|")[0])
+        if len(cells) != 9:
+            raise RecordError(f"'{row}' has {len(cells)} squares: expected 9")
+        for column, (mark, name) in enumerate(cells):
+            if name in "・．.":
+                continue
+            if name not in JAPANESE_TYPES:
+                raise RecordError(f"'{name}' in '{row}': expected a piece")
+            board[9 * (8 - column) + rank] = code_of(JAPANESE_TYPES[name], WHITE if mark in ("v", "-") else BLACK)
+    return tuple(board)
+
+
+def read_kif(text: str) -> GameRecord:
+    """Read the game of KIF or KI2 text, without variations.
+
+    Raises:
+        RecordError: a line that is neither's, an impossible position or move; it names the line.
+    """
+    reader, number = _Reader(), 0
+    try:
+        for line in text.splitlines():
+            number += 1
+            if line.strip(" 　"):
+                reader.read(line.rstrip())
+        reader._begin()
+    except RecordError as error:
+        raise RecordError(f"line {number}: {error}") from None
+    return reader.record
+
+
+def format_position(placement: Placement) -> list[str]:
+    """Return the header lines of a position: the name of a handicap, or a diagram."""
+    bare = format_sfen(placement, number=False)
+    if placement.number == 1 and placement == START:
+        return ["手合割：平手"]
+    for name, board in HANDICAPS.items():
+        if bare == f"{board} w -":
+            return [f"手合割：{name}"]
+    lines = [f"後手の持駒：{japanese_hand(placement.hands[1])}", "  ９ ８ ７ ６ ５ ４ ３ ２ １"]
+    lines.append("+---------------------------+")
+    for rank in range(9):
+        cells = ""
+        for file in range(8, -1, -1):
+            code = placement.board[9 * file + rank]
+            cells += ("v" if color_of(code) == WHITE else " ") + SHORT_NAMES[type_of(code)] if code else " ・"
+        lines.append(f"|{cells}|{RANKS[rank]}")
+    lines += ["+---------------------------+", f"先手の持駒：{japanese_hand(placement.hands[0])}"]
+    return lines if placement.side == BLACK else [*lines, "後手番"]
+
+
+def _headers(record: GameRecord) -> list[str]:
+    names = {name: key for key, name in KEYS.items()}
+    lines = [f"{names.get(key, key)}：{_line(value)}" for key, value in record.info.items()]
+    lines += format_position(record.initial)
+    first = "下手" if "落ち" in lines[-1] else "先手"
+    second = "上手" if first == "下手" else "後手"
+    return [*lines, f"{first}：{_line(record.black)}", f"{second}：{_line(record.white)}"]
+
+
+def format_kif_record(record: GameRecord, encoding: str) -> str:
+    """Return a game as KIF text, with times, and with evaluations as comments.
+
+    Args:
+        record: the game.
+        encoding: what the text will be encoded in, which its first line tells.
+    """
+    lines = [f"#KIF version=2.0 encoding={encoding}", *_headers(record)]
+    lines += ["手数----指手---------消費時間--", *_comments(record.comment)]
+    placement, previous, totals = record.initial, None, {BLACK: 0, WHITE: 0}
+    for number, recorded in enumerate(record.moves, 1):
+        text = format_kif(recorded.move, placement, previous)
+        lines.append(_numbered(number, text, recorded.seconds, totals, placement.side))
+        lines += _notes(recorded, placement.side)
+        previous, placement = recorded.move & 127, placement.after(recorded.move)
+    if record.ending:
+        word = ENDINGS[record.ending][0]
+        if not word:
+            guilty = BLACK if record.ending[0] == "+" else WHITE
+            word = "反則負け" if guilty == placement.side else "反則勝ち"
+        lines.append(_numbered(len(record.moves) + 1, word, record.ending_seconds, totals, placement.side))
+        lines.append(_result_line(record, word))
+    return "\n".join(lines) + "\n"
+
+
+def format_ki2_record(record: GameRecord) -> str:
+    """Return a game as KI2 text, six moves a line, without times and comments."""
+    lines, moves = _headers(record), []
+    previous = None
+    for recorded, placement in zip(record.moves, record.placements(), strict=False):
+        moves.append(format_japanese(recorded.move, placement, previous))
+        previous = recorded.move & 127
+    lines += ["", *("　".join(moves[i : i + 6]) for i in range(0, len(moves), 6))]
+    if record.ending:
+        lines.append(_result_line(record, ENDINGS[record.ending][0] or "反則"))
+    return "\n".join(lines) + "\n"
+
+
+def _result_line(record: GameRecord, word: str) -> str:
+    """Return the last line, まで...手で..."""
+    sides = {BLACK: "先手", WHITE: "後手"}
+    how = word
+    if record.winner:
+        winner, loser = sides[record.winner], sides[3 - record.winner]
+        special = {"入玉勝ち": f"{winner}の入玉勝ち", "切れ負け": f"{loser}の切れ負け"}
+        how = f"{loser}の反則負け" if word.startswith("反則") else special.get(word, f"{winner}の勝ち")
+    return f"まで{len(record.moves)}手で{how}"
+
+
+def _numbered(number: int, text: str, seconds: float | None, totals: dict[int, int], side: int) -> str:
+    width = sum(2 if ord(letter) > 0x7F else 1 for letter in text)
+    taken = int(seconds or 0)
+    totals[side] += taken
+    total = totals[side]
+    clock = f"({taken // 60:2}:{taken % 60:02}/{total // 3600:02}:{total // 60 % 60:02}:{total % 60:02})"
+    return f"{number:4} {text}{' ' * max(13 - width, 1)}{clock}"
+
+
+def _notes(recorded: RecordedMove, side: int) -> list[str]:
+    lines = []
+    if recorded.score is not None:
+        score = recorded.score if side == BLACK else -recorded.score
+        lines.append(f"*評価値 {score} {_line(recorded.pv)}".rstrip())
+    return lines + _comments(recorded.comment)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _comments(text: str) -> list[str]:
+    return [f"*{line}" for line in text.splitlines()]

@@ -1,0 +1,311 @@
+"""Game records: what a record holds, and files of every form (CSA, KIF, KI2, lines of USI, hcpe).
+
+Reading checks every move by the plain rules of `engine.games.shogi.placement`, so that a broken record is told by its
+line. The text forms are read and written here and not by cshogi, whose readers take impossible moves without a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.games.shogi.moves import target_of
+from engine.games.shogi.notation import NotationError, format_usi, parse_usi
+from engine.games.shogi.pieces import BLACK, WHITE
+from engine.games.shogi.placement import Placement
+from engine.games.shogi.sfen import STARTPOS, SfenError, format_sfen, parse_sfen
+
+if TYPE_CHECKING:
+    from engine.games.shogi.game import ShogiGame
+
+START = parse_sfen(STARTPOS)
+
+DRAW = 0
+"""Winner of a drawn game."""
+
+MOVER, WAITER, NOBODY = "mover", "waiter", "nobody"
+
+ENDINGS: dict[str, tuple[str, str | None]] = {
+    "TORYO": ("投了", WAITER),
+    "TSUMI": ("詰み", WAITER),
+    "TIME_UP": ("切れ負け", WAITER),
+    "ILLEGAL_MOVE": ("反則負け", WAITER),
+    "KACHI": ("入玉勝ち", MOVER),
+    "SENNICHITE": ("千日手", NOBODY),
+    "JISHOGI": ("持将棋", NOBODY),
+    "HIKIWAKE": ("持将棋", NOBODY),
+    "MAX_MOVES": ("持将棋", NOBODY),
+    "+ILLEGAL_ACTION": ("", None),
+    "-ILLEGAL_ACTION": ("", None),
+    "CHUDAN": ("中断", None),
+    "MATTA": ("中断", None),
+    "ERROR": ("中断", None),
+    "FUZUMI": ("不詰", None),
+}
+"""Ways to end by CSA's names: KIF's word, and who wins, the side to move (mover), the other one or nobody. The guilty
+side of an ILLEGAL_ACTION, perpetual check for example, stands in its sign."""
+
+
+class RecordError(ValueError):
+    """A record that cannot be read or written; the message is one line."""
+
+
+@dataclass(slots=True)
+class RecordedMove:
+    """A move, and what was said of it."""
+
+    move: int
+    seconds: float | None = None
+    """Time taken; None where the record does not say."""
+    score: int | None = None
+    """Centipawns for the side that played it; None where the record does not say."""
+    pv: str = ""
+    """The line expected after it, as the record writes it."""
+    comment: str = ""
+
+
+@dataclass(slots=True)
+class GameRecord:
+    """One game."""
+
+    initial: Placement = START
+    moves: list[RecordedMove] = field(default_factory=list)
+    black: str = ""
+    white: str = ""
+    ending: str = ""
+    """One of ENDINGS; empty where the record does not say."""
+    ending_seconds: float | None = None
+    info: dict[str, str] = field(default_factory=dict)
+    """CSA's names of what else is known, such as EVENT, SITE, START_TIME."""
+    comment: str = ""
+    """What stands before the first move."""
+
+    @property
+    def winner(self) -> int | None:
+        """BLACK, WHITE or DRAW; None for a game without an end."""
+        if self.ending in ("+ILLEGAL_ACTION", "-ILLEGAL_ACTION"):
+            return WHITE if self.ending[0] == "+" else BLACK
+        mover = self.initial.side if len(self.moves) % 2 == 0 else 3 - self.initial.side
+        who = ENDINGS[self.ending][1] if self.ending else None
+        return None if who is None else {MOVER: mover, WAITER: 3 - mover, NOBODY: DRAW}[who]
+
+    def placements(self) -> list[Placement]:
+        """Return the position before each move, and the last one."""
+        found = [self.initial]
+        for recorded in self.moves:
+            found.append(found[-1].after(recorded.move))
+        return found
+
+    def add(self, placement: Placement, move: int) -> Placement:
+        """Append a move played in `placement`, the record's last position, and return the position after it.
+
+        Raises:
+            RecordError: the move cannot be played.
+        """
+        why = placement.why_not(move)
+        if why:
+            raise RecordError(f"move {len(self.moves) + 1} {_name(move)}: {why}")
+        self.moves.append(RecordedMove(move))
+        return placement.after(move)
+
+    def game(self, moves: int | None = None) -> ShogiGame:
+        """Return the game after `moves` moves (all of them for None).
+
+        Raises:
+            RecordError: a move that the rules forbid.
+        """
+        from engine.games.shogi.game import IllegalMove, ShogiGame
+
+        game = ShogiGame(format_sfen(self.initial))
+        for number, recorded in enumerate(self.moves[:moves], 1):
+            try:
+                game.play(recorded.move)
+            except IllegalMove as error:
+                raise RecordError(f"move {number} of the record: {error}") from None
+        return game
+
+
+def _name(move: int) -> str:
+    try:
+        return format_usi(move)
+    except IndexError:
+        return str(move)
+
+
+def record_of(game: ShogiGame, notes: Sequence[RecordedMove] = (), **info: str) -> GameRecord:
+    """Return the record of a game.
+
+    Args:
+        game: its initial position and moves.
+        notes: what is known of each move (the move itself is taken from the game); may be shorter.
+        info: fields of `GameRecord`, such as black="A", ending="TORYO".
+    """
+    record = GameRecord(parse_sfen(game.initial_sfen))
+    for name, value in info.items():
+        setattr(record, name, value)
+    for number, (_, move) in enumerate(game.moves):
+        note = notes[number] if number < len(notes) else RecordedMove(move)
+        record.moves.append(RecordedMove(move, note.seconds, note.score, note.pv, note.comment))
+    return record
+
+
+def previous_target(record: GameRecord) -> int | None:
+    """Return where the last move of a record ended, for 同; None where there is none."""
+    return target_of(record.moves[-1].move) if record.moves else None
+
+
+# -- lines of USI --------------------------------------------------------------------------------------------------
+
+
+def parse_usi_line(line: str) -> GameRecord:
+    """Read `[position] startpos [moves ...]` or `[position] sfen SFEN [moves ...]`; a bare SFEN is a position, too.
+
+    Raises:
+        RecordError: neither, or a move that cannot be.
+    """
+    words = line.split()
+    if words[:1] == ["position"]:
+        words = words[1:]
+    at = words.index("moves") if "moves" in words else len(words)
+    head = words[:at]
+    if head[:1] == ["sfen"]:
+        head = head[1:]
+    try:
+        record = GameRecord(START if head == ["startpos"] else parse_sfen(" ".join(head)))
+        placement = record.initial
+        for word in words[at + 1 :]:
+            placement = record.add(placement, parse_usi(word))
+    except (SfenError, NotationError) as error:
+        raise RecordError(str(error)) from None
+    return record
+
+
+def format_usi_line(record: GameRecord) -> str:
+    """Return a game as `startpos moves ...` or `sfen ... moves ...`."""
+    start = "startpos" if record.initial == START else f"sfen {format_sfen(record.initial)}"
+    moves = " ".join(format_usi(recorded.move) for recorded in record.moves)
+    return f"{start} moves {moves}" if moves else start
+
+
+def read_usi_lines(text: str) -> list[GameRecord]:
+    """Read a game from each line that is not empty and no comment (#).
+
+    Raises:
+        RecordError: a line that is none.
+    """
+    records = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip() and not line.startswith("#"):
+            try:
+                records.append(parse_usi_line(line))
+            except RecordError as error:
+                raise RecordError(f"line {number}: {error}") from None
+    return records
+
+
+# -- files ---------------------------------------------------------------------------------------------------------
+
+
+def read_records(data: bytes | str) -> list[GameRecord]:
+    """Read the games of CSA, KIF, KI2 or USI text, which its content tells apart.
+
+    Bytes are UTF-8 where they can be, else Shift JIS.
+
+    Raises:
+        RecordError: in none of the forms, or broken.
+    """
+    from engine.games.shogi.csa import looks_like_csa, read_csa
+    from engine.games.shogi.kif import looks_like_kif, read_kif
+
+    text = data if isinstance(data, str) else decode(data)
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines:
+        raise RecordError("an empty record: expected CSA, KIF, KI2 or lines of USI")
+    if looks_like_kif(lines):
+        return [read_kif(text)]
+    if looks_like_csa(lines):
+        return read_csa(text)
+    return read_usi_lines(text)
+
+
+def decode(data: bytes) -> str:
+    """Decode a record: UTF-8 (a byte order mark may stand before it), or Shift JIS.
+
+    Raises:
+        RecordError: neither.
+    """
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        pass
+    try:
+        return data.decode("cp932")
+    except UnicodeDecodeError:
+        raise RecordError("neither UTF-8 nor Shift JIS: expected a record in CSA, KIF, KI2 or USI") from None
+
+
+def load_records(path: str | Path) -> list[GameRecord]:
+    """Read the games of a file.
+
+    Raises:
+        RecordError: the file cannot be read, or see `read_records`.
+    """
+    try:
+        return read_records(Path(path).read_bytes())
+    except OSError as error:
+        raise RecordError(f"cannot read {path}: {error.strerror}") from None
+    except RecordError as error:
+        raise RecordError(f"{path}: {error}") from None
+
+
+SUFFIXES = (".csa", ".kif", ".kifu", ".usi", ".sfen", ".hcpe")
+
+
+def to_bytes(records: Iterable[GameRecord], suffix: str) -> bytes:
+    """Return games as the content of a file whose name ends in `suffix`: KIF holds one game, the others any number.
+
+    A `.kif` is Shift JIS, all other text UTF-8.
+
+    Raises:
+        RecordError: an unknown suffix, several games for KIF, or a name that Shift JIS cannot write.
+    """
+    from engine.games.shogi.csa import format_csa_records
+    from engine.games.shogi.kif import format_kif_record
+
+    games = list(records)
+    match suffix.lower():
+        case ".csa":
+            return format_csa_records(games).encode("utf-8")
+        case ".kif" | ".kifu" if len(games) != 1:
+            raise RecordError(f"{len(games)} games: expected one for a file in KIF")
+        case ".kifu":
+            return format_kif_record(games[0], "UTF-8").encode("utf-8")
+        case ".kif":
+            try:
+                return format_kif_record(games[0], "Shift_JIS").encode("cp932")
+            except UnicodeEncodeError as error:
+                found = error.object[error.start]
+                raise RecordError(f"Shift JIS has no '{found}': expected a name ending in .kifu (UTF-8)") from None
+        case ".usi" | ".sfen":
+            return "".join(f"{format_usi_line(record)}\n" for record in games).encode("ascii")
+        case ".hcpe":
+            from engine.games.shogi.hcpe import write_hcpe
+
+            return write_hcpe(games)
+    raise RecordError(f"a record ending in '{suffix}': expected one of {', '.join(SUFFIXES)}")
+
+
+def save_records(path: str | Path, records: Iterable[GameRecord]) -> None:
+    """Write games to a file, in the form that its name tells; see `to_bytes`.
+
+    Raises:
+        RecordError: see `to_bytes`, or the file cannot be written.
+    """
+    path = Path(path)
+    data = to_bytes(records, path.suffix)
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise RecordError(f"cannot write {path}: {error.strerror}") from None
