@@ -15,6 +15,11 @@ GAMES = ("go", "shogi")
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 TRUE, FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
+EMPTY = "<empty>"
+"""USI's word for an empty text."""
+MAX_SPIN = 2**31 - 1
+"""Graphical interfaces keep USI's numbers in 32 bits."""
+
 
 class OptionError(ValueError):
     """A value or a name that the table does not allow; the message says what was expected."""
@@ -157,6 +162,57 @@ class Option:
         if (self.low is not None and value < self.low) or (self.high is not None and value > self.high):
             raise error
         return float(value) if self.kind == "real" else int(value)
+
+    def parse_usi(self, text: str) -> Value:
+        """Read a value as USI has it.
+
+        Raises:
+            OptionError: It is none.
+        """
+        usi = self.usi
+        assert usi is not None
+        word = text.strip()
+        if self.kind in ("file", "text"):
+            return self.parse("none" if word in ("", EMPTY) else word)
+        if self.kind in ("choice", "flag"):
+            names = [name.lower() for name in usi.choices]
+            return self.choices[names.index(word.lower())] if word.lower() in names else self.parse(word)
+        low, high = self.usi_limits()
+        error = OptionError(f"{usi.names[0]}: expected a number from {low} to {high}, found {word[:100]!r}")
+        if not re.fullmatch(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?", word, re.ASCII):
+            raise error
+        number = float(word)
+        if self.optional and number == usi.none:
+            return None
+        value = number / usi.scale
+        try:
+            return self.check(value if self.kind == "real" or value != round(value) else round(value))
+        except OptionError:
+            raise error from None
+
+    def format_usi(self, value: Value) -> str:
+        """Write a value as USI has it."""
+        usi = self.usi
+        assert usi is not None
+        if self.kind in ("file", "text"):
+            return EMPTY if value is None else str(value)
+        if self.kind == "choice" and usi.choices:
+            return usi.choices[self.choices.index(str(value))]
+        if self.kind in ("choice", "flag"):
+            return self.format(value)
+        return str(usi.none if value is None else self._scaled(float(value)))
+
+    def usi_limits(self) -> tuple[int, int]:
+        """Return the least and the greatest number that USI shows for a row of numbers."""
+        assert self.usi is not None
+        assert self.low is not None
+        assert self.high is not None
+        low = self._scaled(self.low)
+        return (min(low, self.usi.none) if self.optional else low), self._scaled(self.high)
+
+    def _scaled(self, value: float) -> int:
+        assert self.usi is not None
+        return max(-MAX_SPIN, min(MAX_SPIN, round(value * self.usi.scale)))
 
     def format(self, value: Value) -> str:
         """Write a value so that `parse` reads it back."""

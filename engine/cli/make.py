@@ -9,7 +9,10 @@ from engine.cli.errors import CliError
 from engine.options import OptionError, Options
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from engine.players.base import Player
+    from engine.players.shogi import ShogiPlayer
 
 
 def make_player(options: Options) -> Player:
@@ -23,6 +26,24 @@ def make_player(options: Options) -> Player:
     from engine.players.go import GoPlayer
 
     return GoPlayer(options)
+
+
+def make_shogi_player(options: Options, say: Callable[[str], None]) -> ShogiPlayer:
+    """Return the player of shogi that the options describe; slow like `make_player`.
+
+    Args:
+        options: the settings.
+        say: shows the user a line.
+
+    Raises:
+        LoadingError: The network, the device or the book cannot be used, or the options do not go together.
+    """
+    from native.warmup import compile_all
+
+    compile_all("shogi", say)
+    from engine.players.shogi import ShogiPlayer
+
+    return ShogiPlayer(options)
 
 
 def load_player(options: Options) -> Player:

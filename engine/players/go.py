@@ -13,26 +13,20 @@ from engine.clock import Clock
 from engine.games.go.game import GoGame
 from engine.games.go.rules import Rules
 from engine.games.go.scoring import dead_stones, ownership_by_rollouts
-from engine.games.go.vertex import board_points
 from engine.players.base import Decision
 from engine.players.go_network import evaluate_position, network_of
 from engine.players.go_setup import make_queue, search_settings
+from engine.players.thinking import DEFAULT_SECONDS, LostMoves, Schedule, choose, likeliest, temperature_at, watch
 from engine.search.report import Limits, RawEvaluation, SearchReport
 from engine.search.search import Search
-from native.go.board import BLACK, PASS, WHITE
+from native.go.board import BLACK, PASS
 from native.go.spec import go_spec
 
 if TYPE_CHECKING:
     from engine.options import Options, Value
 
-DEFAULT_SECONDS = 5.0
-"""Time for a move where neither the options nor a clock set a limit."""
-POLL = 0.05
-"""Seconds between two looks at a search on a clock."""
 OWNERSHIP_PLAYOUTS, OWNERSHIP_SECONDS = 64, 1.0
 """Limits of the search that decides who owns what at the end."""
-LEAD_TO_STOP = 1.0
-"""A search on a clock stops early when the second move would need more than all remaining playouts to catch up."""
 
 
 class GoPlayer:
@@ -49,7 +43,7 @@ class GoPlayer:
         self.options = options
         self.clock = Clock()
         self.game = GoGame(options.size, Rules.parse(options.rules), options.komi)
-        self._lost: dict[int, set[int]] = {BLACK: set(), WHITE: set()}
+        self._lost = LostMoves()
         self._rng = np.random.default_rng(options.seed)
         self._search = self._make_search()
         self._search.set_position(self.game)
@@ -81,13 +75,13 @@ class GoPlayer:
         cleanup = cleanup or self.options.cleanup
         if self.game.is_over and not cleanup:
             return Decision(PASS, False, self._search.report())
-        soft, bounded = self._limits(color, limits)
+        schedule, bounded = self._limits(color, limits)
         avoid = list(avoid)
         if cleanup and allow is None and len(self.game.legal_moves()) > 1 and self._must_clean_up(color):
             avoid.append(PASS)
         self._search.start(bounded, avoid=avoid, allow=allow, noise=self.options.root_noise > 0.0)
         try:
-            self._watch(soft, on_report, interval)
+            watch(self._search, lambda: schedule, on_report=on_report, interval=interval)
         finally:
             self._search.stop()
         report = self._search.report()
@@ -156,7 +150,7 @@ class GoPlayer:
     def new_game(self) -> None:
         """Forget what belongs to the last game."""
         self.clear_cache()
-        self._lost = {BLACK: set(), WHITE: set()}
+        self._lost = LostMoves()
 
     def close(self) -> None:
         """Stop everything and release devices and threads."""
@@ -182,84 +176,39 @@ class GoPlayer:
             self._replace_search()
         self._search.set_position(self.game, color)
 
-    def _limits(self, color: int, limits: Limits | None) -> tuple[float, Limits]:
-        """Return (seconds after which an unhurried search may stop, limits that hold in any case)."""
+    def _limits(self, color: int, limits: Limits | None) -> tuple[Schedule, Limits]:
+        """Return (when an unhurried search may stop, limits that hold in any case)."""
         options = self.options
         if limits is not None:
-            return float("inf"), limits
+            return Schedule(), limits
+        now = time.monotonic()
         lag = options.lag + self._search.latency
         budget = self.clock.budget(color, self.game.size**2, len(self.game.moves), lag)
         seconds = options.seconds
-        soft = float("inf")
+        schedule = Schedule()
         if budget is not None:
             gone = self.clock.elapsed()
-            soft = max(0.0, budget.soft - gone)
+            schedule = Schedule(now, now + max(0.0, budget.soft - gone))
             hard = max(0.0, budget.hard - gone)
             seconds = hard if seconds is None else min(seconds, hard)
         elif seconds is None and options.visits is None and options.playouts is None:
             seconds = DEFAULT_SECONDS
-        return soft, Limits(visits=options.visits, playouts=options.playouts, seconds=seconds)
-
-    def _watch(self, soft: float, on_report: Callable[[SearchReport], None] | None, interval: float) -> None:
-        """Wait until the search ends; on a clock, end it early when more thinking would not change the move."""
-        begin = time.perf_counter()
-        next_report = begin + interval
-        while True:
-            pause = interval if on_report is not None else 3600.0
-            if soft != float("inf"):
-                pause = min(pause, POLL)
-            if self._search.wait(max(0.0, min(pause, next_report - time.perf_counter()) if on_report else pause)):
-                return
-            now = time.perf_counter()
-            if on_report is not None and now >= next_report:
-                next_report = now + interval
-                on_report(self._search.report())
-            if soft != float("inf") and self._is_settled(now - begin, soft):
-                return
-
-    def _is_settled(self, used: float, soft: float) -> bool:
-        """Whether a search on a clock may end: its time is up and the move is clear, or no other move can catch up."""
-        report = self._search.report(pv_length=0)
-        if len(report.moves) < 2:
-            return used >= soft
-        first, second = sorted((move.visits for move in report.moves), reverse=True)[:2]
-        if used >= soft:
-            return report.moves[0].visits == first
-        remaining = report.playouts / max(used, 1e-3) * (soft - used)
-        return used > 0.1 * soft and first - second > LEAD_TO_STOP * remaining
+        return schedule, Limits(visits=options.visits, playouts=options.playouts, seconds=seconds)
 
     def _choose(self, report: SearchReport) -> int:
         """Return the best move, or one drawn by visits where a temperature is set for this part of the game."""
         if not report.moves:
-            return self._likeliest(report)
+            move = likeliest(self._search)
+            return PASS if move is None else move
         options = self.options
-        early = options.temperature_moves == 0 or len(self.game.moves) < options.temperature_moves
-        if options.temperature <= 0.0 or not early:
-            return report.moves[0].move
-        visits = np.array([move.visits for move in report.moves], np.float64)
-        weights = np.exp((np.log(visits) - np.log(visits.max())) / options.temperature)
-        return report.moves[int(self._rng.choice(len(weights), p=weights / weights.sum()))].move
-
-    def _likeliest(self, report: SearchReport) -> int:
-        """Return the move of greatest prior, for a search that was cut off before it tried any; PASS without priors."""
-        if report.raw_policy is None:
-            return PASS
-        moves = [*board_points(self.game.size), PASS]
-        priors = {move: float(p) for move, p in zip(moves, report.raw_policy, strict=True) if not np.isnan(p)}
-        allowed = [move for move in priors if not self._search.is_banned(move)]
-        return max(allowed, key=lambda move: priors[move], default=PASS)
+        heat = temperature_at(len(self.game.moves), options.temperature, options.temperature_moves)
+        return choose(report, heat, self._rng)
 
     def _resigns(self, report: SearchReport, color: int) -> bool:
         """Remember whether this move looks lost, and say whether enough own moves in a row did."""
-        ply = len(self.game.moves)
-        lost = {each for each in self._lost[color] if each < ply}
         best = report.moves[0].winrate if report.moves else 0.5
-        if best < self.options.resign_threshold:
-            lost.add(ply)
-        else:
-            lost.clear()
-        self._lost[color] = lost
-        return self.options.resign and len(lost) >= self.options.resign_moves
+        count = self._lost.count(color, len(self.game.moves), best < self.options.resign_threshold)
+        return self.options.resign and count >= self.options.resign_moves
 
     def _must_clean_up(self, color: int) -> bool:
         """Whether dead stones of the opponent are still on the board."""

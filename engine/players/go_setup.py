@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from engine.evaluators.base import EvaluatorError, UniformEvaluator
 from engine.evaluators.queue import EvaluationQueue, EvaluationWorkers, InlineQueue
 from engine.evaluators.rollouts import MixedEvaluator, RolloutEvaluator
+from engine.players.thinking import processor_cores
 from engine.search.parameters import SearchSettings
 
 if TYPE_CHECKING:
@@ -20,11 +20,6 @@ ROLLOUT_BATCH = 8
 """Leaves that a thread takes at once for rollouts: the cost of a call is shared, and the leaves are still good ones."""
 NETWORK_C_PUCT, ROLLOUT_C_PUCT = 1.0, 1.8
 """KataGo's constant; and what beat 1.1 by 58% ± 6 with rollouts, whose values are far noisier (9×9, 60 games)."""
-
-
-def processor_cores() -> int:
-    """Return the cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def evaluator_kind(options: Options) -> str:

@@ -49,22 +49,23 @@ class Task:
     """When the clock started (time.monotonic())."""
     on_change: Callable[[], None] | None = None
     """Called after `stop` and `ponderhit`, in their thread: wakes the player up."""
-    _stopped: threading.Event = field(default_factory=threading.Event)
-    _hit: threading.Event = field(default_factory=threading.Event)
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+    _is_stopped: bool = False
+    _is_hit: bool = False
 
     @property
     def is_stopped(self) -> bool:
         """Whether an answer is wanted at once."""
-        return self._stopped.is_set()
+        return self._is_stopped
 
     @property
     def is_pondering(self) -> bool:
         """Whether the opponent has not moved yet."""
-        return self.ponder and not self._hit.is_set()
+        return self.ponder and not self._is_hit
 
     def stop(self) -> None:
         """Ask for the answer at once."""
-        self._stopped.set()
+        self._is_stopped = True
         self._notify()
 
     def ponderhit(self, times: Times | None, at: float) -> None:
@@ -76,12 +77,20 @@ class Task:
         """
         self.start = at
         self.times = times or self.times
-        self._hit.set()
+        self._is_hit = True
         self._notify()
 
+    def wait(self, timeout: float) -> bool:
+        """Wait for `stop` or `ponderhit`; False where neither comes within `timeout` seconds."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._is_stopped or self._is_hit, timeout)
+
     def _notify(self) -> None:
-        if self.on_change is not None:
-            self.on_change()
+        with self._changed:
+            self._changed.notify_all()
+        on_change = self.on_change
+        if on_change is not None:
+            on_change()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from engine.evaluators.base import EvaluatorError
 from engine.games.go.game import GoGame
 from engine.games.go.rules import PRESETS
 from engine.games.go.vertex import board_points, parse_vertex
-from engine.options import TABLE, Options
+from engine.options import TABLE, Options, rows_for
 from engine.players.go import GoPlayer
 from engine.search.report import Limits, SearchReport
 from native.go.board import BLACK, PASS, WHITE
@@ -306,7 +306,7 @@ OTHER_VALUES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", [name for name, row in TABLE.items() if row.live])
+@pytest.mark.parametrize("name", [row.name for row in rows_for("go") if row.live])
 def test_every_live_option_can_be_set(make: Make, kind: str, name: str) -> None:
     player = make(kind)
     player.genmove(BLACK)

@@ -11,7 +11,7 @@ from engine.protocols.usi.codec import (
     parse_position,
     parse_setoption,
 )
-from engine.protocols.usi.options import CLEAR_TREE, find_option, option_lines, parse_value
+from engine.protocols.usi.options import CLEAR_TREE, find_option, option_lines
 from engine.protocols.usi.session import Session, UsiError, command
 from engine.version import VERSION
 
@@ -55,7 +55,7 @@ def setoption(session: Session, request: Command) -> None:
         raise UsiError(f"unknown option {name[:100]!r}")
     if value is None:
         raise UsiError(f"{name[:100]}: expected a value")
-    session.options.set(row.name, parse_value(row, value))
+    session.options.set(row.name, row.parse_usi(value))
 
 
 @command("usinewgame")

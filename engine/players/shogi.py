@@ -1,0 +1,389 @@
+"""The player of shogi: a game and a search, and the decisions between them. Begin reading at `ShogiPlayer.think`."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from engine.evaluators.base import EvaluatorError
+from engine.games.shogi.book import Book, BookError
+from engine.games.shogi.book import choose as choose_from_book
+from engine.games.shogi.game import ShogiGame
+from engine.games.shogi.notation import parse_usi
+from engine.games.shogi.sfen import STARTPOS
+from engine.options import OptionError
+from engine.players.shogi_base import Line, LoadingError, MateAnswer, Progress, ShogiDecision, Task
+from engine.players.shogi_setup import (
+    NetworkWishes,
+    features_of,
+    loading_key,
+    make_book,
+    make_queue,
+    search_settings,
+)
+from engine.players.shogi_time import find_budget
+from engine.players.thinking import (
+    DEFAULT_SECONDS,
+    LostMoves,
+    Schedule,
+    choose,
+    deepest,
+    end_search,
+    fullness,
+    likeliest,
+    temperature_at,
+    watch,
+)
+from engine.search.report import Limits, SearchReport
+from engine.search.search import Search
+from native.shogi.position import BLACK
+from native.shogi.spec import shogi_spec
+from nets.errors import NetworkError
+
+if TYPE_CHECKING:
+    from engine.options import Options
+
+PATIENCE = 0.03
+"""Seconds that a search gets to end after its time, before its report is taken as it stands."""
+MIN_INTERVAL = 0.01
+"""Seconds between reports, at least."""
+
+
+class ShogiPlayer:
+    """See engine.players.shogi_base.ShogiThinker for what each method promises."""
+
+    def __init__(self, options: Options) -> None:
+        """Load the network, or what judges without one.
+
+        Raises:
+            LoadingError: it cannot be loaded, or the options do not go together.
+        """
+        self.options = options
+        self.game = ShogiGame()
+        self._given: tuple[str, list[str]] = ("startpos", [])
+        self._lost = LostMoves()
+        self._rng = np.random.default_rng(options.seed)
+        self._book_rng = random.Random(options.seed)
+        self._wishes = NetworkWishes()
+        self._book: Book | None = None
+        self._loaded: object = None
+        self._rules: object = None
+        self._is_closed = False
+        self.load()
+
+    # -- loading ---------------------------------------------------------------------------------------------------
+
+    @property
+    def description(self) -> str:
+        """What plays."""
+        return self._search.queue.evaluator.description
+
+    @property
+    def search(self) -> Search:
+        """The search in use."""
+        return self._search
+
+    @property
+    def needs_loading(self) -> bool:
+        """Whether options were changed that take effect with `load`."""
+        return loading_key(self.options) != self._loaded
+
+    def load(self) -> None:
+        """Load what the options name, as far as it is not loaded; what was loaded stays where this fails."""
+        key = loading_key(self.options)
+        if key == self._loaded:
+            return
+        try:
+            self._wishes.apply(self.options)
+            book = make_book(self.options)
+            queue = make_queue(self.options)
+        except (NetworkError, EvaluatorError, OptionError, BookError) as error:
+            raise LoadingError(str(error)) from None
+        self._release()
+        self._book = book
+        form, extras = features_of(queue)
+        self._form = form
+        self._settings = search_settings(self.options, queue)
+        self._search = Search(shogi_spec(form, extras), queue, self._settings)
+        self._rng = np.random.default_rng(self.options.seed)
+        self._book_rng = random.Random(self.options.seed)
+        self._rules = None
+        self._loaded = key
+
+    def _release(self) -> None:
+        if self._loaded is not None:
+            self._search.stop()
+            self._search.queue.close()
+        if self._book is not None:
+            self._book.close()
+            self._book = None
+
+    def close(self) -> None:
+        """Stop everything and release devices and threads."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._release()
+
+    # -- the game --------------------------------------------------------------------------------------------------
+
+    def set_position(self, sfen: str, moves: Sequence[str]) -> None:
+        """Take up a position and the moves from it on; what goes on from the last game is played on it."""
+        given_sfen, given_moves = self._given
+        count = len(given_moves)
+        if sfen == given_sfen and list(moves[:count]) == given_moves and len(self.game.moves) == count:
+            game = self.game.copy()
+        else:
+            game, count = ShogiGame(STARTPOS if sfen == "startpos" else sfen), 0
+        for number, text in enumerate(moves[count:], count + 1):
+            try:
+                game.play(parse_usi(text))
+            except ValueError as error:
+                raise ValueError(f"move {number}: {error}") from None
+        self.game = game
+        self._given = (sfen, list(moves))
+
+    def diagram(self) -> str:
+        """Return the position as text of several lines."""
+        return f"{self.game}\n{self.game.sfen()}"
+
+    def legal_moves(self) -> Sequence[int]:
+        """Return the legal moves."""
+        return self.game.legal_moves()
+
+    def new_game(self) -> None:
+        """Forget what belongs to the last game."""
+        self._lost = LostMoves()
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget the tree and all evaluations."""
+        self._search.clear()
+
+    # -- thinking --------------------------------------------------------------------------------------------------
+
+    def go(
+        self,
+        limits: Limits | None = None,
+        *,
+        on_report: Callable[[Progress], None] | None = None,
+        interval: float = 1.0,
+    ) -> ShogiDecision:
+        """Choose a move for the side to move without playing it; block until it is chosen.
+
+        Args:
+            limits: besides those of the options; without either a move takes DEFAULT_SECONDS.
+            on_report: called in this thread every `interval` seconds.
+            interval: seconds.
+        """
+        return self.think(Task(limits=limits or Limits()), on_report, interval)
+
+    def think(
+        self, task: Task, on_report: Callable[[Progress], None] | None, interval: float | None = None
+    ) -> ShogiDecision:
+        """Choose a move; block until it is chosen or the task is stopped."""
+        legal = self.game.legal_moves()
+        allowed = [move for move in legal if task.moves is None or move in task.moves] or legal
+        if not legal:
+            return ShogiDecision(None)
+        self._prepare()
+        if not task.infinite:
+            if self.game.can_declare:
+                return ShogiDecision(None, win=True, note="declaration of the win")
+            decision = self._from_book(allowed)
+            if decision is not None:
+                return decision
+        interval = max(MIN_INTERVAL, self.options.report_interval if interval is None else interval)
+        if task.is_pondering and self.options.stochastic_ponder and self.game.moves and not task.infinite:
+            decision = self._ponder_before(task, legal, on_report, interval)
+            if decision is not None:
+                return decision
+        return self._search_move(task, legal, allowed, on_report, interval)
+
+    def find_mate(self, task: Task) -> MateAnswer | None:
+        """Search for a mate; None: this cannot be done."""
+        return None
+
+    def _from_book(self, allowed: list[int]) -> ShogiDecision | None:
+        options = self.options
+        if self._book is None or not options.own_book or not options.book_moves:
+            return None
+        found = choose_from_book(
+            self._book,
+            self.game.placement,
+            self._book_rng,
+            lambda move: move in allowed,
+            max_moves=options.book_moves,
+            probability=options.book_probability,
+            narrow=options.narrow_book,
+        )
+        if found is None:
+            return None
+        line = (found.move,) if found.ponder is None else (found.move, found.ponder)
+        winrate = 0.5 if found.score is None else 1.0 / (1.0 + math.exp(-found.score / options.centipawns))
+        progress = Progress((Line(line, winrate),))
+        return ShogiDecision(found.move, ponder=found.ponder, progress=progress, note="book move")
+
+    def _ponder_before(
+        self, task: Task, legal: list[int], on_report: Callable[[Progress], None] | None, interval: float
+    ) -> ShogiDecision | None:
+        """Search the position before the expected move, until `ponderhit` (returns None) or `stop`.
+
+        All moves of the opponent are so thought about, and the tree is of use whatever comes. What is reported is the
+        expected move's part of it.
+        """
+        expected = self.game.moves[-1][1]
+        before = self.game.copy()
+        before.undo()
+        self._search.set_position(before)
+        self._start(task, Limits(visits=self.options.visits), ())
+        try:
+            watch(
+                self._search,
+                Schedule,
+                is_stopped=lambda: task.is_stopped or not task.is_pondering,
+                on_report=None if on_report is None else lambda report: on_report(self._below(report, expected)),
+                interval=interval,
+            )
+            while not task.is_stopped and task.is_pondering:  # the tree is full
+                task.wait(1.0)
+        finally:
+            task.on_change = None
+            self._search.stop()
+        if not task.is_stopped:
+            return None
+        progress = self._below(self._search.report(), expected)
+        line = progress.lines[0].pv if progress.lines else (legal[0],)
+        return ShogiDecision(line[0], ponder=line[1] if len(line) > 1 else None, progress=progress)
+
+    def _search_move(
+        self,
+        task: Task,
+        legal: list[int],
+        allowed: list[int],
+        on_report: Callable[[Progress], None] | None,
+        interval: float,
+    ) -> ShogiDecision:
+        """Choose a move by search."""
+        self._search.set_position(self.game)
+        is_forced = len(legal) == 1 and not task.infinite
+        self._start(task, self._limits(task, is_forced), allowed if len(allowed) < len(legal) else None)
+        try:
+            watch(
+                self._search,
+                lambda: self._schedule(task, is_forced),
+                is_stopped=lambda: task.is_stopped,
+                has_enough=self._has_enough(task),
+                on_report=None if on_report is None else lambda report: on_report(self._progress(report)),
+                interval=interval,
+            )
+        except BaseException:
+            self._search.stop()
+            raise
+        finally:
+            task.on_change = None
+        end_search(self._search, PATIENCE)
+        return self._decide(task, self._search.report(), allowed)
+
+    def _start(self, task: Task, limits: Limits, allowed: Sequence[int] | None) -> None:
+        self._search.start(limits, allow=allowed or None, noise=self.options.root_noise > 0.0)
+        task.on_change = self._search.interrupt if not task.is_pondering else None
+
+    def _decide(self, task: Task, report: SearchReport, allowed: list[int]) -> ShogiDecision:
+        """Choose from what the search has found; it may have had time for nothing."""
+        progress = self._progress(report)
+        if not report.moves:
+            move = likeliest(self._search)
+            return ShogiDecision(move if move in allowed else allowed[0], progress=progress)
+        options = self.options
+        heat = temperature_at(self.game.ply, options.temperature, options.temperature_moves)
+        move = choose(report, heat, self._rng)
+        line = next(each.pv for each in report.moves if each.move == move)
+        best = report.moves[0].winrate
+        resigns = False
+        if not task.infinite and not task.is_pondering:
+            count = self._lost.count(self.game.side_to_move, self.game.ply, best < options.resign_threshold)
+            resigns = options.resign and count >= options.resign_moves
+        return ShogiDecision(move, resign=resigns, ponder=line[1] if len(line) > 1 else None, progress=progress)
+
+    # -- settings and limits ---------------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        """Bring search and game in line with the options; a tree that was grown under other rules is dropped."""
+        options, game = self.options, self.game
+        settings = search_settings(options, self._search.queue)
+        if settings != self._settings:
+            self._settings = settings
+            self._search.stop()
+            self._search.configure(settings)
+        draw = options.draw_value_black if game.side_to_move == BLACK else 1.0 - options.draw_value_white
+        rules = (options.entering_king, options.max_moves or 0, options.leaf_mate_depth, draw, self._form)
+        game.set_rules(entering_king=options.entering_king, max_moves=options.max_moves or 0)
+        game.position["mate_depth"] = options.leaf_mate_depth
+        game.position["draw_value"] = (2.0 * draw - 1.0, 1.0 - 2.0 * draw)
+        game.position["form"] = self._form
+        if rules != self._rules:
+            self._rules = rules
+            self._search.clear()
+
+    def _limits(self, task: Task, is_forced: bool) -> Limits:
+        """Return what ends the search by itself; the watch adds what may change with `ponderhit`."""
+        options = self.options
+        if task.infinite:
+            return Limits()
+        if task.is_pondering:
+            return Limits(visits=options.visits)
+        playouts = [each for each in (options.playouts, task.limits.playouts) if each is not None]
+        hard = self._schedule(task, is_forced).hard
+        seconds = None if hard == math.inf else max(0.0, hard - time.monotonic())
+        return Limits(options.visits, min(playouts, default=None), seconds)
+
+    def _schedule(self, task: Task, is_forced: bool) -> Schedule:
+        """Return the limits of time as they are now."""
+        if task.infinite or task.is_pondering:
+            return Schedule()
+        if is_forced:
+            return Schedule(task.start, task.start, task.start)
+        options, limits = self.options, task.limits
+        seconds = [each for each in (options.seconds, limits.seconds) if each is not None]
+        if task.times is None:
+            has_limit = seconds or task.depth or options.depth or limits.playouts or options.playouts or options.visits
+            hard = min(seconds, default=math.inf if has_limit else DEFAULT_SECONDS)
+            return Schedule(task.start, hard=task.start + hard)
+        lag = options.lag + self._search.latency
+        game = self.game
+        budget = find_budget(task.times, game.side_to_move, game.ply, lag, options.byoyomi_margin)
+        hard = min([budget.hard, *seconds])
+        return Schedule(task.start, task.start + min(budget.soft, hard), task.start + hard)
+
+    def _has_enough(self, task: Task) -> Callable[[SearchReport], bool] | None:
+        """Return whether a search may end by its depth, or by playouts that were made while pondering."""
+        depths = [each for each in (task.depth, self.options.depth) if each is not None]
+        playouts = [each for each in (task.limits.playouts, self.options.playouts) if each is not None]
+        if task.infinite or not (depths or (task.ponder and playouts)):
+            return None
+
+        def has_enough(report: SearchReport) -> bool:
+            if task.is_pondering:
+                return False
+            deep = bool(depths and report.moves) and len(report.moves[0].pv) >= min(depths)
+            return deep or bool(playouts and report.playouts >= min(playouts))
+
+        return has_enough
+
+    # -- reports ---------------------------------------------------------------------------------------------------
+
+    def _progress(self, report: SearchReport) -> Progress:
+        lines = tuple(Line(move.pv, move.winrate) for move in report.moves[: self.options.multipv])
+        return Progress(lines, report.seconds, report.playouts, deepest(self._search), fullness(self._search))
+
+    def _below(self, report: SearchReport, expected: int) -> Progress:
+        """Return the part of a report on the opponent's position that follows the expected move, for our side."""
+        found = next((move for move in report.moves if move.move == expected and len(move.pv) > 1), None)
+        lines = () if found is None else (Line(found.pv[1:], 1.0 - found.winrate),)
+        depth = max(0, deepest(self._search) - 1)
+        return Progress(lines, report.seconds, report.playouts, depth, fullness(self._search))

@@ -1,0 +1,161 @@
+"""From the options to an evaluation queue, the search's settings and a book, for shogi."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.evaluators.base import EvaluatorError, UniformEvaluator
+from engine.evaluators.queue import EvaluationQueue, EvaluationWorkers, InlineQueue
+from engine.evaluators.shogi_factory import make_shogi_evaluator
+from engine.games.shogi.book import Book, BookError, open_book
+from engine.options import TABLE, USI_NAMES, OptionError
+from engine.players.thinking import processor_cores
+from engine.search.parameters import SearchSettings
+from native.shogi.position import FORM_DLSHOGI
+from nets.dlshogi.settings import read_settings
+
+if TYPE_CHECKING:
+    from engine.evaluators.base import Evaluator
+    from engine.options import Options, Value
+
+log = logging.getLogger("yomi.shogi")
+
+LOADED = (
+    *("net", "evaluator", "device", "backend", "precision", "batch_size", "batches_in_flight"),
+    *("workers", "memory", "cache_size", "seed", "book_file"),
+)
+"""The options that take effect when the player loads."""
+
+
+def loading_key(options: Options) -> tuple[Value, ...]:
+    """Return what is loaded by these options."""
+    return tuple(options.get(name) for name in LOADED)
+
+
+def evaluator_kind(options: Options) -> str:
+    """Return onnx, material or uniform.
+
+    Raises:
+        EvaluatorError: onnx was asked for without a network, or something that shogi does not know, or a network with
+            an evaluator that has no use for one.
+    """
+    kind = options.evaluator
+    if kind == "auto":
+        return "onnx" if options.net else "material"
+    if kind == "onnx" and not options.net:
+        raise EvaluatorError("evaluator onnx needs a network: expected --net FILE (or DNN_Model)")
+    if kind not in ("onnx", "material", "uniform"):
+        raise EvaluatorError(f"evaluator {kind} does not know shogi: expected auto, onnx, material or uniform")
+    if kind != "onnx" and options.net:
+        raise EvaluatorError(f"evaluator {kind} uses no network: leave out --net (DNN_Model), or --evaluator")
+    return kind
+
+
+def make_queue(options: Options) -> EvaluationQueue:
+    """Return the evaluation queue that the options describe.
+
+    Raises:
+        NetworkError: the network's file cannot be used.
+        EvaluatorError: the evaluator or the device cannot.
+    """
+    kind = evaluator_kind(options)
+    if kind == "uniform":
+        return InlineQueue(UniformEvaluator(options.batch_size or 16))
+    net = options.net if kind == "onnx" else None
+
+    def network() -> Evaluator:
+        return make_shogi_evaluator(net, options.device, options.backend, options.batch_size)
+
+    first = network()
+    if getattr(first, "device", "cpu") != "cpu":
+        first.close()
+        return EvaluationWorkers([network])
+    return InlineQueue(first)
+
+
+def features_of(queue: EvaluationQueue) -> tuple[int, int]:
+    """Return form and number of extras of what the evaluator sees."""
+    features: tuple[int, int] = getattr(queue.evaluator, "spec_features", (FORM_DLSHOGI, 57))
+    return features
+
+
+def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
+    """Return the settings of the search; what the options leave open is chosen for the machine.
+
+    As dlshogi has it, unvisited moves are judged from the mean below their parent, and the spread of the values has no
+    say in exploration; scores and owners there are none.
+    """
+    inline = isinstance(queue, InlineQueue)
+    temperature = options.policy_temperature
+    return SearchSettings(
+        workers=options.workers or (processor_cores() if inline else 2),
+        batches_in_flight=options.batches_in_flight or (1 if inline else 2),
+        memory=options.memory,
+        cache_size=options.cache_size if queue.evaluator.wants_planes else 0,
+        symmetry="none",
+        c_puct=options.c_puct if options.c_puct is not None else float(str(TABLE["c_puct"].shogi)),
+        c_puct_log=options.c_puct_log,
+        c_puct_base=options.c_puct_base,
+        fpu_reduction=options.fpu_reduction,
+        root_fpu_reduction=options.root_fpu_reduction,
+        virtual_loss=options.virtual_loss,
+        score_utility=0.0,
+        dynamic_score_utility=0.0,
+        policy_temperature=temperature,
+        root_policy_temperature=options.root_policy_temperature or temperature,
+        root_noise=options.root_noise,
+        root_noise_total=options.root_noise_total,
+        fpu_from_mean=True,
+        spread_scale=0.0,
+        use_lcb=options.use_lcb,
+        ownership=False,
+        seed=options.seed,
+    )
+
+
+def make_book(options: Options) -> Book | None:
+    """Return the book of openings; None where none is named.
+
+    Raises:
+        BookError: the file cannot be used.
+    """
+    if options.book_file is None:
+        return None
+    if not Path(options.book_file).is_file():
+        raise BookError(f"{options.book_file}: no such file; expected a book (YaneuraOu's .db or Apery's .bin)")
+    return open_book(options.book_file)
+
+
+class NetworkWishes:
+    """What the file beside a network (`MODEL.onnx.ini`) says of options that the user has left alone."""
+
+    def __init__(self) -> None:
+        """Begin without wishes."""
+        self._set: dict[str, Value] = {}
+
+    def apply(self, options: Options) -> None:
+        """Take back the wishes of the last network, then take those of this one.
+
+        Raises:
+            NetworkError: the file cannot be read.
+            OptionError: a value in it does not suit its option.
+        """
+        for name, value in self._set.items():
+            if options.get(name) == value:
+                options.set(name, TABLE[name].shogi)
+        self._set.clear()
+        if options.net is None:
+            return
+        for name, text in read_settings(options.net).items():
+            row = USI_NAMES.get(name.lower())
+            if row is None:
+                log.info("%s.ini: %s is passed over: no such option", options.net, name)
+            elif options.get(row.name) == row.shogi:
+                try:
+                    value = row.parse_usi(text)
+                except OptionError as error:
+                    raise OptionError(f"{options.net}.ini: {error}") from None
+                options.set(row.name, value)
+                self._set[row.name] = value

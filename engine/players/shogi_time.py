@@ -1,0 +1,51 @@
+"""Time control of shogi: how long a move may take, from what the clocks show.
+
+The interface tells both clocks with every `go`, so nothing is kept from move to move. lag is the reserve for delays on
+the way, M an estimate of the moves still to play:
+
+- byo-yomi is there for every move: soft = main time / M + byo-yomi, less lag and margin; hard = three times the share
+  of the main time instead. Once the main time is gone both are the byo-yomi, less lag and margin.
+- increments likewise; they are not spent before they are on the clock, unless the clock shows less than one, as it
+  does before the first move of a game without main time where the interface adds it on top.
+- sudden death: the time decays geometrically, with a reserve of the lag of many moves that is never touched.
+"""
+
+from __future__ import annotations
+
+from engine.clock import Budget
+from engine.players.shogi_base import Times
+
+BLACK = 1
+RESERVE_MOVES = 25
+"""Own moves whose lag is kept in reserve where there is no byo-yomi."""
+
+
+def moves_left(ply: int) -> float:
+    """Return an estimate of the own moves that a game still has: most of the time is spent before the endgame."""
+    return max(18.0, 44.0 - 0.5 * ply)
+
+
+def find_budget(times: Times, color: int, ply: int, lag: float, margin: float) -> Budget:
+    """Return the time for a move from the start of its clock on; both limits are 0 where nothing is left.
+
+    Args:
+        times: the clocks.
+        color: who moves.
+        ply: moves made so far by both sides.
+        lag: what may be lost between the search's end and the interface's clock.
+        margin: further reserve in byo-yomi.
+    """
+    left = times.black if color == BLACK else times.white
+    increment = times.black_increment if color == BLACK else times.white_increment
+    moves = moves_left(ply)
+    if times.byoyomi > 0:
+        period = max(times.byoyomi - lag - margin, 0.0)
+        last = max(left + times.byoyomi - lag - margin, 0.0)
+        spare = left
+    else:
+        period = max(increment - lag, 0.0)
+        last = max(max(left, increment) - lag, 0.0)
+        spare = max(left - lag * (1 + 0.6 * max(moves, RESERVE_MOVES)), 0.0)
+    soft = min(spare / moves + period, last)
+    hard = min(max(3 * spare / moves + period, soft), last)
+    return Budget(soft, hard)

@@ -1,0 +1,172 @@
+"""What the players of all games share: watching a search, ending it in time, choosing the move, giving up."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from native.tree import arrays
+from native.tree.report import CHILD_DTYPE, root_children
+
+if TYPE_CHECKING:
+    from engine.search.report import SearchReport
+    from engine.search.search import Search
+
+DEFAULT_SECONDS = 5.0
+"""Time for a move where neither the options nor a clock set a limit."""
+POLL = 0.05
+"""Seconds between two looks at a search on a clock."""
+LEAD_TO_STOP = 1.0
+"""A search on a clock stops early when the second move would need more than all remaining playouts to catch up."""
+
+
+def processor_cores() -> int:
+    """Return the cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When a search on a clock ends, on the scale of time.monotonic()."""
+
+    start: float = 0.0
+    """When the clock started."""
+    soft: float = math.inf
+    """It may end from here on where the choice is settled, and before where nothing can change it."""
+    hard: float = math.inf
+    """It ends here in any case."""
+
+
+def watch(
+    search: Search,
+    schedule: Callable[[], Schedule],
+    *,
+    is_stopped: Callable[[], bool] | None = None,
+    has_enough: Callable[[SearchReport], bool] | None = None,
+    on_report: Callable[[SearchReport], None] | None = None,
+    interval: float = 1.0,
+) -> None:
+    """Wait until a search has ended or should end; the caller ends it.
+
+    Args:
+        search: the search that runs.
+        schedule: returns the clock's limits; asked again and again, as they may change.
+        is_stopped: whether an answer is wanted at once.
+        has_enough: whether a search that has come so far may end.
+        on_report: called every `interval` seconds.
+        interval: seconds.
+    """
+    begin = time.monotonic()
+    next_report = begin + interval if on_report is not None else math.inf
+    while True:
+        now = time.monotonic()
+        plan = schedule()
+        if now >= plan.hard or (is_stopped is not None and is_stopped()):
+            return
+        on_clock = plan.soft != math.inf
+        if now > begin and (on_clock or has_enough is not None):
+            report = search.report(pv_length=60 if has_enough is not None else 0)
+            if (has_enough is not None and has_enough(report)) or (on_clock and is_settled(report, begin, now, plan)):
+                return
+        if on_report is not None and now >= next_report:
+            next_report = now + interval
+            on_report(search.report())
+        pause = POLL if on_clock or is_stopped is not None or has_enough is not None else 3600.0
+        if search.wait(max(0.0, min(pause, plan.hard - now, next_report - now))):
+            return
+
+
+def is_settled(report: SearchReport, begin: float, now: float, plan: Schedule) -> bool:
+    """Whether a search on a clock may end: its time is up and the move is clear, or no other move can catch up.
+
+    Args:
+        report: the search as it stands.
+        begin: when it began, which may be before the clock started (pondering).
+        now: the time.
+        plan: the clock.
+    """
+    if len(report.moves) < 2:
+        return len(report.moves) > 0 and now >= plan.soft
+    first, second = sorted((move.visits for move in report.moves), reverse=True)[:2]
+    if now >= plan.soft:
+        return report.moves[0].visits == first
+    remaining = report.playouts / max(now - begin, 1e-3) * (plan.soft - now)
+    is_early = now - plan.start <= 0.1 * (plan.soft - plan.start)
+    return not is_early and first - second > LEAD_TO_STOP * remaining
+
+
+def end_search(search: Search, patience: float) -> bool:
+    """End a search that must have an answer; wait at most `patience` seconds for its threads.
+
+    Returns:
+        Whether it has ended; otherwise its report may be read all the same, and the next call of the search waits.
+
+    Raises:
+        Exception: what an evaluator or a worker raised.
+    """
+    search.interrupt()
+    if not search.wait(patience):
+        return False
+    search.stop()
+    return True
+
+
+def likeliest(search: Search) -> int | None:
+    """Return the move of greatest prior, for a search that was cut off before it tried any; None without priors."""
+    children = np.zeros(search.spec.max_moves, CHILD_DTYPE)
+    count = root_children(search.tree, children)
+    allowed = [child for child in children[:count] if not search.is_banned(int(child["move"]))]
+    return max(((float(child["prior"]), int(child["move"])) for child in allowed), default=(0.0, None))[1]
+
+
+def choose(report: SearchReport, temperature: float, rng: np.random.Generator) -> int:
+    """Return the best move of a report that has moves, or one drawn by visits at a temperature above 0."""
+    if temperature <= 0.0:
+        return report.moves[0].move
+    visits = np.array([move.visits for move in report.moves], np.float64)
+    weights = np.exp((np.log(visits) - np.log(visits.max())) / temperature)
+    return report.moves[int(rng.choice(len(weights), p=weights / weights.sum()))].move
+
+
+def temperature_at(ply: int, temperature: float, temperature_moves: int) -> float:
+    """Return the temperature of the choice at a ply of the game; 0 after the moves that it is used for."""
+    return temperature if temperature_moves == 0 or ply < temperature_moves else 0.0
+
+
+class LostMoves:
+    """Remembers which of its moves in a row a player thought lost."""
+
+    def __init__(self) -> None:
+        """Begin a game."""
+        self._plies: dict[int, set[int]] = {1: set(), 2: set()}
+
+    def count(self, color: int, ply: int, is_lost: bool) -> int:
+        """Take what the search says of a move, and return how many in a row looked lost; asked twice counts once."""
+        lost = {each for each in self._plies[color] if each < ply}
+        if is_lost:
+            lost.add(ply)
+        else:
+            lost.clear()
+        self._plies[color] = lost
+        return len(lost)
+
+
+def deepest(search: Search) -> int:
+    """Return the length of the longest line of the search."""
+    return int(search.tree.counters[arrays.MAX_DEPTH])
+
+
+def fullness(search: Search) -> float:
+    """Return the share of the tree's memory in use."""
+    tree, counters = search.tree, search.tree.counters
+    return max(
+        int(counters[arrays.NODE_TOP]) / len(tree.nodes),
+        int(counters[arrays.EDGE_TOP]) / len(tree.edges),
+        int(counters[arrays.STATS_TOP]) / len(tree.stats),
+    )
