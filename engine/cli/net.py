@@ -13,9 +13,11 @@ USAGE = "yomi net ACTION FILE [options]"
 EPILOG = """\
 examples:
   yomi net info b6c96.bin.gz
+  yomi net info resnet10x192.onnx
   yomi net import b18.bin.gz --size 9 --size 19     convert now instead of at the first start
 
-Converted networks are kept in the cache folder (YOMI_CACHE_DIR, or ~/.cache/yomi), one for each board size.
+Converted networks are kept in the cache folder (YOMI_CACHE_DIR, or ~/.cache/yomi), one for each board size. Networks
+for shogi are used as they are.
 """
 
 
@@ -75,6 +77,8 @@ def facts(path: Path) -> list[tuple[str, str]]:
         ]
         return rows
     if kind in (NetworkKind.DLSHOGI, NetworkKind.ALPHAZERO_SHOGI):
+        from nets.dlshogi.facts import graph_facts
+
         network, info = prepare_shogi(path)
         tensors = [network.board, *([network.hands] if network.hands else []), network.policy, network.value]
         return [
@@ -83,6 +87,7 @@ def facts(path: Path) -> list[tuple[str, str]]:
             ("game", info.game),
             ("feature set", info.feature_set),
             ("tensors", ", ".join(map(str, tensors))),
+            *graph_facts(path, network),
             ("sha256", info.source_sha256),
         ]
     header = read_onnx_header(path)

@@ -44,7 +44,8 @@ class NativeShogiEvaluator(ShogiEvaluator):
             raise EvaluatorError(f"{path}: {error}: expected backend onnx (or auto)") from error
         self._program = builder.build()
         self._spare: list[Scratch] = []
-        super().__init__(network, info, "cpu", batch_size or 8)
+        # A row of 10 blocks x 192 takes 6.4 ms alone, 4.2 ms in batches of 4, 8 or 16.
+        super().__init__(network, info, "cpu", batch_size or 4)
         self.check()
 
     @property

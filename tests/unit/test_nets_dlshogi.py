@@ -55,7 +55,10 @@ def test_files_are_recognised_by_themselves(kind: str, tmp_path: Path) -> None:
     assert (info.game, info.board_size, info.name) == ("shogi", 9, "weights.bin")
     assert info.feature_set == ("alphazero-shogi-45" if alphazero else f"dlshogi-62-{shape.extras}")
     assert prepare(path, 9) == (path, info)
-    assert dict(facts(path))["kind"] == identify(path).value
+    told = dict(facts(path))
+    assert (told["kind"], told["game"]) == (identify(path).value, "shogi")
+    assert (told["blocks"], told["channels"]) == (str(shape.blocks), "16")
+    assert told["computed by"].startswith("own kernels")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -248,6 +251,7 @@ def test_graphs_without_kernels_go_to_onnxruntime(message: str, tmp_path: Path) 
     with pytest.raises(EvaluatorError, match=f"{message}: expected backend onnx") as caught:
         make_shogi_evaluator(path, "cpu", "native")
     assert "\n" not in str(caught.value)
+    assert dict(facts(path))["computed by"].startswith("onnxruntime (")
     if "strides" not in message:
         assert "onnxruntime" in make_shogi_evaluator(path, "cpu", "auto").description
 

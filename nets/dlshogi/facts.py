@@ -1,0 +1,63 @@
+"""What can be told of a network for shogi from its graph: its size, and whether our own kernels compute it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from nets.dlshogi.cpu_program import UnsupportedGraphError, write_program
+from nets.dlshogi.network import ShogiNetwork
+from nets.onnx_graph import OnnxGraph, read_onnx_graph
+
+_ACTIVATIONS = ("Relu", "Sigmoid", "Mish", "HardSigmoid", "HardSwish", "Elu", "LeakyRelu", "Gelu")
+
+
+class _Nobody:
+    """A builder that builds nothing."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *arguments: None
+
+
+def unsupported(graph: OnnxGraph, network: ShogiNetwork) -> str | None:
+    """Return why our own kernels cannot compute a graph, or None if they can."""
+    builder: Any = _Nobody()
+    try:
+        write_program(graph, network, builder)
+    except UnsupportedGraphError as error:
+        return str(error)
+    return None
+
+
+def graph_facts(path: Path, network: ShogiNetwork) -> list[tuple[str, str]]:
+    """Return names and values of what a file's graph tells, for people to read.
+
+    A block is two 3x3 convolutions between as many channels, which is what the residual networks of this family have.
+
+    Raises:
+        NetworkError: the file is damaged.
+    """
+    graph = read_onnx_graph(path)
+    shapes = [
+        graph.weights[node.inputs[1]].shape
+        for node in graph.nodes
+        if node.kind == "Conv" and len(node.inputs) > 1 and node.inputs[1] in graph.weights
+    ]
+    wide = [shape for shape in shapes if shape[2:] == (3, 3)]
+    channels = wide[0][0] if wide else 0
+    blocks = sum(shape[:2] == (channels, channels) for shape in wide) // 2
+    counts = Counter(node.kind for node in graph.nodes)
+    # The value's own sigmoid stands alone.
+    kinds = [kind for kind in _ACTIVATIONS if counts[kind] > 1]
+    parameters = sum(array.size for array in graph.weights.values() if array.dtype.kind == "f")
+    precisions = sorted({str(array.dtype) for array in graph.weights.values() if array.dtype.kind == "f"})
+    reason = unsupported(graph, network)
+    return [
+        ("blocks", str(blocks)),
+        ("channels", str(channels)),
+        ("activations", ", ".join(kinds) or "none"),
+        ("parameters", f"{parameters:,} ({', '.join(precisions)})"),
+        ("computed by", "own kernels on the CPU, or onnxruntime" if reason is None else f"onnxruntime ({reason})"),
+    ]
