@@ -70,6 +70,12 @@ def _parser() -> argparse.ArgumentParser:
     rollouts = add("rollouts", "rollouts per second on one core, and against the same algorithm in C", _rollouts)
     rollouts.add_argument("--seconds", metavar="S", type=_positive, default=1.0, help="seconds a turn (1)")
     rollouts.add_argument("--sizes", metavar="N", type=int, nargs="+", default=[9, 19], help="board sizes (9 19)")
+    nets = add("nets", "positions per second on random networks for shogi, our kernels and onnxruntime", _nets)
+    nets.add_argument(
+        "--sizes", metavar="BxC", type=_size, nargs="+", default=[(4, 64), (10, 192)], help="(4x64 10x192)"
+    )
+    nets.add_argument("--threads", metavar="N", type=int, default=2, help="threads that evaluate (2)")
+    nets.add_argument("--for", dest="duration", metavar="S", type=_positive, default=2.0, help="seconds each (2)")
     add("signature", "one number that changes when the search's decisions change", _signature)
     return parser
 
@@ -82,6 +88,13 @@ def _positive(text: str) -> float:
     if not 0.0 < value < 1e6:
         raise argparse.ArgumentTypeError(f"expected a positive number of seconds, found {text!r}")
     return value
+
+
+def _size(text: str) -> tuple[int, int]:
+    blocks, _, channels = text.partition("x")
+    if not (blocks.isdecimal() and channels.isdecimal() and int(channels)):
+        raise argparse.ArgumentTypeError(f"expected blocks x channels such as 10x192, found {text!r}")
+    return int(blocks), int(channels)
 
 
 def _measure(args: argparse.Namespace) -> Rows:
@@ -119,6 +132,12 @@ def _rollouts(args: argparse.Namespace) -> Rows:
     from bench import rollouts
 
     return list(rollouts.run(args.seconds, tuple(args.sizes)))
+
+
+def _nets(args: argparse.Namespace) -> Rows:
+    from bench import nets
+
+    return nets.run(args.sizes, args.threads, args.duration)
 
 
 def _signature(args: argparse.Namespace) -> Rows:

@@ -1,0 +1,90 @@
+"""`bench nets`: positions per second on networks for shogi with random weights, our kernels against onnxruntime."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engine.evaluators.shogi_factory import make_shogi_evaluator
+from nets.dlshogi.definition import NetworkShape, write_network
+
+if TYPE_CHECKING:
+    from engine.evaluators.shogi_factory import ShogiJudge
+    from native.tree.arrays import Batch
+
+BACKENDS = ("native", "onnx")
+BATCH_SIZES = (1, 4, 8)
+TURN_SECONDS = 0.25
+"""The backends take turns, so that a busy machine is as busy for both."""
+
+
+def run(sizes: list[tuple[int, int]], threads: int, seconds: float) -> list[dict[str, Any]]:
+    """Measure networks of (blocks, channels) with dlshogi's 57 channels of extras, `seconds` each."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for blocks, channels in sizes:
+            shape = NetworkShape(blocks=blocks, channels=channels)
+            path = write_network(Path(folder) / f"{shape.name}.onnx", shape)
+            evaluators = {backend: make_shogi_evaluator(path, "cpu", backend) for backend in BACKENDS}
+            for batch_rows in BATCH_SIZES:
+                rates = _rates(evaluators, batch_rows, threads, seconds)
+                rows.append({"network": shape.name, "batch": batch_rows, "threads": threads, **rates})
+            for evaluator in evaluators.values():
+                evaluator.close()
+    return rows
+
+
+def _rates(evaluators: dict[str, ShogiJudge], rows: int, threads: int, seconds: float) -> dict[str, float]:
+    turns = max(1, round(seconds / (TURN_SECONDS * len(evaluators))))
+    counts = dict.fromkeys(evaluators, 0.0)
+    for _ in range(turns):
+        for name, evaluator in evaluators.items():
+            counts[name] += _rate(evaluator, rows, threads) / turns
+    rates = {f"{name}_per_second": rate for name, rate in counts.items()}
+    return {**rates, "ratio": counts["native"] / counts["onnx"]}
+
+
+def _rate(evaluator: ShogiJudge, rows: int, threads: int) -> float:
+    """Return positions/s of one turn."""
+    counts = [0] * threads
+    ready = threading.Barrier(threads + 1)
+    stop = threading.Event()
+
+    def work(index: int) -> None:
+        batch = _batch(evaluator, rows)
+        evaluator.evaluate(batch, rows)
+        ready.wait()
+        while not stop.is_set():
+            evaluator.evaluate(batch, rows)
+            counts[index] += rows
+
+    workers = [threading.Thread(target=work, args=(index,), daemon=True) for index in range(threads)]
+    for worker in workers:
+        worker.start()
+    ready.wait()
+    begin = time.perf_counter()
+    time.sleep(TURN_SECONDS)
+    stop.set()
+    for worker in workers:
+        worker.join()
+    return sum(counts) / (time.perf_counter() - begin)
+
+
+def _batch(evaluator: ShogiJudge, rows: int) -> Batch:
+    """Return a batch of the start position."""
+    from engine.games.shogi.game import ShogiGame
+    from native.shogi.planes import write_planes
+    from native.shogi.spec import shogi_spec
+    from native.tree.buffers import make_batch
+
+    spec = shogi_spec(*evaluator.spec_features)
+    batch, game = make_batch(spec, rows, planes=True, positions=False), ShogiGame()
+    scratch = np.zeros(1, spec.scratch_dtype)[0]
+    for row in range(rows):
+        write_planes(game.position, game.history, 0, scratch, batch.planes[row], batch.extras[row])
+    return batch
