@@ -1,4 +1,4 @@
-"""The rules of shogi against cshogi: moves, checks, repetition, declaration and hashes on random games."""
+"""The rules of shogi against cshogi and a slow twin: moves, checks, repetition, declaration and hashes."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ import cshogi
 import numpy as np
 import pytest
 
-from native.shogi import rules, tables
+from native.shogi import rules
+from native.shogi.movegen import has_legal_move
 from native.shogi.position import (
     ENTERING_KING_24,
     ENTERING_KING_27,
+    ENTERING_KING_NONE,
     MAX_HISTORY,
     MAX_MOVES,
     POSITION_DTYPE,
-    copy,
     gives_check,
     play,
     set_position,
 )
+from native.shogi.tables import NO_SQUARE
+from tests.naive.shogi_rules import SlowShogi
 
-RULES = {cshogi.LAW_24: ENTERING_KING_24, cshogi.LAW_27: ENTERING_KING_27}
+ENTERING_KING = {cshogi.LAW_24: ENTERING_KING_24, cshogi.LAW_27: ENTERING_KING_27}
 KINDS = {
     cshogi.NOT_REPETITION: rules.NONE,
     cshogi.REPETITION_DRAW: rules.DRAW,
@@ -34,67 +37,68 @@ KINDS = {
 }
 
 
-class Board:
-    """A position record with its history, to be compared with a cshogi board."""
+class Native:
+    """A native position with its history."""
 
-    def __init__(self, board: cshogi.Board) -> None:
-        self.records = np.zeros(2, POSITION_DTYPE)
+    def __init__(self) -> None:
+        self.records = np.zeros(1, POSITION_DTYPE)
+        self.pos: Any = self.records[0]
         self.history = np.zeros(MAX_HISTORY, np.uint64)
-        self.set(board)
 
-    @property
-    def pos(self) -> Any:
-        """The position's record."""
-        return self.records[0]
+    def set(self, pieces: list[int], hands: Any, side: int, ply: int = 0) -> Native:
+        """Set up a position."""
+        set_position(self.pos, self.history, np.array(pieces, np.uint8), np.array(hands, np.uint8), side, ply)
+        return self
 
-    def set(self, board: cshogi.Board) -> None:
+    def set_like(self, board: cshogi.Board) -> Native:
         """Set up the position of a cshogi board, without its moves."""
-        hands = np.array(board.pieces_in_hand, np.uint8)
-        pieces = np.array(board.pieces, np.uint8)
-        set_position(self.pos, self.history, pieces, hands, board.turn + 1, board.move_number - 1)
+        return self.set(board.pieces, board.pieces_in_hand, board.turn + 1, board.move_number - 1)
 
     def moves(self) -> list[int]:
         """Return the legal moves."""
         found = np.zeros(MAX_MOVES, np.uint16)
-        return [int(move) for move in found[: rules.legal_moves(self.pos, self.history, found)]]
+        return found[: rules.legal_moves(self.pos, self.history, found)].tolist()
 
-    def play(self, move: int) -> None:
-        """Play a move."""
-        play(self.pos, self.history, move)
+    def play(self, *moves: int) -> None:
+        """Play moves."""
+        for move in moves:
+            assert rules.is_legal(self.pos, self.history, move)
+            play(self.pos, self.history, move)
 
     def repetition(self, window: int = rules.ALL_PLIES) -> int:
         """Return what kind of repetition the position is."""
         return int(rules.repetition(self.pos, self.history, window))
 
 
-def legal(board: cshogi.Board) -> list[int]:
-    return [cshogi.move16(move) for move in board.legal_moves]
-
-
-def check_same(board: cshogi.Board, own: Board) -> None:
-    """Compare everything that can be seen of a position, and its record with one made from scratch."""
+def check_same(board: cshogi.Board, own: Native, fresh: Native) -> None:
+    """Compare all that can be seen of a position with cshogi, and its record with one made from scratch."""
     pos = own.pos
-    assert list(pos["board"]) == board.pieces
-    assert [list(hand) for hand in pos["hand"]] == [list(hand) for hand in board.pieces_in_hand]
-    assert pos["side_to_move"] == board.turn + 1
-    assert bool(rules.is_check(pos)) == board.is_check()
     moves = own.moves()
-    assert sorted(moves) == sorted(legal(board))
-    assert bool(rules.has_legal_move(pos)) == bool(moves)
+    assert sorted(moves) == sorted(cshogi.move16(move) for move in board.legal_moves)
+    assert bool(has_legal_move(pos)) == bool(moves)
+    assert bool(pos["in_check"]) == board.is_check()
     assert own.repetition() == KINDS[board.is_draw()]
-    for law, rule in RULES.items():
+    length = int(pos["history_length"])
+    fresh.set_like(board)
+    assert (own.history[length - 2 : length] == fresh.history[:2]).all()
+    fresh.pos["history_length"] = length
+    assert fresh.records.tobytes() == own.records.tobytes()
+
+
+def check_declaration(board: cshogi.Board, pos: Any) -> int:
+    """Compare both rules of declaration; return by how many of them it is a win."""
+    wins = 0
+    for law, rule in ENTERING_KING.items():
         pos["entering_king"] = rule
         assert bool(rules.declaration(pos)) == board.is_nyugyoku(law)
-    fresh = Board(board)
-    fresh.pos["history_length"] = pos["history_length"]
-    fresh.pos["entering_king"] = pos["entering_king"]
-    assert fresh.records[0].tobytes() == own.records[0].tobytes()
-    last = int(pos["history_length"])
-    assert (own.history[last - 2 : last] == fresh.history[:2]).all()
+        wins += board.is_nyugyoku(law)
+    pos["entering_king"] = ENTERING_KING_NONE
+    assert not rules.declaration(pos)
+    return wins
 
 
 def walk(rng: random.Random, board: cshogi.Board, plies: int, back: float) -> Iterator[int]:
-    """Play random moves on a cshogi board, often the last move but one taken back, and yield them as 16 bits."""
+    """Play random moves on a cshogi board and yield them; with probability `back` one's last move is taken back."""
     for _ in range(plies):
         moves = list(board.legal_moves)
         if not moves:
@@ -102,30 +106,142 @@ def walk(rng: random.Random, board: cshogi.Board, plies: int, back: float) -> It
         lively = [move for move in moves if cshogi.move_is_drop(move) or board.piece(cshogi.move_to(move))]
         move = rng.choice(lively if lively and rng.random() < 0.3 else moves)
         if len(board.history) >= 2 and rng.random() < back:
-            last = board.history[-2]
-            turned = [
-                m
-                for m in moves
-                if cshogi.move_from(m) == cshogi.move_to(last) and cshogi.move_to(m) == cshogi.move_from(last)
-            ]
+            to, origin = cshogi.move_to(board.history[-2]), cshogi.move_from(board.history[-2])
+            turned = [each for each in moves if (cshogi.move_from(each), cshogi.move_to(each)) == (to, origin)]
             move = turned[0] if turned else move
         board.push(move)
         yield cshogi.move16(move)
 
 
-@pytest.mark.parametrize(("back", "games"), [(0.0, 24), (0.6, 12)])
-def test_random_games_are_those_of_cshogi(back: float, games: int) -> None:
-    kinds = set()
-    for seed in range(games):
+@pytest.mark.parametrize(("back", "seeds"), [(0.0, range(35)), (0.6, range(100, 115))])
+def test_random_games_are_those_of_cshogi(back: float, seeds: range) -> None:
+    """Some 10,000 positions."""
+    fresh = Native()
+    for seed in seeds:
         board = cshogi.Board()
-        own = Board(board)
+        own = Native().set_like(board)
         for move in walk(random.Random(seed), board, 300, back):
             checks = gives_check(own.pos, move)
-            own.play(move)
+            play(own.pos, own.history, move)
             assert bool(checks) == board.is_check()
-            check_same(board, own)
-            kinds.add(own.repetition())
-            for window in (4, 6, 8, 16):
-                assert own.repetition(window) == KINDS[board.is_draw(window)]
-    if back:
-        assert {rules.NONE, rules.DRAW} <= kinds
+            check_same(board, own, fresh)
+            if back:
+                for window in (4, 6, 8, 16):
+                    assert own.repetition(window) == KINDS[board.is_draw(window)]
+
+
+CYCLES = {
+    "draw": ("lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1", "2h3h 8b7b 3h2h 7b8b 2h1h", "...D."),
+    # after four plies the first position is there again; every Black move since has given check
+    "perpetual check": ("k8/9/9/1R7/9/9/9/9/K8 b - 1", "8d9d 9a8a 9d8d 8a9a 8d9d 9a8a 9d8d 8a9a", "...LWLWL"),
+    # one move of the cycle gives no check
+    "almost perpetual check": ("k8/9/9/1R7/9/9/9/9/K8 b - 1", "8d9d 9a8a 9d7d 8a9a 7d6d 9a9b 6d8d 9b9a", ".......D"),
+    # a pawn is dropped, taken, and both sides come back: the board is the same, the pawn has changed hands
+    "a pawn is lost": ("4k4/9/9/9/9/7R1/9/9/4K4 w 2p 1", "P*2e 2f2e 5a4a 2e2f 4a4b 5i5h 4b5a 5h5i P*2e", ".......IS"),
+}
+LETTERS = {".": rules.NONE, "D": rules.DRAW, "W": rules.WIN, "L": rules.LOSE, "S": rules.SUPERIOR, "I": rules.INFERIOR}
+
+
+@pytest.mark.parametrize("name", CYCLES)
+def test_repetitions_have_their_kinds(name: str) -> None:
+    sfen, moves, expected = CYCLES[name]
+    board = cshogi.Board(sfen)
+    own, fresh = Native().set_like(board), Native()
+    kinds = []
+    for usi in moves.split():
+        own.play(cshogi.move16(board.push_usi(usi)))
+        check_same(board, own, fresh)
+        kinds.append(own.repetition())
+    assert kinds == [LETTERS[letter] for letter in expected]
+
+
+def random_placement(rng: random.Random, pieces: int, far: float) -> cshogi.Board | None:
+    """Return a board with random pieces, Black to move; None where Black could take the king.
+
+    Args:
+        rng: source of chance.
+        pieces: how many besides the kings.
+        far: share of the pieces that are Black's in the far three ranks, the king among them.
+    """
+    board = [0] * 81
+    stock = {1: 18, 2: 4, 3: 4, 4: 4, 5: 2, 6: 2, 7: 4}
+    empty = rng.sample(range(81), 81)
+
+    def take(entered: bool) -> int:
+        return empty.pop(next(i for i, square in enumerate(empty) if not entered or square % 9 < 3))
+
+    board[take(far > 0)] = 8
+    board[take(False)] = 24
+    for _ in range(pieces):
+        entered = rng.random() < far and any(square % 9 < 3 for square in empty)
+        square = take(entered)
+        white = not entered and rng.random() < 0.5
+        kind = rng.choice([kind for kind, count in stock.items() for _ in range(count)])
+        rank = 8 - square % 9 if white else square % 9
+        code = kind + 16 * white
+        if kind != 7 and (rank < {1: 1, 2: 1, 3: 2}.get(kind, 0) or rng.random() < 0.3):
+            code += 8
+        if code % 16 == 1 and code in board[square // 9 * 9 : square // 9 * 9 + 9]:
+            code += 8
+        board[square] = code
+        stock[kind] -= 1
+    hands: list[list[int]] = [[], []]
+    for kind in (1, 2, 3, 4, 7, 5, 6):
+        black = rng.randint(0, stock[kind])
+        hands[0].append(black)
+        hands[1].append(rng.randint(0, stock[kind] - black))
+    if SlowShogi(board, hands, 1).in_check(2):
+        return None
+    found = cshogi.Board()
+    found.set_pieces(board, (hands[0], hands[1]))
+    return found
+
+
+def turned(board: cshogi.Board) -> cshogi.Board:
+    """Return the same position with the colors changed."""
+    return cshogi.Board(cshogi.rotate_sfen(board.sfen()))
+
+
+def test_random_placements_are_those_of_cshogi_and_the_slow_twin() -> None:
+    rng = random.Random(3)
+    own, fresh = Native(), Native()
+    for _ in range(40):
+        placement = random_placement(rng, rng.randint(2, 34), 0.0)
+        for board in (placement, turned(placement)) if placement else ():
+            own.set_like(board)
+            check_same(board, own, fresh)
+            slow = SlowShogi(board.pieces, [list(hand) for hand in board.pieces_in_hand], board.turn + 1)
+            assert sorted(own.moves()) == sorted(slow.legal_moves())
+            for move in own.moves():
+                then = slow.after(move)
+                assert bool(gives_check(own.pos, move)) == then.in_check(then.side)
+
+
+def test_declarations_are_those_of_cshogi() -> None:
+    rng = random.Random(4)
+    own = Native()
+    wins = [0, 0, 0]
+    for _ in range(1500):
+        placement = random_placement(rng, rng.randint(14, 34), 0.6)
+        for board in (placement, turned(placement)) if placement else ():
+            wins[check_declaration(board, own.set_like(board).pos)] += 1
+    assert min(wins) > 30
+
+
+def test_a_side_without_a_king_is_never_in_check() -> None:
+    """Problems of mate have one king."""
+    board = [0] * 81
+    board[44], board[1], board[10] = 24, 1, 6
+    own = Native().set(board, np.zeros((2, 7), np.uint8), 1)
+    assert own.pos["king"].tolist() == [NO_SQUARE, 44]
+    assert not own.pos["in_check"]
+    board[80] = 8  # the twin wants a king; this one stands in nobody's way and its moves are left out
+    expected = [move for move in SlowShogi(board, [[0] * 7, [0] * 7], 1).legal_moves() if move >> 7 & 127 != 80]
+    assert sorted(own.moves()) == sorted(expected)
+
+
+def test_moves_that_are_not_there_are_illegal() -> None:
+    own = Native().set_like(cshogi.Board())
+    moves = set(own.moves())
+    for move in range(1 << 15):
+        assert bool(rules.is_legal(own.pos, own.history, move)) == (move in moves)
