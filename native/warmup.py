@@ -10,10 +10,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from native.jit import CACHE_DIRECTORY, kernel_key
+
+if TYPE_CHECKING:
+    from native.spec import GameSpec
 
 SIZE = 9
 """Board that the kernels are called on; they are compiled for all sizes at once."""
@@ -76,25 +80,31 @@ def compile_planes() -> None:
 def compile_tree() -> None:
     """Compile the search of Go."""
     from native.go.spec import go_spec
+
+    positions, history = _position()
+    _compile_search(go_spec(SIZE), positions[0], history)
+
+
+def _compile_search(spec: "GameSpec", position: Any, history: Any) -> None:
+    """Compile what a search of a game calls."""
     from native.tree import arrays, memory, report, search
     from native.tree.buffers import make_batch, make_worker
 
-    spec = go_spec(SIZE)
-    positions, history = _position()
     tree = arrays.make_tree(2**20, spec.policy_size, 16, spec.mean_moves)
     batch = make_batch(spec, 8, planes=True, positions=False)
     worker = make_worker(spec, 1)
-    worker.history[0] = history[0]
+    length = int(position["history_length"])
+    worker.history[:length] = history[:length]
     tree.parameters[arrays.ROWS_A_LEAF] = 1.0
     for name in (arrays.POLICY_TEMPERATURE, arrays.ROOT_POLICY_TEMPERATURE, arrays.C_PUCT, arrays.C_PUCT_BASE):
         tree.parameters[name] = 1.0
     memory.clear_tree(tree)
     tree.counters[arrays.CLAIM_LIMIT] = 20
-    while rows := search.gather(tree, positions[0], worker, batch, 8):
-        search.scatter(tree, positions[0], worker, batch, rows)
+    while rows := search.gather(tree, position, worker, batch, 8):
+        search.scatter(tree, position, worker, batch, rows)
     children = np.zeros(spec.max_moves, report.CHILD_DTYPE)
     report.root_children(tree, children)
-    report.root_policy(tree, positions[0], np.zeros(spec.policy_size, np.float32))
+    report.root_policy(tree, position, np.zeros(spec.policy_size, np.float32))
     report.most_visited_path(tree, int(children[0]["node"]), np.zeros(8, np.uint16), np.zeros(8, np.uint32))
     report.restore_root_order(tree)
     report.find_child(tree, int(children[0]["move"]))
@@ -134,14 +144,68 @@ def compile_forward() -> None:
     )
 
 
+def _shogi_position() -> tuple[Any, Any]:
+    """Return the start position's record and history."""
+    from native.shogi.position import MAX_HISTORY, POSITION_DTYPE, set_position
+
+    board = np.zeros(81, np.uint8)
+    board[[4 * 9 + 8, 4 * 9]] = 8, 24  # two kings are a position
+    board[[7 * 9 + 7, 7 * 9 + 1]] = 6, 22  # and rooks have moves
+    records = np.zeros(1, POSITION_DTYPE)
+    history = np.zeros(MAX_HISTORY, np.uint64)
+    set_position(records[0], history, board, np.ones((2, 7), np.uint8), 1, 0)
+    return records[0], history
+
+
+def compile_shogi_rules() -> None:
+    """Compile what a game of shogi calls."""
+    from native.shogi import rules
+    from native.shogi.position import MAX_MOVES
+
+    position, history = _shogi_position()
+    moves = np.zeros(MAX_MOVES, np.uint16)
+    rules.legal_moves(position, history, moves)
+    rules.is_legal(position, history, int(moves[0]))
+    rules.has_legal_move(position)
+    rules.declaration(position)
+    rules.play(position, history, int(moves[0]))
+
+
+def compile_shogi_tree() -> None:
+    """Compile the search of shogi."""
+    from native.shogi.spec import shogi_spec
+
+    position, history = _shogi_position()
+    _compile_search(shogi_spec(), position, history)
+
+
+def compile_material() -> None:
+    """Compile the evaluation of shogi positions without a network."""
+    from native.shogi.effects import EFFECTS_DTYPE
+    from native.shogi.material import evaluate_rows
+    from native.shogi.spec import shogi_spec
+    from native.tree.buffers import make_batch
+
+    position, _ = _shogi_position()
+    batch = make_batch(shogi_spec(), 1, planes=False, positions=True)
+    batch.positions[0] = position
+    evaluate_rows(batch, 1, np.zeros(1, EFFECTS_DTYPE)[0])
+
+
 GROUPS: dict[str, Callable[[], None]] = {
     "go-rules": compile_rules,
     "go-planes": compile_planes,
     "go-tree": compile_tree,
     "go-rollouts": compile_rollouts,
     "forward": compile_forward,
+    "shogi-rules": compile_shogi_rules,
+    "shogi-tree": compile_shogi_tree,
+    "shogi-material": compile_material,
 }
-PROCESSES = {"go": (("go-planes", "go-tree"), ("go-rules", "go-rollouts", "forward"))}
+PROCESSES = {
+    "go": (("go-planes", "go-tree"), ("go-rules", "go-rollouts", "forward")),
+    "shogi": (("shogi-rules", "shogi-tree"), ("shogi-material", "forward")),
+}
 """Groups by game and process. The tree contains the planes, so it comes after them and finds them in the cache."""
 
 
