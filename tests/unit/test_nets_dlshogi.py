@@ -16,6 +16,8 @@ from engine.cli.net import facts
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.factory import make_katago_evaluator
 from engine.evaluators.shogi_factory import make_shogi_evaluator
+from native.shogi.spec import shogi_spec
+from native.tree.buffers import make_batch
 from nets import NetworkError
 from nets.dlshogi.definition import NetworkShape, make_model, write_network
 from nets.dlshogi.network import AREA, ShogiForm
@@ -131,6 +133,63 @@ def test_a_file_for_one_batch_size_gets_whole_batches(tmp_path: Path) -> None:
     found, expected = (np.empty((6, 2187), np.float32) for _ in range(2))
     assert fixed.run(planes, extras, found) == pytest.approx(free.run(planes, extras, expected), abs=1e-5)
     assert found == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("backend", ["native", "onnx"])
+def test_half_precision_inside_and_float32_outside(backend: str, tmp_path: Path) -> None:
+    model = make_model(KINDS["half"])
+    graph = model.graph
+    casts = []
+    for tensor in graph.input:
+        tensor.type.tensor_type.elem_type = TensorProto.FLOAT
+        for node in graph.node:
+            for index, name in enumerate(node.input):
+                if name == tensor.name:
+                    node.input[index] = f"{name}_half"
+        casts.append(helper.make_node("Cast", [tensor.name], [f"{tensor.name}_half"], to=TensorProto.FLOAT16))
+    for tensor in graph.output:
+        tensor.type.tensor_type.elem_type = TensorProto.FLOAT
+        last = next(node for node in graph.node if tensor.name in node.output)
+        last.op_type = "Cast"
+        last.attribute.append(helper.make_attribute("to", TensorProto.FLOAT))
+    nodes = [*casts, *graph.node]
+    del graph.node[:]
+    graph.node.extend(nodes)
+    onnx.save(model, tmp_path / "mixed.onnx")
+    mixed = make_shogi_evaluator(tmp_path / "mixed.onnx", "cpu", backend)
+    half = make_shogi_evaluator(write_network(tmp_path / "half.onnx", KINDS["half"]), "cpu", backend)
+    planes, extras = random_inputs(KINDS["half"], 3)
+    found, expected = (np.empty((3, 2187), np.float32) for _ in range(2))
+    assert mixed.run(planes, extras, found) == pytest.approx(half.run(planes, extras, expected), abs=1e-3)
+    assert found == pytest.approx(expected, abs=1e-2)
+
+
+@pytest.mark.parametrize("kind", ["dlshogi", "alphazero"])
+@pytest.mark.parametrize("backend", ["native", "onnx"])
+def test_batches_of_the_search_are_filled(kind: str, backend: str, tmp_path: Path) -> None:
+    shape = KINDS[kind]
+    evaluator = make_shogi_evaluator(write_network(tmp_path / "net.onnx", shape), "cpu", backend)
+    spec = shogi_spec(*evaluator.spec_features)
+    batch = make_batch(spec, 5, planes=evaluator.wants_planes, positions=evaluator.wants_positions)
+    batch.planes[:3], batch.extras[:3] = random_inputs(shape, 3)
+    batch.values[...] = batch.logits[...] = np.nan
+    evaluator.evaluate(batch, 3)
+    logits = np.empty((3, spec.policy_size), np.float32)
+    raw = evaluator.run(batch.planes[:3], batch.extras[:3], logits)
+    assert batch.logits[:3] == pytest.approx(logits, abs=1e-5)
+    assert batch.values[:3, 0] == pytest.approx(raw if kind == "alphazero" else 2.0 * raw - 1.0, abs=1e-5)
+    assert not batch.values[:3, 1:].any()
+    assert np.isnan(batch.values[3:]).all()
+    assert np.isnan(batch.logits[3:]).all()
+    evaluator.close()
+
+
+def test_without_a_network_material_judges() -> None:
+    evaluator = make_shogi_evaluator(None)
+    assert "material" in evaluator.description
+    assert evaluator.spec_features == (ShogiForm.DLSHOGI, 57)
+    with pytest.raises(EvaluatorError, match="backend cuda found, expected one of auto, native, onnx"):
+        make_shogi_evaluator(None, backend="cuda")
 
 
 def foreign(path: Path, inputs: dict[str, list[int | str]], outputs: dict[str, list[int | str]], kind: int) -> Path:
