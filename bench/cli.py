@@ -19,6 +19,7 @@ examples:
   yomi bench nps --net g170-b6c96.bin.gz --size 9 --json nps.json
   yomi bench tree
   yomi bench rollouts --seconds 2
+  yomi bench perft --depth 5
 """
 
 
@@ -54,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     def add(name: str, text: str, measure: Callable[[argparse.Namespace], Rows]) -> argparse.ArgumentParser:
         child = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         child.add_argument("--json", metavar="FILE", type=Path, help="write machine, command and results to FILE")
-        child.set_defaults(measure=measure)
+        child.set_defaults(measure=measure, kernels="go")
         return child
 
     nps = add("nps", "nodes per second of the search, and of its evaluator alone", _nps)
@@ -76,6 +77,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     nets.add_argument("--threads", metavar="N", type=int, default=2, help="threads that evaluate (2)")
     nets.add_argument("--for", dest="duration", metavar="S", type=_positive, default=2.0, help="seconds each (2)")
+    counting = add("perft", "legal moves of shogi a second on one core, counted to a depth, beside cshogi", _perft)
+    counting.add_argument("--depth", metavar="N", type=int, choices=range(1, 10), default=5, help="moves deep (5)")
+    counting.add_argument("--sfen", metavar="SFEN", help="position (the start position)")
+    counting.set_defaults(kernels="shogi")
     add("signature", "one number that changes when the search's decisions change", _signature)
     return parser
 
@@ -102,7 +107,7 @@ def _measure(args: argparse.Namespace) -> Rows:
     from native.warmup import compile_all
     from nets.errors import NetworkError
 
-    compile_all("go", lambda line: print(f"yomi: {line}", file=sys.stderr, flush=True))
+    compile_all(args.kernels, lambda line: print(f"yomi: {line}", file=sys.stderr, flush=True))
     try:
         rows: Rows = args.measure(args)
     except (NetworkError, EvaluatorError) as error:
@@ -144,3 +149,13 @@ def _signature(args: argparse.Namespace) -> Rows:
     from bench import signature
 
     return signature.run()
+
+
+def _perft(args: argparse.Namespace) -> Rows:
+    from bench import perft
+    from engine.games.shogi.sfen import STARTPOS, SfenError
+
+    try:
+        return perft.run(args.sfen or STARTPOS, args.depth)
+    except SfenError as error:
+        raise CliError(f"--sfen: {error}") from None

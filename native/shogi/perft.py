@@ -1,5 +1,7 @@
 """Counting the leaves of the tree of legal moves: the test of a move generator, and its speed."""
 
+from typing import Any
+
 import numpy as np
 
 from native.bits import U
@@ -22,7 +24,7 @@ def _walk(positions, history, moves, depth):  # type: ignore[no-untyped-def]
     return total
 
 
-def perft(pos, history, depth):  # type: ignore[no-untyped-def]
+def perft(pos: Any, history: Any, depth: int) -> int:
     """Return how many lines of `depth` legal moves a position has; the last move of each is counted, not made."""
     if depth < 1:
         return 1
