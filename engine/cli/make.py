@@ -60,3 +60,17 @@ def load_player(options: Options) -> Player:
         return make_player(options)
     except (NetworkError, EvaluatorError, OptionError, SetupError) as error:
         raise CliError(str(error)) from None
+
+
+def load_shogi_player(options: Options) -> ShogiPlayer:
+    """Like `make_shogi_player`, for commands of the terminal.
+
+    Raises:
+        CliError: What the options name cannot be used.
+    """
+    from engine.players.shogi_base import LoadingError
+
+    try:
+        return make_shogi_player(options, lambda line: print(f"yomi: {line}", file=sys.stderr, flush=True))
+    except LoadingError as error:
+        raise CliError(str(error)) from None

@@ -1,74 +1,137 @@
-"""`yomi play go`: a game against the engine in the terminal."""
+"""`yomi play`: a game against the engine in the terminal.
+
+The loop and the commands that all games share are here; what a game adds is its table (play_go, play_shogi).
+"""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import Protocol
 
 from engine.cli import logs
-from engine.cli.errors import CliError
 from engine.cli.flags import add_options, collect
-from engine.cli.make import load_player
+from engine.cli.games import add_games
 
-if TYPE_CHECKING:
-    from engine.players.base import Player
-
-USAGE = "yomi play go [options]"
+USAGE = "yomi play GAME [options]"
 EPILOG = """\
+examples:
+  yomi play go --size 9 --seconds 2
+  yomi play shogi --net model.onnx --color white
+  yomi play shogi --help
+"""
+
+EPILOGS = {
+    "go": """\
 examples:
   yomi play go --size 9 --seconds 2
   yomi play go --net b6c96.bin.gz --color white --handicap 4 --komi 0.5
 
 In the game: a vertex such as D4 plays there; pass, undo, hint, score, board, save FILE, resign, help, quit.
-"""
+""",
+    "shogi": """\
+examples:
+  yomi play shogi --seconds 2
+  yomi play shogi --net model.onnx --color white --book-file book.bin
+  yomi play shogi --sfen "lnsgkgsnl/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1"
+
+In the game: a move in USI (7g7f, 8h2b+, P*5e), CSA (7776FU) or Japanese (７六歩, 76歩, 同銀) is played; undo, hint,
+declare, board, sfen, save FILE, resign, help, quit.
+""",
+}
 
 COMMANDS = """\
-D4          play there
-pass        pass; two passes end the game
 undo        take back your last move and the answer to it
 hint        what the engine would play
-score       the score as the board stands, dead stones taken off
 board       draw the board again
-save FILE   write the game as SGF
 resign      give up
 quit        leave"""
 
+COLORS = {"black": 1, "white": 2, "none": None}
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the command's flags."""
-    parser.add_argument("what", choices=["go"], metavar="go", help="the game (go)")
-    parser.add_argument(
-        "--color", choices=["black", "white", "none"], default="black", help="your color; none: watch (default: black)"
-    )
-    parser.add_argument(
-        "--handicap", type=int, default=0, metavar="N", help="handicap stones for Black, 2 to 9 (default: 0)"
-    )
-    add_options(parser, leave_out=("ponder",))
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the engine did in its turn."""
+
+    text: str
+    """One line, shown below the board."""
+    result: str | None = None
+    """Set when this ended the game, without a move on the board."""
+
+
+class Table(Protocol):
+    """A game and the engine that plays in it. What the user types wrongly raises ValueError with one line."""
+
+    commands: str
+    """The game's own commands, a line each."""
+
+    @property
+    def description(self) -> str:
+        """What plays, on one line."""
+
+    @property
+    def side_to_move(self) -> int:
+        """1 or 2."""
+
+    @property
+    def prompt(self) -> str:
+        """The side to move, shortly."""
+
+    def board(self) -> str:
+        """Return the board as text."""
+
+    def ended(self) -> str | None:
+        """Return the result where the game is over by its rules."""
+
+    def play(self, text: str) -> None:
+        """Play what the user typed."""
+
+    def undo(self) -> bool:
+        """Take the last move back; whether there are more."""
+
+    def answer(self) -> Answer:
+        """Let the engine move (or end the game)."""
+
+    def hint(self) -> list[str]:
+        """Return the engine's best moves, a line each."""
+
+    def resigned(self) -> str:
+        """Return the result when the side to move gives up."""
+
+    def command(self, word: str, rest: str) -> Answer | None:
+        """Obey a command of this game; None where it has no such command."""
+
+    def save(self, path: str, names: tuple[str, str], result: str) -> None:
+        """Write the game to a file; `names` are Black's and White's."""
+
+    def close(self) -> None:
+        """Release the engine."""
 
 
 class Terminal:
     """One game; `read` returns a line that the user types (EOFError at the end), `write` shows text."""
 
-    def __init__(self, player: Player, human: int | None, read: Callable[[str], str], write: Callable[[str], None]):
-        """Play with `player`; `human` is the user's color, None to watch."""
-        self.player = player
+    def __init__(self, table: Table, human: int | None, read: Callable[[str], str], write: Callable[[str], None]):
+        """Play at `table`; `human` is the user's color, None to watch."""
+        self.table = table
         self.human = human
         self.read = read
         self.write = write
         self.result: str | None = None
-        """Set when the game is over: as in SGF."""
+        """Set when the game is over."""
 
     def run(self) -> None:
         """Play until the end of the game or of the input."""
-        self.write(f"{self.player.description}. Type help for the commands.")
-        self.write(str(self.player.game))
+        table = self.table
+        self.write(f"{table.description}. Type help for the commands.")
+        self.write(table.board())
         while self.result is None:
-            game = self.player.game
-            if game.is_over:
-                self.result = self._score()
-            elif game.side_to_move != self.human:
+            self.result = table.ended()
+            if self.result is not None:
+                break
+            if table.side_to_move != self.human:
                 self._answer()
             elif not self._ask():
                 return
@@ -91,9 +154,7 @@ class Terminal:
 
     def _ask(self) -> bool:
         """Handle one line of the user; False when he leaves."""
-        from engine.games.go.vertex import format_color
-
-        line = self._line(f"{format_color(self.player.game.side_to_move)}> ")
+        line = self._line(f"{self.table.prompt}> ")
         if line is None or line.lower() in ("quit", "exit", "q"):
             return False
         if line:
@@ -105,111 +166,98 @@ class Terminal:
         try:
             match word.lower():
                 case "help" | "?":
-                    self.write(COMMANDS)
+                    self.write(f"{self.table.commands}\n{COMMANDS}")
                 case "board":
-                    self.write(str(self.player.game))
+                    self.write(self.table.board())
                 case "undo":
                     self._undo()
                 case "hint":
-                    self._hint()
-                case "score":
-                    self.write(self._score())
+                    self.write("\n".join(self.table.hint()))
                 case "save":
                     self._save(rest.strip())
                 case "resign":
-                    self._resign()
-                case _:
-                    self._play(line)
-        except ValueError as error:  # a vertex, a move or a file that cannot be: the message says what was expected
+                    self.result = self.result or self.table.resigned()
+                case name:
+                    self._other(name, rest.strip(), line)
+        except ValueError as error:  # a move or a file that cannot be: the message says what was expected
             self.write(str(error))
 
-    def _play(self, text: str) -> None:
-        from engine.games.go.vertex import parse_vertex
+    def _other(self, word: str, rest: str, line: str) -> None:
+        """Obey a command of the game, or play a move."""
+        answer = self.table.command(word, rest)
+        if answer is not None:
+            self.write(answer.text)
+            self.result = self.result or answer.result
+            return
+        self._check_running()
+        self.table.play(line)
+        self.write(self.table.board())
 
-        game = self.player.game
+    def _check_running(self) -> None:
         if self.result is not None:
             raise ValueError("the game is over: expected save FILE or quit")
-        game.play(game.side_to_move, parse_vertex(text, game.size))
-        self.write(str(game))
 
     def _undo(self) -> None:
-        game = self.player.game
-        if self.result is not None:
-            raise ValueError("the game is over: expected save FILE or quit")
-        game.undo()
-        if game.moves and game.side_to_move != self.human:
-            game.undo()
-        self.write(str(game))
+        self._check_running()
+        if self.table.undo() and self.table.side_to_move != self.human:
+            self.table.undo()
+        self.write(self.table.board())
 
     def _answer(self) -> None:
-        from engine.games.go.vertex import format_color, format_vertex
-
-        game = self.player.game
-        color = game.side_to_move
-        decision = self.player.genmove(color)
-        if decision.resign:
-            self.result = f"{format_color(3 - color)}+R"
-            self.write(f"{format_color(color)} resigns.")
-            return
-        game.play(color, decision.move)
-        report = decision.report
-        self.write(str(game))
-        self.write(
-            f"{format_color(color)} {format_vertex(decision.move, game.size)}: winrate {100 * report.winrate:.1f}%,"
-            f" lead {report.score_lead:+.1f}, {report.visits} visits, {report.seconds:.1f} s"
-        )
-
-    def _hint(self) -> None:
-        from engine.games.go.vertex import format_vertex
-
-        game = self.player.game
-        report = self.player.genmove(game.side_to_move).report
-        for move in report.moves[:5]:
-            pv = " ".join(format_vertex(point, game.size) for point in move.pv[:8])
-            self.write(f"{100 * move.winrate:5.1f}%  {move.score_lead:+6.1f}  {move.visits:7d} visits  {pv}")
-
-    def _score(self) -> str:
-        from engine.games.go.game import score_text
-        from engine.games.go.scoring import dead_stones
-
-        game = self.player.game
-        return score_text(game.final_score(dead_stones(game, self.player.final_ownership())))
-
-    def _resign(self) -> None:
-        from engine.games.go.vertex import format_color
-
-        if self.result is None:
-            self.result = f"{format_color(3 - self.player.game.side_to_move)}+R"
+        answer = self.table.answer()
+        self.result = answer.result
+        if answer.result is None:
+            self.write(self.table.board())
+        self.write(answer.text)
 
     def _save(self, path: str) -> None:
-        from engine.games.go.sgf import to_sgf
-
         if not path:
             raise ValueError("expected a file name after save")
-        names = {1: {"black": "you", "white": "yomi"}, 2: {"black": "yomi", "white": "you"}}
-        players = names.get(self.human or 0, {"black": "yomi", "white": "yomi"})
-        try:
-            Path(path).write_text(to_sgf(self.player.game, result=self.result or "", **players), encoding="utf-8")
-        except OSError as error:
-            raise ValueError(f"cannot write {path}: {error.strerror}") from None
+        names = {1: ("you", "yomi"), 2: ("yomi", "you")}
+        self.table.save(path, names.get(self.human or 0, ("yomi", "yomi")), self.result or "")
         self.write(f"saved {path}")
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add a subcommand for each game, with its flags."""
+    children = add_games(parser, "play", "Play {} against the engine in the terminal", EPILOGS)
+    for game, child in children.items():
+        child.add_argument(
+            "--color",
+            choices=list(COLORS),
+            default="black",
+            help="your color; none: watch (default: black)",
+        )
+        if game == "go":
+            child.add_argument(
+                "--handicap", type=int, default=0, metavar="N", help="handicap stones for Black, 2 to 9 (default: 0)"
+            )
+        else:
+            child.add_argument("--sfen", metavar="SFEN", help="position to begin with (default: that of a game)")
+            child.add_argument(
+                "--board",
+                choices=["auto", "japanese", "letters"],
+                default="auto",
+                help="how pieces are drawn; auto: Japanese where the terminal can show it (default: auto)",
+            )
+        add_options(child, leave_out=("ponder", "stochastic_ponder"), game=game)
 
 
 def run(args: argparse.Namespace) -> int:
     """Play one game."""
-    options = collect(args)
+    options = collect(args, args.game)
     logs.set_up(options)
-    player = load_player(options)
-    try:
-        if args.handicap:
-            from engine.games.go.handicap import HandicapError, fixed_handicap
+    table: Table
+    if args.game == "go":
+        from engine.cli.play_go import open_table as open_go
 
-            try:
-                player.game.place_handicap(fixed_handicap(args.handicap, player.game.size))
-            except HandicapError as error:
-                raise CliError(f"--handicap {args.handicap}: {error}") from None
-        human = {"black": 1, "white": 2, "none": None}[args.color]
-        Terminal(player, human, input, print).run()
+        table = open_go(options, args.handicap)
+    else:
+        from engine.cli.play_shogi import open_table as open_shogi
+
+        table = open_shogi(options, args.sfen, args.board)
+    try:
+        Terminal(table, COLORS[args.color], input, print).run()
     finally:
-        player.close()
+        table.close()
     return 0

@@ -1,100 +1,138 @@
-"""`yomi selfplay go`: games of the engine against itself, written as SGF."""
+"""`yomi selfplay`: games of the engine against itself, written as records.
+
+The loop over games and files is here; what a game adds is how one is played (selfplay_go, selfplay_shogi).
+"""
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from engine.cli import logs
 from engine.cli.errors import CliError
 from engine.cli.flags import add_options, collect
-from engine.cli.make import load_player
+from engine.cli.games import add_games
 
-if TYPE_CHECKING:
-    from engine.players.base import Player
-
-USAGE = "yomi selfplay go [options]"
+USAGE = "yomi selfplay GAME [options]"
 EPILOG = """\
+examples:
+  yomi selfplay go --games 100 --size 9 --net b6c96.bin.gz --visits 200 --out games
+  yomi selfplay shogi --games 100 --net model.onnx --format csa hcpe
+"""
+
+EPILOGS = {
+    "go": """\
 examples:
   yomi selfplay go --games 100 --size 9 --net b6c96.bin.gz --visits 200 --out games
   yomi selfplay go --games 20 --size 9 --playouts 1000 --temperature 0.5 --temperature-moves 8 --seed 1
 
 Unless told otherwise: 200 visits a move, temperature 1 for the first 10 moves, a quarter of noise at the root, and no
 resignation. The comment of each move holds winrate and lead for the side that plays it.
-"""
+""",
+    "shogi": """\
+examples:
+  yomi selfplay shogi --games 100 --net model.onnx --visits 400 --format csa hcpe --out games
+  yomi selfplay shogi --games 20 --openings openings.sfen --temperature 0 --root-noise 0
 
-MOVES_PER_POINT = 3
-"""Moves for each point of the board after which a game is scored as it stands."""
+Unless told otherwise: 200 visits a move, temperature 1 for the first 20 moves, a quarter of noise at the root, no
+resignation, and a draw after 320 moves. Each move's evaluation is written in centipawns. Openings are a file of
+records or of lines `startpos moves ...`, taken in turn. hcpe goes into one file, games.hcpe, which grows.
+""",
+}
+
+FORMATS = ("csa", "kif", "usi", "hcpe")
+SUFFIXES = {"csa": ".csa", "kif": ".kifu", "usi": ".usi", "hcpe": ".hcpe"}
+"""Endings of the file names: a `.kifu` is KIF in UTF-8."""
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class Played:
     """One finished game."""
 
-    sgf: str
-    score: float
-    """Black minus White; +-inf for a resignation."""
+    winner: int
+    """1 Black, 2 White, 0 for a draw."""
     moves: int
+    files: dict[str, bytes]
+    """Content of its record by ending of the file's name."""
+
+
+class Series(Protocol):
+    """Games that are played one after the other."""
+
+    def play(self, number: int) -> Played:
+        """Play the game of this number, counted from 0."""
+
+    def close(self) -> None:
+        """Release the engine."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the command's flags."""
-    parser.add_argument("what", choices=["go"], metavar="go", help="the game (go)")
-    parser.add_argument("--games", type=int, default=10, metavar="N", help="number of games (default: 10)")
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path("selfplay"),
-        metavar="FOLDER",
-        help="where the SGF files go (default: selfplay)",
-    )
-    add_options(parser, leave_out=("ponder", "lag"))
+    """Add a subcommand for each game, with its flags."""
+    children = add_games(parser, "selfplay", "Let the engine play {} against itself and write game records", EPILOGS)
+    for game, child in children.items():
+        child.add_argument("--games", type=int, default=10, metavar="N", help="number of games (default: 10)")
+        child.add_argument(
+            "--out",
+            type=Path,
+            default=Path("selfplay"),
+            metavar="FOLDER",
+            help="where the records go (default: selfplay)",
+        )
+        if game == "shogi":
+            child.add_argument(
+                "--format", nargs="+", choices=FORMATS, default=["csa"], help="forms of the records (default: csa)"
+            )
+            child.add_argument("--openings", type=Path, metavar="FILE", help="positions or lines to begin with")
+        add_options(child, leave_out=("ponder", "stochastic_ponder", "lag"), game=game)
 
 
-def play_game(player: Player) -> Played:
-    """Play one game from an empty board under the present game's size, rules and komi."""
-    from engine.games.go.game import GoGame, score_text
-    from engine.games.go.scoring import dead_stones
-    from engine.games.go.sgf import to_sgf
+class Files:
+    """Names the files of games in a folder; nothing that is there is overwritten."""
 
-    old = player.game
-    game = player.game = GoGame(old.size, old.rules, old.komi)
-    player.new_game()
-    comments = [""]
-    resigned = 0
-    while not game.is_over and not resigned and len(game.moves) < MOVES_PER_POINT * game.size**2:
-        color = game.side_to_move
-        decision = player.genmove(color)
-        if decision.resign:
-            resigned = color
-            break
-        game.play(color, decision.move)
-        report = decision.report
-        comments.append(f"{100 * report.winrate:.1f}% {report.score_lead:+.1f} {report.visits} visits")
-    if resigned:
-        score = float("-inf") if resigned == 1 else float("inf")
-        result = "W+R" if resigned == 1 else "B+R"
-    else:
-        score = game.final_score(dead_stones(game, player.final_ownership()))
-        result = score_text(score)
-    name = player.description
-    text = to_sgf(game, comments, black=name, white=name, result=result, date=time.strftime("%Y-%m-%d"))
-    return Played(text, score, len(game.moves))
+    def __init__(self, folder: Path) -> None:
+        """Use a folder, which exists."""
+        self.folder = folder
+        self._numbers = itertools.count(1)
+
+    def write(self, files: dict[str, bytes]) -> None:
+        """Write the records of one game under the next free number; hcpe is appended to one file for all."""
+        number = next(n for n in self._numbers if not any(self._path(n, suffix).exists() for suffix in files))
+        for suffix, data in files.items():
+            if suffix == ".hcpe":
+                with (self.folder / "games.hcpe").open("ab") as file:
+                    file.write(data)
+            else:
+                self._path(number, suffix).write_bytes(data)
+
+    def _path(self, number: int, suffix: str) -> Path:
+        return self.folder / f"game-{number:05d}{suffix}"
 
 
-def file_names(folder: Path) -> Iterator[Path]:
-    """Yield names in a folder that do not exist yet."""
-    number = 1
-    while True:
-        path = folder / f"game-{number:05d}.sgf"
-        if not path.exists():
-            yield path
-        number += 1
+def open_series(args: argparse.Namespace) -> Series:
+    """Return what plays the games.
+
+    Raises:
+        CliError: an option or a file is wrong, or the player cannot be made.
+    """
+    limits = {} if any(hasattr(args, name) for name in ("playouts", "seconds")) else {"visits": 200}
+    common = {"temperature": 1.0, "root_noise": 0.25, "resign": False, **limits}
+    if args.game == "go":
+        from engine.cli.selfplay_go import GoSeries
+
+        options = collect(args, "go", temperature_moves=10, **common)
+        logs.set_up(options)
+        return GoSeries.open(options)
+    from engine.cli.selfplay_shogi import ShogiSeries
+
+    options = collect(args, "shogi", temperature_moves=20, max_moves=320, **common)
+    logs.set_up(options)
+    suffixes = tuple(dict.fromkeys(SUFFIXES[name] for name in args.format))
+    return ShogiSeries.open(options, suffixes, args.openings)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -103,25 +141,24 @@ def run(args: argparse.Namespace) -> int:
 
     if args.games < 1:
         raise CliError(f"--games {args.games}: expected at least 1")
-    limits = {} if any(hasattr(args, name) for name in ("playouts", "seconds")) else {"visits": 200}
-    options = collect(args, temperature=1.0, temperature_moves=10, root_noise=0.25, resign=False, **limits)
-    logs.set_up(options)
     try:
         args.out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CliError(f"--out {args.out}: {error.strerror}") from None
-    player = load_player(options)
+    series = open_series(args)
     start = time.monotonic()
     games: list[Played] = []
-    names = file_names(args.out)
+    files = Files(args.out)
     try:
-        for _ in tqdm(range(args.games), unit="game", file=sys.stderr):
-            games.append(play_game(player))
-            next(names).write_text(games[-1].sgf, encoding="utf-8")
+        for number in tqdm(range(args.games), unit="game", file=sys.stderr):
+            games.append(series.play(number))
+            files.write(games[-1].files)
+    except OSError as error:
+        raise CliError(f"--out {args.out}: {error.strerror}") from None
     finally:
-        player.close()
-    black = sum(game.score > 0 for game in games)
-    white = sum(game.score < 0 for game in games)
+        series.close()
+    black = sum(game.winner == 1 for game in games)
+    white = sum(game.winner == 2 for game in games)
     moves = sum(game.moves for game in games)
     seconds = time.monotonic() - start
     print(

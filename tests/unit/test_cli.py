@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 import engine.cli.make
-from engine.cli import doctor, play, selfplay
+from engine.cli import doctor, play, selfplay_go
 from engine.cli.main import COMMANDS, main
-from engine.cli.play import Terminal
+from engine.cli.play import Table, Terminal
+from engine.cli.play_go import GoTable
+from engine.cli.selfplay_go import GoSeries
 from engine.evaluators.base import EvaluatorError
 from engine.games.go.sgf import load_sgf, read_sgf
 from engine.options import Options, rows_for
@@ -105,7 +107,12 @@ def test_a_player_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch, capsys: p
 
 
 def play_with(lines: list[str], player: FakePlayer, human: int | None = 1) -> tuple[Terminal, str]:
-    """Return the terminal and what it showed after the user typed `lines`."""
+    """Return the terminal and what it showed of a game of Go after the user typed `lines`."""
+    return play_at(GoTable(player), lines, human)
+
+
+def play_at(table: Table, lines: list[str], human: int | None) -> tuple[Terminal, str]:
+    """Return the terminal and what it showed after the user typed `lines` at a table."""
     shown: list[str] = []
     typed = iter(lines)
 
@@ -116,7 +123,7 @@ def play_with(lines: list[str], player: FakePlayer, human: int | None = 1) -> tu
             raise EOFError
         return line
 
-    terminal = Terminal(player, human, read, shown.append)
+    terminal = Terminal(table, human, read, shown.append)
     terminal.run()
     return terminal, "\n".join(shown)
 
@@ -193,12 +200,12 @@ def test_selfplay(tmp_path: Path, fake: list[FakePlayer], capsys: pytest.Capture
 
 
 def test_selfplay_scores_games_that_never_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selfplay, "MOVES_PER_POINT", 0.2)
-    game = selfplay.play_game(FakePlayer(Options(size=5)))
+    monkeypatch.setattr(selfplay_go, "MOVES_PER_POINT", 0.2)
+    game = GoSeries(FakePlayer(Options(size=5))).play(0)
     assert game.moves == 5
-    resigned = selfplay.play_game(FakePlayer(Options(size=5), resign_at=3))
-    assert (resigned.moves, resigned.score) == (3, float("inf"))
-    assert "RE[B+R]" in resigned.sgf
+    resigned = GoSeries(FakePlayer(Options(size=5), resign_at=3)).play(0)
+    assert (resigned.moves, resigned.winner) == (3, 1)
+    assert b"RE[B+R]" in resigned.files[".sgf"]
 
 
 def test_doctor(capsys: pytest.CaptureFixture[str]) -> None:

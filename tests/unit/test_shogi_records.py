@@ -60,7 +60,7 @@ def random_record(seed: int, *, notes: bool = True, sfen: str | None = None) -> 
     for text in moves:
         move = RecordedMove(parse_usi(text))
         if notes:
-            move.seconds = float(rng.randrange(200)) if rng.random() < 0.8 else 0.0
+            move.seconds = float(rng.randrange(200))
             move.score = rng.randrange(-3000, 3000) if rng.random() < 0.8 else None
             move.pv = "+7776FU -3334FU" if move.score is not None else ""
             move.comment = rng.choice(["", "", "good", "bad\nworse"])

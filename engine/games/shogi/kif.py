@@ -54,7 +54,7 @@ WORDS = {word: name for name, (word, _) in reversed(ENDINGS.items()) if word} | 
 }
 """KIF's words for an ending. 反則勝ち tells of the move before it, so that it depends on the side to move."""
 
-MOVE_LINE = re.compile(r"\s*([0-9]+)\s+(\S.*?)\s*(?:[(（]\s*([0-9:. ]+?)\s*(?:/\s*([0-9:. ]*?)\s*)?[)）])?\s*\+?")
+MOVE_LINE = re.compile(r"\s*([0-9]+)\s+(\S.*?)\s*(?:[(（]\s*([0-9]+:[0-9:. ]*?)\s*(?:/[0-9:. ]*)?[)）])?\s*\+?")
 KI2_MOVE = re.compile(r"[▲△▽▼☗☖][^▲△▽▼☗☖]*")
 HEADER = re.compile(r"([^：]{1,12})：(.*)")
 RESULT = re.compile(r"\s*まで、?\s*([0-9]+)手で(.*)")
@@ -165,8 +165,6 @@ class _Reader:
             self.record.ending_seconds = seconds
             return
         text = word.replace("　", "")
-        if not match[3] and (origin := re.search(r"[(（]([0-9]{2})[)）]", match[0])) and origin[1] not in text:
-            text += f"({origin[1]})"
         self._move(text)
         self.record.moves[-1].seconds = seconds
 
@@ -364,8 +362,10 @@ def _result_line(record: GameRecord, word: str) -> str:
 
 
 def _numbered(number: int, text: str, seconds: float | None, totals: dict[int, int], side: int) -> str:
+    if seconds is None:
+        return f"{number:4} {text}"
     width = sum(2 if ord(letter) > 0x7F else 1 for letter in text)
-    taken = int(seconds or 0)
+    taken = int(seconds)
     totals[side] += taken
     total = totals[side]
     clock = f"({taken // 60:2}:{taken % 60:02}/{total // 3600:02}:{total // 60 % 60:02}:{total % 60:02})"

@@ -1,0 +1,130 @@
+"""Go in the terminal: what `yomi play go` knows of the game."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.cli.errors import CliError
+from engine.cli.make import load_player
+from engine.cli.play import Answer
+from engine.games.go.game import score_text
+from engine.games.go.handicap import HandicapError, fixed_handicap
+from engine.games.go.scoring import dead_stones
+from engine.games.go.sgf import to_sgf
+from engine.games.go.vertex import format_color, format_vertex, parse_vertex
+
+if TYPE_CHECKING:
+    from engine.options import Options
+    from engine.players.base import Player
+
+COMMANDS = """\
+D4          play there
+pass        pass; two passes end the game
+score       the score as the board stands, dead stones taken off
+save FILE   write the game as SGF"""
+
+
+class GoTable:
+    """See engine.cli.play.Table."""
+
+    commands = COMMANDS
+
+    def __init__(self, player: Player) -> None:
+        """Play in the player's present game."""
+        self.player = player
+
+    @property
+    def description(self) -> str:
+        """What plays."""
+        return self.player.description
+
+    @property
+    def side_to_move(self) -> int:
+        """BLACK or WHITE."""
+        return self.player.game.side_to_move
+
+    @property
+    def prompt(self) -> str:
+        """B or W."""
+        return format_color(self.side_to_move)
+
+    def board(self) -> str:
+        """Return the board as text."""
+        return str(self.player.game)
+
+    def ended(self) -> str | None:
+        """Return the score after the end."""
+        return self._score() if self.player.game.is_over else None
+
+    def play(self, text: str) -> None:
+        """Play a vertex or a pass."""
+        game = self.player.game
+        game.play(game.side_to_move, parse_vertex(text, game.size))
+
+    def undo(self) -> bool:
+        """Take the last move back."""
+        self.player.game.undo()
+        return bool(self.player.game.moves)
+
+    def answer(self) -> Answer:
+        """Let the engine move or resign."""
+        game, color = self.player.game, self.side_to_move
+        decision = self.player.genmove(color)
+        if decision.resign:
+            return Answer(f"{format_color(color)} resigns.", self.resigned())
+        game.play(color, decision.move)
+        report = decision.report
+        return Answer(
+            f"{format_color(color)} {format_vertex(decision.move, game.size)}: winrate {100 * report.winrate:.1f}%,"
+            f" lead {report.score_lead:+.1f}, {report.visits} visits, {report.seconds:.1f} s"
+        )
+
+    def hint(self) -> list[str]:
+        """Return winrate, lead, visits and line of the best moves."""
+        game, lines = self.player.game, []
+        for move in self.player.genmove(game.side_to_move).report.moves[:5]:
+            pv = " ".join(format_vertex(point, game.size) for point in move.pv[:8])
+            lines.append(f"{100 * move.winrate:5.1f}%  {move.score_lead:+6.1f}  {move.visits:7d} visits  {pv}")
+        return lines
+
+    def resigned(self) -> str:
+        """Return the result when the side to move gives up."""
+        return f"{format_color(3 - self.side_to_move)}+R"
+
+    def command(self, word: str, rest: str) -> Answer | None:
+        """Obey `score`."""
+        return Answer(self._score()) if word == "score" else None
+
+    def save(self, path: str, names: tuple[str, str], result: str) -> None:
+        """Write the game as SGF."""
+        try:
+            text = to_sgf(self.player.game, result=result, black=names[0], white=names[1])
+            Path(path).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise ValueError(f"cannot write {path}: {error.strerror}") from None
+
+    def close(self) -> None:
+        """Release the engine."""
+        self.player.close()
+
+    def _score(self) -> str:
+        game = self.player.game
+        return score_text(game.final_score(dead_stones(game, self.player.final_ownership())))
+
+
+def open_table(options: Options, handicap: int) -> GoTable:
+    """Return a table with the player that the options describe.
+
+    Raises:
+        CliError: it cannot be made, or there is no such handicap.
+    """
+    table = GoTable(load_player(options))
+    if handicap:
+        game = table.player.game
+        try:
+            game.place_handicap(fixed_handicap(handicap, game.size))
+        except HandicapError as error:
+            table.close()
+            raise CliError(f"--handicap {handicap}: {error}") from None
+    return table

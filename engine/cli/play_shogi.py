@@ -1,0 +1,220 @@
+"""Shogi in the terminal: what `yomi play shogi` knows of the game."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol
+
+from engine.cli.errors import CliError
+from engine.cli.make import load_shogi_player
+from engine.cli.play import Answer
+from engine.games.shogi.diagram import draw
+from engine.games.shogi.game import ShogiGame
+from engine.games.shogi.moves import target_of
+from engine.games.shogi.notation import format_japanese, format_usi, parse_any
+from engine.games.shogi.pieces import COLOR_NAMES
+from engine.games.shogi.records import record_of, save_records
+from engine.games.shogi.sfen import STARTPOS, SfenError
+
+if TYPE_CHECKING:
+    from engine.options import Options
+    from engine.players.shogi_base import ShogiDecision
+
+COMMANDS = """\
+7g7f        play a move: in USI, CSA (7776FU) or Japanese (７六歩, 76歩, 同銀)
+declare     declare the win by the entering king rule
+sfen        the position as SFEN
+save FILE   write the game; the name's ending tells the form: .csa .kif .kifu .usi"""
+
+HINTS = 5
+"""Moves that `hint` shows."""
+
+
+class ShogiPlays(Protocol):
+    """What the terminal and self-play need of a player of shogi; `engine.players.shogi.ShogiPlayer` is the real one."""
+
+    game: ShogiGame
+    """Changed in place or replaced while nothing thinks."""
+    options: Options
+
+    @property
+    def description(self) -> str:
+        """What plays, on one line."""
+
+    def go(self) -> ShogiDecision:
+        """Choose a move for the side to move in `game` without playing it."""
+
+    def new_game(self) -> None:
+        """Forget what belongs to the last game."""
+
+    def close(self) -> None:
+        """Release devices and threads."""
+
+
+class ShogiTable:
+    """See engine.cli.play.Table."""
+
+    commands = COMMANDS
+
+    def __init__(self, player: ShogiPlays, *, japanese: bool = False, colored: bool = False) -> None:
+        """Play in the player's present game, drawn as `engine.games.shogi.diagram.draw` does."""
+        self.player = player
+        self.japanese = japanese
+        self.colored = colored
+        self._ending = ""
+        """CSA's name of how the game ended, for its record."""
+
+    @property
+    def description(self) -> str:
+        """What plays."""
+        return self.player.description
+
+    @property
+    def side_to_move(self) -> int:
+        """BLACK or WHITE."""
+        return self.player.game.side_to_move
+
+    @property
+    def prompt(self) -> str:
+        """The side to move and the number of its move."""
+        return f"{COLOR_NAMES[self.side_to_move]} {self.player.game.ply + 1}"
+
+    def board(self) -> str:
+        """Return the board as text."""
+        return draw(self.player.game, japanese=self.japanese, colored=self.colored)
+
+    def ended(self) -> str | None:
+        """Return the outcome after the end."""
+        outcome = self.player.game.outcome()
+        if outcome is None:
+            return None
+        self._ending = outcome.ending
+        return str(outcome)
+
+    def play(self, text: str) -> None:
+        """Play a move in any notation."""
+        game = self.player.game
+        game.play(parse_any(text, game.placement, _previous(game), game.is_legal))
+
+    def undo(self) -> bool:
+        """Take the last move back."""
+        self.player.game.undo()
+        return bool(self.player.game.moves)
+
+    def answer(self) -> Answer:
+        """Let the engine move, resign, or declare its win."""
+        game, name = self.player.game, COLOR_NAMES[self.side_to_move]
+        decision = self.player.go()
+        if decision.win:
+            self._ending = "KACHI"
+            return Answer(f"{name} declares the win.", self._won(game.side_to_move))
+        if decision.resign or decision.move is None:
+            return Answer(f"{name} resigns.", self.resigned())
+        text = self._name(decision.move)
+        game.play(decision.move)
+        return Answer(f"{text}: {self._judgement(decision)}")
+
+    def hint(self) -> list[str]:
+        """Return winrate and line of the best moves."""
+        decision = self.player.go()
+        if decision.win:
+            return ["declare: the position is won by the entering king rule"]
+        if decision.move is None:
+            return ["there is no legal move"]
+        lines = decision.progress.lines[:HINTS]
+        found = [f"{100 * line.winrate:5.1f}%  {self._line(line.pv[:8])}" for line in lines if line.pv]
+        return found or [self._name(decision.move)]
+
+    def resigned(self) -> str:
+        """Return the result when the side to move gives up."""
+        self._ending = "TORYO"
+        return f"{COLOR_NAMES[3 - self.side_to_move]} wins by resignation"
+
+    def command(self, word: str, rest: str) -> Answer | None:
+        """Obey `declare` and `sfen`."""
+        game = self.player.game
+        match word:
+            case "sfen":
+                return Answer(game.sfen())
+            case "declare" | "win":
+                if not game.can_declare:
+                    raise ValueError("the win cannot be declared here: expected king and ten pieces in the last three "
+                                     "ranks, points enough, and no check")  # fmt: skip
+                self._ending = "KACHI"
+                return Answer("The win is declared.", self._won(game.side_to_move))
+        return None
+
+    def save(self, path: str, names: tuple[str, str], result: str) -> None:
+        """Write the game in the form that the name tells."""
+        ending = self._ending if result else ""
+        save_records(path, [record_of(self.player.game, black=names[0], white=names[1], ending=ending)])
+
+    def close(self) -> None:
+        """Release the engine."""
+        self.player.close()
+
+    def _won(self, color: int) -> str:
+        return f"{COLOR_NAMES[color]} wins by declaration"
+
+    def _name(self, move: int) -> str:
+        game = self.player.game
+        if self.japanese:
+            return f"{format_japanese(move, game.placement, _previous(game))} ({format_usi(move)})"
+        return f"{COLOR_NAMES[game.side_to_move]} {format_usi(move)}"
+
+    def _line(self, moves: Iterable[int]) -> str:
+        """Return the moves of a line from the present position on."""
+        if not self.japanese:
+            return " ".join(map(format_usi, moves))
+        placement, previous, words = self.player.game.placement, _previous(self.player.game), []
+        for move in moves:
+            words.append(format_japanese(move, placement, previous))
+            placement, previous = placement.after(move), target_of(move)
+        return "".join(words)
+
+    def _judgement(self, decision: ShogiDecision) -> str:
+        progress = decision.progress
+        parts = [decision.note] if decision.note else []
+        if progress.lines:
+            line = progress.lines[0]
+            parts.append(f"mate in {line.mate}" if line.mate else f"winrate {100 * line.winrate:.1f}%")
+        if progress.playouts:
+            parts.append(f"{progress.playouts} playouts, {progress.seconds:.1f} s")
+        return ", ".join(parts) or "the only choice"
+
+
+def _previous(game: ShogiGame) -> int | None:
+    """Return the square where the last move ended, for 同."""
+    return target_of(game.moves[-1][1]) if game.moves else None
+
+
+def open_table(options: Options, sfen: str | None, board: str) -> ShogiTable:
+    """Return a table with the player that the options describe.
+
+    Args:
+        options: the settings.
+        sfen: the position to begin with; None for that of a game.
+        board: auto, japanese or letters.
+
+    Raises:
+        CliError: the player cannot be made, or there is no such position.
+    """
+    try:
+        game = ShogiGame(sfen or STARTPOS, entering_king=options.entering_king, max_moves=options.max_moves or 0)
+    except SfenError as error:
+        raise CliError(f"--sfen: {error}") from None
+    player: ShogiPlays = load_shogi_player(options)
+    player.game = game
+    colored = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return ShogiTable(player, japanese=board == "japanese" or (board == "auto" and _shows_japanese()), colored=colored)
+
+
+def _shows_japanese() -> bool:
+    """Whether standard output can be expected to show Japanese."""
+    try:
+        "▲７六歩".encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True

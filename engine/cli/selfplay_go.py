@@ -1,0 +1,65 @@
+"""How `yomi selfplay go` plays a game."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from engine.cli.make import load_player
+from engine.cli.selfplay import Played
+from engine.games.go.game import GoGame, score_text
+from engine.games.go.scoring import dead_stones
+from engine.games.go.sgf import to_sgf
+
+if TYPE_CHECKING:
+    from engine.options import Options
+    from engine.players.base import Player
+
+MOVES_PER_POINT = 3.0
+"""Moves for each point of the board after which a game is scored as it stands."""
+
+
+class GoSeries:
+    """Games from an empty board under the size, rules and komi of the player's first game."""
+
+    def __init__(self, player: Player) -> None:
+        """Let `player` play both sides."""
+        self.player = player
+
+    @classmethod
+    def open(cls, options: Options) -> GoSeries:
+        """Return games of the player that the options describe.
+
+        Raises:
+            CliError: it cannot be made.
+        """
+        return cls(load_player(options))
+
+    def play(self, number: int) -> Played:
+        """Play one game."""
+        player, old = self.player, self.player.game
+        game = player.game = GoGame(old.size, old.rules, old.komi)
+        player.new_game()
+        comments = [""]
+        resigned = 0
+        while not game.is_over and len(game.moves) < MOVES_PER_POINT * game.size**2:
+            color = game.side_to_move
+            decision = player.genmove(color)
+            if decision.resign:
+                resigned = color
+                break
+            game.play(color, decision.move)
+            report = decision.report
+            comments.append(f"{100 * report.winrate:.1f}% {report.score_lead:+.1f} {report.visits} visits")
+        if resigned:
+            winner, result = 3 - resigned, "W+R" if resigned == 1 else "B+R"
+        else:
+            score = game.final_score(dead_stones(game, player.final_ownership()))
+            winner, result = (1 if score > 0 else 2 if score < 0 else 0), score_text(score)
+        name = player.description
+        text = to_sgf(game, comments, black=name, white=name, result=result, date=time.strftime("%Y-%m-%d"))
+        return Played(winner, len(game.moves), {".sgf": text.encode("utf-8")})
+
+    def close(self) -> None:
+        """Release the engine."""
+        self.player.close()

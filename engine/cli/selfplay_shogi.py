@@ -1,0 +1,137 @@
+"""How `yomi selfplay shogi` plays a game."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.cli.errors import CliError
+from engine.cli.make import load_shogi_player
+from engine.cli.selfplay import Played
+from engine.games.shogi.game import ShogiGame
+from engine.games.shogi.notation import format_csa
+from engine.games.shogi.records import (
+    GameRecord,
+    RecordedMove,
+    RecordError,
+    format_usi_line,
+    load_records,
+    record_of,
+    to_bytes,
+)
+from engine.games.shogi.sfen import format_sfen
+
+if TYPE_CHECKING:
+    from engine.cli.play_shogi import ShogiPlays
+    from engine.options import Options
+    from engine.players.shogi_base import ShogiDecision
+
+MATE_SCORE = 30_000
+"""Centipawns of a mate, less its plies."""
+LINE_MOVES = 8
+"""Moves of the expected line that a record keeps."""
+
+
+class ShogiSeries:
+    """Games from the usual position or from openings, in turn."""
+
+    def __init__(self, player: ShogiPlays, suffixes: Sequence[str], openings: Sequence[GameRecord] = ()) -> None:
+        """Let `player` play both sides.
+
+        Args:
+            player: plays.
+            suffixes: endings of the file names of each record, which tell its forms.
+            openings: to begin with; none for the usual position.
+        """
+        self.player = player
+        self.suffixes = suffixes
+        self.openings = openings or (GameRecord(),)
+
+    @classmethod
+    def open(cls, options: Options, suffixes: Sequence[str], openings: Path | None) -> ShogiSeries:
+        """Return games of the player that the options describe.
+
+        Raises:
+            CliError: it cannot be made, or the openings cannot be read.
+        """
+        try:
+            lines = load_records(openings) if openings else []
+        except RecordError as error:
+            raise CliError(f"--openings {error}") from None
+        return cls(load_shogi_player(options), suffixes, lines)
+
+    def play(self, number: int) -> Played:
+        """Play one game; the opening's moves are part of it."""
+        game = self._begin(self.openings[number % len(self.openings)])
+        notes = [RecordedMove(move) for _, move in game.moves]
+        ending = ""
+        while not ending:
+            outcome = game.outcome()
+            if outcome is not None:
+                ending = outcome.ending
+                break
+            begin = time.monotonic()
+            decision = self.player.go()
+            if decision.win:
+                ending = "KACHI"
+            elif decision.resign or decision.move is None:
+                ending = "TORYO"
+            else:
+                notes.append(self._note(game, decision, time.monotonic() - begin))
+                game.play(decision.move)
+        name = self.player.description
+        info = {"EVENT": "yomi selfplay", "START_TIME": time.strftime("%Y/%m/%d %H:%M:%S")}
+        record = record_of(game, notes, black=name, white=name, ending=ending)
+        record.info = info
+        files = {suffix: to_bytes([record], suffix) for suffix in self.suffixes}
+        return Played(record.winner or 0, len(game.moves), files)
+
+    def close(self) -> None:
+        """Release the engine."""
+        self.player.close()
+
+    def _begin(self, opening: GameRecord) -> ShogiGame:
+        """Put an opening on the player's board."""
+        options = self.player.options
+        game = ShogiGame(
+            format_sfen(opening.initial), entering_king=options.entering_king, max_moves=options.max_moves or 0
+        )
+        for recorded in opening.moves:
+            if not game.is_legal(recorded.move):
+                raise CliError(f"--openings: '{format_usi_line(opening)[:80]}' has an illegal move")
+            game.play(recorded.move)
+        self.player.game = game
+        self.player.new_game()
+        return game
+
+    def _note(self, game: ShogiGame, decision: ShogiDecision, seconds: float) -> RecordedMove:
+        """Return what a record keeps of a move, which has not been played yet."""
+        assert decision.move is not None
+        lines = [line for line in decision.progress.lines if line.pv and line.pv[0] == decision.move]
+        note = RecordedMove(decision.move, seconds, comment=decision.note)
+        if lines and decision.progress.playouts:
+            note.score = score_of(lines[0].winrate, lines[0].mate, self.player.options.centipawns)
+            words, placement = [], game.placement
+            for move in lines[0].pv[:LINE_MOVES]:
+                words.append(format_csa(move, placement))
+                placement = placement.after(move)
+            note.pv = " ".join(words[1:])
+        return note
+
+
+def score_of(winrate: float, mate: int | None, scale: float) -> int:
+    """Return centipawns for the side to move.
+
+    Args:
+        winrate: in [0, 1].
+        mate: plies to a mate, negative where it is the side to move that is mated; None or 0 for none.
+        scale: centipawns of a logit.
+    """
+    if mate:
+        return MATE_SCORE - mate if mate > 0 else -MATE_SCORE - mate
+    bounded = min(max(winrate, 1e-9), 1.0 - 1e-9)
+    score = scale * math.log(bounded / (1.0 - bounded))
+    return round(min(max(score, -MATE_SCORE / 2), MATE_SCORE / 2))

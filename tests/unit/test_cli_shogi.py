@@ -1,0 +1,229 @@
+"""Shogi on the command line in this process: the terminal game and self-play with a fake player."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import engine.cli.make
+from engine.cli.main import main
+from engine.cli.play import Terminal
+from engine.cli.play_shogi import ShogiTable
+from engine.cli.selfplay_shogi import ShogiSeries, score_of
+from engine.games.shogi.game import ShogiGame
+from engine.games.shogi.hcpe import read_hcpe
+from engine.games.shogi.notation import parse_usi
+from engine.games.shogi.records import load_records
+from engine.options import Options
+from engine.players.shogi_base import LoadingError
+from tests.fakes.shogi_game_player import FakeShogiGamePlayer
+from tests.unit.test_cli import error_of, play_at
+
+DECLARABLE = "KGGGGSSSS/9/NNNN5/9/9/9/9/9/4k4 b 2R2B8P 1"
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> list[FakeShogiGamePlayer]:
+    """Let the commands play with a fake player; the list holds those that were made."""
+    made: list[FakeShogiGamePlayer] = []
+
+    def make(options: Options, say: Callable[[str], None]) -> FakeShogiGamePlayer:
+        made.append(FakeShogiGamePlayer(options))
+        return made[-1]
+
+    monkeypatch.setattr(engine.cli.make, "make_shogi_player", make)
+    return made
+
+
+def play_with(
+    lines: list[str], player: FakeShogiGamePlayer | None = None, human: int | None = 1, *, japanese: bool = False
+) -> tuple[Terminal, str]:
+    """Return the terminal and what it showed after the user typed `lines`."""
+    return play_at(ShogiTable(player or FakeShogiGamePlayer(), japanese=japanese), lines, human)
+
+
+def test_a_game_in_the_terminal(tmp_path: Path) -> None:
+    player = FakeShogiGamePlayer()
+    path = tmp_path / "game.csa"
+    terminal, text = play_with(
+        ["help", "7g7f", "2g2e", "x", "hint", "undo", "undo", "２六歩", "4746FU", "sfen", "board", "declare",
+         f"save {path}", "save", f"save {tmp_path}/game.txt", f"save {tmp_path}/no/game.csa", "resign",
+         f"save {tmp_path}/game.kifu", "7g7f", "undo", "quit"],
+        player,
+    )  # fmt: skip
+    assert terminal.result == "White wins by resignation"
+    assert "declare the win" in text
+    assert "illegal move 2g2e: the piece on 2g does not move there" in text
+    assert "not a move: 'x', expected USI (7g7f), CSA (7776FU) or Japanese" in text
+    assert "cannot undo: no move has been played" in text
+    assert "75.0%" in text
+    assert "16 playouts" in text
+    assert "the win cannot be declared here" in text
+    assert "expected a file name after save" in text
+    assert "ending in '.txt': expected one of .csa" in text
+    assert "cannot write" in text
+    assert "the game is over: expected save FILE or quit" in text
+    assert "Black 1> " in text
+    saved = load_records(path)[0]
+    assert (saved.black, saved.white, saved.ending, len(saved.moves)) == ("you", "yomi", "", 4)
+    after = load_records(tmp_path / "game.kifu")[0]
+    assert (after.ending, after.winner, after.moves) == ("TORYO", 2, saved.moves)
+
+
+def test_japanese_in_the_terminal() -> None:
+    _, text = play_with(["７六歩", "hint", "quit"], japanese=True)
+    assert "先手の持駒：なし" in text
+    assert "△９四歩 (9c9d)" in text or "△" in text
+    assert re.search(r"75\.0%  ▲", text)
+
+
+def test_the_engine_moves_first_where_the_user_is_white() -> None:
+    player = FakeShogiGamePlayer()
+    _, text = play_with(["quit"], player, human=2)
+    assert len(player.game.moves) == 1
+    assert "White 2> " in text
+
+
+def test_watching_the_engine_resign_or_be_mated() -> None:
+    terminal, text = play_with([], FakeShogiGamePlayer(resign_at=4), human=None)
+    assert terminal.result == "White wins by resignation"
+    assert "Black resigns." in text
+    player = FakeShogiGamePlayer()
+    player.game = ShogiGame("4k4/9/4P4/9/9/9/9/9/4K4 b G 1")
+    terminal, text = play_with(["G*5b", "quit"], player)
+    assert terminal.result == "Black wins: White is mated"
+
+
+def test_declaring_the_win(tmp_path: Path) -> None:
+    player = FakeShogiGamePlayer()
+    player.game = ShogiGame(DECLARABLE)
+    terminal, _ = play_with([], player, human=None)
+    assert terminal.result == "Black wins by declaration"
+    terminal, text = play_with(["hint", "declare", f"save {tmp_path / 'game.csa'}", "quit"], player)
+    assert terminal.result == "Black wins by declaration"
+    assert "declare: the position is won" in text
+    assert load_records(tmp_path / "game.csa")[0].ending == "KACHI"
+
+
+def test_play_from_the_command_line(
+    fake: list[FakeShogiGamePlayer], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("G*5b\nquit\n"))
+    sfen = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
+    assert main(["play", "shogi", "--sfen", sfen, "--board", "letters", "--entering-king", "24"]) == 0
+    out = capsys.readouterr().out
+    assert "Result: Black wins: White is mated" in out
+    assert "\x1b" not in out
+    assert fake[0].game.entering_king == "24"
+    assert fake[0].calls[-1] == "close"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("play shogi --sfen nonsense", "--sfen: SFEN of 1 fields"),
+        ("play shogi --handicap 2", "unrecognized arguments"),
+        ("play shogi --size 9", "unrecognized arguments"),
+        ("play shogi --color green", "--color: invalid choice"),
+        ("play shogi --net no/such/file", "no such file"),
+        ("selfplay shogi --games 0", "--games 0: expected at least 1"),
+        ("selfplay shogi --format pgn", "invalid choice: 'pgn'"),
+        ("selfplay shogi --openings no/such/file", "--openings cannot read no/such/file"),
+    ],
+)
+def test_errors_are_one_line(
+    words: str, message: str, fake: list[FakeShogiGamePlayer], capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    assert message in error_of(capsys, *words.split())
+
+
+def test_a_player_that_cannot_be_made(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def fail(options: Options, say: Callable[[str], None]) -> FakeShogiGamePlayer:
+        raise LoadingError("device cuda: not here")
+
+    monkeypatch.setattr(engine.cli.make, "make_shogi_player", fail)
+    monkeypatch.chdir(tmp_path)
+    for command in ("play", "selfplay"):
+        assert "device cuda: not here" in error_of(capsys, command, "shogi")
+
+
+@pytest.mark.parametrize("command", ["play", "selfplay"])
+@pytest.mark.parametrize("game", ["go", "shogi"])
+def test_help_of_each_game(command: str, game: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([command, game, "--help"])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    assert f"usage: yomi {command} {game} [options]" in text
+    assert "examples:" in text
+    assert ("--komi" in text) == (game == "go")
+    assert ("--entering-king" in text) == (game == "shogi")
+
+
+def test_selfplay(tmp_path: Path, fake: list[FakeShogiGamePlayer], capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "games"
+    words = ["selfplay", "shogi", "--games", "2", "--out", str(folder), "--max-moves", "30"]
+    assert main([*words, "--format", "csa", "kif", "hcpe", "usi"]) == 0
+    captured = capsys.readouterr()
+    assert re.match(r"2 games in [\d.]+ s: Black won \d, White \d, drawn \d; [\d.]+ moves a game", captured.out)
+    assert "2/2" in captured.err
+    options = fake[0].options
+    assert (options.visits, options.temperature, options.resign, options.max_moves) == (200, 1.0, False, 30)
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == [
+        *("game-00001.csa", "game-00001.kifu", "game-00001.usi"),
+        *("game-00002.csa", "game-00002.kifu", "game-00002.usi"),
+        "games.hcpe",
+    ]
+    csa, kif, usi = (load_records(folder / f"game-00001{suffix}")[0] for suffix in (".csa", ".kifu", ".usi"))
+    assert csa.ending in ("MAX_MOVES", "SENNICHITE", "TSUMI", "+ILLEGAL_ACTION", "-ILLEGAL_ACTION")
+    assert [each.move for each in csa.moves] == [each.move for each in kif.moves] == [each.move for each in usi.moves]
+    assert {each.score for each in csa.moves} == {score_of(0.75, None, options.centipawns)}
+    assert [each.score for each in csa.moves] == [each.score for each in kif.moves]
+    assert csa.black == "fake"
+    assert csa.game().outcome() is not None or len(csa.moves) == 30
+    positions = read_hcpe((folder / "games.hcpe").read_bytes())
+    assert len(positions) == 2 * len(csa.moves)
+    assert main([*words, "--visits", "5"]) == 0
+    assert fake[1].options.visits == 5
+    assert (folder / "game-00004.csa").exists()
+    assert (folder / "games.hcpe").stat().st_size == 38 * len(positions)
+
+
+def test_selfplay_from_openings(tmp_path: Path, fake: list[FakeShogiGamePlayer]) -> None:
+    lines = tmp_path / "lines.sfen"
+    lines.write_text("startpos moves 7g7f 3c3d\nstartpos moves 2g2f\n" + f"sfen {DECLARABLE}\n")
+    folder = tmp_path / "games"
+    words = ["selfplay", "shogi", "--games", "4", "--max-moves", "12", "--openings", str(lines), "--out", str(folder)]
+    assert main(words) == 0
+    records = [load_records(path)[0] for path in sorted(folder.iterdir())]
+    assert [record.moves[0].move for record in records if record.moves] == [
+        parse_usi(text) for text in ("7g7f", "2g2f", "7g7f")
+    ]
+    assert records[2].ending == "KACHI"
+    assert records[2].winner == 1
+    assert records[0].moves[1].score is None
+    assert records[0].moves[2].score is not None
+
+
+def test_selfplay_resigns_where_it_is_allowed() -> None:
+    series = ShogiSeries(FakeShogiGamePlayer(resign_at=3), [".usi"])
+    game = series.play(0)
+    assert (game.moves, game.winner) == (3, 1)
+
+
+def test_scores() -> None:
+    assert score_of(0.5, None, 756.0) == 0
+    assert score_of(0.9, None, 600.0) == -score_of(0.1, None, 600.0) == 1318
+    assert score_of(1.0, None, 756.0) == 15000
+    assert score_of(0.0, None, 756.0) == -15000
+    assert score_of(0.9, 5, 756.0) == 29995
+    assert score_of(0.1, -4, 756.0) == -29996
