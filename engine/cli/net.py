@@ -55,7 +55,7 @@ def facts(path: Path) -> list[tuple[str, str]]:
         NetworkError: It is no network that can be used.
     """
     from nets.katago.file import read_network
-    from nets.load import NetworkKind, identify, prepare_shogi
+    from nets.load import NetworkKind, identify
     from nets.metadata import NetworkInfo
     from nets.onnx_header import read_onnx_header
 
@@ -77,24 +77,28 @@ def facts(path: Path) -> list[tuple[str, str]]:
         ]
         return rows
     if kind in (NetworkKind.DLSHOGI, NetworkKind.ALPHAZERO_SHOGI):
-        from nets.dlshogi.facts import graph_facts
-
-        network, info = prepare_shogi(path)
-        tensors = [network.board, *([network.hands] if network.hands else []), network.policy, network.value]
-        return [
-            *rows,
-            ("name", info.name),
-            ("game", info.game),
-            ("feature set", info.feature_set),
-            ("tensors", ", ".join(map(str, tensors))),
-            *graph_facts(path, network),
-            ("sha256", info.source_sha256),
-        ]
+        return rows + _shogi_facts(path)
     header = read_onnx_header(path)
     if header is not None:
         for name, value in dataclasses.asdict(NetworkInfo.from_props(header.metadata)).items():
             rows.append((name.replace("_", " "), str(value)))
     return rows
+
+
+def _shogi_facts(path: Path) -> list[tuple[str, str]]:
+    from nets.dlshogi.facts import graph_facts
+    from nets.load import prepare_shogi
+
+    network, info = prepare_shogi(path)
+    tensors = [network.board, *([network.hands] if network.hands else []), network.policy, network.value]
+    return [
+        ("name", info.name),
+        ("game", info.game),
+        ("feature set", info.feature_set),
+        ("tensors", ", ".join(map(str, tensors))),
+        *graph_facts(path, network),
+        ("sha256", info.source_sha256),
+    ]
 
 
 def count_parameters(part: Any) -> int:
