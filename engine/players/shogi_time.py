@@ -16,6 +16,8 @@ from engine.clock import Budget
 from engine.players.shogi_base import Times
 
 BLACK = 1
+MAX_RESERVE = 0.4
+"""Share of a byo-yomi that the reserves take at most, so that periods of less than a second can be used."""
 RESERVE_MOVES = 25
 """Own moves whose lag is kept in reserve where there is no byo-yomi."""
 
@@ -39,8 +41,9 @@ def find_budget(times: Times, color: int, ply: int, lag: float, margin: float) -
     increment = times.black_increment if color == BLACK else times.white_increment
     moves = moves_left(ply)
     if times.byoyomi > 0:
-        period = max(times.byoyomi - lag - margin, 0.0)
-        last = max(left + times.byoyomi - lag - margin, 0.0)
+        reserve = min(lag + margin, MAX_RESERVE * times.byoyomi)
+        period = times.byoyomi - reserve
+        last = left + times.byoyomi - reserve
         spare = left
     else:
         period = max(increment - lag, 0.0)

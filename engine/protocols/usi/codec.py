@@ -55,7 +55,7 @@ def parse_setoption(text: str) -> tuple[str, str | None]:
         ValueError: there is no name.
     """
     found = re.fullmatch(r"(?:name +)?(.*?)(?: +value(?: +(.*))?)?", text.strip(" "), re.IGNORECASE | re.DOTALL)
-    if found is None or not found[1] or found[1].lower() in ("name", "value"):
+    if found is None or not found[1] or found[1].lower().split(" ")[0] in ("name", "value"):
         raise ValueError(f"expected name NAME value VALUE, found {text[:MAX_ERROR]!r}")
     has_value = re.search(r" value( |$)", text.strip(" "), re.IGNORECASE) is not None
     return found[1].strip(" "), (found[2] or "").strip(" ") if has_value else None
@@ -127,7 +127,11 @@ def parse_go(words: Sequence[str]) -> tuple[Go, list[str]]:
         elif key in (*_TIMES, *_COUNTS, "mate"):
             number = _number(words[i]) if i < len(words) else None
             if number is None:
-                faults.append(f"{key}: expected a number, found {words[i][:50]!r}" if i < len(words) else f"{key}: end")
+                faults.append(
+                    f"{key}: expected a number, found {words[i][:50]!r}"
+                    if i < len(words)
+                    else f"{key}: expected a number, found nothing"
+                )
                 i += 1 if i < len(words) and words[i].lower() not in _KEYS else 0
                 continue
             i += 1

@@ -92,6 +92,7 @@ class Session:
         self._failure: str | None = None
         self._is_output_closed = False
         self._quitting = False
+        self._last_sent = 0.0
 
     # -- output ----------------------------------------------------------------------------------------------------
 
@@ -105,6 +106,7 @@ class Session:
             for line in lines:
                 log.debug("> %s", line)
         with self.lock:
+            self._last_sent = time.monotonic()
             try:
                 self._write("".join(line + "\n" for line in lines))
             except OutputClosedError:
@@ -148,14 +150,12 @@ class Session:
         """
         thread = threading.Thread(target=self._load, name="load", daemon=True)
         thread.start()
-        begin = time.monotonic()
-        next_sign = begin + KEEP_ALIVE
+        begin = self._last_sent = time.monotonic()
         while thread.is_alive():
             thread.join(POLL)
             if self._wants_to_end():
                 raise SessionOverError
-            if time.monotonic() >= next_sign:
-                next_sign += KEEP_ALIVE
+            if time.monotonic() >= self._last_sent + KEEP_ALIVE:
                 self.note(f"loading, {time.monotonic() - begin:.0f} s ...")
         if self._failure is not None:
             self.send(format_error(self._failure))
