@@ -34,7 +34,8 @@ def outcome(pos: Any, history: Any) -> tuple[int, float, float]:
     """Return (state, value, score) of a position for the side to move.
 
     The state is GOES_ON, OVER (value in [-1, 1] and score are exact) or OVER_UNSCORED (the game has ended and the
-    evaluator's opinion of this position is its value).
+    evaluator's opinion of this position is its value). A value of exactly 1 or -1 is taken for a proof where the search
+    solves: what only the search holds for decided (a first repetition, say) must be worth a little less.
     """
     raise NotImplementedError
 

@@ -96,12 +96,16 @@ def _compile_search(spec: "GameSpec", position: Any, history: Any) -> None:
     length = int(position["history_length"])
     worker.history[:length] = history[:length]
     tree.parameters[arrays.ROWS_A_LEAF] = 1.0
+    tree.parameters[arrays.VISITS_A_ROW] = 1.0
     for name in (arrays.POLICY_TEMPERATURE, arrays.ROOT_POLICY_TEMPERATURE, arrays.C_PUCT, arrays.C_PUCT_BASE):
         tree.parameters[name] = 1.0
     memory.clear_tree(tree)
     tree.counters[arrays.CLAIM_LIMIT] = 20
-    while rows := search.gather(tree, position, worker, batch, 8):
-        search.scatter(tree, position, worker, batch, rows)
+    roots = spec.positions(1)
+    roots[0] = position
+    rows = 0
+    while rows := search.advance(tree, roots, worker, batch, rows):
+        pass
     children = np.zeros(spec.max_moves, report.CHILD_DTYPE)
     report.root_children(tree, children)
     report.root_policy(tree, position, np.zeros(spec.policy_size, np.float32))

@@ -10,6 +10,8 @@ from native.tree import arrays
 if TYPE_CHECKING:
     from native.tree.arrays import Tree
 
+VISITS_A_ROW = 12
+"""A batch takes one leaf for so many visits of the root: a young tree has too few good leaves for a full batch."""
 SYMMETRIES = {"random": -1, "none": 0, "average": 0}
 
 
@@ -39,6 +41,9 @@ class SearchSettings:
     """Measure first-play urgency from the mean of the playouts alone: a single rollout says too little of a node."""
     spread_scale: float = 0.85
     """How far the spread of the utilities below a node scales exploration there; 0 to 1 (KataGo's value)."""
+    solver: bool = False
+    """Take games that are over with a value of exactly +1 or -1 for proofs, of the nodes above them too. Not for games
+    whose score counts beyond the win."""
     use_lcb: bool = True
     ownership: bool = True
     seed: int | None = None
@@ -68,6 +73,8 @@ class SearchSettings:
             p[arrays.SYMMETRY] = -1.0
             p[arrays.ROWS_A_LEAF] = 8.0
         p[arrays.MAX_COLLISIONS] = 8.0
+        p[arrays.VISITS_A_ROW] = VISITS_A_ROW
+        p[arrays.SOLVER] = 1.0 if self.solver else 0.0
         p[arrays.OWNERSHIP] = 1.0 if self.ownership else 0.0
 
     @property

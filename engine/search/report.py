@@ -63,6 +63,9 @@ class MoveReport:
     """Principal variation, this move first."""
     pv_visits: tuple[int, ...] = ()
     """Visits of the nodes after the moves of `pv`, same length."""
+    proven: int = 0
+    """+1 this move is proven to win, -1 to lose, 0 open. The pv of a move that wins holds the winner's moves of the
+    proof, with the most visited replies; it is shorter than the game where the game itself announces a mate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,14 @@ class SearchReport:
     """[area], row by row from the top left, +1 the side to move owns the point; None where nobody asked for it."""
     raw_policy: npt.NDArray[np.float32] | None = None
     """[area + 1], the root's policy from the evaluator, pass last, NaN illegal; None before the root is evaluated."""
+    proven: int = 0
+    """+1 the side to move is proven to win, -1 to lose, 0 open."""
+
+    @property
+    def candidates(self) -> tuple[MoveReport, ...]:
+        """The moves that may be drawn by chance: those proven to win, else those not proven to lose, else all."""
+        best = max((move.proven for move in self.moves), default=0)
+        return tuple(move for move in self.moves if move.proven == best)
 
 
 @dataclass(frozen=True, slots=True)

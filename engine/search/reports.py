@@ -82,6 +82,7 @@ def read_report(
         moves=moves,
         ownership=ownership,
         raw_policy=policy if len(children) else None,
+        proven=_proven(tree, children),
     )
 
 
@@ -89,6 +90,15 @@ def _children(tree: Tree) -> npt.NDArray[Any]:
     children = np.zeros(int(tree.nodes[int(tree.counters[arrays.ROOT])]["edge_count"]), CHILD_DTYPE)
     count = root_children(tree, children) if len(children) else 0
     return children[:count]
+
+
+def _proven(tree: Tree, children: npt.NDArray[Any]) -> int:
+    """Return what the moves that were searched prove of the root."""
+    allowed = children[tree.banned[children["move"]] == 0]
+    if len(allowed) == 0:
+        return 0
+    best = int(allowed["proven"].max())
+    return best if best > 0 or len(allowed) == len(children) else 0
 
 
 def utility_bounds(tried: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
@@ -101,11 +111,16 @@ def utility_bounds(tried: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 
 
 def move_order(tried: npt.NDArray[Any], bounds: npt.NDArray[np.float64], use_lcb: bool) -> list[int]:
-    """Return indices of the moves, best first: most visits, but led by the best bound among the well visited."""
-    order = sorted(range(len(tried)), key=lambda i: (-int(tried["visits"][i]), -float(tried["prior"][i])))
+    """Return indices of the moves, best first: most visits, but led by the best bound among the well visited.
+
+    Moves that are proven to win stand before all, those that are proven to lose after all.
+    """
+    proven, visits, prior = tried["proven"], tried["visits"], tried["prior"]
+    order = sorted(range(len(tried)), key=lambda i: (-int(proven[i]), -int(visits[i]), -float(prior[i])))
     if use_lcb and order:
-        enough = LCB_MIN_SHARE * float(tried["visits"][order[0]])
-        best = max((i for i in order if tried["visits"][i] >= enough), key=lambda i: bounds[i])
+        enough = LCB_MIN_SHARE * float(visits[order[0]])
+        equals = [i for i in order if proven[i] == proven[order[0]] and visits[i] >= enough]
+        best = max(equals, key=lambda i: bounds[i])
         order.remove(best)
         order.insert(0, best)
     return order
@@ -136,4 +151,5 @@ def _move_report(tree: Tree, child: Any, bound: float, rank: int, pv_length: int
         order=rank,
         pv=(int(child["move"]), *(int(m) for m in moves[:length])),
         pv_visits=(visits, *(int(c) for c in counts[:length])),
+        proven=int(child["proven"]),
     )

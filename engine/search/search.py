@@ -1,4 +1,4 @@
-"""The search: threads that gather leaves, hand them to the evaluation queue and scatter what comes back.
+"""The search: threads that gather leaves, hand them to the evaluation queue and put what comes back into the tree.
 
 Begin reading here: `Search.start` and `Search._work`. What happens inside a tree stands in native/tree/search.py.
 """
@@ -13,6 +13,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from engine.evaluators.queue import EvaluationQueue, Job
 from engine.search.position import Root, SearchableGame
@@ -21,8 +22,9 @@ from engine.search.reports import read_report
 from native.tree import arrays
 from native.tree.buffers import make_batch, make_worker
 from native.tree.memory import clear_tree, compact
-from native.tree.report import find_child, mix_root_priors, restore_root_order
-from native.tree.search import gather, scatter
+from native.tree.report import find_child, restore_root_order
+from native.tree.search import advance
+from native.tree.selection import PRIOR_SCALE
 
 if TYPE_CHECKING:
     from engine.search.parameters import SearchSettings
@@ -38,8 +40,6 @@ PRUNE_TO = 0.6
 """Share of each pool that may still be in use after pruning."""
 MIN_VISITS = 2
 """Visits that a search makes however little time it has: the root's, and one move's."""
-VISITS_A_ROW = 12
-"""A batch takes one leaf for so many visits of the root: a young tree has too few good leaves for a full batch."""
 
 
 class Search:
@@ -68,7 +68,8 @@ class Search:
         self._start_time = time.perf_counter()
         self._end_time = self._start_time
         self._pruned_at, self._pruned_to = -1, 0
-        self._evaluations = 0
+        self._clean_edges: npt.NDArray[np.uint32] | None = None
+        """The root's edges without noise, in any order, while there is noise in the tree."""
         self._latency = 0.0
         self._count_lock = threading.Lock()
         self._error: Exception | None = None
@@ -80,6 +81,8 @@ class Search:
         """Put new settings in force; those of sizes and threads (memory, workers, cache, seed) stay as made."""
         if settings.policy_temperature != self.settings.policy_temperature:
             self.tree.cache_keys[:] = 0  # priors are kept as the temperature made them
+        if settings.solver != self.settings.solver:
+            self._drop_tree()
         self.settings = settings
         self.batch_rows = max(settings.rows_a_leaf, self.queue.evaluator.batch_size)
         settings.write(self.tree, self.spec.score_unit)
@@ -104,7 +107,7 @@ class Search:
     @property
     def evaluations(self) -> int:
         """Positions evaluated since the search started."""
-        return self._evaluations
+        return int(self.tree.counters[arrays.EVALUATED])
 
     @property
     def playouts(self) -> int:
@@ -154,11 +157,11 @@ class Search:
         self.stop()
         assert self._root is not None, "set_position comes first"
         counters = self.tree.counters
-        counters[[arrays.STOP, arrays.CLAIMED, arrays.PLAYOUTS, arrays.MOVES_MADE, arrays.CACHE_HITS]] = 0
+        counters[[arrays.STOP, arrays.CLAIMED, arrays.PLAYOUTS]] = 0
+        counters[[arrays.MOVES_MADE, arrays.CACHE_HITS, arrays.EVALUATED]] = 0
         counters[arrays.CLAIM_LIMIT] = self._claim_limit(limits)
         self._ban(avoid, allow)
         self._center_score()
-        self._evaluations = 0
         self._latency = 0.0
         self._error = None
         self._pruned_at, self._pruned_to = -1, 0
@@ -167,6 +170,7 @@ class Search:
         for worker in self._workers:
             length = int(self._root_record["history_length"][0])
             worker.history[:length] = self._root_history[:length]
+        self._remove_noise()
         if noise and self.settings.root_noise > 0.0:
             self._add_noise()
         self._barrier = threading.Barrier(len(self._workers), action=self._prune)
@@ -224,7 +228,7 @@ class Search:
             policy_size=self.spec.policy_size,
             side_to_move=self._root.side_to_move,
             seconds=end - self._start_time,
-            evaluations=self._evaluations,
+            evaluations=self.evaluations,
             ownership_sums=ownership,
             use_lcb=self.settings.use_lcb,
             max_moves=max_moves,
@@ -265,6 +269,7 @@ class Search:
         """Keep what `line` leads to, or begin anew."""
         if line is not None and not line:
             return
+        self._clean_edges = None
         child = -1
         for move in line or ():
             child = int(find_child(self.tree, move))
@@ -281,6 +286,7 @@ class Search:
 
     def _drop_tree(self) -> None:
         clear_tree(self.tree)
+        self._clean_edges = None
         self._forget_ownership()
 
     def _forget_ownership(self) -> None:
@@ -301,12 +307,38 @@ class Search:
                 raise
             tree.counters[arrays.CLAIM_LIMIT] = limit
             node = tree.nodes[tree.counters[arrays.ROOT]]
-        count = int(node["edge_count"])
-        if count == 0:
+        edges = self._root_edges()
+        if len(edges) == 0:
             return
-        noise = self._noise.dirichlet(np.full(count, self.settings.root_noise_total / count))
-        mix_root_priors(tree, noise, self.settings.root_noise)
-        restore_root_order(tree)
+        self._clean_edges = edges.copy()
+        share = self.settings.root_noise
+        noise = self._noise.dirichlet(np.full(len(edges), self.settings.root_noise_total / len(edges)))
+        priors = (edges >> 16) * (1.0 - share) + 65535.0 * share * noise
+        edges[:] = ((priors + 0.5).astype(np.uint32) << 16) | (edges & 0xFFFF)
+        self._priors_have_changed()
+
+    def _remove_noise(self) -> None:
+        """Give the root its own priors back: each search has noise of its own, or none."""
+        if self._clean_edges is None:
+            return
+        edges, clean = self._root_edges(), self._clean_edges
+        edges[np.argsort(edges & 0xFFFF)] = clean[np.argsort(clean & 0xFFFF)]
+        self._clean_edges = None
+        self._priors_have_changed()
+
+    def _root_edges(self) -> npt.NDArray[np.uint32]:
+        """Return the root's edges, a view of the tree."""
+        node = self.tree.nodes[self.tree.counters[arrays.ROOT]]
+        first = int(node["edges"])
+        edges: npt.NDArray[np.uint32] = self.tree.edges[first : first + int(node["edge_count"])]
+        return edges
+
+    def _priors_have_changed(self) -> None:
+        """Bring the root's order of edges and its sum of tried priors up to date."""
+        root = self.tree.counters[arrays.ROOT]
+        tried = self._root_edges()[: int(self.tree.nodes[root]["tried"])]
+        self.tree.nodes[root]["tried_prior"] = float((tried >> 16).sum()) * PRIOR_SCALE
+        restore_root_order(self.tree)
 
     def _run_worker(self, worker: Worker) -> None:
         try:
@@ -329,49 +361,43 @@ class Search:
 
     def _work(self, worker: Worker) -> bool:
         """Search with one worker until the search ends (True) or the tree is full (False); leave no batch under way."""
-        tree, root, counters = self.tree, self._root_record[0], self.tree.counters
+        tree, counters = self.tree, self.tree.counters
         idle = [self._make_batch() for _ in range(self.settings.batches_in_flight)]
         done: SimpleQueue[Job] = SimpleQueue()
         flying = 0
+        batch, evaluated = idle.pop(), 0
         while True:
             begin = time.perf_counter()
-            rows = 0
-            if idle and not counters[arrays.STOP]:
-                rows = gather(tree, root, worker, idle[-1], self._leaves_at_once())
-                if rows:
-                    flying += 1
-                    self.queue.submit(Job(idle.pop(), rows, done))
-            if flying and (not idle or not rows):
+            rows = advance(tree, self._root_record, worker, batch, evaluated)
+            if rows:
+                self.queue.submit(Job(batch, rows, done))
+                flying += 1
+            else:
+                idle.append(batch)
+            if rows and idle:
+                batch, evaluated = idle.pop(), 0
+            elif flying:
                 job = done.get()
                 flying -= 1
-                idle.append(job.batch)
-                self._scatter(worker, job)
-            elif not rows and not flying:
+                if job.error is not None:
+                    raise job.error
+                batch, evaluated = job.batch, job.rows
+            else:
                 if counters[arrays.STOP] or self._is_done():
                     return True
                 if counters[arrays.FULL]:
                     return False
                 time.sleep(IDLE_PAUSE)
+                batch, evaluated = idle.pop(), 0
             now = time.perf_counter()
             self._latency = max(self._latency, now - begin)
             if now >= self._deadline and self.root_visits >= MIN_VISITS:
                 counters[arrays.STOP] = 1
 
-    def _leaves_at_once(self) -> int:
-        """Return how many leaves a batch may take at the root's present visits."""
-        return 1 + self.root_visits // VISITS_A_ROW
-
     def _is_done(self) -> bool:
         """Whether all playouts are backed up; one that is only claimed may still come back for want of memory."""
         counters = self.tree.counters
         return bool(counters[arrays.PLAYOUTS] >= counters[arrays.CLAIM_LIMIT])
-
-    def _scatter(self, worker: Worker, job: Job) -> None:
-        if job.error is not None:
-            raise job.error
-        with self._count_lock:
-            self._evaluations += job.rows
-        scatter(self.tree, self._root_record[0], worker, job.batch, job.rows)
 
     def _make_batch(self) -> Any:
         evaluator = self.queue.evaluator

@@ -24,6 +24,7 @@ from native.go.board import (
     TAX_NONE,
     is_single_stone_suicide,
     is_suicide,
+    row_of,
 )
 from native.go.ladder import load_colors, read_ladders
 from native.go.rules import repeats_board, repeats_pass, was_occupied
@@ -69,7 +70,8 @@ def policy_index(size, move, symmetry):  # type: ignore[no-untyped-def]
         return np.int64(size) * np.int64(size)
     start, step_x, step_y = symmetry_steps(size, symmetry)
     stride = np.int64(size) + 1
-    return start + (np.int64(move) % stride - 1) * step_x + (np.int64(move) // stride - 1) * step_y
+    row = row_of(stride, move)
+    return start + (np.int64(move) - row * stride - 1) * step_x + (row - 1) * step_y
 
 
 def symmetry_table(size: int, symmetry: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

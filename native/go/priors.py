@@ -6,7 +6,7 @@ Every move has at most FEATURES_A_MOVE features, so they travel as a tuple; feat
 import numpy as np
 
 from native.bits import U
-from native.go.board import EMPTY, MAX_SIZE, NO_POINT, PASS, is_eye
+from native.go.board import EMPTY, NO_POINT, PASS, is_eye, row_of
 from native.go.patterns import PATTERN_CLASSES, pattern_class, pattern_code
 from native.go.tactics import liberties_after, self_atari_stones
 from native.jit import kernel
@@ -38,16 +38,6 @@ FIRST_PATTERN = LINE + 20
 FEATURES = FIRST_PATTERN + PATTERN_CLASSES
 FEATURES_A_MOVE = 9
 LARGE_BOARD = 12
-
-
-INVERSE = np.array([0] + [65536 // stride + 1 for stride in range(1, MAX_SIZE + 2)], np.int64)
-"""By stride: row_of without a division, exact for all points (point * stride < 65536)."""
-
-
-@kernel
-def row_of(stride, point):  # type: ignore[no-untyped-def]
-    """Return point // stride; divisions took half of the time of a prior."""
-    return (np.int64(point) * INVERSE[U(stride)]) >> 16
 
 
 @kernel

@@ -7,7 +7,7 @@ from native.go.board import BLACK, BORDER, EMPTY, SCORING_TERRITORY, WHITE, copy
 from native.go.heuristics import prior_logit
 from native.go.planes import symmetry_steps
 from native.go.playout_policy import patterned_rollout
-from native.jit import kernel
+from native.jit import allocating_kernel, kernel
 
 
 @kernel
@@ -86,7 +86,7 @@ def rollout_leaves(positions, count, rollouts_per_leaf, rng, scratch, values, sc
             ownership[k, p] *= scale
 
 
-@kernel
+@allocating_kernel
 def rollout_rows(batch, rows, rollouts, weight, rng, scratch):  # type: ignore[no-untyped-def]
     """Mix `weight` of rollouts into the values and the ownership of a batch's first `rows` rows.
 
@@ -117,7 +117,7 @@ def rollout_rows(batch, rows, rollouts, weight, rng, scratch):  # type: ignore[n
                 batch.ownership[row, seen] = rest * batch.ownership[row, seen] + weight * own
 
 
-@kernel
+@allocating_kernel
 def evaluate_rows(batch, rows, rollouts, rng, scratch):  # type: ignore[no-untyped-def]
     """Write logits, values and ownership of a batch's first `rows` rows without a network; see `rollout_rows`."""
     for row in range(U(rows)):

@@ -29,7 +29,7 @@ from native.go.board import (
     is_suicide,
     place_stone,
 )
-from native.jit import kernel
+from native.jit import allocating_kernel, kernel
 
 MAX_HISTORY = 4096
 """Boards that a history array holds; a game is over when it is full."""
@@ -236,7 +236,7 @@ def position_key(pos):  # type: ignore[no-untyped-def]
     return key
 
 
-@kernel
+@allocating_kernel
 def area_points(pos):  # type: ignore[no-untyped-def]
     """Return Black's area minus White's as the board stands: stones, and empty regions that touch one color only."""
     balance = 0

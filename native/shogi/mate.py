@@ -8,7 +8,7 @@ would make a pawn's drop mate).
 import numpy as np
 
 from native.bits import U, popcount
-from native.jit import inlined, kernel
+from native.jit import allocating_kernel, inlined, kernel
 from native.shogi.bitboards import attacks, first_square
 from native.shogi.movegen import PROMOTES, generate, pinned_pieces, write_moves
 from native.shogi.position import (
@@ -362,7 +362,7 @@ def _attack(positions, history, moves, level, depth):  # type: ignore[no-untyped
     return np.int64(0)
 
 
-@kernel
+@allocating_kernel
 def mate_in(pos, history, depth):  # type: ignore[no-untyped-def]
     """Return a move that mates in at most `depth` plies (odd), or 0 where none was found.
 

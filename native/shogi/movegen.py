@@ -7,7 +7,7 @@ moves are written, those that waive a promotion without sense included.
 import numpy as np
 
 from native.bits import U, lowest_bit, popcount
-from native.jit import inlined, kernel
+from native.jit import allocating_kernel, inlined, kernel
 from native.shogi.bitboards import attacks, first_square
 from native.shogi.position import MAX_MOVES, PAWNS, attackers, between, slider_lines
 from native.shogi.tables import (
@@ -257,7 +257,7 @@ def legal_moves(pos, history, moves):  # type: ignore[no-untyped-def]
     return generate(pos, moves)
 
 
-@kernel
+@allocating_kernel
 def is_legal(pos, history, move):  # type: ignore[no-untyped-def]
     """Whether `move` is a legal move of the side to move."""
     moves = np.empty(MAX_MOVES, np.uint16)
@@ -286,7 +286,7 @@ def _surely_has_move(pos):  # type: ignore[no-untyped-def]
     return (low & ~own_low) | (high & ~own_high) != U(0)
 
 
-@kernel
+@allocating_kernel
 def has_legal_move(pos):  # type: ignore[no-untyped-def]
     """Whether the side to move has a legal move; a side that has none has lost."""
     if _surely_has_move(pos):

@@ -44,10 +44,16 @@ STATS_DTYPE = np.dtype(
         ("child", np.uint32),
         ("visits", np.uint32),
         ("utility", np.float32),  # mean utility of the child for the side to move at the parent
-        ("in_flight", np.uint32),  # playouts that have passed and are not backed up yet
+        ("in_flight", np.uint32),  # playouts that have passed and are not backed up yet; and WON_EDGE, LOST_EDGE
     ],
     align=True,
 )
+IN_FLIGHT = np.uint32(0x3FFFFFFF)
+"""The part of `in_flight` that counts."""
+WON_EDGE = np.uint32(0x40000000)
+"""Mark in `in_flight`: the child is proven lost for its side to move, so that this edge wins."""
+LOST_EDGE = np.uint32(0x80000000)
+"""Mark in `in_flight`: the child is proven won for its side to move."""
 EDGE_BYTES = 4
 """An edge is a uint32: prior * 65535 in the upper half, move in the lower."""
 
@@ -67,6 +73,7 @@ MOVES_MADE = 9
 CACHE_HITS = 10
 MAX_DEPTH = 11
 BANNED = 12  # whether any root move is banned
+EVALUATED = 13  # positions that came back from the evaluator since the search started
 FREE_STATS = 16  # heads of the free lists of statistics blocks, by class
 COUNTERS = FREE_STATS + STATS_CLASSES
 
@@ -80,8 +87,10 @@ POLICY_TEMPERATURE, ROOT_POLICY_TEMPERATURE = 13, 14
 SYMMETRY = 15  # -1 random, -2 average of all eight, else the symmetry's number
 ROWS_A_LEAF = 16
 MAX_COLLISIONS = 17
+VISITS_A_ROW = 18  # a batch takes one leaf for so many visits of the root
 OWNERSHIP = 19
 FPU_FROM_MEAN = 20  # 1: first-play urgency starts from the mean of the playouts, not from the node's own evaluation
+SOLVER = 21  # 1: a game that is over with a value of exactly 1 or -1 proves what leads to it
 PARAMETERS = 24
 
 
@@ -135,7 +144,7 @@ class Batch(NamedTuple):
     indices: Any
     """uint16[B, M]: policy index of each legal move under the row's symmetry"""
     plain_indices: Any
-    """uint16[B, M]: the same without symmetry, in a leaf's first row"""
+    """uint16[B, M]: the same without symmetry, in a leaf's first row, where there is a cache"""
     planes: Any
     """float32[B, ...]: the network's first input"""
     extras: Any
@@ -162,8 +171,12 @@ class Worker(NamedTuple):
     """uint16[M]"""
     priors: Any
     """float32[M]"""
+    weights: Any
+    """float32[M]: one row's part of `priors`, before it is scaled"""
     indices: Any
-    """uint16[M]"""
+    """uint16[M]: policy indices of `moves` without symmetry, where there is a cache"""
+    values: Any
+    """float32[4]: one leaf's evaluation, as Batch.values"""
     rng: Any
     """uint64[1]"""
     scratch: Any

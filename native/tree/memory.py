@@ -8,7 +8,7 @@ there is no other collector and no fragmentation; it runs while no search thread
 import numpy as np
 
 from native.bits import U, atomic_add, atomic_exchange, atomic_store, cpu_pause
-from native.jit import kernel
+from native.jit import allocating_kernel, kernel
 from native.tree.arrays import (
     EDGE_TOP,
     FREE_STATS,
@@ -144,7 +144,7 @@ def clear_tree(tree):  # type: ignore[no-untyped-def]
     tree.nodes[U(tree.counters[ROOT])].state = UNTOUCHED
 
 
-@kernel
+@allocating_kernel
 def compact(tree, root, min_visits):  # type: ignore[no-untyped-def]
     """Keep the subtree of `root` without the nodes that have fewer than `min_visits` visits; return the nodes kept.
 
@@ -179,7 +179,7 @@ def compact(tree, root, min_visits):  # type: ignore[no-untyped-def]
     return kept
 
 
-@kernel
+@allocating_kernel
 def _slide_edges(tree, live):  # type: ignore[no-untyped-def]
     starts = np.empty(live.size, np.uint32)
     for k in range(U(live.size)):
@@ -197,7 +197,7 @@ def _slide_edges(tree, live):  # type: ignore[no-untyped-def]
     tree.counters[EDGE_TOP] = np.int64(top)
 
 
-@kernel
+@allocating_kernel
 def _slide_stats(tree, live):  # type: ignore[no-untyped-def]
     starts = np.empty(live.size, np.uint32)
     for k in range(U(live.size)):

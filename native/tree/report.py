@@ -4,10 +4,10 @@ import numpy as np
 
 from native.bits import U
 from native.game import policy_index
-from native.jit import kernel
-from native.tree.arrays import EXPANDED, NONE, ROOT
+from native.jit import inlined, kernel
+from native.tree.arrays import EXPANDED, IN_FLIGHT, LOST_EDGE, NONE, ROOT, WON_EDGE
 from native.tree.memory import lock, unlock
-from native.tree.search import raise_candidate
+from native.tree.selection import raise_candidate
 
 CHILD_DTYPE = np.dtype(
     [
@@ -15,6 +15,7 @@ CHILD_DTYPE = np.dtype(
         ("visits", np.uint32),
         ("node", np.uint32),
         ("prior", np.float32),
+        ("proven", np.int32),  # +1 the move wins, -1 it loses, 0 open
         # for the side to move at the root; NaN where the move was never tried
         ("utility", np.float64),
         ("utility_stdev", np.float64),
@@ -43,10 +44,13 @@ def root_children(tree, children):  # type: ignore[no-untyped-def]
         child.prior = np.float32(edge >> np.uint32(16)) / np.float32(65535.0)
         child.visits = 0
         child.node = NONE
+        child.proven = 0
         if i < U(node.tried):
             stat = tree.stats[U(node.stats) + i]
             child.visits = stat.visits
             child.node = stat.child
+            if stat.in_flight > IN_FLIGHT:
+                child.proven = 1 if stat.in_flight & WON_EDGE != 0 else -1
     unlock(tree, root)
     for i in range(count):
         child = children[i]
@@ -70,29 +74,42 @@ def root_children(tree, children):  # type: ignore[no-untyped-def]
     return np.int64(count)
 
 
+@inlined
+def _line_slot(tree, node):  # type: ignore[no-untyped-def]
+    """Return the slot of the edge that a line goes on with: one proven won, else the most visited; -1 for none.
+
+    An edge proven lost is taken only where all are.
+    """
+    best = np.int64(-1)
+    best_rank = np.int64(0)
+    for i in range(U(node.tried)):
+        stat = tree.stats[U(node.stats) + i]
+        rank = np.int64(stat.visits)
+        if rank > 0 and stat.in_flight & LOST_EDGE == 0:
+            rank += np.int64(1) << (62 if stat.in_flight & WON_EDGE != 0 else 40)
+        if rank > best_rank:
+            best_rank = rank
+            best = np.int64(i)
+    return best
+
+
 @kernel
 def most_visited_path(tree, start, moves, visits):  # type: ignore[no-untyped-def]
-    """Follow the most visited edges from node `start`; write moves (uint16) and child visits, return the length."""
+    """Follow the best line from node `start`; write moves (uint16) and child visits, return the length."""
     index = np.int64(start)
     length = U(0)
     while length < U(moves.size) and index != NONE:
         lock(tree, index)
         node = tree.nodes[U(index)]
-        best = U(0)
-        best_visits = np.uint32(0)
-        if node.state == EXPANDED:
-            for i in range(U(node.tried)):
-                stat = tree.stats[U(node.stats) + i]
-                if stat.visits > best_visits:
-                    best_visits = stat.visits
-                    best = i
-        if best_visits == 0:
+        slot = _line_slot(tree, node) if node.state == EXPANDED else np.int64(-1)
+        if slot < 0:
             unlock(tree, index)
             break
-        moves[length] = tree.edges[U(node.edges) + best] & np.uint32(0xFFFF)
-        visits[length] = best_visits
+        stat = tree.stats[U(node.stats) + U(slot)]
+        moves[length] = tree.edges[U(node.edges) + U(slot)] & np.uint32(0xFFFF)
+        visits[length] = stat.visits
         length += U(1)
-        child = np.int64(tree.stats[U(node.stats) + best].child)
+        child = np.int64(stat.child)
         unlock(tree, index)
         index = child
     return np.int64(length)
@@ -125,19 +142,6 @@ def find_child(tree, move):  # type: ignore[no-untyped-def]
             child = np.int64(tree.stats[U(node.stats) + i].child)
             return np.int64(-1) if child == NONE else child
     return np.int64(-1)
-
-
-@kernel
-def mix_root_priors(tree, noise, share):  # type: ignore[no-untyped-def]
-    """Replace each root prior p by (1 - share) * p + share * noise[i], i counting the edges in their order.
-
-    The caller restores the order of the edges afterwards, with `restore_root_order`.
-    """
-    node = tree.nodes[U(tree.counters[ROOT])]
-    for i in range(U(node.edge_count)):
-        edge = tree.edges[U(node.edges) + i]
-        prior = float(edge >> np.uint32(16)) * (1.0 - share) + 65535.0 * share * noise[i]
-        tree.edges[U(node.edges) + i] = (np.uint32(prior + 0.5) << np.uint32(16)) | (edge & np.uint32(0xFFFF))
 
 
 @kernel

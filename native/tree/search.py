@@ -1,14 +1,13 @@
-"""Descending the tree, and backing up what the evaluator said: gather and scatter.
+"""The search's one kernel: scatter the evaluated leaves of a batch into the tree, then gather the next ones into it.
 
-Source of the selection rule: PUCT as in AlphaZero, with KataGo's logarithmic growth of the exploration constant, its
-scaling by the spread of the utilities below a node, and its first-play urgency (docs of KataGo v1.17).
+Selection, backing up and the evaluation cache have modules of their own.
 """
 
 import math
 
 import numpy as np
 
-from native.bits import U, atomic_add, atomic_exchange, atomic_store, random_bits
+from native.bits import U, atomic_add, random_bits
 from native.game import (
     OVER,
     OVER_UNSCORED,
@@ -23,16 +22,11 @@ from native.game import (
 )
 from native.jit import inlined, kernel
 from native.tree.arrays import (
-    BANNED,
-    C_PUCT,
-    C_PUCT_BASE,
-    C_PUCT_LOG,
     CACHE_HITS,
     CLAIM_LIMIT,
     CLAIMED,
+    EVALUATED,
     EXPANDED,
-    FPU_FROM_MEAN,
-    FPU_REDUCTION,
     FULL,
     MAX_COLLISIONS,
     MAX_DEPTH,
@@ -40,127 +34,31 @@ from native.tree.arrays import (
     NONE,
     OWNERSHIP,
     PENDING,
-    PLAYOUTS,
     POLICY_TEMPERATURE,
     ROOT,
-    ROOT_FPU_REDUCTION,
     ROOT_POLICY_TEMPERATURE,
     ROWS_A_LEAF,
     SCORE_CENTER,
     SCORE_DYNAMIC,
     SCORE_STATIC,
     SCORE_UNIT,
-    STDEV_PRIOR,
-    STDEV_PRIOR_WEIGHT,
-    STDEV_SCALE,
+    SOLVER,
     STOP,
     SYMMETRY,
     TERMINAL,
     UNTOUCHED,
-    VIRTUAL_LOSS,
+    VISITS_A_ROW,
 )
+from native.tree.backup import back_up, take_back
+from native.tree.cache import probe_cache, store_cache
 from native.tree.memory import add_stats, lock, new_edges, new_node, unlock
+from native.tree.selection import PRIOR_SCALE, raise_candidate, select
 
-PRIOR_SCALE = np.float32(1.0 / 65535.0)
-
-
-@kernel
-def exploration(tree, node, weight):  # type: ignore[no-untyped-def]
-    """Return the factor of prior / (1 + visits) at `node`, whose children have `weight` visits in all."""
-    p = tree.parameters
-    c_puct = p[C_PUCT] + p[C_PUCT_LOG] * math.log((weight + p[C_PUCT_BASE]) / p[C_PUCT_BASE])
-    spread = 1.0
-    if p[STDEV_SCALE] > 0.0:
-        n = float(node.visits)
-        prior_weight = p[STDEV_PRIOR_WEIGHT]
-        mean = node.utility_sum / max(n, 1.0)
-        square = mean * mean + p[STDEV_PRIOR] * p[STDEV_PRIOR]
-        square = (node.utility_square_sum + square * prior_weight) / (n + prior_weight)
-        stdev = math.sqrt(max(0.0, square - mean * mean))
-        spread = 1.0 + p[STDEV_SCALE] * (stdev / p[STDEV_PRIOR] - 1.0)
-    return c_puct * spread * math.sqrt(weight + 0.01)
-
-
-@kernel
-def first_play_urgency(tree, node, is_root):  # type: ignore[no-untyped-def]
-    """Return the utility that an untried edge of `node` is taken to have."""
-    p = tree.parameters
-    mass = min(1.0, float(node.tried_prior))
-    weight = 1.0 if p[FPU_FROM_MEAN] != 0.0 else mass * mass
-    mean = node.utility_sum / max(1.0, float(node.visits))
-    parent = weight * mean + (1.0 - weight) * node.own_utility
-    reduction = p[ROOT_FPU_REDUCTION] if is_root else p[FPU_REDUCTION]
-    return parent - reduction * math.sqrt(mass)
-
-
-@kernel
-def raise_candidate(tree, node, is_root):  # type: ignore[no-untyped-def]
-    """Swap the untried edge of greatest prior (banned root moves last) to the place after the tried ones."""
-    first = U(node.edges) + U(node.tried)
-    end = U(node.edges) + U(node.edge_count)
-    if is_root and tree.counters[BANNED] != 0:
-        best = first
-        best_key = np.int64(-1)
-        for i in range(first, end):
-            edge = tree.edges[i]
-            key = np.int64(-1) if tree.banned[U(edge & np.uint32(0xFFFF))] != 0 else np.int64(edge >> np.uint32(16))
-            if key > best_key:
-                best_key = key
-                best = i
-        chosen = tree.edges[best]
-    else:
-        chosen = np.uint32(0)
-        for i in range(first, end):
-            chosen = max(chosen, tree.edges[i])
-        best = first
-        while best + U(1) < end and tree.edges[best] != chosen:
-            best += U(1)
-    if first < end:
-        tree.edges[best] = tree.edges[first]
-        tree.edges[first] = chosen
-
-
-@kernel
-def select(tree, node, is_root):  # type: ignore[no-untyped-def]
-    """Return the slot of the edge to follow at the locked, expanded `node`; `node.tried` means the candidate.
-
-    Returns -1 where every edge is banned.
-    """
-    tried = U(node.tried)
-    base = U(node.stats)
-    edges = U(node.edges)
-    virtual_loss = tree.parameters[VIRTUAL_LOSS]
-    weight = 0.0
-    for i in range(tried):
-        stat = tree.stats[base + i]
-        weight += float(stat.visits) + float(stat.in_flight)
-    factor = exploration(tree, node, weight)
-    bans = is_root and tree.counters[BANNED] != 0
-    best = -1
-    best_value = -1e30
-    for i in range(tried):
-        stat = tree.stats[base + i]
-        edge = tree.edges[edges + i]
-        if bans and tree.banned[U(edge & np.uint32(0xFFFF))] != 0:
-            continue
-        prior = float(edge >> np.uint32(16)) * PRIOR_SCALE
-        n = float(stat.visits)
-        loss = virtual_loss * float(stat.in_flight)
-        if n + loss > 0.0:
-            q = (stat.utility * n - loss) / (n + loss)
-        else:
-            q = first_play_urgency(tree, node, is_root)
-        value = q + factor * prior / (1.0 + n + float(stat.in_flight))
-        if value > best_value:
-            best_value = value
-            best = np.int64(i)
-    if tried < U(node.edge_count):
-        edge = tree.edges[edges + tried]
-        if not (bans and tree.banned[U(edge & np.uint32(0xFFFF))] != 0):
-            prior = float(edge >> np.uint32(16)) * PRIOR_SCALE
-            if first_play_urgency(tree, node, is_root) + factor * prior > best_value:
-                best = np.int64(tried)
-    return best
+NO_LEAF = np.int64(-1)
+"""Nothing is to be searched at the root."""
+NO_MEMORY = np.int64(-2)
+REFUTED = np.int64(-3)
+"""The descent came to a node that another thread has just proven."""
 
 
 @kernel
@@ -185,62 +83,6 @@ def leaf_utility(tree, values, odd):  # type: ignore[no-untyped-def]
     return utility
 
 
-@kernel
-def back_up(tree, leaf, utility, value, score, stdev):  # type: ignore[no-untyped-def]
-    """Add one playout's result, for the side to move at `leaf`, to the leaf and everything above it.
-
-    `stdev` is the evaluator's uncertainty of the score.
-    """
-    utility_square = np.float32(utility * utility)
-    score_square = np.float32(score * score + stdev * stdev)
-    index = np.int64(leaf)
-    lock(tree, index)
-    node = tree.nodes[U(index)]
-    while True:
-        node.visits += 1
-        node.utility_sum += utility
-        node.utility_square_sum += utility_square
-        node.value_sum += value
-        node.score_sum += score
-        node.score_square_sum += score_square
-        visits = node.visits
-        mean = -node.utility_sum / float(visits)
-        parent = np.int64(node.parent)
-        slot = U(node.parent_slot)
-        unlock(tree, index)
-        if parent == NONE:
-            break
-        utility = -utility
-        value = -value
-        score = -score
-        index = parent
-        lock(tree, index)
-        node = tree.nodes[U(index)]
-        stat = tree.stats[U(node.stats) + slot]
-        # Threads may pass each other between the two locks: what the later one saw of the child stands.
-        if visits > stat.visits:
-            stat.visits = visits
-            stat.utility = mean
-        stat.in_flight -= 1
-    atomic_add(tree.counters, U(PLAYOUTS), 1)
-
-
-@kernel
-def take_back(tree, leaf):  # type: ignore[no-untyped-def]
-    """Undo the in-flight marks of a playout that ended at `leaf` without a result, and its claim."""
-    index = np.int64(leaf)
-    while True:
-        parent = np.int64(tree.nodes[U(index)].parent)
-        if parent == NONE:
-            break
-        lock(tree, parent)
-        node = tree.nodes[U(parent)]
-        tree.stats[U(node.stats) + U(tree.nodes[U(index)].parent_slot)].in_flight -= 1
-        unlock(tree, parent)
-        index = parent
-    atomic_add(tree.counters, U(CLAIMED), -1)
-
-
 @inlined
 def expand(tree, index, moves, priors, count):  # type: ignore[no-untyped-def]
     """Give the pending node `index` its edges; False where the pool is used up (the node stays pending)."""
@@ -261,62 +103,20 @@ def expand(tree, index, moves, priors, count):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _softmax(logits, indices, count, temperature, weight, priors):  # type: ignore[no-untyped-def]
-    """Add `weight` times the softmax of logits[indices[0:count]] / temperature to priors[0:count]."""
+def _softmax(logits, indices, count, temperature, share, weights, priors):  # type: ignore[no-untyped-def]
+    """Add `share` times the softmax of logits[indices[0:count]] / temperature to priors[0:count]."""
     top = np.float32(-1e30)
     for i in range(U(count)):
-        top = max(top, logits[U(indices[i])])
+        weights[i] = logits[U(indices[i])]
+        top = max(top, weights[i])
     total = np.float32(0.0)
     scale = np.float32(1.0 / temperature)
     for i in range(U(count)):
-        total += math.exp((logits[U(indices[i])] - top) * scale)
-    factor = np.float32(weight) / total
+        weights[i] = math.exp((weights[i] - top) * scale)
+        total += weights[i]
+    factor = np.float32(share) / total
     for i in range(U(count)):
-        priors[i] += math.exp((logits[U(indices[i])] - top) * scale) * factor
-
-
-@kernel
-def probe_cache(tree, key, policy_indices, count, priors, values):  # type: ignore[no-untyped-def]
-    """Read the evaluation under `key` into `priors` (normalised over the given policy indices) and `values`."""
-    slot = U(key) & U(tree.cache_keys.size - 1)
-    if tree.cache_keys.size < 2 or tree.cache_keys[slot] != key:
-        return False
-    while atomic_exchange(tree.cache_locks, slot, 1) != 0:
-        pass
-    found = tree.cache_keys[slot] == key
-    total = np.float32(0.0)
-    if found:
-        for i in range(U(count)):
-            prior = np.float32(tree.cache_priors[slot, U(policy_indices[i])])
-            priors[i] = prior
-            total += prior
-        for i in range(4):
-            values[i] = tree.cache_values[slot, U(i)]
-    atomic_store(tree.cache_locks, slot, 0)
-    if not found or total <= np.float32(0.0):
-        return False
-    for i in range(U(count)):
-        priors[i] /= total
-    return True
-
-
-@kernel
-def store_cache(tree, key, policy_indices, count, priors, values):  # type: ignore[no-untyped-def]
-    """Keep an evaluation, replacing whatever stands in its place."""
-    if tree.cache_keys.size < 2:
-        return
-    slot = U(key) & U(tree.cache_keys.size - 1)
-    while atomic_exchange(tree.cache_locks, slot, 1) != 0:
-        pass
-    tree.cache_keys[slot] = key
-    for i in range(U(tree.cache_priors.shape[1])):
-        tree.cache_priors[slot, i] = 0
-    for i in range(U(count)):
-        prior = min(np.float32(65535.0), priors[i] * np.float32(65535.0) + np.float32(0.5))
-        tree.cache_priors[slot, U(policy_indices[i])] = np.uint16(prior)
-    for i in range(4):
-        tree.cache_values[slot, U(i)] = values[i]
-    atomic_store(tree.cache_locks, slot, 0)
+        priors[i] += weights[i] * factor
 
 
 @inlined
@@ -325,6 +125,7 @@ def _add_rows(tree, batch, worker, row, leaf, odd, key, count):  # type: ignore[
     pos = worker.positions[0]
     rows = np.int64(tree.parameters[ROWS_A_LEAF])
     chosen = np.int64(tree.parameters[SYMMETRY])
+    has_cache = tree.cache_keys.size > 1
     for k in range(rows):
         r = U(row + k)
         symmetry = k
@@ -338,16 +139,21 @@ def _add_rows(tree, batch, worker, row, leaf, odd, key, count):  # type: ignore[
         batch.symmetry[r] = symmetry
         batch.keys[r] = key
         batch.move_count[r] = count
-        for i in range(U(count)):
-            batch.indices[r, i] = policy_index(pos, worker.moves[i], symmetry)
+        if has_cache and symmetry == 0:
+            for i in range(U(count)):
+                batch.indices[r, i] = worker.indices[i]
+        else:
+            for i in range(U(count)):
+                batch.indices[r, i] = policy_index(pos, worker.moves[i], symmetry)
         if batch.planes.shape[1] > 0:
             write_planes(pos, worker.history, symmetry, worker.scratch[0], batch.planes[r], batch.extras[r])
         if batch.positions.size > 0:
             copy(batch.positions[r], pos)
         for i in range(U(count)):
             batch.moves[r, i] = worker.moves[i]
-    for i in range(U(count)):
-        batch.plain_indices[U(row), i] = worker.indices[i]
+    if has_cache:
+        for i in range(U(count)):
+            batch.plain_indices[U(row), i] = worker.indices[i]
     return row + rows
 
 
@@ -361,7 +167,7 @@ def _open_leaf(tree, batch, worker, row, leaf, depth):  # type: ignore[no-untype
     history = worker.history
     odd = depth & 1
     state, value, score = outcome(pos, history)
-    values = np.empty(4, np.float32)
+    values = worker.values
     if state == OVER and depth > 0:
         values[0] = value
         values[1] = score
@@ -373,19 +179,21 @@ def _open_leaf(tree, batch, worker, row, leaf, depth):  # type: ignore[no-untype
         node.own_utility = utility
         node.state = TERMINAL
         unlock(tree, leaf)
-        back_up(tree, leaf, utility, value, score, 0.0)
+        proof = np.int64(value) if tree.parameters[SOLVER] != 0.0 else np.int64(0)
+        back_up(tree, leaf, utility, value, score, 0.0, proof)
         return row
     count = legal_moves(pos, history, worker.moves)
     if state == OVER_UNSCORED and depth > 0:
         count = 0
     key = U(position_key(pos, history))
-    for i in range(U(count)):
-        worker.indices[i] = policy_index(pos, worker.moves[i], 0)
+    if tree.cache_keys.size > 1:
+        for i in range(U(count)):
+            worker.indices[i] = policy_index(pos, worker.moves[i], 0)
     if depth > 0 and count > 0 and probe_cache(tree, key, worker.indices, count, worker.priors, values):
         utility = leaf_utility(tree, values, odd)
         tree.nodes[U(leaf)].own_utility = utility
         if expand(tree, leaf, worker.moves, worker.priors, count):
-            back_up(tree, leaf, utility, float(values[0]), float(values[3]), float(values[2]))
+            back_up(tree, leaf, utility, float(values[0]), float(values[3]), float(values[2]), np.int64(0))
             atomic_add(tree.counters, U(CACHE_HITS), 1)
         else:
             take_back(tree, leaf)
@@ -397,7 +205,7 @@ def _open_leaf(tree, batch, worker, row, leaf, depth):  # type: ignore[no-untype
 def _descend(tree, worker):  # type: ignore[no-untyped-def]
     """Go down from the root, playing moves on worker.positions[0]; return (leaf, depth, is_new).
 
-    The leaf is -1 where there is nothing to do (everything banned, or no memory).
+    The leaf is NO_LEAF, NO_MEMORY or REFUTED where there is nothing to do.
     """
     pos = worker.positions[0]
     index = tree.counters[ROOT]
@@ -414,12 +222,15 @@ def _descend(tree, worker):  # type: ignore[no-untyped-def]
         slot = select(tree, node, depth == 0)
         if slot < 0:
             unlock(tree, index)
-            return np.int64(-1), depth, False
+            if depth == 0:
+                return NO_LEAF, depth, False
+            take_back(tree, index)
+            return REFUTED, depth, False
         if slot == np.int64(node.tried):
             if not add_stats(tree, node):
                 unlock(tree, index)
                 take_back(tree, index)
-                return np.int64(-2), depth, False
+                return NO_MEMORY, depth, False
             stat = tree.stats[U(node.stats) + U(slot)]
             stat.child = NONE
             stat.visits = 0
@@ -437,7 +248,7 @@ def _descend(tree, worker):  # type: ignore[no-untyped-def]
             if child == NONE:
                 unlock(tree, index)
                 take_back(tree, index)
-                return np.int64(-2), depth, False
+                return NO_MEMORY, depth, False
             stat.child = child
             if stat.visits > 0:
                 _restore(tree.nodes[U(child)], stat)
@@ -465,24 +276,19 @@ def _restore(node, stat):  # type: ignore[no-untyped-def]
     node.own_utility = u
 
 
-@kernel
-def gather(tree, root, worker, batch, leaves):  # type: ignore[no-untyped-def]
-    """Descend until the batch holds `leaves` leaves or is full; return its rows in use, 0 where nothing was to do.
+@inlined
+def _gather(tree, root, worker, batch):  # type: ignore[no-untyped-def]
+    """Descend until the batch is full, or has as many leaves as the tree is good for; return its rows in use.
 
     Settles terminal and cached leaves on the way. Stops early at STOP, at the playout limit, when the tree is full, and
-    after MAX_COLLISIONS descents in a row that ended at leaves which are already being evaluated. Sets STOP where every
-    move of the root is banned: there is nothing to search.
-
-    Args:
-        tree: the Tree.
-        root: record of the root's position.
-        worker: the calling thread's Worker; worker.history begins with the root's history.
-        batch: a Batch that is not in use.
-        leaves: leaves to gather, at most.
+    after MAX_COLLISIONS descents that ended at leaves which are already being evaluated. Sets STOP where there is
+    nothing to search: every move of the root is banned or proven lost, or one is proven won.
     """
     row = np.int64(0)
     rows = np.int64(tree.parameters[ROWS_A_LEAF])
-    capacity = min(np.int64(batch.node.size), np.int64(leaves) * rows)
+    root_visits = np.int64(tree.nodes[U(tree.counters[ROOT])].visits)
+    leaves = 1 + root_visits // np.int64(tree.parameters[VISITS_A_ROW])
+    capacity = min(np.int64(batch.node.size), leaves * rows)
     collisions = 0
     limit = tree.parameters[MAX_COLLISIONS]
     moves_made = 0
@@ -497,11 +303,15 @@ def gather(tree, root, worker, batch, leaves):  # type: ignore[no-untyped-def]
         leaf, depth, is_new = _descend(tree, worker)
         moves_made += depth
         deepest = max(deepest, depth)
-        if leaf < 0:
-            if leaf == -1:
-                atomic_add(tree.counters, U(CLAIMED), -1)
-                tree.counters[STOP] = 1
+        if leaf == NO_LEAF:
+            atomic_add(tree.counters, U(CLAIMED), -1)
+            tree.counters[STOP] = 1
             break
+        if leaf == NO_MEMORY:
+            break
+        if leaf == REFUTED:
+            collisions += 1
+            continue
         node = tree.nodes[U(leaf)]
         if not is_new and node.state == TERMINAL:
             lock(tree, leaf)
@@ -509,7 +319,7 @@ def gather(tree, root, worker, batch, leaves):  # type: ignore[no-untyped-def]
             value, score = node.value_sum / n, node.score_sum / n
             stdev = math.sqrt(max(0.0, node.score_square_sum / n - score * score))
             unlock(tree, leaf)
-            back_up(tree, leaf, float(node.own_utility), value, score, stdev)
+            back_up(tree, leaf, float(node.own_utility), value, score, stdev, np.int64(0))
             continue
         if not is_new:
             take_back(tree, leaf)
@@ -522,12 +332,11 @@ def gather(tree, root, worker, batch, leaves):  # type: ignore[no-untyped-def]
     return row
 
 
-@kernel
-def scatter(tree, root, worker, batch, used):  # type: ignore[no-untyped-def]
+@inlined
+def _scatter(tree, root, worker, batch, used):  # type: ignore[no-untyped-def]
     """Expand the leaves of an evaluated batch of `used` rows and back their values up."""
     rows = np.int64(tree.parameters[ROWS_A_LEAF])
-    values = np.empty(4, np.float32)
-    sign = 1.0
+    values = worker.values
     row = np.int64(0)
     while row < used:
         leaf = np.int64(batch.node[U(row)])
@@ -543,7 +352,7 @@ def scatter(tree, root, worker, batch, used):  # type: ignore[no-untyped-def]
         for k in range(rows):
             r = U(row + k)
             if count > 0:
-                _softmax(batch.logits[r], batch.indices[r], count, temperature, share, worker.priors)
+                _softmax(batch.logits[r], batch.indices[r], count, temperature, share, worker.weights, worker.priors)
             for i in range(4):
                 values[i] += batch.values[r, U(i)] * np.float32(share)
             if tree.parameters[OWNERSHIP] != 0.0:
@@ -554,6 +363,7 @@ def scatter(tree, root, worker, batch, used):  # type: ignore[no-untyped-def]
         utility = leaf_utility(tree, values, odd)
         _settle(tree, worker, batch, U(row), leaf, values, utility)
         row += rows
+    atomic_add(tree.counters, U(EVALUATED), np.int64(used))
 
 
 @inlined
@@ -569,4 +379,20 @@ def _settle(tree, worker, batch, row, leaf, values, utility):  # type: ignore[no
         if not expand(tree, leaf, batch.moves[row], worker.priors, count):
             take_back(tree, leaf)
             return
-    back_up(tree, leaf, utility, float(values[0]), float(values[3]), float(values[2]))
+    back_up(tree, leaf, utility, float(values[0]), float(values[3]), float(values[2]), np.int64(0))
+
+
+@kernel
+def advance(tree, roots, worker, batch, used):  # type: ignore[no-untyped-def]
+    """Put an evaluated batch into the tree, then fill it anew; return its rows in use, 0 where nothing was to do.
+
+    Args:
+        tree: the Tree.
+        roots: records[1], the root's position. (A record by itself takes numpy 20 µs to hand over.)
+        worker: the calling thread's Worker; worker.history begins with the root's history.
+        batch: a Batch that nobody else uses.
+        used: rows of it that were evaluated; 0 where there is nothing to put into the tree.
+    """
+    if used > 0:
+        _scatter(tree, roots[0], worker, batch, used)
+    return _gather(tree, roots[0], worker, batch)

@@ -254,6 +254,19 @@ def test_what_was_submitted_is_finished_before_closing() -> None:
     assert [done.get_nowait().error for _ in range(3)] == [None] * 3
 
 
+def test_workers_that_are_closed_say_so() -> None:
+    queue, _ = workers_of(1)
+    queue.close()
+    with pytest.raises(RuntimeError, match="workers are closed"):
+        queue.submit(Job(make_batch(go_spec(5), 4, planes=False, positions=False), 4, SimpleQueue()))
+    queue.close()
+
+
+def test_there_must_be_an_evaluator() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        EvaluationWorkers([])
+
+
 def test_a_factory_that_fails_closes_the_others() -> None:
     made: list[ScriptedEvaluator] = []
 

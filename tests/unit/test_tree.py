@@ -124,6 +124,49 @@ def test_noise_is_mixed_into_the_priors() -> None:
     assert max(abs(after[move] - before[move]) for move in before) > 2000
 
 
+def priors_of(search: Search) -> dict[int, int]:
+    """Return the root's priors by move, and assert that their sum over the tried edges is right."""
+    root = search.tree.nodes[search.tree.counters[arrays.ROOT]]
+    edges = edges_of(search.tree, int(search.tree.counters[arrays.ROOT]))
+    tried = sum(prior for _, prior in edges[: int(root["tried"])])
+    assert float(root["tried_prior"]) == pytest.approx(tried / 65535, abs=1e-4)
+    return dict(edges)
+
+
+def test_each_search_has_noise_of_its_own() -> None:
+    search = new_search(ScriptedEvaluator(), 5, root_noise=0.4, root_noise_total=8.0, seed=5)
+    search.set_position(new_game(5, "C3"))
+    search.run(Limits(playouts=30))
+    own = priors_of(search)
+    count = len(own)
+    generator = np.random.default_rng(np.random.SeedSequence(5))
+    for playouts in (100, 1, 100):
+        order = [move for move, _ in edges_of(search.tree, 0)]
+        if priors_of(search) != own:  # the noise goes before the next comes, which moves the best untried edge
+            search.run(Limits(playouts=0))
+            order = [move for move, _ in edges_of(search.tree, 0)]
+        search.run(Limits(playouts=playouts), noise=True)
+        noise = dict(zip(order, generator.dirichlet(np.full(count, 8.0 / count)), strict=True))
+        assert priors_of(search) == {move: int(own[move] * 0.6 + 65535 * 0.4 * noise[move] + 0.5) for move in own}
+        check_tree(search)
+    search.run(Limits(playouts=10))
+    assert priors_of(search) == own
+    check_tree(search)
+
+
+def test_noise_ends_with_its_root() -> None:
+    search = new_search(ScriptedEvaluator(), 5, root_noise=0.4)
+    game = new_game(5, "C3")
+    search.set_position(game)
+    best = search.run(Limits(playouts=300), noise=True).moves[0].move
+    child = int(find_child(search.tree, best))
+    own = dict(edges_of(search.tree, child))
+    game.play(game.side_to_move, best)
+    search.set_position(game)
+    search.run(Limits(playouts=10))
+    assert priors_of(search) == own
+
+
 def test_a_tree_moves_on_with_the_game() -> None:
     search = new_search(ScriptedEvaluator(), 5)
     game = new_game(5, "C3")

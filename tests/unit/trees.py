@@ -136,7 +136,7 @@ def check_node(tree: Tree, index: int, *, pruned: bool) -> list[int]:
     visits, utility = 1, float(node["own_utility"])
     for slot in range(tried):
         stat = tree.stats[int(node["stats"]) + slot]
-        assert stat["in_flight"] == 0
+        assert stat["in_flight"] & arrays.IN_FLIGHT == 0
         visits += int(stat["visits"])
         if stat["child"] == NONE:
             assert pruned

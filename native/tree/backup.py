@@ -1,0 +1,135 @@
+"""Carrying a playout's result up the tree, and what is proven with it.
+
+Proofs work as in an MCTS solver (Winands, Björnsson, Saito: Monte-Carlo Tree Search Solver, 2008). They stand on the
+edges: an edge is proven won where the node below is lost for its side to move, and lost where that is won. One won
+edge makes a node won, none but lost ones make it lost; then its mean is exact. While others remain, a lost edge is left
+out of its node's mean: nobody would play it, however often it was tried before it was refuted.
+"""
+
+import numpy as np
+
+from native.bits import U, atomic_add
+from native.jit import inlined, kernel
+from native.tree.arrays import CLAIMED, LOST_EDGE, NONE, PLAYOUTS, WON_EDGE
+from native.tree.memory import lock, unlock
+from native.tree.selection import all_lost
+
+
+@inlined
+def _prove(tree, node, stat, proof):  # type: ignore[no-untyped-def]
+    """Mark the edge `stat` of the locked `node`, to a child of which `proof` is known.
+
+    Returns (what is so proven of the node, whether the edge has just been lost with others remaining).
+    """
+    if proof < 0:
+        stat.in_flight |= WON_EDGE
+        return np.int64(1), False
+    if stat.in_flight & LOST_EDGE != 0:
+        return np.int64(0), False
+    stat.in_flight |= LOST_EDGE
+    if all_lost(tree, node):
+        return np.int64(-1), False
+    return np.int64(0), True
+
+
+@inlined
+def _mean_without(total, visits, own, child_total, child_visits):  # type: ignore[no-untyped-def]
+    """Return a node's mean without the playouts through one child, whose `child_total` has the child's sign."""
+    rest = float(visits) - float(child_visits)
+    return (total + child_total) / rest if rest > 0.0 else own
+
+
+@kernel
+def back_up(tree, leaf, utility, value, score, stdev, proof):  # type: ignore[no-untyped-def]
+    """Add one playout's result, for the side to move at `leaf`, to the leaf and everything above it.
+
+    Args:
+        tree: the Tree.
+        leaf: node that the playout ended at.
+        utility: what the search maximises.
+        value: win minus loss.
+        score: expected score.
+        stdev: the evaluator's uncertainty of the score.
+        proof: +1 where the leaf is proven won for its side to move, -1 lost, 0 open.
+    """
+    utility_square = np.float32(utility * utility)
+    score_square = np.float32(score * score + stdev * stdev)
+    index = np.int64(leaf)
+    known = np.int64(proof)  # of the node at hand
+    is_left_out = False  # the child that we come from: its edge has just been lost
+    told_utility = 0.0  # sums of that child, as they have reached the node at hand
+    told_value = 0.0
+    child_visits = np.int64(0)
+    utility_shift = 0.0  # change of the sums beyond this playout's own part
+    value_shift = 0.0
+    lock(tree, index)
+    node = tree.nodes[U(index)]
+    while True:
+        if known != 0:
+            utility = float(known)
+            value = float(known)
+        node.visits += 1
+        visits = np.int64(node.visits)
+        node.utility_sum += utility
+        node.utility_square_sum += utility_square
+        node.value_sum += value
+        node.score_sum += score
+        node.score_square_sum += score_square
+        if proof != 0:
+            node.utility_sum += utility_shift
+            node.value_sum += value_shift
+            if is_left_out:
+                own = float(node.own_utility)
+                mean = _mean_without(node.utility_sum, visits, own, told_utility, child_visits) * float(visits)
+                utility_shift += mean - node.utility_sum
+                node.utility_sum = mean
+                mean = _mean_without(node.value_sum, visits, own, told_value, child_visits) * float(visits)
+                value_shift += mean - node.value_sum
+                node.value_sum = mean
+            told_utility = node.utility_sum
+            told_value = node.value_sum
+            child_visits = visits
+            if known != 0:
+                node.utility_sum = float(known) * float(visits)
+                node.value_sum = node.utility_sum
+                node.utility_square_sum = np.float32(visits)
+        mean = -node.utility_sum / float(visits)
+        parent = np.int64(node.parent)
+        slot = U(node.parent_slot)
+        unlock(tree, index)
+        if parent == NONE:
+            break
+        utility = -utility
+        value = -value
+        score = -score
+        utility_shift = -utility_shift
+        value_shift = -value_shift
+        index = parent
+        lock(tree, index)
+        node = tree.nodes[U(index)]
+        stat = tree.stats[U(node.stats) + slot]
+        # Threads may pass each other between the two locks: what the later one saw of the child stands.
+        if visits > stat.visits:
+            stat.visits = visits
+            stat.utility = mean
+        stat.in_flight -= 1
+        is_left_out = False
+        if known != 0:
+            known, is_left_out = _prove(tree, node, stat, known)
+    atomic_add(tree.counters, U(PLAYOUTS), 1)
+
+
+@kernel
+def take_back(tree, leaf):  # type: ignore[no-untyped-def]
+    """Undo the in-flight marks of a playout that ended at `leaf` without a result, and its claim."""
+    index = np.int64(leaf)
+    while True:
+        parent = np.int64(tree.nodes[U(index)].parent)
+        if parent == NONE:
+            break
+        lock(tree, parent)
+        node = tree.nodes[U(parent)]
+        tree.stats[U(node.stats) + U(tree.nodes[U(index)].parent_slot)].in_flight -= 1
+        unlock(tree, parent)
+        index = parent
+    atomic_add(tree.counters, U(CLAIMED), -1)

@@ -1,0 +1,150 @@
+"""Which edge a descent follows.
+
+Source of the rule: PUCT as in AlphaZero, with KataGo's logarithmic growth of the exploration constant, its scaling by
+the spread of the utilities below a node, and its first-play urgency (docs of KataGo v1.17).
+"""
+
+import math
+
+import numpy as np
+
+from native.bits import U
+from native.jit import inlined, kernel
+from native.tree.arrays import (
+    BANNED,
+    C_PUCT,
+    C_PUCT_BASE,
+    C_PUCT_LOG,
+    FPU_FROM_MEAN,
+    FPU_REDUCTION,
+    IN_FLIGHT,
+    LOST_EDGE,
+    ROOT_FPU_REDUCTION,
+    STDEV_PRIOR,
+    STDEV_PRIOR_WEIGHT,
+    STDEV_SCALE,
+    VIRTUAL_LOSS,
+    WON_EDGE,
+)
+
+PRIOR_SCALE = np.float32(1.0 / 65535.0)
+
+
+@inlined
+def _exploration(tree, node, weight):  # type: ignore[no-untyped-def]
+    """Return the factor of prior / (1 + visits) at `node`, whose children have `weight` visits in all."""
+    p = tree.parameters
+    c_puct = p[C_PUCT] + p[C_PUCT_LOG] * math.log((weight + p[C_PUCT_BASE]) / p[C_PUCT_BASE])
+    spread = 1.0
+    if p[STDEV_SCALE] > 0.0:
+        n = float(node.visits)
+        prior_weight = p[STDEV_PRIOR_WEIGHT]
+        mean = node.utility_sum / max(n, 1.0)
+        square = mean * mean + p[STDEV_PRIOR] * p[STDEV_PRIOR]
+        square = (node.utility_square_sum + square * prior_weight) / (n + prior_weight)
+        stdev = math.sqrt(max(0.0, square - mean * mean))
+        spread = 1.0 + p[STDEV_SCALE] * (stdev / p[STDEV_PRIOR] - 1.0)
+    return c_puct * spread * math.sqrt(weight + 0.01)
+
+
+@inlined
+def _first_play_urgency(tree, node, is_root):  # type: ignore[no-untyped-def]
+    """Return the utility that an untried edge of `node` is taken to have."""
+    p = tree.parameters
+    mass = min(1.0, float(node.tried_prior))
+    weight = 1.0 if p[FPU_FROM_MEAN] != 0.0 else mass * mass
+    mean = node.utility_sum / max(1.0, float(node.visits))
+    parent = weight * mean + (1.0 - weight) * node.own_utility
+    reduction = p[ROOT_FPU_REDUCTION] if is_root else p[FPU_REDUCTION]
+    return parent - reduction * math.sqrt(mass)
+
+
+@kernel
+def raise_candidate(tree, node, is_root):  # type: ignore[no-untyped-def]
+    """Swap the untried edge of greatest prior (banned root moves last) to the place after the tried ones."""
+    first = U(node.edges) + U(node.tried)
+    end = U(node.edges) + U(node.edge_count)
+    if is_root and tree.counters[BANNED] != 0:
+        best = first
+        best_key = np.int64(-1)
+        for i in range(first, end):
+            edge = tree.edges[i]
+            key = np.int64(-1) if tree.banned[U(edge & np.uint32(0xFFFF))] != 0 else np.int64(edge >> np.uint32(16))
+            if key > best_key:
+                best_key = key
+                best = i
+        chosen = tree.edges[best]
+    else:
+        chosen = np.uint32(0)
+        for i in range(first, end):
+            chosen = max(chosen, tree.edges[i])
+        best = first
+        while best + U(1) < end and tree.edges[best] != chosen:
+            best += U(1)
+    if first < end:
+        tree.edges[best] = tree.edges[first]
+        tree.edges[first] = chosen
+
+
+@inlined
+def select(tree, node, is_root):  # type: ignore[no-untyped-def]
+    """Return the slot of the edge to follow at the locked, expanded `node`; `node.tried` means the candidate.
+
+    Edges that are proven lost are left out. Returns -1 where nothing is to be searched: every edge is banned or proven
+    lost, or one is proven won.
+    """
+    tried = U(node.tried)
+    base = U(node.stats)
+    edges = U(node.edges)
+    virtual_loss = tree.parameters[VIRTUAL_LOSS]
+    total = np.int64(0)
+    for i in range(tried):
+        stat = tree.stats[base + i]
+        total += np.int64(stat.visits) + np.int64(stat.in_flight & IN_FLIGHT)
+    factor = _exploration(tree, node, float(total))
+    urgency = _first_play_urgency(tree, node, is_root)
+    bans = is_root and tree.counters[BANNED] != 0
+    best = np.int64(-1)
+    best_value = -1e30
+    is_won = False
+    for i in range(tried):
+        stat = tree.stats[base + i]
+        edge = tree.edges[edges + i]
+        if bans and tree.banned[U(edge & np.uint32(0xFFFF))] != 0:
+            continue
+        in_flight = stat.in_flight
+        if in_flight > IN_FLIGHT:
+            is_won |= in_flight & WON_EDGE != 0
+            continue
+        prior = float(edge >> np.uint32(16)) * PRIOR_SCALE
+        n = float(stat.visits)
+        flying = float(in_flight)
+        if in_flight == 0 and n > 0.0:
+            q = float(stat.utility)
+        elif n + virtual_loss * flying > 0.0:
+            loss = virtual_loss * flying
+            q = (stat.utility * n - loss) / (n + loss)
+        else:
+            q = urgency
+        value = q + factor * prior / (1.0 + n + flying)
+        if value > best_value:
+            best_value = value
+            best = np.int64(i)
+    if tried < U(node.edge_count):
+        edge = tree.edges[edges + tried]
+        if not (bans and tree.banned[U(edge & np.uint32(0xFFFF))] != 0):
+            prior = float(edge >> np.uint32(16)) * PRIOR_SCALE
+            if urgency + factor * prior > best_value:
+                best = np.int64(tried)
+    return np.int64(-1) if is_won else best
+
+
+@kernel
+def all_lost(tree, node):  # type: ignore[no-untyped-def]
+    """Whether every edge of the locked `node` was tried and is proven lost."""
+    if node.tried < node.edge_count:
+        return False
+    for i in range(U(node.tried)):
+        if tree.stats[U(node.stats) + i].in_flight & LOST_EDGE == 0:
+            return False
+    return True

@@ -1,0 +1,149 @@
+"""Proven results: what a finished game proves of the nodes above it, checked on small boards of Go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.evaluators.base import UniformEvaluator
+from engine.games.go.game import GoGame
+from engine.search.report import Limits, SearchReport
+from engine.search.search import Search
+from native.go import rules
+from native.tree import arrays
+from native.tree.arrays import EXPANDED, LOST_EDGE, NONE, TERMINAL, WON_EDGE
+from native.tree.report import find_child
+from tests.fakes.evaluators import ScriptedEvaluator
+from tests.naive.go_area import area_balance
+from tests.unit.trees import edges_of, new_game, new_search
+
+SETTINGS: dict[str, Any] = {"solver": True, "score_utility": 0.0, "dynamic_score_utility": 0.0, "ownership": False}
+
+
+def solving(evaluator: Any, game: GoGame, **settings: Any) -> Search:
+    search = new_search(evaluator, game.size, **{**SETTINGS, **settings})
+    search.set_position(game)
+    return search
+
+
+def proof_of(search: Search, index: int, pos: Any, history: Any, *, full: bool = True) -> int:
+    """Return what the tree below a node proves for its side to move, by the rules alone; assert that its edges say it.
+
+    With `full` the means of proven nodes are checked as well, which hold where one thread has searched.
+    """
+    tree = search.tree
+    node = tree.nodes[index]
+    if node["state"] == TERMINAL:
+        value = np.sign(area_balance(pos) - float(pos["komi"]))
+        return int(value if pos["side_to_move"] == 1 else -value)
+    if node["state"] != EXPANDED:
+        return 0
+    edges = edges_of(tree, index)
+    marks = []
+    for slot, (move, _) in enumerate(edges[: int(node["tried"])]):
+        stat = tree.stats[int(node["stats"]) + slot]
+        marks.append(1 if stat["in_flight"] & WON_EDGE else -1 if stat["in_flight"] & LOST_EDGE else 0)
+        assert stat["in_flight"] & arrays.IN_FLIGHT == 0
+        if stat["child"] == NONE:
+            continue
+        after = pos.copy()
+        rules.play(after, history, move)
+        below = proof_of(search, int(stat["child"]), after, history, full=full)
+        assert marks[-1] == -below
+        if full and below:
+            child = tree.nodes[int(stat["child"])]
+            assert child["utility_sum"] == child["value_sum"] == below * int(child["visits"])
+            assert stat["utility"] == -below
+    if 1 in marks:
+        return 1
+    return -1 if len(marks) == len(edges) and set(marks) == {-1} else 0
+
+
+def check_proofs(search: Search, game: GoGame, *, full: bool = True) -> SearchReport:
+    """Assert that the tree proves what it says it proves; return the report."""
+    root = int(search.tree.counters[arrays.ROOT])
+    proof = proof_of(search, root, game.position.copy(), game.history.copy(), full=full)
+    report = search.report()
+    assert report.proven == proof
+    if proof and full:
+        assert report.winrate == (1.0 if proof > 0 else 0.0)
+    return report
+
+
+def test_a_winning_pass_ends_the_search() -> None:
+    # White has passed, Black owns the board: a pass wins
+    game = new_game(3, "B2 pass", komi=0.5)
+    search = solving(UniformEvaluator(1), game)
+    report = search.run(Limits(visits=5000))
+    assert check_proofs(search, game).proven == 1
+    assert report.visits < 100
+    assert (report.moves[0].proven, report.moves[0].winrate, report.moves[0].pv) == (1, 1.0, (report.moves[0].move,))
+    assert [move.move for move in report.candidates] == [report.moves[0].move]
+    # asked again it knows
+    assert search.run(Limits(visits=5000)).playouts == 0
+    # with that move banned the others are searched
+    report = search.run(Limits(playouts=100), avoid=[report.moves[0].move])
+    assert report.playouts == 100
+    assert report.proven == 0
+
+
+@pytest.mark.parametrize("line", ["A1 B2 pass", "A1 pass B1", "A1 B1 pass", "A1 B2 B1 pass"])
+@pytest.mark.parametrize("komi", [-3.5, 0.5, 3.5])
+def test_small_boards_are_solved(line: str, komi: float) -> None:
+    game = new_game(2, line, komi=komi)
+    search = solving(ScriptedEvaluator(), game)
+    report = search.run(Limits(visits=3000))
+    report = check_proofs(search, game)
+    for move in report.moves:
+        assert move.proven in (-1, 0, 1)
+        if move.proven:
+            assert move.winrate == 0.5 + 0.5 * move.proven
+    assert [move.proven for move in report.moves] == sorted((move.proven for move in report.moves), reverse=True)
+
+
+def test_lost_moves_are_chosen_last_and_left_out_of_the_mean() -> None:
+    game = new_game(2, "A1 B2 pass", komi=0.5)
+    search = solving(ScriptedEvaluator(), game, c_puct=3.0)
+    report = search.run(Limits(visits=150))
+    check_proofs(search, game)
+    lost = [move for move in report.moves if move.proven < 0]
+    if report.proven == 0:
+        assert lost
+        assert report.moves[0].proven == 0
+        assert not set(report.candidates) & set(lost)
+        visits = {move.move: move.visits for move in search.run(Limits(playouts=100)).moves}
+        assert all(visits[move.move] == move.visits for move in lost)
+
+
+def test_without_the_solver_nothing_is_proven() -> None:
+    game = new_game(3, "B2 pass", komi=0.5)
+    search = solving(UniformEvaluator(1), game, solver=False)
+    report = search.run(Limits(visits=500))
+    assert report.visits == 500
+    assert {move.proven for move in report.moves} == {report.proven} == {0}
+
+
+def test_a_proof_goes_along_with_the_game() -> None:
+    game = new_game(2, "A1 B2", komi=-3.5)
+    search = solving(ScriptedEvaluator(), game)
+    search.run(Limits(visits=3000))
+    for _ in range(3):
+        move = search.report().moves[0].move
+        child = int(find_child(search.tree, move))
+        if search.tree.nodes[child]["state"] != EXPANDED:
+            break
+        game.play(game.side_to_move, move)
+        search.set_position(game)
+        check_proofs(search, game)
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+def test_many_workers_prove_only_what_is_true(workers: int) -> None:
+    for line in ("A1 B2 pass", "A1 B1", "B2"):
+        game = new_game(2, line, komi=0.5)
+        search = solving(ScriptedEvaluator(4), game, workers=workers, batches_in_flight=2)
+        report = search.run(Limits(visits=2000))
+        assert report.visits <= 2000
+        check_proofs(search, game, full=False)
