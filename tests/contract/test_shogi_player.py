@@ -1,0 +1,340 @@
+"""What the player of shogi owes to the protocol (engine.players.shogi_base.ShogiThinker)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.games.shogi.book import BookMove, write_yaneuraou
+from engine.games.shogi.notation import format_usi, parse_usi
+from engine.options import TABLE, Options, rows_for
+from engine.players.shogi import ShogiPlayer
+from engine.players.shogi_base import LoadingError, Progress, Task, Times
+from engine.search.report import Limits
+
+MATE = "4k4/9/4P4/9/9/9/9/9/4K4 b G2r2b3g4s4n4l17p 1"
+"""Black mates by G*5b."""
+FORCED = "4k4/9/9/9/9/9/9/4r4/4K4 b 2b4g4s4n4lr18p 1"
+"""White's rook gives check and can only be taken."""
+MATED = "4k4/4G4/4P4/9/9/9/9/9/4K4 w 2r2b3g4s4n4l17p 2"
+ENTERED = "+P+P+PGKG+P+P+P/+R+R+B+B5/9/9/9/9/9/9/4k4 b 2g4s4n4l12p 1"
+"""Black may declare a win."""
+Make = Callable[..., ShogiPlayer]
+
+
+@pytest.fixture
+def make() -> Iterator[Make]:
+    """Give what makes players; all are closed at the end."""
+    made: list[ShogiPlayer] = []
+
+    def maker(kind: str = "uniform", **options: Any) -> ShogiPlayer:
+        chosen = {"evaluator": kind, "memory": 2**24, "cache_size": 2**20, "workers": 1, "seed": 1}
+        settings = Options.for_game("shogi")
+        for name, value in {**chosen, **options}.items():
+            settings.set(name, value)
+        made.append(ShogiPlayer(settings))
+        return made[-1]
+
+    yield maker
+    for player in made:
+        player.close()
+        player.close()  # twice is harmless
+
+
+def ignore(_: Progress) -> None:
+    """Take a report."""
+
+
+def in_background(player: ShogiPlayer, task: Task, reports: list[Progress] | None = None) -> Callable[[], Any]:
+    """Let a player think in a thread of its own; return what waits for the decision."""
+    found: list[Any] = []
+    seen = reports if reports is not None else []
+    thread = threading.Thread(target=lambda: found.append(player.think(task, seen.append)))
+    thread.start()
+
+    def wait() -> Any:
+        thread.join(60)
+        assert found, "no decision"
+        return found[0]
+
+    return wait
+
+
+@pytest.mark.parametrize("kind", ["uniform", "material"])
+def test_moves_are_legal(make: Make, kind: str) -> None:
+    player = make(kind, playouts=30)
+    assert player.description
+    moves: list[str] = []
+    for _ in range(12):
+        player.set_position("startpos", moves)
+        decision = player.think(Task(), ignore)
+        assert decision.move in player.legal_moves()
+        assert decision.progress.playouts == 30
+        assert decision.progress.lines[0].pv[0] == decision.move
+        assert 0 < decision.progress.fullness < 1
+        assert decision.progress.seldepth >= 1
+        moves.append(format_usi(decision.move))
+
+
+def test_positions(make: Make) -> None:
+    player = make(playouts=10)
+    player.set_position("startpos", ["7g7f", "3c3d"])
+    game = player.game
+    player.set_position("startpos", ["7g7f", "3c3d", "2g2f"])
+    assert [format_usi(move) for _, move in player.game.moves] == ["7g7f", "3c3d", "2g2f"]
+    assert len(game.moves) == 2
+    for sfen, moves in (("startpos", ["7g7e"]), ("startpos", ["7g7f", "huh"]), ("nonsense b - 1", [])):
+        with pytest.raises(ValueError, match=r".+"):
+            player.set_position(sfen, moves)
+        assert len(player.game.moves) == 3
+    player.set_position("startpos", ["2g2f"])
+    assert len(player.game.moves) == 1
+    player.set_position(MATE, [])
+    assert player.game.moves == []
+    assert "G*5b" in [format_usi(move) for move in player.legal_moves()]
+    assert MATE.split()[0] in player.diagram()
+
+
+def test_the_tree_is_kept(make: Make) -> None:
+    player = make(visits=200)
+    player.set_position("startpos", [])
+    first = player.think(Task(), ignore)
+    assert first.ponder is not None
+    player.set_position("startpos", [format_usi(first.move or 0), format_usi(first.ponder)])
+    assert player.think(Task(), ignore).progress.playouts < 200
+    player.new_game()
+    assert player.think(Task(), ignore).progress.playouts == 200
+
+
+def test_special_decisions(make: Make) -> None:
+    player = make("material", playouts=300)
+    player.set_position(MATE, [])
+    assert player.think(Task(), ignore).move == parse_usi("G*5b")
+    player.set_position(MATED, [])
+    assert player.think(Task(), ignore).move is None
+    player.set_position(ENTERED, [])
+    assert player.think(Task(), ignore).win
+    analysis = Task(infinite=True)
+    wait = in_background(player, analysis)
+    time.sleep(0.1)
+    analysis.stop()
+    assert not wait().win
+    player.options.set("entering_king", "none")
+    assert not player.think(Task(), ignore).win
+    player.set_position(FORCED, [])
+    begin = time.monotonic()
+    decision = player.think(Task(times=Times(600, 600, 60)), ignore)
+    assert time.monotonic() - begin < 1
+    assert decision.move == parse_usi("5i5h")
+
+
+def test_searchmoves(make: Make) -> None:
+    player = make("material", playouts=50)
+    allowed = (parse_usi("9g9f"), parse_usi("1g1f"))
+    for _ in range(2):
+        assert player.think(Task(moves=allowed), ignore).move in allowed
+    # none of them is legal: all may be played
+    assert player.think(Task(moves=(parse_usi("5e5d"),)), ignore).move is not None
+    player.new_game()
+    assert player.think(Task(), ignore).move not in allowed
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_clocks(make: Make, workers: int) -> None:
+    player = make("material", workers=workers)
+    player.think(Task(limits=Limits(playouts=50)), ignore)
+    for times, most in (
+        (Times(byoyomi=0.3), 0.3),
+        (Times(0.0, 0.0), 0.1),
+        (Times(2.0, 2.0), 0.5),
+        (Times(0.5, 0.5, 0.0, 0.1, 0.1), 0.4),
+    ):
+        begin = time.monotonic()
+        decision = player.think(Task(times=times), ignore)
+        assert time.monotonic() - begin < most + 0.5  # the machine may be busy
+        assert decision.move is not None
+    begin = time.monotonic()
+    player.think(Task(limits=Limits(seconds=0.2)), ignore)
+    assert 0.19 < time.monotonic() - begin < 0.7
+
+
+def test_limits(make: Make) -> None:
+    player = make("material")
+    assert player.think(Task(limits=Limits(playouts=77)), ignore).progress.playouts == 77
+    decision = player.think(Task(depth=3), ignore)
+    assert len(decision.progress.lines[0].pv) >= 3
+    player.options.set("playouts", 5)
+    assert player.think(Task(limits=Limits(playouts=77)), ignore).progress.playouts == 5
+    player.options.set("playouts", None)
+    player.options.set("depth", 2)
+    player.think(Task(), ignore)
+    player.options.set("depth", None)
+    player.options.set("seconds", 0.1)
+    begin = time.monotonic()
+    player.think(Task(), ignore)
+    assert time.monotonic() - begin < 0.6
+
+
+@pytest.mark.parametrize("task", [Task(infinite=True), Task(ponder=True), Task(ponder=True, infinite=True)])
+@pytest.mark.parametrize("stochastic", [True, False])
+def test_stop(make: Make, task: Task, stochastic: bool) -> None:
+    player = make("material", stochastic_ponder=stochastic, multipv=3, report_interval=0.05)
+    player.set_position("startpos", ["7g7f", "3c3d"])
+    reports: list[Progress] = []
+    task = Task(infinite=task.infinite, ponder=task.ponder)
+    wait = in_background(player, task, reports)
+    time.sleep(0.4)
+    task.stop()
+    begin = time.monotonic()
+    decision = wait()
+    assert time.monotonic() - begin < 0.5
+    assert decision.move in player.legal_moves()
+    assert reports
+    for progress in reports:
+        for line in progress.lines:
+            assert line.pv[0] in player.legal_moves()
+            assert 0 <= line.winrate <= 1
+    # stopped before it has begun
+    task = Task(infinite=True)
+    task.stop()
+    assert player.think(task, ignore).move in player.legal_moves()
+
+
+@pytest.mark.parametrize("stochastic", [True, False])
+def test_ponderhit(make: Make, stochastic: bool) -> None:
+    player = make("material", stochastic_ponder=stochastic)
+    player.set_position("startpos", ["7g7f", "3c3d"])
+    task = Task(ponder=True, times=Times(byoyomi=0.1))
+    wait = in_background(player, task)
+    time.sleep(0.3)
+    task.ponderhit(Times(byoyomi=0.5), time.monotonic())
+    begin = time.monotonic()
+    decision = wait()
+    assert time.monotonic() - begin < 1
+    assert decision.move in player.legal_moves()
+    assert len(player.game.moves) == 2
+
+
+def test_stochastic_pondering_helps_whatever_comes(make: Make) -> None:
+    player = make("material", playouts=200)
+    player.set_position("startpos", ["7g7f", "3c3d"])
+    task = Task(ponder=True)
+    wait = in_background(player, task)
+    while player.search.root_visits < 500:
+        time.sleep(0.01)
+    task.stop()
+    wait()
+    reply = player.search.report().moves[1].move
+    player.set_position("startpos", ["7g7f", format_usi(reply)])
+    player.options.set("playouts", None)
+    player.options.set("visits", 300)
+    assert player.think(Task(), ignore).progress.playouts < 300
+
+
+def test_lost_games_are_resigned(make: Make) -> None:
+    player = make("material", playouts=60, resign_threshold=0.2, resign_moves=2)
+    sfen = "4k4/9/9/9/9/9/9/9/4K4 w 2R2B4G4S4N4L18P 1"
+    player.set_position(sfen, [])
+    first = player.think(Task(), ignore)
+    assert not first.resign
+    assert not player.think(Task(), ignore).resign  # asked twice for one move
+    moves = [format_usi(first.move or 0)]
+    player.set_position(sfen, moves)
+    moves.append(format_usi(player.think(Task(), ignore).move or 0))
+    player.set_position(sfen, moves)
+    assert player.think(Task(), ignore).resign
+    player.options.set("resign", False)
+    assert not player.think(Task(), ignore).resign
+    player.options.set("resign", True)
+    player.new_game()
+    assert not player.think(Task(), ignore).resign
+
+
+def test_draws_are_worth_what_the_options_say(make: Make) -> None:
+    player = make("uniform", playouts=50, max_moves=1)
+    assert player.think(Task(), ignore).progress.lines[0].winrate == pytest.approx(0.5)
+    player.options.set("draw_value_black", 0.3)
+    assert player.think(Task(), ignore).progress.lines[0].winrate == pytest.approx(0.3, abs=1e-3)
+    player.options.set("max_moves", 2)
+    player.set_position("startpos", ["7g7f"])
+    player.options.set("draw_value_white", 0.9)
+    assert player.think(Task(), ignore).progress.lines[0].winrate == pytest.approx(0.9, abs=1e-3)
+
+
+def test_a_book_is_played(make: Make, tmp_path: Path) -> None:
+    player = make(playouts=20)
+    path = tmp_path / "book.db"
+    moves = [BookMove(parse_usi("9g9f"), 10, 50, 3, parse_usi("9c9d"))]
+    write_yaneuraou(path, [(player.game.placement, moves)])
+    player.options.set("book_file", str(path))
+    assert player.needs_loading
+    player.load()
+    assert not player.needs_loading
+    decision = player.think(Task(times=Times(10, 10)), ignore)
+    assert (decision.move, decision.ponder, decision.note) == (parse_usi("9g9f"), parse_usi("9c9d"), "book move")
+    assert decision.progress.lines[0].winrate > 0.5
+    for name, value in (("own_book", False), ("book_moves", 0), ("book_probability", 0.0)):
+        player.options.set(name, value)
+        assert not player.think(Task(), ignore).note
+        player.options.set(name, TABLE[name].shogi)
+    assert player.think(Task(), ignore).note
+    player.set_position("startpos", ["7g7f"])
+    assert not player.think(Task(), ignore).note
+
+
+def test_what_cannot_be_loaded_leaves_what_was(make: Make, tmp_path: Path) -> None:
+    player = make(playouts=20)
+    (tmp_path / "net.onnx").write_bytes(b"nonsense")
+    for name, value in (
+        ("net", str(tmp_path / "missing.onnx")),
+        ("net", str(tmp_path / "net.onnx")),
+        ("book_file", str(tmp_path / "missing.db")),
+        ("book_file", str(tmp_path / "net.onnx")),
+        ("evaluator", "rollouts"),
+        ("evaluator", "onnx"),
+    ):
+        old = player.options.get(name)
+        if name == "net":
+            player.options.set("evaluator", "auto")
+        player.options.set(name, value)
+        with pytest.raises(LoadingError) as caught:
+            player.load()
+        assert "\n" not in str(caught.value)
+        player.options.set(name, old)
+        player.options.set("evaluator", "uniform")
+        assert player.think(Task(), ignore).move is not None
+
+
+@pytest.mark.parametrize("name", [row.name for row in rows_for("shogi") if row.live])
+def test_every_live_option_may_be_changed(make: Make, name: str) -> None:
+    player = make(playouts=15)
+    row = TABLE[name]
+    old = player.options.get(name)
+    if row.kind == "flag":
+        values: list[Any] = [not old]
+    elif row.kind == "choice":
+        values = list(row.choices)
+    elif name == "book_file":
+        values = []
+    else:
+        values = [row.check(row.low), row.check(row.high)]
+    for value in (*values, old):
+        player.options.set(name, value)
+        task = Task(limits=Limits(seconds=0.2))
+        assert player.think(task, ignore).move in player.legal_moves()
+
+
+def test_a_failing_evaluator_is_told(make: Make) -> None:
+    player = make("material", playouts=100)
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("the device is gone")
+
+    player.search.queue.evaluator.evaluate = fail  # type: ignore[method-assign]
+    with pytest.raises(RuntimeError, match="the device is gone"):
+        player.think(Task(), ignore)

@@ -1,0 +1,150 @@
+"""The real engine in a process, without a network: `yomi usi` as a graphical interface starts it."""
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.process.usi_fuzz import run_engine
+from tests.process.usi_process import UsiProcess
+
+ENGINE = ("engine", "usi", "--evaluator", "uniform", "--workers", "1", "--memory", "64M", "--seed", "1")
+MOVE = r"([1-9][a-i][1-9][a-i]\+?|[PLNSGBR]\*[1-9][a-i])"
+BESTMOVE = re.compile(rf"bestmove {MOVE}( ponder {MOVE})?")
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[UsiProcess]:
+    with UsiProcess(*ENGINE) as process:
+        process.ready()
+        yield process
+
+
+def timed(engine: UsiProcess, *lines: str) -> tuple[str, float]:
+    """Return the answer and how long it took."""
+    start = time.monotonic()
+    answer = engine.bestmove(*lines)
+    return answer, time.monotonic() - start
+
+
+def test_a_game(engine: UsiProcess) -> None:
+    engine.send("usinewgame")
+    moves: list[str] = []
+    for _ in range(20):
+        line = " ".join(["position startpos moves", *moves])
+        answer = engine.bestmove(line, "go nodes 50")
+        found = BESTMOVE.fullmatch(answer)
+        assert found, answer
+        moves.append(found[1])
+    engine.send("gameover draw", f"position startpos moves {' '.join(moves)}", "moves")
+    assert re.match(r"info string \d+ moves: ", engine.until("info string")[-1])
+
+
+def test_reports(engine: UsiProcess) -> None:
+    engine.send("usinewgame", "position startpos", "setoption name MultiPV value 4", "go nodes 300")
+    lines = engine.until("bestmove")
+    engine.send("setoption name MultiPV value 1")
+    form = re.compile(
+        rf"info depth \d+ seldepth \d+ multipv [1-4] score (cp -?\d+|mate -?\d+) nodes \d+ nps \d+ hashfull \d+"
+        rf" time \d+ pv( {MOVE})+"
+    )
+    assert all(form.fullmatch(line) for line in lines[:-1])
+    assert [line.split(" multipv ")[1][0] for line in lines[-5:-1]] == list("1234")
+
+
+@pytest.mark.parametrize(
+    ("go", "most"),
+    [
+        ("go btime 0 wtime 0 byoyomi 400", 0.4),
+        ("go btime 0 wtime 0", 0.2),
+        ("go btime 1000 wtime 1000 binc 100 winc 100", 0.5),
+        ("go movetime 300", 0.35),
+    ],
+)
+def test_a_move_within_its_time(engine: UsiProcess, go: str, most: float) -> None:
+    engine.send("position startpos moves 2g2f")
+    times = []
+    for _ in range(3):
+        answer, seconds = timed(engine, go)
+        assert BESTMOVE.fullmatch(answer)
+        times.append(seconds)
+    assert min(times) < most  # the machine may be busy: the best of three
+
+
+def test_analysis(engine: UsiProcess) -> None:
+    engine.send("setoption name PvInterval value 50", "position startpos", "go infinite")
+    for _ in range(5):
+        assert engine.line().startswith("info depth")
+    answer, seconds = timed(engine, "stop")
+    assert BESTMOVE.fullmatch(answer)
+    assert seconds < 1
+    engine.send("setoption name PvInterval value 500")
+
+
+def test_pondering(engine: UsiProcess) -> None:
+    for stochastic in ("true", "false"):
+        engine.send(f"setoption name Stochastic_Ponder value {stochastic}", "position startpos moves 7g7f 3c3d")
+        engine.send("go ponder btime 1000 wtime 1000 byoyomi 300")
+        time.sleep(0.5)
+        answer, seconds = timed(engine, "ponderhit")
+        assert BESTMOVE.fullmatch(answer)
+        assert seconds < 1
+        engine.send("go ponder btime 1000 wtime 1000 byoyomi 300")
+        time.sleep(0.1)
+        assert BESTMOVE.fullmatch(timed(engine, "stop")[0])
+        engine.send("go ponder")
+        time.sleep(0.1)
+        assert timed(engine, "ponderhit btime 0 wtime 0 byoyomi 300")[1] < 1
+
+
+def test_ends_of_games(engine: UsiProcess) -> None:
+    mated = "position sfen 4k4/4G4/4P4/9/9/9/9/9/4K4 w 2r2b3g4s4n4l17p 2"
+    assert engine.bestmove(mated, "go nodes 10") == "bestmove resign"
+    entered = "position sfen +P+P+PGKG+P+P+P/+R+R+B+B5/9/9/9/9/9/9/4k4 b 2g4s4n4l12p 1"
+    assert engine.bestmove(entered, "go byoyomi 1000") == "bestmove win"
+    engine.send("setoption name EnteringKingRule value NoEnteringKing")
+    assert BESTMOVE.fullmatch(engine.bestmove("go nodes 10"))
+    engine.send("setoption name EnteringKingRule value CSARule27", "position startpos")
+
+
+def test_a_repeated_position_is_searched(engine: UsiProcess) -> None:
+    """The first repetition ends a line of the search, not the game."""
+    cycle = "5i5h 5a5b 5h5i 5b5a"
+    for times in (1, 2, 3):
+        answer = engine.bestmove(f"position startpos moves {' '.join([cycle] * times)}", "go nodes 40")
+        assert BESTMOVE.fullmatch(answer)
+
+
+@pytest.mark.parametrize("how", ["quit", "close"])
+def test_the_end_during_a_search(how: str) -> None:
+    with UsiProcess(*ENGINE) as process:
+        process.ready()
+        process.send("go infinite")
+        time.sleep(0.3)
+        start = time.monotonic()
+        if how == "quit":
+            process.send("quit")
+        else:
+            process.close_input()
+        assert process.end(10) == 0
+        assert time.monotonic() - start < 1
+        assert len(re.findall("^bestmove ", process.rest(), re.MULTILINE)) == 1
+
+
+def test_a_network_that_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    path.write_bytes(b"nonsense")
+    for found in (path, tmp_path / "missing.onnx"):
+        with UsiProcess("engine", "usi") as process:
+            process.send(f"setoption name DNN_Model value {found}", "isready")
+            lines = process.rest().splitlines()
+            assert process.end(60) == 2
+            assert lines[-1].startswith("info string Error! ")
+            assert str(found) in lines[-1]
+            assert "readyok" not in lines
+
+
+def test_broken_input() -> None:
+    run_engine(300, 5, [*ENGINE, "--playouts", "5"])
