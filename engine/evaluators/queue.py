@@ -65,8 +65,12 @@ class EvaluationWorkers:
         """Start the workers and wait until each has made its evaluator.
 
         Raises:
+            ValueError: there is no factory.
             Exception: whatever a factory raised; no worker is left running then.
         """
+        if not factories:
+            raise ValueError("no evaluators found, expected at least one for the evaluation workers")
+        self._is_closed = False
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         started: SimpleQueue[Evaluator | Exception] = SimpleQueue()
         self._threads = [
@@ -83,11 +87,20 @@ class EvaluationWorkers:
         self.evaluator = next(result for result in results if not isinstance(result, Exception))
 
     def submit(self, job: Job) -> None:
-        """Queue the job for the next worker that is free."""
+        """Queue the job for the next worker that is free.
+
+        Raises:
+            RuntimeError: the workers were closed, so that nobody would evaluate it.
+        """
+        if self._is_closed:
+            raise RuntimeError("the evaluation workers are closed: expected no further batches")
         self._jobs.put(job)
 
     def close(self) -> None:
-        """End the workers after what was submitted before."""
+        """End the workers after what was submitted before; again, it does nothing."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         for _ in self._threads:
             self._jobs.put(None)
         for thread in self._threads:
