@@ -109,6 +109,7 @@ def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
         root_noise_total=options.root_noise_total,
         fpu_from_mean=True,
         spread_scale=0.0,
+        solver=True,
         use_lcb=options.use_lcb,
         ownership=False,
         seed=options.seed,

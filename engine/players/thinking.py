@@ -129,9 +129,10 @@ def choose(report: SearchReport, temperature: float, rng: np.random.Generator) -
     """Return the best move of a report that has moves, or one drawn by visits at a temperature above 0."""
     if temperature <= 0.0:
         return report.moves[0].move
-    visits = np.array([move.visits for move in report.moves], np.float64)
+    moves = report.candidates
+    visits = np.array([move.visits for move in moves], np.float64)
     weights = np.exp((np.log(visits) - np.log(visits.max())) / temperature)
-    return report.moves[int(rng.choice(len(weights), p=weights / weights.sum()))].move
+    return moves[int(rng.choice(len(weights), p=weights / weights.sum()))].move
 
 
 def temperature_at(ply: int, temperature: float, temperature_moves: int) -> float:

@@ -7,6 +7,9 @@ from native.jit import kernel
 from native.shogi import movegen, planes, position, rules
 from native.shogi.position import MAX_HISTORY, POSITION_DTYPE
 
+UNPROVEN_WIN = 0.99
+"""Value of a first repetition with check or with more in hand: as good as won, but not by the rules."""
+
 
 @kernel
 def outcome(pos, history):  # type: ignore[no-untyped-def]
@@ -22,7 +25,7 @@ def outcome(pos, history):  # type: ignore[no-untyped-def]
     if kind == rules.DRAW:
         return OVER, draw, 0.0
     if kind != rules.NONE:
-        return OVER, (1.0 if kind == rules.WIN or kind == rules.SUPERIOR else -1.0), 0.0
+        return OVER, (UNPROVEN_WIN if kind == rules.WIN or kind == rules.SUPERIOR else -UNPROVEN_WIN), 0.0
     if rules.declaration(pos):
         return OVER, 1.0, 0.0
     if pos.max_moves != 0 and pos.ply >= pos.max_moves:
