@@ -12,10 +12,13 @@ import pytest
 
 from engine.games.go.game import GoGame
 from engine.games.go.rules import PRESETS
+from engine.games.shogi.game import ShogiGame
 from native import game
 from native.game import GOES_ON, OVER, OVER_UNSCORED
 from native.go.spec import go_spec
 from native.jit import kernel
+from native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI
+from native.shogi.spec import shogi_spec
 from native.spec import GameSpec
 
 
@@ -41,8 +44,22 @@ def _go(size: int, rules: str) -> Case:
     return Case(go_spec(size), begin, 8, 3 * size * size)
 
 
+def _shogi(form: int, extras: int, max_moves: int = 0, mate_depth: int = 0) -> Case:
+    def begin() -> tuple[Any, Any]:
+        first = ShogiGame(max_moves=max_moves)
+        records = shogi_spec(form, extras).positions(1)
+        records[0] = first.position
+        records[0]["form"], records[0]["mate_depth"] = form, mate_depth
+        return records, first.history.copy()
+
+    return Case(shogi_spec(form, extras), begin, 1, 400)
+
+
 CASES = {f"go {size} {rules}": _go(size, rules) for size, rules in [(2, "tromp-taylor"), (5, "japanese"), (9, "aga")]}
 CASES["go 19 chinese"] = _go(19, "chinese")
+CASES["shogi"] = _shogi(FORM_DLSHOGI, 57)
+CASES["shogi, entering kings, mates, 100 moves"] = _shogi(FORM_DLSHOGI, 119, 100, 3)
+CASES["shogi, alphazero"] = _shogi(FORM_ALPHAZERO, 0)
 
 
 @kernel
