@@ -1,0 +1,61 @@
+"""What ends a game of shogi inside a search, and what it is worth to the side to move."""
+
+from __future__ import annotations
+
+from engine.games.shogi.game import ShogiGame
+from engine.games.shogi.notation import parse_usi
+from native.game import GOES_ON, OVER
+from native.shogi.game import UNPROVEN_WIN, outcome
+
+BARE_KINGS = "4k4/9/9/9/9/9/9/9/4K4 b - 1"
+MATED = "4k4/4G4/4P4/9/9/9/9/9/4K4 w - 100"
+ENTERED = "K2R1B3/+P+P+P+P+P+P+P+P1/9/9/9/9/9/9/8k b RB6P 1"
+
+
+def outcome_of(sfen: str, moves: str = "", **rules: float) -> tuple[int, float]:
+    game = ShogiGame(sfen, entering_king="27")
+    game.position["draw_value"] = 0.25, -0.25
+    for name, value in rules.items():
+        game.position[name] = value
+    for move in moves.split():
+        game.play(parse_usi(move))
+    state, value, score = outcome(game.position, game.history)
+    assert score == 0.0
+    return state, value
+
+
+def test_a_game_goes_on() -> None:
+    assert outcome_of(BARE_KINGS) == (GOES_ON, 0.0)
+
+
+def test_a_mated_side_has_lost_even_on_the_last_move() -> None:
+    assert outcome_of(MATED) == (OVER, -1.0)
+    assert outcome_of(MATED, max_moves=99) == (OVER, -1.0)
+
+
+def test_a_side_without_a_move_has_lost() -> None:
+    assert outcome_of("k8/9/1GP6/9/9/9/9/9/4K4 w - 1")[0] == GOES_ON
+    assert outcome_of("k8/2G6/1G7/9/9/9/9/9/4K4 w - 1") == (OVER, -1.0)
+
+
+def test_draws_are_worth_what_the_record_says() -> None:
+    assert outcome_of(BARE_KINGS, "5i5h 5a5b 5h5i 5b5a") == (OVER, 0.25)
+    assert outcome_of(BARE_KINGS, "5i5h", max_moves=1) == (OVER, -0.25)
+    assert outcome_of(BARE_KINGS, "5i5h", max_moves=2) == (GOES_ON, 0.0)
+
+
+def test_a_perpetual_check_is_as_good_as_lost() -> None:
+    cycle = "8d9d 9a8a 9d8d 8a9a"
+    assert outcome_of("k8/9/9/1R7/9/9/9/9/K8 b - 1", cycle) == (OVER, -UNPROVEN_WIN)
+    assert outcome_of("k8/9/9/1R7/9/9/9/9/K8 b - 1", f"{cycle} 8d9d") == (OVER, UNPROVEN_WIN)
+
+
+def test_a_declaration_wins_under_its_rule() -> None:
+    assert outcome_of(ENTERED) == (OVER, 1.0)
+    assert outcome_of(ENTERED, entering_king=0)[0] == GOES_ON
+
+
+def test_a_mate_at_hand_is_a_win_if_it_is_looked_for() -> None:
+    before = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
+    assert outcome_of(before) == (GOES_ON, 0.0)
+    assert outcome_of(before, mate_depth=1) == (OVER, 1.0)
