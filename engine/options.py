@@ -340,12 +340,12 @@ class Options:
         "plies of the mate that a thread of its own looks for at the root; 0: none",
         SEARCH,
         low=0,
-        high=1000,
+        high=255,
         games=("shogi",),
         usi=Usi("Mate_Root_Search"),
     )
     root_mate_nodes: int = option(
-        1_000_000,
+        300_000,
         "int",
         "positions that this search may look at",
         SEARCH,
