@@ -11,13 +11,15 @@ from typing import Any
 from bench.report import print_facts, print_table, write_json
 from engine.cli.errors import CliError
 from engine.cli.flags import add_options, collect
+from engine.cli.games import GAMES
 
 Rows = list[dict[str, Any]]
 
 EPILOG = """\
 examples:
   yomi bench nps --net g170-b6c96.bin.gz --size 9 --json nps.json
-  yomi bench tree
+  yomi bench nps --game shogi --net model.onnx
+  yomi bench tree --game shogi
   yomi bench rollouts --seconds 2
   yomi bench perft --depth 5
 """
@@ -26,7 +28,7 @@ examples:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one benchmark; return 0, or 2 after an error, which is one line on stderr."""
     words = list(sys.argv[1:] if argv is None else argv)
-    args = _parser().parse_args(words)
+    args = _parser(words).parse_args(words)
     try:
         rows = _measure(args)
     except CliError as error:
@@ -43,7 +45,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    chooser = argparse.ArgumentParser(add_help=False)
+    chooser.add_argument("--game", default="go")
+    game = chooser.parse_known_args(words)[0].game  # decides which options there are
     parser = argparse.ArgumentParser(
         prog="yomi bench",
         description="Measure yomi on this machine: a table on stdout, and with --json everything in a file.",
@@ -55,17 +60,25 @@ def _parser() -> argparse.ArgumentParser:
     def add(name: str, text: str, measure: Callable[[argparse.Namespace], Rows]) -> argparse.ArgumentParser:
         child = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         child.add_argument("--json", metavar="FILE", type=Path, help="write machine, command and results to FILE")
-        child.set_defaults(measure=measure, kernels="go")
+        child.set_defaults(measure=measure, kernels=("go",))
         return child
 
-    nps = add("nps", "nodes per second of the search, and of its evaluator alone", _nps)
+    def for_each_game(child: argparse.ArgumentParser) -> argparse.ArgumentParser:
+        child.add_argument("--game", choices=GAMES, default="go", help="the game (go)")
+        child.set_defaults(kernels=(game,))
+        return child
+
+    nps = for_each_game(add("nps", "nodes per second of the search, and of its evaluator alone", _nps))
     nps.add_argument("--for", dest="duration", metavar="S", type=_positive, default=1.0, help="seconds a position (1)")
-    add_options(nps, leave_out=("seconds", "visits", "playouts"))
-    evaluator = add("evaluator", "positions per second of the evaluator alone, by batch size", _evaluator)
+    add_options(nps, leave_out=("seconds", "visits", "playouts"), game=game if game in GAMES else "go")
+    evaluator = for_each_game(add("evaluator", "positions per second of the evaluator, by batch size", _evaluator))
     evaluator.add_argument("--for", dest="duration", metavar="S", type=_positive, default=1.0, help="seconds each (1)")
-    add_options(evaluator, leave_out=("seconds", "visits", "playouts"))
-    tree = add("tree", "playouts per second of tree and board with an evaluator that costs nothing", _tree)
-    tree.add_argument("--sizes", metavar="N", type=int, nargs="+", default=[9, 19], help="board sizes (9 19)")
+    add_options(evaluator, leave_out=("seconds", "visits", "playouts"), game=game if game in GAMES else "go")
+    tree = for_each_game(add("tree", "playouts per second with an evaluator that costs nothing", _tree))
+    tree.add_argument("--sizes", metavar="N", type=int, nargs="+", default=[9, 19], help="Go: board sizes (9 19)")
+    tree.add_argument(
+        "--mate-depth", metavar="N", type=int, choices=(0, 1, 3, 5), default=0, help="shogi: mate search at leaves (0)"
+    )
     tree.add_argument("--workers", metavar="N", type=int, nargs="+", default=[1, 2], help="search threads (1 2)")
     tree.add_argument("--playouts", metavar="N", type=int, default=100_000, help="nodes of the tree (100000)")
     rollouts = add("rollouts", "rollouts per second on one core, and against the same algorithm in C", _rollouts)
@@ -80,8 +93,9 @@ def _parser() -> argparse.ArgumentParser:
     counting = add("perft", "legal moves of shogi a second on one core, counted to a depth, beside cshogi", _perft)
     counting.add_argument("--depth", metavar="N", type=int, choices=range(1, 10), default=5, help="moves deep (5)")
     counting.add_argument("--sfen", metavar="SFEN", help="position (the start position)")
-    counting.set_defaults(kernels="shogi")
-    add("signature", "one number that changes when the search's decisions change", _signature)
+    counting.set_defaults(kernels=("shogi",))
+    signature = add("signature", "one number that changes when the search's decisions change", _signature)
+    signature.set_defaults(kernels=GAMES)
     return parser
 
 
@@ -107,7 +121,8 @@ def _measure(args: argparse.Namespace) -> Rows:
     from native.warmup import compile_all
     from nets.errors import NetworkError
 
-    compile_all(args.kernels, lambda line: print(f"yomi: {line}", file=sys.stderr, flush=True))
+    for game in args.kernels:
+        compile_all(game, lambda line: print(f"yomi: {line}", file=sys.stderr, flush=True))
     try:
         rows: Rows = args.measure(args)
     except (NetworkError, EvaluatorError) as error:
@@ -118,19 +133,22 @@ def _measure(args: argparse.Namespace) -> Rows:
 def _nps(args: argparse.Namespace) -> Rows:
     from bench import nps
 
-    return nps.run(collect(args), args.duration)
+    return nps.run(collect(args, args.game), args.duration, args.game)
 
 
 def _evaluator(args: argparse.Namespace) -> Rows:
     from bench import evaluator
 
-    return evaluator.run(collect(args), args.duration)
+    return evaluator.run(collect(args, args.game), args.duration, args.game)
 
 
 def _tree(args: argparse.Namespace) -> Rows:
     from bench import tree
+    from bench.subjects import go_subject, shogi_subject
 
-    return tree.run(tuple(args.sizes), args.playouts, tuple(args.workers))
+    go = args.game == "go"
+    subjects = [go_subject(size) for size in args.sizes] if go else [shogi_subject(mate_depth=args.mate_depth)]
+    return tree.run(subjects, args.playouts, args.workers)
 
 
 def _rollouts(args: argparse.Namespace) -> Rows:

@@ -9,23 +9,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engine.search.report import Limits
-from native.go.planes import write_planes
 from native.tree.buffers import make_batch
 
 if TYPE_CHECKING:
+    from bench.subjects import Subject
     from engine.evaluators.queue import EvaluationQueue
-    from engine.games.go.game import GoGame
+    from engine.search.position import SearchableGame
     from engine.search.search import Search
-    from native.spec import GameSpec
 
 BATCH_SIZES = (1, 2, 4, 8, 16, 32)
 
 
 def evaluator_rate(
-    queue: EvaluationQueue, spec: GameSpec, game: GoGame, rows: int, threads: int, seconds: float
+    queue: EvaluationQueue, subject: Subject, game: SearchableGame, rows: int, threads: int, seconds: float
 ) -> float:
     """Return positions/s of the evaluator alone: each thread evaluates full batches of `rows` rows of `game`."""
-    evaluator = queue.evaluator
+    evaluator, spec = queue.evaluator, subject.spec
     counts = [0] * threads
     stop = threading.Event()
 
@@ -34,7 +33,8 @@ def evaluator_rate(
         scratch = np.zeros(1, spec.scratch_dtype)[0]
         for row in range(rows):
             if evaluator.wants_planes:
-                write_planes(game.position, game.history, row % 8, scratch, batch.planes[row], batch.extras[row])
+                planes, extras = batch.planes[row], batch.extras[row]
+                subject.write_planes(game.position, game.history, row % 8, scratch, planes, extras)
             if evaluator.wants_positions:
                 batch.positions[row] = game.position
         evaluator.evaluate(batch, rows)
@@ -56,12 +56,12 @@ def evaluator_rate(
     return sum(counts) / (time.perf_counter() - begin)
 
 
-def best_batch(queue: EvaluationQueue, spec: GameSpec, game: GoGame, threads: int, seconds: float) -> dict[int, float]:
-    """Return positions/s by batch size."""
-    return {rows: evaluator_rate(queue, spec, game, rows, threads, seconds) for rows in BATCH_SIZES}
+def best_batch(queue: EvaluationQueue, subject: Subject, threads: int, seconds: float) -> dict[int, float]:
+    """Return positions/s by batch size, at the game's start."""
+    return {rows: evaluator_rate(queue, subject, subject.games[0], rows, threads, seconds) for rows in BATCH_SIZES}
 
 
-def search_counts(search: Search, game: GoGame, seconds: float) -> dict[str, float]:
+def search_counts(search: Search, game: SearchableGame, seconds: float) -> dict[str, float]:
     """Search `game` from scratch for `seconds` and return what was done each second."""
     search.clear()
     search.set_position(game)

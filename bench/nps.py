@@ -7,11 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from bench.measure import best_batch, evaluator_rate, search_counts
-from bench.positions import positions
-from engine.games.go.rules import PRESETS
-from engine.players.go_setup import make_queue, search_settings
+from bench.subjects import measured
 from engine.search.search import Search
-from native.go.spec import go_spec
 
 if TYPE_CHECKING:
     from engine.options import Options
@@ -19,27 +16,24 @@ if TYPE_CHECKING:
 RATES = ("evaluations_per_second", "playouts_per_second", "moves_per_second", "evaluator_per_second")
 
 
-def run(options: Options, seconds: float) -> list[dict[str, Any]]:
-    """Search each position for `seconds`, the evaluator alone before and after it for half of that.
+def run(options: Options, seconds: float, game: str) -> list[dict[str, Any]]:
+    """Search each position of a game for `seconds`, the evaluator alone before and after it for half of that.
 
     Returns:
         One row a position, then rows named mean, median, min and max.
     """
-    size = options.size
-    spec = go_spec(size)
-    games = positions(size)
-    queue = make_queue(options, size, PRESETS["tromp-taylor"])
-    settings = search_settings(options, queue)
-    search = Search(spec, queue, settings)
+    subject, queue, settings = measured(options, game)
+    games = subject.games
+    search = Search(subject.spec, queue, settings)
     try:
         search_counts(search, games[0], 0.5)  # warms caches and clocks up
-        by_batch = best_batch(queue, spec, games[0], settings.workers, min(1.0, seconds / 2))
+        by_batch = best_batch(queue, subject, settings.workers, min(1.0, seconds / 2))
         best = max(by_batch, key=lambda rows: by_batch[rows])
         rows: list[dict[str, Any]] = []
-        for number, game in enumerate(games, 1):
-            before = evaluator_rate(queue, spec, game, best, settings.workers, seconds / 2)
-            counts = search_counts(search, game, seconds)
-            after = evaluator_rate(queue, spec, game, best, settings.workers, seconds / 2)
+        for number, position in enumerate(games, 1):
+            before = evaluator_rate(queue, subject, position, best, settings.workers, seconds / 2)
+            counts = search_counts(search, position, seconds)
+            after = evaluator_rate(queue, subject, position, best, settings.workers, seconds / 2)
             alone = (before + after) / 2
             share = counts["evaluations_per_second"] / alone
             rows.append({"position": str(number), **counts, "evaluator_per_second": alone, "share": share})

@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from bench.subjects import Subject
 from engine.evaluators.base import UniformEvaluator
 from engine.evaluators.queue import InlineQueue
-from engine.games.go.game import GoGame
-from engine.games.go.rules import PRESETS
 from engine.search.parameters import SearchSettings
 from engine.search.report import Limits
 from engine.search.search import Search
-from native.go.spec import go_spec
 from native.tree import arrays
 
 REPEATS = 3
 
 
-def run(sizes: tuple[int, ...], playouts: int, worker_counts: tuple[int, ...]) -> list[dict[str, Any]]:
+def run(subjects: Sequence[Subject], playouts: int, worker_counts: Sequence[int]) -> list[dict[str, Any]]:
     """Grow trees of `playouts` nodes; the figures are the best of three, the memory that of the last."""
     rows = []
-    for size in sizes:
+    for subject in subjects:
         for planes in (False, True):
             for workers in worker_counts:
                 rates = []
                 for _ in range(REPEATS):
-                    search = _search(size, planes, workers, playouts)
-                    search.set_position(GoGame(size, PRESETS["tromp-taylor"]))
+                    search = _search(subject, planes, workers, playouts)
+                    search.set_position(subject.games[0])
                     report = search.run(Limits(playouts=playouts))
                     rates.append(report.playouts / report.seconds)
                 rows.append(
                     {
-                        "size": size,
+                        "game": subject.name,
                         "planes": planes,
                         "workers": workers,
                         "playouts_per_second": max(rates),
@@ -53,8 +52,8 @@ def bytes_per_node(tree: arrays.Tree) -> float:
     return float(used / counters[arrays.NODE_TOP])
 
 
-def _search(size: int, planes: bool, workers: int, playouts: int) -> Search:
-    spec = go_spec(size)
+def _search(subject: Subject, planes: bool, workers: int, playouts: int) -> Search:
+    spec = subject.spec
     memory = int(playouts * (spec.mean_moves * 4 + 160) * 1.2)
     settings = SearchSettings(workers=workers, memory=memory, cache_size=0, symmetry="none", seed=1, ownership=False)
     return Search(spec, InlineQueue(UniformEvaluator(16, wants_planes=planes)), settings)
