@@ -4,7 +4,7 @@ from native import game
 from native.bits import U
 from native.game import GOES_ON, OVER, OVER_UNSCORED
 from native.jit import kernel
-from native.shogi import movegen, planes, position, rules
+from native.shogi import mate, movegen, planes, position, rules
 from native.shogi.position import MAX_HISTORY, POSITION_DTYPE
 
 UNPROVEN_WIN = 0.99
@@ -32,6 +32,8 @@ def outcome(pos, history):  # type: ignore[no-untyped-def]
         return OVER, draw, 0.0
     if pos.history_length + 2 > MAX_HISTORY:
         return OVER_UNSCORED, 0.0, 0.0
+    if mate.settles(pos, history):
+        return OVER, 1.0, 0.0
     return GOES_ON, 0.0, 0.0
 
 

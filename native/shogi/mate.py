@@ -16,6 +16,7 @@ from native.shogi.position import (
     GOLDS,
     KNIGHTS,
     LANCES,
+    MAX_HISTORY,
     MAX_MOVES,
     PAWNS,
     POSITION_DTYPE,
@@ -324,7 +325,7 @@ def can_escape(pos, moves):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _attack(positions, history, moves, level, depth):  # type: ignore[no-untyped-def]
+def attack(positions, history, moves, level, depth):  # type: ignore[no-untyped-def]
     """Return a move that mates in at most `depth` plies from positions[level], 0 where there is none.
 
     Args:
@@ -354,12 +355,23 @@ def _attack(positions, history, moves, level, depth):  # type: ignore[no-untyped
         for k in range(escapes):
             copy(positions[U(level + 2)], after)
             play(positions[U(level + 2)], history, moves[U(level + 1), k])
-            if _attack(positions, history, moves, level + 2, depth - 2) == 0:
+            if attack(positions, history, moves, level + 2, depth - 2) == 0:
                 refuted = True
                 break
         if not refuted:
             return np.int64(move)
     return np.int64(0)
+
+
+@kernel
+def settles(pos, history):  # type: ignore[no-untyped-def]
+    """Whether the mate search that a position asks for (`mate_depth`) finds a mate within the limit of moves."""
+    depth = np.int64(pos.mate_depth)
+    if pos.max_moves != 0:
+        depth = min(depth, np.int64(pos.max_moves) - np.int64(pos.ply))
+    if depth <= 0 or np.int64(pos.history_length) + 2 * depth > MAX_HISTORY:
+        return False
+    return mate_in(pos, history, depth - 1 + (depth & 1)) != 0
 
 
 @allocating_kernel
@@ -373,4 +385,4 @@ def mate_in(pos, history, depth):  # type: ignore[no-untyped-def]
     positions = np.empty(depth + 1, POSITION_DTYPE)
     moves = np.empty((depth + 1, MAX_MOVES), np.uint16)
     copy(positions[0], pos)
-    return _attack(positions, history, moves, 0, np.int64(depth))
+    return attack(positions, history, moves, 0, np.int64(depth))

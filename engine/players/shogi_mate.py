@@ -1,0 +1,139 @@
+"""The search for a mate at the root: df-pn in a thread of its own, beside the search or alone for `go mate`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from engine.players.shogi_base import MateAnswer
+from native.shogi.dfpn import MATE, MAX_PLY, NO_MATE, NODES, make_solver, prove, set_root
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+DEFAULT_MEMORY = 64 * 2**20
+"""Bytes of the table: two million positions."""
+SHORTENING = 2
+"""A mate is searched for a shorter one as long as that costs at most so many times the nodes it took, ..."""
+MIN_SHORTENING = 5_000
+"""... but these in any case."""
+
+
+class MateSearch:
+    """Looks for a mate by the side to move. One thread calls its methods; `interrupt` and `answer` are for any."""
+
+    def __init__(self, memory: int = DEFAULT_MEMORY) -> None:
+        """Allocate a table of at most `memory` bytes."""
+        self._solver = make_solver(memory)
+        self._variation: NDArray[np.uint16] = np.zeros(MAX_PLY + 1, np.uint16)
+        self._thread: threading.Thread | None = None
+        self._answer = MateAnswer()
+        self._error: BaseException | None = None
+        self._finished = threading.Event()
+        self._finished.set()
+        self.nodes = 0
+        """Positions searched since `start`, as far as they are counted: after each of its searches."""
+
+    @property
+    def answer(self) -> MateAnswer:
+        """What is known so far; a mate may still be replaced by a shorter one."""
+        return self._answer
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the search is at work."""
+        return not self._finished.is_set()
+
+    def start(
+        self, position: np.void, *, max_ply: int, nodes: int, on_found: Callable[[MateAnswer], None] | None = None
+    ) -> None:
+        """Begin to search a position, and return.
+
+        Args:
+            position: POSITION_DTYPE; copied.
+            max_ply: plies that the mate may take.
+            nodes: positions that may be searched for the first mate; shortening it may take as many again.
+            on_found: called from the search's thread with each mate, the shorter ones included.
+        """
+        self.stop()
+        self._answer = MateAnswer()
+        self.nodes = 0
+        self._solver.stop[0] = 0
+        self._finished.clear()
+        root = np.array(position)[()]
+        self._thread = threading.Thread(
+            target=self._run, args=(root, max_ply, nodes, on_found), name="mate-search", daemon=True
+        )
+        self._thread.start()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the search has ended by itself; False where `timeout` seconds did not suffice."""
+        return self._finished.wait(timeout)
+
+    def interrupt(self) -> None:
+        """Ask the search to end, without waiting."""
+        self._solver.stop[0] = 1
+
+    def stop(self) -> MateAnswer:
+        """End the search, which takes microseconds, and return what it has found.
+
+        Raises:
+            BaseException: what was raised in the search's thread, `on_found` included; once.
+        """
+        self.interrupt()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        return self._answer
+
+    def solve(self, position: np.void, *, max_ply: int, nodes: int, shorten: bool = True) -> MateAnswer:
+        """Search a position in the calling thread, until an answer is found, the nodes are used up or `interrupt`."""
+        self.stop()
+        self._solver.stop[0] = 0
+        self._answer = MateAnswer()
+        self.nodes = 0
+        self._search(position, max_ply, nodes, None, shorten)
+        return self._answer
+
+    def _run(self, position: np.void, max_ply: int, nodes: int, on_found: Callable[[MateAnswer], None] | None) -> None:
+        try:
+            self._search(position, max_ply, nodes, on_found, True)
+        except BaseException as error:  # handed to the thread that calls `stop`
+            self._error = error
+        finally:
+            self._finished.set()
+
+    def _search(
+        self,
+        position: np.void,
+        max_ply: int,
+        nodes: int,
+        on_found: Callable[[MateAnswer], None] | None,
+        shorten: bool,
+    ) -> None:
+        budget = nodes
+        while True:
+            set_root(self._solver, position, budget, max_ply)
+            state, length = prove(self._solver, self._variation)
+            spent = int(self._solver.counters[NODES])
+            self.nodes += spent
+            if state != MATE:
+                if not self._answer.moves:
+                    self._answer = MateAnswer(is_refuted=state == NO_MATE)
+                return
+            if self._answer.moves and length >= len(self._answer.moves):
+                return
+            self._answer = MateAnswer(tuple(int(move) for move in self._variation[:length]))
+            if on_found is not None:
+                on_found(self._answer)
+            # Mates in three are found as the shortest; one move may be the beginning of a mate that was not followed.
+            if not shorten or length <= 3:
+                return
+            max_ply = length - 2
+            budget = min(nodes, max(SHORTENING * spent, MIN_SHORTENING))

@@ -1,0 +1,557 @@
+"""df-pn: proves mates from the root by depth-first proof-number search (Nagai 2002) in preallocated arrays.
+
+Even plies are the attacker's: any of its checks may prove a node; odd plies are the defender's: all of its evasions
+must be proven. Read `solve` first. What is done against the known weaknesses of df-pn:
+
+* thresholds grow by an eighth beyond the second best child (1 + epsilon), so that the search changes sides less often;
+* costs of several children that cannot be chosen between are the largest plus one for each other (weak proof numbers),
+  as lines that meet again would count twice in a sum;
+* a position is taken to cost as many proofs as the defender has ways out of check, where drops that block the same
+  square are one; such drops, and moves that waive a promotion, come up one after the other;
+* the table holds a board without hands: a mate with some pieces in hand is a mate with more, and no mate is none with
+  fewer;
+* a repetition is no mate. Such a disproof holds only below the same ancestors, so that it carries their signature.
+
+A proof that was found never depends on repetitions and is a mate by the rules.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from native.bits import U, atomic_load
+from native.jit import inlined, kernel
+from native.shogi.mate import attack, checking_moves, is_pawn_drop
+from native.shogi.movegen import PROMOTES, generate
+from native.shogi.position import FIRST_DROP, MAX_HISTORY, MAX_MOVES, POSITION_DTYPE, copy, play
+from native.shogi.tables import HAND_GUARD
+
+MAX_PLY = 255
+POOL = 32_768
+"""Moves that the nodes of one line have together."""
+CLUSTER = 8
+"""Entries of the table that one board may use."""
+INFINITE = 1 << 28
+UNCONDITIONAL = 0xFFFF
+"""`low` of a result that depends on no ancestor."""
+
+MATE, NO_MATE, UNKNOWN = 1, 0, -1
+
+ENTRY_DTYPE = np.dtype(
+    [
+        ("key", np.uint64),  # the board and whose move it is
+        ("hand", np.uint32),  # the attacker's, packed
+        ("pn", np.uint32),
+        ("dn", np.uint32),
+        ("path", np.uint32),  # 0, or the ancestors under which a disproof holds
+        ("generation", np.uint16),  # search that wrote it; older ones are free
+        ("effort", np.uint16),  # nodes spent below, at most 65,535
+        ("move", np.uint16),  # the proving move
+        ("length", np.uint16),  # plies to the mate
+    ],
+    align=True,
+)
+CHILD_DTYPE = np.dtype(
+    [
+        ("key", np.uint64),
+        ("hand", np.uint32),
+        ("pn", np.uint32),
+        ("dn", np.uint32),
+        ("move", np.uint16),
+        ("length", np.uint16),
+        ("low", np.uint16),  # first ply of the line that a disproof depends on
+        ("waits_for", np.int16),  # this many places before it stands a child that must fail first; 0 for none
+    ],
+    align=True,
+)
+NODE_DTYPE = np.dtype(
+    [
+        ("key", np.uint64),
+        ("hand", np.uint32),
+        ("signature", np.uint32),  # of the ancestors
+        ("pn_limit", np.int64),
+        ("dn_limit", np.int64),
+        ("pn", np.int64),
+        ("dn", np.int64),
+        ("first", np.int32),  # its children in the pool
+        ("count", np.int32),
+        ("choice", np.int32),  # child that is searched
+        ("length", np.int32),
+        ("low", np.int32),
+        ("visited_at", np.int64),  # nodes that had been searched when it was entered
+    ],
+    align=True,
+)
+
+NODES, NODE_LIMIT, GENERATION, DEPTH_LIMIT, WAS_CUT, SHORTEST, COUNTERS = range(7)
+
+
+class Solver(NamedTuple):
+    """The arrays of one df-pn search."""
+
+    table: Any
+    """ENTRY_DTYPE[power of two]"""
+    positions: Any
+    """POSITION_DTYPE[MAX_PLY + 2]: the line that is searched, from the root on"""
+    nodes: Any
+    """NODE_DTYPE[MAX_PLY + 2]: the nodes of that line"""
+    children: Any
+    """CHILD_DTYPE[POOL]: their children"""
+    history: Any
+    """uint64[MAX_HISTORY]: belongs to `positions`"""
+    moves: Any
+    """uint16[4, MAX_MOVES]: scratch"""
+    squares: Any
+    """uint8[128]: scratch"""
+    line: Any
+    """POSITION_DTYPE[2]: scratch of `prove`"""
+    counters: Any
+    """int64[COUNTERS]: NODES searched and their limit, DEPTH_LIMIT in plies, WAS_CUT: a line reached that depth,
+    SHORTEST: look for a shorter mate among the children of every node, GENERATION of the table"""
+    stop: Any
+    """uint8[1]: another thread writes 1 to end the search"""
+
+
+def make_solver(memory: int) -> Solver:
+    """Allocate a solver whose table takes at most `memory` bytes, at least 64 KiB; untouched pages cost nothing."""
+    size = 1 << (max(memory, 1 << 16) // ENTRY_DTYPE.itemsize).bit_length() - 1
+    return Solver(
+        table=np.zeros(size, ENTRY_DTYPE),
+        positions=np.zeros(MAX_PLY + 2, POSITION_DTYPE),
+        nodes=np.zeros(MAX_PLY + 2, NODE_DTYPE),
+        children=np.zeros(POOL, CHILD_DTYPE),
+        history=np.zeros(MAX_HISTORY, np.uint64),
+        moves=np.zeros((4, MAX_MOVES), np.uint16),
+        squares=np.zeros(128, np.uint8),
+        line=np.zeros(2, POSITION_DTYPE),
+        counters=np.zeros(COUNTERS, np.int64),
+        stop=np.zeros(1, np.uint8),
+    )
+
+
+def set_root(solver: Solver, position: np.void, nodes: int, max_ply: int) -> None:
+    """Make a position the root of the next `prove`; what the table holds is forgotten.
+
+    Args:
+        solver: the arrays; its stop flag is left as it is.
+        position: POSITION_DTYPE; its limit of moves shortens the mate, its history is not looked at.
+        nodes: positions that may be searched.
+        max_ply: plies that the mate may take.
+    """
+    solver.positions[0] = position
+    solver.positions[0]["history_length"] = 2
+    depth = min(max_ply, MAX_PLY)
+    if position["max_moves"]:
+        depth = min(depth, int(position["max_moves"]) - int(position["ply"]))
+    counters = solver.counters
+    counters[NODE_LIMIT] = nodes
+    counters[DEPTH_LIMIT] = depth
+    counters[GENERATION] += 1
+    if counters[GENERATION] > np.iinfo(np.uint16).max:
+        solver.table["generation"] = 0
+        counters[GENERATION] = 1
+
+
+@kernel
+def attackers_hand(pos, depth):  # type: ignore[no-untyped-def]
+    """Return the packed hand of the attacker at a ply of the line."""
+    white = (U(pos.side_to_move) - U(1)) ^ (U(depth) & U(1))
+    return (pos.hands >> (white * U(28))) & U((1 << 28) - 1)
+
+
+@kernel
+def covers(more, less):  # type: ignore[no-untyped-def]
+    """Whether a packed hand has at least the pieces of another."""
+    return ((U(more) | U(HAND_GUARD)) - U(less)) & U(HAND_GUARD) == U(HAND_GUARD)
+
+
+@inlined
+def probe(solver, depth, key, hand, path, child):  # type: ignore[no-untyped-def]
+    """Write what the table knows of a position at a ply into `child`; False where it knows nothing."""
+    table = solver.table
+    generation = solver.counters[U(GENERATION)]
+    base = key & U(len(table) - CLUSTER)
+    found = False
+    for i in range(U(CLUSTER)):
+        entry = table[base + i]
+        if entry.generation != generation:
+            break
+        if entry.key != key:
+            continue
+        if entry.pn == 0:
+            if covers(hand, entry.hand) and depth + np.int64(entry.length) <= solver.counters[U(DEPTH_LIMIT)]:
+                child.pn = 0
+                child.dn = INFINITE
+                child.length = entry.length
+                child.low = UNCONDITIONAL
+                return True
+        elif entry.dn == 0:
+            if (entry.path == 0 or entry.path == path) and covers(entry.hand, hand):
+                child.pn = INFINITE
+                child.dn = 0
+                child.low = UNCONDITIONAL if entry.path == 0 else 0
+                return True
+        elif entry.hand == hand:
+            child.pn = entry.pn
+            child.dn = entry.dn
+            found = True
+    return found
+
+
+@inlined
+def store(solver, node, move, effort):  # type: ignore[no-untyped-def]
+    """Write a node's result into the table, over its older result, a free entry, or the one that cost least."""
+    table = solver.table
+    generation = solver.counters[U(GENERATION)]
+    base = node.key & U(len(table) - CLUSTER)
+    place = base
+    least = np.int64(1 << 20)
+    for i in range(U(CLUSTER)):
+        entry = table[base + i]
+        if entry.generation != generation or (entry.key == node.key and entry.hand == node.hand):
+            place = base + i
+            break
+        if np.int64(entry.effort) < least:
+            least = np.int64(entry.effort)
+            place = base + i
+    entry = table[place]
+    entry.key = node.key
+    entry.hand = node.hand
+    entry.pn = node.pn
+    entry.dn = node.dn
+    entry.path = 0 if node.dn != 0 or node.low == UNCONDITIONAL else node.signature
+    entry.generation = generation
+    entry.effort = min(effort, 65535)
+    entry.move = move
+    entry.length = node.length
+
+
+@kernel
+def node_key(pos, ply):  # type: ignore[no-untyped-def]
+    """Return the key of a board with the attacker (even plies) or the defender to move."""
+    return pos.board_key ^ (U(0x9E3779B97F4A7C15) * U(ply & 1))
+
+
+@kernel
+def signature_of(key, hand):  # type: ignore[no-untyped-def]
+    """Return 32 bits that tell a node of a line from others."""
+    mixed = (key ^ (U(hand) * U(0xD6E8FEB86659FD93))) * U(0xFF51AFD7ED558CCD)
+    return mixed >> U(32)
+
+
+@inlined
+def count_escapes(moves, count, squares):  # type: ignore[no-untyped-def]
+    """Return how many of the evasions are moves of pieces on the board, plus half the squares that drops may block."""
+    for i in range(count):
+        squares[U(moves[i]) & U(127)] = 0
+    twice = np.int64(1)
+    for i in range(count):
+        to = U(moves[i]) & U(127)
+        if U(moves[i]) >> U(7) & U(127) < U(FIRST_DROP):
+            twice += 2
+        elif squares[to] == 0:
+            squares[to] = 1
+            twice += 1
+    return twice // 2
+
+
+@inlined
+def judge_child(solver, ply, child):  # type: ignore[no-untyped-def]
+    """Judge the position that a move from the node at `ply` leads to, positions[ply + 1], without searching it.
+
+    Returns:
+        False where the move is no legal one: the drop of a pawn that mates.
+    """
+    depth = ply + 1
+    pos = solver.positions[U(depth)]
+    node = solver.nodes[U(ply)]
+    key = node_key(pos, depth)
+    hand = attackers_hand(pos, depth)
+    child.key = key
+    child.hand = hand
+    child.length = 0
+    child.low = UNCONDITIONAL
+    signature = node.signature ^ signature_of(node.key, node.hand)
+    if probe(solver, depth, key, hand, signature, child):
+        if child.pn != 0:
+            _judge_repetition(solver, depth, child)
+        return True
+    child.pn = 1
+    child.dn = 1
+    if depth & 1:
+        count = generate(pos, solver.moves[U(1)])
+        if count == U(0):
+            child.pn = 0
+            child.dn = INFINITE
+            return not is_pawn_drop(child.move)
+        child.pn = count_escapes(solver.moves[U(1)], count, solver.squares)
+    _judge_repetition(solver, depth, child)
+    return True
+
+
+@kernel
+def _judge_repetition(solver, depth, child):  # type: ignore[no-untyped-def]
+    """Disprove a child whose board stands on the line with at least as much in the attacker's hand."""
+    for ply in range(depth & 1, depth, 2):
+        ancestor = solver.nodes[U(ply)]
+        if ancestor.key == child.key and covers(ancestor.hand, child.hand):
+            child.pn = INFINITE
+            child.dn = 0
+            child.low = ply
+            return
+    if depth >= solver.counters[U(DEPTH_LIMIT)] and child.pn != 0 and depth & 1 == 0:
+        child.pn = INFINITE
+        child.dn = 0
+        child.low = 0
+        solver.counters[U(WAS_CUT)] = 1
+
+
+@inlined
+def find_leader(solver, first, n, move, attacks):  # type: ignore[no-untyped-def]
+    """Return how many places before the next child that stands which must fail before `move` is tried; 0 for none.
+
+    For an attacker the same move with promotion, for a defender the last drop that blocks the same square.
+    """
+    for back in range(1, n + 1):
+        earlier = U(solver.children[U(first + n - back)].move)
+        if attacks:
+            if earlier ^ move == U(PROMOTES):
+                return back
+            if (earlier ^ move) >> U(7) & U(127) != U(0):
+                return 0
+        else:
+            if earlier >> U(7) & U(127) < U(FIRST_DROP):
+                return 0
+            if (earlier ^ move) & U(127) == U(0):
+                return back
+    return 0
+
+
+@kernel
+def expand(solver, ply):  # type: ignore[no-untyped-def]
+    """Generate and judge the children of the node at `ply`; ends at the first that proves or disproves it."""
+    node = solver.nodes[U(ply)]
+    pos = solver.positions[U(ply)]
+    moves = solver.moves[U(0)]
+    first = 0 if ply == 0 else solver.nodes[U(ply - 1)].first + solver.nodes[U(ply - 1)].count
+    attacks = ply & 1 == 0
+    count = checking_moves(pos, moves, True) if attacks else generate(pos, moves)
+    node.first = first
+    node.low = UNCONDITIONAL
+    if first + count > POOL:
+        solver.counters[U(WAS_CUT)] = 1
+        count = U(0)
+        node.low = 0
+    n = np.int64(0)
+    for i in range(count):
+        child = solver.children[U(first + n)]
+        move = U(moves[i])
+        child.move = move
+        child.waits_for = 0
+        if attacks or move >> U(7) & U(127) >= U(FIRST_DROP):
+            child.waits_for = find_leader(solver, first, n, move, attacks)
+        copy(solver.positions[U(ply + 1)], pos)
+        play(solver.positions[U(ply + 1)], solver.history, move)
+        if not judge_child(solver, ply, child):
+            continue
+        n += 1
+        if (child.pn == 0 and attacks and solver.counters[U(SHORTEST)] == 0) or (child.dn == 0 and not attacks):
+            solver.children[U(first)] = child
+            solver.children[U(first)].waits_for = 0
+            n = 1
+            break
+    node.count = n
+
+
+@inlined
+def summarize(solver, ply):  # type: ignore[no-untyped-def]
+    """Compute a node's numbers from its children, and choose the child to search.
+
+    Returns:
+        The number that the choice may reach before the second best is better; how much of the other number is not the
+        choice's own.
+    """
+    node = solver.nodes[U(ply)]
+    attacks = ply & 1 == 0
+    best, second, worst, open_children = np.int64(INFINITE), np.int64(INFINITE), np.int64(0), np.int64(0)
+    tie = np.int64(INFINITE)
+    low = np.int64(UNCONDITIONAL)
+    length = np.int64(0)
+    choice = np.int64(-1)
+    for i in range(np.int64(node.count)):
+        child = solver.children[U(node.first + i)]
+        if child.waits_for != 0:
+            leader = solver.children[U(node.first + i - child.waits_for)]
+            if (leader.dn if attacks else leader.pn) != 0 and (child.pn if attacks else child.dn) != 0:
+                continue
+        mine = np.int64(child.pn) if attacks else np.int64(child.dn)
+        other = np.int64(child.dn) if attacks else np.int64(child.pn)
+        if mine == 0 and attacks:
+            other = np.int64(child.length)  # a shorter mate is better
+        if mine < best or (mine == best and other < tie):
+            second = best
+            best = mine
+            tie = other
+            choice = i
+        elif mine < second:
+            second = mine
+        if other > 0:
+            open_children += 1
+            worst = max(worst, other)
+        if attacks:
+            low = min(low, np.int64(child.low))
+        length = max(length, np.int64(child.length))
+    others = max(open_children - 1, 0)
+    if worst < INFINITE:
+        worst = min(worst + others, INFINITE - 1)
+    node.choice = choice
+    node.length = length + 1
+    if attacks:
+        node.pn = best
+        node.dn = worst if best > 0 else INFINITE
+        if best == 0:
+            node.length = np.int64(solver.children[U(node.first + choice)].length) + 1
+    else:
+        node.dn = best
+        node.pn = worst if best > 0 else INFINITE
+        if best == 0:
+            low = np.int64(solver.children[U(node.first + choice)].low)
+    if node.count == 0:  # no check to give, or no room for the children
+        node.pn = INFINITE
+        node.dn = 0
+        low = np.int64(node.low)
+    node.low = low
+    if node.low >= ply:
+        node.low = UNCONDITIONAL
+    return second, others
+
+
+@inlined
+def solve(solver):  # type: ignore[no-untyped-def]
+    """Search from positions[0], whose side to move attacks, until proven, disproven, stopped or out of nodes.
+
+    The result stands in nodes[0]: pn 0 for a mate, dn 0 for none; then its `choice` among its children is the move.
+    """
+    counters = solver.counters
+    root = solver.nodes[U(0)]
+    root.key = node_key(solver.positions[U(0)], 0)
+    root.hand = attackers_hand(solver.positions[U(0)], 0)
+    root.signature = 0
+    root.pn_limit = INFINITE
+    root.dn_limit = INFINITE
+    root.visited_at = counters[U(NODES)]
+    ply = np.int64(0)
+    expand(solver, 0)
+    while True:
+        node = solver.nodes[U(ply)]
+        second, others = summarize(solver, ply)
+        out = counters[U(NODES)] >= counters[U(NODE_LIMIT)] or atomic_load(solver.stop, U(0)) != 0
+        if node.pn >= node.pn_limit or node.dn >= node.dn_limit or node.pn == 0 or node.dn == 0 or out:
+            move = 0 if node.choice < 0 else solver.children[U(node.first + node.choice)].move
+            store(solver, node, move, counters[U(NODES)] - node.visited_at)
+            if ply == 0 or out:
+                return
+            ply -= 1
+            parent = solver.nodes[U(ply)]
+            child = solver.children[U(parent.first + parent.choice)]
+            child.pn = node.pn
+            child.dn = node.dn
+            child.length = node.length
+            child.low = node.low
+            continue
+        child = solver.children[U(node.first + node.choice)]
+        below = solver.nodes[U(ply + 1)]
+        step = second + second // 8 + 1
+        if ply & 1 == 0:
+            below.pn_limit = min(np.int64(node.pn_limit), step)
+            below.dn_limit = np.int64(node.dn_limit) - others
+        else:
+            below.dn_limit = min(np.int64(node.dn_limit), step)
+            below.pn_limit = np.int64(node.pn_limit) - others
+        below.key = child.key
+        below.hand = child.hand
+        below.signature = node.signature ^ signature_of(node.key, node.hand)
+        below.visited_at = counters[U(NODES)]
+        copy(solver.positions[U(ply + 1)], solver.positions[U(ply)])
+        play(solver.positions[U(ply + 1)], solver.history, child.move)
+        ply += 1
+        counters[U(NODES)] += 1
+        expand(solver, ply)
+
+
+@kernel
+def prove(solver, variation):  # type: ignore[no-untyped-def]
+    """Search for a mate of positions[0] by its side to move, and write the moves to it.
+
+    Each position of the variation is searched again, which the table answers at once where nothing was overwritten:
+    the attacker takes the shortest mate that the table knows, the defender the longest.
+
+    Args:
+        solver: positions[0] set, and the counters but for NODES and WAS_CUT.
+        variation: uint16[>= MAX_PLY], receives the moves.
+
+    Returns:
+        (MATE, NO_MATE or UNKNOWN, moves written). A mate whose variation could not be followed within the limits has
+        at least its first move.
+    """
+    counters = solver.counters
+    counters[U(NODES)] = 0
+    counters[U(WAS_CUT)] = 0
+    counters[U(SHORTEST)] = 0
+    root = solver.nodes[U(0)]
+    here = solver.line[U(0)]
+    copy(here, solver.positions[U(0)])
+    evasions = solver.moves[U(2)]
+    length = np.int64(0)
+    count, next_one = U(0), U(0)
+    longest, reply, best_move = np.int64(-1), U(0), U(0)
+    # a short mate is found more quickly by looking at everything, and is the shortest
+    limit = counters[U(DEPTH_LIMIT)]
+    depth = min(3, limit)
+    while depth > 0:
+        move = U(attack(solver.positions, solver.history, solver.moves, 0, depth))
+        if move == U(0):
+            break
+        variation[U(length)] = move
+        length += 1
+        play(here, solver.history, move)
+        if generate(here, evasions) == U(0):
+            return MATE, length
+        variation[U(length)] = evasions[U(0)]
+        length += 1
+        play(here, solver.history, evasions[U(0)])
+        copy(solver.positions[U(0)], here)
+        depth = 1
+    while True:
+        solve(solver)
+        if root.pn != 0:
+            if length == 0:
+                return (NO_MATE if root.dn == 0 and counters[U(WAS_CUT)] == 0 else UNKNOWN), length
+            return MATE, min(length, 1)
+        move = U(solver.children[U(root.first + root.choice)].move)
+        if count != U(0):  # one of the evasions was searched
+            if np.int64(root.length) > longest:
+                longest = np.int64(root.length)
+                reply = U(evasions[next_one])
+                best_move = move
+            next_one += U(1)
+        if next_one == count:
+            if count != U(0):
+                variation[U(length)] = reply
+                length += 1
+                play(here, solver.history, reply)
+                move = best_move
+            variation[U(length)] = move
+            length += 1
+            play(here, solver.history, move)
+            count = generate(here, evasions)
+            if count == U(0) or length > MAX_PLY - 3:
+                return MATE, length
+            next_one = U(0)
+            longest = -1
+            if counters[U(SHORTEST)] == 0:
+                counters[U(SHORTEST)] = 1
+                counters[U(NODE_LIMIT)] += counters[U(NODES)] + 1000
+        counters[U(DEPTH_LIMIT)] = limit - length - 1
+        copy(solver.positions[U(0)], here)
+        play(solver.positions[U(0)], solver.history, evasions[next_one])
