@@ -22,6 +22,7 @@ examples:
   yomi bench tree --game shogi
   yomi bench rollouts --seconds 2
   yomi bench perft --depth 5
+  yomi bench mate problems.sfen
 """
 
 
@@ -94,6 +95,10 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     counting.add_argument("--depth", metavar="N", type=int, choices=range(1, 10), default=5, help="moves deep (5)")
     counting.add_argument("--sfen", metavar="SFEN", help="position (the start position)")
     counting.set_defaults(kernels=("shogi",))
+    mates = add("mate", "milliseconds for a mate problem of shogi, beside cshogi", _mate)
+    mates.add_argument("files", metavar="FILE", type=Path, nargs="+", help="problems, one SFEN a line")
+    mates.add_argument("--nodes", metavar="N", type=int, default=1_000_000, help="positions for a problem (1000000)")
+    mates.set_defaults(kernels=("shogi",))
     signature = add("signature", "one number that changes when the search's decisions change", _signature)
     signature.set_defaults(kernels=GAMES)
     return parser
@@ -177,3 +182,12 @@ def _perft(args: argparse.Namespace) -> Rows:
         return perft.run(args.sfen or STARTPOS, args.depth)
     except SfenError as error:
         raise CliError(f"--sfen: {error}") from None
+
+
+def _mate(args: argparse.Namespace) -> Rows:
+    from bench import mate
+
+    try:
+        return mate.run(args.files, args.nodes)
+    except mate.ProblemError as error:
+        raise CliError(str(error)) from None

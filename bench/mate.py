@@ -1,0 +1,113 @@
+"""`bench mate`: milliseconds that df-pn takes for a mate problem, beside cshogi's."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import cshogi
+
+from engine.games.shogi.game import IllegalMove, ShogiGame
+from engine.games.shogi.sfen import SfenError
+from engine.players.shogi_mate import MateSearch
+
+MAX_PLY = 63
+TURNS = 3
+"""Each problem is solved so often by each side, taking turns; the fastest counts."""
+
+
+class ProblemError(Exception):
+    """A file of problems cannot be read; the message is one line."""
+
+
+def run(paths: list[Path], nodes: int) -> list[dict[str, Any]]:
+    """Solve all problems of some files: one SFEN a line, the side to move mates.
+
+    The time is that of a whole answer, the variation included; cshogi gives the first move. Every mate found is
+    replayed.
+
+    Args:
+        paths: the files.
+        nodes: positions that each solver may look at.
+
+    Raises:
+        ProblemError: a file cannot be read or has something else than problems.
+        RuntimeError: a variation does not mate.
+    """
+    search = MateSearch()
+    theirs = cshogi.DfPn(MAX_PLY, nodes, 10_000)
+    search.solve(ShogiGame().position, max_ply=MAX_PLY, nodes=nodes)  # loads or compiles the kernels
+    return [_solve_file(path, search, theirs, nodes) for path in paths]
+
+
+def read_problems(path: Path) -> list[ShogiGame]:
+    """Return the positions of a file; blank lines and those that begin with # are left out.
+
+    Raises:
+        ProblemError: the file cannot be read, or a line is no position.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise ProblemError(f"cannot read {path}: {reason}") from None
+    games = []
+    for number, line in enumerate(lines, 1):
+        text = line.strip().removeprefix("sfen ")
+        if text and not text.startswith("#"):
+            try:
+                games.append(ShogiGame(text))
+            except SfenError as error:
+                raise ProblemError(f"{path}, line {number}: {error}") from None
+    if not games:
+        raise ProblemError(f"{path} has no position")
+    return games
+
+
+def _solve_file(path: Path, search: MateSearch, theirs: cshogi.DfPn, nodes: int) -> dict[str, Any]:
+    own_seconds = cshogi_seconds = 0.0
+    own_solved = cshogi_solved = searched = plies = 0
+    games = read_problems(path)
+    for game in games:
+        board = cshogi.Board(game.sfen())
+        own, other = [], []
+        for _ in range(TURNS):
+            begin = time.perf_counter()
+            answer = search.solve(game.position, max_ply=MAX_PLY, nodes=nodes, shorten=False)
+            middle = time.perf_counter()
+            found = theirs.search(board)
+            own.append(middle - begin)
+            other.append(time.perf_counter() - middle)
+        own_seconds += min(own)
+        cshogi_seconds += min(other)
+        cshogi_solved += bool(found)
+        searched += search.nodes
+        if answer.moves:
+            _replay(game, answer.moves)
+            own_solved += 1
+            plies += len(answer.moves)
+    count = len(games)
+    return {
+        "file": path.name,
+        "problems": count,
+        "solved": own_solved,
+        "ms": 1000.0 * own_seconds / count,
+        "nodes": searched / count,
+        "plies": plies / max(own_solved, 1),
+        "cshogi_solved": cshogi_solved,
+        "cshogi_ms": 1000.0 * cshogi_seconds / count,
+        "ratio": own_seconds / cshogi_seconds,
+    }
+
+
+def _replay(game: ShogiGame, moves: tuple[int, ...]) -> None:
+    end = game.copy()
+    try:
+        for move in moves:
+            end.play(move)
+    except IllegalMove as error:
+        raise RuntimeError(f"{game.sfen()}: the variation has an illegal move: {error}") from None
+    outcome = end.outcome()
+    if outcome is None or outcome.ending != "TSUMI":
+        raise RuntimeError(f"{game.sfen()}: the variation does not mate")
