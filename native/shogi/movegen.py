@@ -185,6 +185,51 @@ def _write_pawn_moves(moves, count, us, low, high, target_low, target_high):  # 
     return write_moves(moves, count, low & ~DEAD[dead], high & ~DEAD[dead + U(1)], behind, U(129))
 
 
+@inlined
+def _write_piece_moves(
+    pos,
+    moves,
+    count,
+    us,
+    king,
+    own_low,
+    own_high,
+    target_low,
+    target_high,
+    pinned_low,
+    pinned_high,
+    occupied_low,
+    occupied_high,
+):  # type: ignore[no-untyped-def]
+    """Write the moves of a set of pieces, one after the other; pinned ones stay on their line with the king."""
+    zone_low = ZONE[us * U(2)]
+    zone_high = ZONE[us * U(2) + U(1)]
+    while own_low | own_high != U(0):
+        s = first_square(own_low, own_high)
+        bit_low = own_low & (U(0) - own_low)
+        bit_high = U(0) if bit_low != U(0) else own_high & (U(0) - own_high)
+        own_low ^= bit_low
+        own_high ^= bit_high
+        code = U(pos.board[s])
+        low, high = attacks(code, s, occupied_low, occupied_high)
+        low &= target_low
+        high &= target_high
+        if (bit_low & pinned_low) | (bit_high & pinned_high) != U(0):
+            row = (U(DIRECTION[king * U(ROWS) + s]) * U(ROWS) + king) * U(2)
+            low &= RAYS[row]
+            high &= RAYS[row + U(1)]
+        origin = s << U(7)
+        if code & U(15) <= U(ROOK):
+            leaves = (bit_low & zone_low) | (bit_high & zone_high) != U(0)
+            to_low = low if leaves else low & zone_low
+            to_high = high if leaves else high & zone_high
+            count = write_moves(moves, count, to_low, to_high, origin | U(PROMOTES), U(1))
+            low &= ~DEAD[code * U(2)]
+            high &= ~DEAD[code * U(2) + U(1)]
+        count = write_moves(moves, count, low, high, origin, U(1))
+    return count
+
+
 @kernel
 def generate(pos, moves):  # type: ignore[no-untyped-def]
     """Write the legal moves (uint16) of the side to move into `moves` and return how many there are."""
@@ -219,33 +264,21 @@ def generate(pos, moves):  # type: ignore[no-untyped-def]
     pawn_low = own_low & pos.type_bits[U(PAWNS)] & ~pinned_low
     pawn_high = own_high & pos.type_bits[U(PAWNS + 1)] & ~pinned_high
     count = _write_pawn_moves(moves, count, us, pawn_low, pawn_high, target_low, target_high)
-    own_low ^= pawn_low
-    own_high ^= pawn_high
-    zone_low = ZONE[us * U(2)]
-    zone_high = ZONE[us * U(2) + U(1)]
-    while own_low | own_high != U(0):
-        s = first_square(own_low, own_high)
-        bit_low = own_low & (U(0) - own_low)
-        bit_high = U(0) if bit_low != U(0) else own_high & (U(0) - own_high)
-        own_low ^= bit_low
-        own_high ^= bit_high
-        code = U(pos.board[s])
-        low, high = attacks(code, s, occupied_low, occupied_high)
-        low &= target_low
-        high &= target_high
-        if (bit_low & pinned_low) | (bit_high & pinned_high) != U(0):
-            row = (U(DIRECTION[king * U(ROWS) + s]) * U(ROWS) + king) * U(2)
-            low &= RAYS[row]
-            high &= RAYS[row + U(1)]
-        origin = s << U(7)
-        if code & U(15) <= U(ROOK):
-            leaves = (bit_low & zone_low) | (bit_high & zone_high) != U(0)
-            to_low = low if leaves else low & zone_low
-            to_high = high if leaves else high & zone_high
-            count = write_moves(moves, count, to_low, to_high, origin | U(PROMOTES), U(1))
-            low &= ~DEAD[code * U(2)]
-            high &= ~DEAD[code * U(2) + U(1)]
-        count = write_moves(moves, count, low, high, origin, U(1))
+    count = _write_piece_moves(
+        pos,
+        moves,
+        count,
+        us,
+        king,
+        own_low ^ pawn_low,
+        own_high ^ pawn_high,
+        target_low,
+        target_high,
+        pinned_low,
+        pinned_high,
+        occupied_low,
+        occupied_high,
+    )
     return _write_drops(
         pos, moves, count, us, target_low & ~occupied_low, target_high & ~occupied_high, occupied_low, occupied_high
     )
