@@ -186,7 +186,7 @@ def _write_pawn_moves(moves, count, us, low, high, target_low, target_high):  # 
 
 
 @inlined
-def _write_piece_moves(
+def _write_piece_moves(  # type: ignore[no-untyped-def]
     pos,
     moves,
     count,
@@ -200,7 +200,7 @@ def _write_piece_moves(
     pinned_high,
     occupied_low,
     occupied_high,
-):  # type: ignore[no-untyped-def]
+):
     """Write the moves of a set of pieces, one after the other; pinned ones stay on their line with the king."""
     zone_low = ZONE[us * U(2)]
     zone_high = ZONE[us * U(2) + U(1)]
