@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.clock import Clock
+from engine.evaluators.base import EvaluatorError
 from engine.games.go.game import GoGame
 from engine.games.go.rules import Rules
 from engine.games.go.scoring import dead_stones, ownership_by_rollouts
 from engine.players.base import Decision
 from engine.players.go_network import evaluate_position, network_of
-from engine.players.go_setup import make_queue, search_settings
+from engine.players.go_setup import evaluator_kind, make_queue, search_settings
 from engine.players.thinking import DEFAULT_SECONDS, LostMoves, Schedule, choose, likeliest, temperature_at, watch
 from engine.search.report import Limits, RawEvaluation, SearchReport
 from engine.search.search import Search
@@ -134,7 +135,13 @@ class GoPlayer:
     def set_option(self, name: str, value: Value) -> None:
         """Put a setting in force."""
         self.stop()
+        before = self.options.get(name)
         self.options.set(name, value)
+        try:
+            evaluator_kind(self.options)
+        except EvaluatorError:
+            self.options.set(name, before)
+            raise
         if name == "seed":
             self._rng = np.random.default_rng(self.options.seed)
         if name in ("rollout_weight", "seed"):

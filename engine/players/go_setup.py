@@ -26,8 +26,13 @@ def evaluator_kind(options: Options) -> str:
     """Return onnx, rollouts or uniform.
 
     Raises:
-        EvaluatorError: onnx was asked for without a network, or a network with an evaluator that has no use for one.
+        EvaluatorError: onnx or a mixture with rollouts was asked for without a network, or a network with an evaluator
+            that has no use for one.
     """
+    if options.rollout_weight > 0.0 and not options.net:
+        raise EvaluatorError(
+            f"rollout_weight {options.rollout_weight:g} mixes rollouts into a network's values: expected --net FILE"
+        )
     if options.evaluator == "auto":
         return "onnx" if options.net else "rollouts"
     if options.evaluator == "onnx" and not options.net:
