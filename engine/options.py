@@ -576,11 +576,6 @@ class Options:
         row = find(name)
         setattr(self, row.name, row.check(value))
 
-    def set_text(self, name: str, text: str) -> None:
-        """Like `set`, from text."""
-        row = find(name)
-        setattr(self, row.name, row.parse(text))
-
     def get(self, name: str) -> Value:
         """Return the value in force."""
         value: Value = getattr(self, find(name).name)

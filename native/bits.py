@@ -66,17 +66,6 @@ atomic_exchange = _read_modify_write("xchg")
 
 
 @intrinsic
-def atomic_load(typing_context: Any, array: Any, index: Any) -> Any:
-    """Read array[index] with acquire ordering."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer = _element_pointer(context, builder, signature, args)
-        return builder.load_atomic(pointer, "acquire", array.dtype.bitwidth // 8)
-
-    return array.dtype(array, index), codegen
-
-
-@intrinsic
 def atomic_store(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
     """Write array[index] = value with release ordering."""
 

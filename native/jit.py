@@ -125,8 +125,8 @@ def allocating_kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 def _compiled(function: Callable[P, R], *, allocates: bool) -> Callable[P, R]:
     # no_cfunc_wrapper: a tenth less to compile, and nobody calls kernels from C.
-    decorate: Any = numba.njit(nogil=True, cache=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=allocates)
-    compiled = decorate(function)
+    decorate: Any = numba.njit
+    compiled = decorate(nogil=True, cache=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=allocates)(function)
     compiled.compile = _widening(compiled.compile)
     return cast(Callable[P, R], compiled)
 

@@ -108,7 +108,6 @@ def _compile_search(spec: "GameSpec", position: Any, history: Any) -> None:
         pass
     children = np.zeros(spec.max_moves, report.CHILD_DTYPE)
     report.root_children(tree, children)
-    report.root_policy(tree, position, np.zeros(spec.policy_size, np.float32))
     report.most_visited_path(tree, int(children[0]["node"]), np.zeros(8, np.uint16), np.zeros(8, np.uint32))
     report.restore_root_order(tree)
     report.find_child(tree, int(children[0]["move"]))

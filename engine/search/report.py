@@ -93,8 +93,6 @@ class SearchReport:
     """Visited moves, best first; empty before the root is evaluated and when the game is over."""
     ownership: npt.NDArray[np.float32] | None = None
     """[area], row by row from the top left, +1 the side to move owns the point; None where nobody asked for it."""
-    raw_policy: npt.NDArray[np.float32] | None = None
-    """[area + 1], the root's policy from the evaluator, pass last, NaN illegal; None before the root is evaluated."""
     proven: int = 0
     """+1 the side to move is proven to win, -1 to lose, 0 open."""
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from engine.search.report import MoveReport, SearchReport
 from native.tree import arrays
-from native.tree.report import CHILD_DTYPE, most_visited_path, root_children, root_policy
+from native.tree.report import CHILD_DTYPE, most_visited_path, root_children
 
 if TYPE_CHECKING:
     from native.tree.arrays import Tree
@@ -25,9 +25,7 @@ PRIOR_STDEV = 0.4
 
 def read_report(
     tree: Tree,
-    root_record: Any,
     *,
-    policy_size: int,
     side_to_move: int,
     seconds: float,
     evaluations: int,
@@ -40,8 +38,6 @@ def read_report(
 
     Args:
         tree: the tree.
-        root_record: the root's position record.
-        policy_size: length of the policy vector.
         side_to_move: the root's.
         seconds: since the search started.
         evaluations: since the search started.
@@ -57,8 +53,6 @@ def read_report(
     score = float(root["score_sum"]) / shown
     stdev = math.sqrt(max(0.0, float(root["score_square_sum"]) / shown - score * score))
     children = _children(tree)
-    policy = np.empty(policy_size, np.float32)
-    root_policy(tree, root_record, policy)
     tried = children[(children["visits"] > 0) & (tree.banned[children["move"]] == 0)]
     bounds = utility_bounds(tried)
     order = move_order(tried, bounds, use_lcb)[:max_moves]
@@ -81,7 +75,6 @@ def read_report(
         weight=float(visits),
         moves=moves,
         ownership=ownership,
-        raw_policy=policy if len(children) else None,
         proven=_proven(tree, children),
     )
 

@@ -224,8 +224,6 @@ class Search:
         ownership = sum(worker.ownership for worker in self._workers) if self.settings.ownership else None
         return read_report(
             self.tree,
-            self._root_record[0],
-            policy_size=self.spec.policy_size,
             side_to_move=self._root.side_to_move,
             seconds=end - self._start_time,
             evaluations=self.evaluations,

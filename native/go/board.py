@@ -90,7 +90,6 @@ def _zobrist_keys() -> np.ndarray[tuple[int, int], np.dtype[np.uint64]]:
 
 ZOBRIST = _zobrist_keys()
 """uint64[4, MAX_POINTS]: keys by color and point. Row 3 serves other features (side to move, ko, passes)."""
-ZOBRIST_WHITE_TO_MOVE = ZOBRIST[3, 1]
 
 
 INVERSE = np.array([0] + [65536 // stride + 1 for stride in range(1, MAX_SIZE + 2)], np.int64)
@@ -198,13 +197,6 @@ def copy(target, source):  # type: ignore[no-untyped-def]
         target.stones[i] = source.stones[i]
     for i in range(top * U(source.words)):
         target.liberty_bits[i] = source.liberty_bits[i]
-
-
-@kernel
-def has_liberty(pos, slot, p):  # type: ignore[no-untyped-def]
-    """Whether point `p` is a liberty of the chain in `slot`."""
-    word = pos.liberty_bits[U(slot) * U(pos.words) + (U(p) >> U(6))]
-    return (word >> (U(p) & U(63))) & U(1) != U(0)
 
 
 @kernel

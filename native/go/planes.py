@@ -4,7 +4,7 @@ Shown are games without a button, outside the clean-up phases of territory scori
 doubling advantage: planes 7, 8, 20 and 21 and globals 12, 13, 15, 16 and 17 are always 0.
 
 Symmetries are numbered as KataGo's: bit 0 flips the rows, bit 1 the columns, bit 2 then swaps rows and columns. What
-the network sees of the point (x, y) under a symmetry stands at `symmetry_point`; planes are written there directly.
+the network sees of a point under a symmetry stands where `symmetry_steps` says; planes are written there directly.
 """
 
 import numpy as np
@@ -33,7 +33,6 @@ from native.jit import inlined, kernel
 
 PLANES, GLOBALS = 22, 19
 SYMMETRIES = 8
-INVERSE_SYMMETRY = (0, 1, 2, 3, 4, 6, 5, 7)
 KOMI_MARGIN = 20.0
 """The komi that is shown is cut to the board's area and so many points."""
 
@@ -54,13 +53,6 @@ def symmetry_steps(size, symmetry):  # type: ignore[no-untyped-def]
         start += last * step_x
         step_x = -step_x
     return start, step_x, step_y
-
-
-@kernel
-def symmetry_point(size, index, symmetry):  # type: ignore[no-untyped-def]
-    """Return where the network sees the point of index y * size + x under a symmetry, as such an index."""
-    start, step_x, step_y = symmetry_steps(size, symmetry)
-    return start + (index % size) * step_x + (index // size) * step_y
 
 
 @kernel

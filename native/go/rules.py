@@ -204,12 +204,6 @@ def _end_by_pass(pos, history):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def pass_would_end(pos, history):  # type: ignore[no-untyped-def]
-    """Whether a pass of the side to move would end the game, as KataGo's networks are told."""
-    return _end_by_pass(pos, history) != NOT_FINISHED
-
-
-@kernel
 def is_third_repetition(pos, history):  # type: ignore[no-untyped-def]
     """Whether the present board with this side to move stands for the third time since the last pass."""
     key = history[U(pos.history_length - 1)]

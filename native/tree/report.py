@@ -3,7 +3,6 @@
 import numpy as np
 
 from native.bits import U
-from native.game import policy_index
 from native.jit import inlined, kernel
 from native.tree.arrays import EXPANDED, IN_FLIGHT, LOST_EDGE, NONE, ROOT, WON_EDGE
 from native.tree.memory import lock, unlock
@@ -113,22 +112,6 @@ def most_visited_path(tree, start, moves, visits):  # type: ignore[no-untyped-de
         unlock(tree, index)
         index = child
     return np.int64(length)
-
-
-@kernel
-def root_policy(tree, root, policy):  # type: ignore[no-untyped-def]
-    """Write the root's priors into `policy` (float32[policy_size]) by policy index; NaN where a move is illegal."""
-    for i in range(U(policy.size)):
-        policy[i] = np.nan
-    index = tree.counters[ROOT]
-    lock(tree, index)
-    node = tree.nodes[U(index)]
-    if node.state == EXPANDED:
-        for i in range(U(node.edge_count)):
-            edge = tree.edges[U(node.edges) + i]
-            move = edge & np.uint32(0xFFFF)
-            policy[U(policy_index(root, move, 0))] = np.float32(edge >> np.uint32(16)) / np.float32(65535.0)
-    unlock(tree, index)
 
 
 @kernel

@@ -1,6 +1,7 @@
 """Game records: what is read, what is written, and both after one another."""
 
 import lzma
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,16 @@ from hypothesis import strategies as st
 
 from engine.games.go.game import GoGame
 from engine.games.go.rules import PRESETS
-from engine.games.go.sgf import GameRecord, Node, SgfError, from_sgf, load_sgf, read_sgf, record_of, to_sgf
+from engine.games.go.sgf import GameRecord, Node, SgfError, load_sgf, read_sgf, record_of, to_sgf
 from engine.games.go.vertex import parse_vertex
 from native.go.board import BLACK, EMPTY, PASS, WHITE
 from tests.shared_data import shared_path
 from tests.unit.go_boards import drawing_of, play_all, points
+
+
+def from_sgf(data: bytes | str, moves: int | None = None, path: Sequence[int] = ()) -> GoGame:
+    """Return the game of SGF data after `moves` moves of its main line, or of the variation `path`."""
+    return read_sgf(data).game(moves, path)
 
 
 def assert_equal_records(one: GameRecord, other: GameRecord) -> None:

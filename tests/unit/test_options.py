@@ -69,7 +69,7 @@ def test_every_row_is_sound() -> None:
 )
 def test_values_from_text(name: str, text: str, value: object) -> None:
     options = Options()
-    options.set_text(name, text)
+    options.set(name, find(name).parse(text))
     assert options.get(name) == value
 
 
@@ -97,7 +97,7 @@ def test_values_from_text(name: str, text: str, value: object) -> None:
 def test_wrong_values(name: str, text: str) -> None:
     options = Options()
     with pytest.raises(OptionError) as caught:
-        options.set_text(name, text)
+        options.set(name, find(name).parse(text))
     assert "\n" not in str(caught.value)
     assert options == Options()
 

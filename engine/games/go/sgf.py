@@ -223,15 +223,6 @@ def load_sgf(path: str | Path) -> GameRecord:
     return read_sgf(data)
 
 
-def from_sgf(data: bytes | str, moves: int | None = None, path: Sequence[int] = ()) -> GoGame:
-    """Return the game of SGF data after `moves` moves of its main line, or of the variation `path`.
-
-    Raises:
-        SgfError: see `read_sgf` and `GameRecord.game`.
-    """
-    return read_sgf(data).game(moves, path)
-
-
 def record_of(game: GoGame, comments: Sequence[str] = ()) -> GameRecord:
     """Return a record of `game` without names or result.
 
