@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from native.bits import U, atomic_load
+from native.bits import U
 from native.jit import inlined, kernel
 from native.shogi.mate import attack, checking_moves, is_pawn_drop
 from native.shogi.movegen import PROMOTES, generate
@@ -445,7 +445,7 @@ def solve(solver):  # type: ignore[no-untyped-def]
     while True:
         node = solver.nodes[U(ply)]
         second, others = summarize(solver, ply)
-        out = counters[U(NODES)] >= counters[U(NODE_LIMIT)] or atomic_load(solver.stop, U(0)) != 0
+        out = counters[U(NODES)] >= counters[U(NODE_LIMIT)] or solver.stop[U(0)] != 0
         if node.pn >= node.pn_limit or node.dn >= node.dn_limit or node.pn == 0 or node.dn == 0 or out:
             move = 0 if node.choice < 0 else solver.children[U(node.first + node.choice)].move
             store(solver, node, move, counters[U(NODES)] - node.visited_at)
