@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engine.players.shogi_base import MateAnswer
-from native.shogi.dfpn import MATE, MAX_PLY, NO_MATE, NODES, make_solver, prove, set_root
+from native.shogi.dfpn import MATE, MAX_PLY, NO_MATE, NODES, make_solver, prove
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -119,8 +119,8 @@ class MateSearch:
     ) -> None:
         budget = nodes
         while True:
-            set_root(self._solver, position, budget, max_ply)
-            state, length = prove(self._solver, self._variation)
+            self._solver.positions[0] = position
+            state, length = prove(self._solver, budget, max_ply, self._variation)
             spent = int(self._solver.counters[NODES])
             self.nodes += spent
             if state != MATE:
@@ -129,7 +129,7 @@ class MateSearch:
                 return
             if self._answer.moves and length >= len(self._answer.moves):
                 return
-            self._answer = MateAnswer(tuple(int(move) for move in self._variation[:length]))
+            self._answer = MateAnswer(tuple(self._variation[:length].tolist()))
             if on_found is not None:
                 on_found(self._answer)
             # Mates in three are found as the shortest; one move may be the beginning of a mate that was not followed.

@@ -129,29 +129,6 @@ def make_solver(memory: int) -> Solver:
     )
 
 
-def set_root(solver: Solver, position: np.void, nodes: int, max_ply: int) -> None:
-    """Make a position the root of the next `prove`; what the table holds is forgotten.
-
-    Args:
-        solver: the arrays; its stop flag is left as it is.
-        position: POSITION_DTYPE; its limit of moves shortens the mate, its history is not looked at.
-        nodes: positions that may be searched.
-        max_ply: plies that the mate may take.
-    """
-    solver.positions[0] = position
-    solver.positions[0]["history_length"] = 2
-    depth = min(max_ply, MAX_PLY)
-    if position["max_moves"]:
-        depth = min(depth, int(position["max_moves"]) - int(position["ply"]))
-    counters = solver.counters
-    counters[NODE_LIMIT] = nodes
-    counters[DEPTH_LIMIT] = depth
-    counters[GENERATION] += 1
-    if counters[GENERATION] > np.iinfo(np.uint16).max:
-        solver.table["generation"] = 0
-        counters[GENERATION] = 1
-
-
 @kernel
 def attackers_hand(pos, depth):  # type: ignore[no-untyped-def]
     """Return the packed hand of the attacker at a ply of the line."""
@@ -480,14 +457,18 @@ def solve(solver):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def prove(solver, variation):  # type: ignore[no-untyped-def]
+def prove(solver, nodes, max_ply, variation):  # type: ignore[no-untyped-def]
     """Search for a mate of positions[0] by its side to move, and write the moves to it.
+
+    What the table holds is forgotten, and the history of positions[0] is not looked at; its limit of moves is.
 
     Each position of the variation is searched again, which the table answers at once where nothing was overwritten:
     the attacker takes the shortest mate that the table knows, the defender the longest.
 
     Args:
-        solver: positions[0] set, and the counters but for NODES and WAS_CUT.
+        solver: its positions[0] is set, its stop flag left as it is.
+        nodes: positions that may be searched; a mate's variation may take as many again.
+        max_ply: plies that the mate may take.
         variation: uint16[>= MAX_PLY], receives the moves.
 
     Returns:
@@ -498,15 +479,26 @@ def prove(solver, variation):  # type: ignore[no-untyped-def]
     counters[U(NODES)] = 0
     counters[U(WAS_CUT)] = 0
     counters[U(SHORTEST)] = 0
+    counters[U(NODE_LIMIT)] = nodes
+    counters[U(GENERATION)] += 1
+    if counters[U(GENERATION)] > 65535:
+        counters[U(GENERATION)] = 1
+        for i in range(U(len(solver.table))):
+            solver.table[i].generation = 0
+    start = solver.positions[U(0)]
+    start.history_length = 2
+    limit = min(np.int64(max_ply), MAX_PLY)
+    if start.max_moves != 0:
+        limit = min(limit, np.int64(start.max_moves) - np.int64(start.ply))
+    counters[U(DEPTH_LIMIT)] = limit
     root = solver.nodes[U(0)]
     here = solver.line[U(0)]
-    copy(here, solver.positions[U(0)])
+    copy(here, start)
     evasions = solver.moves[U(2)]
     length = np.int64(0)
     count, next_one = U(0), U(0)
     longest, reply, best_move = np.int64(-1), U(0), U(0)
     # a short mate is found more quickly by looking at everything, and is the shortest
-    limit = counters[U(DEPTH_LIMIT)]
     depth = min(3, limit)
     while depth > 0:
         move = U(attack(solver.positions, solver.history, solver.moves, 0, depth))
