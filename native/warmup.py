@@ -195,6 +195,15 @@ def compile_material() -> None:
     evaluate_rows(batch, 1, np.zeros(1, EFFECTS_DTYPE)[0])
 
 
+def compile_mate() -> None:
+    """Compile the search for a mate at the root."""
+    from native.shogi.dfpn import MAX_PLY, make_solver, prove
+
+    solver = make_solver(2**16)
+    solver.positions[0] = _shogi_position()[0]
+    prove(solver, 1, 1, np.zeros(MAX_PLY + 1, np.uint16))
+
+
 GROUPS: dict[str, Callable[[], None]] = {
     "go-rules": compile_rules,
     "go-planes": compile_planes,
@@ -204,10 +213,11 @@ GROUPS: dict[str, Callable[[], None]] = {
     "shogi-rules": compile_shogi_rules,
     "shogi-tree": compile_shogi_tree,
     "shogi-material": compile_material,
+    "shogi-mate": compile_mate,
 }
 PROCESSES = {
     "go": (("go-planes", "go-tree"), ("go-rules", "go-rollouts", "forward")),
-    "shogi": (("shogi-rules", "shogi-tree"), ("shogi-material", "forward")),
+    "shogi": (("shogi-rules", "shogi-tree"), ("shogi-material", "forward", "shogi-mate")),
 }
 """Groups by game and process. The tree contains the planes, so it comes after them and finds them in the cache."""
 
