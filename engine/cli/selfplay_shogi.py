@@ -112,7 +112,7 @@ class ShogiSeries:
         assert decision.move is not None
         lines = [line for line in decision.progress.lines if line.pv and line.pv[0] == decision.move]
         note = RecordedMove(decision.move, seconds, comment=decision.note)
-        if lines and decision.progress.playouts:
+        if lines and (decision.progress.playouts or lines[0].mate):
             note.score = score_of(lines[0].winrate, lines[0].mate, self.player.options.centipawns)
             words, placement = [], game.placement
             for move in lines[0].pv[:LINE_MOVES]:

@@ -1,0 +1,76 @@
+"""`yomi play shogi` and `yomi selfplay shogi` as real processes, with the real engine and no network."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from engine.games.shogi.records import load_records
+from tests.process.gtp_process import ROOT
+
+COMPILING = 400
+"""Seconds that a first start may take on a busy machine."""
+
+
+def yomi(*words: str, typed: str = "", utf8: bool = True) -> "subprocess.CompletedProcess[str]":
+    """Run a command with what the user types."""
+    environment = os.environ | {"PYTHONIOENCODING": "utf-8" if utf8 else "ascii"}
+    return subprocess.run(
+        [sys.executable, "-m", "engine", *words, "--workers", "1", "--memory", "32M", "--seed", "1"],
+        cwd=ROOT,
+        input=typed,
+        env=environment,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=COMPILING,
+    )
+
+
+def test_a_game_in_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "game.kifu"
+    typed = f"７六歩\nhint\n7776FU\nundo\n2g2f\nsave {path}\nresign\nquit\n"
+    done = yomi("play", "shogi", "--playouts", "40", typed=typed)
+    assert done.returncode == 0
+    assert "|v香v桂v銀v金v玉v金v銀v桂v香|一" in done.stdout
+    assert re.search(r"△\S+ \([1-9PLNSGBR][a-i1-9*]*\+?\): winrate [\d.]+%, \d+ playouts", done.stdout)
+    assert "no piece of the side to move on 77" in done.stdout
+    assert "Result: White wins by resignation" in done.stdout
+    assert "\x1b" not in done.stdout
+    record = load_records(path)[0]
+    assert (record.black, record.white, len(record.moves)) == ("you", "yomi", 2)
+
+
+def test_a_terminal_without_japanese() -> None:
+    done = yomi("play", "shogi", "--playouts", "10", "--color", "white", typed="quit\n", utf8=False)
+    assert done.returncode == 0
+    assert "   l  n  s  g  k  g  s  n  l a" in done.stdout
+    assert "White 2> " in done.stdout
+
+
+def test_selfplay(tmp_path: Path) -> None:
+    words = ("selfplay", "shogi", "--games", "2", "--visits", "8", "--max-moves", "40", "--out", str(tmp_path))
+    done = yomi(*words, "--format", "csa", "kif", "hcpe")
+    assert done.returncode == 0
+    assert re.match(r"2 games in [\d.]+ s: Black won \d, White \d, drawn \d; ", done.stdout)
+    assert "2/2" in done.stderr
+    for suffix in ("csa", "kifu"):
+        record = load_records(tmp_path / f"game-00002.{suffix}")[0]
+        assert record.ending
+        assert len(record.game().moves) == len(record.moves) <= 40
+        # a forced move may be played without a search
+        assert sum(move.score is not None for move in record.moves) > len(record.moves) / 2
+
+
+def test_errors_are_one_line(tmp_path: Path) -> None:
+    book = tmp_path / "book.db"
+    book.write_bytes(b"sfen nonsense\n")
+    net = tmp_path / "net.onnx"
+    net.write_bytes(b"nonsense")
+    for words in (("--book-file", str(book)), ("--net", str(net)), ("--sfen", "nonsense"), ("--nonsense",)):
+        done = yomi("play", "shogi", *words)
+        assert done.returncode == 2, words
+        assert done.stdout == ""
+        lines = [line for line in done.stderr.splitlines() if "compil" not in line]
+        assert len(lines) == 1, lines
+        assert lines[0].startswith("yomi: error: ")
