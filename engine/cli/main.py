@@ -15,7 +15,7 @@ COMMANDS = {
     "usi": "speak USI on stdin and stdout, for a graphical interface of shogi to start",
     "play": "play in the terminal",
     "selfplay": "let the engine play against itself and write game records",
-    "bench": "measure nodes per second, evaluators, tree, rollouts",
+    "bench": "measure nodes per second, evaluators, tree, boards, mate search",
     "net": "look at network files and import them",
     "doctor": "show what runs here, what is missing, and how to install it",
 }
@@ -23,7 +23,8 @@ COMMANDS = {
 EPILOG = """\
 start here:
   yomi doctor                          what this machine can do
-  yomi gtp --net FILE                  the engine for a GUI
+  yomi gtp --net FILE                  the engine for a GUI of Go
+  yomi usi --net FILE                  the engine for a GUI of shogi
   yomi play go --net FILE --size 9     a game in the terminal
   yomi COMMAND --help                  all options of a command, with their defaults
 """
@@ -41,7 +42,7 @@ def build(argv: Sequence[str]) -> argparse.ArgumentParser:
     """Return the parser; only the command that stands in `argv` gets its flags (the others would cost time)."""
     parser = Parser(
         prog="yomi",
-        description="An engine for Go: search by batched Monte Carlo, KataGo's networks.",
+        description="An engine for Go and shogi: batched Monte Carlo search, KataGo's and dlshogi's networks.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -64,6 +65,11 @@ def build(argv: Sequence[str]) -> argparse.ArgumentParser:
         module.add(child)
         child.set_defaults(run=module.run)
     return parser
+
+
+def main_usi() -> int:
+    """Run `yomi usi`: the command `yomi-usi`, for graphical interfaces that start a program without arguments."""
+    return main(["usi", *sys.argv[1:]])
 
 
 def main(argv: Sequence[str] | None = None) -> int:

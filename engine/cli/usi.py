@@ -20,8 +20,8 @@ examples:
   yomi usi --net model.onnx --playouts 800 --multipv 3
   yomi usi --config yomi.toml --log-file yomi.log --log-level debug
 
-In ShogiGUI or ShogiHome register a script with such a line as the engine; the network (DNN_Model) and everything else
-can also be set in its dialog of options.
+In ShogiGUI or ShogiHome register `yomi-usi`, which is `yomi usi` as a program of its own; the network (DNN_Model) and
+everything else is set in the dialog of options.
 """
 
 

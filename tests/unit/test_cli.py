@@ -9,7 +9,7 @@ import pytest
 
 import engine.cli.make
 from engine.cli import doctor, play, selfplay_go
-from engine.cli.main import COMMANDS, main
+from engine.cli.main import COMMANDS, main, main_usi
 from engine.cli.play import Table, Terminal
 from engine.cli.play_go import GoTable
 from engine.cli.selfplay_go import GoSeries
@@ -61,6 +61,12 @@ def test_help_of_every_command(name: str, capsys: pytest.CaptureFixture[str]) ->
     if name == "gtp":
         assert all(row.flag in text for row in rows_for("go"))
         assert text.count("default:") >= len(rows_for("go"))
+
+
+def test_usi_as_a_program_of_its_own(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.argv", ["yomi-usi", "--workers", "many"])
+    assert main_usi() == 2
+    assert "workers: expected an integer" in capsys.readouterr().err
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
