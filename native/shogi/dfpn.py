@@ -490,6 +490,9 @@ def prove(solver, nodes, max_ply, variation):  # type: ignore[no-untyped-def]
     limit = min(np.int64(max_ply), MAX_PLY)
     if start.max_moves != 0:
         limit = min(limit, np.int64(start.max_moves) - np.int64(start.ply))
+    limit -= 1 - (limit & 1)  # mates take an odd number of plies
+    if limit < 1:
+        return UNKNOWN, np.int64(0)
     counters[U(DEPTH_LIMIT)] = limit
     root = solver.nodes[U(0)]
     here = solver.line[U(0)]

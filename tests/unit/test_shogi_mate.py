@@ -1,0 +1,222 @@
+"""Checks, mates at leaves, df-pn and the thread at the root."""
+
+import random
+import threading
+import time
+from pathlib import Path
+
+import cshogi
+import numpy as np
+import pytest
+
+from engine.games.shogi.game import ShogiGame
+from engine.players.shogi_base import MateAnswer
+from engine.players.shogi_mate import MateSearch
+from native.game import OVER
+from native.shogi import mate
+from native.shogi.game import outcome
+from native.shogi.position import MAX_MOVES
+from tests.naive.shogi_mate import checks, gives_mate, mates
+from tests.unit.shogi_boards import walk
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "shogi_mates.txt"
+MATES = [
+    (int(line.split(maxsplit=1)[0]), line.split(maxsplit=1)[1])
+    for line in GOLDEN.read_text(encoding="utf-8").splitlines()
+    if not line.startswith("#")
+]
+DROP_PAWN = "6G2/l1p3Pk1/psn1K1n1L/3ppp1pS/3GS1pb1/2P1PR1N1/P2B1G3/L2R3+sp/LN4g2 b 3P3p 173"
+"""A pawn dropped on 2c would mate, were that allowed; there is no other mate in three."""
+
+
+@pytest.fixture(scope="module")
+def search() -> MateSearch:
+    return MateSearch(2**22)
+
+
+def sharp_walk(seed: int, plies: int) -> list[str]:
+    """Return the positions of a random game that likes checks."""
+    rng = random.Random(seed)
+    board = cshogi.Board()
+    found = []
+    for _ in range(plies):
+        moves = list(board.legal_moves)
+        if not moves:
+            break
+        found.append(board.sfen())
+        sharp = checks(board)
+        lively = [move for move in moves if cshogi.move16(move) in sharp]
+        board.push(rng.choice(lively if lively and rng.random() < 0.4 else moves))
+    return found
+
+
+def replay(sfen: str, moves: tuple[int, ...]) -> None:
+    """Play a mate on cshogi's board: checks, legal moves, and no way out at the end."""
+    board = cshogi.Board(sfen)
+    for i, move in enumerate(moves):
+        legal = {cshogi.move16(each): each for each in board.legal_moves}
+        assert move in legal
+        board.push(legal[move])
+        assert i % 2 == 1 or board.is_check()
+    assert len(moves) % 2 == 1
+    assert not list(board.legal_moves)
+
+
+def assert_mates(search: MateSearch, board: cshogi.Board, budget: list[int]) -> None:
+    """Follow every evasion, as cshogi has them, until the mates or the budget end."""
+    answer = search.solve(ShogiGame(board.sfen()).position, max_ply=99, nodes=100_000, shorten=False)
+    assert answer.moves, board.sfen()
+    replay(board.sfen(), answer.moves)
+    board.push(next(each for each in board.legal_moves if cshogi.move16(each) == answer.moves[0]))
+    for evasion in list(board.legal_moves):
+        budget[0] -= 1
+        if budget[0] > 0:
+            board.push(evasion)
+            assert_mates(search, board, budget)
+            board.pop()
+    board.pop()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_checking_moves_are_those_of_cshogi(seed: int) -> None:
+    moves = np.zeros(MAX_MOVES, np.uint16)
+    boards = [cshogi.Board(sfen) for sfen in sharp_walk(seed, 150)]
+    boards += [cshogi.Board(each.sfen()) for each in walk(seed, 100)]
+    for board in boards:
+        game = ShogiGame(board.sfen())
+        found = sorted(moves[: int(mate.checking_moves(game.position, moves, True))].tolist())
+        extra = set(found) - set(checks(board))
+        assert len(set(found)) == len(found)
+        assert set(checks(board)) <= set(found), board.sfen()
+        assert all(mate.is_pawn_drop(move) for move in extra), board.sfen()
+        assert all(not game.is_legal(move) for move in extra)
+
+
+def test_mates_at_leaves_are_those_of_a_slow_search() -> None:
+    counts = {1: 0, 3: 0}
+    for sfen in [each for seed in range(5) for each in sharp_walk(seed + 10, 120)]:
+        game = ShogiGame(sfen)
+        board = cshogi.Board(sfen)
+        for depth in counts:
+            move = int(mate.mate_in(game.position, game.history, depth))
+            if move != 0:
+                counts[depth] += 1
+                legal = {cshogi.move16(each): each for each in board.legal_moves}
+                assert mates(board, legal[move], depth), sfen
+            elif depth == 1 or board.move_number % 5 == 0:
+                assert not gives_mate(board, depth), sfen
+    assert counts[1] > 5
+    assert counts[3] > counts[1]
+
+
+def test_every_depth_finds_its_mates() -> None:
+    for plies, sfen in MATES:
+        game = ShogiGame(sfen)
+        assert bool(mate.mate_in(game.position, game.history, 5)) == (plies <= 5), sfen
+        if plies == 5:
+            assert not mate.mate_in(game.position, game.history, 3)
+
+
+def test_a_pawn_drop_does_not_mate(search: MateSearch) -> None:
+    game = ShogiGame(DROP_PAWN)
+    moves = np.zeros(MAX_MOVES, np.uint16)
+    drop = 11 | 81 << 7
+    assert drop in moves[: int(mate.checking_moves(game.position, moves, True))]
+    assert not game.is_legal(drop)
+    assert mate.mate_in(game.position, game.history, 3) == 0
+    assert not search.solve(game.position, max_ply=3, nodes=10_000).moves
+    answer = search.solve(game.position, max_ply=99, nodes=10_000)
+    assert answer.moves[:1] != (drop,)
+
+
+def test_the_search_counts_a_leaf_mate_as_a_win() -> None:
+    sfen = next(sfen for plies, sfen in MATES if plies == 3)
+    game = ShogiGame(sfen)
+    expected = {0: False, 1: False, 3: True, 5: True}
+    for depth, is_won in expected.items():
+        game.position["mate_depth"] = depth
+        state, value, _ = outcome(game.position, game.history)
+        assert (state == OVER and value == 1.0) == is_won
+    game.position["max_moves"] = int(game.position["ply"]) + 2  # the mate comes one move too late
+    assert outcome(game.position, game.history)[0] != OVER
+    game.position["max_moves"] = int(game.position["ply"]) + 3
+    assert outcome(game.position, game.history)[0] == OVER
+
+
+@pytest.mark.parametrize(("plies", "sfen"), MATES)
+def test_dfpn_solves_problems(search: MateSearch, plies: int, sfen: str) -> None:
+    answer = search.solve(ShogiGame(sfen).position, max_ply=99, nodes=200_000)
+    replay(sfen, answer.moves)
+    assert len(answer.moves) <= plies
+    assert_mates(search, cshogi.Board(sfen), [40])
+
+
+def test_dfpn_claims_no_false_mates_and_misses_none(search: MateSearch) -> None:
+    theirs = cshogi.DfPn(31, 10_000, 10_000)
+    mates_found = 0
+    for sfen in [each for seed in range(4) for each in sharp_walk(seed + 20, 150)[20:]]:
+        board = cshogi.Board(sfen)
+        answer = search.solve(ShogiGame(sfen).position, max_ply=99, nodes=5_000, shorten=False)
+        if answer.moves:
+            mates_found += 1
+            assert_mates(search, board, [15])
+        elif answer.is_refuted:
+            assert not theirs.search(board), sfen
+    assert mates_found > 10
+
+
+def test_limits_hold(search: MateSearch) -> None:
+    for plies, sfen in MATES:
+        game = ShogiGame(sfen)
+        answer = search.solve(game.position, max_ply=plies, nodes=500_000)
+        assert 0 < len(answer.moves) <= plies
+        if plies > 3:
+            assert len(search.solve(game.position, max_ply=plies - 4, nodes=2_000).moves) <= plies - 4
+        game.position["max_moves"] = int(game.position["ply"]) + plies - 1
+        assert len(search.solve(game.position, max_ply=99, nodes=2_000).moves) < plies
+
+
+def test_the_start_position_has_no_mate(search: MateSearch) -> None:
+    assert search.solve(ShogiGame().position, max_ply=99, nodes=1000) == MateAnswer(is_refuted=True)
+
+
+def test_the_thread_stops_and_answers(search: MateSearch) -> None:
+    plies, sfen = MATES[-1]
+    found: list[MateAnswer] = []
+    search.start(ShogiGame(sfen).position, max_ply=99, nodes=10**9, on_found=found.append)
+    assert search.wait(60.0)
+    assert not search.is_running
+    answer = search.stop()
+    assert answer == found[-1] == search.answer
+    replay(sfen, answer.moves)
+    assert len(answer.moves) <= plies
+    # one without an end: both kings in the open, checks without number
+    endless = "9/9/3k5/9/9/9/5K3/9/9 b 2R2B4G4S4N4L18P 1"
+    search.start(ShogiGame(endless).position, max_ply=255, nodes=10**9)
+    time.sleep(0.05)
+    begin = time.monotonic()
+    search.stop()
+    assert time.monotonic() - begin < 1.0
+    assert threading.active_count() < 20
+
+
+def test_an_error_in_the_callback_is_raised_by_stop(search: MateSearch) -> None:
+    def fail(_: MateAnswer) -> None:
+        raise ValueError("no")
+
+    search.start(ShogiGame(MATES[0][1]).position, max_ply=9, nodes=1000, on_found=fail)
+    search.wait(10.0)
+    with pytest.raises(ValueError, match="no"):
+        search.stop()
+    assert search.stop().moves
+
+
+@pytest.mark.parametrize("plies", [3, 5, 7, 9, 11])
+def test_shared_problems(search: MateSearch, plies: int) -> None:
+    path = next((each / "shared" for each in Path(__file__).parents if (each / "shared" / "data").is_dir()), None)
+    if path is None:
+        pytest.skip("no shared data")
+    lines = (path / "data" / "shogi" / f"mate-{plies}-ply.sfen").read_text(encoding="utf-8").splitlines()
+    for line in lines[::20]:
+        sfen = line.removeprefix("sfen ").strip()
+        replay(sfen, search.solve(ShogiGame(sfen).position, max_ply=63, nodes=500_000, shorten=False).moves)
