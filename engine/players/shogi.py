@@ -18,6 +18,7 @@ from engine.games.shogi.notation import parse_usi
 from engine.games.shogi.sfen import STARTPOS
 from engine.options import OptionError
 from engine.players.shogi_base import Line, LoadingError, MateAnswer, Progress, ShogiDecision, Task
+from engine.players.shogi_mate import MateSearch
 from engine.players.shogi_setup import (
     NetworkWishes,
     features_of,
@@ -29,6 +30,7 @@ from engine.players.shogi_setup import (
 from engine.players.shogi_time import find_budget
 from engine.players.thinking import (
     DEFAULT_SECONDS,
+    POLL,
     LostMoves,
     Schedule,
     choose,
@@ -39,8 +41,9 @@ from engine.players.thinking import (
     temperature_at,
     watch,
 )
-from engine.search.report import Limits, SearchReport
+from engine.search.report import Limits, MoveReport, SearchReport
 from engine.search.search import Search
+from native.shogi.dfpn import MAX_PLY
 from native.shogi.position import BLACK
 from native.shogi.spec import shogi_spec
 from nets.errors import NetworkError
@@ -52,6 +55,10 @@ PATIENCE = 0.03
 """Seconds that a search gets to end after its time, before its report is taken as it stands."""
 MIN_INTERVAL = 0.01
 """Seconds between reports, at least."""
+WARM_UP = 16
+"""Playouts of a search before the first that counts."""
+MATE_NODES = 10**9
+"""Positions that `go mate` may look at; its time ends it long before."""
 
 
 class ShogiPlayer:
@@ -71,6 +78,8 @@ class ShogiPlayer:
         self._book_rng = random.Random(options.seed)
         self._wishes = NetworkWishes()
         self._book: Book | None = None
+        self._mate = MateSearch()
+        self._seeks_mate = False
         self._loaded: object = None
         self._rules: object = None
         self._is_closed = False
@@ -113,7 +122,20 @@ class ShogiPlayer:
         self._rng = np.random.default_rng(self.options.seed)
         self._book_rng = random.Random(self.options.seed)
         self._rules = None
+        self._warm_up()
         self._loaded = key
+
+    def _warm_up(self) -> None:
+        """Search a little, so that nothing is loaded for the first time while a clock runs."""
+        game = ShogiGame()
+        game.position["form"] = self._form
+        self._search.set_position(game)
+        report = self._search.run(Limits(playouts=WARM_UP))
+        if report.moves:
+            game.play(report.moves[0].move)
+            self._search.set_position(game)
+        self._search.clear()
+        self._mate.solve(ShogiGame().position, max_ply=1, nodes=10)
 
     def _release(self) -> None:
         if self._loaded is not None:
@@ -127,6 +149,7 @@ class ShogiPlayer:
         """Stop everything and release devices and threads."""
         if not self._is_closed:
             self._is_closed = True
+            self._mate.stop()
             self._release()
 
     # -- the game --------------------------------------------------------------------------------------------------
@@ -205,8 +228,18 @@ class ShogiPlayer:
         return self._search_move(task, legal, allowed, on_report, interval)
 
     def find_mate(self, task: Task) -> MateAnswer | None:
-        """Search for a mate; None: this cannot be done."""
-        return None
+        """Search for a mate until one is found or refuted, the time is over or the task is stopped."""
+        end = math.inf if task.limits.seconds is None else task.start + task.limits.seconds
+        self._mate.start(self.game.position, max_ply=MAX_PLY, nodes=MATE_NODES)
+        task.on_change = self._mate.interrupt
+        try:
+            while not task.is_stopped and (now := time.monotonic()) < end:
+                if self._mate.wait(min(POLL, end - now)):
+                    break
+        finally:
+            task.on_change = None
+            answer = self._mate.stop()
+        return answer
 
     def _from_book(self, allowed: list[int]) -> ShogiDecision | None:
         options = self.options
@@ -239,6 +272,7 @@ class ShogiPlayer:
         expected = self.game.moves[-1][1]
         before = self.game.copy()
         before.undo()
+        self._seeks_mate = False
         self._search.set_position(before)
         self._start(task, Limits(visits=self.options.visits), ())
         try:
@@ -271,23 +305,40 @@ class ShogiPlayer:
         """Choose a move by search."""
         self._search.set_position(self.game)
         is_forced = len(legal) == 1 and not task.infinite
+        self._seeks_mate = self.options.root_mate_search > 0 and not is_forced
+        if self._seeks_mate:
+            self._mate.start(
+                self.game.position, max_ply=self.options.root_mate_search, nodes=self.options.root_mate_nodes
+            )
         self._start(task, self._limits(task, is_forced), allowed if len(allowed) < len(legal) else None)
         try:
             watch(
                 self._search,
                 lambda: self._schedule(task, is_forced),
-                is_stopped=lambda: task.is_stopped,
+                is_stopped=lambda: task.is_stopped or self._has_mate(task),
                 has_enough=self._has_enough(task),
                 on_report=None if on_report is None else lambda report: on_report(self._progress(report)),
                 interval=interval,
             )
+            end_search(self._search, PATIENCE)
         except BaseException:
             self._search.stop()
             raise
         finally:
             task.on_change = None
-        end_search(self._search, PATIENCE)
+            self._mate.stop()
         return self._decide(task, self._search.report(), allowed)
+
+    def _mate_line(self) -> tuple[int, ...]:
+        """Return the mate that was found beside the search, so far."""
+        return self._mate.answer.moves if self._seeks_mate else ()
+
+    def _has_mate(self, task: Task) -> bool:
+        """Whether a mate is found that may be played, and no shorter one is looked for."""
+        line = self._mate_line()
+        if task.infinite or task.is_pondering or not line or self._mate.is_running:
+            return False
+        return task.moves is None or line[0] in task.moves
 
     def _start(self, task: Task, limits: Limits, allowed: Sequence[int] | None) -> None:
         self._search.start(limits, allow=allowed or None, noise=self.options.root_noise > 0.0)
@@ -296,6 +347,9 @@ class ShogiPlayer:
     def _decide(self, task: Task, report: SearchReport, allowed: list[int]) -> ShogiDecision:
         """Choose from what the search has found; it may have had time for nothing."""
         progress = self._progress(report)
+        mate = self._mate_line()
+        if mate and mate[0] in allowed:
+            return ShogiDecision(mate[0], ponder=mate[1] if len(mate) > 1 else None, progress=progress, note="mate")
         if not report.moves:
             move = likeliest(self._search)
             return ShogiDecision(move if move in allowed else allowed[0], progress=progress)
@@ -361,15 +415,17 @@ class ShogiPlayer:
         return Schedule(task.start, task.start + min(budget.soft, hard), task.start + hard)
 
     def _has_enough(self, task: Task) -> Callable[[SearchReport], bool] | None:
-        """Return whether a search may end by its depth, or by playouts that were made while pondering."""
+        """Return what says whether a search may end: by a proof, its depth, or playouts made while pondering."""
         depths = [each for each in (task.depth, self.options.depth) if each is not None]
         playouts = [each for each in (task.limits.playouts, self.options.playouts) if each is not None]
-        if task.infinite or not (depths or (task.ponder and playouts)):
+        if task.infinite:
             return None
 
         def has_enough(report: SearchReport) -> bool:
             if task.is_pondering:
                 return False
+            if report.proven:
+                return True
             deep = bool(depths and report.moves) and len(report.moves[0].pv) >= min(depths)
             return deep or bool(playouts and report.playouts >= min(playouts))
 
@@ -378,8 +434,12 @@ class ShogiPlayer:
     # -- reports ---------------------------------------------------------------------------------------------------
 
     def _progress(self, report: SearchReport) -> Progress:
-        lines = tuple(Line(move.pv, move.winrate) for move in report.moves[: self.options.multipv])
-        return Progress(lines, report.seconds, report.playouts, deepest(self._search), fullness(self._search))
+        lines = [Line(move.pv, move.winrate, mate_in(move)) for move in report.moves]
+        mate = self._mate_line()
+        if mate:
+            lines = [Line(mate, 1.0, len(mate)), *(line for line in lines if line.pv[0] != mate[0])]
+        shown = tuple(lines[: self.options.multipv])
+        return Progress(shown, report.seconds, report.playouts, deepest(self._search), fullness(self._search))
 
     def _below(self, report: SearchReport, expected: int) -> Progress:
         """Return the part of a report on the opponent's position that follows the expected move, for our side."""
@@ -387,3 +447,16 @@ class ShogiPlayer:
         lines = () if found is None else (Line(found.pv[1:], 1.0 - found.winrate),)
         depth = max(0, deepest(self._search) - 1)
         return Progress(lines, report.seconds, report.playouts, depth, fullness(self._search))
+
+
+def mate_in(move: MoveReport) -> int | None:
+    """Return the plies to the mate that is proven of a move, negative for the side that is mated; None without proof.
+
+    Where the proof ends with a mate search at a leaf its length is not known: one ply, the least, is counted for it.
+    """
+    if move.proven == 0:
+        return None
+    length = len(move.pv)
+    if move.proven > 0:
+        return length if length % 2 else length + 1
+    return -(length if length % 2 == 0 else length + 1)

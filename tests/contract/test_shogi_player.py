@@ -133,6 +133,34 @@ def test_special_decisions(make: Make) -> None:
     assert decision.move == parse_usi("5i5h")
 
 
+def test_mates(make: Make) -> None:
+    player = make(playouts=10**6)
+    player.set_position(MATE, [])
+    mate = (parse_usi("G*5b"),)
+    assert player.find_mate(Task()).moves == mate
+    for plies in (33, 0):
+        player.options.set("root_mate_search", plies)
+        player.new_game()
+        decision = player.think(Task(times=Times(100, 100)), ignore)
+        assert decision.move == mate[0]
+        assert decision.progress.lines[0].mate == 1
+        assert decision.progress.playouts < 10**6
+    player.options.set("root_mate_search", 33)
+    # a mate may be forbidden
+    other = parse_usi("5i5h")
+    player.options.set("playouts", 20)
+    assert player.think(Task(moves=(other,)), ignore).move == other
+    player.set_position("startpos", [])
+    assert player.find_mate(Task()).is_refuted
+    # and its search be stopped
+    player.set_position("startpos", [])
+    player.set_position("lnsgk1snl/6gb1/p1pppp2p/6R2/9/1rP6/P2PPPP1P/1BG6/LNS1KGSNL b 3P2p 1".replace("3P2p", "2P3p"), [])
+    task = Task(limits=Limits(seconds=0.3))
+    begin = time.monotonic()
+    player.find_mate(task)
+    assert time.monotonic() - begin < 1
+
+
 def test_searchmoves(make: Make) -> None:
     player = make("material", playouts=50)
     allowed = (parse_usi("9g9f"), parse_usi("1g1f"))
