@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -174,7 +175,14 @@ def _signature(args: argparse.Namespace) -> Rows:
     return signature.run()
 
 
+def _need_cshogi() -> None:
+    """Complain before anything is measured where the library that some benchmarks compare with is not installed."""
+    if importlib.util.find_spec("cshogi") is None:
+        raise CliError("this benchmark measures beside cshogi, which is not installed: pip install cshogi")
+
+
 def _perft(args: argparse.Namespace) -> Rows:
+    _need_cshogi()
     from bench import perft
     from engine.games.shogi.sfen import STARTPOS, SfenError
 
@@ -185,6 +193,7 @@ def _perft(args: argparse.Namespace) -> Rows:
 
 
 def _mate(args: argparse.Namespace) -> Rows:
+    _need_cshogi()
     from bench import mate
 
     try:

@@ -202,13 +202,18 @@ def test_wrong_flags_are_seen_by_a_graphical_interface() -> None:
     assert found.stderr.startswith("yomi: error: --net no/such/file: no such file")
 
 
-def test_a_script_gets_its_searches_in_full(tmp_path: Path) -> None:
+SCRIPT = "usi\nisready\nposition startpos\ngo byoyomi 100\ngo nodes 5\ngo mate 400\ngo infinite\nquit\n"
+
+
+@pytest.mark.parametrize("is_file", [True, False])
+def test_a_script_gets_its_searches_in_full(is_file: bool, tmp_path: Path) -> None:
     path = tmp_path / "script"
-    path.write_text("usi\nisready\nposition startpos\ngo byoyomi 100\ngo nodes 5\ngo mate 400\ngo infinite\nquit\n")
+    path.write_text(SCRIPT)
     start = time.monotonic()
     with path.open() as file:
+        source = {"stdin": file} if is_file else {"input": SCRIPT}
         found = subprocess.run(
-            [sys.executable, "-m", FAKE, "0.4"], cwd=ROOT, stdin=file, capture_output=True, text=True
+            [sys.executable, "-m", FAKE, "0.4", "0.3"], cwd=ROOT, capture_output=True, text=True, **source
         )
     assert found.returncode == 0
     assert answers(found.stdout) == [

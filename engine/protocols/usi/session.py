@@ -243,8 +243,13 @@ class Session:
         self.inbox.put(line)
 
     def receive_end(self, is_script: bool) -> None:
-        """Take the end of input from the reader's thread."""
-        self.is_patient = is_script
+        """Take the end of input from the reader's thread.
+
+        A script (a file, or input that ended before a `go` in it could be taken up, as in `printf ... | yomi usi`) gets
+        its searches in full; otherwise the controller has gone away.
+        """
+        waiting = (parse_line(line) for line in self.inbox.lines_waiting())
+        self.is_patient = is_script or any(each is not None and each.name == "go" for each in waiting)
         self.inbox.close()
 
     def run(self) -> None:
