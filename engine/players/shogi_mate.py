@@ -63,7 +63,7 @@ class MateSearch:
         self.nodes = 0
         self._solver.stop[0] = 0
         self._finished.clear()
-        root = np.array(position)[()]
+        root = position.copy()  # np.array of a record would share its memory
         self._thread = threading.Thread(
             target=self._run, args=(root, max_ply, nodes, on_found), name="mate-search", daemon=True
         )

@@ -183,7 +183,9 @@ def test_the_start_position_has_no_mate(search: MateSearch) -> None:
 def test_the_thread_stops_and_answers(search: MateSearch) -> None:
     plies, sfen = MATES[-1]
     found: list[MateAnswer] = []
-    search.start(ShogiGame(sfen).position, max_ply=99, nodes=10**9, on_found=found.append)
+    game = ShogiGame(sfen)
+    search.start(game.position, max_ply=99, nodes=10**9, on_found=found.append)
+    game.play(game.legal_moves()[0])  # it has a copy
     assert search.wait(60.0)
     assert not search.is_running
     answer = search.stop()
