@@ -132,7 +132,7 @@ ENEMY_KING_WEIGHT = np.array([0.0, 16.0, 9.0, 5.0, 3.0, 2.0, 1.5, 1.0, 1.0], np.
 def slide(board, effects, origin, direction, color, unit, own_king, enemy_king):  # type: ignore[no-untyped-def]
     """Add the attacks of a sliding piece of `color` (index) in one direction; returns their influence.
 
-    The ray goes on through own pieces that could move along it: they lead, and this piece recaptures.
+    The ray goes on through own pieces that capture along it, as far as they reach: they lead, this piece recaptures.
     """
     influence = np.float32(0.0)
     square = np.int64(NEXT[U(direction), U(origin)])
@@ -146,7 +146,11 @@ def slide(board, effects, origin, direction, color, unit, own_king, enemy_king):
         code = np.int64(board[U(square)])
         if code != 0:
             kind = U(code & 15)
-            if code >> 4 != color or ((np.int64(STEPS[kind]) | np.int64(SLIDES[kind])) & ahead) == 0 or kind == KING:
+            if code >> 4 != color or kind == KING:
+                break
+            if np.int64(SLIDES[kind]) & ahead == 0:
+                if np.int64(STEPS[kind]) & ahead != 0:
+                    effects.attackers[U(color), U(NEXT[U(direction), U(square)])] += unit
                 break
             seen = False
         square = np.int64(NEXT[U(direction), U(square)])

@@ -1,0 +1,185 @@
+"""Play without a network: attacks, exchanges, values and priors."""
+
+import cshogi
+import numpy as np
+import pytest
+
+from engine.evaluators.material import MaterialEvaluator
+from engine.games.shogi.game import ShogiGame
+from engine.games.shogi.notation import parse_usi
+from native.shogi import material
+from native.shogi.effects import CAPTURE, EFFECTS_DTYPE, RANK, TYPES, find_attacks, find_losses
+from native.shogi.spec import shogi_spec
+from native.tree.buffers import make_batch
+from tests.unit.shogi_boards import walk
+
+
+@pytest.fixture(scope="module")
+def effects() -> np.void:
+    return np.zeros(1, EFFECTS_DTYPE)[0]
+
+
+def turned(sfen: str) -> str:
+    """Return the same position with the colors changed."""
+    board, side, hands, number = sfen.split()
+    rows = []
+    for row in reversed(board.split("/")):
+        cells, prefix = [], ""
+        for cell in row:
+            if cell == "+":
+                prefix = "+"
+                continue
+            cells.append(prefix + cell.swapcase())
+            prefix = ""
+        rows.append("".join(reversed(cells)))
+    black = "".join(hands.swapcase()) if hands != "-" else "-"
+    counts, upper, lower = "", "", ""
+    for each in black:
+        if each.isdigit():
+            counts += each
+            continue
+        if each.isupper():
+            upper += counts + each
+        else:
+            lower += counts + each
+        counts = ""
+    return f"{'/'.join(rows)} {'w' if side == 'b' else 'b'} {upper + lower or '-'} {number}"
+
+
+def turned_move(move: int) -> int:
+    origin = move >> 7 & 127
+    return (80 - (move & 127)) | (origin if origin > 80 else 80 - origin) << 7 | (move & 1 << 14)
+
+
+def logit(sfen: str, move: str, effects: np.void) -> float:
+    game = ShogiGame(sfen)
+    material.evaluate(game.position, effects)
+    return float(material.prior_logit(game.position, effects, parse_usi(move)))
+
+
+def test_attacks_are_those_of_a_board(effects: np.void) -> None:
+    for board in list(walk(3, 120))[::10]:
+        pieces = np.array(board.pieces, np.uint8)
+        kings = [int(np.flatnonzero(pieces == code)[0]) for code in (8, 24)]
+        find_attacks(pieces, kings[0], kings[1], effects)
+        for color in range(2):
+            for square in range(81):
+                word = int(effects["attackers"][color, square])
+                # cshogi's attackers see no batteries: they are a part of ours
+                for other in range(81):
+                    if not cshogi_attacks(board, color, other, square):
+                        continue
+                    rank = int(RANK[int(pieces[other]) & 15])
+                    assert word >> 4 * rank & 15 > 0, (board.sfen(), other, square)
+                if word == 0:
+                    assert not any(cshogi_attacks(board, color, other, square) for other in range(81))
+
+
+def cshogi_attacks(board: cshogi.Board, color: int, origin: int, square: int) -> bool:
+    code = board.piece(origin)
+    if code == 0 or code >> 4 != color:
+        return False
+    file, rank = divmod(square, 9)
+    files, ranks = file - origin // 9, rank - origin % 9
+    if color:
+        files, ranks = -files, -ranks
+    kind = code & 15
+    golds = {(0, -1), (1, -1), (-1, -1), (1, 0), (-1, 0), (0, 1)}
+    around = {(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1)} - {(0, 0)}
+    steps = {
+        1: {(0, -1)},
+        3: {(1, -2), (-1, -2)},
+        4: {(0, -1), (1, -1), (-1, -1), (1, 1), (-1, 1)},
+        8: around,
+        13: around,
+        14: around,
+        **dict.fromkeys((7, 9, 10, 11, 12), golds),
+    }.get(kind, set())
+    if (files, ranks) in steps:
+        return True
+    straight, diagonal = (files == 0) != (ranks == 0), files != 0 and abs(files) == abs(ranks)
+    slides = (
+        (kind == 2 and files == 0 and ranks < 0) or (kind in (5, 13) and diagonal) or (kind in (6, 14) and straight)
+    )
+    if not slides:
+        return False
+    length = max(abs(files), abs(ranks))
+    step = (file - origin // 9) // length * 9 + (rank - origin % 9) // length
+    return all(board.piece(origin + step * i) == 0 for i in range(1, length))
+
+
+@pytest.mark.parametrize(
+    ("sfen", "square", "loss"),
+    [
+        ("4k4/9/9/4p4/9/4P4/4L4/9/4K4 b - 1", "5d", 0),  # nothing attacks it yet
+        ("4k4/9/9/4p4/4P4/9/9/9/4K4 b - 1", "5d", CAPTURE[TYPES["PAWN"]]),
+        ("4k4/9/4g4/4p4/4P4/9/9/9/4K4 b - 1", "5d", 0),  # pawn takes, gold takes: even
+        ("4k4/9/4g4/4s4/4P4/9/9/9/4K4 b - 1", "5d", CAPTURE[TYPES["SILVER"]] - CAPTURE[TYPES["PAWN"]]),
+        ("4k4/9/4p4/4s4/9/9/9/4R4/4K4 b - 1", "5d", 0),  # a rook for a silver is no bargain
+        ("4k4/9/9/4s4/9/9/9/4R4/4K4 b - 1", "5d", CAPTURE[TYPES["SILVER"]]),
+        # the silver does not take the lance, as a second one stands behind it
+        ("4k4/9/4s4/4p4/9/9/4L4/4L4/4K4 b - 1", "5d", CAPTURE[TYPES["PAWN"]]),
+        ("4k4/9/4s4/4p4/9/9/4L4/9/4K4 b - 1", "5d", 0),
+    ],
+)
+def test_exchanges(sfen: str, square: str, loss: int, effects: np.void) -> None:
+    position = ShogiGame(sfen).position
+    find_attacks(position["board"], int(position["king"][0]), int(position["king"][1]), effects)
+    find_losses(position["board"], effects)
+    number = (int(square[0]) - 1) * 9 + "abcdefghi".index(square[1])
+    assert int(effects["loss"][number]) == loss
+
+
+def test_colors_are_alike(effects: np.void) -> None:
+    for seed in range(3):
+        for board in list(walk(seed, 150))[::7]:
+            ours, theirs = ShogiGame(board.sfen()), ShogiGame(turned(board.sfen()))
+            first = material.evaluate(ours.position, effects)
+            logits = [material.prior_logit(ours.position, effects, move) for move in ours.legal_moves()]
+            moves = [turned_move(move) for move in ours.legal_moves()]
+            second = material.evaluate(theirs.position, effects)
+            assert first == pytest.approx(second, abs=1e-4)
+            other = [material.prior_logit(theirs.position, effects, move) for move in moves]
+            np.testing.assert_allclose(logits, other, atol=1e-4)
+
+
+def test_material_decides(effects: np.void) -> None:
+    start = ShogiGame()
+    assert abs(float(material.evaluate(start.position, effects))) < 0.15
+    rook_down = ShogiGame("lnsgkgsnl/7b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b R 1")
+    assert float(material.evaluate(rook_down.position, effects)) > 0.8
+    hers = ShogiGame("lnsgkgsnl/7b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w R 1")
+    assert float(material.evaluate(hers.position, effects)) < -0.8
+
+
+def test_priors_like_what_gains_and_dislike_what_loses(effects: np.void) -> None:
+    hanging = "4k4/9/9/4r4/9/9/9/4R4/3K5 b - 1"
+    assert logit(hanging, "5h5d", effects) > logit(hanging, "5h6h", effects) + 3.0
+    assert logit(hanging, "5h5e", effects) < logit(hanging, "5h5d", effects) - 3.0
+    zone = "4k4/9/9/9/9/9/9/R8/3K5 b - 1"
+    assert logit(zone, "9h9c+", effects) > logit(zone, "9h9c", effects) + 3.0
+    start = cshogi.STARTING_SFEN
+    assert logit(start, "7g7f", effects) > logit(start, "1g1f", effects)
+    assert logit(start, "7g7f", effects) > logit(start, "5i5h", effects)
+
+
+def test_the_evaluator_fills_a_batch() -> None:
+    batch = make_batch(shogi_spec(), 2, planes=False, positions=True)
+    evaluator = MaterialEvaluator()
+    boards = list(walk(5, 60))
+    for row, board in enumerate((boards[20], boards[50])):
+        game = ShogiGame(board.sfen())
+        moves = game.legal_moves()
+        batch.positions[row] = game.position
+        batch.move_count[row] = len(moves)
+        batch.moves[row, : len(moves)] = moves
+        batch.indices[row, : len(moves)] = np.arange(len(moves))
+    batch.values[:] = np.nan
+    evaluator.evaluate(batch, 2)
+    assert np.all(np.abs(batch.values[:, 0]) <= 1.0)
+    assert not batch.values[:, 1:].any()
+    first = batch.logits.copy()
+    evaluator.evaluate(batch, 2)
+    np.testing.assert_array_equal(first, batch.logits)
+    evaluator.close()
+    assert "material" in evaluator.description
