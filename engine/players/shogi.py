@@ -55,6 +55,10 @@ PATIENCE = 0.03
 """Seconds that a search gets to end after its time, before its report is taken as it stands."""
 MIN_INTERVAL = 0.01
 """Seconds between reports, at least."""
+WAKE_UPS = 3.0
+"""Threads that wake up one after the other between the end of a move's time and the interface's clock."""
+LATENESS_DECAY = 0.8
+"""Share of the lateness seen at earlier moves that is expected of the next."""
 WARM_UP = 16
 """Playouts of a search before the first that counts."""
 MATE_NODES = 10**9
@@ -80,6 +84,7 @@ class ShogiPlayer:
         self._book: Book | None = None
         self._mate = MateSearch()
         self._seeks_mate = False
+        self._lateness = 0.0
         self._loaded: object = None
         self._rules: object = None
         self._is_closed = False
@@ -312,14 +317,16 @@ class ShogiPlayer:
             )
         self._start(task, self._limits(task, is_forced), allowed if len(allowed) < len(legal) else None)
         try:
-            watch(
+            lateness = watch(
                 self._search,
                 lambda: self._schedule(task, is_forced),
                 is_stopped=lambda: task.is_stopped or self._has_mate(task),
                 has_enough=self._has_enough(task),
+                pv_length=min(self._depths(task), default=0),
                 on_report=None if on_report is None else lambda report: on_report(self._progress(report)),
                 interval=interval,
             )
+            self._lateness = max(LATENESS_DECAY * self._lateness, lateness)
             end_search(self._search, PATIENCE)
         except BaseException:
             self._search.stop()
@@ -410,13 +417,18 @@ class ShogiPlayer:
             return Schedule(task.start, hard=task.start + hard)
         lag = options.lag + self._search.latency
         game = self.game
-        budget = find_budget(task.times, game.side_to_move, game.ply, lag, options.byoyomi_margin)
+        budget = find_budget(
+            task.times, game.side_to_move, game.ply, lag, options.byoyomi_margin, WAKE_UPS * self._lateness
+        )
         hard = min([budget.hard, *seconds])
         return Schedule(task.start, task.start + min(budget.soft, hard), task.start + hard)
 
+    def _depths(self, task: Task) -> list[int]:
+        return [each for each in (task.depth, self.options.depth) if each is not None]
+
     def _has_enough(self, task: Task) -> Callable[[SearchReport], bool] | None:
         """Return what says whether a search may end: by a proof, its depth, or playouts made while pondering."""
-        depths = [each for each in (task.depth, self.options.depth) if each is not None]
+        depths = self._depths(task)
         playouts = [each for each in (task.limits.playouts, self.options.playouts) if each is not None]
         if task.infinite:
             return None

@@ -18,6 +18,8 @@ from engine.players.shogi_base import Times
 BLACK = 1
 MAX_RESERVE = 0.4
 """Share of a byo-yomi that the reserves take at most, so that periods of less than a second can be used."""
+MOST_RESERVE = 0.9
+"""The same with the lateness of a loaded machine."""
 RESERVE_MOVES = 25
 """Own moves whose lag is kept in reserve where there is no byo-yomi."""
 
@@ -27,7 +29,7 @@ def moves_left(ply: int) -> float:
     return max(18.0, 44.0 - 0.5 * ply)
 
 
-def find_budget(times: Times, color: int, ply: int, lag: float, margin: float) -> Budget:
+def find_budget(times: Times, color: int, ply: int, lag: float, margin: float, lateness: float = 0.0) -> Budget:
     """Return the time for a move from the start of its clock on; both limits are 0 where nothing is left.
 
     Args:
@@ -36,12 +38,14 @@ def find_budget(times: Times, color: int, ply: int, lag: float, margin: float) -
         ply: moves made so far by both sides.
         lag: what may be lost between the search's end and the interface's clock.
         margin: further reserve in byo-yomi.
+        lateness: how late this process was woken up of late; comes on top of lag and margin.
     """
     left = times.black if color == BLACK else times.white
     increment = times.black_increment if color == BLACK else times.white_increment
     moves = moves_left(ply)
+    lag += lateness if times.byoyomi <= 0 else 0.0
     if times.byoyomi > 0:
-        reserve = min(lag + margin, MAX_RESERVE * times.byoyomi)
+        reserve = min(min(lag + margin, MAX_RESERVE * times.byoyomi) + lateness, MOST_RESERVE * times.byoyomi)
         period = times.byoyomi - reserve
         last = left + times.byoyomi - reserve
         spare = left

@@ -51,8 +51,12 @@ def watch(
     has_enough: Callable[[SearchReport], bool] | None = None,
     on_report: Callable[[SearchReport], None] | None = None,
     interval: float = 1.0,
-) -> None:
+    pv_length: int = 0,
+) -> float:
     """Wait until a search has ended or should end; the caller ends it.
+
+    Returns:
+        The longest that this thread was kept waiting beyond what it asked for, in seconds: what a loaded machine costs.
 
     Args:
         search: the search that runs.
@@ -61,25 +65,31 @@ def watch(
         has_enough: whether a search that has come so far may end.
         on_report: called every `interval` seconds.
         interval: seconds.
+        pv_length: moves of the principal variations that `has_enough` wants to see.
     """
     begin = time.monotonic()
     next_report = begin + interval if on_report is not None else math.inf
+    lateness, awaited = 0.0, begin
     while True:
         now = time.monotonic()
+        lateness = max(lateness, now - awaited)
         plan = schedule()
         if now >= plan.hard or (is_stopped is not None and is_stopped()):
-            return
+            return lateness
         on_clock = plan.soft != math.inf
         if now > begin and (on_clock or has_enough is not None):
-            report = search.report(pv_length=60 if has_enough is not None else 0)
+            report = search.report(pv_length=pv_length)
             if (has_enough is not None and has_enough(report)) or (on_clock and is_settled(report, begin, now, plan)):
-                return
+                return lateness
         if on_report is not None and now >= next_report:
             next_report = now + interval
             on_report(search.report())
         pause = POLL if on_clock or is_stopped is not None or has_enough is not None else 3600.0
-        if search.wait(max(0.0, min(pause, plan.hard - now, next_report - now))):
-            return
+        now = time.monotonic()
+        pause = max(0.0, min(pause, plan.hard - now, next_report - now))
+        awaited = now + pause
+        if search.wait(pause):
+            return lateness
 
 
 def is_settled(report: SearchReport, begin: float, now: float, plan: Schedule) -> bool:

@@ -28,7 +28,7 @@ class Player:
     engine: UsiProcess
     left: float = 0.0
     pondering: str | None = None
-    slowest: float = 0.0
+    slowest: float = -1e9
     """Largest part of the allowed time that a move took beyond the clock, in seconds; negative where time was left."""
     times: list[float] = field(default_factory=list)
 
