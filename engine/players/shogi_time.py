@@ -6,7 +6,8 @@ the way, M an estimate of the moves still to play:
 - byo-yomi is there for every move: soft = main time / M + byo-yomi, less lag and margin; hard = three times the share
   of the main time instead. Once the main time is gone both are the byo-yomi, less lag and margin.
 - increments likewise; they are not spent before they are on the clock, unless the clock shows less than one, as it
-  does before the first move of a game without main time where the interface adds it on top.
+  does before the first move of a game without main time where the interface adds it on top. A third of the main time is
+  kept in reserve at most.
 - sudden death: the time decays geometrically, with a reserve of the lag of many moves that is never touched.
 """
 
@@ -52,7 +53,10 @@ def find_budget(times: Times, color: int, ply: int, lag: float, margin: float, l
     else:
         period = max(increment - lag, 0.0)
         last = max(max(left, increment) - lag, 0.0)
-        spare = max(left - lag * (1 + 0.6 * max(moves, RESERVE_MOVES)), 0.0)
+        reserve = lag * (1 + 0.6 * max(moves, RESERVE_MOVES))
+        if increment > 0:
+            reserve = min(reserve, left / 3 + lag)
+        spare = max(left - reserve, 0.0)
     soft = min(spare / moves + period, last)
     hard = min(max(3 * spare / moves + period, soft), last)
     return Budget(soft, hard)
