@@ -16,6 +16,7 @@ from engine.options import TABLE, Options, rows_for
 from engine.players.shogi import ShogiPlayer
 from engine.players.shogi_base import LoadingError, Progress, Task, Times
 from engine.search.report import Limits
+from nets.dlshogi.definition import NetworkShape, write_network
 
 MATE = "4k4/9/4P4/9/9/9/9/9/4K4 b G2r2b3g4s4n4l17p 1"
 """Black mates by G*5b."""
@@ -154,7 +155,9 @@ def test_mates(make: Make) -> None:
     assert player.find_mate(Task()).is_refuted
     # and its search be stopped
     player.set_position("startpos", [])
-    player.set_position("lnsgk1snl/6gb1/p1pppp2p/6R2/9/1rP6/P2PPPP1P/1BG6/LNS1KGSNL b 3P2p 1".replace("3P2p", "2P3p"), [])
+    player.set_position(
+        "lnsgk1snl/6gb1/p1pppp2p/6R2/9/1rP6/P2PPPP1P/1BG6/LNS1KGSNL b 3P2p 1".replace("3P2p", "2P3p"), []
+    )
     task = Task(limits=Limits(seconds=0.3))
     begin = time.monotonic()
     player.find_mate(task)
@@ -355,6 +358,30 @@ def test_every_live_option_may_be_changed(make: Make, name: str) -> None:
         player.options.set(name, value)
         task = Task(limits=Limits(seconds=0.2))
         assert player.think(task, ignore).move in player.legal_moves()
+
+
+def test_a_network_and_its_wishes(make: Make, tmp_path: Path) -> None:
+    path = write_network(tmp_path / "net.onnx", NetworkShape(blocks=1, channels=8))
+    Path(f"{path}.ini").write_text("C_init=150\nSoftmax_Temperature=120\nResign_Threshold=20\nC_init_root=99\n")
+    player = make(playouts=20, device="cpu", resign_threshold=0.3)
+    player.options.set("evaluator", "auto")
+    player.options.set("net", str(path))
+    assert player.needs_loading
+    player.load()
+    assert "net on cpu" in player.description
+    assert player.options.c_puct == pytest.approx(3.0)
+    assert player.options.policy_temperature == pytest.approx(1.2)
+    assert player.options.resign_threshold == 0.3  # the user's goes before the network's
+    assert player.think(Task(), ignore).progress.playouts == 20
+    # another network, which wishes nothing
+    player.options.set("net", None)
+    player.load()
+    assert player.options.c_puct == TABLE["c_puct"].shogi
+    assert player.think(Task(), ignore).progress.playouts == 20
+    Path(f"{path}.ini").write_text("C_init=much\n")
+    player.options.set("net", str(path))
+    with pytest.raises(LoadingError, match=r"net\.onnx\.ini: C_init: expected a number"):
+        player.load()
 
 
 def test_a_failing_evaluator_is_told(make: Make) -> None:
