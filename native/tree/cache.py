@@ -3,10 +3,10 @@
 import numpy as np
 
 from native.bits import U, atomic_exchange, atomic_store
-from native.jit import inlined
+from native.jit import kernel
 
 
-@inlined
+@kernel
 def probe_cache(tree, key, policy_indices, count, priors, values):  # type: ignore[no-untyped-def]
     """Read the evaluation under `key` into `priors` (normalised over the given policy indices) and `values`."""
     slot = U(key) & U(tree.cache_keys.size - 1)
@@ -31,7 +31,7 @@ def probe_cache(tree, key, policy_indices, count, priors, values):  # type: igno
     return True
 
 
-@inlined
+@kernel
 def store_cache(tree, key, policy_indices, count, priors, values):  # type: ignore[no-untyped-def]
     """Keep an evaluation, replacing whatever stands in its place."""
     if tree.cache_keys.size < 2:

@@ -5,10 +5,12 @@ and go back to a free list by size. `compact` slides everything that stays to th
 there is no other collector and no fragmentation; it runs while no search thread does.
 """
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from native.bits import U, atomic_add, atomic_exchange, atomic_store, cpu_pause
-from native.jit import allocating_kernel, kernel
+from native.jit import kernel
 from native.tree.arrays import (
     EDGE_TOP,
     FREE_STATS,
@@ -22,6 +24,9 @@ from native.tree.arrays import (
     STATS_TOP,
     UNTOUCHED,
 )
+
+if TYPE_CHECKING:
+    from native.tree.arrays import Tree
 
 
 @kernel
@@ -144,15 +149,26 @@ def clear_tree(tree):  # type: ignore[no-untyped-def]
     tree.nodes[U(tree.counters[ROOT])].state = UNTOUCHED
 
 
-@allocating_kernel
-def compact(tree, root, min_visits):  # type: ignore[no-untyped-def]
+def compact(tree: "Tree", root: int, min_visits: int) -> int:
     """Keep the subtree of `root` without the nodes that have fewer than `min_visits` visits; return the nodes kept.
 
     An edge whose child is dropped keeps its visits and its utility. No search thread may run.
     """
-    top = tree.counters[NODE_TOP]
+    top = int(tree.counters[NODE_TOP])
     forward = np.full(top, NONE, np.uint32)
-    queue = np.empty(top, np.uint32)
+    live = np.empty(top, np.uint32)
+    live = live[: _mark_live(tree, root, min_visits, forward, live)]
+    # numpy sorts: numba would compile a sort of its own for two seconds
+    _slide_edges(tree, live[np.argsort(tree.nodes["edges"][live])])
+    _slide_stats(tree, live[np.argsort(tree.nodes["stats"][live])])
+    _slide_nodes(tree, forward, root)
+    tree.counters[FULL] = 0
+    return len(live)
+
+
+@kernel
+def _mark_live(tree, root, min_visits, forward, queue):  # type: ignore[no-untyped-def]
+    """Set forward[i] to 0 for each node i that stays, list them in `queue` and return their number."""
     queue[0] = root
     forward[U(root)] = 0
     tail = U(1)
@@ -171,23 +187,15 @@ def compact(tree, root, min_visits):  # type: ignore[no-untyped-def]
                 forward[U(stat.child)] = 0
                 queue[tail] = stat.child
                 tail += U(1)
-    kept = np.int64(tail)
-    _slide_edges(tree, queue[:kept])
-    _slide_stats(tree, queue[:kept])
-    _slide_nodes(tree, forward, root)
-    tree.counters[FULL] = 0
-    return kept
+    return np.int64(tail)
 
 
-@allocating_kernel
+@kernel
 def _slide_edges(tree, live):  # type: ignore[no-untyped-def]
-    starts = np.empty(live.size, np.uint32)
-    for k in range(U(live.size)):
-        starts[k] = tree.nodes[U(live[k])].edges
-    order = np.argsort(starts)
+    """Move the edges of the nodes `live`, sorted by where these stand, to the bottom of their pool."""
     top = U(0)
     for k in range(U(live.size)):
-        node = tree.nodes[U(live[U(order[k])])]
+        node = tree.nodes[U(live[k])]
         if node.edges != NONE:
             source = U(node.edges)
             for i in range(U(node.edge_count)):
@@ -197,15 +205,12 @@ def _slide_edges(tree, live):  # type: ignore[no-untyped-def]
     tree.counters[EDGE_TOP] = np.int64(top)
 
 
-@allocating_kernel
+@kernel
 def _slide_stats(tree, live):  # type: ignore[no-untyped-def]
-    starts = np.empty(live.size, np.uint32)
-    for k in range(U(live.size)):
-        starts[k] = tree.nodes[U(live[k])].stats
-    order = np.argsort(starts)
+    """Move the statistics of the nodes `live`, sorted by where these stand, to the bottom of their pool."""
     top = U(0)
     for k in range(U(live.size)):
-        node = tree.nodes[U(live[U(order[k])])]
+        node = tree.nodes[U(live[k])]
         if node.stats_class > 0:
             source = U(node.stats)
             for i in range(U(node.tried)):

@@ -332,7 +332,7 @@ def _gather(tree, root, worker, batch):  # type: ignore[no-untyped-def]
     return row
 
 
-@inlined
+@kernel
 def _scatter(tree, root, worker, batch, used):  # type: ignore[no-untyped-def]
     """Expand the leaves of an evaluated batch of `used` rows and back their values up."""
     rows = np.int64(tree.parameters[ROWS_A_LEAF])

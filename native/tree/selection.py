@@ -86,7 +86,7 @@ def raise_candidate(tree, node, is_root):  # type: ignore[no-untyped-def]
         tree.edges[first] = chosen
 
 
-@inlined
+@kernel
 def select(tree, node, is_root):  # type: ignore[no-untyped-def]
     """Return the slot of the edge to follow at the locked, expanded `node`; `node.tried` means the candidate.
 
