@@ -17,7 +17,17 @@ from engine.games.go.scoring import dead_stones, ownership_by_rollouts
 from engine.players.base import Decision
 from engine.players.go_network import evaluate_position, network_of
 from engine.players.go_setup import evaluator_kind, make_queue, search_settings
-from engine.players.thinking import DEFAULT_SECONDS, LostMoves, Schedule, choose, likeliest, temperature_at, watch
+from engine.players.thinking import (
+    DEFAULT_SECONDS,
+    Lateness,
+    LostMoves,
+    Schedule,
+    choose,
+    likeliest,
+    temperature_at,
+    warm_up,
+    watch,
+)
 from engine.search.report import Limits, RawEvaluation, SearchReport
 from engine.search.search import Search
 from native.go.board import BLACK, PASS
@@ -45,8 +55,11 @@ class GoPlayer:
         self.clock = Clock()
         self.game = GoGame(options.size, Rules.parse(options.rules), options.komi)
         self._lost = LostMoves()
+        self._lateness = Lateness()
         self._rng = np.random.default_rng(options.seed)
         self._search = self._make_search()
+        game = self.game.copy()
+        warm_up(self._search, game, lambda move: game.play(game.side_to_move, move))
         self._search.set_position(self.game)
 
     @property
@@ -82,7 +95,7 @@ class GoPlayer:
             avoid.append(PASS)
         self._search.start(bounded, avoid=avoid, allow=allow, noise=self.options.root_noise > 0.0)
         try:
-            watch(self._search, lambda: schedule, on_report=on_report, interval=interval)
+            self._lateness.note(watch(self._search, lambda: schedule, on_report=on_report, interval=interval))
         finally:
             self._search.stop()
         report = self._search.report()
@@ -189,7 +202,7 @@ class GoPlayer:
         if limits is not None:
             return Schedule(), limits
         now = time.monotonic()
-        lag = options.lag + self._search.latency
+        lag = options.lag + self._search.latency + self._lateness.reserve
         budget = self.clock.budget(color, self.game.size**2, len(self.game.moves), lag)
         seconds = options.seconds
         schedule = Schedule()

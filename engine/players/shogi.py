@@ -31,6 +31,7 @@ from engine.players.shogi_time import find_budget
 from engine.players.thinking import (
     DEFAULT_SECONDS,
     POLL,
+    Lateness,
     LostMoves,
     Schedule,
     choose,
@@ -39,6 +40,7 @@ from engine.players.thinking import (
     fullness,
     likeliest,
     temperature_at,
+    warm_up,
     watch,
 )
 from engine.search.report import Limits, MoveReport, SearchReport
@@ -55,12 +57,6 @@ PATIENCE = 0.03
 """Seconds that a search gets to end after its time, before its report is taken as it stands."""
 MIN_INTERVAL = 0.01
 """Seconds between reports, at least."""
-WAKE_UPS = 3.0
-"""Threads that wake up one after the other between the end of a move's time and the interface's clock."""
-LATENESS_DECAY = 0.8
-"""Share of the lateness seen at earlier moves that is expected of the next."""
-WARM_UP = 16
-"""Playouts of a search before the first that counts."""
 MATE_NODES = 10**9
 """Positions that `go mate` may look at; its time ends it long before."""
 
@@ -84,7 +80,7 @@ class ShogiPlayer:
         self._book: Book | None = None
         self._mate = MateSearch()
         self._seeks_mate = False
-        self._lateness = 0.0
+        self._lateness = Lateness()
         self._loaded: object = None
         self._rules: object = None
         self._is_closed = False
@@ -131,15 +127,10 @@ class ShogiPlayer:
         self._loaded = key
 
     def _warm_up(self) -> None:
-        """Search a little, so that nothing is loaded for the first time while a clock runs."""
+        """Load what a search and a mate search need before a clock runs."""
         game = ShogiGame()
         game.position["form"] = self._form
-        self._search.set_position(game)
-        report = self._search.run(Limits(playouts=WARM_UP))
-        if report.moves:
-            game.play(report.moves[0].move)
-            self._search.set_position(game)
-        self._search.clear()
+        warm_up(self._search, game, game.play)
         self._mate.solve(ShogiGame().position, max_ply=1, nodes=10)
 
     def _release(self) -> None:
@@ -326,7 +317,7 @@ class ShogiPlayer:
                 on_report=None if on_report is None else lambda report: on_report(self._progress(report)),
                 interval=interval,
             )
-            self._lateness = max(LATENESS_DECAY * self._lateness, lateness)
+            self._lateness.note(lateness)
             end_search(self._search, PATIENCE)
         except BaseException:
             self._search.stop()
@@ -418,7 +409,7 @@ class ShogiPlayer:
         lag = options.lag + self._search.latency
         game = self.game
         budget = find_budget(
-            task.times, game.side_to_move, game.ply, lag, options.byoyomi_margin, WAKE_UPS * self._lateness
+            task.times, game.side_to_move, game.ply, lag, options.byoyomi_margin, self._lateness.reserve
         )
         hard = min([budget.hard, *seconds])
         return Schedule(task.start, task.start + min(budget.soft, hard), task.start + hard)

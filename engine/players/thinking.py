@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from engine.search.report import Limits
 from native.tree import arrays
 from native.tree.report import CHILD_DTYPE, root_children
 
 if TYPE_CHECKING:
+    from engine.search.position import SearchableGame
     from engine.search.report import SearchReport
     from engine.search.search import Search
 
@@ -24,6 +26,14 @@ POLL = 0.05
 """Seconds between two looks at a search on a clock."""
 LEAD_TO_STOP = 1.0
 """A search on a clock stops early when the second move would need more than all remaining playouts to catch up."""
+
+
+WAKE_UPS = 3.0
+"""Threads that wake up one after the other between the end of a move's time and the controller's clock."""
+LATENESS_DECAY = 0.8
+"""Share of the lateness seen at earlier moves that is expected of the next."""
+WARM_UP = 16
+"""Playouts of a search before the first that counts."""
 
 
 def processor_cores() -> int:
@@ -41,6 +51,39 @@ class Schedule:
     """It may end from here on where the choice is settled, and before where nothing can change it."""
     hard: float = math.inf
     """It ends here in any case."""
+
+
+class Lateness:
+    """How late a loaded machine wakes this process up: time that has to be kept in reserve."""
+
+    def __init__(self) -> None:
+        """Begin on a machine that is taken to be quiet."""
+        self._expected = 0.0
+
+    def note(self, seconds: float) -> None:
+        """Take what `watch` saw at a move."""
+        self._expected = max(LATENESS_DECAY * self._expected, seconds)
+
+    @property
+    def reserve(self) -> float:
+        """Seconds to keep for the threads that wake up between the end of a move's time and the controller's clock."""
+        return WAKE_UPS * self._expected
+
+
+def warm_up(search: Search, game: SearchableGame, play: Callable[[int], None]) -> None:
+    """Search a little and forget it, so that nothing is loaded for the first time while a clock runs.
+
+    Args:
+        search: it is left without a position.
+        game: where it searches.
+        play: plays a move of the side to move on `game`.
+    """
+    search.set_position(game)
+    report = search.run(Limits(playouts=WARM_UP))
+    if report.moves:
+        play(report.moves[0].move)
+        search.set_position(game)
+    search.clear()
 
 
 def watch(

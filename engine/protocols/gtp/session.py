@@ -109,6 +109,7 @@ class Session:
     def _load(self) -> None:
         try:
             player = self._make_player()
+            table.load_all()
             player.clock = self.clock
             self._player = player
         except LoadError as error:
