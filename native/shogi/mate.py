@@ -10,7 +10,7 @@ import numpy as np
 from native.bits import U, popcount
 from native.jit import allocating_kernel, inlined, kernel
 from native.shogi.bitboards import attacks, first_square
-from native.shogi.movegen import PROMOTES, generate, pinned_pieces, write_moves
+from native.shogi.movegen import PROMOTES, generate, lone_blockers, write_moves
 from native.shogi.position import (
     BISHOPS,
     GOLDS,
@@ -115,27 +115,6 @@ def _candidates(pos, us, king):  # type: ignore[no-untyped-def]
     return low & pos.color_bits[us * U(2)], high & pos.color_bits[us * U(2) + U(1)]
 
 
-@kernel
-def _unveiling(pos, us, king, occupied_low, occupied_high):  # type: ignore[no-untyped-def]
-    """Return the pieces of `us` that alone stand between a sliding piece of `us` and a square."""
-    low = U(0)
-    high = U(0)
-    slider_low, slider_high = slider_lines(pos, king, us)
-    while slider_low | slider_high != U(0):
-        s = first_square(slider_low, slider_high)
-        if slider_low != U(0):
-            slider_low &= slider_low - U(1)
-        else:
-            slider_high &= slider_high - U(1)
-        between_low, between_high = between(king, s)
-        between_low &= occupied_low
-        between_high &= occupied_high
-        if popcount(between_low) + popcount(between_high) == U(1):
-            low |= between_low
-            high |= between_high
-    return low & pos.color_bits[us * U(2)], high & pos.color_bits[us * U(2) + U(1)]
-
-
 @inlined
 def _write_dropped_checks(pos, moves, count, us, king, free_low, free_high, lines):  # type: ignore[no-untyped-def]
     """Write the drops that give check; a pawn's drop that mates is among them."""
@@ -221,7 +200,7 @@ def checking_moves(pos, moves, thorough):  # type: ignore[no-untyped-def]
     ahead_low = rook_low & RAYS[ahead]
     ahead_high = rook_high & RAYS[ahead + U(1)]
     lines = (bishop_low, bishop_high, rook_low, rook_high, ahead_low, ahead_high)
-    unveil_low, unveil_high = _unveiling(pos, us, king, occupied_low, occupied_high)
+    unveil_low, unveil_high = lone_blockers(pos, king, us, us, occupied_low, occupied_high)
     low, high = _candidates(pos, us, king)
     low |= unveil_low
     high |= unveil_high
@@ -229,7 +208,7 @@ def checking_moves(pos, moves, thorough):  # type: ignore[no-untyped-def]
     pinned_low = U(0)
     pinned_high = U(0)
     if own_king != U(NO_SQUARE) and low | high != U(0):
-        pinned_low, pinned_high = pinned_pieces(pos, own_king, us, occupied_low, occupied_high)
+        pinned_low, pinned_high = lone_blockers(pos, own_king, U(1) - us, us, occupied_low, occupied_high)
     zone_low = ZONE[us * U(2)]
     zone_high = ZONE[us * U(2) + U(1)]
     while low | high != U(0):

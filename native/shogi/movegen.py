@@ -49,24 +49,27 @@ def write_moves(moves, count, low, high, first, step):  # type: ignore[no-untype
 
 
 @kernel
-def pinned_pieces(pos, king, defender, occupied_low, occupied_high):  # type: ignore[no-untyped-def]
-    """Return the pieces of color `defender` (0, 1) that alone stand between their king and a sliding piece."""
+def lone_blockers(pos, square, slider, owner, occupied_low, occupied_high):  # type: ignore[no-untyped-def]
+    """Return the pieces of color `owner` (0, 1) that alone stand between `square` and a sliding piece of `slider`.
+
+    Where the square is a king's they are pinned if they are its own, and give check by moving away if they are not.
+    """
     low = U(0)
     high = U(0)
-    slider_low, slider_high = slider_lines(pos, king, U(1) - defender)
+    slider_low, slider_high = slider_lines(pos, square, slider)
     while slider_low | slider_high != U(0):
         s = first_square(slider_low, slider_high)
         if slider_low != U(0):
             slider_low &= slider_low - U(1)
         else:
             slider_high &= slider_high - U(1)
-        between_low, between_high = between(king, s)
+        between_low, between_high = between(square, s)
         between_low &= occupied_low
         between_high &= occupied_high
         if popcount(between_low) + popcount(between_high) == U(1):
             low |= between_low
             high |= between_high
-    return low & pos.color_bits[defender * U(2)], high & pos.color_bits[defender * U(2) + U(1)]
+    return low & pos.color_bits[owner * U(2)], high & pos.color_bits[owner * U(2) + U(1)]
 
 
 @kernel
@@ -81,7 +84,7 @@ def drop_pawn_mates(pos, square, occupied_low, occupied_high):  # type: ignore[n
         occupied_high |= U(1) << (square & U(63))
     # who could take the pawn: anybody but the king (a king takes by moving) who is not pinned to another line
     low, high = attackers(pos, square, them, occupied_low, occupied_high)
-    pinned_low, pinned_high = pinned_pieces(pos, king, them, occupied_low, occupied_high)
+    pinned_low, pinned_high = lone_blockers(pos, king, us, them, occupied_low, occupied_high)
     if king < U(64):
         pinned_low |= U(1) << king
     else:
@@ -256,7 +259,7 @@ def generate(pos, moves):  # type: ignore[no-untyped-def]
                 between_low, between_high = between(king, checker)
                 target_low |= between_low
                 target_high |= between_high
-        pinned_low, pinned_high = pinned_pieces(pos, king, us, occupied_low, occupied_high)
+        pinned_low, pinned_high = lone_blockers(pos, king, U(1) - us, us, occupied_low, occupied_high)
         if king < U(64):
             own_low ^= U(1) << king
         else:
