@@ -7,7 +7,7 @@ would make a pawn's drop mate).
 
 import numpy as np
 
-from native.bits import U, popcount
+from native.bits import U
 from native.jit import allocating_kernel, inlined, kernel
 from native.shogi.bitboards import attacks, first_square
 from native.shogi.movegen import PROMOTES, generate, lone_blockers, write_moves
@@ -23,11 +23,9 @@ from native.shogi.position import (
     ROOKS,
     SILVERS,
     attackers,
-    between,
     copy,
     gives_check,
     play,
-    slider_lines,
 )
 from native.shogi.tables import (
     BISHOP,
