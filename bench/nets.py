@@ -14,7 +14,7 @@ from engine.evaluators.shogi_factory import make_shogi_evaluator
 from nets.dlshogi.definition import NetworkShape, write_network
 
 if TYPE_CHECKING:
-    from engine.evaluators.shogi_factory import ShogiJudge
+    from engine.evaluators.shogi import ShogiEvaluator
     from native.tree.arrays import Batch
 
 BACKENDS = ("native", "onnx")
@@ -39,7 +39,7 @@ def run(sizes: list[tuple[int, int]], threads: int, seconds: float) -> list[dict
     return rows
 
 
-def _rates(evaluators: dict[str, ShogiJudge], rows: int, threads: int, seconds: float) -> dict[str, float]:
+def _rates(evaluators: dict[str, ShogiEvaluator], rows: int, threads: int, seconds: float) -> dict[str, float]:
     turns = max(1, round(seconds / (TURN_SECONDS * len(evaluators))))
     counts = dict.fromkeys(evaluators, 0.0)
     for _ in range(turns):
@@ -49,7 +49,7 @@ def _rates(evaluators: dict[str, ShogiJudge], rows: int, threads: int, seconds: 
     return {**rates, "ratio": counts["native"] / counts["onnx"]}
 
 
-def _rate(evaluator: ShogiJudge, rows: int, threads: int) -> float:
+def _rate(evaluator: ShogiEvaluator, rows: int, threads: int) -> float:
     """Return positions/s of one turn."""
     counts = [0] * threads
     ready = threading.Barrier(threads + 1)
@@ -75,7 +75,7 @@ def _rate(evaluator: ShogiJudge, rows: int, threads: int) -> float:
     return sum(counts) / (time.perf_counter() - begin)
 
 
-def _batch(evaluator: ShogiJudge, rows: int) -> Batch:
+def _batch(evaluator: ShogiEvaluator, rows: int) -> Batch:
     """Return a batch of the start position."""
     from engine.games.shogi.game import ShogiGame
     from native.shogi.planes import write_planes

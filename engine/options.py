@@ -68,7 +68,13 @@ class Options:
         live=False,
     )
     precision: str = option(
-        "auto", "choice", "numbers that the network computes with", NETWORK, choices=("auto", "fp32"), live=False
+        "auto",
+        "choice",
+        "numbers that the network computes with on a processor; auto: bf16 where that is faster and, as is tried once "
+        "for each network, agrees with fp32",
+        NETWORK,
+        choices=("auto", "fp32", "bf16"),
+        live=False,
     )
     symmetry: str = option(
         "random",

@@ -220,12 +220,12 @@ def _convert(path: Path, board_size: int, digest: str, folder: Path, name: str) 
 
 def _store(entry: Path, content: bytes, info: NetworkInfo) -> None:
     entry.parent.mkdir(parents=True, exist_ok=True)
-    _write_atomically(entry, content)
+    write_atomically(entry, content)
     record = {"info": info.to_json(), "sha256": hashlib.sha256(content).hexdigest()}
-    _write_atomically(_sidecar(entry), json.dumps(record).encode())
+    write_atomically(_sidecar(entry), json.dumps(record).encode())
 
 
-def _write_atomically(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, content: bytes) -> None:
     """Write a file such that no reader ever sees part of it."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name + ".")
     try:

@@ -25,6 +25,7 @@ def make_katago_evaluator(
     device: str = "auto",
     backend: str = "auto",
     batch_size: int | None = None,
+    precision: str = "fp32",
 ) -> KataGoEvaluator:
     """Return an evaluator of a network with KataGo's features for boards of `size`.
 
@@ -35,10 +36,11 @@ def make_katago_evaluator(
         backend: native (our kernels, on the CPU, for convolutional KataGo networks), onnx (onnxruntime), or auto:
             native where it can, which the evaluator's description tells.
         batch_size: rows of a batch; None for what suits the network and the device.
+        precision: fp32, bf16 (backend native only), or auto: the fastest there is.
 
     Raises:
         NetworkError: the file cannot be used.
-        EvaluatorError: the device or the backend cannot.
+        EvaluatorError: the device, the backend or the precision cannot.
     """
     if backend not in BACKENDS:
         raise EvaluatorError(f"backend {backend} found, expected one of {', '.join(BACKENDS)}")
@@ -46,15 +48,26 @@ def make_katago_evaluator(
     if backend == "native" and device not in ("auto", "cpu"):
         raise EvaluatorError(f"backend native computes on the CPU: expected device cpu, not {device}")
     if backend == "native" or (backend == "auto" and chooses_cpu(device)):
-        evaluator = _native(path, size, batch_size, required=backend == "native")
+        evaluator = _native(path, size, batch_size, precision, required=backend == "native")
         if evaluator is not None:
             return evaluator
+    check_onnx_precision(precision)
     from engine.evaluators.katago_onnx import OnnxKataGoEvaluator
 
     onnx_path, info = prepare(path, size)
     if info.game != "go":
         raise NetworkError(f"{path}: a network for {info.game} found, expected one for Go")
     return OnnxKataGoEvaluator(onnx_path, info, device=device, batch_size=batch_size)
+
+
+def check_onnx_precision(precision: str) -> None:
+    """Refuse what only our own kernels compute.
+
+    Raises:
+        EvaluatorError: the precision is bf16.
+    """
+    if precision == "bf16":
+        raise EvaluatorError("precision bf16 is computed by backend native only: expected precision auto or fp32")
 
 
 def chooses_cpu(device: str) -> bool:
@@ -71,7 +84,7 @@ def chooses_cpu(device: str) -> bool:
     return choose_device("auto") == "cpu"
 
 
-def _native(path: Path, size: int, batch_size: int | None, *, required: bool) -> KataGoEvaluator | None:
+def _native(path: Path, size: int, batch_size: int | None, precision: str, *, required: bool) -> KataGoEvaluator | None:
     """Return an evaluator of our own kernels, or None where they cannot compute the network and need not."""
     if identify(path) is not NetworkKind.KATAGO:
         if required:
@@ -92,5 +105,5 @@ def _native(path: Path, size: int, batch_size: int | None, *, required: bool) ->
     from engine.evaluators.katago_cpu import NativeKataGoEvaluator
 
     return NativeKataGoEvaluator(
-        network, describe(network, size, path.name, source_digest(path)), batch_size=batch_size
+        network, describe(network, size, path.name, source_digest(path)), batch_size=batch_size, precision=precision
     )

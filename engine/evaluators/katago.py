@@ -25,6 +25,8 @@ class KataGoEvaluator(ABC):
 
     wants_planes = True
     wants_positions = False
+    precision: str
+    """What the network computes with: fp32, bf16."""
 
     def __init__(self, info: NetworkInfo, device: str, batch_size: int) -> None:
         """Hold what every backend needs.

@@ -8,6 +8,7 @@ import numpy as np
 
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.katago import KataGoEvaluator
+from engine.evaluators.native_precision import native_precision
 from native.forward.builder import MAX_SIZE, MIN_SIZE, ProgramBuilder
 from native.forward.emit import WIDTH
 from nets.katago.cpu_program import unsupported, write_program
@@ -23,22 +24,28 @@ if TYPE_CHECKING:
 class NativeKataGoEvaluator(KataGoEvaluator):
     """Evaluates batches with one program, shared by all threads that call; each call computes in its own thread."""
 
-    def __init__(self, network: KataGoNetwork, info: NetworkInfo, *, batch_size: int | None = None) -> None:
+    def __init__(
+        self, network: KataGoNetwork, info: NetworkInfo, *, batch_size: int | None = None, precision: str = "fp32"
+    ) -> None:
         """Transform and pack the weights for boards of the size that `info` names.
 
         Args:
             network: the parsed file.
             info: what it says of itself.
             batch_size: rows of a batch; None for what suits the network.
+            precision: fp32, bf16, or auto: bf16 where the processor has it.
 
         Raises:
-            EvaluatorError: the network has parts that the kernels cannot compute, or the size is out of range.
+            EvaluatorError: the network has parts that the kernels cannot compute, the size is out of range, or the
+                processor does not have the precision.
         """
         if reason := unsupported(network):
             raise EvaluatorError(f"{info.source_file}: {reason}: expected backend onnx (or auto)")
         if not MIN_SIZE <= info.board_size <= MAX_SIZE:
             raise EvaluatorError(f"board size {info.board_size} found, expected {MIN_SIZE} to {MAX_SIZE}")
-        builder = ProgramBuilder(info.board_size, SPATIAL_CHANNELS, GLOBAL_CHANNELS)
+        self.precision = native_precision(precision)
+        narrow = self.precision == "bf16"
+        builder = ProgramBuilder(info.board_size, SPATIAL_CHANNELS, GLOBAL_CHANNELS, narrow=narrow)
         write_program(network, info.board_size, builder)
         self._program = builder.build()
         self._spare: list[Scratch] = []
@@ -48,7 +55,7 @@ class NativeKataGoEvaluator(KataGoEvaluator):
     @property
     def description(self) -> str:
         """The network's name, the device and the backend."""
-        return f"{self.info.name} on cpu (native kernels, fp32, vectors of {WIDTH})"
+        return f"{self.info.name} on cpu (native kernels, {self.precision}, vectors of {WIDTH})"
 
     def run(self, planes: FloatArray, extras: FloatArray) -> RawOutputs:
         """Return the raw outputs for B inputs: planes [B, 22, N, N] and extras [B, 19]."""

@@ -42,13 +42,14 @@ class OnnxKataGoEvaluator(KataGoEvaluator):
         """
         device = choose_device(device)
         super().__init__(info, device, batch_size or (8 if device == "cpu" else 64))
+        self.precision = "fp32"
         self._session = make_session(path, device, threads)
         self._names = ["policy", "value", "misc", "ownership"]
 
     @property
     def description(self) -> str:
         """The network's name, the device and the backend."""
-        return f"{self.info.name} on {self.device} (onnxruntime, fp32)"
+        return f"{self.info.name} on {self.device} (onnxruntime, {self.precision})"
 
     def run(self, planes: FloatArray, extras: FloatArray) -> RawOutputs:
         """Return the raw outputs for B inputs: planes [B, 22, N, N] and extras [B, 19]."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engine.evaluators.base import EvaluatorError
+from engine.evaluators.native_precision import native_precision
 from engine.evaluators.shogi import FloatArray, ShogiEvaluator
 from native.forward.builder import ProgramBuilder
 from native.forward.emit import WIDTH
@@ -24,7 +25,15 @@ if TYPE_CHECKING:
 class NativeShogiEvaluator(ShogiEvaluator):
     """Evaluates batches with one program, shared by all threads that call; each call computes in its own thread."""
 
-    def __init__(self, path: Path, network: ShogiNetwork, info: NetworkInfo, *, batch_size: int | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        network: ShogiNetwork,
+        info: NetworkInfo,
+        *,
+        batch_size: int | None = None,
+        precision: str = "fp32",
+    ) -> None:
         """Read the graph, transform and pack its weights.
 
         Args:
@@ -32,12 +41,15 @@ class NativeShogiEvaluator(ShogiEvaluator):
             network: the outside of the file.
             info: what is known of it.
             batch_size: rows of a batch; None for what suits the network.
+            precision: fp32, bf16, or auto: bf16 where the processor has it.
 
         Raises:
             NetworkError: the file is damaged.
-            EvaluatorError: the graph has parts that the kernels cannot compute, or is no network for shogi.
+            EvaluatorError: the graph has parts that the kernels cannot compute or is no network for shogi, or the
+                processor does not have the precision.
         """
-        builder = ProgramBuilder(SIDE, network.planes, network.extras)
+        self.precision = native_precision(precision)
+        builder = ProgramBuilder(SIDE, network.planes, network.extras, narrow=self.precision == "bf16")
         try:
             self._squash = write_program(read_onnx_graph(path), network, builder)
         except UnsupportedGraphError as error:
@@ -51,7 +63,7 @@ class NativeShogiEvaluator(ShogiEvaluator):
     @property
     def description(self) -> str:
         """The network's name, the device and the backend."""
-        return f"{self.info.name} on cpu (native kernels, fp32, vectors of {WIDTH})"
+        return f"{self.info.name} on cpu (native kernels, {self.precision}, vectors of {WIDTH})"
 
     def run(self, planes: FloatArray, extras: FloatArray, logits: FloatArray) -> FloatArray:
         """Write the logits and return the values; see the base class."""

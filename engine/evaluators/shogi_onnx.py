@@ -46,6 +46,7 @@ class OnnxShogiEvaluator(ShogiEvaluator):
         """
         device = choose_device(device)
         super().__init__(network, info, device, batch_size or network.fixed_rows or (8 if device == "cpu" else 128))
+        self.precision = "fp16" if network.board.element_type == "float16" else "fp32"
         self._session = make_session(path, device, threads)
         self._rows = network.fixed_rows or self.batch_size
         self._spare: list[dict[str, npt.NDArray[Any]]] = []
@@ -54,8 +55,7 @@ class OnnxShogiEvaluator(ShogiEvaluator):
     @property
     def description(self) -> str:
         """The network's name, the device and the backend."""
-        precision = "fp16" if self.network.board.element_type == "float16" else "fp32"
-        return f"{self.info.name} on {self.device} (onnxruntime, {precision})"
+        return f"{self.info.name} on {self.device} (onnxruntime, {self.precision})"
 
     def run(self, planes: FloatArray, extras: FloatArray, logits: FloatArray) -> FloatArray:
         """Write the logits and return the values; see the base class."""

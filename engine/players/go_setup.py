@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 from engine.evaluators.base import EvaluatorError, UniformEvaluator
 from engine.evaluators.queue import EvaluationQueue, EvaluationWorkers, InlineQueue
 from engine.evaluators.rollouts import MixedEvaluator, RolloutEvaluator
+from engine.games.go.game import GoGame
+from engine.players.precision import Sampling, with_suitable_precision
 from engine.players.thinking import processor_cores
 from engine.search.parameters import SearchSettings
+from native.go.spec import go_spec
 
 if TYPE_CHECKING:
     from engine.evaluators.base import Evaluator
@@ -61,8 +64,11 @@ def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
     net = options.net
     assert net is not None
 
+    def in_precision(precision: str) -> KataGoEvaluator:
+        return make_katago_evaluator(net, size, options.device, options.backend, options.batch_size, precision)
+
     def network() -> Evaluator:
-        evaluator = make_katago_evaluator(net, size, options.device, batch_size=options.batch_size)
+        evaluator = with_suitable_precision(in_precision, options.precision, lambda _: go_sampling(size, rules))
         evaluator.may_have_no_result = has_no_result(rules.ko, rules.scoring)
         if options.rollout_weight > 0.0:
             return MixedEvaluator(evaluator, options.rollout_weight, ROLLOUTS_A_LEAF, options.seed)
@@ -74,6 +80,16 @@ def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
         first.close()
         return EvaluationWorkers([network])
     return InlineQueue(first)
+
+
+def go_sampling(size: int, rules: Rules) -> Sampling[GoGame]:
+    """Return how games are played on which precisions are compared."""
+    return Sampling(
+        spec=go_spec(size),
+        new_game=lambda: GoGame(size, rules),
+        play=lambda game, move: game.play(game.side_to_move, move),
+        is_over=lambda game: game.is_over,
+    )
 
 
 def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:

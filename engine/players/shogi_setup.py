@@ -7,17 +7,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.evaluators.base import EvaluatorError, UniformEvaluator
+from engine.evaluators.material import MaterialEvaluator
 from engine.evaluators.queue import EvaluationQueue, EvaluationWorkers, InlineQueue
 from engine.evaluators.shogi_factory import make_shogi_evaluator
 from engine.games.shogi.book import Book, BookError, open_book
+from engine.games.shogi.game import ShogiGame
 from engine.options import TABLE, USI_NAMES, OptionError
+from engine.players.precision import Sampling, with_suitable_precision
 from engine.players.thinking import processor_cores
 from engine.search.parameters import SearchSettings
 from native.shogi.position import FORM_DLSHOGI
+from native.shogi.spec import shogi_spec
 from nets.dlshogi.settings import read_settings
 
 if TYPE_CHECKING:
     from engine.evaluators.base import Evaluator
+    from engine.evaluators.shogi import ShogiEvaluator
     from engine.options import Options, Value
 
 log = logging.getLogger("yomi.shogi")
@@ -64,15 +69,37 @@ def make_queue(options: Options) -> EvaluationQueue:
     if kind == "uniform":
         return InlineQueue(UniformEvaluator(options.batch_size or 16))
     net = options.net if kind == "onnx" else None
+    if net is None:
+        return InlineQueue(MaterialEvaluator() if options.batch_size is None else MaterialEvaluator(options.batch_size))
+
+    def in_precision(precision: str) -> ShogiEvaluator:
+        return make_shogi_evaluator(net, options.device, options.backend, options.batch_size, precision)
 
     def network() -> Evaluator:
-        return make_shogi_evaluator(net, options.device, options.backend, options.batch_size)
+        return with_suitable_precision(in_precision, options.precision, shogi_sampling)
 
     first = network()
     if getattr(first, "device", "cpu") != "cpu":
         first.close()
         return EvaluationWorkers([network])
     return InlineQueue(first)
+
+
+def shogi_sampling(network: ShogiEvaluator) -> Sampling[ShogiGame]:
+    """Return how games are played on which precisions are compared."""
+    form, extras = network.spec_features
+
+    def new_game() -> ShogiGame:
+        game = ShogiGame()
+        game.position["form"] = form
+        return game
+
+    return Sampling(
+        spec=shogi_spec(form, extras),
+        new_game=new_game,
+        play=lambda game, move: game.play(move),
+        is_over=lambda game: game.is_over,
+    )
 
 
 def features_of(queue: EvaluationQueue) -> tuple[int, int]:

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from native.forward import program
-from native.forward.emit import WIDTH
-from native.forward.gemm import PANEL, FloatArray, pack
+from native.forward.emit import HAS_BF16, WIDTH
+from native.forward.gemm import PANEL, FloatArray, pack, pack_pairs
 from native.forward.pointwise import CLAMP, MISH, SIGMOID, SILU
 from native.forward.program import OP_DTYPE, PLACE_GAP, PLAN_DTYPE, compiled_width, forward
 from native.forward.winograd import choose_tile, transform_weights
@@ -127,22 +127,27 @@ class _Op:
 class ProgramBuilder:
     """Collects operations, each of which returns the map or vector that it writes."""
 
-    def __init__(self, size: int, planes: int, globals_: int) -> None:
+    def __init__(self, size: int, planes: int, globals_: int, *, narrow: bool = False) -> None:
         """Begin a program.
 
         Args:
             size: N of the N × N boards.
             planes: input planes.
             globals_: input numbers that are not by point.
+            narrow: multiply bfloats in 3x3 convolutions, where nearly all of the time goes; what is added up, and all
+                else, stays in floats. Takes a processor with HAS_BF16.
 
         Raises:
-            ValueError: the size is out of range.
+            ValueError: the size is out of range, or the processor multiplies no bfloats.
         """
         if not MIN_SIZE <= size <= MAX_SIZE:
             raise ValueError(f"board size {size} found, expected {MIN_SIZE} to {MAX_SIZE}")
+        if narrow and not HAS_BF16:
+            raise ValueError("a processor without AVX512-BF16 found, expected one with it for products of bfloats")
         if compiled_width() != WIDTH:
             raise RuntimeError(f"kernels compiled for vectors of {compiled_width()} floats found, expected {WIDTH}")
         self._size, self._planes, self._globals = size, planes, globals_
+        self._narrow = narrow
         self._tile = choose_tile(size)
         self._side = -(-size // self._tile) * self._tile + 2
         self._ops: list[_Op] = []
@@ -308,11 +313,14 @@ class ProgramBuilder:
         if kernel != (3, 3):
             raise ValueError(f"convolution of {kernel[0]}x{kernel[1]} points found, expected 1x1 or 3x3")
         places = (self._tile + 2) ** 2
-        chunk = max(_MIN_CHUNK, _CHUNK_BYTES // (places * (depth + channels) * 4))
-        self._work = max(self._work, places * (chunk * depth + PLACE_GAP))
+        words = depth // 2 if self._narrow else depth
+        chunk = max(_MIN_CHUNK, _CHUNK_BYTES // (places * (words + channels) * 4))
+        self._work = max(self._work, places * (chunk * words + PLACE_GAP))
         self._products = max(self._products, places * (chunk * channels + PLACE_GAP))
-        packed = self._constant(pack(transform_weights(weights, self._tile)))
-        self._append(program.CONV3, maps, channels=channels, weights=packed, tile=self._tile, chunk=chunk, norms=norms)
+        matrices = transform_weights(weights, self._tile)
+        packed = self._constant(pack_pairs(matrices) if self._narrow else pack(matrices))
+        numbers = {"tile": self._tile, "chunk": chunk, "narrow": int(self._narrow), **norms}
+        self._append(program.CONV3, maps, channels=channels, weights=packed, norms=numbers)
 
     # Vectors
 

@@ -3,6 +3,8 @@
 B lies in panels of PANEL columns, [panels][depth][PANEL]; A and C have their rows a stride apart. A block of
 BLOCK_ROWS rows and one panel is kept in registers while the loop runs over the depth. The rows are shared out evenly
 among the blocks, so that no block is left with so few that the latency of the additions shows.
+
+A and B hold words of four bytes: a float, or a pair of bfloats that follow each other along the depth. C holds floats.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from native.forward.emit import FLOAT_BYTES, I64, REGISTERS, WIDTH, Emitter, Routine
+from native.forward.emit import FLOAT_BYTES, HAS_BF16, I64, PAIR_VECTOR, REGISTERS, WIDTH, Emitter, Routine
 
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 
@@ -26,7 +28,7 @@ _UNROLL = 4
 _CACHE_LINE = 64
 
 
-def _block_routine(rows: int) -> Routine:
+def _block_routine(rows: int, narrow: bool) -> Routine:
     """Return the routine (a, lda, blocks, b, depth, panels, c, ldc) for blocks of `rows` rows."""
 
     def body(e: Emitter, a: Any, lda: Any, blocks: Any, b: Any, depth: Any, panels: Any, c: Any, ldc: Any) -> None:
@@ -38,16 +40,16 @@ def _block_routine(rows: int) -> Routine:
                 first = e.times(block.index, rows)
                 a_block = e.at(a, e.ir.mul(first, lda))
                 c_block = e.at(c_panel, e.ir.mul(first, ldc))
-                sums = _products(e, rows, a_block, lda, b_panel, depth, panel_bytes)
+                sums = _products(e, rows, narrow, a_block, lda, b_panel, depth, panel_bytes)
                 for row in range(rows):
                     for v in range(_VECTORS):
                         address = e.at(c_block, e.times(ldc, row), v * WIDTH * FLOAT_BYTES)
                         e.store(sums[row * _VECTORS + v], address)
 
-    return Routine(f"gemm_{rows}", 8, body)
+    return Routine(f"gemm_{rows}_{int(narrow)}", 8, body)
 
 
-def _products(e: Emitter, rows: int, a: Any, lda: Any, b: Any, depth: Any, ahead: Any) -> list[Any]:
+def _products(e: Emitter, rows: int, narrow: bool, a: Any, lda: Any, b: Any, depth: Any, ahead: Any) -> list[Any]:
     """Write the loop over the depth and return the sums, row by row.
 
     What will be read `ahead` bytes further, which is the next panel or matrix, is fetched meanwhile: the weights of a
@@ -63,19 +65,40 @@ def _products(e: Emitter, rows: int, a: Any, lda: Any, b: Any, depth: Any, ahead
         for k in range(_UNROLL):
             for line in range(0, PANEL * FLOAT_BYTES, _CACHE_LINE):
                 e.prefetch(e.at(b_here, ahead, k * PANEL * FLOAT_BYTES + line))
-            right = [e.load(e.at(b_here, (k * PANEL + v * WIDTH) * FLOAT_BYTES)) for v in range(_VECTORS)]
+            places = [e.at(b_here, (k * PANEL + v * WIDTH) * FLOAT_BYTES) for v in range(_VECTORS)]
+            right = [e.load(place, PAIR_VECTOR) if narrow else e.load(place) for place in places]
             for row in range(rows):
-                left = e.broadcast(e.at(row_addresses[row], a_offset, k * FLOAT_BYTES))
+                where = e.at(row_addresses[row], a_offset, k * FLOAT_BYTES)
+                left = e.broadcast_pair(where) if narrow else e.broadcast(where)
+                add = e.add_products_of_pairs if narrow else e.fma
                 for v in range(_VECTORS):
-                    sums[row * _VECTORS + v] = e.fma(left, right[v], sums[row * _VECTORS + v])
+                    sums[row * _VECTORS + v] = add(left, right[v], sums[row * _VECTORS + v])
         loop.results = sums
     return sums
 
 
-_BLOCKS = [_block_routine(rows) for rows in range(1, BLOCK_ROWS + 1)]
+def _product_routine(narrow: bool) -> Routine:
+    """Return the routine of one kind of words, without the first argument of `multiply`."""
+    choices = [_block_routine(rows, narrow) for rows in range(1, BLOCK_ROWS + 1)]
+
+    def body(e: Emitter, *arguments: Any) -> None:
+        _share_out(e, choices, *arguments)
+
+    return Routine(f"gemm_{int(narrow)}", 8, body)
 
 
-def _write_product(e: Emitter, a: Any, lda: Any, rows: Any, b: Any, depth: Any, panels: Any, c: Any, ldc: Any) -> None:
+def _share_out(
+    e: Emitter,
+    choices: list[Routine],
+    a: Any,
+    lda: Any,
+    rows: Any,
+    b: Any,
+    depth: Any,
+    panels: Any,
+    c: Any,
+    ldc: Any,
+) -> None:
     """Share the rows out among as few blocks as possible: first those with one row more, then the others."""
     builder = e.ir
     blocks = builder.sdiv(builder.add(rows, I64(BLOCK_ROWS - 1)), I64(BLOCK_ROWS))
@@ -91,7 +114,7 @@ def _write_product(e: Emitter, a: Any, lda: Any, rows: Any, b: Any, depth: Any, 
         with builder.if_then(builder.icmp_signed(">", count, I64(0))):
             after = builder.append_basic_block("after")
             choice = builder.switch(height, after)
-            for index, routine in enumerate(_BLOCKS):
+            for index, routine in enumerate(choices):
                 case = builder.append_basic_block("rows")
                 choice.add_case(I64(index + 1), case)
                 builder.position_at_end(case)
@@ -100,9 +123,35 @@ def _write_product(e: Emitter, a: Any, lda: Any, rows: Any, b: Any, depth: Any, 
             builder.position_at_end(after)
 
 
-PRODUCT = Routine("gemm", 8, _write_product)
-multiply = PRODUCT.intrinsic()
-"""multiply(a, lda, rows, b, depth, panels, c, ldc): addresses and strides in bytes; rows, depth and panels positive."""
+_PRODUCTS = {narrow: _product_routine(narrow) for narrow in ((False, True) if HAS_BF16 else (False,))}
+
+
+def _write_product(e: Emitter, narrow: Any, *arguments: Any) -> None:
+    for each, chosen in _PRODUCTS.items():
+        with e.ir.if_then(e.ir.icmp_signed("!=" if each else "==", narrow, I64(0))):
+            chosen.call(e, *arguments)
+
+
+multiply = Routine("multiply", 9, _write_product).intrinsic()
+"""multiply(narrow, a, lda, rows, b, depth, panels, c, ldc)
+
+narrow: whether words are pairs of bfloats, which takes HAS_BF16; without it nothing is done then.
+Addresses and strides are in bytes, the depth in words; rows, depth and panels are positive.
+"""
+
+
+def pack_pairs(matrices: FloatArray) -> FloatArray:
+    """Return matrices [..., depth, columns] as panels of pairs of bfloats [..., panels, depth' / 2, PANEL].
+
+    They are returned as an array of floats, which they are not.
+    """
+    panels = pack(matrices)
+    *lead, depth, columns = panels.shape
+    bits = panels.view(np.uint32)
+    # to nearest, ties to even
+    rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
+    pairs = rounded.astype(np.uint16).reshape(*lead, depth // 2, 2, columns)
+    return np.ascontiguousarray(np.swapaxes(pairs, -1, -2)).view(np.float32)[..., 0]
 
 
 def pack(matrices: FloatArray) -> FloatArray:

@@ -48,6 +48,7 @@ OP_DTYPE = np.dtype(
             "activation",
             "tile",  # m of a Winograd convolution
             "chunk",  # tiles transformed at a time
+            "narrow",  # whether a Winograd convolution multiplies bfloats
             "kernel",  # of the first convolution
             "base",  # the first convolution of a plane of ones, [area, channels], then of zeros [channels]; or what is
             # added to an output, [area]
@@ -85,6 +86,7 @@ def _conv3(plan, op, rows, w, s, scratch):  # type: ignore[no-untyped-def]
     tiles_a_row = tiles_a_side * tiles_a_side
     tiles = rows * tiles_a_row
     in_point, out_point = op.depth * 4, op.channels * 4
+    words = op.depth // 2 if op.narrow else op.depth
     line = side * out_point
     work, products = s + plan.work * 4, s + plan.products * 4
     scale, shift, floor = w + op.scale * 4, w + op.shift * 4, w + op.floor * 4
@@ -95,16 +97,17 @@ def _conv3(plan, op, rows, w, s, scratch):  # type: ignore[no-untyped-def]
     for chunk in range(chunks):
         begin, end = tiles * chunk // chunks, tiles * (chunk + 1) // chunks
         count = end - begin
-        in_place, out_place = (count * op.depth + PLACE_GAP) * 4, (count * op.channels + PLACE_GAP) * 4
+        in_place, out_place = (count * words + PLACE_GAP) * 4, (count * op.channels + PLACE_GAP) * 4
         for i in range(begin, end):
             row, tile = i // tiles_a_row, i % tiles_a_row
             y, x = tile // tiles_a_side * m, tile % tiles_a_side * m
             source = s + op.source * 4 + ((row * side + y) * side + x) * in_point
-            transform(m, source, side * in_point, in_point, work + (i - begin) * in_point, in_place, op.depth)
+            target = work + (i - begin) * words * 4
+            transform(m, op.narrow, source, side * in_point, in_point, target, in_place, op.depth)
         for place in range((m + 2) * (m + 2)):
-            factors = w + (op.weights + place * op.depth * op.channels) * 4
+            factors = w + (op.weights + place * words * op.channels) * 4
             left, right = work + place * in_place, products + place * out_place
-            multiply(left, in_point, count, factors, op.depth, op.channels // PANEL, right, out_point)
+            multiply(op.narrow, left, words * 4, count, factors, words, op.channels // PANEL, right, out_point)
         for i in range(begin, end):
             row, tile = i // tiles_a_row, i % tiles_a_row
             y, x = tile // tiles_a_side * m, tile % tiles_a_side * m
@@ -156,7 +159,7 @@ def _conv1(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
     for row in range(rows):
         for y in range(plan.size):
             source = s + op.source * 4 + ((row * plan.side + y + 1) * plan.side + 1) * in_point
-            multiply(source, in_point, plan.size, factors, op.depth, panels, products, out_point)
+            multiply(0, source, in_point, plan.size, factors, op.depth, panels, products, out_point)
             _finish_line(plan, op, w, s, products, out_point, row, y, scale, shift)
 
 
@@ -213,7 +216,8 @@ def _pool(plan, op, rows, s):  # type: ignore[no-untyped-def]
 def _dense(op, rows, w, s):  # type: ignore[no-untyped-def]
     """Multiply a vector by a matrix; scale, clamp and activate."""
     target, point = s + op.target * 4, op.channels * 4
-    multiply(s + op.source * 4, op.depth * 4, rows, w + op.weights * 4, op.depth, op.channels // PANEL, target, point)
+    factors, panels = w + op.weights * 4, op.channels // PANEL
+    multiply(0, s + op.source * 4, op.depth * 4, rows, factors, op.depth, panels, target, point)
     scale, shift, floor = w + op.scale * 4, w + op.shift * 4, w + op.floor * 4
     finish(target, point, rows, op.channels, scale, shift, floor, target, point, 0, 0)
     activate(op.activation, target, point, rows, op.channels)

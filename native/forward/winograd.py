@@ -13,13 +13,13 @@ on 19x19, slower on 9x9, and on 13x13 a tenth faster for batches but slower for 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from native.forward.emit import FLOAT_BYTES, I64, WIDTH, Emitter, Routine
+from native.forward.emit import FLOAT_BYTES, HAS_BF16, I64, WIDTH, Emitter, Routine
 from native.forward.gemm import FloatArray
 
 _POINTS = {3: (0, 1, -1, 2), 4: (0, 1, -1, 2, -2)}
@@ -114,24 +114,25 @@ def apply(e: Emitter, matrix: npt.NDArray[np.float64], values: Sequence[Any]) ->
     return results
 
 
-def _input_routine(m: int) -> Routine:
-    """Return the routine that transforms a tile of inputs, without the first argument of `transform`."""
+def _input_routine(m: int, narrow: bool) -> Routine:
+    """Return the routine that transforms a tile of inputs, without the first two arguments of `transform`."""
     n = m + 2
     matrix = matrices(m)[2]
 
     def body(e: Emitter, source: Any, line: Any, point: Any, target: Any, place: Any, channels: Any) -> None:
         with e.loop(channels, WIDTH) as loop:
             offset = e.times(loop.index, FLOAT_BYTES)
-            first, out = e.at(source, offset), e.at(target, offset)
+            first, out = e.at(source, offset), e.at(target, e.times(loop.index, 2) if narrow else offset)
+            store = e.store_narrow if narrow else e.store
             columns = []
             for x in range(n):
                 start = e.at(first, e.times(point, x))
                 columns.append(apply(e, matrix, [e.load(e.at(start, e.times(line, y))) for y in range(n)]))
             for i in range(n):
                 for j, value in enumerate(apply(e, matrix, [column[i] for column in columns])):
-                    e.store(value, e.at(out, e.times(place, i * n + j)))
+                    store(value, e.at(out, e.times(place, i * n + j)))
 
-    return Routine(f"winograd_input_{m}", 6, body)
+    return Routine(f"winograd_input_{m}_{int(narrow)}", 6, body)
 
 
 def _output_routine(m: int, summed: bool) -> Routine:
@@ -177,30 +178,32 @@ def _output_routine(m: int, summed: bool) -> Routine:
     return Routine(f"winograd_output_{m}_{int(summed)}", 12, body)
 
 
-_INPUT = {m: _input_routine(m) for m in TILE_OUTPUTS}
+_INPUT = {
+    (m, narrow): _input_routine(m, narrow) for m in TILE_OUTPUTS for narrow in ((False, True) if HAS_BF16 else (False,))
+}
 _OUTPUT = {(m, summed): _output_routine(m, summed) for m in TILE_OUTPUTS for summed in (False, True)}
 
 
-def _write_transform(e: Emitter, m: Any, *arguments: Any) -> None:
-    for each, chosen in _INPUT.items():
-        with e.ir.if_then(e.ir.icmp_signed("==", m, I64(each))):
-            chosen.call(e, *arguments)
+def _chosen(routines: dict[tuple[int, bool], Routine]) -> Callable[..., None]:
+    """Return what writes a call of the routine for the tile and the flag that are the first arguments."""
+
+    def body(e: Emitter, m: Any, flag: Any, *arguments: Any) -> None:
+        for (tile, is_set), routine in routines.items():
+            same = e.ir.icmp_signed("==", m, I64(tile)), e.ir.icmp_signed("!=" if is_set else "==", flag, I64(0))
+            with e.ir.if_then(e.ir.and_(*same)):
+                routine.call(e, *arguments)
+
+    return body
 
 
-def _write_transform_back(e: Emitter, m: Any, summed: Any, *arguments: Any) -> None:
-    for (each, with_sum), chosen in _OUTPUT.items():
-        same = e.ir.icmp_signed("==", m, I64(each)), e.ir.icmp_signed("!=" if with_sum else "==", summed, I64(0))
-        with e.ir.if_then(e.ir.and_(*same)):
-            chosen.call(e, *arguments)
+transform = Routine("winograd_input", 8, _chosen(_INPUT)).intrinsic()
+"""transform(m, narrow, source, line, point, target, place, channels): one tile of inputs.
 
-
-transform = Routine("winograd_input", 7, _write_transform).intrinsic()
-"""transform(m, source, line, point, target, place, channels): one tile of inputs.
-
+narrow: whether bfloats are written, which takes HAS_BF16; without it nothing is written then.
 source: address of the tile's first input [n, n, channels], its lines and points `line` and `point` bytes apart.
 target: address of the tile's vector in the first of the n² places, which are `place` bytes apart.
 """
-transform_back = Routine("winograd_output", 14, _write_transform_back).intrinsic()
+transform_back = Routine("winograd_output", 14, _chosen(_OUTPUT)).intrinsic()
 """transform_back(m, summed, source, place, height, width, line, point, channels, scale, shift, floor, target, stream)
 
 One tile of products back to sums x, of which the first height * width are written. If `summed`, x is first added to the

@@ -8,7 +8,8 @@ import pytest
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.katago_cpu import NativeKataGoEvaluator
 from native.forward.builder import ProgramBuilder
-from native.forward.gemm import BLOCK_ROWS, PANEL, multiply, pack
+from native.forward.emit import HAS_BF16
+from native.forward.gemm import BLOCK_ROWS, PANEL, multiply, pack, pack_pairs
 from native.forward.winograd import TILE_OUTPUTS, choose_tile, matrices
 from native.jit import kernel
 from nets.katago.cpu_program import unsupported
@@ -18,11 +19,14 @@ from nets.katago.outputs import RawOutputs
 from tests.naive.katago_forward import forward
 from tests.naive.katago_writer import RandomNetworks
 
+needs_bf16 = pytest.mark.skipif(not HAS_BF16, reason="this processor multiplies no bfloats")
+
 
 @kernel
-def multiply_arrays(a, b, c, depth):  # type: ignore[no-untyped-def]
-    """Multiply a [rows, depth] by packed panels b [panels, depth, PANEL]."""
+def multiply_arrays(narrow, a, b, c, depth):  # type: ignore[no-untyped-def]
+    """Multiply a [rows, depth] by packed panels b [panels, depth, PANEL]; see multiply for `narrow`."""
     multiply(
+        narrow,
         a.ctypes.data,
         a.shape[1] * 4,
         a.shape[0],
@@ -43,9 +47,68 @@ def test_product(rows: int) -> None:
     packed = pack(b)
     assert packed.shape == (2, 3 * PANEL, PANEL)
     c = np.full((rows, 2 * PANEL), np.nan, np.float32)
-    multiply_arrays(a, packed, c, 3 * PANEL)
+    multiply_arrays(0, a, packed, c, 3 * PANEL)
     np.testing.assert_allclose(c[:, :columns], a[:, :depth] @ b, rtol=1e-4, atol=1e-4)
     assert not c[:, columns:].any()
+
+
+def rounded(array: np.ndarray) -> np.ndarray:
+    """Return the nearest bfloats, ties to even, as floats: the obvious way, by distance to both neighbours."""
+    below = (array.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
+    above = ((array.view(np.uint32) & np.uint32(0xFFFF0000)) + np.uint32(0x10000)).view(np.float32)
+    nearer = np.abs(array - above) < np.abs(array - below)
+    tie = np.abs(array - above) == np.abs(array - below)
+    is_odd = (below.view(np.uint32) >> np.uint32(16)) & np.uint32(1) == 1
+    return np.where(nearer | (tie & is_odd), above, below)
+
+
+def test_packing_of_pairs() -> None:
+    rng = np.random.default_rng(3)
+    matrix = rng.standard_normal((PANEL, PANEL + 1)).astype(np.float32)
+    matrix[0, 0] = np.array([0x3F808000], np.uint32).view(np.float32)[0]  # halfway, the lower one even
+    matrix[1, 0] = np.array([0x3F818000], np.uint32).view(np.float32)[0]  # halfway, the upper one even
+    pairs = pack_pairs(matrix).view(np.uint32)
+    assert pairs.shape == (2, PANEL // 2, PANEL)
+    low = (pairs << np.uint32(16)).view(np.float32)
+    high = (pairs & np.uint32(0xFFFF0000)).view(np.float32)
+    expected = rounded(matrix)
+    for depth in range(PANEL):
+        found = (low, high)[depth % 2][:, depth // 2].ravel()
+        np.testing.assert_array_equal(found[: PANEL + 1], expected[depth])
+        assert not found[PANEL + 1 :].any()
+
+
+@needs_bf16
+@pytest.mark.parametrize("rows", [1, BLOCK_ROWS, BLOCK_ROWS + 1, 72])
+def test_product_of_pairs(rows: int) -> None:
+    rng = np.random.default_rng(rows)
+    a = rounded(rng.standard_normal((rows, PANEL)).astype(np.float32))
+    b = rng.standard_normal((PANEL, PANEL + 5)).astype(np.float32)
+    c = np.full((rows, 2 * PANEL), np.nan, np.float32)
+    bfloats = (a.view(np.uint32) >> np.uint32(16)).astype(np.uint16).view(np.float32)
+    multiply_arrays(1, bfloats, pack_pairs(b), c, PANEL // 2)
+    np.testing.assert_allclose(c[:, : PANEL + 5], a @ rounded(b), rtol=1e-4, atol=1e-4)
+
+
+@needs_bf16
+@pytest.mark.parametrize("size", [9, 19])
+def test_networks_in_bfloats_are_close(size: int) -> None:
+    network = RandomNetworks(15).network(["gpool", "bottleneck", "ordinary"], channels=40)
+    planes, extras = inputs(size, 3)
+    info = describe(network, size, "random.bin.gz", "")
+    exact = NativeKataGoEvaluator(network, info).run(planes, extras)
+    narrow = NativeKataGoEvaluator(network, info, precision="bf16").run(planes, extras)
+    for name in ("policy", "value", "misc", "ownership"):
+        found, expected = getattr(narrow, name), getattr(exact, name)
+        assert not np.array_equal(found, expected)
+        assert np.abs(found - expected).mean() < 0.03 * np.abs(expected).mean(), name
+
+
+@pytest.mark.skipif(HAS_BF16, reason="this processor multiplies bfloats")
+def test_bfloats_are_refused_where_there_are_none() -> None:
+    network = RandomNetworks(10).network(["ordinary"])
+    with pytest.raises(EvaluatorError, match="without AVX512-BF16 found: expected precision auto or fp32"):
+        NativeKataGoEvaluator(network, describe(network, 5, "random.bin.gz", ""), precision="bf16")
 
 
 @pytest.mark.parametrize("m", TILE_OUTPUTS)

@@ -184,12 +184,9 @@ def test_batches_of_the_search_are_filled(kind: str, backend: str, tmp_path: Pat
     evaluator.close()
 
 
-def test_without_a_network_material_judges() -> None:
-    evaluator = make_shogi_evaluator(None)
-    assert "material" in evaluator.description
-    assert evaluator.spec_features == (ShogiForm.DLSHOGI, 57)
+def test_unknown_backend(tmp_path: Path) -> None:
     with pytest.raises(EvaluatorError, match="backend cuda found, expected one of auto, native, onnx"):
-        make_shogi_evaluator(None, backend="cuda")
+        make_shogi_evaluator(tmp_path / "net.onnx", backend="cuda")
 
 
 def foreign(path: Path, inputs: dict[str, list[int | str]], outputs: dict[str, list[int | str]], kind: int) -> Path:

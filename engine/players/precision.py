@@ -1,0 +1,207 @@
+"""Whether a network may be computed with fewer bits: both ways are compared on positions of games that it plays itself.
+
+The verdict is kept beside the converted networks, so that a network is compared once.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from engine.evaluators.base import Evaluator
+from engine.evaluators.queue import InlineQueue
+from engine.search.parameters import SearchSettings
+from engine.search.position import SearchableGame
+from engine.search.report import Limits
+from engine.search.search import Search
+from nets.load import default_cache_dir, write_atomically
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from native.spec import GameSpec
+    from native.tree.arrays import Batch
+    from nets.metadata import NetworkInfo
+
+_log = logging.getLogger(__name__)
+
+MIN_SAME_MOVE, MAX_VALUE_ERROR = 0.95, 0.02
+"""Share of positions with the same best move, and mean difference of the values, that fewer bits must reach."""
+POSITIONS, MIN_POSITIONS = 400, 100
+SECONDS = 10.0
+"""After so long, MIN_POSITIONS are enough."""
+GAME_PLIES = 240
+SEED = 1
+
+
+class NetworkEvaluator(Evaluator, Protocol):
+    """An evaluator of a network."""
+
+    info: NetworkInfo
+    precision: str
+    """fp32 or bf16."""
+
+
+E = TypeVar("E", bound=NetworkEvaluator)
+G = TypeVar("G", bound=SearchableGame)
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How far a candidate is from its reference."""
+
+    positions: int
+    same_move: float
+    """Share of positions in which the policies have the same best legal move."""
+    value_error: float
+    """Mean absolute difference of the values, which lie in [-1, 1]."""
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether the candidate may stand in for the reference."""
+        return self.same_move >= MIN_SAME_MOVE and self.value_error <= MAX_VALUE_ERROR
+
+    def __str__(self) -> str:
+        """Return the figures on one line."""
+        return (
+            f"same best move in {self.same_move:.1%} of {self.positions} positions, "
+            f"mean value error {self.value_error:.4f}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling(Generic[G]):
+    """How games are played to compare on."""
+
+    spec: GameSpec
+    new_game: Callable[[], G]
+    play: Callable[[G, int], None]
+    is_over: Callable[[G], bool]
+
+
+class _Both:
+    """Answers with the reference and notes how far the candidate is from it."""
+
+    def __init__(self, reference: Evaluator, candidate: Evaluator) -> None:
+        self._reference, self._candidate = reference, candidate
+        self.wants_planes = reference.wants_planes
+        self.wants_positions = reference.wants_positions
+        self.batch_size = 1
+        self._same: list[bool] = []
+        self._errors: list[float] = []
+
+    @property
+    def description(self) -> str:
+        return f"{self._candidate.description} against {self._reference.description}"
+
+    @property
+    def agreement(self) -> Agreement:
+        return Agreement(len(self._same), float(np.mean(self._same)), float(np.mean(self._errors)))
+
+    @property
+    def positions(self) -> int:
+        return len(self._same)
+
+    def evaluate(self, batch: Batch, rows: int) -> None:
+        self._reference.evaluate(batch, rows)
+        written: dict[str, Any] = {
+            name: np.zeros_like(getattr(batch, name)) for name in ("logits", "values", "ownership")
+        }
+        other = batch._replace(**written)
+        self._candidate.evaluate(other, rows)
+        for row in range(rows):
+            legal = batch.indices[row, : batch.move_count[row]]
+            if legal.size:
+                self._same.append(bool(batch.logits[row, legal].argmax() == other.logits[row, legal].argmax()))
+                self._errors.append(abs(float(batch.values[row, 0] - other.values[row, 0])))
+
+    def close(self) -> None:
+        """Leave both to who made them."""
+
+
+def compare(reference: Evaluator, candidate: Evaluator, sampling: Sampling[G]) -> Agreement:
+    """Compare two evaluators on positions of games whose moves are drawn from the reference's policy."""
+    both = _Both(reference, candidate)
+    settings = SearchSettings(memory=2**22, cache_size=0, ownership=False, symmetry="none", seed=SEED)
+    search = Search(sampling.spec, InlineQueue(both), settings)
+    random = np.random.default_rng(SEED)
+    end = time.perf_counter() + SECONDS
+
+    def is_enough() -> bool:
+        return both.positions >= (POSITIONS if time.perf_counter() < end else MIN_POSITIONS)
+
+    while not is_enough():
+        game = sampling.new_game()
+        for _ in range(GAME_PLIES):
+            if is_enough() or sampling.is_over(game):
+                break
+            search.set_position(game)
+            moves = search.run(Limits(visits=2)).moves
+            if not moves:
+                break
+            priors = np.array([move.prior for move in moves])
+            sampling.play(game, moves[random.choice(len(moves), p=priors / priors.sum())].move)
+    return both.agreement
+
+
+def with_suitable_precision(make: Callable[[str], E], precision: str, sampling: Callable[[E], Sampling[G]]) -> E:
+    """Return an evaluator in the precision that was asked for; auto is the fastest that agrees with fp32.
+
+    Args:
+        make: makes the evaluator in a precision; auto is the fastest there is.
+        precision: auto, or one that `make` knows.
+        sampling: how to play games with the network.
+    """
+    evaluator = make(precision)
+    if precision != "auto" or evaluator.precision == "fp32":
+        return evaluator
+    verdict = _known(evaluator)
+    reference: E | None = None
+    if verdict is None:
+        print(
+            f"yomi: comparing {evaluator.precision} with fp32, once for this network ...", file=sys.stderr, flush=True
+        )
+        reference = make("fp32")
+        verdict = compare(reference, evaluator, sampling(evaluator))
+        _keep(evaluator, verdict)
+    _log.info("%s against fp32: %s", evaluator.precision, verdict)
+    if verdict.is_enough:
+        if reference is not None:
+            reference.close()
+        return evaluator
+    _log.warning("%s: %s is left out for fp32: %s", evaluator.info.source_file, evaluator.precision, verdict)
+    evaluator.close()
+    return reference or make("fp32")
+
+
+def _verdict_file(evaluator: NetworkEvaluator) -> Path:
+    info = evaluator.info
+    name = f"{info.source_sha256[:32]}-{info.board_size}-{evaluator.precision}.json"
+    return default_cache_dir() / "precision" / name
+
+
+def _known(evaluator: NetworkEvaluator) -> Agreement | None:
+    """Return the verdict that was kept; None where there is none, or none that can be read."""
+    try:
+        return Agreement(**json.loads(_verdict_file(evaluator).read_text()))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError) as error:
+        _log.warning("%s cannot be read (%s): comparing again", _verdict_file(evaluator), error)
+        return None
+
+
+def _keep(evaluator: NetworkEvaluator, verdict: Agreement) -> None:
+    path = _verdict_file(evaluator)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, json.dumps(asdict(verdict)).encode())
+    except OSError as error:
+        _log.warning("%s cannot be written (%s): the comparison is made again next time", path, error)

@@ -1,0 +1,151 @@
+"""Fewer bits stand in for fp32 only where both agree, and the verdict is kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.evaluators.base import UniformEvaluator
+from engine.games.go.rules import PRESETS
+from engine.players import precision
+from engine.players.go_setup import go_sampling
+from engine.players.precision import Agreement, compare, with_suitable_precision
+from native.tree.arrays import Batch
+from nets.metadata import NetworkInfo
+
+SAMPLING = go_sampling(5, PRESETS["tromp-taylor"])
+INFO = NetworkInfo(
+    game="go",
+    board_size=5,
+    feature_set="katago-v7",
+    name="scripted",
+    source_file="scripted.bin.gz",
+    source_sha256="ab" * 32,
+    model_version=10,
+    policy_channels=1,
+    misc_channels=4,
+)
+
+
+class Scripted(UniformEvaluator):
+    """A network whose policy and value follow from the position; `error` is added to its values."""
+
+    info = INFO
+
+    def __init__(self, name: str, *, error: float = 0.0, other_move_every: int = 0) -> None:
+        super().__init__(1, wants_planes=True)
+        self.precision = name
+        self.error = error
+        self.other_move_every = other_move_every
+        self.is_closed = False
+        self._count = 0
+
+    def evaluate(self, batch: Batch, rows: int) -> None:
+        for row in range(rows):
+            self._count += 1
+            weights = np.arange(batch.logits.shape[1], dtype=np.float32)
+            seed = float(batch.planes[row].sum())
+            logits = np.sin(weights * (seed + 1.0))
+            turned = self.other_move_every and self._count % self.other_move_every == 0
+            batch.logits[row] = -logits if turned else logits
+            batch.values[row] = 0.0
+            batch.values[row, 0] = np.sin(seed) * 0.5 + self.error
+        batch.ownership[:rows] = 0.0
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(precision, "SECONDS", float("inf"))  # the first search may have to compile
+    return tmp_path
+
+
+def test_equal_evaluators_agree() -> None:
+    agreement = compare(Scripted("fp32"), Scripted("bf16"), SAMPLING)
+    assert agreement == Agreement(precision.POSITIONS, 1.0, 0.0)
+    assert agreement.is_enough
+
+
+def test_differences_are_measured() -> None:
+    agreement = compare(Scripted("fp32"), Scripted("bf16", error=0.03, other_move_every=4), SAMPLING)
+    assert agreement.value_error == pytest.approx(0.03, abs=1e-6)
+    assert agreement.same_move == pytest.approx(0.75, abs=0.02)
+    assert not agreement.is_enough
+
+
+@pytest.mark.parametrize(
+    ("same_move", "error", "expected"), [(0.95, 0.02, True), (0.949, 0.0, False), (1, 0.021, False)]
+)
+def test_what_is_enough(same_move: float, error: float, expected: bool) -> None:
+    assert Agreement(400, same_move, error).is_enough is expected
+
+
+class Factory:
+    """Makes scripted networks and remembers them."""
+
+    def __init__(self, error: float) -> None:
+        self.error = error
+        self.made: list[Scripted] = []
+
+    def __call__(self, name: str) -> Scripted:
+        made = Scripted("fp32") if name == "fp32" else Scripted("bf16", error=self.error)
+        self.made.append(made)
+        return made
+
+
+def test_a_good_candidate_is_taken_and_compared_once(cache: Path) -> None:
+    first, second = Factory(0.001), Factory(0.001)
+    assert with_suitable_precision(first, "auto", lambda _: SAMPLING).precision == "bf16"
+    assert [(made.precision, made.is_closed) for made in first.made] == [("bf16", False), ("fp32", True)]
+    assert len(list((cache / "precision").iterdir())) == 1
+    assert with_suitable_precision(second, "auto", lambda _: SAMPLING).precision == "bf16"
+    assert len(second.made) == 1
+
+
+def test_a_bad_candidate_is_left_out_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(2):
+        factory = Factory(0.5)
+        chosen = with_suitable_precision(factory, "auto", lambda _: SAMPLING)
+        assert chosen.precision == "fp32"
+        assert not chosen.is_closed
+        assert factory.made[0].is_closed
+        assert "bf16 is left out for fp32" in caplog.text
+        assert "mean value error 0.5000" in caplog.text
+        caplog.clear()
+
+
+def test_what_was_asked_for_is_not_compared(cache: Path) -> None:
+    factory = Factory(0.5)
+    assert with_suitable_precision(factory, "bf16", lambda _: SAMPLING).precision == "bf16"
+    assert len(factory.made) == 1
+    assert not (cache / "precision").exists()
+
+
+def test_a_damaged_verdict_is_replaced(cache: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with_suitable_precision(Factory(0.0), "auto", lambda _: SAMPLING)
+    (verdict,) = (cache / "precision").iterdir()
+    verdict.write_text('{"positions": 4')
+    factory = Factory(0.0)
+    with_suitable_precision(factory, "auto", lambda _: SAMPLING)
+    assert "cannot be read" in caplog.text
+    assert len(factory.made) == 2
+    assert '"positions": 400' in verdict.read_text()
+
+
+def test_verdicts_belong_to_a_network_and_a_size(cache: Path) -> None:
+    for info in (INFO, replace(INFO, board_size=9), replace(INFO, source_sha256="cd" * 32)):
+        factory = Factory(0.0)
+
+        def make(name: str, factory: Factory = factory, info: NetworkInfo = info) -> Scripted:
+            made = factory(name)
+            made.info = info
+            return made
+
+        with_suitable_precision(make, "auto", lambda _: SAMPLING)
+    assert len(list((cache / "precision").iterdir())) == 3
