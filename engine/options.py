@@ -59,6 +59,17 @@ class Options:
         live=False,
         usi=Usi("Device"),
     )
+    devices: str | None = option(
+        None,
+        "text",
+        "GPUs that share the batches, by number, such as 0,1; none: the first",
+        NETWORK,
+        live=False,
+        usi=Usi("Devices"),
+    )
+    device_workers: int | None = option(
+        None, "int", "evaluation workers on each GPU; none: two", NETWORK, low=1, high=16, live=False
+    )
     backend: str = option(
         "auto",
         "choice",

@@ -1,21 +1,42 @@
 """From search workers to evaluators: a batch is submitted with the queue on which it comes back.
 
-Two ways. On a CPU the search worker evaluates its batch itself (`evaluate_inline`): one thread a core does everything,
+Two ways. On a CPU the search worker evaluates its batch itself (`InlineQueue`): one thread a core does everything,
 which was measured at 0.98 to 1.02 of the evaluator's raw throughput, against 0.8 with threads of its own. On a GPU
-evaluation workers own a device each (`EvaluationWorkers`) and search workers go on while they compute.
+evaluation workers own a device each (`engine.evaluators.workers`) and search workers go on while they compute.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from engine.evaluators.base import EvaluatorError
 
 if TYPE_CHECKING:
     from engine.evaluators.base import Evaluator
     from native.tree.arrays import Batch
+
+T = TypeVar("T")
+
+
+class EvaluationQueue(Protocol):
+    """Takes jobs and returns each on its own queue."""
+
+    evaluator: Evaluator
+    """One of the evaluators behind the queue: says what they want of a batch. Only its own thread may call it."""
+
+    def submit(self, job: Job) -> None:
+        """Take a job; may evaluate it at once in the caller's thread."""
+
+    def call(self, function: Callable[[Evaluator], T]) -> T:
+        """Return what `function` makes of an evaluator, called in the thread that the evaluator is bound to."""
+
+    def close(self) -> None:
+        """Finish what was submitted, then release the evaluators."""
 
 
 @dataclass(slots=True)
@@ -27,19 +48,62 @@ class Job:
     done: SimpleQueue[Job]
     """Where the job is put when it has been evaluated, or has failed."""
     error: Exception | None = None
+    failed_at: int | None = None
+    """The evaluation worker that could not do it."""
+
+    def run(self, evaluator: Evaluator) -> None:
+        """Evaluate, and see to it that the results are numbers.
+
+        Raises:
+            EvaluatorError: they are not.
+        """
+        evaluator.evaluate(self.batch, self.rows)
+        for name, array in (("value", self.batch.values), ("logit", self.batch.logits)):
+            # A sum is not finite where one of its numbers is not, and costs a tenth of looking at each.
+            if not np.isfinite(array[: self.rows].sum()):
+                raise EvaluatorError(f"{evaluator.description}: a {name} that is not finite found, expected numbers")
+
+    def finish(self, error: Exception | None = None) -> None:
+        """Return the job to who submitted it."""
+        self.error = error
+        self.done.put(self)
+
+    def renewed(self) -> Job:
+        """Return the job with arrays of its own, for the old ones are in the hands of a thread that hangs."""
+        batch = type(self.batch)(*(array.copy() for array in self.batch))
+        return Job(batch, self.rows, self.done, failed_at=self.failed_at)
 
 
-class EvaluationQueue(Protocol):
-    """Takes jobs and returns each on its own queue."""
+@dataclass(slots=True)
+class Errand(Generic[T]):
+    """Something else to be done with an evaluator; runs through the same queue as jobs."""
 
-    evaluator: Evaluator
-    """One of the evaluators behind the queue: says what they want of a batch."""
+    function: Callable[[Evaluator], T]
+    done: SimpleQueue[Errand[T]] = field(default_factory=SimpleQueue)
+    result: Any = None
+    error: Exception | None = None
+    failed_at: int | None = None
 
-    def submit(self, job: Job) -> None:
-        """Take a job; may evaluate it at once in the caller's thread."""
+    def run(self, evaluator: Evaluator) -> None:
+        """Call the function."""
+        self.result = self.function(evaluator)
 
-    def close(self) -> None:
-        """Finish what was submitted, then release the evaluators."""
+    def finish(self, error: Exception | None = None) -> None:
+        """Wake up who waits for the result."""
+        self.error = error
+        self.done.put(self)
+
+    def renewed(self) -> Errand[T]:
+        """Return the errand for another thread; the old one's result counts no more."""
+        return Errand(self.function, self.done, failed_at=self.failed_at)
+
+    def wait(self) -> T:
+        """Return the function's result, or raise what it raised."""
+        answered = self.done.get()
+        if answered.error is not None:
+            raise answered.error
+        result: T = answered.result
+        return result
 
 
 class InlineQueue:
@@ -50,78 +114,18 @@ class InlineQueue:
         self.evaluator = evaluator
 
     def submit(self, job: Job) -> None:
-        """Evaluate the job and return it."""
-        _evaluate(self.evaluator, job)
+        """Evaluate the job and return it; a failure travels with it, to be raised where the search was started."""
+        try:
+            job.run(self.evaluator)
+        except Exception as error:
+            job.finish(error)
+        else:
+            job.finish()
+
+    def call(self, function: Callable[[Evaluator], T]) -> T:
+        """Call the function with the evaluator."""
+        return function(self.evaluator)
 
     def close(self) -> None:
         """Release the evaluator."""
         self.evaluator.close()
-
-
-class EvaluationWorkers:
-    """One thread for each evaluator; each makes its own evaluator in its thread, so that it is bound to its device."""
-
-    def __init__(self, factories: Sequence[Callable[[], Evaluator]]) -> None:
-        """Start the workers and wait until each has made its evaluator.
-
-        Raises:
-            ValueError: there is no factory.
-            Exception: whatever a factory raised; no worker is left running then.
-        """
-        if not factories:
-            raise ValueError("no evaluators found, expected at least one for the evaluation workers")
-        self._is_closed = False
-        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
-        started: SimpleQueue[Evaluator | Exception] = SimpleQueue()
-        self._threads = [
-            threading.Thread(target=self._serve, args=(factory, started), name=f"evaluation-{i}", daemon=True)
-            for i, factory in enumerate(factories)
-        ]
-        for thread in self._threads:
-            thread.start()
-        results = [started.get() for _ in self._threads]
-        failures = [result for result in results if isinstance(result, Exception)]
-        if failures:
-            self.close()
-            raise failures[0]
-        self.evaluator = next(result for result in results if not isinstance(result, Exception))
-
-    def submit(self, job: Job) -> None:
-        """Queue the job for the next worker that is free.
-
-        Raises:
-            RuntimeError: the workers were closed, so that nobody would evaluate it.
-        """
-        if self._is_closed:
-            raise RuntimeError("the evaluation workers are closed: expected no further batches")
-        self._jobs.put(job)
-
-    def close(self) -> None:
-        """End the workers after what was submitted before; again, it does nothing."""
-        if self._is_closed:
-            return
-        self._is_closed = True
-        for _ in self._threads:
-            self._jobs.put(None)
-        for thread in self._threads:
-            thread.join()
-
-    def _serve(self, factory: Callable[[], Evaluator], started: SimpleQueue[Evaluator | Exception]) -> None:
-        try:
-            evaluator = factory()
-        except Exception as error:
-            started.put(error)
-            return
-        started.put(evaluator)
-        while (job := self._jobs.get()) is not None:
-            _evaluate(evaluator, job)
-        evaluator.close()
-
-
-def _evaluate(evaluator: Evaluator, job: Job) -> None:
-    """Evaluate a job; a failure travels back with it, to be raised where the search was started."""
-    try:
-        evaluator.evaluate(job.batch, job.rows)
-    except Exception as error:
-        job.error = error
-    job.done.put(job)

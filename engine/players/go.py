@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -19,17 +20,20 @@ from engine.players.go_network import evaluate_position, network_of
 from engine.players.go_setup import evaluator_kind, make_queue, search_settings
 from engine.players.thinking import (
     DEFAULT_SECONDS,
+    PATIENCE,
     Lateness,
     LostMoves,
     Schedule,
     choose,
+    end_search,
     likeliest,
+    release,
     temperature_at,
     warm_up,
     watch,
 )
 from engine.search.report import Limits, RawEvaluation, SearchReport
-from engine.search.search import Search
+from engine.search.search import HANG, Search
 from native.go.board import BLACK, PASS
 from native.go.spec import go_spec
 
@@ -96,9 +100,14 @@ class GoPlayer:
         self._search.start(bounded, avoid=avoid, allow=allow, noise=self.options.root_noise > 0.0)
         try:
             self._lateness.note(watch(self._search, lambda: schedule, on_report=on_report, interval=interval))
-        finally:
+            report = end_search(self._search, max(PATIENCE, self._search.latency))
+        except BaseException:
             self._search.stop()
-        report = self._search.report()
+            raise
+        if not report.moves and self._search.is_running:  # better late than a pass
+            self._search.wait(HANG)
+            self._search.stop()
+            report = self._search.report()
         resigns = limits is None and self._resigns(report, color)
         return Decision(self._choose(report), resigns, report)
 
@@ -132,7 +141,7 @@ class GoPlayer:
             EvaluatorError: no network is in use.
         """
         self._prepare(self.game.side_to_move)
-        return evaluate_position(network_of(self._search.queue), self.game, symmetry)
+        return self._search.queue.call(lambda evaluator: evaluate_position(network_of(evaluator), self.game, symmetry))
 
     def final_ownership(self) -> npt.NDArray[np.float32]:
         """Return the expected owner of each point at the end, +1 Black."""
@@ -174,8 +183,7 @@ class GoPlayer:
 
     def close(self) -> None:
         """Stop everything and release devices and threads."""
-        self._search.stop()
-        self._search.queue.close()
+        release(self._search)
 
     def _make_search(self) -> Search:
         queue = make_queue(self.options, self.game.size, self.game.rules)
@@ -187,7 +195,7 @@ class GoPlayer:
         old.stop()
         self._search = self._make_search()
         self._search.set_position(self.game)
-        old.queue.close()
+        release(old)
 
     def _prepare(self, color: int) -> None:
         """Bring the search to the game as it stands with `color` to move."""
@@ -199,20 +207,21 @@ class GoPlayer:
     def _limits(self, color: int, limits: Limits | None) -> tuple[Schedule, Limits]:
         """Return (when an unhurried search may stop, limits that hold in any case)."""
         options = self.options
-        if limits is not None:
-            return Schedule(), limits
         now = time.monotonic()
+        if limits is not None:
+            return Schedule(now, hard=_end(now, limits.seconds)), limits
         lag = options.lag + self._search.latency + self._lateness.reserve
         budget = self.clock.budget(color, self.game.size**2, len(self.game.moves), lag)
         seconds = options.seconds
-        schedule = Schedule()
+        soft = math.inf
         if budget is not None:
             gone = self.clock.elapsed()
-            schedule = Schedule(now, now + max(0.0, budget.soft - gone))
+            soft = now + max(0.0, budget.soft - gone)
             hard = max(0.0, budget.hard - gone)
             seconds = hard if seconds is None else min(seconds, hard)
         elif seconds is None and options.visits is None and options.playouts is None:
             seconds = DEFAULT_SECONDS
+        schedule = Schedule(now, soft, _end(now, seconds))
         return schedule, Limits(visits=options.visits, playouts=options.playouts, seconds=seconds)
 
     def _choose(self, report: SearchReport) -> int:
@@ -235,3 +244,7 @@ class GoPlayer:
         dead = dead_stones(self.game, self.final_ownership())
         self._search.set_position(self.game, color)
         return any(self.game.color_at(point) == 3 - color for point in dead)
+
+
+def _end(now: float, seconds: float | None) -> float:
+    return math.inf if seconds is None else now + seconds

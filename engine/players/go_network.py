@@ -16,17 +16,16 @@ from native.go.spec import go_spec
 from nets.katago.outputs import Outputs, has_no_result, post_process
 
 if TYPE_CHECKING:
-    from engine.evaluators.queue import EvaluationQueue
+    from engine.evaluators.base import Evaluator
     from engine.games.go.game import GoGame
 
 
-def network_of(queue: EvaluationQueue) -> KataGoEvaluator:
-    """Return the network behind an evaluation queue.
+def network_of(evaluator: Evaluator) -> KataGoEvaluator:
+    """Return the network in an evaluator.
 
     Raises:
         EvaluatorError: there is none.
     """
-    evaluator = queue.evaluator
     if isinstance(evaluator, MixedEvaluator) and isinstance(evaluator.network, KataGoEvaluator):
         return evaluator.network
     if isinstance(evaluator, KataGoEvaluator):

@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.evaluators.base import EvaluatorError, UniformEvaluator
-from engine.evaluators.queue import EvaluationQueue, EvaluationWorkers, InlineQueue
+from engine.evaluators.devices import make_device_queue
+from engine.evaluators.queue import EvaluationQueue, InlineQueue
 from engine.evaluators.rollouts import MixedEvaluator, RolloutEvaluator
 from engine.games.go.game import GoGame
 from engine.players.precision import Sampling, with_suitable_precision
-from engine.players.thinking import processor_cores
+from engine.players.thinking import search_threads
 from engine.search.parameters import SearchSettings
 from native.go.spec import go_spec
 
 if TYPE_CHECKING:
     from engine.evaluators.base import Evaluator
+    from engine.evaluators.katago import KataGoEvaluator
     from engine.games.go.rules import Rules
     from engine.options import Options
 
@@ -58,28 +60,22 @@ def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
     if kind == "rollouts":
         return InlineQueue(RolloutEvaluator(ROLLOUTS_A_LEAF, options.batch_size or ROLLOUT_BATCH, options.seed))
     from engine.evaluators.factory import make_katago_evaluator
-    from engine.evaluators.katago import KataGoEvaluator
     from nets.katago.outputs import has_no_result
 
     net = options.net
     assert net is not None
 
-    def in_precision(precision: str) -> KataGoEvaluator:
-        return make_katago_evaluator(net, size, options.device, options.backend, options.batch_size, precision)
+    def network(device: str) -> Evaluator:
+        def in_precision(precision: str) -> KataGoEvaluator:
+            return make_katago_evaluator(net, size, device, options.backend, options.batch_size, precision)
 
-    def network() -> Evaluator:
         evaluator = with_suitable_precision(in_precision, options.precision, lambda _: go_sampling(size, rules))
         evaluator.may_have_no_result = has_no_result(rules.ko, rules.scoring)
         if options.rollout_weight > 0.0:
             return MixedEvaluator(evaluator, options.rollout_weight, ROLLOUTS_A_LEAF, options.seed)
         return evaluator
 
-    first = network()
-    inner = first.network if isinstance(first, MixedEvaluator) else first
-    if isinstance(inner, KataGoEvaluator) and inner.device != "cpu":
-        first.close()
-        return EvaluationWorkers([network])
-    return InlineQueue(first)
+    return make_device_queue(network, options)
 
 
 def go_sampling(size: int, rules: Rules) -> Sampling[GoGame]:
@@ -96,10 +92,10 @@ def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
     """Return the settings of the search; what the options leave open is chosen for the machine."""
     has_network = queue.evaluator.wants_planes
     c_puct = options.c_puct if options.c_puct is not None else NETWORK_C_PUCT if has_network else ROLLOUT_C_PUCT
-    inline = isinstance(queue, InlineQueue)
+    workers, batches_in_flight = search_threads(options, queue)
     return SearchSettings(
-        workers=options.workers or (processor_cores() if inline else 2),
-        batches_in_flight=options.batches_in_flight or (1 if inline else 2),
+        workers=workers,
+        batches_in_flight=batches_in_flight,
         memory=options.memory,
         cache_size=options.cache_size if has_network else 0,
         symmetry=options.symmetry if has_network else "none",

@@ -30,6 +30,7 @@ from engine.players.shogi_setup import (
 from engine.players.shogi_time import find_budget
 from engine.players.thinking import (
     DEFAULT_SECONDS,
+    PATIENCE,
     POLL,
     Lateness,
     LostMoves,
@@ -39,6 +40,7 @@ from engine.players.thinking import (
     end_search,
     fullness,
     likeliest,
+    release,
     temperature_at,
     warm_up,
     watch,
@@ -53,8 +55,6 @@ from nets.errors import NetworkError
 if TYPE_CHECKING:
     from engine.options import Options
 
-PATIENCE = 0.03
-"""Seconds that a search gets to end after its time, before its report is taken as it stands."""
 MIN_INTERVAL = 0.01
 """Seconds between reports, at least."""
 MATE_NODES = 10**9
@@ -135,8 +135,7 @@ class ShogiPlayer:
 
     def _release(self) -> None:
         if self._loaded is not None:
-            self._search.stop()
-            self._search.queue.close()
+            release(self._search)
         if self._book is not None:
             self._book.close()
             self._book = None
@@ -318,14 +317,14 @@ class ShogiPlayer:
                 interval=interval,
             )
             self._lateness.note(lateness)
-            end_search(self._search, PATIENCE)
+            report = end_search(self._search, PATIENCE)
         except BaseException:
             self._search.stop()
             raise
         finally:
             task.on_change = None
             self._mate.stop()
-        return self._decide(task, self._search.report(), allowed)
+        return self._decide(task, report, allowed)
 
     def _mate_line(self) -> tuple[int, ...]:
         """Return the mate that was found beside the search, so far."""

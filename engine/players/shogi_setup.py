@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.evaluators.base import EvaluatorError, UniformEvaluator
+from engine.evaluators.devices import make_device_queue
 from engine.evaluators.material import MaterialEvaluator
-from engine.evaluators.queue import EvaluationQueue, EvaluationWorkers, InlineQueue
+from engine.evaluators.queue import EvaluationQueue, InlineQueue
 from engine.evaluators.shogi_factory import make_shogi_evaluator
 from engine.games.shogi.book import Book, BookError, open_book
 from engine.games.shogi.game import ShogiGame
 from engine.options import TABLE, USI_NAMES, OptionError
 from engine.players.precision import Sampling, with_suitable_precision
-from engine.players.thinking import processor_cores
+from engine.players.thinking import search_threads
 from engine.search.parameters import SearchSettings
 from native.shogi.position import FORM_DLSHOGI
 from native.shogi.spec import shogi_spec
@@ -28,7 +29,17 @@ if TYPE_CHECKING:
 log = logging.getLogger("yomi.shogi")
 
 LOADED = (
-    *("net", "evaluator", "device", "backend", "precision", "batch_size", "batches_in_flight"),
+    *(
+        "net",
+        "evaluator",
+        "device",
+        "devices",
+        "device_workers",
+        "backend",
+        "precision",
+        "batch_size",
+        "batches_in_flight",
+    ),
     *("workers", "memory", "cache_size", "seed", "book_file"),
 )
 """The options that take effect when the player loads."""
@@ -68,21 +79,17 @@ def make_queue(options: Options) -> EvaluationQueue:
     kind = evaluator_kind(options)
     if kind == "uniform":
         return InlineQueue(UniformEvaluator(options.batch_size or 16))
-    net = options.net if kind == "onnx" else None
-    if net is None:
+    net = options.net
+    if kind == "material" or net is None:
         return InlineQueue(MaterialEvaluator() if options.batch_size is None else MaterialEvaluator(options.batch_size))
 
-    def in_precision(precision: str) -> ShogiEvaluator:
-        return make_shogi_evaluator(net, options.device, options.backend, options.batch_size, precision)
+    def network(device: str) -> Evaluator:
+        def in_precision(precision: str) -> ShogiEvaluator:
+            return make_shogi_evaluator(net, device, options.backend, options.batch_size, precision)
 
-    def network() -> Evaluator:
         return with_suitable_precision(in_precision, options.precision, shogi_sampling)
 
-    first = network()
-    if getattr(first, "device", "cpu") != "cpu":
-        first.close()
-        return EvaluationWorkers([network])
-    return InlineQueue(first)
+    return make_device_queue(network, options)
 
 
 def shogi_sampling(network: ShogiEvaluator) -> Sampling[ShogiGame]:
@@ -114,11 +121,11 @@ def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
     As dlshogi has it, unvisited moves are judged from the mean below their parent, and the spread of the values has no
     say in exploration; scores and owners there are none.
     """
-    inline = isinstance(queue, InlineQueue)
+    workers, batches_in_flight = search_threads(options, queue)
     temperature = options.policy_temperature
     return SearchSettings(
-        workers=options.workers or (processor_cores() if inline else 2),
-        batches_in_flight=options.batches_in_flight or (1 if inline else 2),
+        workers=workers,
+        batches_in_flight=batches_in_flight,
         memory=options.memory,
         cache_size=options.cache_size if queue.evaluator.wants_planes else 0,
         symmetry="none",

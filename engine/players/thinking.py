@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import time
@@ -11,19 +12,26 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from engine.evaluators.workers import EvaluationWorkers
 from engine.search.report import Limits
 from native.tree import arrays
 from native.tree.report import CHILD_DTYPE, root_children
 
 if TYPE_CHECKING:
+    from engine.evaluators.queue import EvaluationQueue
+    from engine.options import Options
     from engine.search.position import SearchableGame
     from engine.search.report import SearchReport
     from engine.search.search import Search
+
+_log = logging.getLogger("yomi.evaluators")
 
 DEFAULT_SECONDS = 5.0
 """Time for a move where neither the options nor a clock set a limit."""
 POLL = 0.05
 """Seconds between two looks at a search on a clock."""
+PATIENCE = 0.03
+"""Seconds that a search gets to end after its time, before its report is taken as it stands."""
 LEAD_TO_STOP = 1.0
 """A search on a clock stops early when the second move would need more than all remaining playouts to catch up."""
 
@@ -39,6 +47,20 @@ WARM_UP = 16
 def processor_cores() -> int:
     """Return the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def search_threads(options: Options, queue: EvaluationQueue) -> tuple[int, int]:
+    """Return how many search workers there are, and how many batches each has under way.
+
+    On a processor every core evaluates its own. GPUs get twice as many search workers as evaluation workers, with two
+    batches each, so that there is always one that waits for the device.
+    """
+    cores = processor_cores()
+    if isinstance(queue, EvaluationWorkers):
+        workers, batches = max(2, min(cores, 2 * queue.worker_count)), 2
+    else:
+        workers, batches = cores, 1
+    return options.workers or workers, options.batches_in_flight or batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,20 +176,39 @@ def is_settled(report: SearchReport, begin: float, now: float, plan: Schedule) -
     return not is_early and first - second > LEAD_TO_STOP * remaining
 
 
-def end_search(search: Search, patience: float) -> bool:
-    """End a search that must have an answer; wait at most `patience` seconds for its threads.
+def end_search(search: Search, patience: float) -> SearchReport:
+    """End a search that must have an answer, and return its report.
 
-    Returns:
-        Whether it has ended; otherwise its report may be read all the same, and the next call of the search waits.
+    A search whose evaluator has failed is good for what it found until then.
+
+    Args:
+        search: the search.
+        patience: seconds to wait for its threads; then the report is taken as it stands, and the search's next call
+            waits for them.
 
     Raises:
-        Exception: what an evaluator or a worker raised.
+        Exception: what an evaluator or a worker raised, where nothing was found.
     """
     search.interrupt()
     if not search.wait(patience):
-        return False
-    search.stop()
-    return True
+        return search.report()
+    report = search.report()
+    try:
+        search.stop()
+    except Exception as error:
+        if not report.moves:
+            raise
+        _log.error("the search ended early: %s", error)
+    return report
+
+
+def release(search: Search) -> None:
+    """End a search for good and release its evaluators, in whatever state they are."""
+    try:
+        search.stop()
+    except Exception as error:
+        _log.error("%s", error)
+    search.queue.close()
 
 
 def likeliest(search: Search) -> int | None:

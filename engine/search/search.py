@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from engine.evaluators.base import EvaluatorError
 from engine.evaluators.queue import EvaluationQueue, Job
 from engine.search.position import Root, SearchableGame
 from engine.search.report import Limits, SearchReport
@@ -40,6 +41,8 @@ PRUNE_TO = 0.6
 """Share of each pool that may still be in use after pruning."""
 MIN_VISITS = 2
 """Visits that a search makes however little time it has: the root's, and one move's."""
+HANG = 30.0
+"""Seconds that a search may take to end after it was told to; the largest networks take some for a batch on a CPU."""
 
 
 class Search:
@@ -187,13 +190,18 @@ class Search:
         """End the search; return when all threads are quiet, which takes one evaluation at most.
 
         Raises:
+            EvaluatorError: a thread waits for an evaluation that does not end; once it has, all is well again.
             Exception: what an evaluator or a worker raised while the search ran; it is raised once, and the tree is
                 empty then: leaves were lost on their way.
         """
         self.tree.counters[arrays.STOP] = 1
+        end = time.monotonic() + HANG
         for thread in self._threads:
             if thread is not threading.current_thread():
-                thread.join()
+                thread.join(max(0.0, end - time.monotonic()))
+                if thread.is_alive():
+                    name = self.queue.evaluator.description
+                    raise EvaluatorError(f"{name} has not answered for {HANG:g} s: expected it to end a batch")
         self._threads = []
         if self._error is not None:
             error, self._error = self._error, None

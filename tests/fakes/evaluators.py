@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
+    from engine.evaluators.base import Evaluator
     from native.tree.arrays import Batch
 
 
@@ -70,3 +71,41 @@ class ScriptedEvaluator:
     def close(self) -> None:
         assert self.closed_in is None, "closed twice"
         self.closed_in = threading.get_ident()
+
+
+class FaultyEvaluator:
+    """An evaluator that goes wrong for some calls.
+
+    Args:
+        inner: judges where nothing goes wrong.
+        fault: raise, nan, hang (for `seconds`, then it answers) or none.
+        calls: the calls, counted from 1, that go wrong.
+        seconds: how long it hangs.
+    """
+
+    def __init__(self, inner: Evaluator, fault: str, calls: range, seconds: float = 10.0) -> None:
+        self.inner = inner
+        self.fault = fault
+        self.faulty_calls = calls
+        self.seconds = seconds
+        self.wants_planes = inner.wants_planes
+        self.wants_positions = inner.wants_positions
+        self.batch_size = inner.batch_size
+        self.description = f"faulty {inner.description}"
+        self.calls = 0
+        self.released = threading.Event()
+        """Set by a test to end the hanging."""
+
+    def evaluate(self, batch: Batch, rows: int) -> None:
+        self.calls += 1
+        is_faulty = self.calls in self.faulty_calls
+        if is_faulty and self.fault == "raise":
+            raise RuntimeError("the device is gone")
+        if is_faulty and self.fault == "hang":
+            self.released.wait(self.seconds)
+        self.inner.evaluate(batch, rows)
+        if is_faulty and self.fault == "nan":
+            batch.values[rows - 1, 0] = np.nan
+
+    def close(self) -> None:
+        self.inner.close()

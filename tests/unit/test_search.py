@@ -11,8 +11,9 @@ import pytest
 
 from bench import signature
 from engine.evaluators.base import UniformEvaluator
-from engine.evaluators.queue import EvaluationWorkers, Job
+from engine.evaluators.queue import Job
 from engine.evaluators.rollouts import RolloutEvaluator
+from engine.evaluators.workers import EvaluationWorkers
 from engine.games.go.vertex import board_points
 from engine.search.report import Limits
 from engine.search.search import Search
@@ -286,11 +287,8 @@ def test_a_factory_that_fails_closes_the_others() -> None:
 
 @pytest.mark.parametrize("fail_at", [1, 2, 20])
 @pytest.mark.parametrize(("workers", "flying"), [(1, 1), (1, 3), (3, 2)])
-@pytest.mark.parametrize("in_threads", [False, True])
-def test_an_evaluator_that_fails_is_heard_of(in_threads: bool, workers: int, flying: int, fail_at: int) -> None:
-    evaluator = ScriptedEvaluator(4, fail_at=fail_at)
-    queue: Any = EvaluationWorkers([lambda: evaluator]) if in_threads else evaluator
-    search = new_search(queue, workers=workers, batches_in_flight=flying)
+def test_an_evaluator_that_fails_is_heard_of(workers: int, flying: int, fail_at: int) -> None:
+    search = new_search(ScriptedEvaluator(4, fail_at=fail_at), workers=workers, batches_in_flight=flying)
     search.set_position(new_game())
     search.start(Limits(visits=5000))
     assert search.wait(PATIENCE)

@@ -193,8 +193,15 @@ class Session:
         else:
             self._finish(answer)
             if self.ponder_after and self.options.ponder and not self.inbox.wait(0):
-                self.player.ponder()
+                self._ponder()
         return not self._quitting
+
+    def _ponder(self) -> None:
+        """Think in the opponent's time; what keeps it from that is told when the next move is asked for."""
+        try:
+            self.player.ponder()
+        except EvaluatorError as error:
+            log.error("no pondering: %s", error)
 
     def _dispatch(self, command: Command) -> Answer:
         row = table.find(command.name)

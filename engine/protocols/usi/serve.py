@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 from collections.abc import Callable
 
 import engine.protocols.usi.commands  # noqa: F401  (registers the handlers)
 from engine.options import Options
 from engine.protocols.process import run_session
+from engine.protocols.streams import OutputClosedError
 from engine.protocols.usi.session import MakePlayer, Session
+
+
+class _InfoStrings(logging.Handler):
+    """Shows the user what the evaluators warn of: a graphical interface has no stderr."""
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        super().__init__(logging.WARNING)
+        self._note = note
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(OutputClosedError):  # the session's loop hears of it by itself
+            self._note(f"{record.levelname.lower()}: {record.getMessage()}")
 
 
 def serve(options: Options, make_player: MakePlayer) -> int:
@@ -19,6 +34,8 @@ def serve(options: Options, make_player: MakePlayer) -> int:
     """
 
     def make_session(write: Callable[[str], None]) -> Session:
-        return Session(options, make_player, write)
+        session = Session(options, make_player, write)
+        logging.getLogger("yomi.evaluators").addHandler(_InfoStrings(session.note))
+        return session
 
     return run_session(make_session)

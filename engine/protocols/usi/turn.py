@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from engine.evaluators.base import EvaluatorError
 from engine.players.shogi_base import Progress, ShogiDecision, Task, Times
 from engine.protocols.streams import OutputClosedError
 from engine.protocols.usi.codec import (
@@ -107,10 +108,16 @@ class Turn:
             self._answer(lines)
         except OutputClosedError:
             pass  # the session's loop hears of it by itself
-        except Exception as error:  # a fault of ours, or the device's: the controller must not wait for ever
+        except EvaluatorError as error:
+            self._give_up(str(error))
+        except Exception as error:  # a fault of ours: the controller must not wait for ever
             log.exception("internal error while thinking")
-            message = format_error(f"internal error: {type(error).__name__}: {error}")
-            self._answer([message, format_checkmate("timeout") if self._go.mate is not None else "bestmove resign"])
+            self._give_up(f"internal error: {type(error).__name__}: {error}")
+
+    def _give_up(self, reason: str) -> None:
+        """Answer that there is no answer."""
+        answer = format_checkmate("timeout") if self._go.mate is not None else format_bestmove("resign")
+        self._answer([format_error(reason), answer])
 
     def _answer(self, lines: list[str]) -> None:
         try:

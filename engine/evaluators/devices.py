@@ -1,0 +1,66 @@
+"""From the options to an evaluation queue: on a processor in the search's own threads, on GPUs with workers."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from engine.evaluators.base import EvaluatorError
+from engine.evaluators.factory import chooses_cpu
+from engine.evaluators.queue import EvaluationQueue, InlineQueue
+from engine.evaluators.workers import EvaluationWorkers
+
+if TYPE_CHECKING:
+    from engine.evaluators.base import Evaluator
+    from engine.options import Options
+
+WORKERS_A_DEVICE = 2
+"""While one worker's batch computes, the other's is copied."""
+
+
+def make_device_queue(make: Callable[[str], Evaluator], options: Options) -> EvaluationQueue:
+    """Return the queue for a network on the devices that the options name.
+
+    Args:
+        make: makes an evaluator for a device: cpu, cuda:0, tensorrt:1 and the like. Called in the thread that uses it,
+            once for each worker, and again after a failure.
+        options: device, devices, device_workers and backend count here.
+
+    Raises:
+        EvaluatorError: the options do not go together, or a device cannot be used.
+    """
+    if options.backend == "native" or chooses_cpu(options.device):
+        if options.devices is not None:
+            raise EvaluatorError(f"devices {options.devices} name GPUs: expected --device cuda or tensorrt with them")
+        return InlineQueue(make("cpu"))
+    kind = "cuda" if options.device == "auto" else options.device
+    numbers = device_numbers(options.devices)
+    count = options.device_workers or WORKERS_A_DEVICE
+    return EvaluationWorkers(
+        # One worker of each device first, so that the first batches are spread.
+        [functools.partial(make, f"{kind}:{number}") for _ in range(count) for number in numbers]
+    )
+
+
+def device_numbers(text: str | None) -> list[int]:
+    """Return the numbers in a text such as `0,1`; the first GPU where there is none.
+
+    Raises:
+        EvaluatorError: it is no such text.
+    """
+    if text is None:
+        return [0]
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isascii() and word.isdecimal() and len(word) < 4 for word in words):
+        raise EvaluatorError(f"devices: {text!r} found, expected numbers of GPUs such as 0,1")
+    numbers = [int(word) for word in words]
+    if len(set(numbers)) < len(numbers):
+        raise EvaluatorError(f"devices: {text!r} names a GPU twice: expected each once (and --device-workers)")
+    return numbers
+
+
+def split_device(device: str) -> tuple[str, int]:
+    """Return (cuda, 1) for cuda:1, and number 0 where there is none."""
+    kind, _, number = device.partition(":")
+    return kind, int(number or 0)

@@ -1,0 +1,66 @@
+"""A real engine whose evaluator goes wrong: `python -m tests.process.faulty_engine gtp|usi inline|workers FAULT FIRST`.
+
+The fault begins at the FIRST evaluation after loading and lasts for ever, but for a hang, of 10 s, which comes once.
+"""
+
+import sys
+from typing import Any
+
+from engine.options import Options
+
+
+def main(protocol: str, place: str, fault: str, first: str) -> int:
+    """Serve the protocol."""
+    from engine.evaluators.queue import EvaluationQueue, InlineQueue
+    from engine.evaluators.rollouts import RolloutEvaluator
+    from engine.evaluators.workers import EvaluationWorkers
+    from tests.fakes.evaluators import FaultyEvaluator
+
+    made: list[FaultyEvaluator] = []
+
+    def make() -> FaultyEvaluator:
+        from engine.evaluators.material import MaterialEvaluator
+
+        inner: Any = RolloutEvaluator(1, 4, seed=1) if protocol == "gtp" else MaterialEvaluator(4)
+        # With workers only the first evaluator is faulty: the device that fails in mid-game.
+        made.append(FaultyEvaluator(inner, "none" if made and place == "workers" else fault, range(0)))
+        return made[-1]
+
+    def make_queue(*_: object) -> EvaluationQueue:
+        return InlineQueue(make()) if place == "inline" else EvaluationWorkers([make, make], hang=0.5)
+
+    def arm() -> None:
+        begin = made[0].calls + int(first)
+        made[0].faulty_calls = range(begin, begin + 1 if fault == "hang" else 10**9)
+
+    options = Options.for_game("go" if protocol == "gtp" else "shogi")
+    options.workers, options.memory, options.seconds, options.playouts = 1, 2**25, 1.0, 300
+    if protocol == "gtp":
+        from engine.players import go
+        from engine.protocols.gtp.serve import serve as serve_gtp
+
+        options.size = 9
+        go.make_queue = make_queue
+
+        def load() -> Any:
+            player = go.GoPlayer(options)
+            arm()
+            return player
+
+        return serve_gtp(options, load)
+    from engine.players import shogi
+    from engine.protocols.usi.serve import serve as serve_usi
+
+    options.root_mate_search = 0
+    shogi.make_queue = make_queue
+
+    def load_shogi(_: Any) -> Any:
+        player = shogi.ShogiPlayer(options)
+        arm()
+        return player
+
+    return serve_usi(options, load_shogi)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,273 @@
+"""Evaluation workers that fail, hang and come back, and devices that share the batches."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+
+from engine.evaluators.base import EvaluatorError
+from engine.evaluators.devices import device_numbers, make_device_queue
+from engine.evaluators.queue import InlineQueue, Job
+from engine.evaluators.workers import EvaluationWorkers
+from engine.options import Options
+from engine.search.report import Limits
+from native.go.spec import go_spec
+from native.tree.buffers import make_batch
+from tests.fakes.evaluators import FaultyEvaluator, ScriptedEvaluator
+from tests.unit.test_search import run, visits_of
+from tests.unit.trees import check_tree, new_game, new_search
+
+HANG = 0.2
+NEVER = range(0)
+ALWAYS = range(1, 10**9)
+
+
+class Devices:
+    """Makes evaluators by device and remembers them.
+
+    Args:
+        faults: of each device.
+        once: only a device's first evaluator has them.
+        seconds: how long it takes to make an evaluator again.
+    """
+
+    def __init__(self, *faults: tuple[str, range], once: bool = False, seconds: float = 0.0) -> None:
+        self.faults = list(faults)
+        self.seconds = seconds
+        self.once = once
+        self.made: list[list[FaultyEvaluator]] = [[] for _ in faults]
+
+    def factories(self) -> list[Callable[[], FaultyEvaluator]]:
+        return [lambda i=i: self._make(i) for i in range(len(self.faults))]  # type: ignore[misc]
+
+    def _make(self, index: int) -> FaultyEvaluator:
+        fault, calls = self.faults[index]
+        if self.made[index]:
+            time.sleep(self.seconds)
+            fault = "none" if self.once else fault
+        evaluator = FaultyEvaluator(ScriptedEvaluator(4, seconds=0.001), fault, calls, seconds=20.0)
+        evaluator.description = f"net on cuda:{index}"
+        self.made[index].append(evaluator)
+        return evaluator
+
+    def release(self) -> None:
+        """Let those that hang go on."""
+        for evaluators in self.made:
+            for evaluator in evaluators:
+                evaluator.released.set()
+
+
+def expected_visits() -> dict[int, int]:
+    search = new_search(ScriptedEvaluator(4))
+    search.set_position(new_game())
+    run(search, Limits(playouts=300))
+    return visits_of(search)
+
+
+@pytest.mark.parametrize("fault", ["raise", "nan", "hang"])
+def test_a_failure_is_repaired_and_nothing_is_lost(fault: str, caplog: pytest.LogCaptureFixture) -> None:
+    devices = Devices((fault, range(5, 6)), once=True)
+    queue = EvaluationWorkers(devices.factories(), hang=HANG)
+    search = new_search(queue)
+    search.set_position(new_game())
+    with caplog.at_level(logging.WARNING, "yomi.evaluators"):
+        assert run(search, Limits(playouts=300)).visits == 300
+    assert visits_of(search) == expected_visits()
+    check_tree(search)
+    assert len(devices.made[0]) == 2
+    first, second = devices.made[0]
+    assert first.inner.made_in == second.inner.made_in or fault == "hang"  # type: ignore[attr-defined]
+    assert "net on cuda:0" in caplog.text
+    assert "set up anew" in caplog.text
+    devices.release()
+    queue.close()
+
+
+@pytest.mark.parametrize("fault", ["raise", "hang"])
+def test_a_device_that_keeps_failing_is_dropped(fault: str, caplog: pytest.LogCaptureFixture) -> None:
+    devices = Devices((fault, ALWAYS), ("none", NEVER))
+    queue = EvaluationWorkers(devices.factories(), hang=HANG)
+    search = new_search(queue, workers=2, batches_in_flight=2)
+    search.set_position(new_game())
+    with caplog.at_level(logging.WARNING, "yomi.evaluators"):
+        search.start(Limits(seconds=60.0))
+        for _ in range(3000):
+            if queue.worker_count == 1 or search.wait(0.02):
+                break
+        search.interrupt()
+        search.stop()
+        assert run(search, Limits(playouts=500)).playouts == 500
+    assert queue.worker_count == 1
+    assert "net on cuda:0 is given up" in caplog.text
+    assert "the search goes on with net on cuda:1" in caplog.text
+    check_tree(search)
+    devices.release()
+    queue.close()
+
+
+def test_without_any_device_left_everything_ends_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:
+    devices = Devices(("raise", ALWAYS), ("raise", ALWAYS))
+    queue = EvaluationWorkers(devices.factories(), hang=HANG)
+    search = new_search(queue, workers=2, batches_in_flight=2)
+    search.set_position(new_game())
+    messages = set()
+    for _ in range(12):
+        with pytest.raises((EvaluatorError, RuntimeError)) as caught:
+            search.run(Limits(playouts=100))
+        messages.add(str(caught.value))
+    assert queue.worker_count == 0
+    assert any("no other device is left: the device is gone" in message for message in messages)
+    with pytest.raises(EvaluatorError, match="no other device is left"):
+        queue.call(lambda evaluator: evaluator.description)
+    queue.close()
+
+
+def test_a_batch_that_fails_everywhere_is_itself_at_fault() -> None:
+    devices = Devices(("none", NEVER), ("none", NEVER), seconds=0.1)
+    queue = EvaluationWorkers(devices.factories(), hang=HANG)
+    done: SimpleQueue[Job] = SimpleQueue()
+    poison = Job(make_batch(go_spec(5), 4, planes=False, positions=False), 4, done)
+    poison.batch = poison.batch._replace(logits=None)
+    good = Job(make_batch(go_spec(5), 4, planes=False, positions=False), 4, done)
+    for _ in range(3):
+        queue.submit(poison)
+        assert done.get(timeout=30).error is not None
+        poison.failed_at = None
+        for _ in range(40):
+            queue.submit(good)
+            assert done.get(timeout=30).error is None
+            time.sleep(0.005)
+    assert queue.worker_count == 2
+    queue.close()
+
+
+def test_a_slow_thread_that_comes_back_changes_nothing() -> None:
+    devices = Devices(("hang", range(1, 2)), once=True)
+    queue = EvaluationWorkers(devices.factories(), hang=HANG)
+    done: SimpleQueue[Job] = SimpleQueue()
+    given = make_batch(go_spec(5), 4, planes=False, positions=False)
+    given.keys[:] = [1, 2, 3, 4]
+    queue.submit(Job(given, 4, done))
+    job = done.get(timeout=30)
+    assert job.error is None
+    assert job.batch is not given
+    result = job.batch.logits.copy()
+    devices.release()
+    queue.close()
+    assert done.empty()
+    assert (job.batch.logits == result).all()
+
+
+def test_errands_run_in_the_evaluators_thread_and_again_after_a_failure() -> None:
+    devices = Devices(("none", NEVER))
+    queue = EvaluationWorkers(devices.factories(), hang=HANG)
+    failures = [True, False]
+
+    def where(evaluator: Any) -> bool:
+        if failures.pop(0):
+            raise OSError("lost")
+        return threading.get_ident() == evaluator.inner.made_in
+
+    assert queue.call(where)
+    with pytest.raises(ZeroDivisionError):
+        queue.call(lambda _: 1 // 0)
+    queue.close()
+    assert InlineQueue(ScriptedEvaluator()).call(lambda evaluator: evaluator.description) == "scripted"
+
+
+def test_batches_are_shared_by_load() -> None:
+    seconds = [0.001, 0.008]
+    made: dict[int, ScriptedEvaluator] = {}
+
+    def make(index: int) -> ScriptedEvaluator:
+        made[index] = ScriptedEvaluator(4, seconds=seconds[index])
+        return made[index]
+
+    queue = EvaluationWorkers([lambda: make(0), lambda: make(1)])
+    search = new_search(queue, workers=2, batches_in_flight=3)
+    search.set_position(new_game())
+    run(search, Limits(playouts=1500))
+    queue.close()
+    assert made[1].calls > 0
+    assert made[0].calls > 1.5 * made[1].calls
+
+
+def test_workers_that_come_and_go_give_the_results_of_one() -> None:
+    """Evaluators fail at random calls, again and again; whatever happens, equal positions get equal evaluations."""
+    rng = random.Random(4)
+
+    def make() -> FaultyEvaluator:
+        call = rng.randrange(2, 40)
+        fault = rng.choice([*["raise", "nan"] * 4, "hang"])
+        return FaultyEvaluator(ScriptedEvaluator(4), fault, range(call, call + 1), seconds=3.0)
+
+    queue = EvaluationWorkers([make, make, make], hang=1.0)
+    search, plain = new_search(queue), new_search(ScriptedEvaluator(4))
+    for line in ("", "E5", "E5 C4", "E5 C4 G6"):
+        for each in (search, plain):
+            each.clear()
+            each.set_position(new_game(9, line))
+            assert run(each, Limits(playouts=400)).visits == 400
+        assert visits_of(search) == visits_of(plain)
+    assert queue.worker_count == 3
+    queue.close()
+
+
+def test_a_search_that_hangs_says_so_and_recovers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.search.search.HANG", 0.1)
+    evaluator = FaultyEvaluator(ScriptedEvaluator(4), "hang", range(5, 6), seconds=30.0)
+    search = new_search(evaluator)
+    search.set_position(new_game())
+    search.start(Limits())
+    while evaluator.calls < 5:
+        time.sleep(0.005)
+    for _ in range(2):
+        with pytest.raises(EvaluatorError, match=r"scripted has not answered for 0\.1 s"):
+            search.stop()
+    evaluator.released.set()
+    search.wait(30)
+    search.stop()
+    assert run(search, Limits(visits=200)).visits == 200
+    check_tree(search)
+
+
+@pytest.mark.parametrize(("text", "numbers"), [(None, [0]), ("0", [0]), ("1, 0,12", [1, 0, 12])])
+def test_devices_are_numbers(text: str | None, numbers: list[int]) -> None:
+    assert device_numbers(text) == numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("0;1", "expected numbers"), ("-1", "expected numbers"), ("", "expected"), ("1,1", "twice"), ("²", "expected")],
+)
+def test_other_devices_are_refused(text: str, message: str) -> None:
+    with pytest.raises(EvaluatorError, match=message):
+        device_numbers(text)
+
+
+def test_every_device_gets_its_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.evaluators.devices.chooses_cpu", lambda device: device == "cpu")
+    asked: list[str] = []
+
+    def make(device: str) -> ScriptedEvaluator:
+        asked.append(device)
+        return ScriptedEvaluator()
+
+    queue = make_device_queue(make, Options(device="cuda", devices="0,3"))
+    assert sorted(asked) == ["cuda:0", "cuda:0", "cuda:3", "cuda:3"]
+    queue.close()
+    asked.clear()
+    make_device_queue(make, Options(device="tensorrt", device_workers=1)).close()
+    assert asked == ["tensorrt:0"]
+    asked.clear()
+    assert isinstance(make_device_queue(make, Options(device="cpu")), InlineQueue)
+    assert asked == ["cpu"]
+    with pytest.raises(EvaluatorError, match="devices 0,1 name GPUs"):
+        make_device_queue(make, Options(device="cpu", devices="0,1"))
