@@ -200,7 +200,10 @@ def test_batches_are_shared_by_load() -> None:
 
 
 def test_workers_that_come_and_go_give_the_results_of_one() -> None:
-    """Evaluators fail at random calls, again and again; whatever happens, equal positions get equal evaluations."""
+    """One evaluator fails at random calls, again and again; whatever happens, equal positions get equal evaluations.
+
+    Two that fail would now and then fail with the same batch, which is then taken to be itself at fault.
+    """
     rng = random.Random(4)
 
     def make() -> FaultyEvaluator:
@@ -208,7 +211,7 @@ def test_workers_that_come_and_go_give_the_results_of_one() -> None:
         fault = rng.choice([*["raise", "nan"] * 4, "hang"])
         return FaultyEvaluator(ScriptedEvaluator(4), fault, range(call, call + 1), seconds=3.0)
 
-    queue = EvaluationWorkers([make, make, make], hang=1.0)
+    queue = EvaluationWorkers([make, lambda: ScriptedEvaluator(4), lambda: ScriptedEvaluator(4)], hang=1.0)
     search, plain = new_search(queue), new_search(ScriptedEvaluator(4))
     for line in ("", "E5", "E5 C4", "E5 C4 G6"):
         for each in (search, plain):
