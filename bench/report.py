@@ -1,19 +1,16 @@
 """What every benchmark prints and writes: the facts of the machine, the command, a table, a JSON file."""
 
 import json
-import os
 import platform
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any, TextIO
 
+from engine.machine import package_versions, processor_name, usable_cores
+
 Row = Mapping[str, Any]
 """One line of a table: column name -> value. Rows of one table have the same columns."""
-
-PACKAGES = ("numpy", "numba", "onnxruntime", "onnxruntime-gpu", "tensorrt")
-"""Packages whose versions a result depends on; absent ones are left out of the facts."""
 
 
 def machine_facts() -> dict[str, str | int]:
@@ -24,30 +21,7 @@ def machine_facts() -> dict[str, str | int]:
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "python": platform.python_version(),
     }
-    for package in PACKAGES:
-        try:
-            facts[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return facts
-
-
-def processor_name() -> str:
-    """Return the processor's name as the system gives it."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:  # not Linux
-        pass
-    return platform.processor() or platform.machine()
-
-
-def usable_cores() -> int:
-    """Return the number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return facts | package_versions()
 
 
 def format_cell(value: Any) -> str:

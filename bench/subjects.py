@@ -62,14 +62,19 @@ def measured(options: Options, game: str) -> tuple[Subject, EvaluationQueue, Sea
         NetworkError: the network's file cannot be used.
         EvaluatorError: the evaluator or the device cannot.
     """
+    from engine.players.tuning import tuned
+    from nets.dlshogi.network import SIDE
+
     if game == "shogi":
         from engine.players import shogi_setup
 
+        options = tuned(options, SIDE)
         queue = shogi_setup.make_queue(options)
         subject = shogi_subject(shogi_setup.features_of(queue), options.leaf_mate_depth)
         return subject, queue, shogi_setup.search_settings(options, queue)
     from engine.games.go.rules import PRESETS
     from engine.players import go_setup
 
+    options = tuned(options, options.size)
     queue = go_setup.make_queue(options, options.size, PRESETS["tromp-taylor"])
     return go_subject(options.size), queue, go_setup.search_settings(options, queue)

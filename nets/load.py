@@ -48,6 +48,19 @@ def identify(path: str | Path) -> NetworkKind:
     return _identify(Path(path))[0]
 
 
+def game_of(path: str | Path) -> str:
+    """Return the game that a network plays, go or shogi.
+
+    Raises:
+        NetworkError: the file cannot be read, or is of a kind that cannot be used.
+    """
+    kind, header = _identify(Path(path))
+    if kind is NetworkKind.YOMI_ONNX:
+        assert header is not None
+        return NetworkInfo.from_props(header.metadata).game
+    return "go" if kind is NetworkKind.KATAGO else "shogi"
+
+
 def prepare(path: str | Path, board_size: int, cache_dir: str | Path | None = None) -> tuple[Path, NetworkInfo]:
     """Return an ONNX file for boards of `board_size`, and what it says about itself.
 

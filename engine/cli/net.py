@@ -1,13 +1,15 @@
-"""`yomi net info|import`: what a network file is, and its conversion ahead of the first game."""
+"""`yomi net info|import|tune`: what a network file is, its conversion, and the fastest way to compute it here."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import sys
 from pathlib import Path
 from typing import Any
 
 from engine.cli.errors import CliError
+from engine.options import TABLE, Options
 
 USAGE = "yomi net ACTION FILE [options]"
 EPILOG = """\
@@ -15,6 +17,7 @@ examples:
   yomi net info b6c96.bin.gz
   yomi net info resnet10x192.onnx
   yomi net import b18.bin.gz --size 9 --size 19     convert now instead of at the first start
+  yomi net tune b6c96.bin.gz --size 9               find what is fastest on this machine; every command then uses it
 
 Converted networks are kept in the cache folder (YOMI_CACHE_DIR, or ~/.cache/yomi), one for each board size. Networks
 for shogi are used as they are.
@@ -31,18 +34,25 @@ def add(parser: argparse.ArgumentParser) -> None:
     convert.add_argument(
         "--size", type=int, action="append", metavar="N", help="board size; may be given several times (default: 19)"
     )
+    tune = actions.add_parser("tune", help="measure what is fastest for a network on this machine, and keep it")
+    tune.add_argument("file", type=Path, metavar="FILE", help="KataGo network, dlshogi network or ONNX file")
+    tune.add_argument("--size", type=int, default=19, metavar="N", help="Go: board size (19)")
+    tune.add_argument("--device", default="auto", choices=TABLE["device"].choices, help="only this device (auto: any)")
+    tune.add_argument("--for", dest="duration", type=float, default=3.0, metavar="S", help="seconds a candidate (3)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show or convert."""
+    """Show, convert or tune."""
     from nets.errors import NetworkError
 
     try:
         if args.action == "info":
             for name, value in facts(args.file):
                 print(f"{name:16} {value}")
-        else:
+        elif args.action == "import":
             import_network(args.file, args.size or [19])
+        else:
+            tune_network(args.file, args.size, args.device, args.duration)
     except NetworkError as error:
         raise CliError(str(error)) from None
     return 0
@@ -126,3 +136,41 @@ def import_network(path: Path, sizes: list[int]) -> None:
             raise CliError(f"--size {size}: expected 2 to 19")
         target, info = prepare(path, size)
         print(f"{info.name} for {size}x{size}: {target}")
+
+
+def tune_network(path: Path, size: int, device: str, seconds: float) -> None:
+    """Measure the ways to search with a network, show them and keep the best.
+
+    Raises:
+        CliError: a size that no board has, no way to compute the network here, or the result cannot be written.
+        NetworkError: the network cannot be used.
+    """
+    from bench.report import print_facts, print_table
+    from bench.tune import run as tune
+    from engine.evaluators.base import EvaluatorError
+    from engine.players.tuning import save
+    from native.warmup import compile_all
+    from nets.dlshogi.network import SIDE
+    from nets.load import game_of
+
+    if not 2 <= size <= 19 or seconds <= 0.0:
+        raise CliError(f"--size {size}, --for {seconds:g}: expected a size of 2 to 19 and a positive time")
+    game = game_of(path)
+    size = SIDE if game == "shogi" else size
+    options = Options.for_game(game)
+    options.net, options.device, options.size = str(path), device, size
+
+    def say(line: str) -> None:
+        print(f"yomi: {line}", file=sys.stderr, flush=True)
+
+    compile_all(game, say)
+    try:
+        tuning, rows = tune(options, game, seconds, say)
+        target = save(path, size, tuning)
+    except EvaluatorError as error:
+        raise CliError(str(error)) from None
+    except OSError as error:
+        raise CliError(f"the choice cannot be kept: {error.strerror or error}") from None
+    print_facts()
+    print_table(rows)
+    print(f"{path.name} on {size}x{size} is searched with {tuning}\nkept in {target}")

@@ -32,6 +32,7 @@ from engine.players.thinking import (
     warm_up,
     watch,
 )
+from engine.players.tuning import tuned
 from engine.search.report import Limits, RawEvaluation, SearchReport
 from engine.search.search import HANG, Search
 from native.go.board import BLACK, PASS
@@ -169,7 +170,8 @@ class GoPlayer:
         if name in ("rollout_weight", "seed"):
             self._replace_search()
         else:
-            self._search.configure(search_settings(self.options, self._search.queue))
+            options = tuned(self.options, self.game.size)
+            self._search.configure(search_settings(options, self._search.queue))
 
     def clear_cache(self) -> None:
         """Forget the tree and all cached evaluations."""
@@ -186,9 +188,10 @@ class GoPlayer:
         release(self._search)
 
     def _make_search(self) -> Search:
-        queue = make_queue(self.options, self.game.size, self.game.rules)
+        options = tuned(self.options, self.game.size)
+        queue = make_queue(options, self.game.size, self.game.rules)
         self._search_for = (self.game.size, self.game.rules)
-        return Search(go_spec(self.game.size), queue, search_settings(self.options, queue))
+        return Search(go_spec(self.game.size), queue, search_settings(options, queue))
 
     def _replace_search(self) -> None:
         old = self._search

@@ -45,11 +45,13 @@ from engine.players.thinking import (
     warm_up,
     watch,
 )
+from engine.players.tuning import tuned
 from engine.search.report import Limits, MoveReport, SearchReport
 from engine.search.search import Search
 from native.shogi.dfpn import MAX_PLY
 from native.shogi.position import BLACK
 from native.shogi.spec import shogi_spec
+from nets.dlshogi.network import SIDE
 from nets.errors import NetworkError
 
 if TYPE_CHECKING:
@@ -111,14 +113,15 @@ class ShogiPlayer:
         try:
             self._wishes.apply(self.options)
             book = make_book(self.options)
-            queue = make_queue(self.options)
+            options = tuned(self.options, SIDE)
+            queue = make_queue(options)
         except (NetworkError, EvaluatorError, OptionError, BookError) as error:
             raise LoadingError(str(error)) from None
         self._release()
         self._book = book
         form, extras = features_of(queue)
         self._form = form
-        self._settings = search_settings(self.options, queue)
+        self._settings = search_settings(options, queue)
         self._search = Search(shogi_spec(form, extras), queue, self._settings)
         self._rng = np.random.default_rng(self.options.seed)
         self._book_rng = random.Random(self.options.seed)
@@ -366,7 +369,7 @@ class ShogiPlayer:
     def _prepare(self) -> None:
         """Bring search and game in line with the options; a tree that was grown under other rules is dropped."""
         options, game = self.options, self.game
-        settings = search_settings(options, self._search.queue)
+        settings = search_settings(tuned(options, SIDE), self._search.queue)
         if settings != self._settings:
             self._settings = settings
             self._search.stop()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engine.evaluators.workers import EvaluationWorkers
+from engine.machine import usable_cores
 from engine.search.report import Limits
 from native.tree import arrays
 from native.tree.report import CHILD_DTYPE, root_children
@@ -34,8 +34,6 @@ PATIENCE = 0.03
 """Seconds that a search gets to end after its time, before its report is taken as it stands."""
 LEAD_TO_STOP = 1.0
 """A search on a clock stops early when the second move would need more than all remaining playouts to catch up."""
-
-
 WAKE_UPS = 3.0
 """Threads that wake up one after the other between the end of a move's time and the controller's clock."""
 LATENESS_DECAY = 0.8
@@ -44,18 +42,13 @@ WARM_UP = 16
 """Playouts of a search before the first that counts."""
 
 
-def processor_cores() -> int:
-    """Return the cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def search_threads(options: Options, queue: EvaluationQueue) -> tuple[int, int]:
     """Return how many search workers there are, and how many batches each has under way.
 
     On a processor every core evaluates its own. GPUs get twice as many search workers as evaluation workers, with two
     batches each, so that there is always one that waits for the device.
     """
-    cores = processor_cores()
+    cores = usable_cores()
     if isinstance(queue, EvaluationWorkers):
         workers, batches = max(2, min(cores, 2 * queue.worker_count)), 2
     else:

@@ -1,0 +1,163 @@
+"""`yomi net tune`: the fastest provider, precision, batch size, workers and batches in flight, by measuring the search.
+
+One thing after the other is varied, what matters most first, and each time the best so far is measured beside the
+others, in turns, so that a machine that slows down does so for all. KataGo's tuner goes about it in the same way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from bench.measure import search_counts
+from bench.subjects import measured
+from engine.evaluators.base import EvaluatorError
+from engine.machine import usable_cores
+from engine.players.tuning import TUNED, Tuning
+from engine.search.search import Search
+
+if TYPE_CHECKING:
+    from bench.subjects import Subject
+    from engine.options import Options, Value
+
+TURNS = 3
+CLEAR_GAIN = 1.02
+"""A later value has to be so much faster than an earlier one, which makes the better search at equal speed."""
+CPU_BATCHES = (1, 2, 4, 8, 16, 32)
+GPU_BATCHES = (16, 32, 64, 128, 256, 512)
+
+Choice = dict[str, "Value"]
+
+
+@dataclass
+class _Candidate:
+    """A choice with the search that tries it."""
+
+    choice: Choice
+    subject: Subject
+    search: Search
+    rates: list[float] = field(default_factory=list)
+
+    @property
+    def rate(self) -> float:
+        """Evaluations/s of the best turn."""
+        return max(self.rates)
+
+
+def run(options: Options, game: str, seconds: float, say: Callable[[str], None]) -> tuple[Tuning, list[dict[str, Any]]]:
+    """Tune for a network, and return the choice and the rows of a table of all that was measured.
+
+    Args:
+        options: the network, the board's size, and the device where it is to be that one.
+        game: go or shogi.
+        seconds: of search for each candidate.
+        say: is told of the progress, line by line.
+
+    Raises:
+        NetworkError: the network cannot be used.
+        EvaluatorError: no backend can compute it on this machine.
+    """
+    rows: list[dict[str, Any]] = []
+    best, rate = _fastest(options, game, list(_backends(options)), seconds, rows, say)
+    if best is None:
+        raise EvaluatorError("no backend computes this network here: expected one; see yomi doctor")
+    for variants in (_batches, _workers, _in_flight):
+        found, found_rate = _fastest(options, game, list(variants(best)), seconds, rows, say)
+        if found is not None:
+            best, rate = found, found_rate
+    return Tuning(best, rate), rows
+
+
+def _backends(options: Options) -> Iterator[Choice]:
+    """Vary device, backend and precision; what is absent here falls out when it is tried."""
+    cores = usable_cores()
+    kinds = ("cpu", "cuda", "tensorrt") if options.device == "auto" else (options.device,)
+    for device in kinds:
+        for backend in ("native", "onnx") if device == "cpu" else ("onnx",):
+            for precision in ("auto", "fp32"):
+                yield {
+                    "device": device,
+                    "backend": backend,
+                    "precision": precision,
+                    "batch_size": None,
+                    "workers": cores if device == "cpu" else None,
+                    "batches_in_flight": 1 if device == "cpu" else 2,
+                }
+
+
+def _batches(best: Choice) -> Iterator[Choice]:
+    for size in CPU_BATCHES if best["device"] == "cpu" else GPU_BATCHES:
+        yield {**best, "batch_size": size}
+
+
+def _workers(best: Choice) -> Iterator[Choice]:
+    cores = usable_cores()
+    counts = {1, cores, cores + 1, 2 * cores} if best["device"] == "cpu" else {2, 3, 4, cores // 2, cores}
+    for count in sorted(counts - {0}):
+        yield {**best, "workers": count}
+
+
+def _in_flight(best: Choice) -> Iterator[Choice]:
+    for count in (1, 2) if best["device"] == "cpu" else (1, 2, 3, 4):
+        yield {**best, "batches_in_flight": count}
+
+
+def _fastest(
+    options: Options,
+    game: str,
+    choices: list[Choice],
+    seconds: float,
+    rows: list[dict[str, Any]],
+    say: Callable[[str], None],
+) -> tuple[Choice | None, float]:
+    """Measure the choices in turns and return the best with its evaluations/s; None where none can be used."""
+    with contextlib.ExitStack() as stack:
+        candidates: list[_Candidate] = []
+        for choice in choices:
+            candidate = _make(options, game, choice, say)
+            if candidate is None:
+                continue
+            stack.callback(candidate.search.queue.close)
+            if any(candidate.choice == other.choice for other in candidates):
+                continue  # auto is what another precision is as well
+            candidates.append(candidate)
+        for _ in range(TURNS):
+            for candidate in candidates:
+                games = candidate.subject.games
+                counts = [search_counts(candidate.search, each, seconds / TURNS / 2) for each in (games[0], games[-1])]
+                candidate.rates.append(sum(count["evaluations_per_second"] for count in counts) / len(counts))
+        best: _Candidate | None = None
+        for candidate in candidates:
+            rows.append({**candidate.choice, "evaluations_per_second": candidate.rate})
+            say(_line(candidate))
+            if best is None or candidate.rate > best.rate * CLEAR_GAIN:
+                best = candidate
+    return (best.choice, best.rate) if best is not None else (None, 0.0)
+
+
+def _make(options: Options, game: str, choice: Choice, say: Callable[[str], None]) -> _Candidate | None:
+    """Set a candidate up, with what it chose for itself written into its choice; None where it cannot be had."""
+    chosen = dataclasses.replace(options, **choice)  # type: ignore[arg-type]
+    try:
+        subject, queue, settings = measured(chosen, game)
+    except EvaluatorError as error:
+        say(f"{choice['device']}, {choice['backend']}, {choice['precision']}: {error}")
+        return None
+    settled = {
+        **choice,
+        "precision": getattr(queue.evaluator, "precision", "fp32"),
+        "batch_size": queue.evaluator.batch_size,
+        "workers": settings.workers,
+        "batches_in_flight": settings.batches_in_flight,
+    }
+    search = Search(subject.spec, queue, settings)
+    search_counts(search, subject.games[0], 0.2)  # warms caches and clocks up
+    return _Candidate({name: settled[name] for name in TUNED}, subject, search)
+
+
+def _line(candidate: _Candidate) -> str:
+    values = ", ".join(f"{name} {value}" for name, value in candidate.choice.items())
+    return f"{values}: {candidate.rate:,.0f} evaluations/s"
