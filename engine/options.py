@@ -73,13 +73,19 @@ class Options:
     backend: str = option(
         "auto",
         "choice",
-        "what computes the network; auto: yomi's own kernels on a processor where they can, else onnxruntime",
+        "what computes the network; auto: yomi's own kernels on a processor where they can, TensorRT itself for device "
+        "tensorrt where it is installed, else onnxruntime",
         NETWORK,
-        choices=("auto", "native", "onnx"),
+        choices=("auto", "native", "onnx", "tensorrt"),
         live=False,
     )
     precision: str = option(
-        "auto", "choice", "numbers that the network computes with", NETWORK, choices=("auto", "fp32"), live=False
+        "auto",
+        "choice",
+        "numbers that the network computes with; auto: fp16 on a GPU",
+        NETWORK,
+        choices=("auto", "fp32", "fp16"),
+        live=False,
     )
     symmetry: str = option(
         "random",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from engine.evaluators.base import Evaluator, EvaluatorError
-from engine.evaluators.factory import BACKENDS, chooses_cpu
+from engine.evaluators.factory import check_backend, chooses_cpu
 from nets.load import prepare_shogi
 
 _log = logging.getLogger(__name__)
@@ -25,26 +25,25 @@ def make_shogi_evaluator(
     device: str = "auto",
     backend: str = "auto",
     batch_size: int | None = None,
+    precision: str = "auto",
 ) -> ShogiJudge:
     """Return an evaluator of shogi positions.
 
     Args:
         path: an ONNX file of dlshogi's or AlphaZero's form; None for material and piece activity.
-        device: auto, cpu, cuda or tensorrt.
-        backend: native (our kernels, on the CPU), onnx (onnxruntime), or auto: native where it can, which the
-            evaluator's description tells.
+        device: auto, cpu, cuda or tensorrt; a number behind a colon names the GPU.
+        backend: native (our kernels, on the CPU), onnx (onnxruntime), tensorrt (TensorRT itself), or auto: the fastest
+            that can, which the evaluator's description tells.
         batch_size: rows of a batch; None for what suits the network and the device.
+        precision: auto, fp32 or fp16 (GPUs only, where auto means it).
 
     Raises:
         NetworkError: the file cannot be used.
         EvaluatorError: the device or the backend cannot.
     """
-    if backend not in BACKENDS:
-        raise EvaluatorError(f"backend {backend} found, expected one of {', '.join(BACKENDS)}")
+    check_backend(device, backend, precision)
     if path is None:
         return _material(batch_size)
-    if backend == "native" and device not in ("auto", "cpu"):
-        raise EvaluatorError(f"backend native computes on the CPU: expected device cpu, not {device}")
     path = Path(path)
     network, info = prepare_shogi(path)
     if backend == "native" or (backend == "auto" and chooses_cpu(device)):
@@ -57,9 +56,13 @@ def make_shogi_evaluator(
             if backend == "native":
                 raise
             _log.info("%s; computed by onnxruntime", error)
+    if not chooses_cpu(device):
+        from engine.evaluators.shogi_gpu import GpuShogiEvaluator
+
+        return GpuShogiEvaluator(path, network, info, device, backend, batch_size=batch_size, precision=precision)
     from engine.evaluators.shogi_onnx import OnnxShogiEvaluator
 
-    return OnnxShogiEvaluator(path, network, info, device=device, batch_size=batch_size)
+    return OnnxShogiEvaluator(path, network, info, batch_size=batch_size)
 
 
 def _material(batch_size: int | None) -> ShogiJudge:

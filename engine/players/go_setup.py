@@ -62,7 +62,7 @@ def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
     assert net is not None
 
     def network(device: str) -> Evaluator:
-        evaluator = make_katago_evaluator(net, size, device, options.backend, options.batch_size)
+        evaluator = make_katago_evaluator(net, size, device, options.backend, options.batch_size, options.precision)
         evaluator.may_have_no_result = has_no_result(rules.ko, rules.scoring)
         if options.rollout_weight > 0.0:
             return MixedEvaluator(evaluator, options.rollout_weight, ROLLOUTS_A_LEAF, options.seed)

@@ -78,7 +78,7 @@ def make_queue(options: Options) -> EvaluationQueue:
         return InlineQueue(make_shogi_evaluator(None, batch_size=options.batch_size))
 
     def network(device: str) -> Evaluator:
-        return make_shogi_evaluator(options.net, device, options.backend, options.batch_size)
+        return make_shogi_evaluator(options.net, device, options.backend, options.batch_size, options.precision)
 
     return make_device_queue(network, options)
 
