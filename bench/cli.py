@@ -124,12 +124,15 @@ def _size(text: str) -> tuple[int, int]:
 
 def _measure(args: argparse.Namespace) -> Rows:
     from engine.evaluators.base import EvaluatorError
+    from engine.evaluators.devices import choose_devices
     from native.warmup import compile_all
     from nets.errors import NetworkError
 
-    for game in args.kernels:
-        compile_all(game, lambda line: print(f"yomi: {line}", file=sys.stderr, flush=True))
     try:
+        if getattr(args, "net", None) is not None:
+            choose_devices(collect(args, args.game))  # an error must not wait until kernels are compiled
+        for game in args.kernels:
+            compile_all(game, lambda line: print(f"yomi: {line}", file=sys.stderr, flush=True))
         rows: Rows = args.measure(args)
     except (NetworkError, EvaluatorError) as error:
         raise CliError(str(error)) from None

@@ -73,18 +73,19 @@ class Options:
     backend: str = option(
         "auto",
         "choice",
-        "what computes the network; auto: yomi's own kernels on a processor where they can, else onnxruntime",
+        "what computes the network; auto: yomi's own kernels on a processor where they can, TensorRT itself for device "
+        "tensorrt where it is installed, else onnxruntime",
         NETWORK,
-        choices=("auto", "native", "onnx"),
+        choices=("auto", "native", "onnx", "tensorrt"),
         live=False,
     )
     precision: str = option(
         "auto",
         "choice",
-        "numbers that the network computes with on a processor; auto: bf16 where that is faster and, as is tried once "
-        "for each network, agrees with fp32",
+        "numbers that the network computes with; auto: bf16 on a processor that has it, fp16 on a GPU, if they agree "
+        "with fp32, which is tried once for each network",
         NETWORK,
-        choices=("auto", "fp32", "bf16"),
+        choices=("auto", "fp32", "fp16", "bf16"),
         live=False,
     )
     symmetry: str = option(

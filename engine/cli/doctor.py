@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import ctypes
 import importlib.metadata
+import importlib.util
 import os
 import platform
 import shutil
@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from engine.evaluators.providers import CUDA_COMMAND, REMOVE_COMMAND
 from engine.version import VERSION
 
 USAGE = "yomi doctor"
@@ -23,8 +24,6 @@ installs it. Errors start with !! and make the exit status 1.
 """
 
 FEATURES = ("avx2", "fma", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "amx_bf16", "asimd", "sve")
-CUDA_COMMAND = f'{Path(sys.executable).name} -m pip install --force-reinstall "onnxruntime-gpu[cuda,cudnn]"'
-REMOVE_COMMAND = f"{Path(sys.executable).name} -m pip uninstall -y onnxruntime"
 
 OK, MISSING, ERROR = "ok", "--", "!!"
 Finding = tuple[str, str]
@@ -126,63 +125,47 @@ def networks() -> Iterator[Finding]:
 
 
 def gpu() -> Iterator[Finding]:
-    """Yield the GPU, and whether onnxruntime can use it."""
-    device = _cuda_device()
-    if device is None:
-        yield MISSING, "no NVIDIA GPU with a driver: networks run on the processor"
-        return
-    yield OK, device
-    try:
-        import onnxruntime
-    except ImportError:
+    """Yield the GPUs, and which of the ways to use them work."""
+    from engine.evaluators.cuda import gpu_names
+    from engine.evaluators.providers import find_direct_fault, find_fault, find_gpu_fault
+
+    fault = find_gpu_fault()
+    if fault is not None:
+        yield MISSING, f"no GPU: {fault.reason}: networks run on the processor; to change that:"
+        yield MISSING, f"    {fault.remedy}"
+    else:
+        details = _smi_lines()
+        for number, name in enumerate(gpu_names()):
+            yield OK, f"GPU {number}: {details.get(number, name)}"
+    if importlib.util.find_spec("onnxruntime") is None:
         return  # `networks` has said so
-    providers = onnxruntime.get_available_providers()
-    if "CUDAExecutionProvider" not in providers:
-        yield MISSING, "CUDA: this onnxruntime is built for the processor only; to use the GPU:"
-        yield MISSING, f"    {REMOVE_COMMAND} && {CUDA_COMMAND}"
-        return
-    if hasattr(onnxruntime, "preload_dlls"):
-        with _quiet():
-            onnxruntime.preload_dlls()  # finds the CUDA libraries that pip installed
-    folder = Path(onnxruntime.__file__).parent / "capi"
-    yield from _provider(folder, "cuda", "CUDA", CUDA_COMMAND)
-    if "TensorrtExecutionProvider" in providers:
-        command = f"{Path(sys.executable).name} -m pip install 'tensorrt-cu12<11'"
-        yield from _provider(folder, "tensorrt", "TensorRT", command)
+    ways = (
+        ("CUDA (--device cuda)", find_fault("cuda")),
+        ("TensorRT through onnxruntime (--device tensorrt --backend onnx)", find_fault("tensorrt")),
+        ("TensorRT itself (--device tensorrt)", find_direct_fault()),
+    )
+    for title, found in ways:
+        if found is None and fault is None:
+            yield OK, f"{title} works"
+        elif found is None:
+            yield OK, f"{title} is installed"
+        elif fault is None or found.reason != fault.reason:
+            yield MISSING, f"{title}: {found.reason}; to install it:"
+            yield MISSING, f"    {found.remedy}"
 
 
-def _provider(folder: Path, name: str, title: str, command: str) -> Iterator[Finding]:
-    """Yield whether a provider's library finds what it is linked to."""
-    try:
-        ctypes.CDLL(str(folder / "libonnxruntime_providers_shared.so"), mode=ctypes.RTLD_GLOBAL)
-        ctypes.CDLL(str(folder / f"libonnxruntime_providers_{name}.so"))
-    except OSError as error:
-        yield MISSING, f"{title}: {str(error).partition(': cannot open')[0]} is not found; to install it:"
-        yield MISSING, f"    {command}"
-        return
-    yield OK, f"{title} works"
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Drop what libraries print to stdout meanwhile; they say it again in the error that `_provider` shows."""
-    with open(os.devnull, "w") as sink, contextlib.redirect_stdout(sink):
-        yield
-
-
-def _cuda_device() -> str | None:
-    """Return the first GPU's name as the driver tells it; None without a GPU or driver."""
+def _smi_lines() -> dict[int, str]:
+    """Return what the driver's own tool tells of each GPU, by number; nothing where the tool is not installed."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
-        return None
-    query = [tool, "--query-gpu=name,memory.total,driver_version,compute_cap", "--format=csv,noheader"]
+        return {}
+    query = [tool, "--query-gpu=index,name,memory.total,driver_version,compute_cap", "--format=csv,noheader"]
     try:
         answer = subprocess.run(query, capture_output=True, text=True, timeout=20, check=True)
     except (OSError, subprocess.SubprocessError):
-        return None
-    lines = answer.stdout.strip().splitlines()
-    if not lines:
-        return None
-    name, memory, driver, capability = (part.strip() for part in lines[0].split(","))
-    more = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
-    return f"{name}, {memory}, compute capability {capability}, driver {driver}{more}"
+        return {}
+    lines = {}
+    for line in answer.stdout.strip().splitlines():
+        number, name, memory, driver, capability = (part.strip() for part in line.split(","))
+        lines[int(number)] = f"{name}, {memory}, compute capability {capability}, driver {driver}"
+    return lines

@@ -20,6 +20,10 @@ def make_player(options: Options) -> Player:
 
     Kernels that were never compiled on this machine are compiled first, with progress on stderr.
     """
+    from engine.evaluators.devices import choose_devices
+
+    if options.net is not None:
+        choose_devices(options)  # an error must not wait until kernels are compiled
     from native.warmup import compile_all
 
     compile_all("go", lambda line: print(f"yomi: {line}", file=sys.stderr, flush=True))
@@ -38,6 +42,15 @@ def make_shogi_player(options: Options, say: Callable[[str], None]) -> ShogiPlay
     Raises:
         LoadingError: The network, the device or the book cannot be used, or the options do not go together.
     """
+    from engine.evaluators.base import EvaluatorError
+    from engine.evaluators.devices import choose_devices
+    from engine.players.shogi_base import LoadingError
+
+    try:
+        if options.net is not None:
+            choose_devices(options)  # an error must not wait until kernels are compiled
+    except EvaluatorError as error:
+        raise LoadingError(str(error)) from None
     from native.warmup import compile_all
 
     compile_all("shogi", say)

@@ -201,12 +201,12 @@ def open_table(options: Options, sfen: str | None, board: str) -> ShogiTable:
     Raises:
         CliError: the player cannot be made, or there is no such position.
     """
-    try:
-        game = ShogiGame(sfen or STARTPOS, entering_king=options.entering_king, max_moves=options.max_moves or 0)
-    except SfenError as error:
-        raise CliError(f"--sfen: {error}") from None
     player: ShogiPlays = load_shogi_player(options)
-    player.game = game
+    try:
+        player.game = ShogiGame(sfen or STARTPOS, entering_king=options.entering_king, max_moves=options.max_moves or 0)
+    except SfenError as error:
+        player.close()
+        raise CliError(f"--sfen: {error}") from None
     colored = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return ShogiTable(player, japanese=board == "japanese" or (board == "auto" and _shows_japanese()), colored=colored)
 

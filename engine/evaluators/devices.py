@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from engine.evaluators.base import EvaluatorError
-from engine.evaluators.factory import chooses_cpu
+from engine.evaluators.factory import check_backend, chooses_cpu
+from engine.evaluators.providers import choose_backend
 from engine.evaluators.queue import EvaluationQueue, InlineQueue
 from engine.evaluators.workers import EvaluationWorkers
 
@@ -30,17 +31,34 @@ def make_device_queue(make: Callable[[str], Evaluator], options: Options) -> Eva
     Raises:
         EvaluatorError: the options do not go together, or a device cannot be used.
     """
-    if options.backend == "native" or chooses_cpu(options.device):
-        if options.devices is not None:
-            raise EvaluatorError(f"devices {options.devices} name GPUs: expected --device cuda or tensorrt with them")
+    devices = choose_devices(options)
+    if devices == ["cpu"]:
         return InlineQueue(make("cpu"))
-    kind = "cuda" if options.device == "auto" else options.device
-    numbers = device_numbers(options.devices)
     count = options.device_workers or WORKERS_A_DEVICE
     return EvaluationWorkers(
         # One worker of each device first, so that the first batches are spread.
-        [functools.partial(make, f"{kind}:{number}") for _ in range(count) for number in numbers]
+        [functools.partial(make, device) for _ in range(count) for device in devices]
     )
+
+
+def choose_devices(options: Options) -> list[str]:
+    """Return the devices that the options name: cpu alone, or GPUs such as cuda:0.
+
+    Everything that can be wrong with them is found out here, before anything that takes long.
+
+    Raises:
+        EvaluatorError: the options do not go together, or a device cannot be used; the message says what mends that.
+    """
+    check_backend(options.device, options.backend, options.precision)
+    if options.backend == "native" or chooses_cpu(options.device):
+        if options.devices is not None:
+            raise EvaluatorError(f"devices {options.devices} name GPUs: expected --device cuda or tensorrt with them")
+        return ["cpu"]
+    kind = "cuda" if options.device == "auto" else options.device
+    devices = [f"{kind}:{number}" for number in device_numbers(options.devices)]
+    for device in devices:
+        choose_backend(device, options.backend)
+    return devices
 
 
 def device_numbers(text: str | None) -> list[int]:
@@ -58,9 +76,3 @@ def device_numbers(text: str | None) -> list[int]:
     if len(set(numbers)) < len(numbers):
         raise EvaluatorError(f"devices: {text!r} names a GPU twice: expected each once (and --device-workers)")
     return numbers
-
-
-def split_device(device: str) -> tuple[str, int]:
-    """Return (cuda, 1) for cuda:1, and number 0 where there is none."""
-    kind, _, number = device.partition(":")
-    return kind, int(number or 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-BACKENDS = ("auto", "native", "onnx")
+BACKENDS = ("auto", "native", "onnx", "tensorrt")
 
 
 def make_katago_evaluator(
@@ -32,54 +31,59 @@ def make_katago_evaluator(
     Args:
         path: a KataGo network file, or an ONNX file made by yomi.
         size: N.
-        device: auto, cpu, cuda or tensorrt.
-        backend: native (our kernels, on the CPU, for convolutional KataGo networks), onnx (onnxruntime), or auto:
-            native where it can, which the evaluator's description tells.
+        device: auto, cpu, cuda or tensorrt; a number behind a colon names the GPU.
+        backend: native (our kernels, on the CPU, for convolutional KataGo networks), onnx (onnxruntime), tensorrt
+            (TensorRT itself), or auto: the fastest that can, which the evaluator's description tells.
         batch_size: rows of a batch; None for what suits the network and the device.
-        precision: fp32, bf16 (backend native only), or auto: the fastest there is.
+        precision: fp32, fp16 (GPUs only), bf16 (backend native only), or auto: the fastest there is.
 
     Raises:
         NetworkError: the file cannot be used.
         EvaluatorError: the device, the backend or the precision cannot.
     """
-    if backend not in BACKENDS:
-        raise EvaluatorError(f"backend {backend} found, expected one of {', '.join(BACKENDS)}")
+    check_backend(device, backend, precision)
     path = Path(path)
-    if backend == "native" and device not in ("auto", "cpu"):
-        raise EvaluatorError(f"backend native computes on the CPU: expected device cpu, not {device}")
     if backend == "native" or (backend == "auto" and chooses_cpu(device)):
-        evaluator = _native(path, size, batch_size, precision, required=backend == "native")
+        required = backend == "native" or precision == "bf16"
+        evaluator = _native(path, size, batch_size, precision, required=required)
         if evaluator is not None:
             return evaluator
-    check_onnx_precision(precision)
-    from engine.evaluators.katago_onnx import OnnxKataGoEvaluator
-
     onnx_path, info = prepare(path, size)
     if info.game != "go":
         raise NetworkError(f"{path}: a network for {info.game} found, expected one for Go")
-    return OnnxKataGoEvaluator(onnx_path, info, device=device, batch_size=batch_size)
+    if not chooses_cpu(device):
+        from engine.evaluators.katago_gpu import GpuKataGoEvaluator
+
+        return GpuKataGoEvaluator(onnx_path, info, device, backend, batch_size=batch_size, precision=precision)
+    from engine.evaluators.katago_onnx import OnnxKataGoEvaluator
+
+    return OnnxKataGoEvaluator(onnx_path, info, batch_size=batch_size)
 
 
-def check_onnx_precision(precision: str) -> None:
-    """Refuse what only our own kernels compute.
+def check_backend(device: str, backend: str, precision: str) -> None:
+    """See that device, backend and precision go together.
 
     Raises:
-        EvaluatorError: the precision is bf16.
+        EvaluatorError: they do not.
     """
-    if precision == "bf16":
-        raise EvaluatorError("precision bf16 is computed by backend native only: expected precision auto or fp32")
+    if backend not in BACKENDS:
+        raise EvaluatorError(f"backend {backend} found, expected one of {', '.join(BACKENDS)}")
+    kind = device.partition(":")[0]
+    if backend == "native" and kind not in ("auto", "cpu"):
+        raise EvaluatorError(f"backend native computes on the CPU: expected device cpu, not {device}")
+    if backend == "tensorrt" and kind != "tensorrt":
+        raise EvaluatorError(f"backend tensorrt computes on GPUs: expected device tensorrt, not {device}")
+    if precision == "fp16" and (backend == "native" or chooses_cpu(device)):
+        raise EvaluatorError("precision fp16 is for GPUs: expected device cuda or tensorrt, or precision fp32")
+    if precision == "bf16" and (backend not in ("auto", "native") or not chooses_cpu(device)):
+        raise EvaluatorError("precision bf16 is for backend native: expected device cpu with it, or precision fp32")
 
 
 def chooses_cpu(device: str) -> bool:
-    """Whether onnxruntime would compute on the CPU; imports it only if it was built for more, since that takes long."""
+    """Whether a network runs on the CPU; imports onnxruntime only if it was built for more, since that takes long."""
     if device != "auto":
         return device == "cpu"
-    spec = importlib.util.find_spec("onnxruntime")
-    if spec is None or spec.origin is None:
-        return True
-    if not any((Path(spec.origin).parent / "capi").glob("*onnxruntime_providers_cuda*")):
-        return True
-    from engine.evaluators.onnx_session import choose_device
+    from engine.evaluators.providers import choose_device
 
     return choose_device("auto") == "cpu"
 

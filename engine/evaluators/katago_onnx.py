@@ -1,4 +1,4 @@
-"""KataGo's networks on onnxruntime."""
+"""KataGo's networks on the CPU, by onnxruntime."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engine.evaluators.katago import KataGoEvaluator
-from engine.evaluators.onnx_session import choose_device, make_session
+from engine.evaluators.onnx_session import make_session
 from nets.katago.outputs import RawOutputs
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ class OnnxKataGoEvaluator(KataGoEvaluator):
         path: Path,
         info: NetworkInfo,
         *,
-        device: str = "auto",
         batch_size: int | None = None,
         threads: int = 1,
     ) -> None:
@@ -33,17 +32,15 @@ class OnnxKataGoEvaluator(KataGoEvaluator):
         Args:
             path: the ONNX file.
             info: what nets.load.prepare says of it.
-            device: auto, cpu, cuda or tensorrt.
-            batch_size: rows of a batch; None for what suits the device.
-            threads: threads that one evaluation uses on a CPU.
+            batch_size: rows of a batch; None for 8.
+            threads: threads that one evaluation uses.
 
         Raises:
-            EvaluatorError: the device or the file cannot be used.
+            EvaluatorError: the file cannot be used.
         """
-        device = choose_device(device)
-        super().__init__(info, device, batch_size or (8 if device == "cpu" else 64))
+        super().__init__(info, "cpu", batch_size or 8)
         self.precision = "fp32"
-        self._session = make_session(path, device, threads)
+        self._session = make_session(path, "cpu", threads)
         self._names = ["policy", "value", "misc", "ownership"]
 
     @property

@@ -1,53 +1,253 @@
-"""Sessions of onnxruntime: which device, and whether it is really the one that computes."""
+"""Sessions of onnxruntime: on which device, whether it is really the one that computes, and the buffers for it."""
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from engine.evaluators.base import EvaluatorError
+from engine.evaluators.cuda import ThreadDevice
+from engine.evaluators.providers import PROVIDERS, find_fault, split_device
+from nets.load import default_cache_dir
 
-PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider", "tensorrt": "TensorrtExecutionProvider"}
+_log = logging.getLogger("yomi.evaluators")
 
+Array = npt.NDArray[Any]
 
-def choose_device(asked: str) -> str:
-    """Return the device to use for `asked` (auto, cpu, cuda, tensorrt).
-
-    Raises:
-        EvaluatorError: it was asked for by name and this onnxruntime cannot use it.
-    """
-    import onnxruntime
-
-    available = onnxruntime.get_available_providers()
-    if asked == "auto":
-        return "cuda" if PROVIDERS["cuda"] in available and onnxruntime.get_device() == "GPU" else "cpu"
-    if PROVIDERS[asked] not in available:
-        raise EvaluatorError(
-            f"device {asked}: this onnxruntime offers {', '.join(available)}; expected {PROVIDERS[asked]} "
-            "(pip install onnxruntime-gpu in place of onnxruntime)"
-        )
-    return asked
+SMALLEST_SHARE = 8
+"""Batches on a GPU are filled up to the next of 1, 1/2, 1/4 and 1/8 of the greatest: a CUDA graph has one size."""
+TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(uint8)": np.uint8}
 
 
-def make_session(path: Path, device: str, threads: int) -> Any:
+def make_session(path: Path, device: str, threads: int = 1, options: Mapping[str, str] | None = None) -> Any:
     """Open an onnxruntime session and check that it really runs on `device`.
+
+    Args:
+        path: the ONNX file.
+        device: cpu, or cuda or tensorrt with or without a number.
+        threads: threads that one evaluation uses on a CPU.
+        options: of the provider, besides the device's number.
 
     Raises:
         EvaluatorError: onnxruntime fell back to another provider, or cannot load the file.
     """
     import onnxruntime
 
+    kind, number = split_device(device)
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = threads
     settings.inter_op_num_threads = 1
     settings.log_severity_level = 3
     settings.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    providers = [PROVIDERS[device]]
+    arguments = {} if kind == "cpu" else {"device_id": str(number), **(options or {})}
+    providers = [(PROVIDERS[kind], arguments)]
+    if kind == "tensorrt":  # computes what TensorRT leaves
+        providers.append((PROVIDERS["cuda"], {"device_id": str(number)}))
     try:
-        session = onnxruntime.InferenceSession(os.fspath(path), settings, providers=providers)
+        session = onnxruntime.InferenceSession(os.fspath(path), settings, providers=providers, enable_fallback=0)
     except Exception as error:  # onnxruntime raises its own kinds, all below Exception
         raise EvaluatorError(f"{path}: onnxruntime cannot load it: {str(error).splitlines()[0]}") from error
-    if session.get_providers()[0] != PROVIDERS[device]:
-        raise EvaluatorError(f"device {device}: onnxruntime fell back to {session.get_providers()[0]}")
+    session.disable_fallback()
+    running = session.get_providers()
+    if running[0] != PROVIDERS[kind]:
+        reason = find_fault(kind) or "its own messages on stderr say why"
+        raise EvaluatorError(f"device {device}: onnxruntime fell back to {running[0]}: {reason}")
+    if kind != "cpu":
+        found = session.get_provider_options()[PROVIDERS[kind]].get("device_id", "0")
+        if found != str(number):
+            raise EvaluatorError(f"device {device}: onnxruntime took GPU {found}, expected {number}")
     return session
+
+
+def batch_sizes(rows: int) -> list[int]:
+    """Return the sizes that batches of up to `rows` rows are filled up to, the smallest first."""
+    sizes = {max(1, rows // share) for share in (1, 2, 4, SMALLEST_SHARE)}
+    return sorted(sizes)
+
+
+class GpuSession:
+    """A session on a GPU, bound to the thread that makes it, with buffers at fixed addresses for each batch size.
+
+    Inputs are written into page-locked arrays and copied to the device in one piece each; outputs stay there until all
+    are computed, and come back into page-locked arrays. Where the provider can, a whole batch is one CUDA graph.
+    """
+
+    def __init__(
+        self, path: Path, device: str, rows: int, outputs: Sequence[str], *, half: bool = False, fixed: bool = False
+    ) -> None:
+        """Open the session and evaluate each batch size, so that nothing is prepared in a game.
+
+        Args:
+            path: an ONNX file whose inputs have known shapes but for the rows.
+            device: cuda or tensorrt, with or without a number.
+            rows: greatest batch.
+            outputs: what to compute.
+            half: the file computes in half precision.
+            fixed: the file is for batches of exactly `rows` rows.
+
+        Raises:
+            EvaluatorError: the device or the file cannot be used.
+        """
+        kind, number = split_device(device)
+        self.rows = rows
+        self._outputs = list(outputs)
+        self._sizes = [rows] if fixed else batch_sizes(rows)
+        # Tests run this class on a processor, where there are neither contexts nor page-locked arrays.
+        self._place = ("cpu", 0) if kind == "cpu" else ("cuda", number)
+        self._thread_device = None if kind == "cpu" else ThreadDevice(number)
+        self.inputs: dict[str, Array] = {}
+        """The page-locked arrays [rows, ...] by input, to be written before `run`."""
+        self._results: list[Array] = []
+        self._batches: dict[int, _Bound] = {}
+        try:
+            self._session = self._open(path, device, half=half)
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
+
+    def run(self, rows: int) -> list[Array]:
+        """Evaluate the first `rows` rows of the inputs.
+
+        Returns:
+            The outputs, [rows, ...] each; valid until the next call.
+
+        Raises:
+            EvaluatorError: the device fails, or is no longer this thread's.
+        """
+        device = self._thread_device
+        if device is not None:
+            device.check()
+        size = next(size for size in self._sizes if size >= rows)
+        bound = self._batches[size]
+        try:
+            for name, value in bound.inputs.items():
+                value.update_inplace(self.inputs[name][:size])
+            self._session.run_with_iobinding(bound.binding, bound.run_options)
+            if device is None:
+                return [value.numpy()[:rows] for value in bound.outputs]
+            for value, result in zip(bound.outputs, self._results, strict=True):
+                device.fetch(value.data_ptr(), result[:rows])
+        except EvaluatorError:
+            raise
+        except Exception as error:  # onnxruntime raises its own kinds, all below Exception
+            raise EvaluatorError(f"onnxruntime: {str(error).splitlines()[0]}") from error
+        return [result[:rows] for result in self._results]
+
+    def close(self) -> None:
+        """Release session and memory, in the thread that made them."""
+        self._batches.clear()
+        self._session = None
+        self.inputs.clear()
+        if self._thread_device is not None:
+            self._thread_device.close()
+            self._thread_device = None
+
+    def _open(self, path: Path, device: str, *, half: bool) -> Any:
+        kind, _ = split_device(device)
+        if kind == "cpu":
+            return make_session(path, device)
+        if kind == "tensorrt":
+            return make_session(path, device, options=tensorrt_options(path, self._sizes, half=half))
+        try:
+            return make_session(path, device, options={"enable_cuda_graph": "1"})
+        except EvaluatorError as error:
+            if "graph capture" not in str(error):
+                raise
+            _log.info("%s: computed without CUDA graphs: %s", path.name, error)
+            return make_session(path, device)
+
+    def _prepare(self) -> None:
+        """Make the arrays and bindings and run each batch size."""
+        for tensor in self._session.get_inputs():
+            self.inputs[tensor.name] = self._array((self.rows, *tensor.shape[1:]), TYPES[tensor.type])
+        shapes = self._output_shapes()
+        self._results = [self._array((self.rows, *shapes[name][0]), shapes[name][1]) for name in self._outputs]
+        self._batches = {size: self._bind(size, shapes) for size in self._sizes}
+        for size in self._sizes:
+            for _ in range(2):  # the first run allocates, the second is captured
+                self.run(size)
+
+    def _array(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+        return np.zeros(shape, dtype) if self._thread_device is None else self._thread_device.pinned(shape, dtype)
+
+    def _bind(self, size: int, shapes: Mapping[str, tuple[tuple[int, ...], Any]]) -> _Bound:
+        """Return the binding of one batch size."""
+        import onnxruntime
+
+        place, number = self._place
+        new_value = onnxruntime.OrtValue
+        binding = self._session.io_binding()
+        inputs = {
+            name: new_value.ortvalue_from_numpy(array[:size].copy(), place, number)
+            for name, array in self.inputs.items()
+        }
+        outputs = [
+            new_value.ortvalue_from_shape_and_type([size, *shapes[name][0]], shapes[name][1], place, number)
+            for name in self._outputs
+        ]
+        for name, value in inputs.items():
+            binding.bind_ortvalue_input(name, value)
+        for name, value in zip(self._outputs, outputs, strict=True):
+            binding.bind_ortvalue_output(name, value)
+        return _Bound(binding, inputs, outputs, _run_options(size))
+
+    def _output_shapes(self) -> dict[str, tuple[tuple[int, ...], Any]]:
+        """Return shape (without rows) and type of each output, by computing one batch where the file is vague."""
+        tensors = {tensor.name: tensor for tensor in self._session.get_outputs()}
+        if all(isinstance(length, int) for name in self._outputs for length in tensors[name].shape[1:]):
+            return {name: (tuple(tensors[name].shape[1:]), TYPES[tensors[name].type]) for name in self._outputs}
+        fed = {name: array[: self._sizes[0]] for name, array in self.inputs.items()}
+        values = self._session.run(self._outputs, fed, _run_options(-1))
+        return {name: (value.shape[1:], value.dtype) for name, value in zip(self._outputs, values, strict=True)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Bound:
+    """What belongs to one batch size: values at fixed addresses on the device."""
+
+    binding: Any
+    inputs: dict[str, Any]
+    outputs: list[Any]
+    run_options: Any
+
+
+def _run_options(graph: int) -> Any:
+    """Return options of a run whose CUDA graph has a number; -1 for a run that no graph is made of."""
+    import onnxruntime
+
+    options = onnxruntime.RunOptions()
+    options.add_run_config_entry("gpu_graph_id", str(graph))
+    return options
+
+
+def tensorrt_options(path: Path, sizes: Sequence[int], *, half: bool) -> dict[str, str]:
+    """Return the options of the TensorRT provider for batches of `sizes`.
+
+    Engines and timings are kept in the cache folder; onnxruntime names them after the graph, the device and TensorRT.
+    """
+    import onnxruntime
+
+    folder = default_cache_dir() / "tensorrt" / f"onnxruntime-{onnxruntime.__version__}"
+    folder.mkdir(parents=True, exist_ok=True)
+    shapes = {tensor.name: tensor.shape[1:] for tensor in make_session(path, "cpu").get_inputs()}
+    profile = {
+        name: ",".join(f"{tensor}:{'x'.join(map(str, (size, *shape)))}" for tensor, shape in shapes.items())
+        for name, size in (("min", sizes[0]), ("opt", sizes[-1]), ("max", sizes[-1]))
+    }
+    return {
+        "trt_fp16_enable": str(int(half)),
+        "trt_engine_cache_enable": "1",
+        "trt_engine_cache_path": os.fspath(folder),
+        "trt_timing_cache_enable": "1",
+        "trt_timing_cache_path": os.fspath(folder),
+        "trt_cuda_graph_enable": "1",
+        **{f"trt_profile_{name}_shapes": text for name, text in profile.items()},
+    }

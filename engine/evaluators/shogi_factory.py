@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.evaluators.base import EvaluatorError
-from engine.evaluators.factory import BACKENDS, check_onnx_precision, chooses_cpu
+from engine.evaluators.factory import check_backend, chooses_cpu
 from nets.load import prepare_shogi
 
 if TYPE_CHECKING:
@@ -27,20 +27,17 @@ def make_shogi_evaluator(
 
     Args:
         path: an ONNX file of dlshogi's or AlphaZero's form.
-        device: auto, cpu, cuda or tensorrt.
-        backend: native (our kernels, on the CPU), onnx (onnxruntime), or auto: native where it can, which the
-            evaluator's description tells.
+        device: auto, cpu, cuda or tensorrt; a number behind a colon names the GPU.
+        backend: native (our kernels, on the CPU), onnx (onnxruntime), tensorrt (TensorRT itself), or auto: the fastest
+            that can, which the evaluator's description tells.
         batch_size: rows of a batch; None for what suits the network and the device.
-        precision: fp32, bf16 (backend native only), or auto: the fastest there is.
+        precision: fp32, fp16 (GPUs only), bf16 (backend native only), or auto: the fastest there is.
 
     Raises:
         NetworkError: the file cannot be used.
         EvaluatorError: the device, the backend or the precision cannot.
     """
-    if backend not in BACKENDS:
-        raise EvaluatorError(f"backend {backend} found, expected one of {', '.join(BACKENDS)}")
-    if backend == "native" and device not in ("auto", "cpu"):
-        raise EvaluatorError(f"backend native computes on the CPU: expected device cpu, not {device}")
+    check_backend(device, backend, precision)
     path = Path(path)
     network, info = prepare_shogi(path)
     if backend == "native" or (backend == "auto" and chooses_cpu(device)):
@@ -50,10 +47,13 @@ def make_shogi_evaluator(
         try:
             return NativeShogiEvaluator(path, network, info, batch_size=batch_size, precision=precision)
         except EvaluatorError as error:
-            if backend == "native":
+            if backend == "native" or precision == "bf16":
                 raise
             _log.info("%s; computed by onnxruntime", error)
+    if not chooses_cpu(device):
+        from engine.evaluators.shogi_gpu import GpuShogiEvaluator
+
+        return GpuShogiEvaluator(path, network, info, device, backend, batch_size=batch_size, precision=precision)
     from engine.evaluators.shogi_onnx import OnnxShogiEvaluator
 
-    check_onnx_precision(precision)
-    return OnnxShogiEvaluator(path, network, info, device=device, batch_size=batch_size)
+    return OnnxShogiEvaluator(path, network, info, batch_size=batch_size)

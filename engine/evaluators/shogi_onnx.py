@@ -1,4 +1,4 @@
-"""Networks for shogi on onnxruntime."""
+"""Networks for shogi on the CPU, by onnxruntime."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.evaluators.base import EvaluatorError
-from engine.evaluators.onnx_session import choose_device, make_session
+from engine.evaluators.onnx_session import make_session
 from engine.evaluators.shogi import FloatArray, ShogiEvaluator
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ class OnnxShogiEvaluator(ShogiEvaluator):
         network: ShogiNetwork,
         info: NetworkInfo,
         *,
-        device: str = "auto",
         batch_size: int | None = None,
         threads: int = 1,
     ) -> None:
@@ -37,17 +36,15 @@ class OnnxShogiEvaluator(ShogiEvaluator):
             path: the ONNX file.
             network: the outside of the file.
             info: what is known of it.
-            device: auto, cpu, cuda or tensorrt.
-            batch_size: rows of a batch; None for what suits the device.
-            threads: threads that one evaluation uses on a CPU.
+            batch_size: rows of a batch; None for what the file is made for, or 8.
+            threads: threads that one evaluation uses.
 
         Raises:
-            EvaluatorError: the device or the file cannot be used.
+            EvaluatorError: the file cannot be used.
         """
-        device = choose_device(device)
-        super().__init__(network, info, device, batch_size or network.fixed_rows or (8 if device == "cpu" else 128))
+        super().__init__(network, info, "cpu", batch_size or network.fixed_rows or 8)
         self.precision = "fp16" if network.board.element_type == "float16" else "fp32"
-        self._session = make_session(path, device, threads)
+        self._session = make_session(path, "cpu", threads)
         self._rows = network.fixed_rows or self.batch_size
         self._spare: list[dict[str, npt.NDArray[Any]]] = []
         self.check()

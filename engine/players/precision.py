@@ -5,18 +5,20 @@ The verdict is kept beside the converted networks, so that a network is compared
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from engine.evaluators.base import Evaluator
-from engine.evaluators.queue import InlineQueue
+from engine.evaluators.queue import InlineQueue, Job
 from engine.search.parameters import SearchSettings
 from engine.search.position import SearchableGame
 from engine.search.report import Limits
@@ -38,6 +40,8 @@ POSITIONS, MIN_POSITIONS = 400, 100
 SECONDS = 10.0
 """After so long, MIN_POSITIONS are enough."""
 GAME_PLIES = 240
+POLL = 1e-3
+"""Seconds between two looks at whether a search has ended."""
 SEED = 1
 
 
@@ -46,11 +50,12 @@ class NetworkEvaluator(Evaluator, Protocol):
 
     info: NetworkInfo
     precision: str
-    """fp32 or bf16."""
+    """fp32, fp16 or bf16."""
 
 
 E = TypeVar("E", bound=NetworkEvaluator)
 G = TypeVar("G", bound=SearchableGame)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +131,36 @@ class _Both:
         """Leave both to who made them."""
 
 
+class _OwnThread:
+    """An evaluation queue that evaluates where `serve` is called: in the thread that the evaluators are bound to."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.evaluator = evaluator
+        self._inline = InlineQueue(evaluator)
+        self._jobs: SimpleQueue[Job] = SimpleQueue()
+
+    def submit(self, job: Job) -> None:
+        self._jobs.put(job)
+
+    def call(self, function: Callable[[Evaluator], T]) -> T:
+        return function(self.evaluator)
+
+    def serve(self, search: Search) -> None:
+        """Evaluate what a search asks for until it ends."""
+        while search.is_running:
+            with contextlib.suppress(Empty):
+                self._inline.submit(self._jobs.get(timeout=POLL))
+
+    def close(self) -> None:
+        """Leave the evaluator to who made it."""
+
+
 def compare(reference: Evaluator, candidate: Evaluator, sampling: Sampling[G]) -> Agreement:
     """Compare two evaluators on positions of games whose moves are drawn from the reference's policy."""
     both = _Both(reference, candidate)
+    queue = _OwnThread(both)
     settings = SearchSettings(memory=2**22, cache_size=0, ownership=False, symmetry="none", seed=SEED)
-    search = Search(sampling.spec, InlineQueue(both), settings)
+    search = Search(sampling.spec, queue, settings)
     random = np.random.default_rng(SEED)
     end = time.perf_counter() + SECONDS
 
@@ -143,7 +173,10 @@ def compare(reference: Evaluator, candidate: Evaluator, sampling: Sampling[G]) -
             if is_enough() or sampling.is_over(game):
                 break
             search.set_position(game)
-            moves = search.run(Limits(visits=2)).moves
+            search.start(Limits(visits=2))
+            queue.serve(search)
+            search.stop()
+            moves = search.report().moves
             if not moves:
                 break
             priors = np.array([move.prior for move in moves])

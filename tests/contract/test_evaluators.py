@@ -12,6 +12,7 @@ import pytest
 
 from engine.evaluators.base import UniformEvaluator
 from engine.evaluators.factory import make_katago_evaluator
+from engine.evaluators.katago_gpu import GpuKataGoEvaluator
 from engine.evaluators.rollouts import MixedEvaluator, RolloutEvaluator
 from engine.games.go.game import GoGame
 from engine.games.go.rules import PRESETS
@@ -21,11 +22,12 @@ from native.go.planes import policy_index, write_planes
 from native.go.spec import go_spec
 from native.tree.arrays import Batch
 from native.tree.buffers import make_batch
+from nets.load import prepare
 from tests.contract.networks import write_small_network
 
 SIZE = 9
 LINE = "E5 C4 G6 E3 D3 F4 D4 pass E4"
-KINDS = ["uniform", "rollouts", "native", "onnx", "mixed"]
+KINDS = ["uniform", "rollouts", "native", "onnx", "mixed", "packed"]
 Make = Callable[[], Any]
 
 
@@ -46,6 +48,8 @@ def _maker(kind: str, path: Path) -> Make:
         return lambda: RolloutEvaluator(2, 4, seed=5)
     if kind == "mixed":
         return lambda: MixedEvaluator(_katago(path, "native"), 0.4, 2, seed=5)
+    if kind == "packed":  # what runs on GPUs, here on the processor
+        return lambda: GpuKataGoEvaluator(*prepare(path, SIZE), "cpu", batch_size=4, precision="fp32")
     return lambda: _katago(path, kind)
 
 
@@ -168,6 +172,8 @@ def test_a_won_board_is_won_for_its_owner(make: Make) -> None:
 
 def test_four_threads_may_call_at_once(make: Make) -> None:
     evaluator = make()
+    if isinstance(evaluator, GpuKataGoEvaluator):
+        pytest.skip("bound to the thread that made it")
     positions = games()
     expected = batch_of(evaluator, positions)
     evaluator.evaluate(expected, len(positions))

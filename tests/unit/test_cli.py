@@ -13,7 +13,9 @@ from engine.cli.main import COMMANDS, main, main_usi
 from engine.cli.play import Table, Terminal
 from engine.cli.play_go import GoTable
 from engine.cli.selfplay_go import GoSeries
+from engine.evaluators import cuda, providers
 from engine.evaluators.base import EvaluatorError
+from engine.evaluators.providers import Fault
 from engine.games.go.sgf import load_sgf, read_sgf
 from engine.options import Options, rows_for
 from engine.version import VERSION
@@ -221,11 +223,36 @@ def test_doctor(capsys: pytest.CaptureFixture[str]) -> None:
         assert word in text
 
 
-def test_doctor_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "_cuda_device", lambda: "NVIDIA Something, 24 GB")
-    found = "\n".join(text for _, text in doctor.gpu())
-    assert "NVIDIA Something" in found
-    assert "works" in found or "pip install" in found
+def test_doctor_names_what_every_way_to_a_gpu_needs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    faults = {"cuda": Fault("libcublasLt.so.12 is not found", "pip install this"), "tensorrt": None}
+    monkeypatch.setattr(cuda, "gpu_names", lambda: ["NVIDIA Something", "NVIDIA Other"])
+    monkeypatch.setattr(providers, "find_gpu_fault", lambda: None)
+    monkeypatch.setattr(providers, "find_fault", lambda device: faults[device])
+    monkeypatch.setattr(providers, "find_direct_fault", lambda: Fault("pycuda not installed", "pip install that"))
+    assert main(["doctor"]) == 0
+    text = capsys.readouterr().out
+    assert "ok GPU 0: NVIDIA Something\n" in text
+    assert "ok GPU 1: NVIDIA Other\n" in text
+    assert (
+        "-- CUDA (--device cuda): libcublasLt.so.12 is not found; to install it:\n  --     pip install this\n" in text
+    )
+    assert "ok TensorRT through onnxruntime (--device tensorrt --backend onnx) works\n" in text
+    assert "-- TensorRT itself (--device tensorrt): pycuda not installed; to install it:\n  --     pip inst" in text
+
+
+def test_doctor_without_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    fault = Fault("libcuda.so.1, NVIDIA's driver, is not found", "install the driver")
+    monkeypatch.setattr(providers, "find_gpu_fault", lambda: fault)
+    monkeypatch.setattr(providers, "find_fault", lambda device: fault)
+    monkeypatch.setattr(providers, "find_direct_fault", lambda: None)
+    assert main(["doctor"]) == 0
+    text = capsys.readouterr().out
+    assert "-- no GPU: libcuda.so.1, NVIDIA's driver, is not found: networks run on the processor" in text
+    assert "--     install the driver" in text
+    assert "ok TensorRT itself (--device tensorrt) is installed" in text
+    assert "CUDA (" not in text  # the driver comes first
 
 
 def test_doctor_sees_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,158 @@
+"""Variants of ONNX files for GPUs: half precision, and inputs that come as bits and are unpacked by the graph itself.
+
+Unpacking as a part of the graph costs three small operators and works in every provider, on a processor as well; the
+direct use of TensorRT has a kernel of its own for it (native/cuda/unpack.cu), which saves it their round trips.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from nets.errors import NetworkError
+from nets.load import default_cache_dir, source_digest
+
+VERSION = 1
+"""Raise it with every change of what is written here: cached files of other versions go unused."""
+SUFFIX = "_packed"
+"""Of the names of packed inputs."""
+BITS = 8
+KEEP_FLOAT = (
+    *("ReduceMean", "ReduceSum", "ReduceMax", "GlobalAveragePool", "GlobalMaxPool", "Softmax", "Pow", "Sqrt"),
+    *("Reciprocal", "LayerNormalization", "InstanceNormalization", "Exp", "Log"),
+)
+"""Operators that stay in float32 in half precision: sums over a board, and what overflows beyond 65,504."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """What is to be changed in an ONNX file."""
+
+    half: bool = False
+    """Compute in float16; inputs and outputs stay as they are."""
+    packed: tuple[str, ...] = ()
+    """Inputs that come as bits, under their name with SUFFIX: uint8[B, 4 * ceil(n / 32)], n the numbers of a row.
+
+    An input whose channels are constant over the board (dlshogi's second) takes one bit for each channel.
+    """
+    constant: tuple[str, ...] = ()
+    """Those of `packed` that are constant over the board."""
+
+    @property
+    def name(self) -> str:
+        """Part of a file's name."""
+        inputs = "-".join((*self.packed, "over", *self.constant)) if self.packed else "plain"
+        return f"{'fp16' if self.half else 'fp32'}-{inputs}"
+
+
+def variant_file(path: Path, variant: Variant, cache_dir: Path | None = None) -> Path:
+    """Return the file of a variant of `path`, made on first use and kept in the cache folder.
+
+    Raises:
+        NetworkError: the file cannot be read, has no such inputs, or the cache cannot be written.
+    """
+    if variant == Variant():
+        return path
+    folder = (cache_dir or default_cache_dir()) / "nets"
+    key = hashlib.sha256(f"{source_digest(path)} {variant.name} {VERSION}".encode()).hexdigest()[:16]
+    entry = folder / f"{key}-gpu.onnx"
+    if entry.exists():
+        return entry
+    content = make_variant(path, variant)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=entry.name + ".")
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+        os.replace(temporary, entry)
+    except OSError as error:
+        raise NetworkError(f"{entry}: cannot be written: {error.strerror or error}") from error
+    return entry
+
+
+def make_variant(path: Path, variant: Variant) -> bytes:
+    """Return the content of a variant of an ONNX file.
+
+    Raises:
+        NetworkError: it cannot be read, or has no such inputs.
+    """
+    try:
+        model = onnx.load(os.fspath(path))
+    except Exception as error:  # protobuf's own kinds
+        raise NetworkError(f"{path}: cannot be read as ONNX: {str(error).splitlines()[0]}") from error
+    if variant.half:
+        model = _halve(model)
+    for name in variant.packed:
+        _unpack_input(path, model.graph, name, is_constant=name in variant.constant)
+    content: bytes = model.SerializeToString()
+    return content
+
+
+def _halve(model: onnx.ModelProto) -> onnx.ModelProto:
+    from onnxruntime.transformers.float16 import DEFAULT_OP_BLOCK_LIST, convert_float_to_float16
+
+    half: onnx.ModelProto = convert_float_to_float16(
+        model, keep_io_types=True, op_block_list=[*DEFAULT_OP_BLOCK_LIST, *KEEP_FLOAT]
+    )
+    return half
+
+
+def _unpack_input(path: Path, graph: onnx.GraphProto, name: str, *, is_constant: bool) -> None:
+    """Replace an input [B, C, N, N] by its bits: a table gives the eight numbers of each byte."""
+    found = next((value for value in graph.input if value.name == name), None)
+    if found is None:
+        names = ", ".join(value.name for value in graph.input)
+        raise NetworkError(f"{path}: inputs {names} found, expected one called {name}")
+    kind = found.type.tensor_type
+    shape = [dimension.dim_value for dimension in kind.shape.dim]
+    batch = kind.shape.dim[0].dim_param or shape[0] or "batch"
+    channels, points = shape[1], math.prod(shape[2:])
+    count = channels if is_constant else channels * points
+    width = -(-count // 32) * 4
+    table = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
+    dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type)
+    prefix = f"{name}{SUFFIX}"
+    constants = {
+        "table": table.astype(dtype),
+        "flat": np.array([0, width * BITS], np.int64),
+        "zero": np.array([0], np.int64),
+        "count": np.array([count], np.int64),
+        "axis": np.array([1], np.int64),
+        "shape": np.array([0, channels, *([1, 1] if is_constant else shape[2:])], np.int64),
+        "board": np.array([1, 1, *shape[2:]], np.int64),
+    }
+    nodes = [
+        helper.make_node("Cast", [prefix], [f"{prefix}/index"], to=TensorProto.INT32),
+        helper.make_node("Gather", [f"{prefix}/table", f"{prefix}/index"], [f"{prefix}/bits"], axis=0),
+        helper.make_node("Reshape", [f"{prefix}/bits", f"{prefix}/flat"], [f"{prefix}/row"]),
+        helper.make_node(
+            "Slice",
+            [f"{prefix}/row", f"{prefix}/zero", f"{prefix}/count", f"{prefix}/axis"],
+            [f"{prefix}/numbers"],
+        ),
+        helper.make_node(
+            "Reshape", [f"{prefix}/numbers", f"{prefix}/shape"], [f"{prefix}/channels" if is_constant else name]
+        ),
+    ]
+    if is_constant:
+        nodes.append(helper.make_node("Expand", [f"{prefix}/channels", f"{prefix}/board"], [name]))
+    for node in nodes:
+        node.name = node.output[0]
+    graph.initializer.extend(
+        numpy_helper.from_array(value, f"{prefix}/{part}")
+        for part, value in constants.items()
+        if is_constant or part != "board"
+    )
+    rest = list(graph.node)
+    del graph.node[:]
+    graph.node.extend([*nodes, *rest])
+    graph.input.remove(found)
+    graph.input.append(helper.make_tensor_value_info(prefix, TensorProto.UINT8, [batch, width]))

@@ -1,0 +1,380 @@
+"""onnxruntime on GPUs, proved without one: which device, what is missing, context, buffers and batch sizes."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.evaluators import cuda, onnx_session, providers
+from engine.evaluators.base import EvaluatorError
+from engine.evaluators.cuda import ThreadDevice, aligned_zeros
+from engine.evaluators.devices import choose_devices, make_device_queue
+from engine.evaluators.gpu import fill
+from engine.evaluators.onnx_session import GpuSession, batch_sizes, make_session, tensorrt_options
+from engine.evaluators.providers import choose_backend, choose_device, find_fault
+from engine.evaluators.shogi_gpu import GpuShogiEvaluator
+from engine.options import Options
+from native.packing import pack_rows, packed_bytes
+from nets.dlshogi.definition import NetworkShape, write_network
+from nets.errors import NetworkError
+from nets.load import prepare_shogi
+from nets.packed import Variant, variant_file
+from tests.fakes.cuda_driver import FakeDriver
+
+OUTPUTS = ["output_policy", "output_value"]
+
+
+@pytest.fixture(autouse=True)
+def no_memory() -> Any:
+    """Forget what was found out about this machine."""
+    find_fault.cache_clear()
+    yield
+    find_fault.cache_clear()
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
+    fake = FakeDriver()
+    monkeypatch.setattr(cuda, "load_driver", lambda: fake)
+    return fake
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_network(tmp_path_factory.mktemp("net") / "net.onnx", NetworkShape(blocks=2, channels=16))
+
+
+def install(monkeypatch: pytest.MonkeyPatch, folder: Path, *names: str, gpus: int = 1) -> None:
+    """Pretend that there are GPUs, and that onnxruntime has these providers, whose files are no libraries."""
+    for name in names:
+        (folder / f"libonnxruntime_providers_{name}.so").write_bytes(b"nothing")
+    monkeypatch.setattr(providers, "_folder", lambda: folder)
+    monkeypatch.setattr(providers, "gpu_names", lambda: [f"NVIDIA {i}" for i in range(gpus)])
+    monkeypatch.setattr("onnxruntime.preload_dlls", lambda: None)
+
+
+# -- which device ------------------------------------------------------------------------------------------------------
+
+
+def test_a_build_for_the_processor_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(providers, "_folder", lambda: tmp_path)
+    for device in ("cuda", "cuda:3", "tensorrt"):
+        with pytest.raises(EvaluatorError, match=f"device {device}: this onnxruntime is built for the processor only"):
+            choose_device(device)
+    with pytest.raises(EvaluatorError, match=r'pip install --force-reinstall "onnxruntime-gpu\[cuda,cudnn\]"'):
+        choose_device("cuda")
+    assert choose_device("auto") == "cpu"
+    assert choose_device("cpu") == "cpu"
+
+
+def test_no_driver_and_no_gpu_are_told_apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    install(monkeypatch, tmp_path, "cuda")
+
+    def none() -> list[str]:
+        raise EvaluatorError("libcuda.so.1, NVIDIA's driver, is not found")
+
+    monkeypatch.setattr(providers, "gpu_names", none)
+    with pytest.raises(EvaluatorError, match=r"libcuda.so.1, NVIDIA's driver, is not found; to mend it: install NV"):
+        choose_device("cuda")
+    find_fault.cache_clear()
+    monkeypatch.setattr(providers, "gpu_names", list)
+    with pytest.raises(EvaluatorError, match="shows no GPU"):
+        choose_device("cuda")
+
+
+def test_a_broken_library_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    install(monkeypatch, tmp_path, "shared", "cuda")
+    with pytest.raises(EvaluatorError, match=r"libonnxruntime_providers_shared\.so is broken .* to mend it: .*pip"):
+        choose_device("cuda")
+    # auto goes on with what works, and says so
+    assert choose_device("auto") == "cpu"
+    assert "device auto: the network runs on the processor: libonnxruntime_providers_shared.so is broken" in caplog.text
+
+
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    install(monkeypatch, tmp_path, "cuda", "tensorrt")
+    missing = "libcublasLt.so.12"
+
+    def load(path: str, **_: Any) -> None:
+        raise OSError(f"{missing}: cannot open shared object file: No such file or directory")
+
+    monkeypatch.setattr("ctypes.CDLL", load)
+    with pytest.raises(EvaluatorError, match=r"device cuda: libcublasLt\.so\.12 is not found; to mend it: .*-gpu"):
+        choose_device("cuda")
+    missing = "libnvinfer.so.10"
+    with pytest.raises(EvaluatorError, match=r"libnvinfer\.so\.10 is not found; to mend it: .*tensorrt-cu12<11"):
+        choose_device("tensorrt")
+
+
+def test_the_gpu_must_exist(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    install(monkeypatch, tmp_path, "cuda", gpus=2)
+    monkeypatch.setattr(providers, "find_fault", lambda device: None)
+    assert choose_device("cuda:1") == "cuda:1"
+    assert choose_devices(Options(device="cuda", devices="1,0")) == ["cuda:1", "cuda:0"]
+    with pytest.raises(EvaluatorError, match=r"GPUs 0 \(NVIDIA 0\), 1 \(NVIDIA 1\) found, expected .* number 2"):
+        choose_devices(Options(device="cuda", devices="0,2"))
+    assert choose_devices(Options(device="auto")) == ["cuda:0"]
+    assert choose_devices(Options(device="cpu")) == ["cpu"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (Options(device="cuda", backend="native"), "backend native computes on the CPU"),
+        (Options(device="cuda", backend="tensorrt"), "expected device tensorrt, not cuda"),
+        (Options(device="cpu", precision="fp16"), "precision fp16 is for GPUs"),
+        (Options(device="cuda", devices="zero"), "devices: 'zero' found"),
+    ],
+)
+def test_options_that_do_not_go_together(options: Options, message: str) -> None:
+    with pytest.raises(EvaluatorError, match=message):
+        choose_devices(options)
+
+
+def test_tensorrt_itself_or_through_onnxruntime(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = {"tensorrt", "pycuda"}
+    fault = {"tensorrt": providers.Fault("libnvinfer.so.10 is not found", "pip install it")}
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object() if name in installed else None)
+    monkeypatch.setattr(providers, "find_fault", lambda device: fault.get(device))
+    monkeypatch.setattr(providers, "gpu_names", lambda: ["NVIDIA"])
+    assert choose_backend("tensorrt:0", "auto") == "tensorrt"
+    assert choose_backend("cuda:0", "auto") == "onnx"
+    with pytest.raises(EvaluatorError, match=r"libnvinfer\.so\.10 is not found"):
+        choose_backend("tensorrt", "onnx")
+    installed.remove("pycuda")
+    with pytest.raises(EvaluatorError, match=r"pycuda not installed.*yomi-engine\[tensorrt\].*libnvinfer"):
+        choose_backend("tensorrt", "auto")
+    fault.clear()
+    assert choose_backend("tensorrt", "auto") == "onnx"
+    with pytest.raises(EvaluatorError, match="device tensorrt: pycuda not installed"):
+        choose_backend("tensorrt", "tensorrt")
+
+
+# -- is it really the one that computes --------------------------------------------------------------------------------
+
+
+class FallenBack:
+    """onnxruntime's session where the provider that was asked for could not be loaded."""
+
+    running = ("CPUExecutionProvider",)
+    number = "0"
+
+    def __init__(self, path: str, settings: Any, providers: list[Any], enable_fallback: int) -> None:
+        assert enable_fallback == 0
+        self.asked = providers
+
+    def disable_fallback(self) -> None:
+        pass
+
+    def get_providers(self) -> list[str]:
+        return list(self.running)
+
+    def get_provider_options(self) -> dict[str, dict[str, str]]:
+        return {name: {"device_id": self.number} for name in self.running}
+
+
+def pretend(monkeypatch: pytest.MonkeyPatch, session: type[FallenBack]) -> None:
+    options = types.SimpleNamespace(add_session_config_entry=lambda *_: None)
+    fake = types.SimpleNamespace(SessionOptions=lambda: options, InferenceSession=session)
+    monkeypatch.setitem(sys.modules, "onnxruntime", fake)
+
+
+def test_every_worker_notices_a_fallback(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, FallenBack)
+    monkeypatch.setattr(onnx_session, "find_fault", lambda device: None)
+    with pytest.raises(EvaluatorError, match="device cuda:0: onnxruntime fell back to CPUExecutionProvider: its own"):
+        make_session(Path("net.onnx"), "cuda:0")
+    monkeypatch.setattr("engine.evaluators.devices.choose_devices", lambda options: ["cuda:0", "cuda:1"])
+    made = []
+
+    class SecondFallsBack(FallenBack):
+        def get_providers(self) -> list[str]:
+            first = self.asked[0][1]["device_id"] == "0"
+            return ["CUDAExecutionProvider", "CPUExecutionProvider"] if first else ["CPUExecutionProvider"]
+
+    pretend(monkeypatch, SecondFallsBack)
+
+    def make(device: str) -> Any:
+        made.append(device)
+        make_session(Path("net.onnx"), device)
+        return types.SimpleNamespace(description=device, close=lambda: None)
+
+    monkeypatch.setattr(SecondFallsBack, "running", ("CUDAExecutionProvider",))
+    with pytest.raises(EvaluatorError, match="device cuda:1: onnxruntime fell back"):
+        make_device_queue(make, Options(device="cuda", devices="0,1", device_workers=1))
+    assert sorted(made) == ["cuda:0", "cuda:1"]
+
+
+def test_another_gpu_than_asked_for_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    class OnTheFirst(FallenBack):
+        running = ("CUDAExecutionProvider", "CPUExecutionProvider")
+
+    pretend(monkeypatch, OnTheFirst)
+    make_session(Path("net.onnx"), "cuda:0")
+    with pytest.raises(EvaluatorError, match="device cuda:1: onnxruntime took GPU 0, expected 1"):
+        make_session(Path("net.onnx"), "cuda:1")
+
+
+# -- the thread's device and its memory --------------------------------------------------------------------------------
+
+
+def test_a_thread_has_its_device_from_start_to_end(driver: FakeDriver) -> None:
+    device = ThreadDevice(1)
+    array = device.pinned((3, 5), np.float32)
+    assert array.shape == (3, 5)
+    assert array.ctypes.data % cuda.PAGE == 0
+    device.check()
+    array[...] = 0
+    source = np.arange(15, dtype=np.float32)
+    device.fetch(source.ctypes.data, array)
+    assert (array.reshape(-1) == source).all()
+    device.close()
+    assert driver.names() == ["retain", "push", "pin", "check", "fetch", "unpin", "pop", "release"]
+    assert not driver.registered
+    assert driver.retained == {1: 0}
+
+
+def test_a_lost_context_is_noticed(driver: FakeDriver) -> None:
+    device, other = ThreadDevice(0), ThreadDevice(1)
+    with pytest.raises(EvaluatorError, match="this thread has lost its GPU"):
+        device.check()
+    other.close()
+    device.check()
+    device.close()
+    with pytest.raises(EvaluatorError, match="lost its GPU"):
+        device.check()
+    with pytest.raises(EvaluatorError, match="GPU 7: CUDA error 101"):
+        ThreadDevice(7)
+
+
+def test_arrays_have_their_pages_for_themselves() -> None:
+    arrays = [aligned_zeros((n,), np.uint8) for n in (1, 4096, 5000)]
+    assert all(array.ctypes.data % 4096 == 0 for array in arrays)
+    ends = sorted((array.ctypes.data, array.ctypes.data + -(-array.nbytes // 4096) * 4096) for array in arrays)
+    assert all(first[1] <= second[0] for first, second in itertools.pairwise(ends))
+
+
+# -- batches -----------------------------------------------------------------------------------------------------------
+
+
+def test_batches_come_in_few_sizes() -> None:
+    assert batch_sizes(128) == [16, 32, 64, 128]
+    assert batch_sizes(6) == [1, 3, 6]
+    assert batch_sizes(1) == [1]
+
+
+def random_inputs(rows: int, seed: int = 0) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    planes = (rng.random((rows, 62, 9, 9)) < 0.2).astype(np.float32)
+    return planes, (rng.random((rows, 57)) < 0.3).astype(np.float32)
+
+
+def expected(network: Path, planes: Any, hands: Any) -> list[Any]:
+    board = np.ascontiguousarray(np.broadcast_to(hands[:, :, None, None], (*hands.shape, 9, 9)))
+    result: list[Any] = make_session(network, "cpu").run(OUTPUTS, {"input1": planes, "input2": board})
+    return result
+
+
+@pytest.mark.parametrize(("half", "tolerance"), [(False, 1e-6), (True, 2e-2)])
+def test_bits_are_unpacked_by_the_graph(network: Path, tmp_path: Path, half: bool, tolerance: float) -> None:
+    variant = Variant(half, ("input1", "input2"), ("input2",))
+    path = variant_file(network, variant, tmp_path)
+    assert variant_file(network, variant, tmp_path) == path
+    session = GpuSession(path, "cpu", 8, OUTPUTS, half=half)
+    assert {name: array.shape for name, array in session.inputs.items()} == {
+        "input1_packed": (8, packed_bytes(62 * 81)),
+        "input2_packed": (8, packed_bytes(57)),
+    }
+    for rows in (8, 5, 1, 3):
+        planes, hands = random_inputs(rows, rows)
+        fill(session, "input1", planes)
+        fill(session, "input2", hands)
+        for found, wanted in zip(session.run(rows), expected(network, planes, hands), strict=True):
+            assert found.shape == wanted.shape
+            assert found == pytest.approx(wanted, abs=tolerance)
+    session.close()
+
+
+def test_a_gpu_session_keeps_its_device_and_memory(network: Path, driver: FakeDriver) -> None:
+    """The real class and the real onnxruntime; only the values lie in ordinary memory."""
+
+    class OnProcessor(GpuSession):
+        def _open(self, path: Path, device: str, *, half: bool) -> Any:
+            self._place = ("cpu", 0)
+            return make_session(path, "cpu")
+
+    session = OnProcessor(network, "cuda:1", 4, OUTPUTS)
+    assert driver.names()[:2] == ["retain", "push"]
+    assert [value for name, value, _ in driver.calls if name == "push"] == [1]
+    assert driver.names().count("pin") == 4  # two inputs, two outputs
+    planes, hands = random_inputs(3)
+    driver.calls.clear()
+    fill(session, "input1", planes)
+    session.inputs["input2"][:3] = hands[:, :, None, None]
+    found = session.run(3)
+    assert driver.names() == ["check", "fetch", "fetch"]
+    for output, wanted in zip(found, expected(network, planes, hands), strict=True):
+        assert output == pytest.approx(wanted, abs=1e-6)
+    ThreadDevice(0)  # somebody takes the thread away
+    with pytest.raises(EvaluatorError, match="lost its GPU"):
+        session.run(3)
+    driver.cuCtxPopCurrent_v2(None)
+    driver.calls.clear()
+    session.close()
+    assert driver.names() == ["unpin"] * 4 + ["pop", "release"]
+
+
+def test_a_file_that_cannot_be_opened_gives_the_device_back(tmp_path: Path, driver: FakeDriver) -> None:
+    (tmp_path / "net.onnx").write_bytes(b"nothing")
+    with pytest.raises(EvaluatorError, match="onnxruntime cannot load it"):
+        GpuSession(tmp_path / "net.onnx", "cuda:0", 4, OUTPUTS)
+    assert driver.names() == ["retain", "push", "pop", "release"]
+
+
+def test_an_input_that_is_not_there(network: Path, tmp_path: Path) -> None:
+    with pytest.raises(NetworkError, match="inputs input1, input2 found, expected one called spatial"):
+        variant_file(network, Variant(packed=("spatial",)), tmp_path)
+
+
+@pytest.mark.parametrize("width", [1, 7, 8, 31, 32, 33, 57, 119, 5022])
+def test_packing_is_numpys(width: int) -> None:
+    values = (np.random.default_rng(width).random((5, width)) < 0.4).astype(np.float32)
+    packed = np.full((6, packed_bytes(width)), 255, np.uint8)
+    pack_rows(values, 5, packed)
+    plain = np.packbits(values != 0.0, axis=1, bitorder="little")
+    assert (packed[:5, : plain.shape[1]] == plain).all()
+    assert (packed[:5, plain.shape[1] :] == 0).all()
+    assert (packed[5] == 255).all()
+    assert packed.shape[1] % 4 == 0
+
+
+def test_a_shogi_evaluator_of_each_form(network: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path))
+    outside, info = prepare_shogi(network)
+    evaluator = GpuShogiEvaluator(network, outside, info, "cpu", "onnx", batch_size=4, precision="fp32")
+    planes, hands = random_inputs(11)
+    logits = np.empty((11, outside.policy_size), np.float32)
+    values = evaluator.run(planes, hands, logits)  # in parts of four
+    policy, value = expected(network, planes, hands)
+    assert logits == pytest.approx(policy, abs=1e-6)
+    assert values == pytest.approx(value[:, 0], abs=1e-6)
+    assert evaluator.description == "net on cpu (onnxruntime, fp32)"
+    evaluator.close()
+
+
+def test_options_of_the_tensorrt_provider(network: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path))
+    options = tensorrt_options(network, batch_sizes(64), half=True)
+    assert options["trt_profile_min_shapes"] == "input1:8x62x9x9,input2:8x57x9x9"
+    assert options["trt_profile_max_shapes"] == "input1:64x62x9x9,input2:64x57x9x9"
+    assert options["trt_fp16_enable"] == "1"
+    assert Path(options["trt_engine_cache_path"]).is_dir()
+    assert tensorrt_options(network, [4], half=False)["trt_fp16_enable"] == "0"
