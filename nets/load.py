@@ -239,7 +239,11 @@ def _store(entry: Path, content: bytes, info: NetworkInfo) -> None:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file such that no reader ever sees part of it."""
+    """Write a file such that no reader ever sees part of it.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name + ".")
     try:
         with os.fdopen(handle, "wb") as stream:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +17,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from nets.errors import NetworkError
-from nets.load import default_cache_dir, source_digest
+from nets.load import default_cache_dir, source_digest, write_atomically
 
 VERSION = 1
 """Raise it with every change of what is written here: cached files of other versions go unused."""
@@ -69,10 +68,7 @@ def variant_file(path: Path, variant: Variant, cache_dir: Path | None = None) ->
     content = make_variant(path, variant)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=entry.name + ".")
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-        os.replace(temporary, entry)
+        write_atomically(entry, content)
     except OSError as error:
         raise NetworkError(f"{entry}: cannot be written: {error.strerror or error}") from error
     return entry

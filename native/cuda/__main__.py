@@ -1,0 +1,12 @@
+"""Make the PTX of the CUDA kernels anew: `python -m native.cuda`."""
+
+import shutil
+import sys
+
+from native.cuda import PTX, compile_ptx
+
+if __name__ == "__main__":
+    nvcc = shutil.which("nvcc")
+    if nvcc is None:
+        sys.exit("nvcc, CUDA's compiler, is not found")
+    PTX.write_text(compile_ptx(nvcc))
