@@ -257,6 +257,7 @@ def test_other_devices_are_refused(text: str, message: str) -> None:
 
 def test_every_device_gets_its_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.evaluators.devices.chooses_cpu", lambda device: device == "cpu")
+    monkeypatch.setattr("engine.evaluators.devices.choose_backend", lambda device, backend: None)
     asked: list[str] = []
 
     def make(device: str) -> ScriptedEvaluator:
