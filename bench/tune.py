@@ -64,7 +64,8 @@ def run(options: Options, game: str, seconds: float, say: Callable[[str], None])
     best, rate = _fastest(options, game, list(_backends(options)), seconds, rows, say)
     if best is None:
         raise EvaluatorError("no backend computes this network here: expected one; see yomi doctor")
-    for variants in (_batches, _workers, _in_flight):
+    on_cpu = best["device"] == "cpu"  # where a worker evaluates its batches itself, one after the other
+    for variants in (_batches, _workers) if on_cpu else (_batches, _workers, _in_flight):
         found, found_rate = _fastest(options, game, list(variants(best)), seconds, rows, say)
         if found is not None:
             best, rate = found, found_rate
@@ -95,13 +96,13 @@ def _batches(best: Choice) -> Iterator[Choice]:
 
 def _workers(best: Choice) -> Iterator[Choice]:
     cores = usable_cores()
-    counts = {1, cores, cores + 1, 2 * cores} if best["device"] == "cpu" else {2, 3, 4, cores // 2, cores}
+    counts = {1, cores // 2, cores} if best["device"] == "cpu" else {2, 3, 4, cores // 2, cores}
     for count in sorted(counts - {0}):
         yield {**best, "workers": count}
 
 
 def _in_flight(best: Choice) -> Iterator[Choice]:
-    for count in (1, 2) if best["device"] == "cpu" else (1, 2, 3, 4):
+    for count in (1, 2, 3, 4):
         yield {**best, "batches_in_flight": count}
 
 
