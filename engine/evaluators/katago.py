@@ -11,6 +11,7 @@ from native.go.outputs import decode
 from nets.katago.outputs import scales_of
 
 if TYPE_CHECKING:
+    from native.calls import Calls
     from native.tree.arrays import Batch
     from nets.katago.network import FloatArray
     from nets.katago.outputs import RawOutputs
@@ -56,6 +57,10 @@ class KataGoEvaluator(ABC):
     @abstractmethod
     def close(self) -> None:
         """Release the device; nothing may be called afterwards."""
+
+    def bind(self, batch: Batch) -> Calls | None:
+        """Return None: only a backend of kernels can be called without Python."""
+        return None
 
     def evaluate(self, batch: Batch, rows: int) -> None:
         """Write logits, values and ownership of the first `rows` rows."""

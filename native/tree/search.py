@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from native.bits import U, atomic_add, random_bits
+from native.calls import call_all
 from native.game import (
     OVER,
     OVER_UNSCORED,
@@ -383,7 +384,7 @@ def _settle(tree, worker, batch, row, leaf, values, utility):  # type: ignore[no
 
 
 @kernel
-def advance(tree, roots, worker, batch, used):  # type: ignore[no-untyped-def]
+def advance(tree, roots, worker, batch, used, calls, rounds):  # type: ignore[no-untyped-def]
     """Put an evaluated batch into the tree, then fill it anew; return its rows in use, 0 where nothing was to do.
 
     Args:
@@ -392,7 +393,16 @@ def advance(tree, roots, worker, batch, used):  # type: ignore[no-untyped-def]
         worker: the calling thread's Worker; worker.history begins with the root's history.
         batch: a Batch that nobody else uses.
         used: rows of it that were evaluated; 0 where there is nothing to put into the tree.
+        calls: the table of the Calls that evaluate the batch, so that the rows returned are evaluated; or an empty one.
+        rounds: how often to do all of this, where there are calls.
     """
-    if used > 0:
-        _scatter(tree, roots[0], worker, batch, used)
-    return _gather(tree, roots[0], worker, batch)
+    while True:
+        if used > 0:
+            _scatter(tree, roots[0], worker, batch, used)
+        used = _gather(tree, roots[0], worker, batch)
+        if used == 0 or calls.shape[0] == 0:
+            return used
+        call_all(calls, used)
+        rounds -= 1
+        if rounds <= 0:
+            return used
