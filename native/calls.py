@@ -85,7 +85,7 @@ class Calls:
 
     def __add__(self, other: Calls) -> Calls:
         """Return the calls of both, this one's first."""
-        return Calls(np.concatenate((self.table, other.table)), (*self.kept, *other.kept))
+        return Calls(np.concatenate((self.table, other.table)), (self, other))
 
     def run(self, rows: int) -> None:
         """Make the calls for the first `rows` rows."""

@@ -63,18 +63,11 @@ def compile_planes() -> None:
     write_planes(positions[0], history, 0, np.zeros(1, SCRATCH_DTYPE)[0], spatial, np.zeros(19, np.float32))
     policy_index(SIZE, 30, 0)
     area = SIZE * SIZE
-    decode(
-        np.zeros((1, 1, area + 1), np.float32),
-        np.zeros((1, 3), np.float32),
-        np.zeros((1, 4), np.float32),
-        np.zeros((1, area), np.float32),
-        np.zeros(3, np.float32),
-        np.zeros(1, np.float32),
-        False,
-        np.zeros((1, area + 1), np.float32),
-        np.zeros((1, 4), np.float32),
-        np.zeros((1, area), np.float32),
-    )
+    matrix = np.zeros((1, area + 1), np.float32)
+    numbers = np.zeros(3, np.float32)
+    is_root = np.zeros(1, np.uint8)
+    cube = matrix.reshape(1, 1, -1)
+    decode.bind(cube, matrix, matrix, matrix, numbers, numbers, is_root, False, matrix, matrix, matrix)
 
 
 def compile_tree() -> None:
@@ -188,6 +181,7 @@ def compile_material() -> None:
     """Compile the evaluation of shogi positions without a network."""
     from native.shogi.effects import EFFECTS_DTYPE
     from native.shogi.material import evaluate_rows
+    from native.shogi.outputs import TANH, write_values
     from native.shogi.spec import shogi_spec
     from native.tree.buffers import make_batch
 
@@ -195,6 +189,7 @@ def compile_material() -> None:
     batch = make_batch(shogi_spec(), 1, planes=False, positions=True)
     batch.positions[0] = position
     evaluate_rows.bind(batch, np.zeros(1, EFFECTS_DTYPE)[0]).run(1)
+    write_values.bind(np.zeros((1, 1), np.float32), TANH, True, batch.values)
 
 
 def compile_mate() -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 ROOT_OPTIMISM, TREE_OPTIMISM = 0.2, 1.0
 """Share of the optimistic policy at the root and below it, as KataGo's GTP engine has it."""
+_OPTIMISM = np.array([TREE_OPTIMISM, ROOT_OPTIMISM], np.float32)
 
 
 class KataGoEvaluator(ABC):
@@ -64,15 +65,18 @@ class KataGoEvaluator(ABC):
 
     def evaluate(self, batch: Batch, rows: int) -> None:
         """Write logits, values and ownership of the first `rows` rows."""
-        raw = self.run(batch.planes[:rows], batch.extras[:rows])
-        optimism = np.where(batch.is_root[:rows] != 0, np.float32(ROOT_OPTIMISM), np.float32(TREE_OPTIMISM))
-        decode(
+        self.bind_outputs(self.run(batch.planes[:rows], batch.extras[:rows]), batch).run(rows)
+
+    def bind_outputs(self, raw: RawOutputs, batch: Batch) -> Calls:
+        """Return the call that writes raw outputs into a batch."""
+        return decode.bind(
             raw.policy,
             raw.value,
             raw.misc,
             raw.ownership,
             self._scales,
-            optimism,
+            _OPTIMISM,
+            batch.is_root,
             self.may_have_no_result,
             batch.logits,
             batch.values,

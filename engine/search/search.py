@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.evaluators.base import EvaluatorError
-from engine.evaluators.queue import EvaluationQueue, Job
+from engine.evaluators.queue import EvaluationQueue, Job, check_numbers
 from engine.search.position import Root, SearchableGame
 from engine.search.report import Limits, SearchReport
 from engine.search.reports import read_report
@@ -409,6 +409,8 @@ class Search:
         while True:
             begin = time.perf_counter()
             evaluated = advance(self.tree, self._root_record, worker, batch, evaluated, calls.table, rounds)
+            if evaluated < 0:
+                check_numbers(self.queue.evaluator, batch, -evaluated)
             if not evaluated:
                 ended = self._has_ended()
                 if ended is not None:

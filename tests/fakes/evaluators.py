@@ -110,5 +110,8 @@ class FaultyEvaluator:
         if is_faulty and self.fault == "nan":
             batch.values[rows - 1, 0] = np.nan
 
+    def bind(self, batch: Batch) -> None:
+        """Return None: it is Python."""
+
     def close(self) -> None:
         self.inner.close()
