@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -37,10 +38,12 @@ def evaluator_rate(
                 subject.write_planes(game.position, game.history, row % 8, scratch, planes, extras)
             if evaluator.wants_positions:
                 batch.positions[row] = game.position
-        evaluator.evaluate(batch, rows)
+        calls = evaluator.bind(batch)
+        evaluate = calls.run if calls is not None else functools.partial(evaluator.evaluate, batch)
+        evaluate(rows)
         ready.wait()
         while not stop.is_set():
-            evaluator.evaluate(batch, rows)
+            evaluate(rows)
             counts[index] += rows
 
     ready = threading.Barrier(threads + 1)

@@ -26,13 +26,15 @@ R = TypeVar("R")
 SOURCE_ROOT = Path(__file__).resolve().parent
 COMBINING = ("tree",)
 """Packages whose kernels contain those of the games."""
+BATCHES = ("tree/arrays.py", "tree/buffers.py")
+"""What says how a batch lies in memory: evaluators load it by address (native.calls), which no signature tells."""
 
 
 @functools.cache
 def kernel_key(package: str) -> str:
     """Return a short hash of everything that the compiled kernels of a package of native depend on."""
     digest = hashlib.sha256()
-    parts = ("*.py", "*/*.py") if package in COMBINING else ("*.py", f"{package}/*.py")
+    parts = ("*.py", "*/*.py") if package in COMBINING else ("*.py", *BATCHES, f"{package}/*.py")
     for path in sorted({path for part in parts for path in SOURCE_ROOT.glob(part)}):
         if path.name != "warmup.py" and path.parent.name != "cuda":  # they have no kernels of numba's
             digest.update(path.read_bytes())

@@ -63,18 +63,11 @@ def compile_planes() -> None:
     write_planes(positions[0], history, 0, np.zeros(1, SCRATCH_DTYPE)[0], spatial, np.zeros(19, np.float32))
     policy_index(SIZE, 30, 0)
     area = SIZE * SIZE
-    decode(
-        np.zeros((1, 1, area + 1), np.float32),
-        np.zeros((1, 3), np.float32),
-        np.zeros((1, 4), np.float32),
-        np.zeros((1, area), np.float32),
-        np.zeros(3, np.float32),
-        np.zeros(1, np.float32),
-        False,
-        np.zeros((1, area + 1), np.float32),
-        np.zeros((1, 4), np.float32),
-        np.zeros((1, area), np.float32),
-    )
+    matrix = np.zeros((1, area + 1), np.float32)
+    numbers = np.zeros(3, np.float32)
+    is_root = np.zeros(1, np.uint8)
+    cube = matrix.reshape(1, 1, -1)
+    decode.bind(cube, matrix, matrix, matrix, numbers, numbers, is_root, False, matrix, matrix, matrix)
 
 
 def compile_tree() -> None:
@@ -87,6 +80,7 @@ def compile_tree() -> None:
 
 def _compile_search(spec: "GameSpec", position: Any, history: Any) -> None:
     """Compile what a search of a game calls."""
+    from native.calls import NO_CALLS
     from native.tree import arrays, memory, report, search
     from native.tree.buffers import make_batch, make_worker
 
@@ -104,7 +98,7 @@ def _compile_search(spec: "GameSpec", position: Any, history: Any) -> None:
     roots = spec.positions(1)
     roots[0] = position
     rows = 0
-    while rows := search.advance(tree, roots, worker, batch, rows):
+    while rows := search.advance(tree, roots, worker, batch, rows, NO_CALLS.table, 1):
         pass
     children = np.zeros(spec.max_moves, report.CHILD_DTYPE)
     report.root_children(tree, children)
@@ -117,7 +111,7 @@ def _compile_search(spec: "GameSpec", position: Any, history: Any) -> None:
 def compile_rollouts() -> None:
     """Compile rollouts and the evaluation of leaves by them."""
     from native.go.ownership import rollout_ownership
-    from native.go.rollout_evaluator import evaluate_rows, rollout_rows
+    from native.go.rollout_evaluator import mix_rollouts, write_priors
     from native.go.spec import go_spec
     from native.tree.buffers import make_batch
 
@@ -125,8 +119,9 @@ def compile_rollouts() -> None:
     rng = np.ones(1, np.uint64)
     batch = make_batch(go_spec(SIZE), 1, planes=False, positions=True)
     batch.positions[0] = positions[0]
-    evaluate_rows(batch, 1, 1, rng, positions[1])
-    rollout_rows(batch, 1, 1, np.float32(0.5), rng, positions[1])
+    owners = np.zeros((1, SIZE * SIZE), np.float32)
+    mixing = mix_rollouts.bind(batch, 1, np.float32(1.0), rng, positions[1], np.zeros(2, np.float32), owners)
+    (write_priors.bind(batch) + mixing).run(1)
     rollout_ownership(positions[0], positions[1], rng, 1, np.zeros(SIZE * SIZE, np.int32))
 
 
@@ -186,13 +181,15 @@ def compile_material() -> None:
     """Compile the evaluation of shogi positions without a network."""
     from native.shogi.effects import EFFECTS_DTYPE
     from native.shogi.material import evaluate_rows
+    from native.shogi.outputs import TANH, write_values
     from native.shogi.spec import shogi_spec
     from native.tree.buffers import make_batch
 
     position, _ = _shogi_position()
     batch = make_batch(shogi_spec(), 1, planes=False, positions=True)
     batch.positions[0] = position
-    evaluate_rows(batch, 1, np.zeros(1, EFFECTS_DTYPE)[0])
+    evaluate_rows.bind(batch, np.zeros(1, EFFECTS_DTYPE)[0]).run(1)
+    write_values.bind(np.zeros((1, 1), np.float32), TANH, True, batch.values)
 
 
 def compile_mate() -> None:

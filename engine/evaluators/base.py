@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from native.calls import Calls
     from native.tree.arrays import Batch
 
 
@@ -29,6 +30,9 @@ class Evaluator(Protocol):
     def evaluate(self, batch: Batch, rows: int) -> None:
         """Write logits, values and ownership of the first `rows` rows; blocks, without the GIL where it takes long."""
 
+    def bind(self, batch: Batch) -> Calls | None:
+        """Return calls that evaluate this batch without Python, in the thread that asks; None where there are none."""
+
     def close(self) -> None:
         """Release the device; nothing may be called afterwards."""
 
@@ -51,9 +55,14 @@ class UniformEvaluator:
 
     def evaluate(self, batch: Batch, rows: int) -> None:
         """Write zeros."""
-        batch.logits[:rows] = 0.0
-        batch.values[:rows] = 0.0
-        batch.ownership[:rows] = 0.0
+        self.bind(batch).run(rows)
+
+    def bind(self, batch: Batch) -> Calls:
+        """Return the call that writes zeros."""
+        # Imports numba, which who only wants the errors can do without.
+        from native.tree.uniform import write_zeros
+
+        return write_zeros.bind(batch.logits, batch.values, batch.ownership)
 
     def close(self) -> None:
         """Do nothing."""

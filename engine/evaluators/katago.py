@@ -11,6 +11,7 @@ from native.go.outputs import decode
 from nets.katago.outputs import scales_of
 
 if TYPE_CHECKING:
+    from native.calls import Calls
     from native.tree.arrays import Batch
     from nets.katago.network import FloatArray
     from nets.katago.outputs import RawOutputs
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 ROOT_OPTIMISM, TREE_OPTIMISM = 0.2, 1.0
 """Share of the optimistic policy at the root and below it, as KataGo's GTP engine has it."""
+_OPTIMISM = np.array([TREE_OPTIMISM, ROOT_OPTIMISM], np.float32)
 
 
 class KataGoEvaluator(ABC):
@@ -57,17 +59,24 @@ class KataGoEvaluator(ABC):
     def close(self) -> None:
         """Release the device; nothing may be called afterwards."""
 
+    def bind(self, batch: Batch) -> Calls | None:
+        """Return None: only a backend of kernels can be called without Python."""
+        return None
+
     def evaluate(self, batch: Batch, rows: int) -> None:
         """Write logits, values and ownership of the first `rows` rows."""
-        raw = self.run(batch.planes[:rows], batch.extras[:rows])
-        optimism = np.where(batch.is_root[:rows] != 0, np.float32(ROOT_OPTIMISM), np.float32(TREE_OPTIMISM))
-        decode(
+        self.bind_outputs(self.run(batch.planes[:rows], batch.extras[:rows]), batch).run(rows)
+
+    def bind_outputs(self, raw: RawOutputs, batch: Batch) -> Calls:
+        """Return the call that writes raw outputs into a batch."""
+        return decode.bind(
             raw.policy,
             raw.value,
             raw.misc,
             raw.ownership,
             self._scales,
-            optimism,
+            _OPTIMISM,
+            batch.is_root,
             self.may_have_no_result,
             batch.logits,
             batch.values,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,12 +12,15 @@ from engine.evaluators.katago import KataGoEvaluator
 from engine.evaluators.native_precision import native_precision
 from native.forward.builder import MAX_SIZE, MIN_SIZE, ProgramBuilder
 from native.forward.emit import WIDTH
+from native.forward.entry import bind_program
 from nets.katago.cpu_program import unsupported, write_program
 from nets.katago.network import GLOBAL_CHANNELS, SPATIAL_CHANNELS
 from nets.katago.outputs import RawOutputs
 
 if TYPE_CHECKING:
+    from native.calls import Calls
     from native.forward.builder import Scratch
+    from native.tree.arrays import Batch
     from nets.katago.network import FloatArray, KataGoNetwork
     from nets.metadata import NetworkInfo
 
@@ -59,13 +63,7 @@ class NativeKataGoEvaluator(KataGoEvaluator):
 
     def run(self, planes: FloatArray, extras: FloatArray) -> RawOutputs:
         """Return the raw outputs for B inputs: planes [B, 22, N, N] and extras [B, 19]."""
-        rows, area = planes.shape[0], self.info.board_size**2
-        raw = RawOutputs(
-            policy=np.empty((rows, self.info.policy_channels, area + 1), np.float32),
-            value=np.empty((rows, 3), np.float32),
-            misc=np.empty((rows, self.info.misc_channels), np.float32),
-            ownership=np.empty((rows, area), np.float32),
-        )
+        raw = self._make_outputs(len(planes))
         scratch = self._take_scratch()
         self._program.run(
             scratch,
@@ -78,6 +76,24 @@ class NativeKataGoEvaluator(KataGoEvaluator):
         )
         self._spare.append(scratch)
         return raw
+
+    def bind(self, batch: Batch) -> Calls:
+        """Return the calls that evaluate this batch in the calling thread."""
+        raw = self._make_outputs(len(batch.planes))
+        scratch = self._take_scratch()
+        outputs = (raw.policy, raw.value, raw.misc, raw.ownership)
+        calls = bind_program(self._program, scratch, batch.planes, batch.extras, *outputs)
+        weakref.finalize(calls, self._spare.append, scratch)
+        return calls + self.bind_outputs(raw, batch)
+
+    def _make_outputs(self, rows: int) -> RawOutputs:
+        area = self.info.board_size**2
+        return RawOutputs(
+            policy=np.empty((rows, self.info.policy_channels, area + 1), np.float32),
+            value=np.empty((rows, 3), np.float32),
+            misc=np.empty((rows, self.info.misc_channels), np.float32),
+            ownership=np.empty((rows, area), np.float32),
+        )
 
     def _take_scratch(self) -> Scratch:
         """Return scratch that no other thread uses; list.pop and append are atomic."""

@@ -12,6 +12,7 @@ from native.shogi.material import evaluate_rows
 from native.shogi.position import FORM_DLSHOGI
 
 if TYPE_CHECKING:
+    from native.calls import Calls
     from native.tree.arrays import Batch
 
 
@@ -42,7 +43,11 @@ class MaterialEvaluator:
 
     def evaluate(self, batch: Batch, rows: int) -> None:
         """Write logits and values of the first `rows` rows; scores are zero."""
-        evaluate_rows(batch, rows, self._local.effects)
+        self.bind(batch).run(rows)
+
+    def bind(self, batch: Batch) -> Calls:
+        """Return the call that evaluates this batch in the thread that asks."""
+        return evaluate_rows.bind(batch, self._local.effects)
 
     def close(self) -> None:
         """Do nothing."""

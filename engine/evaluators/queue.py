@@ -1,8 +1,9 @@
 """From search workers to evaluators: a batch is submitted with the queue on which it comes back.
 
 Two ways. On a CPU the search worker evaluates its batch itself (`InlineQueue`): one thread a core does everything,
-which was measured at 0.98 to 1.02 of the evaluator's raw throughput, against 0.8 with threads of its own. On a GPU
-evaluation workers own a device each (`engine.evaluators.workers`) and search workers go on while they compute.
+which was measured at 0.98 to 1.02 of the evaluator's raw throughput, against 0.8 with threads of its own. Where the
+evaluator is made of kernels, `bind` says how to do so without Python. On a GPU evaluation workers own a device each
+(`engine.evaluators.workers`) and search workers go on while they compute.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from engine.evaluators.base import EvaluatorError
 
 if TYPE_CHECKING:
     from engine.evaluators.base import Evaluator
+    from native.calls import Calls
     from native.tree.arrays import Batch
 
 T = TypeVar("T")
@@ -31,6 +33,9 @@ class EvaluationQueue(Protocol):
 
     def submit(self, job: Job) -> None:
         """Take a job; may evaluate it at once in the caller's thread."""
+
+    def bind(self, batch: Batch) -> Calls | None:
+        """Return calls by which the thread that asks evaluates this batch itself; None where it has to submit it."""
 
     def call(self, function: Callable[[Evaluator], T]) -> T:
         """Return what `function` makes of an evaluator, called in the thread that the evaluator is bound to."""
@@ -58,10 +63,7 @@ class Job:
             EvaluatorError: they are not.
         """
         evaluator.evaluate(self.batch, self.rows)
-        for name, array in (("value", self.batch.values), ("logit", self.batch.logits)):
-            # A sum is not finite where one of its numbers is not, and costs a tenth of looking at each.
-            if not np.isfinite(array[: self.rows].sum()):
-                raise EvaluatorError(f"{evaluator.description}: a {name} that is not finite found, expected numbers")
+        check_numbers(evaluator, self.batch, self.rows)
 
     def finish(self, error: Exception | None = None) -> None:
         """Return the job to who submitted it."""
@@ -126,6 +128,22 @@ class InlineQueue:
         """Call the function with the evaluator."""
         return function(self.evaluator)
 
+    def bind(self, batch: Batch) -> Calls | None:
+        """Return the evaluator's calls, if it has any."""
+        return self.evaluator.bind(batch)
+
     def close(self) -> None:
         """Release the evaluator."""
         self.evaluator.close()
+
+
+def check_numbers(evaluator: Evaluator, batch: Batch, rows: int) -> None:
+    """See to it that the evaluation of a batch's first `rows` rows consists of numbers.
+
+    Raises:
+        EvaluatorError: it does not.
+    """
+    for name, array in (("value", batch.values), ("logit", batch.logits)):
+        # A sum is not finite where one of its numbers is not, and costs a tenth of looking at each.
+        if not np.isfinite(array[:rows].sum()):
+            raise EvaluatorError(f"{evaluator.description}: a {name} that is not finite found, expected numbers")

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from native.go.board import POSITION_DTYPE
-from native.go.rollout_evaluator import evaluate_rows, rollout_rows
+from native.go.rollout_evaluator import mix_rollouts, write_priors
 
 if TYPE_CHECKING:
     from engine.evaluators.base import Evaluator
+    from native.calls import Calls
     from native.tree.arrays import Batch
 
 
@@ -21,6 +22,12 @@ class _Local(threading.local):
     def __init__(self, seeds: np.random.SeedSequence) -> None:
         self.rng = seeds.spawn(1)[0].generate_state(1, np.uint64) | np.uint64(1)
         self.scratch = np.zeros(1, POSITION_DTYPE)[0]
+
+    def mix(self, batch: Batch, rollouts: int, weight: float) -> Calls:
+        """Return the call that mixes rollouts into a batch's values and ownership."""
+        owners = np.zeros((1, batch.ownership.shape[1]), np.float32)
+        means = np.zeros(2, np.float32)
+        return mix_rollouts.bind(batch, rollouts, np.float32(weight), self.rng, self.scratch, means, owners)
 
 
 class RolloutEvaluator:
@@ -42,8 +49,11 @@ class RolloutEvaluator:
 
     def evaluate(self, batch: Batch, rows: int) -> None:
         """Write logits, values and ownership of the first `rows` rows; no row may stand under a symmetry."""
-        local = self._local
-        evaluate_rows(batch, rows, self.rollouts, local.rng, local.scratch)
+        self.bind(batch).run(rows)
+
+    def bind(self, batch: Batch) -> Calls:
+        """Return the calls that evaluate this batch in the thread that asks."""
+        return write_priors.bind(batch) + self._local.mix(batch, self.rollouts, 1.0)
 
     def close(self) -> None:
         """Do nothing."""
@@ -71,8 +81,12 @@ class MixedEvaluator:
     def evaluate(self, batch: Batch, rows: int) -> None:
         """Write the mixture."""
         self.network.evaluate(batch, rows)
-        local = self._local
-        rollout_rows(batch, rows, self.rollouts, np.float32(self.weight), local.rng, local.scratch)
+        self._local.mix(batch, self.rollouts, self.weight).run(rows)
+
+    def bind(self, batch: Batch) -> Calls | None:
+        """Return the network's calls and that of the rollouts; None where the network has none."""
+        network = self.network.bind(batch)
+        return None if network is None else network + self._local.mix(batch, self.rollouts, self.weight)
 
     def close(self) -> None:
         """Release the network."""

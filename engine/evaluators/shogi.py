@@ -12,6 +12,7 @@ from engine.evaluators.base import EvaluatorError
 from nets.dlshogi.network import SIDE, ShogiForm
 
 if TYPE_CHECKING:
+    from native.calls import Calls
     from native.tree.arrays import Batch
     from nets.dlshogi.network import ShogiNetwork
     from nets.metadata import NetworkInfo
@@ -63,6 +64,10 @@ class ShogiEvaluator(ABC):
     @abstractmethod
     def close(self) -> None:
         """Release the device; nothing may be called afterwards."""
+
+    def bind(self, batch: Batch) -> Calls | None:
+        """Return None: only a backend of kernels can be called without Python."""
+        return None
 
     def evaluate(self, batch: Batch, rows: int) -> None:
         """Write logits and values of the first `rows` rows; shogi has no score and no ownership."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,14 +13,20 @@ from engine.evaluators.native_precision import native_precision
 from engine.evaluators.shogi import FloatArray, ShogiEvaluator
 from native.forward.builder import ProgramBuilder
 from native.forward.emit import WIDTH
+from native.forward.entry import bind_program
+from native.shogi.outputs import IDENTITY, SIGMOID, TANH, write_values
 from nets.dlshogi.cpu_program import Squash, UnsupportedGraphError, write_program
-from nets.dlshogi.network import AREA, SIDE
+from nets.dlshogi.network import AREA, SIDE, ShogiForm
 from nets.onnx_graph import read_onnx_graph
 
 if TYPE_CHECKING:
+    from native.calls import Calls
     from native.forward.builder import Scratch
+    from native.tree.arrays import Batch
     from nets.dlshogi.network import ShogiNetwork
     from nets.metadata import NetworkInfo
+
+_SQUASHES = {Squash.NONE: IDENTITY, Squash.SIGMOID: SIGMOID, Squash.TANH: TANH}
 
 
 class NativeShogiEvaluator(ShogiEvaluator):
@@ -79,6 +86,18 @@ class NativeShogiEvaluator(ShogiEvaluator):
         elif self._squash is Squash.SIGMOID:
             values[...] = np.tanh(values * np.float32(0.5)) * np.float32(0.5) + np.float32(0.5)
         return values[:, 0]
+
+    def bind(self, batch: Batch) -> Calls:
+        """Return the calls that evaluate this batch in the calling thread."""
+        rows = len(batch.planes)
+        raw = np.empty((rows, 1), np.float32)
+        nothing = np.empty((rows, 0), np.float32)
+        scratch = self._take_scratch()
+        policy = batch.logits.reshape(rows, self.network.directions, AREA)
+        calls = bind_program(self._program, scratch, batch.planes, batch.extras, policy, raw, nothing, nothing)
+        weakref.finalize(calls, self._spare.append, scratch)
+        is_chance = self.network.form is not ShogiForm.ALPHAZERO
+        return calls + write_values.bind(raw, _SQUASHES[self._squash], is_chance, batch.values)
 
     def _take_scratch(self) -> Scratch:
         """Return scratch that no other thread uses; list.pop and append are atomic."""

@@ -20,6 +20,7 @@ from engine.evaluators.queue import Errand, Job
 
 if TYPE_CHECKING:
     from engine.evaluators.base import Evaluator
+    from native.tree.arrays import Batch
 
 _log = logging.getLogger("yomi.evaluators")
 
@@ -100,6 +101,9 @@ class EvaluationWorkers:
             RuntimeError: the workers were closed, so that nobody would evaluate it.
         """
         self._put(job)
+
+    def bind(self, batch: Batch) -> None:
+        """Return None: evaluators stay in their threads."""
 
     def call(self, function: Callable[[Evaluator], T]) -> T:
         """Have a worker call the function with its evaluator, and return the result; again after a failure.

@@ -127,6 +127,9 @@ class _Both:
                 self._same.append(bool(batch.logits[row, legal].argmax() == other.logits[row, legal].argmax()))
                 self._errors.append(abs(float(batch.values[row, 0] - other.values[row, 0])))
 
+    def bind(self, batch: Batch) -> None:
+        """Return None: it is Python."""
+
     def close(self) -> None:
         """Leave both to who made them."""
 

@@ -1,6 +1,6 @@
 """The search: threads that gather leaves, hand them to the evaluation queue and put what comes back into the tree.
 
-Begin reading here: `Search.start` and `Search._work`. What happens inside a tree stands in native/tree/search.py.
+Begin reading here: `Search.start` and `Search._submit`. What happens inside a tree stands in native/tree/search.py.
 """
 
 from __future__ import annotations
@@ -10,16 +10,17 @@ import threading
 import time
 from collections.abc import Sequence
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.evaluators.base import EvaluatorError
-from engine.evaluators.queue import EvaluationQueue, Job
+from engine.evaluators.queue import EvaluationQueue, Job, check_numbers
 from engine.search.position import Root, SearchableGame
 from engine.search.report import Limits, SearchReport
 from engine.search.reports import read_report
+from native.calls import NO_CALLS
 from native.tree import arrays
 from native.tree.buffers import make_batch, make_worker
 from native.tree.memory import clear_tree, compact
@@ -29,14 +30,17 @@ from native.tree.selection import PRIOR_SCALE
 
 if TYPE_CHECKING:
     from engine.search.parameters import SearchSettings
+    from native.calls import Calls
     from native.spec import GameSpec
-    from native.tree.arrays import Worker
+    from native.tree.arrays import Batch, Worker
 
 _log = logging.getLogger(__name__)
 
 NO_LIMIT = 2**62
 IDLE_PAUSE = 50e-6
 """Seconds that a worker waits which found nothing to gather: all leaves are under way elsewhere."""
+LOOK_SECONDS = 500e-6
+"""Seconds after which a worker whose batches need no Python looks at the clock, or a batch where that takes longer."""
 PRUNE_TO = 0.6
 """Share of each pool that may still be in use after pruning."""
 MIN_VISITS = 2
@@ -367,14 +371,18 @@ class Search:
 
     def _work(self, worker: Worker) -> bool:
         """Search with one worker until the search ends (True) or the tree is full (False); leave no batch under way."""
-        tree, counters = self.tree, self.tree.counters
-        idle = [self._make_batch() for _ in range(self.settings.batches_in_flight)]
+        batches = [self._make_batch() for _ in range(self.settings.batches_in_flight)]
+        calls = self.queue.bind(batches[0]) if len(batches) == 1 else None
+        return self._submit(worker, batches) if calls is None else self._advance(worker, batches[0], calls)
+
+    def _submit(self, worker: Worker, idle: list[Batch]) -> bool:
+        """Do as `_work` says by way of the evaluation queue."""
         done: SimpleQueue[Job] = SimpleQueue()
         flying = 0
         batch, evaluated = idle.pop(), 0
         while True:
             begin = time.perf_counter()
-            rows = advance(tree, self._root_record, worker, batch, evaluated)
+            rows = advance(self.tree, self._root_record, worker, batch, evaluated, NO_CALLS.table, 1)
             if rows:
                 self.queue.submit(Job(batch, rows, done))
                 flying += 1
@@ -389,23 +397,54 @@ class Search:
                     raise job.error
                 batch, evaluated = job.batch, job.rows
             else:
-                if counters[arrays.STOP] or self._is_done():
-                    return True
-                if counters[arrays.FULL]:
-                    return False
-                time.sleep(IDLE_PAUSE)
+                ended = self._has_ended()
+                if ended is not None:
+                    return ended
                 batch, evaluated = idle.pop(), 0
-            now = time.perf_counter()
-            self._latency = max(self._latency, now - begin)
-            if now >= self._deadline and self.root_visits >= MIN_VISITS:
-                counters[arrays.STOP] = 1
+            self._watch_time(begin)
+
+    def _advance(self, worker: Worker, batch: Batch, calls: Calls) -> bool:
+        """Do as `_work` says without Python between a batch and the next, but for a look at the time now and then."""
+        evaluated, rounds = 0, 1
+        while True:
+            begin = time.perf_counter()
+            evaluated = advance(self.tree, self._root_record, worker, batch, evaluated, calls.table, rounds)
+            if evaluated < 0:
+                check_numbers(self.queue.evaluator, batch, -evaluated)
+            if not evaluated:
+                ended = self._has_ended()
+                if ended is not None:
+                    return ended
+            seconds = self._watch_time(begin)
+            if seconds > LOOK_SECONDS:
+                rounds = max(1, rounds // 2)
+            elif seconds < LOOK_SECONDS / 2 and evaluated:
+                rounds *= 2
+
+    def _has_ended(self) -> bool | None:
+        """Return what `_work` returns where there is nothing to do; None, after a pause, where there may be again."""
+        counters = self.tree.counters
+        if counters[arrays.STOP] or self._is_done():
+            return True
+        if counters[arrays.FULL]:
+            return False
+        time.sleep(IDLE_PAUSE)
+        return None
+
+    def _watch_time(self, begin: float) -> float:
+        """End the search when its time is up; return the seconds since `begin`, where the last look was."""
+        now = time.perf_counter()
+        self._latency = max(self._latency, now - begin)
+        if now >= self._deadline and self.root_visits >= MIN_VISITS:
+            self.tree.counters[arrays.STOP] = 1
+        return now - begin
 
     def _is_done(self) -> bool:
         """Whether all playouts are backed up; one that is only claimed may still come back for want of memory."""
         counters = self.tree.counters
         return bool(counters[arrays.PLAYOUTS] >= counters[arrays.CLAIM_LIMIT])
 
-    def _make_batch(self) -> Any:
+    def _make_batch(self) -> Batch:
         evaluator = self.queue.evaluator
         return make_batch(
             self.spec,

@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from native.forward import program
 from native.forward.emit import HAS_BF16, WIDTH
+from native.forward.entry import bind_program
 from native.forward.gemm import PANEL, FloatArray, pack, pack_pairs
 from native.forward.pointwise import CLAMP, MISH, SIGMOID, SILU
-from native.forward.program import OP_DTYPE, PLACE_GAP, PLAN_DTYPE, compiled_width, forward
+from native.forward.program import OP_DTYPE, PLACE_GAP, PLAN_DTYPE, compiled_width
 from native.forward.winograd import choose_tile, transform_weights
 
 Norm: TypeAlias = tuple[FloatArray, FloatArray, str]
@@ -96,23 +97,7 @@ class Program:
 
         Arrays are C-contiguous float32. The GIL is released.
         """
-        inputs = planes.reshape(planes.shape[0], planes.shape[1], -1)
-        for begin in range(0, len(planes), self.max_rows):
-            part = slice(begin, begin + self.max_rows)
-            forward(
-                self.plan,
-                self.ops,
-                self.weights,
-                scratch.floats,
-                scratch.lists,
-                scratch.values,
-                inputs[part],
-                extras[part],
-                policy[part],
-                value[part],
-                misc[part],
-                ownership[part],
-            )
+        bind_program(self, scratch, planes, extras, policy, value, misc, ownership).run(len(planes))
 
 
 @dataclass

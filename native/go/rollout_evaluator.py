@@ -3,11 +3,14 @@
 import numpy as np
 
 from native.bits import U
-from native.go.board import BLACK, BORDER, EMPTY, SCORING_TERRITORY, WHITE, copy
+from native.calls import entry, load, types_of
+from native.go.board import BLACK, BORDER, EMPTY, MIN_SIZE, POSITION_DTYPE, SCORING_TERRITORY, WHITE, copy
 from native.go.heuristics import prior_logit
 from native.go.planes import symmetry_steps
 from native.go.playout_policy import patterned_rollout
-from native.jit import allocating_kernel, kernel
+from native.go.spec import go_spec
+from native.jit import kernel
+from native.tree.buffers import make_batch
 
 
 @kernel
@@ -86,21 +89,45 @@ def rollout_leaves(positions, count, rollouts_per_leaf, rng, scratch, values, sc
             ownership[k, p] *= scale
 
 
-@allocating_kernel
-def rollout_rows(batch, rows, rollouts, weight, rng, scratch):  # type: ignore[no-untyped-def]
-    """Mix `weight` of rollouts into the values and the ownership of a batch's first `rows` rows.
+_BATCH = make_batch(go_spec(MIN_SIZE), 1, planes=False, positions=True)
+_PRIOR_ARGUMENTS = types_of(_BATCH)
+_ROLLOUT_ARGUMENTS = types_of(
+    _BATCH,
+    1,
+    np.float32(1.0),
+    np.ones(1, np.uint64),
+    np.zeros(1, POSITION_DTYPE)[0],
+    np.zeros(2, np.float32),
+    np.zeros((1, 1), np.float32),
+)
+
+
+@entry(_PRIOR_ARGUMENTS)
+def write_priors(address, rows):  # type: ignore[no-untyped-def]
+    """Write logits from tactics and patterns for a Batch with positions; values and ownership become 0."""
+    (batch,) = load(address, _PRIOR_ARGUMENTS)
+    for row in range(U(rows)):
+        for i in range(U(batch.move_count[row])):
+            batch.logits[row, U(batch.indices[row, i])] = prior_logit(batch.positions[row], batch.moves[row, i])
+        for i in range(4):
+            batch.values[row, U(i)] = 0.0
+        for i in range(U(batch.ownership.shape[1])):
+            batch.ownership[row, i] = 0.0
+
+
+@entry(_ROLLOUT_ARGUMENTS)
+def mix_rollouts(address, rows):  # type: ignore[no-untyped-def]
+    """Mix rollouts into the values and the ownership of a batch's first `rows` rows.
 
     Args:
-        batch: A Batch with positions; rows may stand under any symmetry.
+        address: of a Batch with positions, whose rows may stand under any symmetry; of the number of rollouts from
+            each; their weight, 0 to 1 (at 1 nothing of what stood there stays); a uint64[1], state of the random
+            numbers, never zero; one record that the rollouts are played on; and, for means, float32[2] and
+            float32[1, A].
         rows: Rows in use.
-        rollouts: Rollouts from each.
-        weight: 0 to 1; at 1 nothing of what stood there stays.
-        rng: uint64[1], state of the random numbers, never zero.
-        scratch: One record that the rollouts are played on.
     """
-    value = np.empty(1, np.float32)
-    score = np.empty(1, np.float32)
-    owners = np.empty((1, batch.ownership.shape[1]), np.float32)
+    batch, rollouts, weight, rng, scratch, means, owners = load(address, _ROLLOUT_ARGUMENTS)
+    value, score = means[:1], means[1:]
     rest = np.float32(1.0) - weight
     for row in range(U(rows)):
         rollout_leaves(batch.positions[row : row + U(1)], 1, rollouts, rng, scratch, value, score, owners)
@@ -115,16 +142,3 @@ def rollout_rows(batch, rows, rollouts, weight, rng, scratch):  # type: ignore[n
                 seen = U(start + x * step_x + y * step_y)
                 own = owners[U(0), U(y * size + x)]
                 batch.ownership[row, seen] = rest * batch.ownership[row, seen] + weight * own
-
-
-@allocating_kernel
-def evaluate_rows(batch, rows, rollouts, rng, scratch):  # type: ignore[no-untyped-def]
-    """Write logits, values and ownership of a batch's first `rows` rows without a network; see `rollout_rows`."""
-    for row in range(U(rows)):
-        for i in range(U(batch.move_count[row])):
-            batch.logits[row, U(batch.indices[row, i])] = prior_logit(batch.positions[row], batch.moves[row, i])
-        for i in range(4):
-            batch.values[row, U(i)] = 0.0
-        for i in range(U(batch.ownership.shape[1])):
-            batch.ownership[row, i] = 0.0
-    rollout_rows(batch, rows, rollouts, np.float32(1.0), rng, scratch)

@@ -9,11 +9,13 @@ import math
 import numpy as np
 
 from native.bits import U, lowest_bit
+from native.calls import entry, load, types_of
 from native.jit import inlined, kernel
 from native.shogi.effects import (
     CAPTURE,
     CAPTURE_BY_RANK,
     DISTANCE,
+    EFFECTS_DTYPE,
     HAND_VALUE,
     JUMP,
     KING,
@@ -30,6 +32,8 @@ from native.shogi.effects import (
     find_attacks,
     find_losses,
 )
+from native.shogi.spec import shogi_spec
+from native.tree.buffers import make_batch
 
 PAWN, LANCE, SILVER, BISHOP, ROOK, GOLD = (TYPES[k] for k in ("PAWN", "LANCE", "SILVER", "BISHOP", "ROOK", "GOLD"))
 PROMOTION = 8
@@ -278,15 +282,18 @@ def prior_logit(pos, effects, move):  # type: ignore[no-untyped-def]
     return logit + np.float32(min(max(worth * PRIZE_UNIT, -4.0), 6.0))
 
 
-@kernel
-def evaluate_rows(batch, rows, effects):  # type: ignore[no-untyped-def]
+_ARGUMENTS = types_of(make_batch(shogi_spec(), 1, planes=False, positions=True), np.zeros(1, EFFECTS_DTYPE)[0])
+
+
+@entry(_ARGUMENTS)
+def evaluate_rows(address, rows):  # type: ignore[no-untyped-def]
     """Write logits and values of a batch's first `rows` rows; scores are zero.
 
     Args:
-        batch: A Batch with positions.
+        address: of a Batch with positions, and of one EFFECTS_DTYPE record, scratch.
         rows: Rows in use.
-        effects: One EFFECTS_DTYPE record, scratch.
     """
+    batch, effects = load(address, _ARGUMENTS)
     for row in range(U(rows)):
         pos = batch.positions[row]
         batch.values[row, U(0)] = evaluate(pos, effects)

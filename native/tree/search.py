@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from native.bits import U, atomic_add, random_bits
+from native.calls import call_all
 from native.game import (
     OVER,
     OVER_UNSCORED,
@@ -382,8 +383,20 @@ def _settle(tree, worker, batch, row, leaf, values, utility):  # type: ignore[no
     back_up(tree, leaf, utility, float(values[0]), float(values[3]), float(values[2]), np.int64(0))
 
 
+@inlined
+def _are_numbers(batch, rows):  # type: ignore[no-untyped-def]
+    """Whether values and legal moves' logits of the first `rows` rows are finite: their sum is."""
+    total = 0.0
+    for row in range(U(rows)):
+        for i in range(U(batch.move_count[row])):
+            total += batch.logits[row, U(batch.indices[row, i])]
+        for i in range(U(4)):
+            total += batch.values[row, i]
+    return math.isfinite(total)
+
+
 @kernel
-def advance(tree, roots, worker, batch, used):  # type: ignore[no-untyped-def]
+def advance(tree, roots, worker, batch, used, calls, rounds):  # type: ignore[no-untyped-def]
     """Put an evaluated batch into the tree, then fill it anew; return its rows in use, 0 where nothing was to do.
 
     Args:
@@ -392,7 +405,19 @@ def advance(tree, roots, worker, batch, used):  # type: ignore[no-untyped-def]
         worker: the calling thread's Worker; worker.history begins with the root's history.
         batch: a Batch that nobody else uses.
         used: rows of it that were evaluated; 0 where there is nothing to put into the tree.
+        calls: the table of the Calls that evaluate the batch, so that the rows returned are evaluated; or an empty one.
+            Where they write something that is not finite the rows come back negative, at once.
+        rounds: how often to do all of this, where there are calls.
     """
-    if used > 0:
-        _scatter(tree, roots[0], worker, batch, used)
-    return _gather(tree, roots[0], worker, batch)
+    while True:
+        if used > 0:
+            _scatter(tree, roots[0], worker, batch, used)
+        used = _gather(tree, roots[0], worker, batch)
+        if used == 0 or calls.shape[0] == 0:
+            return used
+        call_all(calls, used)
+        if not _are_numbers(batch, used):
+            return -used
+        rounds -= 1
+        if rounds <= 0:
+            return used

@@ -68,6 +68,9 @@ class ScriptedEvaluator:
             said = opinion(int(batch.keys[row]), symmetry, batch.logits.shape[1], batch.ownership.shape[1])
             batch.logits[row], batch.values[row], batch.ownership[row] = said
 
+    def bind(self, batch: Batch) -> None:
+        """Return None: it is Python."""
+
     def close(self) -> None:
         assert self.closed_in is None, "closed twice"
         self.closed_in = threading.get_ident()
@@ -106,6 +109,9 @@ class FaultyEvaluator:
         self.inner.evaluate(batch, rows)
         if is_faulty and self.fault == "nan":
             batch.values[rows - 1, 0] = np.nan
+
+    def bind(self, batch: Batch) -> None:
+        """Return None: it is Python."""
 
     def close(self) -> None:
         self.inner.close()

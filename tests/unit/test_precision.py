@@ -55,6 +55,9 @@ class Scripted(UniformEvaluator):
             batch.values[row, 0] = np.sin(seed) * 0.5 + self.error
         batch.ownership[:rows] = 0.0
 
+    def bind(self, batch: Batch) -> None:
+        """Return None: it is Python."""
+
     def close(self) -> None:
         self.is_closed = True
 

@@ -1,0 +1,74 @@
+"""The forward pass as an entry: what a search calls without Python."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from native.calls import Calls, entry, load, types_of
+from native.forward.program import OP_DTYPE, PLAN_DTYPE, forward
+
+if TYPE_CHECKING:
+    from native.forward.builder import Program, Scratch
+    from native.forward.gemm import FloatArray
+
+_VECTOR = np.zeros(1, np.float32)
+_MATRIX = np.zeros((1, 1), np.float32)
+_CUBE = np.zeros((1, 1, 1), np.float32)
+_ARGUMENTS = types_of(
+    1,
+    np.zeros(1, PLAN_DTYPE)[0],
+    np.zeros(1, OP_DTYPE),
+    _VECTOR,
+    _VECTOR,
+    np.zeros(1, np.int64),
+    _VECTOR,
+    _CUBE,
+    _MATRIX,
+    _CUBE,
+    _MATRIX,
+    _MATRIX,
+    _MATRIX,
+)
+
+
+@entry(_ARGUMENTS)
+def _run(address, rows):  # type: ignore[no-untyped-def]
+    """Carry out a program for `rows` rows, as many at a time as it can."""
+    (most, plan, ops, weights, floats, lists, values, planes, extras, policy, value, misc, ownership) = load(
+        address, _ARGUMENTS
+    )
+    for begin in range(0, rows, most):
+        end = min(begin + most, rows)
+        forward(
+            plan,
+            ops,
+            weights,
+            floats,
+            lists,
+            values,
+            planes[begin:end],
+            extras[begin:end],
+            policy[begin:end],
+            value[begin:end],
+            misc[begin:end],
+            ownership[begin:end],
+        )
+
+
+def bind_program(
+    program: Program,
+    scratch: Scratch,
+    planes: FloatArray,
+    extras: FloatArray,
+    policy: FloatArray,
+    value: FloatArray,
+    misc: FloatArray,
+    ownership: FloatArray,
+) -> Calls:
+    """Return the call that does what `Program.run` does, for the first rows of the same arrays."""
+    inputs = planes.reshape(*planes.shape[:2], -1)
+    work = (scratch.floats, scratch.lists, scratch.values)
+    outputs = (policy, value, misc, ownership)
+    return _run.bind(program.max_rows, program.plan, program.ops, program.weights, *work, inputs, extras, *outputs)

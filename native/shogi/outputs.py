@@ -1,0 +1,38 @@
+"""From the value that a network for shogi ends with to what the search wants of a batch."""
+
+import math
+
+import numpy as np
+
+from native.bits import U
+from native.calls import entry, load, types_of
+
+IDENTITY, SIGMOID, TANH = 0, 1, 2
+"""What remains to be done to a value."""
+
+_MATRIX = np.zeros((1, 1), np.float32)
+_ARGUMENTS = types_of(_MATRIX, 0, True, _MATRIX)
+
+
+@entry(_ARGUMENTS)
+def write_values(address, rows):  # type: ignore[no-untyped-def]
+    """Write a batch's values for the side to move; shogi has no scores.
+
+    Args:
+        address: of
+            raw: float32[B, 1], as the network leaves them.
+            squash: IDENTITY, SIGMOID or TANH: what makes them values.
+            is_chance: whether these are chances to win, 0 to 1; else they are in [-1, 1] already.
+            values: float32[B, 4] of a Batch, written.
+        rows: rows in use.
+    """
+    raw, squash, is_chance, values = load(address, _ARGUMENTS)
+    for row in range(U(rows)):
+        value = raw[row, U(0)]
+        if squash == TANH:
+            value = math.tanh(value)
+        elif squash == SIGMOID:
+            value = math.tanh(value * np.float32(0.5)) * np.float32(0.5) + np.float32(0.5)
+        values[row, U(0)] = np.float32(2.0) * value - np.float32(1.0) if is_chance else value
+        for i in range(U(1), U(4)):
+            values[row, i] = 0.0

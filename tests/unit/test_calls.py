@@ -1,0 +1,122 @@
+"""Entries bound to arguments, and searches that call their evaluator that way."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.evaluators.base import UniformEvaluator
+from engine.evaluators.queue import InlineQueue
+from engine.evaluators.rollouts import RolloutEvaluator
+from engine.search import search as search_module
+from engine.search.report import Limits
+from native.calls import NO_CALLS
+from native.tree import arrays
+from native.tree.uniform import write_zeros
+from tests.unit.trees import check_tree, contents_of, new_game, new_search
+
+
+class Submitting(InlineQueue):
+    """Evaluates in place, by way of Python."""
+
+    def bind(self, batch: Any) -> None:
+        """Return None."""
+
+
+def outputs(rows: int) -> list[np.ndarray]:
+    return [np.ones((rows, width), np.float32) for width in (3, 4, 5)]
+
+
+def test_a_call_reaches_the_rows_in_use_of_its_own_arrays() -> None:
+    first, second = outputs(4), outputs(6)
+    calls = write_zeros.bind(*first), write_zeros.bind(*second)
+    gc.collect()
+    calls[0].run(3)
+    assert [int(array.sum(axis=1)[0]) for array in first] == [0, 0, 0]
+    assert all((array[3:] == 1).all() for array in first)
+    assert all((array == 1).all() for array in second)
+    both = calls[0] + calls[1]
+    both.run(4)
+    assert not any(array.any() for array in first)
+    assert all((array[:4] == 0).all() and (array[4:] == 1).all() for array in second)
+
+
+def test_no_calls_do_nothing() -> None:
+    array = outputs(2)
+    NO_CALLS.run(2)
+    (NO_CALLS + write_zeros.bind(*array)).run(1)
+    assert [each.any(axis=1).tolist() for each in array] == [[False, True]] * 3
+
+
+def test_arguments_of_other_types_are_refused() -> None:
+    logits, values, ownership = outputs(2)
+    for wrong in (
+        (logits, values),
+        (logits, values, ownership.astype(np.float64)),
+        (logits, values, ownership[:, ::2]),
+    ):
+        with pytest.raises(TypeError, match="found, expected"):
+            write_zeros.bind(*wrong)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "rollouts"])
+@pytest.mark.parametrize("rows", [1, 8])
+def test_a_search_without_python_is_the_search_with_it(kind: str, rows: int) -> None:
+    trees = []
+    for queue in (InlineQueue, Submitting):
+        evaluator = UniformEvaluator(rows) if kind == "uniform" else RolloutEvaluator(1, rows, 3)
+        search = new_search(queue(evaluator), 5)
+        search.set_position(new_game(5, "C3"))
+        for playouts in (30, 400):
+            search.run(Limits(playouts=playouts))
+        check_tree(search)
+        trees.append(contents_of(search.tree))
+    assert trees[0] == trees[1]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_the_tree_is_pruned_and_the_search_goes_on(workers: int) -> None:
+    search = new_search(UniformEvaluator(4), 5, workers=workers, memory=200_000)
+    search.set_position(new_game(5))
+    assert search.run(Limits(playouts=30_000)).playouts == 30_000
+    assert search._pruned_at >= 0
+    check_tree(search, pruned=True)
+
+
+def test_the_clock_is_looked_at_though_nothing_is_slow() -> None:
+    search = new_search(UniformEvaluator(1), 5)
+    search.set_position(new_game(5))
+    search.run(Limits(playouts=100))
+    search.start(Limits())
+    threading.Timer(0.05, search.interrupt).start()
+    assert search.wait(60.0)
+    search.stop()
+    assert search.latency < 1.0
+    assert search.report().seconds < 5.0
+
+
+def test_batches_that_last_are_timed_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def advance(*args: Any) -> Any:
+        asked.append(args[-1])
+        time.sleep(2 * search_module.LOOK_SECONDS if len(asked) > 6 else 0.0)
+        return original(*args)
+
+    original = search_module.advance
+    monkeypatch.setattr(search_module, "advance", advance)
+    search = new_search(UniformEvaluator(1), 5)
+    search.set_position(new_game(5))
+    search.start(Limits())
+    deadline = time.perf_counter() + 60.0
+    while len(asked) < 40 and time.perf_counter() < deadline:
+        time.sleep(0.001)
+    search.stop()
+    assert asked[0] == 1
+    assert asked[-2] == 1
+    assert search.tree.counters[arrays.STOP]
