@@ -20,20 +20,26 @@ if TYPE_CHECKING:
     from engine.games.go.game import GoGame
 
 
+def network_behind(queue: EvaluationQueue) -> KataGoEvaluator | None:
+    """Return the network behind an evaluation queue; None where there is none."""
+    evaluator = queue.evaluator
+    if isinstance(evaluator, MixedEvaluator):
+        evaluator = evaluator.network
+    return evaluator if isinstance(evaluator, KataGoEvaluator) else None
+
+
 def network_of(queue: EvaluationQueue) -> KataGoEvaluator:
     """Return the network behind an evaluation queue.
 
     Raises:
         EvaluatorError: there is none.
     """
-    evaluator = queue.evaluator
-    if isinstance(evaluator, MixedEvaluator) and isinstance(evaluator.network, KataGoEvaluator):
-        return evaluator.network
-    if isinstance(evaluator, KataGoEvaluator):
-        return evaluator
-    raise EvaluatorError(
-        f"{evaluator.description} plays without a network: expected yomi to be started with --net FILE"
-    )
+    network = network_behind(queue)
+    if network is None:
+        raise EvaluatorError(
+            f"{queue.evaluator.description} plays without a network: expected yomi to be started with --net FILE"
+        )
+    return network
 
 
 def evaluate_position(network: KataGoEvaluator, game: GoGame, symmetry: int | None) -> RawEvaluation:
