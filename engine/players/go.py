@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -222,6 +223,8 @@ class GoPlayer:
             return PASS if move is None else move
         options = self.options
         heat = temperature_at(len(self.game.moves), options.temperature, options.temperature_moves)
+        if report.moves[0].move != PASS:  # nobody passes by chance
+            report = replace(report, moves=tuple(move for move in report.moves if move.move != PASS))
         return choose(report, heat, self._rng)
 
     def _resigns(self, report: SearchReport, color: int) -> bool:

@@ -114,7 +114,7 @@ def test_play_from_the_command_line(
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("G*5b\nquit\n"))
     sfen = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
-    assert main(["play", "shogi", "--sfen", sfen, "--board", "letters", "--entering-king", "24"]) == 0
+    assert main(["play", "shogi", "--no-save", "--sfen", sfen, "--board", "letters", "--entering-king", "24"]) == 0
     out = capsys.readouterr().out
     assert "Result: Black wins: White is mated" in out
     assert "\x1b" not in out
