@@ -6,6 +6,7 @@ import argparse
 import importlib.util
 import sys
 from collections.abc import Callable, Sequence
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from engine.cli.flags import add_options, collect
 from engine.cli.games import GAMES
 
 Rows = list[dict[str, Any]]
+
+BY_LEVEL = ("seconds", "visits", "playouts", "temperature", "temperature_moves", "workers", "memory", "seed", "ponder")
+"""Options that a level, or the ladder, sets."""
 
 EPILOG = """\
 examples:
@@ -100,6 +104,18 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     mates.add_argument("files", metavar="FILE", type=Path, nargs="+", help="problems, one SFEN a line")
     mates.add_argument("--nodes", metavar="N", type=int, default=1_000_000, help="positions for a problem (1000000)")
     mates.set_defaults(kernels=("shogi",))
+    levels = for_each_game(add("levels", "Elo of the levels of `yomi play`, from games between neighbours", _levels))
+    levels.add_argument("--games", metavar="N", type=int, default=100, help="games of each pairing, even (100)")
+    levels.add_argument(
+        "--levels",
+        metavar="N",
+        type=int,
+        nargs="+",
+        default=[2, 3, 4, 5],
+        help="play each against the one below (2 3 4 5)",
+    )
+    levels.add_argument("--out", metavar="FILE", type=Path, help="add the games to this table (that of the package)")
+    add_options(levels, leave_out=BY_LEVEL, game=game if game in GAMES else "go")
     signature = add("signature", "one number that changes when the search's decisions change", _signature)
     signature.set_defaults(kernels=GAMES)
     return parser
@@ -176,6 +192,25 @@ def _signature(args: argparse.Namespace) -> Rows:
     from bench import signature
 
     return signature.run()
+
+
+def _levels(args: argparse.Namespace) -> Rows:
+    from bench import levels
+    from engine.players.levels import COUNT, TABLE
+    from engine.players.shogi_base import LoadingError
+
+    for level in args.levels:
+        if not 2 <= level <= COUNT:
+            raise CliError(f"--levels {level}: expected 2 to {COUNT}")
+    if args.games < 2 or args.games % 2:
+        raise CliError(f"--games {args.games}: expected an even number of at least 2")
+    out = args.out or Path(str(resources.files("engine.players") / TABLE))
+    try:
+        return levels.run(collect(args, args.game), args.game, args.levels, args.games, out)
+    except LoadingError as error:
+        raise CliError(str(error)) from None
+    except OSError as error:
+        raise CliError(f"--out {out}: {error.strerror}") from None
 
 
 def _need_cshogi() -> None:

@@ -13,6 +13,8 @@ from engine.version import VERSION
 COMMANDS = {
     "gtp": "speak GTP on stdin and stdout, for a GUI or a server's bridge to start",
     "usi": "speak USI on stdin and stdout, for a graphical interface of shogi to start",
+    "analyze": "review game records: the best moves, what each move lost, the worst moves",
+    "analysis": "speak KataGo's JSON analysis protocol on stdin and stdout, for KaTrain and the like",
     "play": "play in the terminal",
     "selfplay": "let the engine play against itself and write game records",
     "bench": "measure nodes per second, evaluators, tree, boards, mate search",

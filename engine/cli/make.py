@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from engine.cli.errors import CliError
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from engine.players.base import Player
+    from engine.players.go_analyst import GoAnalyst
     from engine.players.shogi import ShogiPlayer
 
 
@@ -24,12 +27,16 @@ def make_player(options: Options) -> Player:
 
     if options.net is not None:
         choose_devices(options)  # an error must not wait until kernels are compiled
-    from native.warmup import compile_all
-
-    compile_all("go", lambda line: print(f"yomi: {line}", file=sys.stderr, flush=True))
+    _compile_go()
     from engine.players.go import GoPlayer
 
     return GoPlayer(options)
+
+
+def _compile_go() -> None:
+    from native.warmup import compile_all
+
+    compile_all("go", lambda line: print(f"yomi: {line}", file=sys.stderr, flush=True))
 
 
 def make_shogi_player(options: Options, say: Callable[[str], None]) -> ShogiPlayer:
@@ -59,8 +66,32 @@ def make_shogi_player(options: Options, say: Callable[[str], None]) -> ShogiPlay
     return ShogiPlayer(options)
 
 
+def make_analysts(options: Options, count: int | None) -> list[GoAnalyst]:
+    """Return the analysts of Go that the options describe; slow like `make_player`.
+
+    Args:
+        options: the settings.
+        count: positions that are searched at a time; None for what suits the device.
+    """
+    _compile_go()
+    from engine.players import go_analyst
+
+    return go_analyst.make_analysts(options, count)
+
+
 def load_player(options: Options) -> Player:
     """Like `make_player`, for commands of the terminal.
+
+    Raises:
+        CliError: The network, the device or the position cannot be used.
+    """
+    with loading_errors():
+        return make_player(options)
+
+
+@contextlib.contextmanager
+def loading_errors() -> Iterator[None]:
+    """Turn what making a player of Go raises into the command line's error.
 
     Raises:
         CliError: The network, the device or the position cannot be used.
@@ -70,7 +101,7 @@ def load_player(options: Options) -> Player:
     from nets.errors import NetworkError
 
     try:
-        return make_player(options)
+        yield
     except (NetworkError, EvaluatorError, OptionError, SetupError) as error:
         raise CliError(str(error)) from None
 

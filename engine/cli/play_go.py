@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,15 +14,22 @@ from engine.games.go.handicap import HandicapError, fixed_handicap
 from engine.games.go.scoring import dead_stones
 from engine.games.go.sgf import to_sgf
 from engine.games.go.vertex import format_color, format_vertex, parse_vertex
+from native.go.board import BLACK
 
 if TYPE_CHECKING:
-    from engine.options import Options
+    import numpy as np
+    import numpy.typing as npt
+
+    from engine.options import Options, Value
     from engine.players.base import Player
+    from engine.search.report import SearchReport
+
+OWNED = 0.5
+"""Expected ownership from which on a point counts as somebody's in the map."""
 
 COMMANDS = """\
 D4          play there
 pass        pass; two passes end the game
-score       the score as the board stands, dead stones taken off
 save FILE   write the game as SGF"""
 
 
@@ -30,9 +38,10 @@ class GoTable:
 
     commands = COMMANDS
 
-    def __init__(self, player: Player) -> None:
-        """Play in the player's present game."""
+    def __init__(self, player: Player, advice: Mapping[str, Value] | None = None) -> None:
+        """Play in the player's present game; `advice` are the options for hints and scores, where they are others."""
         self.player = player
+        self._advice = advice or {}
 
     @property
     def description(self) -> str:
@@ -83,7 +92,7 @@ class GoTable:
     def hint(self) -> list[str]:
         """Return winrate, lead, visits and line of the best moves."""
         game, lines = self.player.game, []
-        for move in self.player.genmove(game.side_to_move).report.moves[:5]:
+        for move in self._search().moves[:5]:
             pv = " ".join(format_vertex(point, game.size) for point in move.pv[:8])
             lines.append(f"{100 * move.winrate:5.1f}%  {move.score_lead:+6.1f}  {move.visits:7d} visits  {pv}")
         return lines
@@ -92,9 +101,24 @@ class GoTable:
         """Return the result when the side to move gives up."""
         return f"{format_color(3 - self.side_to_move)}+R"
 
+    def score(self) -> str:
+        """Return the expected owners as a map, the score as the board stands, and what the search expects."""
+        game, player = self.player.game, self.player
+        owners = player.final_ownership()
+        marks = ["b" if owner > OWNED else "w" if owner < -OWNED else "." for owner in owners]
+        rows = [" ".join(marks[row * game.size : (row + 1) * game.size]) for row in range(game.size)]
+        text = f"as the board stands, dead stones taken off: {self._score(owners)}"
+        report = self._search()
+        if report.moves:
+            black = report.side_to_move == BLACK
+            lead = report.score_lead if black else -report.score_lead
+            winrate = report.winrate if black else 1.0 - report.winrate
+            text += f"; expected: {score_text(round(lead, 1))}, Black wins {100 * winrate:.1f}%"
+        return "\n".join([*rows, text])
+
     def command(self, word: str, rest: str) -> Answer | None:
-        """Obey `score`."""
-        return Answer(self._score()) if word == "score" else None
+        """Go has no commands of its own."""
+        return None
 
     def save(self, path: str, names: tuple[str, str], result: str) -> None:
         """Write the game as SGF."""
@@ -108,18 +132,31 @@ class GoTable:
         """Release the engine."""
         self.player.close()
 
-    def _score(self) -> str:
+    def _score(self, owners: npt.NDArray[np.float32] | None = None) -> str:
         game = self.player.game
-        return score_text(game.final_score(dead_stones(game, self.player.final_ownership())))
+        owners = self.player.final_ownership() if owners is None else owners
+        return score_text(game.final_score(dead_stones(game, owners)))
+
+    def _search(self) -> SearchReport:
+        """Search for the user's sake, by the options of advice."""
+        player = self.player
+        before = {name: player.options.get(name) for name in self._advice}
+        try:
+            for name, value in self._advice.items():
+                player.set_option(name, value)
+            return player.genmove(player.game.side_to_move).report
+        finally:
+            for name, value in before.items():
+                player.set_option(name, value)
 
 
-def open_table(options: Options, handicap: int) -> GoTable:
-    """Return a table with the player that the options describe.
+def open_table(options: Options, handicap: int, advice: Mapping[str, Value] | None = None) -> GoTable:
+    """Return a table with the player that the options describe; `advice` as for GoTable.
 
     Raises:
         CliError: it cannot be made, or there is no such handicap.
     """
-    table = GoTable(load_player(options))
+    table = GoTable(load_player(options), advice)
     if handicap:
         game = table.player.game
         try:

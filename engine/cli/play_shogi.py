@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from engine.cli.errors import CliError
@@ -14,12 +14,13 @@ from engine.games.shogi.diagram import draw
 from engine.games.shogi.game import ShogiGame
 from engine.games.shogi.moves import target_of
 from engine.games.shogi.notation import format_japanese, format_usi, parse_any
-from engine.games.shogi.pieces import COLOR_NAMES
+from engine.games.shogi.pieces import BLACK, COLOR_NAMES
 from engine.games.shogi.records import record_of, save_records
 from engine.games.shogi.sfen import STARTPOS, SfenError
+from engine.players.shogi_base import score_of
 
 if TYPE_CHECKING:
-    from engine.options import Options
+    from engine.options import Options, Value
     from engine.players.shogi_base import ShogiDecision
 
 COMMANDS = """\
@@ -58,9 +59,24 @@ class ShogiTable:
 
     commands = COMMANDS
 
-    def __init__(self, player: ShogiPlays, *, japanese: bool = False, colored: bool = False) -> None:
-        """Play in the player's present game, drawn as `engine.games.shogi.diagram.draw` does."""
+    def __init__(
+        self,
+        player: ShogiPlays,
+        *,
+        japanese: bool = False,
+        colored: bool = False,
+        advice: Mapping[str, Value] | None = None,
+    ) -> None:
+        """Play in the player's present game.
+
+        Args:
+            player: the engine.
+            japanese: as for `engine.games.shogi.diagram.draw`.
+            colored: likewise.
+            advice: the options for hints and scores, where they are others.
+        """
         self.player = player
+        self._advice = advice or {}
         self.japanese = japanese
         self.colored = colored
         self._ending = ""
@@ -118,7 +134,7 @@ class ShogiTable:
 
     def hint(self) -> list[str]:
         """Return winrate and line of the best moves."""
-        decision = self.player.go()
+        decision = self._search()
         if decision.win:
             return ["declare: the position is won by the entering king rule"]
         if decision.move is None:
@@ -126,6 +142,21 @@ class ShogiTable:
         lines = decision.progress.lines[:HINTS]
         found = [f"{100 * line.winrate:5.1f}%  {self._line(line.pv[:8])}" for line in lines if line.pv]
         return found or [self._name(decision.move)]
+
+    def score(self) -> str:
+        """Return Black's winrate and evaluation, and the expected line."""
+        decision, side = self._search(), self.side_to_move
+        if decision.win:
+            return f"{COLOR_NAMES[side]} can declare the win"
+        if not decision.progress.lines:
+            return "nothing to search"
+        line = decision.progress.lines[0]
+        if line.mate:
+            winner = side if line.mate > 0 else 3 - side
+            return f"{COLOR_NAMES[winner]} mates in {abs(line.mate)}: {self._line(line.pv[:8])}"
+        winrate = line.winrate if side == BLACK else 1.0 - line.winrate
+        centipawns = score_of(winrate, None, self.player.options.centipawns)
+        return f"Black wins {100 * winrate:.1f}%, {centipawns:+d} centipawns: {self._line(line.pv[:8])}"
 
     def resigned(self) -> str:
         """Return the result when the side to move gives up."""
@@ -154,6 +185,19 @@ class ShogiTable:
     def close(self) -> None:
         """Release the engine."""
         self.player.close()
+
+    def _search(self) -> ShogiDecision:
+        """Search for the user's sake, by the options of advice, without the book."""
+        options = self.player.options
+        changes = {**self._advice, "own_book": False, "multipv": HINTS}
+        before = {name: options.get(name) for name in changes}
+        try:
+            for name, value in changes.items():
+                options.set(name, value)
+            return self.player.go()
+        finally:
+            for name, value in before.items():
+                options.set(name, value)
 
     def _won(self, color: int) -> str:
         return f"{COLOR_NAMES[color]} wins by declaration"
@@ -190,13 +234,14 @@ def _previous(game: ShogiGame) -> int | None:
     return target_of(game.moves[-1][1]) if game.moves else None
 
 
-def open_table(options: Options, sfen: str | None, board: str) -> ShogiTable:
+def open_table(options: Options, sfen: str | None, board: str, advice: Mapping[str, Value] | None = None) -> ShogiTable:
     """Return a table with the player that the options describe.
 
     Args:
         options: the settings.
         sfen: the position to begin with; None for that of a game.
         board: auto, japanese or letters.
+        advice: as for ShogiTable.
 
     Raises:
         CliError: the player cannot be made, or there is no such position.
@@ -208,7 +253,8 @@ def open_table(options: Options, sfen: str | None, board: str) -> ShogiTable:
         player.close()
         raise CliError(f"--sfen: {error}") from None
     colored = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return ShogiTable(player, japanese=board == "japanese" or (board == "auto" and _shows_japanese()), colored=colored)
+    japanese = board == "japanese" or (board == "auto" and _shows_japanese())
+    return ShogiTable(player, japanese=japanese, colored=colored, advice=advice)
 
 
 def _shows_japanese() -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,14 +22,13 @@ from engine.games.shogi.records import (
     to_bytes,
 )
 from engine.games.shogi.sfen import format_sfen
+from engine.players.shogi_base import score_of
 
 if TYPE_CHECKING:
     from engine.cli.play_shogi import ShogiPlays
     from engine.options import Options
     from engine.players.shogi_base import ShogiDecision
 
-MATE_SCORE = 30_000
-"""Centipawns of a mate, less its plies."""
 LINE_MOVES = 8
 """Moves of the expected line that a record keeps."""
 
@@ -120,18 +118,3 @@ class ShogiSeries:
                 placement = placement.after(move)
             note.pv = " ".join(words[1:])
         return note
-
-
-def score_of(winrate: float, mate: int | None, scale: float) -> int:
-    """Return centipawns for the side to move.
-
-    Args:
-        winrate: in [0, 1].
-        mate: plies to a mate, negative where it is the side to move that is mated; None or 0 for none.
-        scale: centipawns of a logit.
-    """
-    if mate:
-        return MATE_SCORE - mate if mate > 0 else -MATE_SCORE - mate
-    bounded = min(max(winrate, 1e-9), 1.0 - 1e-9)
-    score = scale * math.log(bounded / (1.0 - bounded))
-    return round(min(max(score, -MATE_SCORE / 2), MATE_SCORE / 2))

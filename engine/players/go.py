@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +17,7 @@ from engine.games.go.game import GoGame
 from engine.games.go.rules import Rules
 from engine.games.go.scoring import dead_stones, ownership_by_rollouts
 from engine.players.base import Decision
-from engine.players.go_network import evaluate_position, network_of
+from engine.players.go_network import ask_network
 from engine.players.go_setup import evaluator_kind, make_queue, search_settings
 from engine.players.thinking import (
     DEFAULT_SECONDS,
@@ -142,7 +143,7 @@ class GoPlayer:
             EvaluatorError: no network is in use.
         """
         self._prepare(self.game.side_to_move)
-        return self._search.queue.call(lambda evaluator: evaluate_position(network_of(evaluator), self.game, symmetry))
+        return ask_network(self._search.queue, self.game, symmetry)
 
     def final_ownership(self) -> npt.NDArray[np.float32]:
         """Return the expected owner of each point at the end, +1 Black."""
@@ -234,6 +235,8 @@ class GoPlayer:
             return PASS if move is None else move
         options = self.options
         heat = temperature_at(len(self.game.moves), options.temperature, options.temperature_moves)
+        if report.moves[0].move != PASS:  # nobody passes by chance
+            report = replace(report, moves=tuple(move for move in report.moves if move.move != PASS))
         return choose(report, heat, self._rng)
 
     def _resigns(self, report: SearchReport, color: int) -> bool:

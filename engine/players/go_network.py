@@ -17,22 +17,33 @@ from nets.katago.outputs import Outputs, has_no_result, post_process
 
 if TYPE_CHECKING:
     from engine.evaluators.base import Evaluator
+    from engine.evaluators.queue import EvaluationQueue
     from engine.games.go.game import GoGame
 
 
-def network_of(evaluator: Evaluator) -> KataGoEvaluator:
-    """Return the network in an evaluator.
+def network_behind(evaluator: Evaluator) -> KataGoEvaluator | None:
+    """Return the network in an evaluator; None where there is none."""
+    if isinstance(evaluator, MixedEvaluator):
+        evaluator = evaluator.network
+    return evaluator if isinstance(evaluator, KataGoEvaluator) else None
+
+
+def ask_network(queue: EvaluationQueue, game: GoGame, symmetry: int | None) -> RawEvaluation:
+    """Return the opinion of the network behind a queue on a game; see `evaluate_position`.
 
     Raises:
         EvaluatorError: there is none.
     """
-    if isinstance(evaluator, MixedEvaluator) and isinstance(evaluator.network, KataGoEvaluator):
-        return evaluator.network
-    if isinstance(evaluator, KataGoEvaluator):
-        return evaluator
-    raise EvaluatorError(
-        f"{evaluator.description} plays without a network: expected yomi to be started with --net FILE"
-    )
+
+    def ask(evaluator: Evaluator) -> RawEvaluation:
+        network = network_behind(evaluator)
+        if network is None:
+            raise EvaluatorError(
+                f"{evaluator.description} plays without a network: expected yomi to be started with --net FILE"
+            )
+        return evaluate_position(network, game, symmetry)
+
+    return queue.call(ask)
 
 
 def evaluate_position(network: KataGoEvaluator, game: GoGame, symmetry: int | None) -> RawEvaluation:

@@ -148,6 +148,9 @@ class _OwnThread:
     def call(self, function: Callable[[Evaluator], T]) -> T:
         return function(self.evaluator)
 
+    def bind(self, batch: Batch) -> None:
+        """Return None: evaluators stay in this thread."""
+
     def serve(self, search: Search) -> None:
         """Evaluate what a search asks for until it ends."""
         while search.is_running:

@@ -6,6 +6,7 @@ it or turn its pondering into thinking.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -197,5 +198,24 @@ class ShogiThinker(Protocol):
         """Stop everything and release devices and threads; nothing may be called afterwards."""
 
 
+MATE_SCORE = 30_000
+"""Centipawns of a mate, less its plies."""
+
+
 class LoadingError(Exception):
     """A network, a book or a device that cannot be used; the message is one line."""
+
+
+def score_of(winrate: float, mate: int | None, scale: float) -> int:
+    """Return centipawns for the side to move.
+
+    Args:
+        winrate: in [0, 1].
+        mate: plies to a mate, negative where it is the side to move that is mated; None or 0 for none.
+        scale: centipawns of a logit.
+    """
+    if mate:
+        return MATE_SCORE - mate if mate > 0 else -MATE_SCORE - mate
+    bounded = min(max(winrate, 1e-9), 1.0 - 1e-9)
+    score = scale * math.log(bounded / (1.0 - bounded))
+    return round(min(max(score, -MATE_SCORE / 2), MATE_SCORE / 2))

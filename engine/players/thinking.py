@@ -14,8 +14,8 @@ import numpy as np
 from engine.evaluators.workers import EvaluationWorkers
 from engine.machine import usable_cores
 from engine.search.report import Limits
+from engine.search.reports import root_priors
 from native.tree import arrays
-from native.tree.report import CHILD_DTYPE, root_children
 
 if TYPE_CHECKING:
     from engine.evaluators.queue import EvaluationQueue
@@ -206,10 +206,8 @@ def release(search: Search) -> None:
 
 def likeliest(search: Search) -> int | None:
     """Return the move of greatest prior, for a search that was cut off before it tried any; None without priors."""
-    children = np.zeros(search.spec.max_moves, CHILD_DTYPE)
-    count = root_children(search.tree, children)
-    allowed = [child for child in children[:count] if not search.is_banned(int(child["move"]))]
-    return max(((float(child["prior"]), int(child["move"])) for child in allowed), default=(0.0, None))[1]
+    priors = root_priors(search.tree)
+    return max((move for move in priors if not search.is_banned(move)), key=lambda move: priors[move], default=None)
 
 
 def choose(report: SearchReport, temperature: float, rng: np.random.Generator) -> int:

@@ -79,6 +79,11 @@ def read_report(
     )
 
 
+def root_priors(tree: Tree) -> dict[int, float]:
+    """Return the prior of every legal move of the root; none before the root is evaluated."""
+    return {int(child["move"]): float(child["prior"]) for child in _children(tree)}
+
+
 def _children(tree: Tree) -> npt.NDArray[Any]:
     children = np.zeros(int(tree.nodes[int(tree.counters[arrays.ROOT])]["edge_count"]), CHILD_DTYPE)
     count = root_children(tree, children) if len(children) else 0

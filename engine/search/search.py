@@ -87,7 +87,7 @@ class Search:
     def configure(self, settings: SearchSettings) -> None:
         """Put new settings in force; those of sizes and threads (memory, workers, cache, seed) stay as made."""
         if settings.policy_temperature != self.settings.policy_temperature:
-            self.tree.cache_keys[:] = 0  # priors are kept as the temperature made them
+            self.clear_cache()  # priors are kept as the temperature made them
         if settings.solver != self.settings.solver:
             self._drop_tree()
         self.settings = settings
@@ -126,14 +126,17 @@ class Search:
         """Moves made on a board since the search started."""
         return int(self.tree.counters[arrays.MOVES_MADE])
 
-    def set_position(self, game: SearchableGame, side_to_move: int | None = None) -> None:
-        """Make `game` the root, keeping the part of the tree below it; `side_to_move` may differ from the game's."""
+    def set_position(self, game: SearchableGame, side_to_move: int | None = None, *, keep_tree: bool = True) -> None:
+        """Make `game` the root, keeping the part of the tree below it; `side_to_move` may differ from the game's.
+
+        Without `keep_tree` the search begins anew, and only evaluations are kept.
+        """
         self.stop()
         side = int(game.position["side_to_move"]) if side_to_move is None else side_to_move
         root = Root(game.search_key, tuple(game.moves), side)
         line = self._root.line_to(root) if self._root is not None else None
         if self._root is not None and self._root.key != root.key:
-            self.tree.cache_keys[:] = 0  # komi and rules are no part of the keys
+            self.clear_cache()  # komi and rules are no part of the keys
         self._root = root
         self._root_record[0] = game.position
         if side != int(game.position["side_to_move"]):
@@ -142,13 +145,17 @@ class Search:
             self._root_record["passes"] = 0  # two passes of one side do not end a game
         length = int(game.position["history_length"])
         self._root_history[:length] = game.history[:length]
-        self._reroot(line)
+        self._reroot(line if keep_tree else None)
+
+    def clear_cache(self) -> None:
+        """Forget all evaluations outside the tree; callable from any thread, also while the search runs."""
+        self.tree.cache_keys[:] = 0
 
     def clear(self) -> None:
         """Forget the tree and the evaluation cache."""
         self.stop()
         self._root = None
-        self.tree.cache_keys[:] = 0
+        self.clear_cache()
 
     def start(
         self, limits: Limits, *, avoid: Sequence[int] = (), allow: Sequence[int] | None = None, noise: bool = False

@@ -30,7 +30,7 @@ def yomi(*words: str, typed: str = "", utf8: bool = True) -> "subprocess.Complet
 def test_a_game_in_the_terminal(tmp_path: Path) -> None:
     path = tmp_path / "game.kifu"
     typed = f"７六歩\nhint\n7776FU\nundo\n2g2f\nsave {path}\nresign\nquit\n"
-    done = yomi("play", "shogi", "--playouts", "40", typed=typed)
+    done = yomi("play", "shogi", "--no-save", "--playouts", "40", typed=typed)
     assert done.returncode == 0
     assert "|v香v桂v銀v金v玉v金v銀v桂v香|一" in done.stdout
     assert re.search(r"△\S+ \([1-9PLNSGBR][a-i1-9*]*\+?\): winrate [\d.]+%, \d+ playouts", done.stdout)
@@ -42,10 +42,20 @@ def test_a_game_in_the_terminal(tmp_path: Path) -> None:
 
 
 def test_a_terminal_without_japanese() -> None:
-    done = yomi("play", "shogi", "--playouts", "10", "--color", "white", typed="quit\n", utf8=False)
+    done = yomi("play", "shogi", "--no-save", "--playouts", "10", "--color", "white", typed="quit\n", utf8=False)
     assert done.returncode == 0
     assert "   l  n  s  g  k  g  s  n  l a" in done.stdout
     assert "White 2> " in done.stdout
+
+
+def test_a_game_that_is_left_is_saved(tmp_path: Path) -> None:
+    path = tmp_path / "game.csa"
+    done = yomi("play", "shogi", "--level", "1", "--save", str(path), typed="7g7f\nscore\n")
+    assert done.returncode == 0
+    assert re.search(r"Level 1 of 10 \(Elo ", done.stdout)
+    assert re.search(r"Black wins [\d.]+%, [+-]\d+ centipawns: ", done.stdout)
+    assert f"saved {path}" in done.stdout
+    assert len(load_records(path)[0].moves) == 2
 
 
 def test_selfplay(tmp_path: Path) -> None:
@@ -68,7 +78,7 @@ def test_errors_are_one_line(tmp_path: Path) -> None:
     net = tmp_path / "net.onnx"
     net.write_bytes(b"nonsense")
     for words in (("--book-file", str(book)), ("--net", str(net)), ("--sfen", "nonsense"), ("--nonsense",)):
-        done = yomi("play", "shogi", *words)
+        done = yomi("play", "shogi", "--no-save", *words)
         assert done.returncode == 2, words
         assert done.stdout == ""
         lines = [line for line in done.stderr.splitlines() if "compil" not in line]

@@ -182,7 +182,7 @@ def test_play_with_handicap(
     fake: list[FakePlayer], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("C3\nquit\n"))
-    assert main(["play", "go", "--size", "9", "--color", "white", "--handicap", "2"]) == 0
+    assert main(["play", "go", "--no-save", "--size", "9", "--color", "white", "--handicap", "2"]) == 0
     assert fake[0].game.handicap == 2
     assert fake[0].calls[-1] == "close"
     assert "W> " in capsys.readouterr().out

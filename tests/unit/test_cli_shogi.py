@@ -13,13 +13,13 @@ import engine.cli.make
 from engine.cli.main import main
 from engine.cli.play import Terminal
 from engine.cli.play_shogi import ShogiTable
-from engine.cli.selfplay_shogi import ShogiSeries, score_of
+from engine.cli.selfplay_shogi import ShogiSeries
 from engine.games.shogi.game import ShogiGame
 from engine.games.shogi.hcpe import read_hcpe
 from engine.games.shogi.notation import parse_usi
 from engine.games.shogi.records import load_records
 from engine.options import Options
-from engine.players.shogi_base import LoadingError
+from engine.players.shogi_base import LoadingError, score_of
 from tests.fakes.shogi_game_player import FakeShogiGamePlayer
 from tests.unit.test_cli import error_of, play_at
 
@@ -114,7 +114,7 @@ def test_play_from_the_command_line(
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("G*5b\nquit\n"))
     sfen = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
-    assert main(["play", "shogi", "--sfen", sfen, "--board", "letters", "--entering-king", "24"]) == 0
+    assert main(["play", "shogi", "--no-save", "--sfen", sfen, "--board", "letters", "--entering-king", "24"]) == 0
     out = capsys.readouterr().out
     assert "Result: Black wins: White is mated" in out
     assert "\x1b" not in out

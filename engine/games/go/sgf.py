@@ -4,6 +4,7 @@ A `GameRecord` is the tree of a file, a `GoGame` one position in it with the mov
 several games in one file (the first is read), boards that are not square, other games than Go.
 """
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -111,14 +112,25 @@ class GameRecord:
     ) -> GoGame:
         """Return the game after `moves` moves of a line (all of them for None).
 
-        Moves that only the rules of ko and suicide forbid are played: the record says that they were. A record
-        without komi gets the one usual with the rules, with handicap half a point.
-
         Args:
             moves: how many; set-up stones that come before the next move are put down too.
             path: see `line`.
             rules: for a record that names none.
             override_rules: use `rules` whatever the record names.
+
+        Raises:
+            SgfError: see `replay`.
+        """
+        count = None if moves is None else moves + 1
+        return list(itertools.islice(self.replay(path, rules=rules, override_rules=override_rules), count))[-1]
+
+    def replay(
+        self, path: Sequence[int] = (), *, rules: Rules = PRESETS["chinese"], override_rules: bool = False
+    ) -> Iterator[GoGame]:
+        """Yield the game before each move of a line, and at its end: one object, which changes in place.
+
+        Moves that only the rules of ko and suicide forbid are played: the record says that they were. A record
+        without komi gets the one usual with the rules, with handicap half a point. The arguments are those of `game`.
 
         Raises:
             SgfError: an impossible move or set-up, or the record names rules that are not known.
@@ -137,14 +149,13 @@ class GameRecord:
             if node.setup or node.side is not None:
                 self._set_up(game, node, nodes[i:])
             if node.move:
-                if played == moves:
-                    return game
+                yield game
                 played += 1
                 try:
                     game.play(*node.move, strict=False)
                 except IllegalMove as error:
                     raise SgfError(f"move {played} of the record: {error}") from None
-        return game
+        yield game
 
     def to_sgf(self) -> str:
         """Return the record as SGF text."""

@@ -1,0 +1,180 @@
+"""`bench levels`: the Elo of the levels of strength, from games between neighbours, played in this process."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engine.games.go.game import GoGame
+from engine.games.go.scoring import dead_stones
+from engine.games.shogi.game import ShogiGame
+from engine.machine import usable_cores
+from engine.players.levels import Pairing, level_settings, ratings, read_table, subject_of
+
+if TYPE_CHECKING:
+    from engine.options import Options
+
+MEMORY = 64 * 2**20
+"""Bytes for the tree of a player."""
+MOVES_A_POINT = 2.0
+"""Moves for each point of a board of Go after which a game is scored as it stands."""
+SHOGI_MOVES = 320
+"""Moves after which a game of shogi is drawn."""
+OPENING_MOVES = 2
+"""Random moves that a game begins with. Each opening is played with both colors, so that it need not be balanced."""
+
+
+def play_go(black: Any, white: Any, rng: np.random.Generator) -> float:
+    """Play a game of Go and return Black's score: 1, 0.5 or 0.
+
+    Args:
+        black: a GoPlayer; it keeps score, too.
+        white: another one.
+        rng: chooses the opening.
+    """
+    old = black.game
+    game = GoGame(old.size, old.rules, old.komi)
+    _open(game.play, lambda: (game.side_to_move, game.legal_moves()[:-1]), rng)
+    for player in (black, white):
+        player.game = game
+        player.new_game()
+    while not game.is_over and len(game.moves) < MOVES_A_POINT * game.size**2:
+        player = black if game.side_to_move == 1 else white
+        decision = player.genmove(game.side_to_move)
+        if decision.resign:
+            return float(game.side_to_move == 2)
+        game.play(game.side_to_move, decision.move)
+    score = game.final_score(dead_stones(game, black.final_ownership()))
+    return 0.5 if score == 0 else float(score > 0)
+
+
+def play_shogi(black: Any, white: Any, rng: np.random.Generator) -> float:
+    """Play a game of shogi between two ShogiPlayers and return Black's score."""
+    game = ShogiGame(max_moves=SHOGI_MOVES)
+    _open(lambda _, move: game.play(move), lambda: (game.side_to_move, game.legal_moves()), rng)
+    for player in (black, white):
+        player.game = game
+        player.new_game()
+    while (outcome := game.outcome()) is None:
+        side = game.side_to_move
+        decision = (black if side == 1 else white).go()
+        if decision.win:
+            return float(side == 1)
+        if decision.resign or decision.move is None:
+            return float(side == 2)
+        game.play(decision.move)
+    return 0.5 if not outcome.winner else float(outcome.winner == 1)
+
+
+def _open(play: Any, legal: Any, rng: np.random.Generator) -> None:
+    for _ in range(OPENING_MOVES):
+        color, moves = legal()
+        play(color, moves[int(rng.integers(len(moves)))])
+
+
+@dataclass(slots=True)
+class Ladder:
+    """Players of levels, made as they are needed."""
+
+    game: str
+    options: Options
+
+    def player(self, level: int, seed: int) -> Any:
+        """Return a player of a level."""
+        options = self.options.copy()
+        for name, value in level_settings(self.game, level, has_network=options.net is not None).items():
+            options.set(name, value)
+        options.set("memory", MEMORY)
+        options.set("seed", seed)
+        if self.game == "go":
+            from engine.players.go import GoPlayer
+
+            return GoPlayer(options)
+        from engine.players.shogi import ShogiPlayer
+
+        options.set("max_moves", SHOGI_MOVES)
+        return ShogiPlayer(options)
+
+    def pairing(self, level: int, games: int, seed: int) -> Pairing:
+        """Play `games` games of a level against the one below it, in pairs of the same opening with colors changed."""
+        play = play_go if self.game == "go" else play_shogi
+        upper, lower = self.player(level, seed), self.player(level - 1, seed + 1)
+        counts = {1.0: 0, 0.5: 0, 0.0: 0}
+        try:
+            for number in range(games):
+                rng = np.random.default_rng((seed, level, number // 2))
+                if number % 2 == 0:
+                    counts[play(upper, lower, rng)] += 1
+                else:
+                    counts[1.0 - play(lower, upper, rng)] += 1
+        finally:
+            upper.close()
+            lower.close()
+        return Pairing(counts[1.0], counts[0.5], counts[0.0])
+
+
+def run(options: Options, game: str, levels: Iterable[int], games: int, out: Path) -> list[dict[str, Any]]:
+    """Measure levels against the ones below them, and add what was found to the table.
+
+    Args:
+        options: the settings that the levels do not set: network, board size, rules.
+        game: go or shogi.
+        levels: the upper levels of the pairings.
+        games: of each pairing, which are added to those that the table has.
+        out: the table.
+
+    Returns:
+        One row for each level that is measured by now.
+    """
+    ladder, subject = Ladder(game, options), subject_of(game, options)
+    known = read_table(out).get(subject, {})
+    seconds: dict[int, float] = {}
+    for level in levels:
+        begin = time.monotonic()
+        before = known.get(level, Pairing(0, 0, 0))
+        found = ladder.pairing(level, games, 1000 * level + before.games)
+        seconds[level] = (time.monotonic() - begin) / games
+        known[level] = Pairing(*(a + b for a, b in zip(_counts(before), _counts(found), strict=True)))
+        _write(out, subject, known)
+    return [_row(level, known, seconds.get(level)) for level in sorted(known)]
+
+
+def _counts(pairing: Pairing) -> tuple[int, ...]:
+    return dataclasses.astuple(pairing)
+
+
+def _row(level: int, known: dict[int, Pairing], seconds: float | None) -> dict[str, Any]:
+    pairing = known[level]
+    difference, error = pairing.elo()
+    rating = ratings(known).get(level)
+    return {
+        "level": str(level),
+        "against": str(level - 1),
+        "games": pairing.games,
+        "won": pairing.wins,
+        "drawn": pairing.draws,
+        "lost": pairing.losses,
+        "stronger_by_elo": round(difference),
+        "error": round(1.96 * error),
+        "elo": None if rating is None else round(rating.elo),
+        "elo_error": None if rating is None else round(rating.error),
+        "seconds_a_game": seconds,
+    }
+
+
+def _write(path: Path, subject: str, known: dict[int, Pairing]) -> None:
+    """Put the pairings of a subject into the table."""
+    data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    data[subject] = {
+        "date": time.strftime("%Y-%m-%d"),
+        "cores": usable_cores(),
+        "pairings": {str(level): list(_counts(known[level])) for level in sorted(known)},
+    }
+    path.write_text(json.dumps(data, indent=1, sort_keys=True) + "\n", encoding="utf-8")

@@ -1,0 +1,158 @@
+"""`yomi analysis`: serve KaTrain and other clients of KataGo's analysis engine."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from engine.cli import logs
+from engine.cli.errors import CliError
+from engine.cli.flags import add_options, collect
+from engine.cli.make import loading_errors, make_analysts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from engine.options import Options, Value
+    from engine.players.analyst import Analyst
+    from engine.protocols.analysis.overrides import Settings
+
+USAGE = "yomi analysis [options]"
+EPILOG = """\
+examples:
+  yomi analysis --net b18.bin.gz
+  yomi analysis --net b18.bin.gz --visits 1000 --perspective side-to-move < queries.jsonl > answers.jsonl
+
+In KaTrain enter such a line under General Settings as the override for the engine's command. KataGo's spellings
+-model, -override-config, -analysis-threads and -quit-without-waiting are understood too, as clients add them. A query
+without maxVisits gets 500 visits unless --visits, --playouts or --seconds say otherwise. docs/ANALYSIS.md tells what is
+answered and how.
+"""
+
+DEFAULT_VISITS = 500
+MAX_THREADS = 256
+LEFT_OUT = (
+    "ponder",
+    "resign",
+    "resign_threshold",
+    "resign_moves",
+    "temperature",
+    "temperature_moves",
+    "cleanup",
+    "lag",
+)
+PERSPECTIVES = {"black": "BLACK", "white": "WHITE", "side-to-move": "SIDETOMOVE"}
+IGNORED = frozenset({"homeDataDir", "logDir", "logFile", "logToStderr", "logAllRequests", "logAllResponses"})
+"""Keys of -override-config that clients set and that change no analysis."""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the command's flags."""
+    parser.add_argument(
+        "--threads",
+        "-analysis-threads",
+        dest="analysts",
+        type=int,
+        metavar="N",
+        help="positions that are searched at a time (default: 1 on a processor, 4 on a GPU)",
+    )
+    parser.add_argument(
+        "--perspective",
+        choices=list(PERSPECTIVES),
+        default="black",
+        help="whose point of view the values are where a query does not say (default: black)",
+    )
+    parser.add_argument(
+        "--quit-without-waiting",
+        "-quit-without-waiting",
+        action="store_true",
+        help="leave at the end of input although queries are open",
+    )
+    parser.add_argument(
+        "--override-config",
+        "-override-config",
+        default="",
+        metavar="KEY=VALUE,...",
+        help="settings by KataGo's names, as in overrideSettings",
+    )
+    parser.add_argument("-model", dest="net", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    add_options(parser, leave_out=LEFT_OUT)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until the end of input."""
+    from engine.protocols.analysis.serve import serve
+    from engine.protocols.process import LoadError
+
+    limits: dict[str, Value] = {"visits": DEFAULT_VISITS}
+    if any(hasattr(args, name) for name in ("playouts", "seconds")):
+        limits = {}
+    options = collect(args, **limits)
+    logs.set_up(options)
+    pairs = {"reportAnalysisWinratesAs": PERSPECTIVES[args.perspective], **read_pairs(args.override_config)}
+    count = take_threads(pairs, options, args.analysts)
+    settings = override_settings(options, pairs)
+
+    def make() -> Sequence[Analyst]:
+        try:
+            with loading_errors():
+                return make_analysts(settings.options, count)
+        except CliError as error:
+            raise LoadError(str(error)) from error
+
+    return serve(settings, make, quit_without_waiting=args.quit_without_waiting)
+
+
+def read_pairs(text: str) -> dict[str, str]:
+    """Read `KEY=VALUE,KEY=VALUE`.
+
+    Raises:
+        CliError: it is something else.
+    """
+    pairs = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        key, sign, value = part.partition("=")
+        if not sign or not key.strip():
+            raise CliError(f"--override-config {part}: expected KEY=VALUE")
+        pairs[key.strip()] = value.strip()
+    return pairs
+
+
+def take_threads(pairs: dict[str, str], options: Options, count: int | None) -> int | None:
+    """Take KataGo's numbers of threads out of `pairs`; return the positions that are searched at a time.
+
+    Raises:
+        CliError: a number that cannot be.
+    """
+    for key in ("numSearchThreads", "numSearchThreadsPerAnalysisThread"):
+        if key in pairs:
+            options.set("workers", _at_least_one(key, pairs.pop(key)))
+    if "numAnalysisThreads" in pairs:
+        threads = _at_least_one("numAnalysisThreads", pairs.pop("numAnalysisThreads"))
+        count = threads if count is None else count
+    return None if count is None else _at_least_one("--threads", str(count))
+
+
+def _at_least_one(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MAX_THREADS):
+        raise CliError(f"{name} {text}: expected a number from 1 to {MAX_THREADS}")
+    return int(text[:9])
+
+
+def override_settings(options: Options, pairs: Mapping[str, str]) -> Settings:
+    """Return the settings that queries begin with; keys that are not known are told on stderr.
+
+    Raises:
+        CliError: a value that cannot be.
+    """
+    from engine.protocols.analysis.fields import FieldError
+    from engine.protocols.analysis.overrides import Settings, override
+
+    try:
+        settings, unknown = override(Settings(options), pairs)
+    except FieldError as error:
+        raise CliError(f"--override-config: {error}") from None
+    for key in sorted(set(unknown) - IGNORED):
+        print(f"yomi: warning: --override-config {key}: no such setting", file=sys.stderr)
+    return settings

@@ -1,0 +1,267 @@
+"""`yomi analyze`: review game records.
+
+What is common to both games is here: files and folders, progress, and what is written. How a game is reviewed stands
+in engine.review.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.cli import logs
+from engine.cli.errors import CliError
+from engine.cli.flags import add_options, collect
+from engine.options import Options
+from engine.review.model import ReviewError
+
+if TYPE_CHECKING:
+    from engine.options import Value
+    from engine.review.model import Annotated, Reviewer
+
+USAGE = "yomi analyze FILE|FOLDER... [options]"
+EPILOG = """\
+examples:
+  yomi analyze game.sgf --net b18.bin.gz --visits 500
+  yomi analyze game.csa --net model.onnx --seconds 1 --plot
+  yomi analyze games --net b18.bin.gz --out reviewed --json reviewed.json
+
+SGF is Go; CSA, KIF, KI2 and lines of USI are shogi. The worst moves of each side are printed, and the annotated record
+is written beside the record (or in --out) as NAME.yomi.sgf, .csa, .kif or .kifu: winrates, best moves and losses as
+comments, in SGF also as variations, marks and Sabaki's graph. Without a limit a move gets 100 visits. A record that
+cannot be read is named on stderr, the others are reviewed all the same, and the exit status is 1.
+"""
+
+GO_SUFFIXES = (".sgf",)
+SHOGI_SUFFIXES = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".usi", ".sfen")
+MARK = ".yomi"
+"""Stands before the ending of the files that a review writes."""
+DEFAULT_VISITS = 100
+LEFT_OUT = (
+    *("ponder", "resign", "resign_threshold", "resign_moves", "temperature", "temperature_moves", "cleanup", "lag"),
+    *("size", "komi", "root_noise", "root_noise_total"),
+)
+BROKEN = 1
+"""Exit status where a record could not be reviewed."""
+
+
+@dataclass(slots=True)
+class Job:
+    """A record to review."""
+
+    path: Path
+    folder: Path
+    """Where its review goes."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What has come of all records."""
+
+    reviewed: list[dict[str, Any]] = field(default_factory=list)
+    """For the JSON file, in order."""
+    broken: int = 0
+    written: set[Path] = field(default_factory=set)
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the command's flags."""
+    parser.add_argument("records", nargs="+", type=Path, metavar="FILE|FOLDER", help="game records, or folders of them")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="where the reviews go (default: beside each record)")
+    parser.add_argument(
+        "--worst", type=int, default=5, metavar="N", help="moves of each side in the table (default: 5)"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything for other programs")
+    parser.add_argument("--plot", action="store_true", help="draw the winrate over the game: NAME.yomi.png")
+    parser.add_argument(
+        "--record",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="write the annotated record (default: yes)",
+    )
+    add_options(parser, leave_out=LEFT_OUT)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Review the records."""
+    if args.worst < 0:
+        raise CliError(f"--worst {args.worst}: expected at least 0")
+    jobs = find_jobs(args.records, args.out)
+    if args.plot:
+        from engine.review.plot import check_available
+
+        try:
+            check_available()
+        except ReviewError as error:
+            raise CliError(str(error)) from None
+    reviewers = Reviewers(args)
+    outcome = Outcome()
+    try:
+        for number, job in enumerate(jobs, 1):
+            _review_file(job, reviewers, args, outcome, f"{number}/{len(jobs)}" if len(jobs) > 1 else "")
+    finally:
+        reviewers.close()
+        if args.json is not None:
+            _write(args.json, json.dumps(outcome.reviewed, indent=1, ensure_ascii=False).encode("utf-8") + b"\n")
+    return BROKEN if outcome.broken else 0
+
+
+# -- what is to be reviewed ----------------------------------------------------------------------------------------
+
+
+def find_jobs(paths: Sequence[Path], out: Path | None) -> list[Job]:
+    """Return the records that files and folders name; what a review has written is passed over in folders.
+
+    Raises:
+        CliError: a path that does not exist, or a folder without records.
+    """
+    jobs = []
+    for path in paths:
+        if path.is_dir():
+            found = [each for each in sorted(path.rglob("*")) if _is_record(each)]
+            if not found:
+                suffixes = " ".join((*GO_SUFFIXES, *SHOGI_SUFFIXES))
+                raise CliError(f"{path}: no records in this folder: expected files ending in {suffixes}")
+            jobs += [Job(each, out / each.parent.relative_to(path) if out else each.parent) for each in found]
+        elif path.exists():
+            jobs.append(Job(path, out or path.parent))
+        else:
+            raise CliError(f"{path}: no such file or folder")
+    return jobs
+
+
+def _is_record(path: Path) -> bool:
+    is_review = Path(path.stem).suffix == MARK
+    return path.suffix.lower() in (*GO_SUFFIXES, *SHOGI_SUFFIXES) and not is_review and path.is_file()
+
+
+def game_of(path: Path) -> str:
+    """Return the game of a record by its name, or by its content where the name does not tell.
+
+    Raises:
+        ReviewError: the file cannot be read.
+    """
+    if path.suffix.lower() in GO_SUFFIXES:
+        return "go"
+    if path.suffix.lower() in SHOGI_SUFFIXES:
+        return "shogi"
+    try:
+        return "go" if path.read_bytes().lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"(") else "shogi"
+    except OSError as error:
+        raise ReviewError(f"cannot read {path}: {error.strerror}") from None
+
+
+class Reviewers:
+    """The reviewer of each game, made when the first record of the game comes."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        """Make none yet; `args` are the command's."""
+        self._args = args
+        self._made: dict[str, Reviewer] = {}
+
+    def get(self, game: str, path: Path) -> Reviewer:
+        """Return the reviewer of a game.
+
+        Raises:
+            CliError: it cannot be made.
+            ReviewError: the record that it is to begin with cannot be read.
+        """
+        if game not in self._made:
+            self._made[game] = self._make_go(path) if game == "go" else self._make_shogi()
+        return self._made[game]
+
+    def _make_go(self, path: Path) -> Reviewer:
+        from engine.cli.make import load_player
+        from engine.games.go.rules import Rules
+        from engine.review.go import GoReviewer, read_checked
+
+        options = self._options("go")
+        options.size = read_checked(str(path), Rules.parse(options.rules)).size
+        return GoReviewer(load_player(options))
+
+    def _make_shogi(self) -> Reviewer:
+        from engine.cli.make import load_shogi_player
+        from engine.review.shogi import ShogiReviewer
+
+        return ShogiReviewer(load_shogi_player(self._options("shogi")))
+
+    def _options(self, game: str) -> Options:
+        limits: dict[str, Value] = {"visits": DEFAULT_VISITS}
+        if any(hasattr(self._args, name) for name in ("playouts", "seconds")):
+            limits = {}
+        options = collect(self._args, game, **limits)
+        logs.set_up(options)
+        return options
+
+    def close(self) -> None:
+        """Release the engines."""
+        for reviewer in self._made.values():
+            reviewer.close()
+
+
+# -- one record ----------------------------------------------------------------------------------------------------
+
+
+def _review_file(job: Job, reviewers: Reviewers, args: argparse.Namespace, outcome: Outcome, count: str) -> None:
+    """Review the games of a file; what is wrong with it is told, and the next file's turn comes."""
+    try:
+        reviewer = reviewers.get(game_of(job.path), job.path)
+        records = reviewer.read(str(job.path))
+        for number, record in enumerate(records, 1):
+            name = job.path.stem + (f"-{number}" if len(records) > 1 else "")
+            annotated = _search(reviewer, record, f"{count} {name}".strip())
+            _publish(job, name, annotated, args, outcome.written)
+            outcome.reviewed.append({"file": str(job.path), "number": number, **annotated.review.to_json()})
+    except ReviewError as error:
+        text = str(error) if str(job.path) in str(error) else f"{job.path}: {error}"
+        outcome.broken += 1
+        outcome.reviewed.append({"file": str(job.path), "error": text})
+        print(f"yomi: error: {text}", file=sys.stderr)
+
+
+def _search(reviewer: Reviewer, record: Any, name: str) -> Annotated:
+    from tqdm import tqdm
+
+    with tqdm(total=reviewer.length(record), desc=name, unit="move", mininterval=0.5, file=sys.stderr) as bar:
+        return reviewer.review(record, lambda: bar.update() and None)
+
+
+def _publish(job: Job, name: str, annotated: Annotated, args: argparse.Namespace, written: set[Path]) -> None:
+    """Print the table of a game and write its files, none of them over that of another record."""
+    from engine.review.text import table
+
+    review = annotated.review
+    rate = review.evaluations / review.seconds if review.seconds else 0.0
+    print(f"{job.path}: {name}" if name != job.path.stem else f"{job.path}")
+    for note in review.notes:
+        print(f"note: {note}")
+    print(table(review, args.worst))
+    print(
+        f"\n{len(review.opinions)} positions in {review.seconds:.1f} s, {review.evaluations} evaluations,"
+        f" {rate:.0f}/s; {review.engine}\n",
+        flush=True,
+    )
+    files = annotated.files() if args.record else {}
+    if args.plot:
+        from engine.review.plot import draw
+
+        files[".png"] = draw(review, name)
+    for suffix, data in files.items():
+        path = job.folder / f"{name}{MARK}{suffix}"
+        if path in written:  # the same game in another form
+            path = job.folder / f"{name}{job.path.suffix}{MARK}{suffix}"
+        written.add(path)
+        _write(path, data)
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    except OSError as error:
+        raise CliError(f"cannot write {path}: {error.strerror}") from None

@@ -1,0 +1,165 @@
+"""Levels of strength, from a beginner's to full strength, and what is known of their Elo.
+
+A level is a set of options, nothing more: few visits, a move drawn by visits at a temperature, noise in the root's
+policy, in shogi a shorter mate search. Without the noise sixteen visits are hardly stronger than four (9×9: +100 ± 150
+Elo in 80 games): both see the few likeliest moves and no more. With it a weak level considers odd moves beside shapes
+that are likely, and misreads both, as beginners do.
+
+The Elo of levels stands in levels.json, which `yomi bench levels` writes from games between neighbours; a level that
+has not been measured has none.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from engine.options import Options, Value
+
+COUNT = 10
+FULL = "max"
+"""The level without any of this."""
+TABLE = "levels.json"
+CONFIDENCE = 1.96
+"""Standard errors of a 95% interval."""
+
+Settings = dict[str, "Value"]
+
+_GO_ROLLOUTS = (
+    # visits, temperature, noise
+    (4, 1.0, 0.6), (6, 1.0, 0.4), (10, 1.0, 0.25), (20, 0.8, 0.12), (50, 0.6, 0.05), (120, 0.5, 0.0), (320, 0.4, 0.0),
+    (800, 0.3, 0.0), (2000, 0.2, 0.0), (6000, 0.1, 0.0),
+)  # fmt: skip
+_GO_NETWORK = (
+    (4, 1.0, 0.7), (6, 1.0, 0.5), (8, 1.0, 0.35), (12, 0.9, 0.25), (16, 0.8, 0.15), (24, 0.7, 0.08), (50, 0.5, 0.03),
+    (120, 0.3, 0.0), (300, 0.2, 0.0), (800, 0.1, 0.0),
+)  # fmt: skip
+_SHOGI_MATERIAL = (
+    # visits, temperature, noise, plies of the mate search at leaves and at the root
+    (4, 1.0, 0.6, 0, 0), (6, 1.0, 0.4, 0, 0), (10, 1.0, 0.25, 0, 0), (20, 0.8, 0.12, 0, 1), (50, 0.6, 0.05, 1, 3),
+    (120, 0.5, 0.0, 1, 5), (320, 0.4, 0.0, 3, 7), (1000, 0.3, 0.0, 3, 9), (3000, 0.2, 0.0, 3, 11),
+    (10000, 0.1, 0.0, 3, 33),
+)  # fmt: skip
+_SHOGI_NETWORK = (
+    (4, 1.0, 0.7, 0, 0), (6, 1.0, 0.5, 0, 0), (8, 1.0, 0.35, 0, 1), (12, 0.9, 0.25, 0, 3), (16, 0.8, 0.15, 1, 3),
+    (24, 0.7, 0.08, 1, 5), (50, 0.5, 0.03, 3, 7), (120, 0.3, 0.0, 3, 9), (300, 0.2, 0.0, 3, 11), (800, 0.1, 0.0, 3, 33),
+)  # fmt: skip
+
+
+def level_settings(game: str, level: int, *, has_network: bool) -> Settings:
+    """Return the options of a level, from 1 to COUNT; those that the level says nothing of are left out.
+
+    Args:
+        game: go or shogi.
+        level: 1 is the weakest.
+        has_network: a network plays.
+    """
+    index = level - 1
+    mates: Settings = {}
+    if game == "go":
+        visits, temperature, noise = (_GO_NETWORK if has_network else _GO_ROLLOUTS)[index]
+    else:
+        visits, temperature, noise, leaf, root = (_SHOGI_NETWORK if has_network else _SHOGI_MATERIAL)[index]
+        mates = {"leaf_mate_depth": leaf, "root_mate_search": root}
+    return {
+        "workers": 1,
+        "use_lcb": False,
+        "visits": visits,
+        "temperature": temperature,
+        "temperature_moves": 0,
+        "root_noise": noise,
+        **mates,
+    }
+
+
+def subject_of(game: str, options: Options) -> str:
+    """Return what a measured level holds for: the game, the board's size, and the network's file name."""
+    board = f"go {options.size}x{options.size}" if game == "go" else "shogi"
+    return f"{board}, {Path(options.net).name if options.net else 'no network'}"
+
+
+# -- what was measured ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """Games of a level against the one below it."""
+
+    wins: int
+    draws: int
+    losses: int
+
+    @property
+    def games(self) -> int:
+        """All of them."""
+        return self.wins + self.draws + self.losses
+
+    def elo(self) -> tuple[float, float]:
+        """Return how much stronger the level is, and the standard error.
+
+        A win and a loss are added, so that a level that won all its games gets a number that can be.
+        """
+        games = self.games + 2
+        score = (self.wins + 0.5 * self.draws + 1.0) / games
+        spread = (self.wins + 1.0 + 0.25 * self.draws) / games - score * score
+        slope = 400.0 / math.log(10.0) / (score * (1.0 - score))
+        return 400.0 * math.log10(score / (1.0 - score)), slope * math.sqrt(spread / games)
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """A level's place on the ladder."""
+
+    elo: float
+    """Above the weakest level."""
+    error: float
+    """Half of the 95% interval."""
+    games: int
+    """Of all pairings that it rests on."""
+
+
+def ratings(pairings: Mapping[int, Pairing]) -> dict[int, Rating]:
+    """Return the levels that an unbroken ladder of pairings leads to, the weakest at 0.
+
+    Args:
+        pairings: by the upper level of the two.
+    """
+    if 2 not in pairings:
+        return {}
+    found = {1: Rating(0.0, 0.0, 0)}
+    elo, variance, games = 0.0, 0.0, 0
+    for level in range(2, COUNT + 1):
+        if level not in pairings:
+            break
+        difference, error = pairings[level].elo()
+        elo, variance, games = elo + difference, variance + error * error, games + pairings[level].games
+        found[level] = Rating(elo, CONFIDENCE * math.sqrt(variance), games)
+    return found
+
+
+def read_table(path: Path | None = None) -> dict[str, dict[int, Pairing]]:
+    """Return the measured pairings by subject and upper level; `path` in place of the table of the package."""
+    source = resources.files("engine.players") / TABLE if path is None else path
+    data: dict[str, Any] = json.loads(source.read_text(encoding="utf-8")) if source.is_file() else {}
+    return {
+        subject: {int(level): Pairing(*counts) for level, counts in entry["pairings"].items()}
+        for subject, entry in data.items()
+    }
+
+
+def describe_level(game: str, options: Options, level: int) -> str:
+    """Return what the user is told of a level: its number, and its Elo where that was measured."""
+    subject = subject_of(game, options)
+    known = ratings(read_table().get(subject, {})).get(level)
+    if known is None:
+        return f"level {level} of {COUNT} (Elo not measured for {subject})"
+    if level == 1:
+        return f"level 1 of {COUNT} (Elo 0 by definition: {subject})"
+    elo = f"Elo {known.elo:+.0f} ± {known.error:.0f} above level 1"
+    return f"level {level} of {COUNT} ({elo} in {known.games} games: {subject})"

@@ -1,0 +1,212 @@
+"""What a review says, for both games: an opinion of every position, and what each move lost."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+BLACK, WHITE = 1, 2
+COLOR_NAMES = {BLACK: "Black", WHITE: "White"}
+LETTERS = {BLACK: "B", WHITE: "W"}
+
+
+class ReviewError(ValueError):
+    """A record that cannot be reviewed; the message is one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What a search thinks of a position. Values are those of its best move, for the side to move."""
+
+    color: int
+    """The side to move."""
+    winrate: float
+    """[0, 1]."""
+    score: float | None = None
+    """Go: lead in points; shogi: centipawns; None where the evaluator tells none."""
+    best: int | None = None
+    """None where there is no move: the game is over, or won by declaration."""
+    pv: tuple[int, ...] = ()
+    """Principal variation, the best move first."""
+    mate: int | None = None
+    """Shogi: plies to the mate, negative for the side that is mated."""
+    visits: int = 0
+    """Visits (shogi: playouts) behind it."""
+
+    def winrate_for(self, color: int) -> float:
+        """Return the winrate of a side."""
+        return self.winrate if color == self.color else 1.0 - self.winrate
+
+    def score_for(self, color: int) -> float | None:
+        """Return the score of a side."""
+        return self.score if self.score is None or color == self.color else -self.score
+
+    def turned(self) -> Opinion:
+        """Return what it says of the position before, where this one is the only way on."""
+        mate = None if self.mate is None else -self.mate + (1 if self.mate <= 0 else -1)
+        score = None if self.score is None else -self.score
+        return Opinion(3 - self.color, 1.0 - self.winrate, score, mate=mate, visits=self.visits)
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewedMove:
+    """A move of the record."""
+
+    number: int
+    """From 1."""
+    color: int
+    move: int
+    text: str
+    """In GTP or USI."""
+    best_text: str
+    """The best move, likewise; empty where there is none."""
+    pv_text: tuple[str, ...]
+    before: Opinion
+    after: Opinion
+
+    @property
+    def is_best(self) -> bool:
+        """Whether the engine would have played it."""
+        return self.move == self.before.best
+
+    @property
+    def winrate_after(self) -> float:
+        """Winrate of the side that played it, afterwards."""
+        return self.after.winrate_for(self.color)
+
+    @property
+    def winrate_loss(self) -> float:
+        """What it lost against the best move, in winrate; 0 for the best move, and never less."""
+        return 0.0 if self.is_best else max(0.0, self.before.winrate_for(self.color) - self.winrate_after)
+
+    @property
+    def score_loss(self) -> float | None:
+        """The same in points or centipawns; None where no score is told."""
+        before, after = self.before.score_for(self.color), self.after.score_for(self.color)
+        if before is None or after is None:
+            return None
+        return 0.0 if self.is_best else max(0.0, before - after)
+
+
+@dataclass(slots=True)
+class Review:
+    """A game and what the engine thinks of it."""
+
+    game: str
+    """go or shogi."""
+    engine: str
+    """What judged, on one line."""
+    moves: list[ReviewedMove]
+    opinions: list[Opinion]
+    """Of the position before each move, and of the last one."""
+    names: dict[int, str] = field(default_factory=dict)
+    """Players by color; empty where the record does not say."""
+    result: str = ""
+    evaluations: int = 0
+    """Positions that the evaluator was asked for."""
+    seconds: float = 0.0
+    info: dict[str, Any] = field(default_factory=dict)
+    """What else the JSON tells of the game: size, komi, rules, initial position."""
+    notes: list[str] = field(default_factory=list)
+    """What the user should know of how the record was read."""
+
+    def worst(self, color: int, count: int) -> list[ReviewedMove]:
+        """Return the moves of a side that lost most winrate, the worst first; none that lost nothing."""
+        moves = [move for move in self.moves if move.color == color and move.winrate_loss > 0.0]
+        return sorted(moves, key=lambda move: (-move.winrate_loss, -(move.score_loss or 0.0), move.number))[:count]
+
+    def summary(self, color: int) -> dict[str, Any]:
+        """Return the number of a side's moves, the share that were the engine's choice, and their mean losses."""
+        moves = [move for move in self.moves if move.color == color]
+        scores = [move.score_loss for move in moves if move.score_loss is not None]
+        return {
+            "name": self.names.get(color, ""),
+            "moves": len(moves),
+            "best": sum(move.is_best for move in moves) / len(moves) if moves else None,
+            "winrate_loss": statistics.fmean(move.winrate_loss for move in moves) if moves else None,
+            "score_loss": statistics.fmean(scores) if scores else None,
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything for other programs; winrates and scores of positions are Black's."""
+        return {
+            "game": self.game,
+            "engine": self.engine,
+            **self.info,
+            "black": self.summary(BLACK),
+            "white": self.summary(WHITE),
+            "result": self.result,
+            "evaluations": self.evaluations,
+            "seconds": round(self.seconds, 3),
+            "notes": self.notes,
+            "positions": [self._position(turn, opinion) for turn, opinion in enumerate(self.opinions)],
+            "moves": [_move(move) for move in self.moves],
+        }
+
+    def _position(self, turn: int, opinion: Opinion) -> dict[str, Any]:
+        return {
+            "turn": turn,
+            "side_to_move": LETTERS[opinion.color],
+            "winrate": round(opinion.winrate_for(BLACK), 5),
+            "score": _rounded(opinion.score_for(BLACK)),
+            "mate": opinion.mate,
+            "visits": opinion.visits,
+        }
+
+
+def _move(move: ReviewedMove) -> dict[str, Any]:
+    return {
+        "number": move.number,
+        "color": LETTERS[move.color],
+        "move": move.text,
+        "best": move.best_text or None,
+        "pv": list(move.pv_text),
+        "is_best": move.is_best,
+        "winrate_before": round(move.before.winrate_for(move.color), 5),
+        "winrate_after": round(move.winrate_after, 5),
+        "winrate_loss": round(move.winrate_loss, 5),
+        "score_loss": _rounded(move.score_loss),
+    }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
+
+
+class Annotated(Protocol):
+    """A record that has been reviewed."""
+
+    review: Review
+
+    def files(self) -> dict[str, bytes]:
+        """Return the annotated record, by the ending of its file's name.
+
+        Raises:
+            ReviewError: it cannot be written.
+        """
+
+
+Tick = Callable[[], None]
+"""Called after every position."""
+
+
+class Reviewer(Protocol):
+    """Reviews the records of one game."""
+
+    def read(self, path: str) -> Sequence[Any]:
+        """Return the games of a file; checked, so that reviewing them does not fail.
+
+        Raises:
+            ReviewError: it cannot be read, or has a move that cannot be played.
+        """
+
+    def length(self, record: Any) -> int:
+        """Return the positions of a game that are to be searched."""
+
+    def review(self, record: Any, tick: Tick) -> Annotated:
+        """Search every position of a game."""
+
+    def close(self) -> None:
+        """Release the engine."""

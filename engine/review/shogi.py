@@ -1,0 +1,249 @@
+"""Reviewing games of shogi: every position of a record (CSA, KIF, KI2, USI) is searched, and the record annotated."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.games.shogi.game import ShogiGame
+from engine.games.shogi.moves import target_of
+from engine.games.shogi.notation import format_csa, format_japanese, format_usi
+from engine.games.shogi.placement import Placement
+from engine.games.shogi.records import (
+    GameRecord,
+    RecordedMove,
+    RecordError,
+    format_usi_line,
+    load_records,
+    to_bytes,
+)
+from engine.games.shogi.sfen import format_sfen
+from engine.players.shogi_base import score_of
+from engine.review.model import BLACK, WHITE, Opinion, Review, ReviewedMove, ReviewError, Tick
+
+if TYPE_CHECKING:
+    from engine.players.shogi import ShogiPlayer
+
+MARK = "yomi: "
+"""Begins the comments of a review; a new one replaces them."""
+PV_MOVES = 8
+"""Moves of a line that a record gets."""
+FORMS = {".csa": ".csa", ".kif": ".kif", ".kifu": ".kifu", ".ki2": ".kifu", ".ki2u": ".kifu"}
+"""Form of the annotated record by that of the record; all others become CSA. KI2 has no room for comments."""
+MATED = 30_000
+"""Centipawns of the side that is mated."""
+
+
+@dataclass(slots=True)
+class AnnotatedShogi:
+    """See engine.review.model.Annotated."""
+
+    review: Review
+    record: GameRecord
+    suffix: str
+
+    def files(self) -> dict[str, bytes]:
+        """Return the record in its form."""
+        annotate(self.record, self.review, japanese=self.suffix != ".csa")
+        try:
+            return {self.suffix: to_bytes([self.record], self.suffix)}
+        except RecordError:
+            if self.suffix != ".kif":
+                raise
+            return {".kifu": to_bytes([self.record], ".kifu")}  # a name that Shift JIS does not have
+
+
+@dataclass(slots=True)
+class Loaded:
+    """A game of a file."""
+
+    record: GameRecord
+    suffix: str
+    """Of the file that its annotated record goes to."""
+
+
+class ShogiReviewer:
+    """See engine.review.model.Reviewer."""
+
+    def __init__(self, player: ShogiPlayer) -> None:
+        """Review with a player, by the limits of its options; it does without its book."""
+        self.player = player
+        player.options.set("own_book", False)
+
+    def read(self, path: str) -> list[Loaded]:
+        """Return the games of a file."""
+        try:
+            records = load_records(path)
+            for record in records:
+                record.game()
+        except RecordError as error:
+            raise ReviewError(str(error)) from None
+        suffix = FORMS.get(Path(path).suffix.lower(), ".csa")
+        return [Loaded(record, suffix) for record in records]
+
+    def length(self, loaded: Loaded) -> int:
+        """Return the positions of a game."""
+        return len(loaded.record.moves) + 1
+
+    def review(self, loaded: Loaded, tick: Tick) -> AnnotatedShogi:
+        """Search every position of a game."""
+        begin = time.monotonic()
+        record, player, options = loaded.record, self.player, self.player.options
+        game = ShogiGame(format_sfen(record.initial), entering_king=options.entering_king)
+        player.new_game()
+        found: list[Opinion | None] = []
+        evaluations = 0
+        for recorded in (*record.moves, None):
+            opinion, count = self._judge(game, is_last=recorded is None)
+            found.append(opinion)
+            evaluations += count
+            tick()
+            if recorded is not None:
+                game.play(recorded.move)
+        opinions = _with_forced(found, record)
+        review = Review(
+            game="shogi",
+            engine=player.description,
+            moves=_moves(record, opinions),
+            opinions=opinions,
+            names={BLACK: record.black, WHITE: record.white},
+            result=record.ending,
+            evaluations=evaluations,
+            seconds=time.monotonic() - begin,
+            info={"position": format_usi_line(GameRecord(record.initial))},
+        )
+        return AnnotatedShogi(review, record, loaded.suffix)
+
+    def close(self) -> None:
+        """Release the engine."""
+        self.player.close()
+
+    def _judge(self, game: ShogiGame, *, is_last: bool) -> tuple[Opinion | None, int]:
+        """Return the opinion of a position, and the evaluations that it took; None where one move is forced."""
+        color = game.side_to_move
+        outcome = game.outcome()
+        if outcome is not None and (is_last or outcome.ending == "TSUMI"):
+            winrate = 0.5 if not outcome.winner else float(outcome.winner == color)
+            return self._opinion(color, winrate, mate=0 if outcome.ending == "TSUMI" else None), 0
+        if not is_last and len(game.legal_moves()) == 1:
+            return None, 0
+        self.player.game = game
+        decision = self.player.go()
+        evaluations = 0 if decision.win else self.player.search.evaluations
+        if decision.win:
+            return self._opinion(color, 1.0), 0
+        if not decision.progress.lines:  # a single visit
+            return self._opinion(color, 0.5, best=decision.move), evaluations
+        line, visits = decision.progress.lines[0], decision.progress.playouts
+        return self._opinion(color, line.winrate, line.pv[0], line.pv, line.mate, visits), evaluations
+
+    def _opinion(
+        self,
+        color: int,
+        winrate: float,
+        best: int | None = None,
+        pv: tuple[int, ...] = (),
+        mate: int | None = None,
+        visits: int = 0,
+    ) -> Opinion:
+        """Return an opinion with its centipawns; a mate goes before a winrate."""
+        if mate is not None:
+            winrate = float(mate > 0)
+        score = -float(MATED) if mate == 0 else float(score_of(winrate, mate, self.player.options.centipawns))
+        return Opinion(color, winrate, score, best, pv, mate, visits)
+
+
+def _with_forced(found: list[Opinion | None], record: GameRecord) -> list[Opinion]:
+    """Return the opinions with those filled in of positions that have one legal move: what follows says it."""
+    opinions: list[Opinion] = []
+    for index in range(len(found) - 1, -1, -1):
+        opinion = found[index]
+        if opinion is None:
+            after = opinions[-1]
+            move = record.moves[index].move
+            turned = after.turned()
+            opinion = Opinion(
+                turned.color, turned.winrate, turned.score, move, (move, *after.pv), turned.mate, turned.visits
+            )
+        opinions.append(opinion)
+    return opinions[::-1]
+
+
+def _moves(record: GameRecord, opinions: list[Opinion]) -> list[ReviewedMove]:
+    return [
+        ReviewedMove(
+            number=number,
+            color=before.color,
+            move=recorded.move,
+            text=format_usi(recorded.move),
+            best_text="" if before.best is None else format_usi(before.best),
+            pv_text=tuple(map(format_usi, before.pv[:PV_MOVES])),
+            before=before,
+            after=after,
+        )
+        for number, (recorded, before, after) in enumerate(
+            zip(record.moves, opinions[:-1], opinions[1:], strict=True), 1
+        )
+    ]
+
+
+# -- the annotated record ------------------------------------------------------------------------------------------
+
+
+def annotate(record: GameRecord, review: Review, *, japanese: bool) -> None:
+    """Write a review into its record; an earlier one is replaced.
+
+    Each move gets its evaluation (of the position after it, for the side that played it), the line expected after it,
+    and a comment with the better move and what was lost. An evaluation that the record had becomes a comment.
+
+    Args:
+        record: the game.
+        review: of it.
+        japanese: write moves in Japanese, else in CSA.
+    """
+    record.comment = _with_comment(record.comment, f"reviewed by {review.engine}")
+    placements, previous = record.placements(), None
+    for index, (recorded, move) in enumerate(zip(record.moves, review.moves, strict=True)):
+        before, after = placements[index], placements[index + 1]
+        _keep_score(recorded)
+        score = move.after.score_for(move.color)
+        recorded.score = None if score is None else round(score)
+        recorded.pv = _line(move.after.pv[:PV_MOVES], after, recorded.move, japanese)
+        better = _line(move.before.pv[:PV_MOVES], before, previous, japanese)
+        recorded.comment = _with_comment(recorded.comment, describe(move, better))
+        previous = recorded.move
+
+
+def _keep_score(recorded: RecordedMove) -> None:
+    """Turn the record's own evaluation into a comment, if it has one that is not an earlier review's."""
+    if recorded.score is not None and MARK not in recorded.comment:
+        text = f"evaluation of the record: {recorded.score} {recorded.pv}".rstrip()
+        recorded.comment = "\n".join(filter(None, (recorded.comment, text)))
+
+
+def _with_comment(comment: str, text: str) -> str:
+    kept = [line for line in comment.split("\n") if line and not line.startswith(MARK)]
+    return "\n".join([*kept, MARK + text])
+
+
+def _line(moves: Iterable[int], placement: Placement, previous: int | None, japanese: bool) -> str:
+    words = []
+    target = None if previous is None else target_of(previous)
+    for move in moves:
+        words.append(format_japanese(move, placement, target) if japanese else format_csa(move, placement))
+        placement, target = placement.after(move), target_of(move)
+    return " ".join(words)
+
+
+def describe(move: ReviewedMove, better: str) -> str:
+    """Return what a review says of a move, on one line; `better` is the best line in words."""
+    parts = [f"{100 * move.winrate_after:.1f}%"]
+    if move.is_best:
+        parts.append("the best move")
+    elif better:
+        parts.append(f"best {100 * move.before.winrate:.1f}%: {better}")
+        parts.append(f"loss {100 * move.winrate_loss:.1f}%")
+    return "; ".join(parts)

@@ -1,0 +1,168 @@
+"""The analyst of Go keeps what engine.players.analyst promises, with a real search."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.games.go.game import GoGame
+from engine.games.go.rules import PRESETS
+from engine.games.go.vertex import parse_vertex
+from engine.options import Options
+from engine.players import go_analyst
+from engine.players.analyst import Analysis, Assignment
+from engine.players.go_analyst import IDLE_QUEUES, GoAnalyst, QueuePool, make_analysts
+from engine.search.report import Limits
+from native.go.board import BLACK, PASS, WHITE
+from tests.contract.networks import write_small_network
+from tests.fakes.evaluators import ScriptedEvaluator
+
+OPTIONS = Options(evaluator="uniform", size=5, workers=1, memory=2**24, seed=1)
+
+
+def assignment(size: int = 5, visits: int | None = 50, **fields: object) -> Assignment:
+    game = GoGame(size, PRESETS["tromp-taylor"], 0.5)
+    return replace(Assignment(game, OPTIONS, Limits(visits=visits)), **fields)  # type: ignore[arg-type]
+
+
+def nothing(analysis: Analysis) -> None:
+    raise AssertionError("no report was asked for")
+
+
+@pytest.fixture
+def analyst() -> GoAnalyst:
+    return GoAnalyst(OPTIONS, QueuePool(OPTIONS))
+
+
+def test_a_position_is_searched_to_its_limit(analyst: GoAnalyst) -> None:
+    analysis = analyst.analyze(assignment(), nothing)
+    assert analysis.report.visits == 50
+    assert analysis.policy.shape == (26,)
+    assert np.nansum(analysis.policy) == pytest.approx(1.0, abs=1e-3)
+    assert analysis.raw is None
+    assert analyst.model is None
+
+
+def test_the_game_stays_as_it_is(analyst: GoAnalyst) -> None:
+    task = assignment(moves_ownership=True)
+    before = (list(task.game.moves), task.game.position.tobytes())
+    analysis = analyst.analyze(task, nothing)
+    assert (list(task.game.moves), task.game.position.tobytes()) == before
+    assert set(analysis.moves_ownership) == {move.move for move in analysis.report.moves}
+    assert all(owners.shape == (25,) for owners in analysis.moves_ownership.values())
+
+
+def test_owners_after_a_move_are_told_for_the_side_that_played_it(analyst: GoAnalyst) -> None:
+    for color in (BLACK, WHITE):
+        task = assignment(moves_ownership=True, allow=(parse_vertex("C3", 5),))
+        task.game.turn_to(color)
+        (owners,) = analyst.analyze(task, nothing).moves_ownership.values()
+        assert owners[12] > 0.2
+
+
+def test_nothing_of_an_earlier_search_shows(analyst: GoAnalyst) -> None:
+    first = analyst.analyze(assignment(), nothing).report
+    other = assignment()
+    other.game.play(BLACK, first.moves[0].move)
+    analyst.analyze(other, nothing)
+    again = analyst.analyze(assignment(), nothing).report
+    assert replace(again, seconds=0.0, ownership=None) == replace(first, seconds=0.0, ownership=None)
+
+
+def test_stopped_before_it_began(analyst: GoAnalyst) -> None:
+    task = assignment(visits=None)
+    task.stopped.set()
+    assert analyst.analyze(task, nothing).report.visits > 0
+
+
+def test_interrupted_while_it_runs(analyst: GoAnalyst) -> None:
+    reports: list[Analysis] = []
+
+    def interrupt(analysis: Analysis) -> None:
+        reports.append(analysis)
+        if len(reports) == 3:
+            threading.Thread(target=analyst.interrupt).start()
+
+    task = assignment(visits=None, first_report=0.001, report_every=0.005)
+    final = analyst.analyze(task, interrupt)
+    assert final.report.visits >= reports[-1].report.visits > 0
+
+
+def test_one_report_only(analyst: GoAnalyst) -> None:
+    reports: list[Analysis] = []
+    task = assignment(visits=None, first_report=0.01)
+    threading.Timer(0.1, analyst.interrupt).start()
+    analyst.analyze(task, reports.append)
+    assert len(reports) == 1
+
+
+def test_settings_hold_for_one_search(analyst: GoAnalyst) -> None:
+    narrow = OPTIONS.copy()
+    narrow.c_puct = 0.01
+    narrow.fpu_reduction = narrow.root_fpu_reduction = 2.0
+    wide = len(analyst.analyze(assignment(), nothing).report.moves)
+    assert len(analyst.analyze(assignment(options=narrow), nothing).report.moves) < wide
+    assert len(analyst.analyze(assignment(), nothing).report.moves) == wide
+
+
+def test_moves_of_the_root(analyst: GoAnalyst) -> None:
+    moves = tuple(parse_vertex(text, 5) for text in ("C3", "D4"))
+    allowed = analyst.analyze(assignment(allow=moves), nothing).report
+    assert {move.move for move in allowed.moves} == set(moves)
+    avoided = analyst.analyze(assignment(avoid=moves), nothing).report
+    assert not {move.move for move in avoided.moves} & set(moves)
+    assert PASS in {move.move for move in avoided.moves}
+
+
+def test_boards_of_all_sizes_share_few_evaluators(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[ScriptedEvaluator] = []
+
+    def make(options: Options, size: int, rules: object) -> go_analyst.InlineQueue:
+        made.append(ScriptedEvaluator())
+        return go_analyst.InlineQueue(made[-1])
+
+    monkeypatch.setattr(go_analyst, "make_queue", make)
+    pool = QueuePool(OPTIONS)
+    analysts = [GoAnalyst(OPTIONS, pool, 2) for _ in range(2)]
+    assert len(made) == 1
+    for size in (3, 4, 6, 7, 6):
+        analysts[0].analyze(assignment(size), nothing)
+    assert len(made) == 5
+    assert sum(each.closed_in is None for each in made) <= 2 + IDLE_QUEUES
+    for analyst in analysts:
+        analyst.close()
+    assert all(each.closed_in is not None for each in made)
+
+
+def test_analysts_work_side_by_side() -> None:
+    analysts = make_analysts(OPTIONS, 2)
+    found: dict[int, Analysis] = {}
+
+    def work(index: int) -> None:
+        found[index] = analysts[index].analyze(assignment(visits=300), nothing)
+
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [found[index].report.visits for index in range(2)] == [300, 300]
+    assert len(make_analysts(OPTIONS, None)) == 1  # a processor's cores all search one position
+
+
+def test_what_the_network_says_without_a_search(tmp_path: Path) -> None:
+    options = OPTIONS.copy()
+    options.evaluator, options.net = "auto", str(write_small_network(tmp_path))
+    analyst = GoAnalyst(options, QueuePool(options))
+    analysis = analyst.analyze(assignment(moves_ownership=True, options=options), nothing)
+    assert analysis.raw is not None
+    assert analysis.raw.white_win + analysis.raw.white_loss + analysis.raw.no_result == pytest.approx(1.0)
+    assert analyst.model is not None
+    assert analyst.model.version >= 8
+    assert len(analysis.moves_ownership) == len(analysis.report.moves)
+    analyst.clear_cache()
+    analyst.close()

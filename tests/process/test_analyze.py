@@ -1,0 +1,44 @@
+"""`yomi analyze` in a process: the real search over records of both games."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from engine.games.go.sgf import load_sgf
+from engine.games.shogi.records import load_records
+from tests.process.gtp_process import PATIENCE, ROOT
+
+SGF = "(;GM[1]SZ[9]KM[7]RU[Tromp-Taylor];B[ee];W[cc];B[gg];W[gc];B[cg];W[ec])"
+USI = "startpos moves 7g7f 3c3d 8h2b+ 3a2b B*9f\n"
+
+
+def test_records_of_both_games(tmp_path: Path) -> None:
+    (tmp_path / "go.sgf").write_text(SGF)
+    (tmp_path / "shogi.usi").write_text(USI)
+    (tmp_path / "broken.kif").write_text("手合割：平手\n   1 ５五歩(57)\n")
+    report = tmp_path / "report.json"
+    flags = ("--visits", "30", "--memory", "64M", "--seed", "1", "--workers", "1", "--json")
+    done = subprocess.run(
+        [sys.executable, "-m", "engine", "analyze", str(tmp_path), *flags, str(report)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "yomi: error: " in done.stderr
+    assert "broken.kif: line 2" in done.stderr
+    assert "Traceback" not in done.stderr
+    found = {Path(each["file"]).name: each for each in json.loads(report.read_text())}
+    assert set(found) == {"go.sgf", "shogi.usi", "broken.kif"}
+    for name, moves in (("go.sgf", 6), ("shogi.usi", 5)):
+        assert len(found[name]["moves"]) == moves
+        assert len(found[name]["positions"]) == moves + 1
+        assert all(0.0 <= each["winrate"] <= 1.0 for each in found[name]["positions"])
+        assert f"{tmp_path / name}\nBlack: 3 moves" in done.stdout
+    bishop = found["shogi.usi"]["moves"][4]
+    assert bishop["move"] == "B*9f"
+    assert len(list(load_sgf(tmp_path / "go.yomi.sgf").line())) == 7
+    assert [each.comment[:6] for each in load_records(tmp_path / "shogi.yomi.csa")[0].moves] == ["yomi: "] * 5

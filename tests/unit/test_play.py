@@ -1,0 +1,195 @@
+"""The terminal's levels, advice, and the game that is saved whatever ends it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import engine.cli.make
+from engine.cli.main import main
+from engine.cli.play import Terminal
+from engine.cli.play_go import GoTable
+from engine.cli.play_shogi import ShogiTable
+from engine.games.go.sgf import load_sgf
+from engine.games.shogi.records import load_records
+from engine.options import Options
+from engine.players import levels
+from tests.fakes.player import FakePlayer
+from tests.fakes.shogi_game_player import FakeShogiGamePlayer
+
+
+class Interrupted:
+    """Types lines, then Ctrl-C."""
+
+    def __init__(self, *lines: str) -> None:
+        self.lines = list(lines)
+
+    def __call__(self, prompt: str) -> str:
+        if not self.lines:
+            raise KeyboardInterrupt
+        return self.lines.pop(0)
+
+
+def test_a_game_is_saved_on_interrupt(tmp_path: Path) -> None:
+    path = tmp_path / "game.sgf"
+    shown: list[str] = []
+    terminal = Terminal(GoTable(FakePlayer(Options(size=5))), 1, Interrupted("C3"), shown.append, str(path))
+    with pytest.raises(KeyboardInterrupt):
+        terminal.run()
+    assert shown[-1] == f"saved {path}"
+    record = load_sgf(path)
+    assert (record.black, record.result, len(record.game().moves)) == ("you", "", 2)
+
+
+def test_a_game_is_saved_where_the_user_saved_it(tmp_path: Path) -> None:
+    chosen = tmp_path / "chosen.kifu"
+    read = Interrupted("7g7f", f"save {chosen}", "2g2f", "resign", "quit")
+    shown: list[str] = []
+    Terminal(ShogiTable(FakeShogiGamePlayer()), 1, read, shown.append, str(tmp_path / "auto.kifu")).run()
+    record = load_records(chosen)[0]
+    assert (len(record.moves), record.ending) == (4, "TORYO")
+    assert not (tmp_path / "auto.kifu").exists()
+    assert shown.count(f"saved {chosen}") == 2
+
+
+@pytest.mark.parametrize("lines", [["quit"], ["board", "hint", "score", "quit"]])
+def test_a_game_without_moves_is_not_saved(tmp_path: Path, lines: list[str]) -> None:
+    Terminal(GoTable(FakePlayer(Options(size=5))), 1, Interrupted(*lines), [].append, str(tmp_path / "a.sgf")).run()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
+    shown: list[str] = []
+    path = tmp_path / "folder.sgf"
+    path.mkdir()
+    Terminal(GoTable(FakePlayer(Options(size=5))), 1, Interrupted("C3", "quit"), shown.append, str(path)).run()
+    assert shown[-1] == f"cannot write {path}: Is a directory"
+
+
+def test_the_default_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(engine.cli.make, "make_player", FakePlayer)
+    monkeypatch.setattr("builtins.input", Interrupted("C3", "quit"))
+    assert main(["play", "go", "--size", "5"]) == 0
+    (path,) = tmp_path.iterdir()
+    assert path.name.startswith("yomi-2")
+    assert len(load_sgf(path).game().moves) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("go --save game.kif", "expected a name ending in .sgf"),
+        ("shogi --save game.sgf", "expected a name ending in .kifu .kif .csa"),
+        ("go --save no/such/folder/game.sgf", "no folder no/such/folder"),
+        ("go --level 11", "invalid choice: '11'"),
+    ],
+)
+def test_errors(words: str, error: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["play", *words.split()]) == 2
+    assert error in capsys.readouterr().err
+
+
+def test_a_level_is_told_and_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made: list[FakePlayer] = []
+    monkeypatch.setattr(engine.cli.make, "make_player", lambda options: made.append(FakePlayer(options)) or made[-1])
+    monkeypatch.setattr("builtins.input", Interrupted("hint", "quit"))
+    assert main(["play", "go", "--no-save", "--size", "5", "--level", "3", "--temperature", "0"]) == 0
+    expected = levels.level_settings("go", 3, has_network=False)
+    assert made[0].options.visits == expected["visits"]
+    assert made[0].options.temperature == 0.0
+    assert "Level 3 of 10 (Elo not measured for go 5x5, no network), changed by temperature" in capsys.readouterr().out
+    advice = [call for call in made[0].calls if call.startswith("set ")]
+    assert advice.count("set visits") == advice.count("set seconds") == 2  # set, and set back
+
+
+def test_advice_in_shogi_is_given_at_full_strength() -> None:
+    options = Options.for_game("shogi")
+    options.visits = 4
+    seen: list[tuple[int | None, int]] = []
+
+    class Player(FakeShogiGamePlayer):
+        def go(self):  # type: ignore[no-untyped-def]
+            seen.append((self.options.visits, self.options.multipv))
+            return super().go()
+
+    table = ShogiTable(Player(options), advice={"visits": None})
+    assert len(table.hint()) == 3
+    assert table.score().startswith("Black wins 75.0%, +831 centipawns: ")
+    assert seen == [(None, 5), (None, 5)]
+    assert (options.visits, options.multipv, options.own_book) == (4, 1, True)
+
+
+def test_score_of_go() -> None:
+    player = FakePlayer(Options(size=3, komi=0.5))
+    player.game.play(1, 5)
+    text = GoTable(player).score()
+    assert text.split("\n")[0] == "b . ."
+    assert text.split("\n")[-1].endswith("; expected: W+1.5, Black wins 50.0%")
+
+
+# -- levels --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("game", ["go", "shogi"])
+@pytest.mark.parametrize("has_network", [False, True])
+def test_every_level_is_made_of_options_and_stronger_than_the_last(game: str, has_network: bool) -> None:
+    visits, heats = [], []
+    for level in range(1, levels.COUNT + 1):
+        options = Options.for_game(game)
+        for name, value in levels.level_settings(game, level, has_network=has_network).items():
+            options.set(name, value)
+        visits.append(options.visits or 0)
+        heats.append(options.temperature)
+    assert visits == sorted(set(visits))
+    assert heats == sorted(heats, reverse=True)
+
+
+def test_elo_of_a_pairing() -> None:
+    even, error = levels.Pairing(50, 0, 50).elo()
+    assert even == 0.0
+    assert 30 < error < 40  # 100 games: 1 standard error is 5% of the score, 7 Elo a percent
+    better, _ = levels.Pairing(75, 0, 25).elo()
+    assert better == pytest.approx(190.8, abs=6)
+    assert levels.Pairing(40, 20, 40).elo()[1] < error
+    assert levels.Pairing(10, 0, 0).elo()[0] < 800
+    assert levels.Pairing(0, 10, 0).elo()[0] == 0.0
+
+
+def test_only_what_was_measured_gets_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = {"go 9x9, no network": {2: levels.Pairing(75, 0, 25), 4: levels.Pairing(50, 0, 50)}}
+    monkeypatch.setattr(levels, "read_table", lambda: table)
+    options = Options(size=9)
+    assert "(Elo 0 by definition: go 9x9, no network)" in levels.describe_level("go", options, 1)
+    assert "Elo +18" in levels.describe_level("go", options, 2)
+    assert "in 100 games" in levels.describe_level("go", options, 2)
+    assert "Elo not measured" in levels.describe_level("go", options, 3)
+    assert "Elo not measured" in levels.describe_level("go", options, 4)  # nothing leads there
+    assert "Elo not measured" in levels.describe_level("go", Options(size=13), 2)
+
+
+def test_the_table_of_the_package() -> None:
+    for subject, pairings in levels.read_table().items():
+        assert subject.startswith(("go ", "shogi"))
+        found = levels.ratings(pairings)
+        assert set(found) == {1, *pairings}, "an unbroken ladder"
+        assert all(pairing.games >= 100 for pairing in pairings.values())
+        elos = [found[level].elo for level in sorted(found)]
+        assert elos == sorted(elos), f"{subject}: every level is stronger than the last"
+
+
+@pytest.mark.parametrize("game", ["go", "shogi"])
+def test_the_ladder_is_played(game: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from bench.cli import main as bench
+
+    out = tmp_path / "levels.json"
+    words = ["levels", "--game", game, "--games", "2", "--levels", "2", "--out", str(out)]
+    words += ["--size", "5"] if game == "go" else []
+    for games in (2, 4):
+        assert bench(words) == 0
+        (pairings,) = levels.read_table(out).values()
+        assert pairings[2].games == games
+    assert "stronger_by_elo" in capsys.readouterr().out

@@ -1,0 +1,284 @@
+"""Reviews: losses, the table, JSON, annotated records of both games, and what `yomi analyze` does with files."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from engine.cli import analyze
+from engine.cli.main import main
+from engine.games.go.sgf import read_sgf
+from engine.games.shogi.records import load_records, read_records
+from engine.options import Options
+from engine.review.go import MARK, AnnotatedGo, GoReviewer
+from engine.review.model import BLACK, WHITE, Opinion, Review, ReviewedMove
+from engine.review.shogi import ShogiReviewer
+from engine.review.text import table
+from tests.fakes.player import FakePlayer
+from tests.fakes.shogi_game_player import FakeShogiGamePlayer
+
+SGF = "(;GM[1]FF[4]SZ[5]KM[6.5]RU[Chinese]PB[Ann]PW[Bob]EV[Cup];B[cc]C[center];W[bb](;B[dd])(;B[ee]C[mine]))"
+CSA = "V2.2\nN+Ann\nN-Bob\nPI\n+\n+7776FU\n'** 42 -3334FU\n-3334FU\n+8822UM\n%TORYO\n"
+
+
+class ShogiPlayerWithSearch(FakeShogiGamePlayer):
+    """A fake player that counts evaluations."""
+
+    search = SimpleNamespace(evaluations=16)
+
+
+def opinion(color: int, winrate: float, score: float | None = None, best: int | None = None) -> Opinion:
+    return Opinion(color, winrate, score, best)
+
+
+def reviewed(before: Opinion, after: Opinion, move: int = 1) -> ReviewedMove:
+    return ReviewedMove(1, before.color, move, "a", "b", ("b", "c"), before, after)
+
+
+def go_review(text: str, tmp_path: Path) -> AnnotatedGo:
+    path = tmp_path / "game.sgf"
+    path.write_text(text)
+    reviewer = GoReviewer(FakePlayer(Options(size=5, visits=16)))
+    (record,) = reviewer.read(str(path))
+    ticks: list[None] = []
+    annotated = reviewer.review(record, lambda: ticks.append(None))
+    assert len(ticks) == reviewer.length(record)
+    return annotated
+
+
+def shogi_review(path: Path) -> Any:
+    reviewer = ShogiReviewer(ShogiPlayerWithSearch(Options.for_game("shogi")))  # type: ignore[arg-type]
+    loaded = reviewer.read(str(path))[0]
+    return reviewer.review(loaded, lambda: None)
+
+
+# -- what a move lost ----------------------------------------------------------------------------------------------
+
+
+def test_losses_are_those_of_the_side_that_moved() -> None:
+    move = reviewed(opinion(WHITE, 0.7, 3.0, best=2), opinion(BLACK, 0.6, 1.0))
+    assert move.winrate_loss == pytest.approx(0.3)
+    assert move.score_loss == pytest.approx(4.0)
+    assert move.winrate_after == pytest.approx(0.4)
+
+
+def test_a_consecutive_move_of_the_same_color() -> None:
+    move = reviewed(opinion(BLACK, 0.7, 3.0, best=2), opinion(BLACK, 0.6, 1.0))
+    assert move.winrate_loss == pytest.approx(0.1)
+    assert move.score_loss == pytest.approx(2.0)
+
+
+def test_the_best_move_loses_nothing_and_no_move_gains() -> None:
+    assert reviewed(opinion(BLACK, 0.7, best=1), opinion(WHITE, 0.9)).winrate_loss == 0.0
+    assert reviewed(opinion(BLACK, 0.5, best=2), opinion(WHITE, 0.1)).winrate_loss == 0.0
+    assert reviewed(opinion(BLACK, 0.5, best=2), opinion(WHITE, 0.1)).score_loss is None
+
+
+@pytest.mark.parametrize(("mate", "turned"), [(3, -4), (1, -2), (0, 1), (-2, 3), (None, None)])
+def test_a_forced_move_is_one_ply_further_from_the_mate(mate: int | None, turned: int | None) -> None:
+    assert Opinion(BLACK, 1.0, 29997.0, mate=mate).turned().mate == turned
+
+
+def test_worst_moves() -> None:
+    moves = [reviewed(opinion(BLACK, 0.5, best=2), opinion(WHITE, winrate)) for winrate in (0.6, 0.5, 0.9, 0.7)]
+    review = Review("go", "fake", moves, [])
+    assert [round(move.winrate_loss, 3) for move in review.worst(BLACK, 2)] == [0.4, 0.2]
+    assert review.worst(WHITE, 2) == []
+    assert "Black: 4 moves, 0% as the engine, mean loss 17.50%" in table(review, 2)
+    assert "White: no moves" in table(review, 2)
+
+
+# -- Go ------------------------------------------------------------------------------------------------------------
+
+
+def test_go_record_is_annotated(tmp_path: Path) -> None:
+    annotated = go_review(SGF, tmp_path)
+    text = annotated.files()[".sgf"].decode()
+    record = read_sgf(text)
+    nodes = list(record.line())
+    assert (record.black, record.white, record.root.other["EV"]) == ("Ann", "Bob", ["Cup"])
+    assert nodes[0].comment == f"{MARK}reviewed by fake"
+    assert nodes[1].comment == f"center\n{MARK}B 50.0%; W+1.5; the best move (16 visits)"
+    assert nodes[1].other["SBKV"] == ["50.00"]
+    assert nodes[1].other["V"] == nodes[1].other["SBKS"] == ["-1.50"]
+    assert [child.move for child in nodes[2].children] == [node.move for node in (nodes[3], nodes[2].children[1])]
+    assert nodes[2].children[1].comment == "mine"
+
+
+def test_a_second_review_replaces_the_first(tmp_path: Path) -> None:
+    once = go_review(SGF, tmp_path).files()[".sgf"].decode()
+    assert go_review(once, tmp_path).files()[".sgf"].decode() == once
+
+
+def test_mistakes_get_a_variation_and_a_mark(tmp_path: Path) -> None:
+    annotated = go_review(SGF, tmp_path)
+    move = annotated.review.moves[1]
+    bad = Opinion(BLACK, 0.9, 5.0, best=move.before.best, visits=16)
+    assert move.before.best is not None
+    annotated.review.moves[1] = ReviewedMove(
+        2, WHITE, move.move, "B4", "C4", ("C4",), Opinion(WHITE, 0.5, 0.0, best=99, pv=move.before.pv), bad
+    )
+    record = read_sgf(annotated.files()[".sgf"])
+    first = record.root.children[0]
+    assert first.children[0].other["BM"] == ["1"]
+    assert first.children[1].comment.startswith(f"{MARK}better, W 50.0%")
+    assert first.children[1].move == (WHITE, move.before.pv[0])
+    annotated.files()  # again: nothing doubles
+    assert len(read_sgf(annotated.files()[".sgf"]).root.children[0].children) == 2
+
+
+def test_setup_handicap_and_the_end_of_a_game(tmp_path: Path) -> None:
+    annotated = go_review("(;SZ[5]HA[2]AB[bb][dd];W[cc];B[cd];W[];B[])", tmp_path)
+    assert [move.color for move in annotated.review.moves] == [WHITE, BLACK, WHITE, BLACK]
+    last = annotated.review.opinions[-1]
+    assert last.winrate in (0.0, 1.0)
+    assert last.best is None
+
+
+def test_unknown_rules_are_told(tmp_path: Path) -> None:
+    annotated = go_review(SGF.replace("Chinese", "Klingon"), tmp_path)
+    assert annotated.review.notes == ["unknown rules 'Klingon': reviewed under tromp-taylor"]
+    assert annotated.review.info["rules"] == "tromp-taylor"
+
+
+# -- shogi ---------------------------------------------------------------------------------------------------------
+
+
+def test_csa_record_is_annotated(tmp_path: Path) -> None:
+    path = tmp_path / "game.csa"
+    path.write_text(CSA)
+    (record,) = read_records(shogi_review(path).files()[".csa"])
+    assert (record.black, record.white, record.ending) == ("Ann", "Bob", "TORYO")
+    assert record.comment == "yomi: reviewed by fake"
+    first = record.moves[0]
+    assert first.comment.split("\n")[0] == "evaluation of the record: 42 -3334FU"
+    assert "loss" in first.comment.split("\n")[1]
+    assert first.score is not None
+    assert first.score < 0
+    assert len(first.pv) == len("-1112KY")
+
+
+def test_kif_record_is_annotated_in_japanese(tmp_path: Path) -> None:
+    path = tmp_path / "game.kif"
+    from engine.games.shogi.records import to_bytes
+
+    path.write_bytes(to_bytes(read_records(CSA), ".kif"))
+    text = shogi_review(path).files()[".kif"].decode("cp932")
+    assert "*評価値 " in text
+    assert "best 75.0%: ▲" in text
+    (record,) = read_records(text)
+    assert len(record.moves) == 3
+
+
+def test_usi_lines_become_csa_and_a_second_review_replaces_the_first(tmp_path: Path) -> None:
+    path = tmp_path / "game.usi"
+    path.write_text("startpos moves 7g7f 3c3d\n")
+    once = shogi_review(path).files()
+    assert list(once) == [".csa"]
+    again = tmp_path / "again.csa"
+    again.write_bytes(once[".csa"])
+    assert shogi_review(again).files() == once
+
+
+def test_a_mated_side_and_a_forced_move(tmp_path: Path) -> None:
+    path = tmp_path / "mate.sfen"
+    path.write_text("sfen 4k4/9/4P4/9/9/9/9/9/4K4 b G 1 moves G*5b\n")
+    review = shogi_review(path).review
+    assert review.opinions[-1].mate == 0
+    assert review.opinions[-1].winrate == 0.0
+    assert review.moves[0].winrate_after == 1.0
+
+
+# -- files and folders ---------------------------------------------------------------------------------------------
+
+
+def fake_reviewers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.cli.make.load_player", FakePlayer)
+    monkeypatch.setattr("engine.cli.make.load_shogi_player", ShogiPlayerWithSearch)
+
+
+def make_folder(folder: Path) -> Path:
+    (folder / "sub").mkdir(parents=True)
+    (folder / "a.sgf").write_text(SGF)
+    (folder / "b.sgf").write_text("(;SZ[5];B[cc];W[cc])")
+    (folder / "sub" / "two.csa").write_text(CSA + "/\n" + CSA)
+    (folder / "sub" / "two-1.usi").write_text("startpos moves 7g7f 3c3d\n")
+    (folder / "a.yomi.sgf").write_text("broken, but written by a review")
+    (folder / "notes.doc").write_text("no record")
+    return folder
+
+
+def test_a_folder_with_a_broken_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake_reviewers(monkeypatch)
+    folder, out, report = make_folder(tmp_path / "games"), tmp_path / "out", tmp_path / "report.json"
+    status = main(["analyze", str(folder), "--out", str(out), "--json", str(report), "--visits", "16"])
+    printed = capsys.readouterr()
+    assert status == analyze.BROKEN
+    assert f"yomi: error: {folder / 'b.sgf'}: move 2 of the record: illegal move W C3" in printed.err
+    assert "Black (Ann): 2 moves" in printed.out
+    names = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
+    assert names == {"a.yomi.sgf", "sub/two-1.yomi.csa", "sub/two-1.csa.yomi.csa", "sub/two-2.yomi.csa"}
+    found = json.loads(report.read_text())
+    assert [(Path(each["file"]).name, each.get("number"), "error" in each) for each in found] == [
+        ("a.sgf", 1, False),
+        ("b.sgf", None, True),
+        ("two-1.usi", 1, False),
+        ("two.csa", 1, False),
+        ("two.csa", 2, False),
+    ]
+    assert found[0]["positions"][0].keys() >= {"turn", "winrate", "score", "side_to_move"}
+    assert [move["move"] for move in found[0]["moves"]] == ["C3", "B4", "D2"]
+    assert load_records(out / "sub" / "two-1.yomi.csa")[0].moves
+
+
+def test_a_good_record_beside_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_reviewers(monkeypatch)
+    path = tmp_path / "game.txt"  # told by its content
+    path.write_text(SGF)
+    assert main(["analyze", str(path)]) == 0
+    assert (tmp_path / "game.yomi.sgf").is_file()
+    assert main(["analyze", str(path), "--no-record", "--out", str(tmp_path / "none")]) == 0
+    assert not (tmp_path / "none").exists()
+
+
+def test_what_cannot_be_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["analyze", str(tmp_path / "missing.sgf")]) == 2
+    assert "no such file or folder" in capsys.readouterr().err
+    assert main(["analyze", str(tmp_path)]) == 2
+    assert "no records in this folder" in capsys.readouterr().err
+
+
+def test_only_broken_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, text in (("a.sgf", "(;GM[2])"), ("b.csa", "nonsense"), ("c.kif", "nonsense")):
+        (tmp_path / name).write_text(text)
+    with pytest.MonkeyPatch.context() as patch:
+        fake_reviewers(patch)
+        assert main(["analyze", str(tmp_path)]) == analyze.BROKEN
+    assert capsys.readouterr().err.count("yomi: error: ") == 3
+
+
+def test_plot_without_matplotlib(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "matplotlib" else find(name))
+    (tmp_path / "a.sgf").write_text(SGF)
+    assert main(["analyze", str(tmp_path), "--plot"]) == 2
+    assert "matplotlib is not installed: pip install 'yomi-engine[plot]'" in capsys.readouterr().err
+
+
+def test_plot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    fake_reviewers(monkeypatch)
+    (tmp_path / "a.sgf").write_text(SGF)
+    (tmp_path / "b.csa").write_text(CSA)
+    assert main(["analyze", str(tmp_path), "--plot"]) == 0
+    for name in ("a.yomi.png", "b.yomi.png"):
+        assert (tmp_path / name).read_bytes().startswith(b"\x89PNG\r\n")
