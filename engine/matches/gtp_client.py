@@ -49,7 +49,7 @@ class GtpClient:
                 self.ask(command)
             self._set_limits()
         except EngineFailure:
-            self.close()
+            self.process.close()
             raise
 
     # -- commands ----------------------------------------------------------------------------------------------------

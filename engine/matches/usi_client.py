@@ -52,7 +52,7 @@ class UsiClient:
             self._set_options()
             self._ask("isready", "readyok")
         except EngineFailure:
-            self.close()
+            self.process.close()
             raise
 
     def new_game(self) -> None:

@@ -1,7 +1,8 @@
 """A tiny engine for tests of matches: `python scripted_engine.py gtp|usi CONDUCT [SECONDS]`.
 
-It plays harmless moves (Go: points in a fixed order, then passes; shogi: its king to and fro) and, by its conduct,
-goes wrong at its third move. It imports next to nothing, so that it starts at once.
+It plays harmless moves (Go: points that do not touch, then passes; shogi: its king to and fro) and, by its conduct,
+goes wrong at its third move. (timed: plays long games, and writes the times of its moves to the file SCRIPTED_LOG.) It
+imports next to nothing, so that it starts at once.
 """
 
 import os
@@ -11,9 +12,10 @@ import time
 protocol, conduct = sys.argv[1], sys.argv[2]
 seconds = float(sys.argv[3]) if len(sys.argv) > 3 else 0.0
 FAILS_AT = 3
-GO_MOVES = 8
-"""Moves before it passes: too few for a capture on 9x9."""
-POINTS = [f"{column}{row}" for row in range(1, 10) for column in "ABCDEFGHJ"]
+GO_MOVES = 45 if conduct == "timed" else 8
+"""Moves before it passes."""
+COMMANDS = "name version list_commands boardsize komi play genmove time_settings final_score quit".replace(" ", "\n")
+COLUMNS = "ABCDEFGHJKLMNOPQRST"
 KINGS = {0: ("5i5h", "5h5i"), 1: ("5a5b", "5b5a")}
 FLOOD = b"x" * 99 + b"\n"
 
@@ -30,7 +32,7 @@ def misbehave(move: str, number: int) -> str:
         for _ in range(100):
             os.write(2, FLOOD * 100)  # 1 MB a move
     if conduct == "late" and number == FAILS_AT:
-        time.sleep(0.5)
+        time.sleep(1.5)
     if number < FAILS_AT:
         return move
     match conduct:
@@ -56,7 +58,7 @@ def misbehave(move: str, number: int) -> str:
 def serve_gtp() -> None:
     """Speak GTP."""
     taken: set[str] = set()
-    number = 0
+    number, size = 0, 9
     for line in sys.stdin:
         words = line.split()
         if not words:
@@ -64,7 +66,10 @@ def serve_gtp() -> None:
         if words[0] == "name":
             say(f"= scripted {conduct}\n")
         elif words[0] == "list_commands":
-            say("= name\nversion\nlist_commands\nboardsize\nclear_board\nkomi\nplay\ngenmove\ntime_settings\nquit\n")
+            say(f"= {COMMANDS}\n")
+        elif words[0] == "boardsize":
+            size = int(words[1])
+            say("=\n")
         elif words[0] == "clear_board":
             taken.clear()
             number = 0
@@ -74,11 +79,18 @@ def serve_gtp() -> None:
             say("=\n")
         elif words[0] == "genmove":
             number += 1
+            begin = time.monotonic()
             time.sleep(seconds)
-            move = next(point for point in POINTS if point not in taken) if number <= GO_MOVES else "pass"
+            points = (f"{column}{row}" for row in range(1, size + 1, 2) for column in COLUMNS[:size:2])
+            move = next(point for point in points if point not in taken) if number <= GO_MOVES else "pass"
             move = misbehave(move, number)
             taken.add(move)
             say(f"= {move}\n")
+            if conduct == "timed":
+                with open(os.environ["SCRIPTED_LOG"], "a") as log:
+                    log.write(f"{time.monotonic()} {time.monotonic() - begin}\n")
+        elif words[0] == "final_score":
+            say("= W+7.5\n")
         elif words[0] == "komi" and conduct == "refuse":
             say("? no komi here\n")
         else:
