@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.cli.errors import CliError
 from engine.cli.match_settings import add_settings, merge, read_file
-from engine.cli.rate import add_output, show
+from engine.cli.rate import add_output, plot_check, show
 from engine.matches.limits import COUNTS, TIMES, LimitError, Limits
 from engine.matches.players import (
     PROTOCOLS,
@@ -60,6 +60,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Play the match and print its tables."""
+    if args.plot is not None:
+        plot_check(args.plot)
     from_file, tables = read_file(args.config)
     settings = merge(args, from_file)
     try:

@@ -43,11 +43,27 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--plot", type=Path, metavar="FILE", help="draw the ratings with their errors (PNG, SVG, PDF)")
 
 
+def plot_check(path: Path) -> None:
+    """Complain before anything is done where nothing can be drawn.
+
+    Raises:
+        CliError: matplotlib is not installed.
+    """
+    from engine.matches.plot import PlotError, figure
+
+    try:
+        figure(1.0, 1.0)
+    except PlotError as error:
+        raise CliError(f"--plot {path}: {error}") from None
+
+
 def run(args: argparse.Namespace) -> int:
     """Print the tables of some games."""
     from engine.matches.read import read_results
     from engine.matches.results import MatchError
 
+    if args.plot is not None:
+        plot_check(args.plot)
     try:
         results = read_results(args.files)
     except MatchError as error:

@@ -96,7 +96,7 @@ def player_of(values: Mapping[str, object], game: str) -> PlayerSpec:
     if evaluations not in ("true", "false"):
         raise PlayerError(f"evaluations '{evaluations}': expected true or false")
     if is_yomi(command[0]):
-        name = name or command[0]
+        name = name or ",".join(map(_short, command[0].split(",")))
         own, command = _yomi(command, game)
         limits = own | limits
     elif len(command) == 1 and folder is None and not name:
@@ -186,6 +186,12 @@ def _yomi(command: list[str], game: str) -> tuple[dict[str, object], list[str]]:
         else:
             flags += [row.flag, value]
     return limits, [sys.executable, "-m", "engine", PROTOCOLS[game], *flags, *command[1:]]
+
+
+def _short(word: str) -> str:
+    """Return `OPTION=FOLDER/FILE` without the folder, for the name of a player."""
+    key, equals, value = word.partition("=")
+    return f"{key}{equals}{Path(value).name}" if equals else word
 
 
 def _split(text: str) -> list[str]:

@@ -178,7 +178,7 @@ def _cells(row: Row) -> list[str]:
     return [
         str(row.rank),
         row.player,
-        f"{row.rating:.1f}",
+        f"{round(row.rating, 1) + 0.0:.1f}",
         f"{row.error:.1f}",
         f"{score.points:.1f}",
         str(score.played),
@@ -196,7 +196,7 @@ def _cells(row: Row) -> list[str]:
 
 def _facts(report: Report) -> list[str]:
     lines = [
-        f"First-player advantage = {report.advantage + 0.0:.2f} +/- {report.advantage_error:.2f}",
+        f"First-player advantage = {round(report.advantage, 2) + 0.0:.2f} +/- {report.advantage_error:.2f}",
         f"Draw rate (equal opponents) = {report.draw_rate:.2f} % +/- {report.draw_error:.2f}",
     ]
     endings = ", ".join(f"{ending} {number}" for ending, number in report.endings if ending)

@@ -14,7 +14,9 @@ seconds = float(sys.argv[3]) if len(sys.argv) > 3 else 0.0
 FAILS_AT = 3
 GO_MOVES = 45 if conduct == "timed" else 8
 """Moves before it passes."""
-COMMANDS = "name version list_commands boardsize komi play genmove time_settings final_score quit".replace(" ", "\n")
+COMMANDS = "name version list_commands boardsize komi play genmove time_settings final_score kata-analyze quit".replace(
+    " ", "\n"
+)
 COLUMNS = "ABCDEFGHJKLMNOPQRST"
 KINGS = {0: ("5i5h", "5h5i"), 1: ("5a5b", "5b5a")}
 FLOOD = b"x" * 99 + b"\n"
@@ -55,6 +57,11 @@ def misbehave(move: str, number: int) -> str:
     return move
 
 
+def answer_after(line: str) -> str:
+    """Return the answer to the command that ended an analysis."""
+    return f"= {line.strip()}\n"
+
+
 def serve_gtp() -> None:
     """Speak GTP."""
     taken: set[str] = set()
@@ -89,6 +96,11 @@ def serve_gtp() -> None:
             if conduct == "timed":
                 with open(os.environ["SCRIPTED_LOG"], "a") as log:
                     log.write(f"{time.monotonic()} {time.monotonic() - begin}\n")
+        elif words[0] == "kata-analyze":  # reports at once, and ends with the next line
+            say("=")
+            for visits in (10, 1000):
+                say(f"info move A1 visits 7 winrate 0.5 info move B2 visits 9 rootInfo visits {visits}")
+            say("\n" + answer_after(sys.stdin.readline()))
         elif words[0] == "final_score":
             say("= W+7.5\n")
         elif words[0] == "komi" and conduct == "refuse":
@@ -113,6 +125,10 @@ def serve_usi() -> None:
                 number = 0
             case "position":
                 plies = len(words) - words.index("moves") - 1 if "moves" in words else 0
+            case "go" if words[1:] == ["infinite"]:
+                say("info depth 1 nodes 500 pv 5i5h")
+                assert sys.stdin.readline().strip() == "stop"
+                say("info depth 2 nodes 1000 pv 5i5h\nbestmove 5i5h")
             case "go":
                 number += 1
                 time.sleep(seconds)
