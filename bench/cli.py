@@ -23,7 +23,7 @@ BY_LEVEL = ("seconds", "visits", "playouts", "temperature", "temperature_moves",
 EPILOG = """\
 examples:
   yomi bench nps --net g170-b6c96.bin.gz --size 9 --json nps.json
-  yomi bench nps --game shogi --net model.onnx
+  yomi bench nps --game shogi --net model.onnx --against fairy-stockfish --csv nps.csv --plot nps.png
   yomi bench tree --game shogi
   yomi bench rollouts --seconds 2
   yomi bench perft --depth 5
@@ -42,6 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     print_facts()
     print_table(rows)
+    if args.further:
+        print()
+        print_table(args.further)
     if args.json is not None:
         try:
             write_json(args.json, args.benchmark, rows, command=["yomi", "bench", *words])
@@ -66,7 +69,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     def add(name: str, text: str, measure: Callable[[argparse.Namespace], Rows]) -> argparse.ArgumentParser:
         child = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         child.add_argument("--json", metavar="FILE", type=Path, help="write machine, command and results to FILE")
-        child.set_defaults(measure=measure, kernels=("go",))
+        child.set_defaults(measure=measure, kernels=("go",), further=[])
         return child
 
     def for_each_game(child: argparse.ArgumentParser) -> argparse.ArgumentParser:
@@ -76,6 +79,15 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
 
     nps = for_each_game(add("nps", "nodes per second of the search, and of its evaluator alone", _nps))
     nps.add_argument("--for", dest="duration", metavar="S", type=_positive, default=1.0, help="seconds a position (1)")
+    nps.add_argument(
+        "--against",
+        metavar="ENGINE",
+        action="append",
+        default=[],
+        help="measure another engine as well, given as for yomi match",
+    )
+    nps.add_argument("--csv", metavar="FILE", type=Path, help="write the rates of all positions and engines")
+    nps.add_argument("--plot", metavar="FILE", type=Path, help="draw a box for each engine (PNG, SVG, PDF)")
     add_options(nps, leave_out=("seconds", "visits", "playouts"), game=game if game in GAMES else "go")
     evaluator = for_each_game(add("evaluator", "positions per second of the evaluator, by batch size", _evaluator))
     evaluator.add_argument("--for", dest="duration", metavar="S", type=_positive, default=1.0, help="seconds each (1)")
@@ -157,8 +169,26 @@ def _measure(args: argparse.Namespace) -> Rows:
 
 def _nps(args: argparse.Namespace) -> Rows:
     from bench import nps
+    from bench.rivals import ratio_rows
+    from engine.cli.rate import plot_check
+    from engine.matches.plot import PlotError, plot_boxes
 
-    return nps.run(collect(args, args.game), args.duration, args.game)
+    if args.plot is not None:
+        plot_check(args.plot)
+    rows, rivals = nps.run(collect(args, args.game), args.duration, args.game, args.against)
+    args.further = ratio_rows(rows, rivals) if rivals else []
+    try:
+        if args.csv is not None:
+            nps.write_csv(args.csv, rows, rivals)
+        if args.plot is not None:
+            rates = nps.rates_by_engine(rows, rivals)
+            boxes = {name: [rate for rate in found if rate is not None] for name, found in rates.items()}
+            plot_boxes(boxes, "nodes per second", args.plot)
+    except OSError as error:
+        raise CliError(f"cannot write {args.csv}: {error.strerror}") from None
+    except PlotError as error:
+        raise CliError(f"--plot {args.plot}: {error}") from None
+    return rows
 
 
 def _evaluator(args: argparse.Namespace) -> Rows:

@@ -1,12 +1,14 @@
-"""`bench nps`: nodes per second of the search, beside its evaluator alone."""
+"""`bench nps`: nodes per second of the search, beside its evaluator alone and beside other engines."""
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Callable
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.measure import best_batch, evaluator_rate, search_counts
+from bench.rivals import COUNTS, SUMMARIES, Rival, close_rivals, column, measure, open_rivals
 from bench.subjects import measured
 from engine.search.search import Search
 
@@ -16,13 +18,27 @@ if TYPE_CHECKING:
 RATES = ("evaluations_per_second", "playouts_per_second", "moves_per_second", "evaluator_per_second")
 
 
-def run(options: Options, seconds: float, game: str) -> list[dict[str, Any]]:
+def run(
+    options: Options, seconds: float, game: str, against: Sequence[str] = ()
+) -> tuple[list[dict[str, Any]], list[Rival]]:
     """Search each position of a game for `seconds`, the evaluator alone before and after it for half of that.
 
+    Other engines then search the same position for the same time, one after the other.
+
+    Args:
+        options: of yomi.
+        seconds: for a position and an engine.
+        game: go or shogi.
+        against: other engines, as players of `yomi match`.
+
     Returns:
-        One row a position, then rows named mean, median, min and max.
+        One row a position, then rows named mean, median, min and max; and the other engines, which have ended.
+
+    Raises:
+        CliError: another engine cannot be measured.
     """
     subject, queue, settings = measured(options, game)
+    rivals = open_rivals(against, game)
     games = subject.games
     search = Search(subject.spec, queue, settings)
     try:
@@ -36,17 +52,36 @@ def run(options: Options, seconds: float, game: str) -> list[dict[str, Any]]:
             after = evaluator_rate(queue, subject, position, best, settings.workers, seconds / 2)
             alone = (before + after) / 2
             share = counts["evaluations_per_second"] / alone
-            rows.append({"position": str(number), **counts, "evaluator_per_second": alone, "share": share})
+            others = {column(rival): measure(rival, position, seconds) for rival in rivals}
+            rows.append({"position": str(number), **counts, "evaluator_per_second": alone, "share": share, **others})
     finally:
         queue.close()
-    summaries: dict[str, Callable[[list[float]], float]] = {
-        "mean": statistics.mean,
-        "median": statistics.median,
-        "min": min,
-        "max": max,
+        close_rivals(rivals)
+    keys = (*RATES, "share", *(column(rival) for rival in rivals))
+    for name, function in SUMMARIES.items():
+        known = {key: [row[key] for row in rows[: len(games)] if row[key] is not None] for key in keys}
+        rows.append({"position": name, **{key: function(known[key]) if known[key] else None for key in keys}})
+    return rows, rivals
+
+
+def rates_by_engine(rows: Sequence[Mapping[str, Any]], rivals: Sequence[Rival]) -> dict[str, list[float | None]]:
+    """Return the rates of all positions by engine and what it counts; None where there is none."""
+    columns = {f"yomi ({kind})": key for kind, key in COUNTS.items()} | {
+        column(rival): column(rival) for rival in rivals
     }
-    for name, function in summaries.items():
-        rows.append(
-            {"position": name, **{key: function([row[key] for row in rows[: len(games)]]) for key in (*RATES, "share")}}
-        )
-    return rows
+    positions = [row for row in rows if row["position"] not in SUMMARIES]
+    return {name: [row[key] for row in positions] for name, key in columns.items()}
+
+
+def write_csv(path: Path, rows: Sequence[Mapping[str, Any]], rivals: Sequence[Rival]) -> None:
+    """Write a line for each position and engine: position, engine (what it counts), nodes per second.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["position", "engine", "per_second"])
+        for name, rates in rates_by_engine(rows, rivals).items():
+            texts = ("" if rate is None else f"{rate:.1f}" for rate in rates)
+            writer.writerows([number, name, text] for number, text in enumerate(texts, 1))

@@ -17,6 +17,8 @@ COMMANDS = {
     "analysis": "speak KataGo's JSON analysis protocol on stdin and stdout, for KaTrain and the like",
     "play": "play in the terminal",
     "selfplay": "let the engine play against itself and write game records",
+    "match": "play games between engines of any kind and rate them",
+    "rate": "rate players from journals and game records",
     "bench": "measure nodes per second, evaluators, tree, boards, mate search",
     "net": "look at network files and import them",
     "doctor": "show what runs here, what is missing, and how to install it",

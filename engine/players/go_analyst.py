@@ -129,11 +129,8 @@ class GoAnalyst:
         """Search a position to its limits or until `interrupt`."""
         game = assignment.game
         search = self._search_for(game)
-        search.configure(
-            replace(
-                search_settings(tuned(assignment.options, game.size), search.queue), workers=search.settings.workers
-            )
-        )
+        settings = search_settings(tuned(assignment.options, game.size), search.queue)
+        search.configure(replace(settings, workers=search.settings.workers))
         search.set_position(game, keep_tree=False)
         has_network = network_behind(search.queue.evaluator) is not None
         raw = ask_network(search.queue, game, 0) if has_network else None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,9 @@ import pytest
 from bench import tree
 from bench.cli import main
 from bench.positions import go_positions, shogi_positions
+from bench.rivals import percent, visits_of
 from bench.subjects import go_subject, shogi_subject
+from tests.process.match_process import scripted
 
 
 def test_positions_go_on() -> None:
@@ -51,6 +55,55 @@ def test_shogi_from_the_command_line(
     rows = json.loads(path.read_text())["results"]
     assert len(rows) == (10 if benchmark == "nps" else 6)
     assert "per_second" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("game", ["go", "shogi"])
+def test_nps_against_other_engines(
+    game: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr("native.warmup.compile_all", lambda game, report: None)
+    path = tmp_path / "rates.csv"
+    words = ["nps", "--game", game, "--for", "0.1", "--workers", "1", "--memory", "16M", "--evaluator", "uniform"]
+    words += ["--size", "5"] if game == "go" else []
+    rival = scripted("gtp" if game == "go" else "usi", "fine", name="other")
+    assert main([*words, "--against", rival, "--against", rival, "--csv", str(path)]) == 0
+    text = capsys.readouterr().out
+    kind = "descended" if game == "go" else "own count"
+    assert f"other ({kind})" in text
+    assert f"other-2 ({kind})" in text
+    assert "yomi descended/other" in text
+    assert re.search(r"^median  [0-9.]+% \(", text, re.MULTILINE)
+    lines = path.read_text().splitlines()
+    assert lines[0] == "position,engine,per_second"
+    assert len(lines) == 1 + 5 * (1 if game == "go" else 6)
+    assert float(lines[-1].split(",")[2]) > 1000  # 1,000 nodes in 0.1 s or little more
+
+
+def test_ratios_are_written_as_in_the_fields_tables() -> None:
+    assert [percent(ratio) for ratio in (0.2394, 0.0032, 2.1797)] == [
+        "23.94% (1/4.2)",
+        "0.32% (1/312)",
+        "217.97% (2.2)",
+    ]
+
+
+def test_visits_in_the_lines_of_an_analysis() -> None:
+    assert visits_of("info move D4 visits 7 order 0 info move C3 visits 5 order 1") == 12
+    assert visits_of("info move D4 visits 7 order 0 rootInfo winrate 0.5 visits 9") == 9
+    assert visits_of("= ") is None
+
+
+def test_an_engine_that_cannot_be_measured(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("native.warmup.compile_all", lambda game, report: None)
+    words = ["nps", "--size", "5", "--for", "0.02", "--workers", "1", "--evaluator", "uniform"]
+    assert main([*words, "--against", scripted("gtp", "dead")]) == 2
+    assert "--against dead: exited with status 1; stderr: no such network" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(importlib.util.find_spec("matplotlib") is not None, reason="matplotlib is installed")
+def test_a_plot_without_matplotlib(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["nps", "--plot", str(tmp_path / "x.png")]) == 2
+    assert "matplotlib is not installed: pip install 'yomi-engine[plot]'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,185 @@
+"""`yomi match`: games between engines of any kind, with ratings."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.cli.errors import CliError
+from engine.cli.match_settings import add_settings, merge, read_file
+from engine.cli.rate import add_output, plot_check, show
+from engine.matches.limits import COUNTS, TIMES, LimitError, Limits
+from engine.matches.players import (
+    PROTOCOLS,
+    PlayerError,
+    PlayerSpec,
+    detect_protocol,
+    is_yomi,
+    parse_player,
+    player_of,
+    with_own_names,
+)
+from engine.matches.results import MatchError
+from engine.matches.schedule import pairs_of, schedule
+
+if TYPE_CHECKING:
+    from engine.matches.results import GameResult
+    from engine.matches.runner import Host
+    from engine.matches.sprt import Sprt
+
+USAGE = "yomi match PLAYER PLAYER [PLAYER ...] [options]"
+EPILOG = """\
+A PLAYER is `yomi`, `yomi:OPTION=VALUE,...` (options of docs/OPTIONS.md), or the command line of any GTP engine (Go) or
+USI engine (shogi). Settings of a player follow after ` ;; `: name=NAME, limits of its own (seconds=1, visits=400),
+option.NAME=VALUE (USI), init=COMMAND (GTP, once), folder=FOLDER, env.NAME=VALUE, evaluations=false.
+
+examples:
+  yomi match "yomi:net=b6c96.bin.gz" "gnugo --mode gtp --level 10" --size 9 --komi 7 --games 100 --seconds 1
+  yomi match "yomi:net=a.bin.gz ;; name=a visits=400" "yomi:net=b.bin.gz ;; name=b visits=200" --cpus 0,1
+  yomi match yomi fairy-stockfish --games 20 --main 60 --byoyomi 1 --openings balanced.sfen
+  yomi match new old --sprt 0,20 --games 10000 --openings policy      (new, old: scripts that start an engine)
+  yomi match --config match.toml
+
+In a TOML file stand the same settings (`seconds = 1`, `opening_moves = 8`) and tables [[players]] with engine, name,
+the limits, options, init, folder, env. Games go on at the same time with --parallel, or with --cpus on processors of
+their own; engines do not ponder. Each game is written as it ends, and an interrupted match goes on when the same
+command is given again. `yomi rate FOLDER` prints the tables at any time.
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the command's flags."""
+    parser.add_argument("players", nargs="*", metavar="PLAYER", help="yomi, or a command line; see below")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="read settings and players from a TOML file")
+    add_settings(parser)
+    add_output(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Play the match and print its tables."""
+    if args.plot is not None:
+        plot_check(args.plot)
+    from_file, tables = read_file(args.config)
+    settings = merge(args, from_file)
+    try:
+        results = _play(settings, args.players, tables)
+    except (PlayerError, LimitError, MatchError) as error:
+        raise CliError(str(error)) from None
+    if results:
+        show(args, results)
+    return 0
+
+
+def _play(settings: argparse.Namespace, words: Sequence[str], tables: Sequence[Mapping[str, Any]]) -> list[GameResult]:
+    """Play what is left of the match and return all games of it.
+
+    Raises:
+        PlayerError, LimitError, MatchError: the match cannot be played.
+    """
+    game = settings.game or _find_game(words, tables)
+    players = [parse_player(word, game) for word in words] + [player_of(table, game) for table in tables]
+    players = with_own_names(players)
+    limits = Limits(**{name: value for name in (*TIMES, *COUNTS) if (value := getattr(settings, name)) is not None})
+    every = [player.limits.over(limits) for player in players]
+    try:
+        pairs = pairs_of(len(players), settings.form)
+    except ValueError as error:
+        raise CliError(str(error)) from None
+    test = _sprt(settings, len(players))
+    if settings.timeout is None:
+        settings.timeout = 60.0 if all(each.has_clock or each.seconds is not None for each in every) else 600.0
+    make_host, described = _host(settings, game)
+    description = {
+        "game": game,
+        "players": [_described(player, each) for player, each in zip(players, every, strict=True)],
+        "form": settings.form,
+        "margin": settings.margin,
+        "resign": [settings.resign_below, settings.resign_moves],
+        "opening_source": [settings.openings, settings.opening_moves, settings.opening_seed],
+        **described,
+    }
+
+    from engine.cli.match_openings import make_openings
+    from engine.cli.match_progress import Progress
+    from engine.matches.journal import Journal
+    from engine.matches.runner import Plan, Runner
+
+    parallel = settings.parallel or len(settings.cpus) or 1
+    if settings.cpus and parallel > len(settings.cpus):
+        raise CliError(f"--parallel {parallel} with {len(settings.cpus)} of --cpus: expected no more games than those")
+    with Journal(settings.out, description, lambda: {"openings": make_openings(settings, game)}) as journal:
+        openings = list(journal.kept["openings"])
+        pairings = list(schedule(pairs, settings.games, len(openings)))
+        plan = Plan(
+            players, limits, pairings, openings, make_host, settings.out, parallel, settings.cpus, settings.restart
+        )
+        with Progress(journal, [player.name for player in players], len(pairings), test) as progress:
+            if not progress.is_decided:
+                Runner(plan, journal, progress.show).run()
+        return sorted(journal.results, key=lambda result: result.number)
+
+
+def _described(player: PlayerSpec, limits: Limits) -> dict[str, object]:
+    """Return what makes a player the same one when a match goes on."""
+    return {
+        "name": player.name,
+        "command": list(player.command),
+        "limits": str(limits),
+        "options": dict(player.options),
+        "init": list(player.commands),
+    }
+
+
+def _find_game(words: Sequence[str], tables: Sequence[Mapping[str, Any]]) -> str:
+    """Return the game that the first engine other than yomi plays; Go where there is none."""
+    texts = [*words, *(str(table.get("engine", "")) for table in tables)]
+    games = {protocol: game for game, protocol in PROTOCOLS.items()}
+    other = next((text for text in texts if not is_yomi(text)), None)
+    return "go" if other is None else games[detect_protocol(parse_player(other, "go"))]
+
+
+def _sprt(settings: argparse.Namespace, players: int) -> Sprt | None:
+    from engine.matches.sprt import Sprt
+
+    if settings.sprt is None:
+        return None
+    if players != 2:
+        raise CliError(f"--sprt with {players} players: expected two")
+    try:
+        return Sprt(*settings.sprt)
+    except ValueError as error:
+        raise CliError(f"--sprt: {error}") from None
+
+
+def _host(settings: argparse.Namespace, game: str) -> tuple[Callable[[], Host], Mapping[str, object]]:
+    """Return what makes the hosts of a game, and how the journal describes it."""
+    from engine.matches.adjudicate import Conduct
+    from native.warmup import compile_all
+
+    conduct = Conduct(settings.margin, settings.timeout, settings.resign_below, settings.resign_moves)
+    compile_all(game, lambda line: print(f"yomi: {line}", file=sys.stderr, flush=True))
+    if game == "shogi":
+        from engine.matches.shogi_games import MAX_MOVES_DEFAULT, ShogiHost, ShogiSettings
+
+        shogi = ShogiSettings(settings.max_moves or MAX_MOVES_DEFAULT, settings.entering_king, conduct)
+        described = {"max_moves": shogi.max_moves, "entering_king": shogi.entering_king}
+        return lambda: ShogiHost(shogi), described
+    from engine.games.go.game import GoGame, SetupError
+    from engine.games.go.rules import Rules, RulesError
+    from engine.matches.go_games import AREA, MOVES_PER_POINT, OWNERSHIP, GoHost, GoSettings
+
+    try:
+        rules = Rules.parse(settings.rules)
+        komi = rules.komi if settings.komi is None else settings.komi
+        GoGame(settings.size, rules, komi)
+    except (RulesError, SetupError) as error:
+        raise CliError(str(error)) from None
+    scorer = settings.scorer or (AREA if rules.scoring == "AREA" and not rules.friendly_pass_ok else OWNERSHIP)
+    max_moves = settings.max_moves or MOVES_PER_POINT * settings.size**2
+    go = GoSettings(settings.size, komi, rules, scorer, max_moves, conduct)
+    return lambda: GoHost(go), {
+        "size": go.size, "komi": go.komi, "rules": str(rules), "scorer": scorer, "max_moves": max_moves
+    }  # fmt: skip

@@ -1,0 +1,157 @@
+"""Matches between scripted engines, through the real command.
+
+python -m tests.process.match_process kill --times 20      kills of the runner at random moments: nothing is lost
+python -m tests.process.match_process overhead             what the runner adds to 0.1 s a move
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import random
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import pairwise
+from pathlib import Path
+
+from engine.matches.journal import NAME, read_journal
+from engine.matches.results import GameResult
+
+ROOT = Path(__file__).parents[2]
+ENGINE = ROOT / "tests" / "process" / "scripted_engine.py"
+
+
+def scripted(protocol: str, conduct: str, seconds: float = 0.0, name: str = "") -> str:
+    """Return the player that behaves in some way."""
+    python = f"'{sys.executable}' -S -E"  # without site packages: starts in 20 ms
+    return f"{python} '{ENGINE}' {protocol} {conduct} {seconds:g} ;; name={name or conduct}"
+
+
+def command(*words: str) -> list[str]:
+    """Return the command line of a match."""
+    return [sys.executable, "-m", "engine", "match", *words]
+
+
+def run_match(folder: Path, *words: str) -> tuple[subprocess.CompletedProcess[str], list[GameResult]]:
+    """Play a match to its end and return the process and the games in order of their numbers."""
+    done = subprocess.run(
+        command(*words, "--out", str(folder)), cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
+    )
+    results = read_journal(folder / NAME)[1] if (folder / NAME).exists() and done.returncode == 0 else []
+    return done, sorted(results, key=lambda result: result.number)
+
+
+def kill_and_go_on(folder: Path, times: int, games: int, seed: int) -> tuple[int, int]:
+    """Kill the runner of a match again and again, then let it end.
+
+    Returns:
+        The kills that came while it played, and the games that had been finished before the last start.
+
+    Raises:
+        AssertionError: a game that had been announced is not in the journal, or is in it twice or in another form.
+    """
+    rng = random.Random(seed)
+    words = command(
+        scripted("gtp", "fine", 0.004, "a"), scripted("gtp", "flood", 0.004, "b"), "--game", "go", "--size", "9",
+        "--games", str(games), "--parallel", "2", "--out", str(folder),
+    )  # fmt: skip
+    announced: dict[int, str] = {}
+    kills = 0
+    for _ in range(times):
+        process = subprocess.Popen(words, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+        assert process.stderr is not None
+        before = len(announced)
+        wait = rng.uniform(0.0, 0.6)
+        for line in process.stderr:
+            match = re.match(r"[0-9]+/[0-9]+  game ([0-9]+)  (.*)", line)
+            if match:
+                announced[int(match[1])] = match[2]
+            if len(announced) > before + rng.randrange(4):
+                break
+        time.sleep(wait)
+        if process.poll() is None:
+            os.kill(process.pid, signal.SIGKILL)
+            kills += 1
+        for line in process.stderr:  # what was announced before the end
+            match = re.match(r"[0-9]+/[0-9]+  game ([0-9]+)  (.*)", line)
+            if match:
+                announced[int(match[1])] = match[2]
+        process.stderr.close()
+        process.wait()
+        check(folder, announced)
+    done_before = len(announced)
+    last = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert last.returncode == 0, last.stderr
+    results = check(folder, announced)
+    assert sorted(result.number for result in results) == list(range(games))
+    assert not list(folder.glob(".*.part"))
+    return kills, done_before
+
+
+def check(folder: Path, announced: dict[int, str]) -> list[GameResult]:
+    """Compare the journal and the records with what was announced."""
+    results = read_journal(folder / NAME)[1] if (folder / NAME).exists() else []
+    by_number = {result.number: result for result in results}
+    assert len(by_number) == len(results), "a game is there twice"
+    for number, text in announced.items():
+        result = by_number[number - 1]
+        assert text.startswith(f"{result.black} - {result.white}: ")
+        assert result.detail in text
+    for result in results:
+        assert (folder / result.files[0]).read_bytes().endswith(b")\n"), "a record is cut off"
+    return results
+
+
+def overhead(folder: Path, seconds: float, games: int) -> tuple[float, float]:
+    """Return the share of time that the runner adds to the engines' own, and its median seconds between two moves.
+
+    An engine that sleeps counts its own time, from the command it has read to the answer it has written. The first game
+    is left out; the time between games is not.
+    """
+    player = scripted("gtp", "timed", seconds, "a")
+    os.environ["SCRIPTED_LOG"] = str(folder / "times")
+    begin_end: list[float] = []
+    process = subprocess.Popen(
+        command(player, player.replace("name=a", "name=b"), "--game", "go", "--size", "19", "--games", str(games),
+                "--out", str(folder)),
+        cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    for line in process.stderr:
+        if re.match(r"[0-9]+/[0-9]+  game", line):
+            begin_end.append(time.monotonic())
+    process.wait()
+    process.stderr.close()
+    os.environ.pop("SCRIPTED_LOG")
+    times = [tuple(map(float, line.split())) for line in (folder / "times").read_text().splitlines()]
+    moves = [(at, used) for at, used in times if begin_end[0] < at <= begin_end[-1]]
+    gaps = [at - used - before for (before, _), (at, used) in pairwise(moves)]
+    inside = sum(used for _, used in moves)
+    return (begin_end[-1] - begin_end[0] - inside) / inside, statistics.median(gaps)
+
+
+def main() -> None:
+    """Run as a script."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("kill", "overhead"))
+    parser.add_argument("--times", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        if args.what == "kill":
+            kills, games = kill_and_go_on(folder / "match", args.times, 40 * args.times, args.seed)
+            print(f"{kills} kills, {games} games finished before the last start: all there, once each")
+        else:
+            share, gap = overhead(folder, 0.1, 4)
+            print(f"the runner adds {100 * share:.2f}% at 0.1 s a move; {1000 * gap:.2f} ms a move in the median")
+
+
+if __name__ == "__main__":
+    main()

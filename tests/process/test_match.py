@@ -1,0 +1,166 @@
+"""Matches as real processes: engines that go wrong, kills of the runner, and what a user sees."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from engine.cli.main import main
+from engine.games.go.sgf import load_sgf
+from engine.games.shogi.records import load_records
+from engine.matches.read import read_results
+from engine.matches.results import FAILURE, ILLEGAL, TIME, GameResult
+from tests.process.match_process import kill_and_go_on, run_match, scripted
+
+FINE, FINE_USI = scripted("gtp", "fine"), scripted("usi", "fine")
+FAST = ("--byoyomi", "1", "--timeout", "1", "--parallel", "4", "--games", "2")
+
+
+def check_blame(results: list[GameResult], reasons: dict[str, tuple[str, str]]) -> None:
+    """Check that every game with a bad engine was lost by it, for its own reason.
+
+    Args:
+        results: the games.
+        reasons: ending and part of the detail by the name of each bad engine.
+    """
+    for result in results:
+        guilty = [name for name in (result.black, result.white) if name in reasons]
+        if not guilty:
+            assert not result.blamed, result
+            continue
+        assert result.blamed in guilty, result
+        ending, detail = reasons[result.blamed]
+        assert result.ending == ending, result
+        assert detail in result.detail, result
+
+
+def test_a_tournament_of_go_with_engines_that_go_wrong(tmp_path: Path) -> None:
+    names = ("fine", "crash", "hang", "illegal", "flood", "late", "nonsense")
+    done, results = run_match(tmp_path, *(scripted("gtp", name) for name in names), *FAST, "--size", "9")
+    assert done.returncode == 0, done.stderr
+    assert len(results) == 42
+    check_blame(
+        results,
+        {
+            "crash": (FAILURE, "exited with status 3; stderr: Traceback: out of luck"),
+            "hang": (FAILURE, "no answer to 'genmove"),
+            "illegal": (ILLEGAL, "A1 at move"),
+            "late": (TIME, "s were left"),
+            "nonsense": (ILLEGAL, "'Z99' is no vertex"),
+        },
+    )
+    assert "out of luck" in next(result.errors for result in results if result.blamed == "crash")
+    assert sum(result.ending == "score" for result in results) == 2
+    assert "faults" in done.stdout
+    assert done.stderr.count("[fault of ") == 40
+    record = load_sgf(tmp_path / next(result.files[0] for result in results if result.blamed == "illegal"))
+    assert record.result in ("B+F", "W+F")
+    assert "illegal move A1" in record.root.comment
+
+
+def test_a_tournament_of_shogi_with_engines_that_go_wrong(tmp_path: Path) -> None:
+    names = ("fine", "crash", "hang", "illegal", "flood", "declare", "abort")
+    done, results = run_match(tmp_path, *(scripted("usi", name) for name in names), *FAST)
+    assert done.returncode == 0, done.stderr
+    assert len(results) == 42
+    check_blame(
+        results,
+        {
+            "crash": (FAILURE, "exited with status 3"),
+            "hang": (FAILURE, "no answer to 'go btime 0 wtime 0 byoyomi 1000'"),
+            "illegal": (ILLEGAL, "no piece on 5e"),
+            "declare": (ILLEGAL, "declared a win that is none"),
+            "abort": (FAILURE, "killed by signal 6"),
+        },
+    )
+    draws = [result for result in results if result.ending == "repetition"]
+    assert {(draw.black, draw.white) for draw in draws} == {("fine", "flood"), ("flood", "fine")}
+    for name in draws[0].files:
+        record = load_records(tmp_path / name)[0]
+        assert (record.ending, record.winner, len(record.moves)) == ("SENNICHITE", 0, 12)
+    assert [move.score for move in load_records(tmp_path / draws[0].files[0])[0].moves[:2]] == [50, -50]
+
+
+def test_no_finished_game_is_lost_when_the_runner_is_killed(tmp_path: Path) -> None:
+    kills, games = kill_and_go_on(tmp_path / "match", times=3, games=30, seed=2)
+    assert kills >= 2
+    assert 1 <= games < 30
+
+
+def test_a_match_from_a_file_goes_on_and_is_rated_from_its_records(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engines = [scripted("gtp", conduct, name=name).split(" ;; ")[0] for conduct, name in
+               (("fine", "a"), ("resign", "b"), ("resign", "c"))]  # fmt: skip
+    config = tmp_path / "match.toml"
+    tables = [f'[[players]]\nname = "{n}"\nengine = """{engine}"""\n' for n, engine in zip("abc", engines, strict=True)]
+    settings = 'game = "go"\nsize = 9\nkomi = 0.5\nform = "gauntlet"\nseconds = 0.1\ncpus = [0]\n'
+    config.write_text(settings + "".join(tables))
+    folder = tmp_path / "out"
+    done, results = run_match(folder, "--config", str(config), "--games", "2")
+    assert done.returncode == 0, done.stderr
+    assert [(result.black, result.white) for result in results] == [("a", "b"), ("b", "a"), ("a", "c"), ("c", "a")]
+    done, results = run_match(folder, "--config", str(config), "--games", "4")
+    assert "4 of 8 games are in" in done.stderr
+    assert done.stderr.count("resignation") == 4
+    assert len(results) == 8
+    assert all({result.black, result.white} != {"b", "c"} for result in results)
+    done, _ = run_match(folder, "--config", str(config), "--komi", "6.5")
+    assert done.returncode == 2
+    assert "another match: komi was 0.5, now 6.5" in done.stderr
+    assert main(["rate", str(folder)]) == 0
+    from_journal = capsys.readouterr().out
+    assert main(["rate", *map(str, sorted(folder.glob("*.sgf"))), "--format", "markdown"]) == 0
+    from_records = capsys.readouterr().out
+    assert re.search(r"^1 a +:", from_journal, re.MULTILINE)
+    assert "| 1 | a |" in from_records
+    assert "8 games: resignation 8" in from_journal
+    assert len(read_results([folder])) == len(read_results(folder.glob("*.sgf"))) == 8
+    assert main(["rate", str(folder), "--unique", "--format", "json"]) == 0
+    assert '"duplicates": 4' in capsys.readouterr().out
+
+
+def test_an_sprt_ends_a_match(tmp_path: Path) -> None:
+    players = (scripted("gtp", "fine"), scripted("gtp", "resign"))
+    done, results = run_match(tmp_path, *players, "--size", "9", "--games", "1000", "--sprt", "0,100")
+    assert done.returncode == 0, done.stderr
+    assert 4 < len(results) < 100
+    assert "SPRT 0 100: LLR" in done.stderr
+    assert ": at least 100 Elo" in done.stderr
+    again, same = run_match(tmp_path, *players, "--size", "9", "--games", "1000", "--sprt", "0,100")
+    assert again.returncode == 0
+    assert len(same) == len(results)
+
+
+def test_openings_and_a_scorer(tmp_path: Path) -> None:
+    (tmp_path / "opening.sgf").write_text("(;SZ[9];B[ee];W[cc];B[gg])")
+    done, results = run_match(
+        tmp_path / "out", scripted("gtp", "fine", name="a"), scripted("gtp", "fine", name="b"), "--size", "9",
+        "--openings", str(tmp_path / "opening.sgf"), "--opening-moves", "2", "--scorer", scripted("gtp", "fine"),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert [(result.detail, result.plies) for result in results] == [("W+7.5", 20)] * 2
+    record = load_sgf(tmp_path / "out" / "game-00001.sgf")
+    assert [node.comment for node in record.line() if node.move][:2] == ["opening", "opening"]
+
+
+@pytest.mark.parametrize(
+    ("players", "message"),
+    [
+        (("no-such-engine", "no-such-engine"), "no-such-engine: No such file or directory"),
+        ((FINE, scripted("gtp", "dead")), "player dead: exited with status 1; stderr: no such network"),
+        ((FINE, scripted("gtp", "refuse")), "player refuse: refused 'komi 7.5': no komi here"),
+        ((FINE, scripted("gtp", "mute")), "player mute: no answer to 'name' within 1 s"),
+        ((FINE, f"{FINE} visits=7"), "knows no command for visits"),
+        ((FINE_USI, f"{FINE_USI} option.Hash=7"), "has no option Hash: expected one of Level"),
+        ((FINE,), "1 players: expected at least 2"),
+    ],
+    ids=["absent", "dead", "refuse", "mute", "visits", "option", "alone"],
+)  # fmt: skip
+def test_a_match_that_cannot_begin(tmp_path: Path, players: tuple[str, ...], message: str) -> None:
+    done, _ = run_match(tmp_path, *players, "--timeout", "1")
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1

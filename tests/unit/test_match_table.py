@@ -1,0 +1,132 @@
+"""The tables of a match, against those that the field prints."""
+
+from __future__ import annotations
+
+from itertools import count as counter
+from pathlib import Path
+
+import pytest
+
+from engine.cli.main import main
+from engine.games.shogi.notation import parse_usi
+from engine.games.shogi.records import GameRecord, RecordedMove, save_records
+from engine.matches.read import read_results
+from engine.matches.results import BLACK, DRAW, WHITE, GameResult, MatchError
+from engine.matches.table import report, to_json, to_markdown, to_text, without_duplicates
+
+FIRST, SECOND, THIRD = "dlshogi-1gpu_2th-1", "dlshogi-1gpu_2th-2", "suisho4-10th"
+BY_COLOR = {
+    (FIRST, SECOND): (117, 0, 67),
+    (SECOND, FIRST): (123, 1, 58),
+    (FIRST, THIRD): (155, 5, 46),
+    (THIRD, FIRST): (81, 3, 120),
+    (SECOND, THIRD): (152, 12, 41),
+    (THIRD, SECOND): (71, 6, 128),
+}
+"""Black's wins, draws and losses against White in a league published in 2021, duplicate games left out."""
+
+COLOR_TABLE = """\
+dlshogi-1gpu_2th-1 vs dlshogi-1gpu_2th-2: 175-190-1 (48.0%)
+Black vs White: 240-125-1 (65.7%)
+dlshogi-1gpu_2th-1 playing Black: 117-67-0 (63.6%)
+dlshogi-1gpu_2th-1 playing White: 58-123-1 (32.1%)
+dlshogi-1gpu_2th-2 playing Black: 123-58-1 (67.9%)
+dlshogi-1gpu_2th-2 playing White: 67-117-0 (36.4%)
+
+dlshogi-1gpu_2th-1 vs suisho4-10th: 275-127-8 (68.0%)
+Black vs White: 236-166-8 (58.5%)
+dlshogi-1gpu_2th-1 playing Black: 155-46-5 (76.5%)
+dlshogi-1gpu_2th-1 playing White: 120-81-3 (59.6%)
+suisho4-10th playing Black: 81-120-3 (40.4%)
+suisho4-10th playing White: 46-155-5 (23.5%)
+
+dlshogi-1gpu_2th-2 vs suisho4-10th: 280-112-18 (70.5%)
+Black vs White: 223-169-18 (56.6%)
+dlshogi-1gpu_2th-2 playing Black: 152-41-12 (77.1%)
+dlshogi-1gpu_2th-2 playing White: 128-71-6 (63.9%)
+suisho4-10th playing Black: 71-128-6 (36.1%)
+suisho4-10th playing White: 41-152-12 (22.9%)
+"""
+"""As it was printed."""
+
+
+def league() -> list[GameResult]:
+    """Return the league's games."""
+    numbers = counter()
+    games = []
+    for (black, white), scores in BY_COLOR.items():
+        for winner, many in zip((BLACK, DRAW, WHITE), scores, strict=True):
+            for _ in range(many):
+                number = next(numbers)
+                games.append(
+                    GameResult(number, black, white, winner, "resignation", plies=90, key=str(number),
+                               seconds=(70.0, 80.0), chosen=(45, 45))
+                )  # fmt: skip
+    return games
+
+
+def test_the_published_tables() -> None:
+    text = to_text(report(league()))
+    head, facts, colors = text.split("\n\n", 2)
+    assert colors == COLOR_TABLE
+    lines = [line.replace(":", " ").split() for line in head.splitlines()]
+    columns = ["#", "PLAYER", "RATING", "ERROR", "POINTS", "PLAYED", "(%)", "CFS(%)", "W", "D", "L", "D(%)"]
+    assert lines[0] == [*columns, "s/game", "s/move", "faults"]
+    assert [line[1] for line in lines[1:]] == [SECOND, FIRST, THIRD]
+    assert lines[1][4:7] + lines[1][8:12] == ["479.5", "776", "62", "470", "19", "287", "2"]
+    assert lines[3][7] == "---"
+    assert [line[12] for line in lines[1:]] == ["75.01", "74.97", "75.01"]  # 387, 390 and 409 games as Black
+    assert facts.startswith("First-player advantage = ")
+    assert "Draw rate (equal opponents) = 2." in facts
+    assert facts.endswith("1186 games: resignation 1186")
+
+
+def test_the_other_forms() -> None:
+    made = report(league())
+    markdown = to_markdown(made).splitlines()
+    assert markdown[0].startswith("| # | PLAYER | RATING |")
+    assert len({line.count("|") for line in markdown[:5]}) == 1
+    assert (
+        f"| {FIRST} vs {SECOND} | 175-190-1 (48.0%) | 240-125-1 (65.7%) | 117-67-0 (63.6%) | 58-123-1 (32.1%) |"
+        in markdown
+    )
+    data = to_json(made)
+    assert data["games"] == 1186
+    assert data["rows"][0]["player"] == SECOND  # type: ignore[index]
+
+
+def test_duplicates() -> None:
+    game = league()[0]
+    games = [game, game, GameResult(1, game.white, game.black, BLACK, "score", plies=90, key=game.key),
+             GameResult(2, "A", "B", BLACK, "failure"), GameResult(3, "A", "B", BLACK, "failure")]  # fmt: skip
+    assert len(without_duplicates(games)) == 4  # another color is another game; a game without moves is none
+    assert report(games, unique=True).duplicates == 1
+    assert report(games).games == 5
+
+
+def test_faults_are_counted() -> None:
+    games = [GameResult(0, "A", "B", BLACK, "time"), GameResult(1, "B", "A", BLACK, "failure"),
+             GameResult(2, "A", "B", WHITE, "score")]  # fmt: skip
+    assert {row.player: row.faults for row in report(games).rows} == {"A": 1, "B": 1}
+
+
+def test_records_of_shogi_are_rated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    moves = [RecordedMove(parse_usi("7g7f"), 3.0), RecordedMove(parse_usi("3c3d"), 2.0)]
+    save_records(tmp_path / "a.csa", [GameRecord(moves=moves, black="A", white="B", ending="TORYO")])
+    save_records(tmp_path / "b.kifu", [GameRecord(moves=moves[:1], black="B", white="A", ending="TIME_UP")])
+    save_records(tmp_path / "c.csa", [GameRecord(moves=moves, black="A", white="B", ending="CHUDAN")])
+    results = read_results([tmp_path])
+    assert [(game.winner, game.ending, game.seconds) for game in results] == [
+        (WHITE, "resignation", (3.0, 2.0)),
+        (BLACK, "time", (3.0, None)),
+    ]
+    assert main(["rate", str(tmp_path)]) == 0
+    assert "2 games: resignation 1, time 1" in capsys.readouterr().out
+
+
+def test_nothing_to_rate(tmp_path: Path) -> None:
+    with pytest.raises(MatchError, match="no game with a result"):
+        read_results([tmp_path])
+    (tmp_path / "x.sgf").write_text("not SGF")
+    with pytest.raises(MatchError, match=r"x\.sgf: "):
+        read_results([tmp_path])
