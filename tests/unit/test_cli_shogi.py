@@ -13,13 +13,14 @@ import engine.cli.make
 from engine.cli.main import main
 from engine.cli.play import Terminal
 from engine.cli.play_shogi import ShogiTable
-from engine.cli.selfplay_shogi import ShogiSeries, score_of
+from engine.cli.selfplay_shogi import ShogiSeries
 from engine.games.shogi.game import ShogiGame
 from engine.games.shogi.hcpe import read_hcpe
 from engine.games.shogi.notation import parse_usi
 from engine.games.shogi.records import load_records
 from engine.options import Options
 from engine.players.shogi_base import LoadingError
+from engine.players.shogi_notes import score_of
 from tests.fakes.shogi_game_player import FakeShogiGamePlayer
 from tests.unit.test_cli import error_of, play_at
 
