@@ -1,4 +1,4 @@
-"""Pauses between attempts to connect: they grow, and are drawn by chance so that clients do not come back all at once."""
+"""Pauses between attempts to connect: they grow, and chance keeps clients from coming back all at once."""
 
 from __future__ import annotations
 

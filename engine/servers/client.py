@@ -178,6 +178,7 @@ class Client(abc.ABC):
     def _is_over(self) -> bool:
         return not self.has_game and (self.is_finishing or self.games_left <= 0)
 
+    @abc.abstractmethod
     def save_open_game(self) -> None:
         """Write the record of a game that will not be played on."""
 

@@ -143,7 +143,7 @@ class Mailbox:
         Returns:
             Whether the connection has something to read.
         """
-        sources: list[object] = [self._inner] if connection is None else [self._inner, connection]
+        sources: list[socket.socket | Connection] = [self._inner] if connection is None else [self._inner, connection]
         ready, _, _ = select.select(sources, [], [], 0.0 if self._items else max(timeout, 0.0))
         if self._inner in ready:
             with contextlib.suppress(BlockingIOError):

@@ -61,12 +61,13 @@ class CsaGame:
         self.max_seconds = 0.0
         """The longest that one of our moves took, as seen from here."""
         self.file = RecordFile(records, f"{time.strftime('%Y%m%d')}-{summary.game_id}", ".csa")
+        self.record = GameRecord()
         self._started = time.strftime("%Y/%m/%d %H:%M:%S")
         self.resume(summary)
 
     def resume(self, summary: Summary) -> None:
         """Bring the game to what the server says, which may lack our last move."""
-        old = self.record.moves if hasattr(self, "record") else []
+        old = self.record.moves
         given = summary.record
         self.record = GameRecord(given.initial, black=self.names[BLACK], white=self.names[WHITE])
         self.record.info = {"EVENT": self.id, "START_TIME": self._started}

@@ -39,7 +39,7 @@ MAX_KEEPALIVE = 86400.0
 
 
 class SettingsError(Exception):
-    """Something in the file is wrong; one line that names the file, the line where it can, the key and what was found."""
+    """Something in the file is wrong; one line that names the file, the line, the key and what was found."""
 
 
 @dataclass(frozen=True, slots=True)

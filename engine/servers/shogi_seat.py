@@ -24,14 +24,17 @@ class Turn:
 class ShogiSeat(Protocol):
     """See engine.servers.client.Seat; one thread after the other calls it, but for `times`."""
 
-    ponders: bool
-    """Whether it is to think in the opponent's time."""
-    centipawns: float
-    """Centipawns of a logit of its winrates."""
-
     @property
     def name(self) -> str:
         """What plays, on one line."""
+
+    @property
+    def ponders(self) -> bool:
+        """Whether it is to think in the opponent's time."""
+
+    @property
+    def centipawns(self) -> float:
+        """Centipawns of a logit of its winrates."""
 
     def begin(self, max_moves: int) -> None:
         """Begin a game, which is drawn after `max_moves` moves; 0 for no limit."""
