@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine.cli import logs
 from engine.cli.errors import CliError
-from engine.options import Options
+from engine.options import Options, Value
 
 if TYPE_CHECKING:
     from engine.servers.client import Client
@@ -84,8 +84,8 @@ def _chosen(accounts: tuple[Account, ...], args: argparse.Namespace) -> list[Acc
     return [replace(account, games=account.games if args.games is None else args.games) for account in chosen]
 
 
-def options_of(account: Account, game: str) -> Options:
-    """Return the options that an account gives yomi.
+def options_of(account: Account, game: str, **defaults: Value) -> Options:
+    """Return the options that an account gives yomi, over the defaults of the command.
 
     Raises:
         CliError: they name a file that is not there, or do not go together.
@@ -93,7 +93,7 @@ def options_of(account: Account, game: str) -> Options:
     from engine.cli.flags import check
 
     options = Options.for_game(game)
-    for name, value in account.options.items():
+    for name, value in {**defaults, **account.options}.items():
         options.set(name, value)
     check(options, game)
     return options

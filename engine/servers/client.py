@@ -7,9 +7,12 @@ own (`Worker`). Everything else that happens comes through the mailbox.
 from __future__ import annotations
 
 import abc
+import contextlib
 import logging
 import random
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -94,6 +97,7 @@ class Client(abc.ABC):
         self._refusals = 0
         self._was_let_in = False
         self._engine_failures = 0
+        self._all_failures = 0
 
     # -- from other threads ----------------------------------------------------------------------------------------
 
@@ -178,6 +182,20 @@ class Client(abc.ABC):
     def _is_over(self) -> bool:
         return not self.has_game and (self.is_finishing or self.games_left <= 0)
 
+    def reopen(self) -> None:
+        """Start the engine anew, in its thread."""
+        with contextlib.suppress(Exception):  # it has failed already, and is to go
+            self.seat.close()
+        self.seat = self.open_seat()
+
+    @abc.abstractmethod
+    def resign_game(self) -> None:
+        """Resign a game in hand: there is no engine to play on with.
+
+        Raises:
+            ConnectionLostError: this cannot be sent.
+        """
+
     @abc.abstractmethod
     def save_open_game(self) -> None:
         """Write the record of a game that will not be played on."""
@@ -185,7 +203,7 @@ class Client(abc.ABC):
     def _close(self) -> None:
         if self._worker is not None and hasattr(self, "seat"):
             seat = self.seat
-            self._worker.submit("close", seat.close)
+            self._worker.submit(("", "close"), seat.close)
             if not self._worker.close(CLOSE_TIMEOUT):
                 log.warning("%s: the engine does not end", self.account.name)
         elif self._worker is not None:
@@ -252,7 +270,9 @@ class Client(abc.ABC):
                 self.report("finish", f"{words} (again to leave at once)")
                 self.on_finish()
             elif isinstance(item, Done):
-                self.on_done(item)
+                failures, tag = item.tag
+                if failures == self._all_failures:
+                    self.on_done(replace(item, tag=tag))
 
     def _sleep(self, seconds: float) -> None:
         """Wait between two connections; the engine may go on working for a game in hand."""
@@ -278,11 +298,11 @@ class Client(abc.ABC):
         """When something last came (time.monotonic())."""
         return self._last_line
 
-    def submit(self, tag: object, call: object) -> None:
-        """Have the engine's thread call something."""
+    def submit(self, tag: object, call: Callable[[], object]) -> None:
+        """Have the engine's thread call something; what waits when the engine fails is not called any more."""
         assert self._worker is not None
-        assert callable(call)
-        self._worker.submit(tag, call)
+        failures = self._all_failures
+        self._worker.submit((failures, tag), lambda: call() if failures == self._all_failures else None)
 
     def send(self, text: str, shown: str | None = None) -> None:
         """Send a line.
@@ -350,9 +370,12 @@ class Client(abc.ABC):
             GaveUpError: too often in a row.
         """
         self._engine_failures += 1
+        self._all_failures += 1
         log.error("%s: the engine failed", self.account.name, exc_info=error)
         self.report("engine_failed", f"the engine failed: {error}", why=str(error))
         if self._engine_failures >= ENGINE_FAILURES:
+            with contextlib.suppress(ConnectionLostError):
+                self.resign_game()
             raise GaveUpError(f"{self.account.name}: the engine failed {self._engine_failures} times in a row: {error}")
 
     def engine_worked(self) -> None:

@@ -289,13 +289,14 @@ class CsaClient(Client):
         elif game is not None and done.tag is game.turn and game.turn is not None:
             self._decided(game, game.turn, done)
         elif done.error is not None:
-            log.error("%s: the engine failed", self.account.name, exc_info=done.error)
+            self.engine_failed(done.error)
 
     def _decided(self, game: CsaGame, turn: Turn, done: Done) -> None:
         was_guess = turn.task.is_pondering
         game.turn = None
         if done.error is not None:
             self.engine_failed(done.error)
+            self.submit("reopen", self.reopen)
             if not was_guess:  # a second try, on what is left of the clock
                 self._think(game, game.asked_at)
             return
@@ -365,6 +366,11 @@ class CsaClient(Client):
             game.finish("CHUDAN")
             self._save(game)
             self.report("dropped", f"game {game.id} is given up: {why}", game=game.id, record=str(game.file.path))
+
+    def resign_game(self) -> None:
+        """Resign, as nothing is there to play on."""
+        if self._game is not None and self._game.is_our_turn:
+            self.send("%TORYO")
 
     def save_open_game(self) -> None:
         """Write the record of a game that will not be played on."""

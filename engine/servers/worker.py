@@ -6,13 +6,14 @@ import queue
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
     """A piece of work that has ended."""
 
-    tag: object
+    tag: Any
     """What it was submitted under."""
     result: object = None
     error: Exception | None = None
