@@ -177,6 +177,7 @@ class Client(abc.ABC):
         finally:
             self.save_open_game()
             self._close()
+            self.mailbox.close()
 
     @property
     def _is_over(self) -> bool:

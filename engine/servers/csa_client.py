@@ -399,7 +399,7 @@ class CsaClient(Client):
                 continue
             if why == "keepalive":
                 self.send("")
-                if self._answers_keepalive:
+                if self._answers_keepalive and self._keepalive_due is None:
                     self._keepalive_due = now + ANSWER_TIMEOUT
             elif self.is_leaving:
                 raise SessionOver  # it need not answer

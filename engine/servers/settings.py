@@ -195,7 +195,7 @@ class _Reader:
             games=table.integer("games", 0, 0, 10**9),
             options=self._options(table.table("engine"), GAMES[server.protocol]),
             command=command,
-            usi_options={key: str(value) for key, value in table.table("usi_options").data.items()},
+            usi_options={key: _usi(value) for key, value in table.table("usi_options").data.items()},
         )
 
     def _options(self, table: _Table, game: str) -> dict[str, Value]:
@@ -223,7 +223,14 @@ class _Reader:
                 continue
             if keys[: len(here)] == here and len(here) > length:
                 best, length = number, len(here)
+            elif best is None and here[: len(keys)] == keys:
+                best = number
         return best
+
+
+def _usi(value: object) -> str:
+    """Return a value as USI has it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _path(text: str) -> tuple[str, ...]:
