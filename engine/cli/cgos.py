@@ -66,6 +66,10 @@ def make_client(account: Account, password: Password, records: Path, reporter: R
     options = servers.options_of(account, "go", size=account.server.size, cleanup=True)
 
     def open_seat() -> GoSeat:
+        if account.command:
+            from engine.servers.gtp_seat import GtpSeat
+
+            return GtpSeat(account)
         try:
             return YomiGoSeat(load_player(options))
         except CliError as error:

@@ -15,6 +15,7 @@ COMMANDS = {
     "usi": "speak USI on stdin and stdout, for a graphical interface of shogi to start",
     "play": "play in the terminal",
     "selfplay": "let the engine play against itself and write game records",
+    "match": "play games between engines of any kind and rate them",
     "cgos": "play Go on CGOS",
     "floodgate": "play shogi on floodgate and other servers of the CSA protocol",
     "bench": "measure nodes per second, evaluators, tree, boards, mate search",

@@ -206,7 +206,8 @@ class Client(abc.ABC):
             seat = self.seat
             self._worker.submit(("", "close"), seat.close)
             if not self._worker.close(CLOSE_TIMEOUT):
-                log.warning("%s: the engine does not end", self.account.name)
+                log.warning("%s: the engine does not end by itself", self.account.name)
+                seat.close()
         elif self._worker is not None:
             self._worker.close(CLOSE_TIMEOUT)
 

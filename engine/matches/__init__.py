@@ -1,0 +1,1 @@
+"""Matches between engines: engine processes, games, schedules, journals, ratings. `runner` puts them together."""

@@ -1,0 +1,41 @@
+"""What an engine answers when it is asked for a move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What an engine says of the position in which it chose its move, for the side that moves."""
+
+    winrate: float | None = None
+    """In [0, 1]."""
+    score: float | None = None
+    """Go: points of lead; shogi: centipawns."""
+    visits: int | None = None
+    """Visits or nodes, as the engine counts them."""
+    pv: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Return it for a record of Go."""
+        parts = []
+        if self.winrate is not None:
+            parts.append(f"{100 * self.winrate:.1f}%")
+        if self.score is not None:
+            parts.append(f"{self.score:+.1f}")
+        if self.visits is not None:
+            parts.append(f"{self.visits} visits")
+        return " ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A move that an engine chose."""
+
+    move: str
+    """As the protocol writes it; also `resign`, and `win` in shogi."""
+    seconds: float
+    """From the command to the answer."""
+    evaluation: Evaluation | None = None
+    """None where the engine says nothing."""

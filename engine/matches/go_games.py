@@ -1,0 +1,251 @@
+"""Games of Go between two GTP engines, with this program as the referee."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from engine.games.go.game import GoGame, score_text
+from engine.games.go.rules import Rules
+from engine.games.go.scoring import dead_stones, ownership_by_rollouts
+from engine.games.go.sgf import record_of
+from engine.games.go.vertex import VertexError, format_color, format_vertex, parse_vertex
+from engine.matches.adjudicate import Adjudicator
+from engine.matches.gtp_client import GtpClient
+from engine.matches.limits import GameClock, Limits
+from engine.matches.players import PlayerSpec
+from engine.matches.process import EngineFailure, Refusal
+from engine.matches.results import (
+    ADJUDICATION,
+    BLACK,
+    DRAW,
+    ILLEGAL,
+    MAX_MOVES,
+    NO_RESULT,
+    RESIGNATION,
+    SCORE,
+    TIME,
+    WHITE,
+    Blame,
+    Ended,
+    Forfeit,
+    MatchError,
+    PlayedGame,
+)
+from native.go.board import EMPTY, PASS
+
+if TYPE_CHECKING:
+    from engine.matches.answers import Answer
+
+MOVES_PER_POINT = 4
+"""Moves for each point of the board after which a game is scored as it stands, unless told otherwise."""
+SCORER_TIMEOUT = 300.0
+AREA, OWNERSHIP = "area", "ownership"
+
+
+@dataclass(frozen=True, slots=True)
+class GoSettings:
+    """What all games of a match have in common."""
+
+    size: int = 19
+    komi: float = 7.5
+    rules: Rules = field(default_factory=lambda: Rules.parse("tromp-taylor"))
+    scorer: str = AREA
+    """`area`: all stones are alive; `ownership`: our verdict by rollouts; else a GTP engine's command line."""
+    max_moves: int = 0
+    """0 for MOVES_PER_POINT times the points."""
+    margin: float = 0.0
+    """Seconds that a move may take beyond its time."""
+    timeout: float = 60.0
+    """Seconds beyond its time after which a silent engine counts as hanging."""
+    adjudicate_below: float | None = None
+    adjudicate_moves: int = 3
+
+
+class Scorer:
+    """Judges finished games; one for each thread."""
+
+    def __init__(self, kind: str) -> None:
+        """Make it; an engine is started when it is needed first."""
+        self.kind = kind
+        self._client: GtpClient | None = None
+
+    def score(self, game: GoGame) -> float:
+        """Return Black's points minus White's.
+
+        Raises:
+            MatchError: the engine that scores fails.
+        """
+        if self.kind == AREA:
+            return game.final_score()
+        if self.kind == OWNERSHIP:
+            return game.final_score(dead_stones(game, ownership_by_rollouts(game)))
+        try:
+            return self._ask(game)
+        except EngineFailure as error:
+            self.close()
+            raise MatchError(f"--scorer {self.kind}: {error}") from None
+
+    def _ask(self, game: GoGame) -> float:
+        if self._client is None:
+            from engine.matches.players import parse_player
+
+            self._client = GtpClient(parse_player(self.kind, "go"), Limits(), timeout=SCORER_TIMEOUT)
+        client = self._client
+        client.new_game(game.size, game.komi, game.rules, Limits().clock())
+        for color, move in game.moves:
+            client.play(format_color(color), format_vertex(move, game.size))
+        text = client.final_score(SCORER_TIMEOUT)
+        if text == "0":
+            return 0.0
+        match = re.fullmatch(r"([BbWw])\+([0-9.]+)", text.split()[0] if text else "")
+        if match is None:
+            raise EngineFailure(f"final_score was '{text[:80]}': expected B+3.5, W+0.5 or 0")
+        return float(match[2]) * (1 if match[1] in "Bb" else -1)
+
+    def close(self) -> None:
+        """End the engine."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+
+class GoHost:
+    """Plays one game after the other, in one thread."""
+
+    def __init__(self, settings: GoSettings) -> None:
+        """Play under these settings."""
+        self.settings = settings
+        self.scorer = Scorer(settings.scorer)
+
+    def connect(self, spec: PlayerSpec, limits: Limits, cpus: frozenset[int]) -> GtpClient:
+        """Start an engine.
+
+        Raises:
+            EngineFailure: it does not start.
+        """
+        return GtpClient(spec, limits, timeout=self.settings.timeout, cpus=cpus)
+
+    def play(self, clients: Mapping[int, GtpClient], opening: str, event: str) -> PlayedGame:
+        """Play a game between the engines of both colors and score it.
+
+        Raises:
+            MatchError: the engine that scores fails, or the opening is not legal.
+        """
+        played = _GoGame(self.settings, clients)
+        try:
+            played.begin(opening.split())
+            ended = played.run()
+        except Forfeit as forfeit:
+            ended = Ended(3 - forfeit.color, forfeit.ending, forfeit.detail)
+        if ended.ending in (SCORE, MAX_MOVES):
+            score = self.scorer.score(played.game)
+            ended = Ended(BLACK if score > 0 else WHITE if score < 0 else DRAW, ended.ending, score_text(score))
+        return played.finish(ended, event)
+
+    def close(self) -> None:
+        """Release what is held besides the players."""
+        self.scorer.close()
+
+
+class _GoGame:
+    """One game while it is played."""
+
+    def __init__(self, settings: GoSettings, clients: Mapping[int, GtpClient]) -> None:
+        self.settings, self.clients = settings, clients
+        self.game = GoGame(settings.size, settings.rules, settings.komi)
+        self.clocks = {c: GameClock(clients[c].limits.clock(), settings.margin) for c in (BLACK, WHITE)}
+        self.adjudicator = Adjudicator(settings.adjudicate_below, settings.adjudicate_moves)
+        self.comments: list[str] = []
+        self.chosen = {BLACK: 0, WHITE: 0}
+        self.max_moves = settings.max_moves or MOVES_PER_POINT * settings.size**2
+
+    def begin(self, opening: Sequence[str]) -> None:
+        """Set up both boards and play the opening's moves."""
+        game = self.game
+        for color, client in self.clients.items():
+            with Blame(color):
+                try:
+                    client.new_game(game.size, game.komi, game.rules, self.clocks[color].settings)
+                except Refusal as error:  # nobody's loss: the match asks for what the engine cannot do
+                    raise MatchError(f"player {client.spec.name}: {error}") from None
+        for text in opening:
+            color = game.side_to_move
+            try:
+                game.play(color, parse_vertex(text, game.size))
+            except ValueError as error:
+                raise MatchError(f"opening '{' '.join(opening)}': {error}") from None
+            self.comments.append("opening")
+            for other, client in self.clients.items():
+                with Blame(other):
+                    client.play(format_color(color), text)
+
+    def run(self) -> Ended:
+        """Play until the game ends."""
+        game = self.game
+        while not game.is_over:
+            if len(game.moves) >= self.max_moves:
+                return Ended(DRAW, MAX_MOVES)
+            color = game.side_to_move
+            with Blame(color):
+                answer = self.clients[color].genmove(format_color(color), self.clocks[color])
+            limit = self.clocks[color].allowed()
+            if not self.clocks[color].spend(answer.seconds):
+                raise Forfeit(color, TIME, f"{answer.move} after {answer.seconds:.2f} s, {limit:.2f} s were left")
+            self.chosen[color] += 1
+            if answer.move.lower() == "resign":
+                return Ended(3 - color, RESIGNATION)
+            self._play(color, answer)
+            if loser := self.adjudicator.loser(color, answer.evaluation):
+                return Ended(3 - loser, ADJUDICATION, f"both below {self.settings.adjudicate_below:g}")
+        return Ended(DRAW, NO_RESULT, "third repetition") if game.is_no_result else Ended(DRAW, SCORE)
+
+    def _play(self, color: int, answer: Answer) -> None:
+        """Play the move of a player here and on the other's board."""
+        game = self.game
+        try:
+            move = parse_vertex(answer.move, game.size)
+        except VertexError:
+            raise Forfeit(color, ILLEGAL, f"'{answer.move[:40]}' is no vertex") from None
+        if not game.is_legal(color, move):
+            taken = move != PASS and game.color_at(move) != EMPTY
+            why = "the point is taken" if taken else "ko, superko or suicide"
+            raise Forfeit(color, ILLEGAL, f"{format_vertex(move, game.size)} at move {len(game.moves) + 1}: {why}")
+        game.play(color, move)
+        self.comments.append(f"{answer.seconds:.2f} s {answer.evaluation or ''}".strip())
+        with Blame(3 - color):
+            self.clients[3 - color].play(format_color(color), format_vertex(move, game.size))
+
+    def finish(self, ended: Ended, event: str) -> PlayedGame:
+        """Return the game with its record."""
+        game = self.game
+        black, white = (self.clients[color] for color in (BLACK, WHITE))
+        comment = f"{event}: {ended.ending} {ended.detail}".strip()
+        record = record_of(game, [comment, *self.comments])
+        record.black, record.white = black.spec.name, white.spec.name
+        record.date = time.strftime("%Y-%m-%d")
+        record.result = _sgf_result(ended)
+        record.root.other["AP"] = ["yomi"]
+        record.root.other["BT"], record.root.other["WT"] = [_escape(black.title)], [_escape(white.title)]
+        moves = tuple(format_vertex(move, game.size) for _, move in game.moves)
+        seconds = (self.clocks[BLACK].used, self.clocks[WHITE].used)
+        chosen = (self.chosen[BLACK], self.chosen[WHITE])
+        return PlayedGame(ended, moves, seconds, chosen, {".sgf": record.to_sgf().encode("utf-8")})
+
+
+def _sgf_result(ended: Ended) -> str:
+    if ended.ending == NO_RESULT:
+        return "Void"
+    if ended.winner == DRAW:
+        return "0"
+    side = format_color(ended.winner)
+    if ended.ending in (SCORE, MAX_MOVES):
+        return ended.detail
+    return f"{side}+{ {RESIGNATION: 'R', TIME: 'T', ADJUDICATION: 'R'}.get(ended.ending, 'F') }"
+
+
+def _escape(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("]", "\\]")

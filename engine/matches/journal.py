@@ -1,0 +1,134 @@
+"""The journal of a match: a file to which each finished game is appended, so that no power cut loses one.
+
+The first line describes the match, every other one is a game. A line is on the disk before the game is announced. What
+follows the last line feed was being written when the program died; it is cut off when the journal is opened again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from engine.matches.results import GameResult, MatchError
+
+NAME = "match.jsonl"
+FORMAT = 1
+
+
+class Journal:
+    """The journal of a match that runs."""
+
+    def __init__(self, folder: Path, description: Mapping[str, object]) -> None:
+        """Begin a journal in a folder, or go on with the one that is there.
+
+        Args:
+            folder: of the match; made where it does not exist.
+            description: of the match, as JSON; what is there must be the same match.
+
+        Raises:
+            MatchError: the folder holds another match, or cannot be written to.
+        """
+        self.path = folder / NAME
+        self.results: list[GameResult] = []
+        described = json.loads(json.dumps(dict(description)))
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._file = self.path.open("a+b")
+            _lock(self._file.fileno(), self.path)
+            self._file.seek(0)
+            lines, complete = _split(self._file.read())
+            if len(lines) <= 1:  # no game yet: whatever was meant, it begins now
+                lines, complete = [], 0
+            self._file.truncate(complete)
+            if lines:
+                found, self.results = _read(self.path, lines)
+                _compare(self.path, found, described)
+                self.description = found
+            else:
+                self.description = described
+                self._append({"yomi-match": FORMAT, **described})
+        except OSError as error:
+            raise MatchError(f"{self.path}: {error.strerror}") from None
+
+    def add(self, result: GameResult) -> None:
+        """Append a finished game; it is on the disk when this returns.
+
+        Raises:
+            MatchError: the file cannot be written.
+        """
+        try:
+            self._append(result.to_json())
+        except OSError as error:
+            raise MatchError(f"{self.path}: {error.strerror}") from None
+        self.results.append(result)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self) -> Journal:
+        """Return the journal."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Close the file."""
+        self.close()
+
+    def _append(self, data: Mapping[str, object]) -> None:
+        self._file.write(json.dumps(data, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+
+def read_journal(path: Path) -> tuple[Mapping[str, object], list[GameResult]]:
+    """Return the description and the games of a journal.
+
+    Raises:
+        MatchError: the file cannot be read, or is none.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise MatchError(f"{path}: {error.strerror}") from None
+    return _read(path, _split(data)[0])
+
+
+def _split(data: bytes) -> tuple[list[bytes], int]:
+    """Return the complete lines, and how many bytes they have."""
+    complete = data.rfind(b"\n") + 1
+    return data[:complete].splitlines(), complete
+
+
+def _read(path: Path, lines: Sequence[bytes]) -> tuple[Mapping[str, object], list[GameResult]]:
+    try:
+        description, *games = (json.loads(line) for line in lines)
+        if description.pop("yomi-match") != FORMAT:
+            raise ValueError("another format")
+        return description, [GameResult.from_json(game) for game in games]
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        raise MatchError(f"{path}: expected the journal of a match ({error})") from None
+
+
+def _compare(path: Path, found: Mapping[str, object], wanted: Mapping[str, object]) -> None:
+    """Check that a journal is of the match that is to be played; it may be longer or shorter than before."""
+    for key in sorted({*found, *wanted} - {"games"}):
+        if found.get(key) != wanted.get(key):
+            old, new = (json.dumps(each.get(key))[:80] for each in (found, wanted))
+            raise MatchError(
+                f"{path} is of another match: {key} was {old}, now {new}; expected the same match or another --out"
+            )
+
+
+def _lock(descriptor: int, path: Path) -> None:
+    """Keep other processes from writing the same journal (where the system has such locks)."""
+    try:
+        import fcntl
+    except ImportError:
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise MatchError(f"{path} is being written by another match: expected another --out") from None

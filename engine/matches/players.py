@@ -1,0 +1,176 @@
+"""Who plays: yomi with options, or any command line; and the text and TOML forms of it."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from engine.matches.limits import COUNTS, TIMES, LimitError, Limits, limits_of
+from engine.options import TABLE, OptionError, rows_for
+
+SEPARATOR = ";;"
+"""Between a command line and the settings of the player."""
+YOMI = "yomi"
+YOMI_LIMITS = ("visits", "playouts", "seconds")
+"""Options of yomi that are limits here, so that the match's own limits give way to them."""
+PROTOCOLS = {"go": "gtp", "shogi": "usi"}
+
+
+class PlayerError(ValueError):
+    """A player that is not well described; the message is one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlayerSpec:
+    """A player of a match."""
+
+    name: str
+    command: tuple[str, ...]
+    limits: Limits = field(default_factory=Limits)
+    """Its own; what it leaves open is the match's."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """USI options by name."""
+    commands: tuple[str, ...] = ()
+    """GTP commands sent once after the start."""
+    folder: str | None = None
+    """Folder to run in."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    evaluations: bool = True
+    """GTP: ask for the move by a command that shows the evaluation, where the engine has one."""
+
+
+def parse_player(text: str, game: str) -> PlayerSpec:
+    """Read `yomi[:OPTION=VALUE,...] [;; KEY=VALUE ...]` or `COMMAND LINE [;; KEY=VALUE ...]`.
+
+    The keys: name, a limit (seconds, visits, playouts, nodes, depth, main, byoyomi, periods, stones, increment),
+    option.NAME (USI), init (a GTP command), folder, env.NAME, evaluations.
+
+    Raises:
+        PlayerError: anything else.
+    """
+    engine, _, rest = text.partition(SEPARATOR)
+    values: dict[str, object] = {"engine": engine.strip()}
+    tables: dict[str, dict[str, str]] = {"option": {}, "env": {}}
+    init: list[str] = []
+    for word in _split(rest):
+        key, equals, value = word.partition("=")
+        if not equals:
+            raise PlayerError(f"'{word}' after {SEPARATOR}: expected KEY=VALUE")
+        table, dot, name = key.partition(".")
+        if dot and table in tables:
+            tables[table][name] = value
+        elif key == "init":
+            init.append(value)
+        else:
+            values[key] = value
+    return player_of(values | {"options": tables["option"], "env": tables["env"], "init": init}, game)
+
+
+def player_of(values: Mapping[str, object], game: str) -> PlayerSpec:
+    """Return a player from the keys of a TOML table: engine, and those of `parse_player` (options, init, env).
+
+    Raises:
+        PlayerError: a key is unknown, a value wrong, or there is no engine.
+    """
+    left = dict(values)
+    engine = left.pop("engine", "")
+    command = _split(engine) if isinstance(engine, str) else list(_texts("engine", engine))
+    if not command:
+        raise PlayerError("a player without engine: expected yomi or a command line")
+    limits = {key: left.pop(key) for key in (*TIMES, *COUNTS) if key in left}
+    name = str(left.pop("name", ""))
+    options = {key: _text(value) for key, value in _table("options", left.pop("options", {})).items()}
+    environment = {key: _text(value) for key, value in _table("env", left.pop("env", {})).items()}
+    commands = tuple(_texts("init", left.pop("init", [])))
+    folder = left.pop("folder", None)
+    evaluations = _text(left.pop("evaluations", "true"))
+    if left:
+        raise PlayerError(f"unknown key '{next(iter(left))}' of a player: expected engine, name, a limit, options, ...")
+    if evaluations not in ("true", "false"):
+        raise PlayerError(f"evaluations '{evaluations}': expected true or false")
+    if command[0] == YOMI or command[0].startswith(f"{YOMI}:"):
+        name = name or command[0]
+        own, command = _yomi(command, game)
+        limits = own | limits
+    elif len(command) == 1 and folder is None and not name:
+        name = Path(command[0]).name
+    try:
+        return PlayerSpec(
+            name or Path(command[0]).name,
+            tuple(command),
+            limits_of(limits),
+            options,
+            commands,
+            None if folder is None else str(folder),
+            environment,
+            evaluations == "true",
+        )
+    except LimitError as error:
+        raise PlayerError(f"player '{name or command[0]}': {error}") from None
+
+
+def with_own_names(players: Sequence[PlayerSpec]) -> list[PlayerSpec]:
+    """Return the players with names made different by a number where they are the same."""
+    from dataclasses import replace
+
+    named: list[PlayerSpec] = []
+    for player in players:
+        name, number = player.name, 1
+        while any(other.name == name for other in named):
+            number += 1
+            name = f"{player.name}-{number}"
+        named.append(replace(player, name=name))
+    return named
+
+
+def _yomi(command: list[str], game: str) -> tuple[dict[str, object], list[str]]:
+    """Return the limits in `yomi:OPTION=VALUE,... [FLAG ...]`, and the command line of that engine."""
+    limits: dict[str, object] = {}
+    flags: list[str] = []
+    known = {row.name: row for row in rows_for(game)}
+    for word in filter(None, command[0].partition(":")[2].split(",")):
+        key, equals, value = word.partition("=")
+        name = key.strip().replace("-", "_")
+        if name not in known:
+            hint = "another game's option" if name in TABLE else "unknown option"
+            raise PlayerError(f"yomi:{word}: {hint} '{key}', expected one of docs/OPTIONS.md as OPTION=VALUE")
+        row = known[name]
+        try:
+            parsed = row.parse(value if equals else "true")
+        except OptionError as error:
+            raise PlayerError(f"yomi:{word}: {error}") from None
+        if name in YOMI_LIMITS and parsed is not None:
+            limits[name] = value
+        elif row.kind == "flag":
+            flags.append(row.flag if parsed else row.flag.replace("--", "--no-", 1))
+        else:
+            flags += [row.flag, value]
+    return limits, [sys.executable, "-m", "engine", PROTOCOLS[game], *flags, *command[1:]]
+
+
+def _split(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise PlayerError(f"'{text}': {str(error).lower()}") from None
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _texts(key: str, value: object) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise PlayerError(f"{key}: expected a list of texts")
+    return value
+
+
+def _table(key: str, value: object) -> Mapping[str, object]:
+    if not isinstance(value, Mapping):
+        raise PlayerError(f"{key}: expected a table of names and values")
+    return value

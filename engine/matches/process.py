@@ -1,0 +1,215 @@
+"""An engine as a process: lines out, lines in with a deadline, its last words on stderr, a certain end.
+
+Two threads read the engine's stdout and stderr all the time, so that no engine ever blocks on a full pipe. What it
+writes to stderr is thrown away but for the end, which tells why it died.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO
+
+CHUNK = 1 << 16
+MAX_LINE = 1 << 22
+"""Bytes; an engine that writes a longer line is broken."""
+MAX_PENDING = 100_000
+"""Lines that nobody has asked for; an engine that writes more is broken."""
+TAIL = 4000
+"""Bytes of stderr that are kept."""
+PATIENCE_AT_END = 3.0
+"""Seconds an engine has to leave after it was told to."""
+
+
+class EngineFailure(Exception):  # noqa: N818  (it is the engine's, not the program's)
+    """An engine did what it must not: died, fell silent, or answered what cannot be. The message is one line."""
+
+
+class Refusal(EngineFailure):
+    """An engine answered a command with an error."""
+
+
+class EngineProcess:
+    """One engine that runs. All methods are called by one thread."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        folder: str | None = None,
+        environment: Mapping[str, str] | None = None,
+        cpus: frozenset[int] = frozenset(),
+    ) -> None:
+        """Start an engine.
+
+        Args:
+            command: program and arguments.
+            folder: it runs in; None for the present one.
+            environment: variables in addition to those of this process.
+            cpus: processors that it may use; empty for all. (Linux; elsewhere they are not there to be chosen.)
+
+        Raises:
+            EngineFailure: the program cannot be started.
+        """
+        self.errors = bytearray()
+        self._lines: queue.SimpleQueue[tuple[float, str] | None] = queue.SimpleQueue()
+        self._fault = ""
+        try:
+            with _pinned(cpus):
+                self._process = subprocess.Popen(
+                    list(command),
+                    cwd=folder,
+                    env=None if environment is None else os.environ | dict(environment),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    bufsize=0,
+                    start_new_session=True,  # its children end with it, and Ctrl-C at the terminal is ours alone
+                )
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise EngineFailure(f"cannot be started: {command[0]}: {reason}") from None
+        stdout, stderr = self._process.stdout, self._process.stderr
+        assert stdout is not None
+        assert stderr is not None
+        self._readers = [
+            threading.Thread(target=self._read_lines, args=(stdout,), daemon=True),
+            threading.Thread(target=self._read_errors, args=(stderr,), daemon=True),
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    # -- talking -----------------------------------------------------------------------------------------------------
+
+    def send(self, *lines: str) -> float:
+        """Send lines and return the time of it (`time.monotonic`).
+
+        Raises:
+            EngineFailure: the engine has gone.
+        """
+        data = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(data)
+        except OSError:
+            raise EngineFailure(self.last_words()) from None
+        return time.monotonic()
+
+    def line(self, deadline: float) -> tuple[float, str]:
+        """Return when the next line came (`time.monotonic`), and the line without its end.
+
+        Raises:
+            EngineFailure: the engine has gone, or has written what no engine writes.
+            TimeoutError: there is none at the deadline.
+        """
+        try:
+            found = self._lines.get(timeout=min(max(deadline - time.monotonic(), 0.0), threading.TIMEOUT_MAX))
+        except queue.Empty:
+            raise TimeoutError from None
+        if found is None:
+            self._lines.put(None)  # for the next call
+            raise EngineFailure(self._fault or self.last_words())
+        return found
+
+    def last_words(self) -> str:
+        """Say in one line how the process ended, and what it wrote to stderr last."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1.0)
+        self._readers[1].join(1.0)
+        status = self._process.poll()
+        if status is None:
+            text = "closed its output"
+        elif status < 0:
+            text = f"killed by signal {-status} ({signal.Signals(-status).name})"
+        else:
+            text = f"exited with status {status}"
+        words = " | ".join(line.strip() for line in self.error_tail().splitlines()[-3:] if line.strip())
+        return f"{text}; stderr: {words[-400:]}" if words else text
+
+    def error_tail(self) -> str:
+        """Return the end of what the engine wrote to stderr."""
+        return bytes(self.errors).decode("utf-8", "replace")
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process is there."""
+        return self._process.poll() is None
+
+    # -- ending ------------------------------------------------------------------------------------------------------
+
+    def close(self, farewell: str = "", patience: float = PATIENCE_AT_END) -> None:
+        """End the process: by a last line and the end of its input, and if that does not help, by force."""
+        if farewell and self.is_running:
+            with contextlib.suppress(EngineFailure):
+                self.send(farewell)
+        stdin = self._process.stdin
+        if stdin is not None:
+            with contextlib.suppress(OSError):
+                stdin.close()
+        try:
+            self._process.wait(patience if farewell else 0.0)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        for reader in self._readers:
+            reader.join(1.0)  # a grandchild that holds a pipe open is left to its daemon thread
+
+    def kill(self) -> None:
+        """End the process and its children at once; callable from any thread."""
+        if self._process.poll() is not None:
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if hasattr(os, "killpg"):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            else:
+                self._process.kill()
+        self._process.wait()
+
+    # -- the readers' threads ----------------------------------------------------------------------------------------
+
+    def _read_lines(self, stream: IO[bytes]) -> None:
+        """Put every line into the queue with the time it came at, and None at the end."""
+        rest = b""
+        with stream:
+            while chunk := _read(stream):
+                now = time.monotonic()
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    self._lines.put((now, line.decode("utf-8", "surrogateescape").rstrip("\r")))
+                if len(rest) > MAX_LINE or self._lines.qsize() > MAX_PENDING:
+                    self._fault = "floods stdout: a line too long" if len(rest) > MAX_LINE else "floods stdout"
+                    break
+        self._lines.put(None)
+
+    def _read_errors(self, stream: IO[bytes]) -> None:
+        """Keep the end of stderr."""
+        with stream:
+            while chunk := _read(stream):
+                self.errors += chunk
+                del self.errors[:-TAIL]
+
+
+def _read(stream: IO[bytes]) -> bytes:
+    try:
+        return os.read(stream.fileno(), CHUNK)
+    except (OSError, ValueError):
+        return b""
+
+
+@contextlib.contextmanager
+def _pinned(cpus: frozenset[int]) -> Iterator[None]:
+    """Let this thread run on `cpus` only meanwhile; a process that it starts stays there, with all its threads."""
+    if not cpus or not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)

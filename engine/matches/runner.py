@@ -1,0 +1,290 @@
+"""A match: games in parallel, each in a thread with engines of its own, each result on the disk before the next."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from engine.matches.journal import Journal
+from engine.matches.limits import Limits
+from engine.matches.players import PlayerSpec
+from engine.matches.process import EngineFailure, EngineProcess
+from engine.matches.results import BLACK, FAILURE, FAULTS, WHITE, Ended, GameResult, MatchError, PlayedGame
+from engine.matches.schedule import Pairing
+
+
+class Client(Protocol):
+    """A running engine."""
+
+    @property
+    def process(self) -> EngineProcess:
+        """What runs."""
+
+    def close(self) -> None:
+        """End it."""
+
+
+class Host(Protocol):
+    """Plays games of one kind, one after the other in one thread."""
+
+    def connect(self, spec: PlayerSpec, limits: Limits, cpus: frozenset[int]) -> Any:
+        """Start an engine and return its client.
+
+        Raises:
+            EngineFailure: it does not start.
+        """
+
+    def play(self, clients: Mapping[int, Any], opening: str, event: str) -> PlayedGame:
+        """Play a game between the clients of BLACK and WHITE.
+
+        Raises:
+            MatchError: the match cannot go on.
+        """
+
+    def close(self) -> None:
+        """Release what is held besides the players."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A match as it is to be played."""
+
+    players: Sequence[PlayerSpec]
+    limits: Limits
+    """Of all players that have none of their own."""
+    pairings: Sequence[Pairing]
+    openings: Sequence[str]
+    make_host: Callable[[], Host]
+    folder: Path
+    parallel: int = 1
+    cpus: Sequence[frozenset[int]] = ()
+    """Processors of each game that runs at the same time; empty: no engine is pinned."""
+    restart: bool = False
+    """Start engines anew for every game."""
+
+
+class Runner:
+    """Plays what is left of a match."""
+
+    def __init__(self, plan: Plan, journal: Journal, on_result: Callable[[GameResult], bool]) -> None:
+        """Prepare.
+
+        Args:
+            plan: the match.
+            journal: where finished games are, and go.
+            on_result: called for each game once it is on the disk, one call at a time; true ends the match.
+        """
+        self.plan, self.journal, self.on_result = plan, journal, on_result
+        done = {result.number for result in journal.results}
+        self._left = iter([pairing for pairing in plan.pairings if pairing.number not in done])
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self._error: BaseException | None = None
+        self._started: set[str] = set()
+        """Players that have started at least once."""
+        self._slots = [_Slot(self, number) for number in range(plan.parallel)]
+
+    def run(self) -> None:
+        """Play until all games are played or `on_result` says that it is enough.
+
+        Raises:
+            MatchError: an engine cannot be started at all, or nothing can be written.
+        """
+        threads = [threading.Thread(target=slot.run, name=f"game {slot.number}") for slot in self._slots]
+        for thread in threads:
+            thread.start()
+        try:
+            for thread in threads:
+                while thread.is_alive():  # an interrupt at the keyboard gets through between two waits
+                    thread.join(0.5)
+        except BaseException:
+            self._stopped.set()
+            for slot in self._slots:
+                slot.kill()
+            for thread in threads:
+                thread.join()
+            raise
+        if self._error is not None:
+            raise self._error
+
+    # -- for the slots -----------------------------------------------------------------------------------------------
+
+    def next(self) -> Pairing | None:
+        """Return the next game; None when there is none."""
+        with self._lock:
+            return None if self._stopped.is_set() else next(self._left, None)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the match is over; what is being played does not count any more."""
+        return self._stopped.is_set()
+
+    def note_start(self, player: PlayerSpec) -> None:
+        """Remember that a player can be started."""
+        self._started.add(player.name)
+
+    def has_started(self, player: PlayerSpec) -> bool:
+        """Whether a player has ever started in this match."""
+        return player.name in self._started
+
+    def add(self, result: GameResult) -> None:
+        """Write a result down and announce it."""
+        with self._lock:
+            if self._stopped.is_set():
+                return
+            self.journal.add(result)
+            if self.on_result(result):
+                self._stop()
+
+    def fail(self, error: BaseException) -> None:
+        """End the match with an error."""
+        with self._lock:
+            if self._error is None and not self._stopped.is_set():
+                self._error = error
+            self._stop()
+
+    def _stop(self) -> None:
+        self._stopped.set()
+        for slot in self._slots:
+            slot.kill()
+
+
+class _Slot:
+    """One of the games that run at the same time, with engines that stay for the next one."""
+
+    def __init__(self, runner: Runner, number: int) -> None:
+        self.runner, self.number = runner, number
+        plan = runner.plan
+        self.cpus = plan.cpus[number % len(plan.cpus)] if plan.cpus else frozenset[int]()
+        self._clients: dict[int, Client] = {}
+        """By player."""
+
+    def run(self) -> None:
+        """Play games until there are no more."""
+        host = self.runner.plan.make_host()
+        try:
+            for pairing in self._pairings():
+                self._play(host, pairing)
+        except BaseException as error:
+            self.runner.fail(error)
+        finally:
+            host.close()
+            for player in list(self._clients):
+                self._drop(player)
+
+    def kill(self) -> None:
+        """End the engines at once, from any thread; whoever waits for them sees it."""
+        for client in list(self._clients.values()):
+            client.process.kill()
+
+    def _pairings(self) -> Iterator[Pairing]:
+        while (pairing := self.runner.next()) is not None:
+            yield pairing
+
+    def _play(self, host: Host, pairing: Pairing) -> None:
+        """Play one game, write its record, and hand in the result."""
+        plan, runner = self.runner.plan, self.runner
+        players = {BLACK: pairing.black, WHITE: pairing.white}
+        opening = plan.openings[pairing.opening]
+        event = f"game {pairing.number + 1}"
+        played: PlayedGame | None = None
+        clients: dict[int, Client] = {}
+        ended: Ended | None = None
+        errors = ""
+        for color, player in players.items():
+            try:
+                clients[color] = self._client(host, player)
+            except EngineFailure as failure:
+                ended = Ended(3 - color, FAILURE, str(failure))
+                break
+        if runner.is_stopped:  # clients that were being started were not killed
+            return
+        if ended is None:
+            played = host.play(clients, opening, event)
+            ended = played.ended
+        if runner.is_stopped:
+            return
+        if ended.ending in FAULTS:
+            guilty = players[3 - ended.winner]
+            if guilty in self._clients:
+                errors = self._clients[guilty].process.error_tail()
+                self._drop(guilty)
+        files = self._write(pairing, played)
+        names = [plan.players[player].name for player in players.values()]
+        runner.add(_result(pairing, names, ended, played, opening, files, errors))
+        if plan.restart:
+            for player in list(self._clients):
+                self._drop(player)
+
+    def _client(self, host: Host, player: int) -> Client:
+        """Return the engine of a player, started where it does not run.
+
+        Raises:
+            EngineFailure: it does not start, this time.
+            MatchError: it has never started: the match is not well set up.
+        """
+        spec = self.runner.plan.players[player]
+        if player in self._clients and not self._clients[player].process.is_running:
+            self._drop(player)
+        if player not in self._clients:
+            try:
+                limits = spec.limits.over(self.runner.plan.limits)
+                self._clients[player] = host.connect(spec, limits, self.cpus)
+            except EngineFailure as error:
+                if not self.runner.has_started(spec):
+                    raise MatchError(f"player {spec.name}: {error}") from None
+                raise
+            self.runner.note_start(spec)
+        return self._clients[player]
+
+    def _drop(self, player: int) -> None:
+        self._clients.pop(player).close()
+
+    def _write(self, pairing: Pairing, played: PlayedGame | None) -> tuple[str, ...]:
+        """Write the records of a game; a name appears only once its content is complete."""
+        names = []
+        for suffix, data in ({} if played is None else played.records).items():
+            path = self.runner.plan.folder / f"game-{pairing.number + 1:05d}{suffix}"
+            part = path.with_name(f".{path.name}.part")
+            try:
+                part.write_bytes(data)
+                os.replace(part, path)
+            except OSError as error:
+                raise MatchError(f"{path}: {error.strerror}") from None
+            names.append(path.name)
+        return tuple(names)
+
+
+def _result(
+    pairing: Pairing,
+    names: Sequence[str],
+    ended: Ended,
+    played: PlayedGame | None,
+    opening: str,
+    files: Iterable[str],
+    errors: str,
+) -> GameResult:
+    moves = () if played is None else played.moves
+    key = hashlib.sha1(f"{opening}|{' '.join(moves)}".encode(), usedforsecurity=False).hexdigest()[:16]
+    return GameResult(
+        number=pairing.number,
+        black=names[0],
+        white=names[1],
+        winner=ended.winner,
+        ending=ended.ending,
+        detail=ended.detail,
+        plies=len(moves),
+        seconds=(0.0, 0.0) if played is None else played.seconds,
+        chosen=(0, 0) if played is None else played.chosen,
+        opening=pairing.opening,
+        key=key,
+        finished=time.strftime("%Y-%m-%dT%H:%M:%S"),
+        files=tuple(files),
+        errors=errors,
+    )
