@@ -66,6 +66,10 @@ def make_client(account: Account, password: Password, records: Path, reporter: R
     options = servers.options_of(account, "shogi")
 
     def open_seat() -> ShogiSeat:
+        if account.command:
+            from engine.servers.usi_seat import UsiSeat
+
+            return UsiSeat(account)
         try:
             return YomiShogiSeat(load_shogi_player(options))
         except CliError as error:

@@ -34,6 +34,8 @@ def note_of(decision: ShogiDecision, placement: Placement, seconds: float, scale
         note.score = score_of(lines[0].winrate, lines[0].mate, scale)
         words = []
         for move in lines[0].pv[:LINE_MOVES]:
+            if placement.why_not(move) is not None:
+                break  # another engine's line may be broken
             words.append(format_csa(move, placement))
             placement = placement.after(move)
         note.pv = " ".join(words[1:])

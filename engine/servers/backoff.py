@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-FIRST, FACTOR, LONGEST = 1.0, 2.0, 30.0
+FIRST, FACTOR, LONGEST = 0.5, 2.0, 30.0
 """Seconds of the first pause, its growth, and the longest one before it is drawn."""
 JITTER = 0.5
 """A pause is drawn from this share below to this share above: 45 s at most."""

@@ -176,6 +176,7 @@ class CgosClient(Client):
         self.submit("begin", lambda: self.seat.begin(start))
 
     def _played(self, game: CgosGame, message: Played) -> None:
+        self.made_progress()
         game.play(message.color, message.vertex, message.left)
         self.submit("play", lambda: self.seat.play(message.color, message.vertex))
         self._after_move(game)

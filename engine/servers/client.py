@@ -384,6 +384,10 @@ class Client(abc.ABC):
         """Take note that the engine has done what it should."""
         self._engine_failures = 0
 
+    def made_progress(self) -> None:
+        """Take note that the game goes on: a connection that is lost now is one to be quick about."""
+        self._backoff.reset()
+
     def game_over(self, winner: int | None) -> None:
         """Count a game.
 

@@ -229,9 +229,10 @@ class CsaClient(Client):
         game.turn_ply = game.ply
         self.submit(turn, lambda: self.seat.think(turn))
 
-    def _ponder(self, game: CsaGame, expected: str) -> None:
-        """Think about the position after the move that is expected of the opponent."""
-        turn = game.turn = Turn(game.sfen, (*game.usi, expected), Task(ponder=True))
+    def _ponder(self, game: CsaGame, expected: str, taken: float) -> None:
+        """Think about the position after the move that is expected of the opponent; our last one took `taken`."""
+        times = self.seat.times(game.clock.times(game.color, taken), self.lag.expected)
+        turn = game.turn = Turn(game.sfen, (*game.usi, expected), Task(times=times, ponder=True))
         game.turn_ply = game.ply + 1
         self.submit(turn, lambda: self.seat.think(turn))
 
@@ -246,6 +247,7 @@ class CsaClient(Client):
             if game.sent_at is None or not game.is_last(message.move):
                 raise ConnectionLostError(f"the server plays {message.move} for us, which was not sent")
             self.lag.note(at - game.sent_at)
+            self.made_progress()
             game.sent_at = None
             game.charge(color, message.units)
         else:
@@ -294,8 +296,9 @@ class CsaClient(Client):
     def _decided(self, game: CsaGame, turn: Turn, done: Done) -> None:
         was_guess = turn.task.is_pondering
         game.turn = None
-        if done.error is not None:
-            self.engine_failed(done.error)
+        error = done.error or (None if was_guess else _fault_of(game, done.result))
+        if error is not None:
+            self.engine_failed(error)
             self.submit("reopen", self.reopen)
             if not was_guess:  # a second try, on what is left of the clock
                 self._think(game, game.asked_at)
@@ -323,7 +326,7 @@ class CsaClient(Client):
             game.sent_at = time.monotonic()
             self.send(text)
             if self.seat.ponders and decision.ponder is not None:
-                self._ponder(game, format_usi(decision.ponder))
+                self._ponder(game, format_usi(decision.ponder), taken)
 
     def _played(self, game: CsaGame, note: RecordedMove) -> str:
         """Play our move on the board; return the line for the server."""
@@ -422,3 +425,12 @@ class CsaClient(Client):
                 patience = game.clock.allowed(3 - game.color) + OPPONENT_GRACE
                 dues.append((max(self.last_line, game.asked_at) + patience, "silence beyond the opponent's time"))
         return dues
+
+
+def _fault_of(game: CsaGame, decision: object) -> Exception | None:
+    """Return what is wrong with the move of a decision; None where nothing is, or its turn is over."""
+    assert isinstance(decision, ShogiDecision)
+    if decision.move is None or decision.win or decision.resign or game.turn_ply != game.ply:
+        return None
+    why = game.placement.why_not(decision.move)
+    return None if why is None else ValueError(f"illegal move {format_usi(decision.move)}: {why}")

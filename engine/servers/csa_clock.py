@@ -38,8 +38,10 @@ class CsaClock:
         rule = self.rules[color]
         return self.left[color] + rule.byoyomi + rule.increment + rule.delay
 
-    def times(self, color: int) -> Times | None:
-        """Return the clocks for a move of `color`; None without a limit.
+    def times(self, color: int, spent: float = 0.0) -> Times | None:
+        """Return the clocks for a move of `color`, which has spent some seconds that are not charged yet.
+
+        There are none (None) without a limit.
 
         Where time is rounded up a unit less is there to be used, as a move that ends in the last one counts in full.
         """
@@ -48,6 +50,7 @@ class CsaClock:
         rule = self.rules[color]
         last = rule.unit if rule.is_rounded_up else 0.0
         left = dict(self.left)
+        left[color] = max(left[color] - spent, 0.0)
         if not rule.byoyomi:
             left[color] = max(left[color] - last, 0.0)
         return Times(

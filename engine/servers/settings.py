@@ -78,6 +78,8 @@ class Account:
     """Another engine in yomi's place: its command line."""
     usi_options: Mapping[str, str] = field(default_factory=dict)
     """Options of that engine (USI)."""
+    go: str = ""
+    """What its `go` says in place of the clocks (USI), such as `nodes 20000`; empty for the clocks."""
 
     def password(self) -> Password:
         """Return the password.
@@ -166,7 +168,7 @@ class _Reader:
         )
 
     def _account(self, name: str, table: _Table, servers: Mapping[str, Server]) -> Account:
-        table.only("server", "user", "games", "engine", "command", "usi_options", *PASSWORD_KEYS)
+        table.only("server", "user", "games", "engine", "command", "usi_options", "go", *PASSWORD_KEYS)
         if not NAME.fullmatch(name):
             raise SettingsError(f"{table.where()}: expected a name of letters, digits, _ . @ and -")
         server_name = table.text("server")
@@ -184,8 +186,9 @@ class _Reader:
         command = tuple(shlex.split(table.text("command", "")))
         if command and "engine" in table.data:
             raise table.error("engine", "either engine (options of yomi) or command (another engine)")
-        if "usi_options" in table.data and not (command and server.protocol == CSA):
-            raise table.error("usi_options", 'these with a command on a server with protocol = "csa" only')
+        for key in ("usi_options", "go"):
+            if key in table.data and not (command and server.protocol == CSA):
+                raise table.error(key, 'it with a command on a server with protocol = "csa" only')
         return Account(
             name,
             server,
@@ -196,6 +199,7 @@ class _Reader:
             options=self._options(table.table("engine"), GAMES[server.protocol]),
             command=command,
             usi_options={key: _usi(value) for key, value in table.table("usi_options").data.items()},
+            go=table.text("go", ""),
         )
 
     def _options(self, table: _Table, game: str) -> dict[str, Value]:
