@@ -1,8 +1,28 @@
-"""Ending games that both engines take for decided."""
+"""How games are refereed, whichever they are; and ending those that both engines take for decided."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from engine.matches.answers import Evaluation
+
+
+@dataclass(frozen=True, slots=True)
+class Conduct:
+    """What the referees of both games have in common."""
+
+    margin: float = 0.0
+    """Seconds that a move may take beyond its time."""
+    timeout: float = 60.0
+    """Seconds beyond its time after which a silent engine counts as hanging."""
+    resign_below: float | None = None
+    """Winrate below which a side counts as lost; None: only players resign."""
+    resign_moves: int = 3
+    """Moves of each side for which both engines must agree."""
+
+    def adjudicator(self) -> Adjudicator:
+        """Return what watches one game."""
+        return Adjudicator(self.resign_below, self.resign_moves)
 
 
 class Adjudicator:
@@ -21,13 +41,13 @@ class Adjudicator:
         """Plies for which a color has been lost, as both say."""
 
     def loser(self, color: int, evaluation: Evaluation | None) -> int:
-        """Take the evaluation of `color`, which has just moved, and return who has lost; 0 for nobody yet."""
+        """Take the evaluation of `color`, which has just moved, and return who has lost: the other side, which is to
+        move and might as well resign; 0 for nobody yet.
+        """
         if self.threshold is None:
             return 0
         winrate = None if evaluation is None else evaluation.winrate
-        for loser in (1, 2):
-            seen = winrate if color == loser or winrate is None else 1.0 - winrate
-            self._in_a_row[loser] = self._in_a_row[loser] + 1 if seen is not None and seen < self.threshold else 0
-            if self._in_a_row[loser] >= 2 * self.moves:
-                return loser
-        return 0
+        for side in (1, 2):
+            seen = winrate if color == side or winrate is None else 1.0 - winrate
+            self._in_a_row[side] = self._in_a_row[side] + 1 if seen is not None and seen < self.threshold else 0
+        return 3 - color if self._in_a_row[3 - color] >= 2 * self.moves else 0

@@ -13,7 +13,7 @@ from engine.games.go.rules import Rules
 from engine.games.go.scoring import dead_stones, ownership_by_rollouts
 from engine.games.go.sgf import record_of
 from engine.games.go.vertex import VertexError, format_color, format_vertex, parse_vertex
-from engine.matches.adjudicate import Adjudicator
+from engine.matches.adjudicate import Conduct
 from engine.matches.gtp_client import GtpClient
 from engine.matches.limits import GameClock, Limits
 from engine.matches.players import PlayerSpec
@@ -57,12 +57,7 @@ class GoSettings:
     """`area`: all stones are alive; `ownership`: our verdict by rollouts; else a GTP engine's command line."""
     max_moves: int = 0
     """0 for MOVES_PER_POINT times the points."""
-    margin: float = 0.0
-    """Seconds that a move may take beyond its time."""
-    timeout: float = 60.0
-    """Seconds beyond its time after which a silent engine counts as hanging."""
-    adjudicate_below: float | None = None
-    adjudicate_moves: int = 3
+    conduct: Conduct = field(default_factory=Conduct)
 
 
 class Scorer:
@@ -127,7 +122,7 @@ class GoHost:
         Raises:
             EngineFailure: it does not start.
         """
-        return GtpClient(spec, limits, timeout=self.settings.timeout, cpus=cpus)
+        return GtpClient(spec, limits, timeout=self.settings.conduct.timeout, cpus=cpus)
 
     def play(self, clients: Mapping[int, GtpClient], opening: str, event: str) -> PlayedGame:
         """Play a game between the engines of both colors and score it.
@@ -157,8 +152,8 @@ class _GoGame:
     def __init__(self, settings: GoSettings, clients: Mapping[int, GtpClient]) -> None:
         self.settings, self.clients = settings, clients
         self.game = GoGame(settings.size, settings.rules, settings.komi)
-        self.clocks = {c: GameClock(clients[c].limits.clock(), settings.margin) for c in (BLACK, WHITE)}
-        self.adjudicator = Adjudicator(settings.adjudicate_below, settings.adjudicate_moves)
+        self.clocks = {c: GameClock(clients[c].limits.clock(), settings.conduct.margin) for c in (BLACK, WHITE)}
+        self.adjudicator = settings.conduct.adjudicator()
         self.comments: list[str] = []
         self.chosen = {BLACK: 0, WHITE: 0}
         self.max_moves = settings.max_moves or MOVES_PER_POINT * settings.size**2
@@ -192,15 +187,15 @@ class _GoGame:
             color = game.side_to_move
             with Blame(color):
                 answer = self.clients[color].genmove(format_color(color), self.clocks[color])
+            self.chosen[color] += 1
             limit = self.clocks[color].allowed()
             if not self.clocks[color].spend(answer.seconds):
                 raise Forfeit(color, TIME, f"{answer.move} after {answer.seconds:.2f} s, {limit:.2f} s were left")
-            self.chosen[color] += 1
             if answer.move.lower() == "resign":
                 return Ended(3 - color, RESIGNATION)
             self._play(color, answer)
             if loser := self.adjudicator.loser(color, answer.evaluation):
-                return Ended(3 - loser, ADJUDICATION, f"both below {self.settings.adjudicate_below:g}")
+                return Ended(3 - loser, ADJUDICATION, f"both below {self.settings.conduct.resign_below:g}")
         return Ended(DRAW, NO_RESULT, "third repetition") if game.is_no_result else Ended(DRAW, SCORE)
 
     def _play(self, color: int, answer: Answer) -> None:

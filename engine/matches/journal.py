@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from engine.matches.results import GameResult, MatchError
 
@@ -21,22 +22,33 @@ FORMAT = 1
 class Journal:
     """The journal of a match that runs."""
 
-    def __init__(self, folder: Path, description: Mapping[str, object]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        description: Mapping[str, object],
+        make_kept: Callable[[], Mapping[str, object]] = dict,
+    ) -> None:
         """Begin a journal in a folder, or go on with the one that is there.
 
         Args:
             folder: of the match; made where it does not exist.
             description: of the match, as JSON; what is there must be the same match.
+            make_kept: called for a new match, returns what is made once and kept (the openings), as JSON.
 
         Raises:
             MatchError: the folder holds another match, or cannot be written to.
         """
         self.path = folder / NAME
         self.results: list[GameResult] = []
+        self.kept: Any
+        """What `make_kept` returned when the match began."""
         described = json.loads(json.dumps(dict(description)))
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._file = self.path.open("a+b")
+        except OSError as error:
+            raise MatchError(f"{self.path}: {error.strerror}") from None
+        try:
             _lock(self._file.fileno(), self.path)
             self._file.seek(0)
             lines, complete = _split(self._file.read())
@@ -46,12 +58,16 @@ class Journal:
             if lines:
                 found, self.results = _read(self.path, lines)
                 _compare(self.path, found, described)
-                self.description = found
+                self.kept = found["kept"]
             else:
-                self.description = described
-                self._append({"yomi-match": FORMAT, **described})
+                self.kept = json.loads(json.dumps(dict(make_kept())))
+                self._append({"yomi-match": FORMAT, **described, "kept": self.kept})
         except OSError as error:
+            self._file.close()
             raise MatchError(f"{self.path}: {error.strerror}") from None
+        except BaseException:
+            self._file.close()
+            raise
 
     def add(self, result: GameResult) -> None:
         """Append a finished game; it is on the disk when this returns.
@@ -83,7 +99,7 @@ class Journal:
         os.fsync(self._file.fileno())
 
 
-def read_journal(path: Path) -> tuple[Mapping[str, object], list[GameResult]]:
+def read_journal(path: Path) -> tuple[Mapping[str, Any], list[GameResult]]:
     """Return the description and the games of a journal.
 
     Raises:
@@ -102,7 +118,7 @@ def _split(data: bytes) -> tuple[list[bytes], int]:
     return data[:complete].splitlines(), complete
 
 
-def _read(path: Path, lines: Sequence[bytes]) -> tuple[Mapping[str, object], list[GameResult]]:
+def _read(path: Path, lines: Sequence[bytes]) -> tuple[Mapping[str, Any], list[GameResult]]:
     try:
         description, *games = (json.loads(line) for line in lines)
         if description.pop("yomi-match") != FORMAT:
@@ -113,8 +129,8 @@ def _read(path: Path, lines: Sequence[bytes]) -> tuple[Mapping[str, object], lis
 
 
 def _compare(path: Path, found: Mapping[str, object], wanted: Mapping[str, object]) -> None:
-    """Check that a journal is of the match that is to be played; it may be longer or shorter than before."""
-    for key in sorted({*found, *wanted} - {"games"}):
+    """Check that a journal is of the match that is to be played; the number of games is no part of it."""
+    for key in sorted({*found, *wanted} - {"kept"}):
         if found.get(key) != wanted.get(key):
             old, new = (json.dumps(each.get(key))[:80] for each in (found, wanted))
             raise MatchError(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.matches.limits import COUNTS, TIMES, LimitError, Limits, limits_of
+from engine.matches.process import EngineFailure, EngineProcess
 from engine.options import TABLE, OptionError, rows_for
 
 SEPARATOR = ";;"
@@ -16,6 +17,9 @@ SEPARATOR = ";;"
 YOMI = "yomi"
 YOMI_LIMITS = ("visits", "playouts", "seconds")
 """Options of yomi that are limits here, so that the match's own limits give way to them."""
+DETECTION_TIMEOUT = 60.0
+"""Seconds that an engine has to answer when it is asked which protocol it speaks."""
+DETECTION_LINES = 200
 PROTOCOLS = {"go": "gtp", "shogi": "usi"}
 
 
@@ -91,7 +95,7 @@ def player_of(values: Mapping[str, object], game: str) -> PlayerSpec:
         raise PlayerError(f"unknown key '{next(iter(left))}' of a player: expected engine, name, a limit, options, ...")
     if evaluations not in ("true", "false"):
         raise PlayerError(f"evaluations '{evaluations}': expected true or false")
-    if command[0] == YOMI or command[0].startswith(f"{YOMI}:"):
+    if is_yomi(command[0]):
         name = name or command[0]
         own, command = _yomi(command, game)
         limits = own | limits
@@ -124,6 +128,39 @@ def with_own_names(players: Sequence[PlayerSpec]) -> list[PlayerSpec]:
             name = f"{player.name}-{number}"
         named.append(replace(player, name=name))
     return named
+
+
+def is_yomi(text: str) -> bool:
+    """Whether the text of a player, or of its engine, is this program and not a command line."""
+    word = text.split(maxsplit=1)[0] if text.strip() else ""
+    return word == YOMI or word.startswith(f"{YOMI}:")
+
+
+def detect_protocol(player: PlayerSpec) -> str:
+    """Start an engine and return what it speaks: gtp or usi.
+
+    Raises:
+        PlayerError: it cannot be started, or speaks neither.
+    """
+    process: EngineProcess | None = None
+    try:
+        process = EngineProcess(player.command, folder=player.folder, environment=player.environment)
+        deadline = process.send("usi") + DETECTION_TIMEOUT
+        for _ in range(DETECTION_LINES):
+            _, line = process.line(deadline)
+            if line.startswith(("?", "=")):
+                return "gtp"
+            if line.startswith(("id ", "option ", "usiok")):
+                return "usi"
+        fault = "what it writes is neither"
+    except TimeoutError:
+        fault = f"no answer within {DETECTION_TIMEOUT:.0f} s"
+    except EngineFailure as error:
+        fault = str(error)
+    finally:
+        if process is not None:
+            process.close("quit")
+    raise PlayerError(f"player {player.name}: {fault}; expected an engine that speaks GTP or USI")
 
 
 def _yomi(command: list[str], game: str) -> tuple[dict[str, object], list[str]]:

@@ -214,6 +214,7 @@ class _Slot:
             guilty = players[3 - ended.winner]
             if guilty in self._clients:
                 errors = self._clients[guilty].process.error_tail()
+                self._clients[guilty].process.kill()  # it may hang
                 self._drop(guilty)
         files = self._write(pairing, played)
         names = [plan.players[player].name for player in players.values()]

@@ -1,0 +1,88 @@
+"""The openings of a match, from files or from short searches of yomi."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from engine.options import Options
+
+POLICY = "policy"
+POLICY_MOVES = 8
+POLICY_VISITS = 32
+"""Of a search whose visits are the chances of the moves; they follow the policy, less what is refuted at once."""
+
+
+def make_openings(settings: argparse.Namespace, game: str) -> list[str]:
+    """Return the openings that the settings want; a single empty one where they want none.
+
+    Raises:
+        MatchError: a file cannot be read, or there are too few.
+        CliError: the engine that makes them cannot be made.
+    """
+    from engine.matches.openings import load_openings, shuffled
+
+    if settings.openings is None:
+        return [""]
+    if settings.openings != POLICY:
+        found = load_openings(Path(settings.openings), game, settings.opening_moves, settings.size)
+        return shuffled(found, settings.opening_seed)
+    moves = settings.opening_moves or POLICY_MOVES
+    wanted = (settings.games + 1) // 2
+    options = Options.for_game(game)
+    values = {
+        "visits": POLICY_VISITS, "temperature": 1.0, "temperature_moves": moves, "resign": False, "workers": 1,
+        "seed": settings.opening_seed, "net": settings.opening_net and str(settings.opening_net),
+    }  # fmt: skip
+    for name, value in values.items():
+        options.set(name, value)
+    if game == "go":
+        options.set("size", settings.size)
+        return _go_openings(options, moves, wanted)
+    return _shogi_openings(options, moves, wanted)
+
+
+def _go_openings(options: Options, moves: int, wanted: int) -> list[str]:
+    from engine.cli.make import load_player
+    from engine.games.go.game import GoGame
+    from engine.games.go.vertex import format_vertex
+    from engine.matches.openings import draw_openings
+
+    player = load_player(options)
+
+    def draw() -> str:
+        game = player.game = GoGame(player.game.size, player.game.rules, player.game.komi)
+        player.new_game()
+        while len(game.moves) < moves and not game.is_over:
+            color = game.side_to_move
+            game.play(color, player.genmove(color).move)
+        return " ".join(format_vertex(move, game.size) for _, move in game.moves)
+
+    try:
+        return draw_openings(draw, wanted)
+    finally:
+        player.close()
+
+
+def _shogi_openings(options: Options, moves: int, wanted: int) -> list[str]:
+    from engine.cli.make import load_shogi_player
+    from engine.games.shogi.game import ShogiGame
+    from engine.games.shogi.notation import format_usi
+    from engine.matches.openings import draw_openings
+
+    player = load_shogi_player(options)
+
+    def draw() -> str:
+        game = player.game = ShogiGame()
+        player.new_game()
+        while len(game.moves) < moves and not game.is_over:
+            move = player.go().move
+            if move is None:
+                break
+            game.play(move)
+        return f"startpos moves {' '.join(format_usi(move) for _, move in game.moves)}"
+
+    try:
+        return draw_openings(draw, wanted)
+    finally:
+        player.close()

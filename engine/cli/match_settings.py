@@ -1,0 +1,218 @@
+"""The settings of `yomi match`: one table for flags and the TOML file."""
+
+from __future__ import annotations
+
+import argparse
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.cli.errors import CliError
+from engine.cli.games import GAMES
+from engine.matches.limits import COUNTS, TIMES
+from engine.matches.schedule import FORMS
+
+FILE_PLAYERS = "players"
+
+
+def count(text: str) -> int:
+    """Read a number from 1 on."""
+    if not text.isdecimal() or int(text) < 1:
+        raise ValueError(f"expected a number from 1 on, found {text!r}")
+    return int(text)
+
+
+def number(text: str) -> int:
+    """Read a number from 0 on."""
+    if not text.isdecimal():
+        raise ValueError(f"expected a number from 0 on, found {text!r}")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    """Read a time."""
+    return _real(text, 0.0, 1e7, "seconds")
+
+
+def share(text: str) -> float:
+    """Read a winrate below one half."""
+    return _real(text, 0.0, 0.5, "a winrate from 0 to 0.5")
+
+
+def _real(text: str, low: float, high: float, what: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not low <= value <= high:
+        raise ValueError(f"expected {what}, found {text!r}")
+    return value
+
+
+def cpus(text: str) -> list[frozenset[int]]:
+    """Read processors: `0,1` or groups `0-1,2-3`."""
+    groups = []
+    for group in text.replace(" ", "").split(","):
+        first, dash, last = group.partition("-")
+        if not (first.isdecimal() and (last.isdecimal() or not dash)):
+            raise ValueError(f"expected processors such as 0,1 or 0-1,2-3, found {text!r}")
+        groups.append(frozenset(range(int(first), int(last or first) + 1)))
+    return groups
+
+
+def bounds(text: str) -> tuple[float, ...]:
+    """Read the bounds of an SPRT: `ELO0,ELO1[,ALPHA,BETA]`."""
+    try:
+        values = tuple(float(word) for word in text.split(","))
+    except ValueError:
+        values = ()
+    if len(values) not in (2, 4):
+        raise ValueError(f"expected ELO0,ELO1 or ELO0,ELO1,ALPHA,BETA, found {text!r}")
+    return values
+
+
+def flag(text: str) -> bool:
+    """Read true or false."""
+    if text not in ("true", "false"):
+        raise ValueError(f"expected true or false, found {text!r}")
+    return text == "true"
+
+
+def one_of(*choices: str) -> Callable[[str], str]:
+    """Return what reads one of some words."""
+
+    def read(text: str) -> str:
+        if text not in choices:
+            raise ValueError(f"expected one of {', '.join(choices)}, found {text!r}")
+        return text
+
+    return read
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting."""
+
+    name: str
+    read: Callable[[str], Any]
+    default: Any
+    metavar: str
+    help: str
+    group: str = ""
+
+
+LIMITS = "limits of all players that have none of their own"
+LIMIT_HELP = {
+    "main": "main time of a game",
+    "byoyomi": "time of a byo-yomi period",
+    "increment": "time added for each move",
+    "seconds": "time of a move, which the engines are told and which is never forfeited",
+    "periods": "Go: byo-yomi periods (1)",
+    "stones": "Go: stones to play in a period: Canadian overtime",
+    "playouts": "playouts of a move",
+    "visits": "visits of a move",
+    "nodes": "shogi: nodes of a move",
+    "depth": "shogi: depth of the search",
+}
+
+SETTINGS = (
+    Setting("game", one_of(*GAMES), None, "GAME", "go or shogi (what the engines speak: GTP or USI)"),
+    Setting("games", count, 2, "N", "games of each pair of players (2)"),
+    Setting("form", one_of(*FORMS), FORMS[0], "FORM", "round-robin, or gauntlet: the first player against all others"),
+    Setting("out", Path, Path("match"), "FOLDER", "where records and journal go (match)"),
+    *(Setting(name, seconds, None, "S", LIMIT_HELP[name], LIMITS) for name in TIMES),
+    *(Setting(name, count, None, "N", LIMIT_HELP[name], LIMITS) for name in COUNTS),
+    Setting("margin", seconds, 0.0, "S", "time over the clock that is forgiven (0)", LIMITS),
+    Setting("timeout", seconds, None, "S", "silence beyond its time that loses (60; without a time 600)", LIMITS),
+    Setting("parallel", count, None, "N", "games at the same time (one for each of --cpus, else 1)", "running"),
+    Setting("cpus", cpus, [], "LIST", "processors of each game, which its engines share: 0,1 or 0-1,2-3", "running"),
+    Setting("restart", flag, False, "", "start the engines anew for every game", "running"),
+    Setting("size", count, 19, "N", "board size (19)", "Go"),
+    Setting("komi", float, None, "K", "komi (that of the rules)", "Go"),
+    Setting("rules", str, "tromp-taylor", "RULES", "as in yomi gtp (tromp-taylor)", "Go"),
+    Setting(
+        "scorer", str, None, "WHAT",
+        "area (all stones alive), ownership (by rollouts), or a GTP engine's command line"
+        " (area where the rules let stones stand until they are captured, else ownership)", "Go",
+    ),
+    Setting("entering_king", one_of("27", "24", "none"), "27", "RULE", "27, 24 or none (27)", "shogi"),
+    Setting("openings", str, None, "FROM", "record, folder, SFEN list, or `policy` (drawn by yomi)", "openings"),
+    Setting("opening_moves", count, None, "N", "moves of each opening (all of a record; policy: 8)", "openings"),
+    Setting("opening_net", Path, None, "FILE", "network for policy openings", "openings"),
+    Setting("opening_seed", number, 1, "N", "seed of policy openings, and of the order of others (1)", "openings"),
+    Setting("max_moves", number, 0, "N", "score (Go: 4 a point) or draw (shogi: 512) after N moves", "ending games"),
+    Setting("resign_below", share, None, "P", "end games that both engines see below this winrate", "ending games"),
+    Setting("resign_moves", count, 3, "N", "moves of each side for which they must agree (3)", "ending games"),
+    Setting("sprt", bounds, None, "E0,E1", "stop when the first of two is E1 Elo stronger, or E0", "ending games"),
+)  # fmt: skip
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Add a flag for each setting."""
+    groups: dict[str, Any] = {"": parser}
+    for setting in SETTINGS:
+        if setting.group not in groups:
+            groups[setting.group] = parser.add_argument_group(setting.group)
+        group = groups[setting.group]
+        words = f"--{setting.name.replace('_', '-')}"
+        if setting.read is flag:
+            group.add_argument(words, action="store_const", const=True, help=setting.help)
+        else:
+            group.add_argument(words, metavar=setting.metavar, type=_reader(setting), help=setting.help)
+
+
+def _reader(setting: Setting) -> Callable[[str], Any]:
+    def read(text: str) -> Any:
+        try:
+            return setting.read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return read
+
+
+def read_file(path: Path | None) -> tuple[dict[str, Any], list[Mapping[str, Any]]]:
+    """Return the settings and the tables of players in a TOML file.
+
+    Raises:
+        CliError: it cannot be read, or something in it is wrong.
+    """
+    if path is None:
+        return {}, []
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CliError(f"--config {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise CliError(f"--config {path}: {error}") from None
+    players = data.pop(FILE_PLAYERS, [])
+    if not isinstance(players, list) or not all(isinstance(each, Mapping) for each in players):
+        raise CliError(f"--config {path}: expected players as tables [[players]]")
+    known = {setting.name: setting for setting in SETTINGS}
+    values = {}
+    for key, value in data.items():
+        setting = known.get(key.replace("-", "_"))
+        if setting is None:
+            raise CliError(f"--config {path}: unknown key '{key}', expected one of {', '.join(known)}, players")
+        try:
+            values[setting.name] = setting.read(_text(value))
+        except ValueError as error:
+            raise CliError(f"--config {path}: {key}: {error}") from None
+    return values, players
+
+
+def _text(value: object) -> str:
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def merge(args: argparse.Namespace, from_file: Mapping[str, Any]) -> argparse.Namespace:
+    """Return all settings: the command line goes before the file, the file before the defaults."""
+    merged = argparse.Namespace()
+    for setting in SETTINGS:
+        value = getattr(args, setting.name)
+        setattr(merged, setting.name, from_file.get(setting.name, setting.default) if value is None else value)
+    return merged

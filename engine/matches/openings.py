@@ -1,0 +1,91 @@
+"""Positions that games begin with: from records, lists of positions, or drawn from an engine's own play.
+
+An opening is a text: for Go the vertices of its moves, Black first; for shogi `startpos moves ...` or `sfen ...`. The
+journal keeps the texts, so that a match goes on with the same openings whatever becomes of the file.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from engine.games.go.sgf import SgfError, load_sgf
+from engine.games.go.vertex import format_vertex
+from engine.games.shogi.records import RecordError, format_usi_line, load_records
+from engine.matches.results import MatchError
+
+ATTEMPTS = 20
+"""Lines drawn for each that is kept, at most; others are the same as one before."""
+
+
+def load_openings(path: Path, game: str, moves: int | None, size: int = 19) -> list[str]:
+    """Return the openings in a file, or in the files of a folder in order of their names; each once.
+
+    Args:
+        path: SGF for Go; CSA, KIF, lines of USI or SFEN for shogi.
+        game: go or shogi.
+        moves: of each game, counted from its first position; None for all.
+        size: of the board in Go.
+
+    Raises:
+        MatchError: a file cannot be read, or has no opening for this game.
+    """
+    files = sorted(each for each in path.iterdir() if each.is_file()) if path.is_dir() else [path]
+    found: dict[str, None] = {}
+    for file in files:
+        try:
+            texts = [_from_sgf(file, moves, size)] if game == "go" else _from_records(file, moves)
+        except (SgfError, RecordError) as error:
+            text = str(error)
+            raise MatchError(f"--openings {text if str(file) in text else f'{file}: {text}'}") from None
+        found.update(dict.fromkeys(texts))
+    if not found:
+        raise MatchError(f"--openings {path}: no file in it, expected records")
+    return list(found)
+
+
+def _from_sgf(file: Path, moves: int | None, size: int) -> str:
+    record = load_sgf(file)
+    if record.size != size:
+        raise SgfError(f"a board of {record.size}, expected {size} (--size)")
+    game = record.game(moves)
+    if game.setup or any(color != 1 + number % 2 for number, (color, _) in enumerate(game.moves)):
+        raise SgfError("stones set up, or two moves in a row: expected moves in turn from an empty board")
+    return " ".join(format_vertex(move, size) for _, move in game.moves)
+
+
+def _from_records(file: Path, moves: int | None) -> list[str]:
+    texts = []
+    for record in load_records(file):
+        del record.moves[len(record.moves) if moves is None else moves :]
+        record.game()  # complains of a move that the rules forbid
+        texts.append(format_usi_line(record))
+    return texts
+
+
+def draw_openings(draw: Callable[[], str], count: int) -> list[str]:
+    """Return different openings.
+
+    Args:
+        draw: returns one, a new one each time or not.
+        count: how many are wanted.
+
+    Raises:
+        MatchError: there are not so many.
+    """
+    found: dict[str, None] = {}
+    for _ in range(ATTEMPTS * count):
+        found[draw()] = None
+        if len(found) == count:
+            return list(found)
+    raise MatchError(
+        f"--openings policy: {len(found)} different ones, expected {count}; more --opening-moves are needed"
+    )
+
+
+def shuffled(openings: Sequence[str], seed: int) -> list[str]:
+    """Return openings in an order that depends on a seed only."""
+    order = list(openings)
+    random.Random(seed).shuffle(order)
+    return order

@@ -1,0 +1,225 @@
+"""Ratings by maximum likelihood: Elo, the first player's advantage and the rate of draws, fitted together.
+
+The model. With a difference x = rating of Black - rating of White + advantage, Black's expected score is Elo's
+E = 1 / (1 + 10^(-x / 400)). It is split into wins and draws as by Davidson (1970): a draw has nu times the geometric
+mean of the probabilities of the two wins. The rate of draws given is that of equal players without an advantage,
+nu / (2 + nu).
+
+Why this one. Bradley-Terry models in which draws are outcomes of their own (Davidson's as he wrote it, Rao and
+Kupper's, which BayesElo uses) stretch the scale by the draws: a rating difference then means another expected score in
+a match with many draws than in one with few. Ordo's tables, which the field prints, keep Elo's meaning of a difference,
+the expected score whatever the draws; so does this. Davidson's split needs one parameter, is symmetric, lets draws fade
+as the players differ, and allows any rate from 0 to 1.
+
+A normal prior of PRIOR_SD Elo on each rating and on the advantage keeps what the games leave open finite (a player that
+has won all its games, groups that never met); against 100 games it weighs 0.02%.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from engine.matches.results import GameResult
+
+BETA = math.log(10.0) / 400.0
+"""Elo into natural logits."""
+PRIOR_SD = 1000.0
+"""Elo."""
+PRIOR_SD_DRAWS = 3.0
+"""Of the logarithm of nu around that of a draw rate of one third."""
+CONFIDENCE = 1.959964
+"""Standard errors of a 95% interval."""
+TINY = 1e-12
+MAX_STEPS = 200
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Ratings:
+    """A fit."""
+
+    players: tuple[str, ...]
+    elo: Floats
+    """[players], mean 0."""
+    covariance: Floats
+    """[players, players], Elo squared, of the ratings relative to their mean."""
+    advantage: float
+    """Elo that playing Black is worth."""
+    advantage_error: float
+    """One standard error, as Ordo prints it."""
+    draw_rate: float
+    """Of equal players, in [0, 1]."""
+    draw_error: float
+    """One standard error."""
+
+    @property
+    def errors(self) -> Floats:
+        """Half the 95% interval of each rating, relative to the mean of all: [players]."""
+        return CONFIDENCE * np.sqrt(np.diag(self.covariance))
+
+    def superiority(self, first: int, second: int) -> float:
+        """Return the probability that a player is stronger than another (CFS, LOS)."""
+        difference = float(self.elo[first] - self.elo[second])
+        return normal(difference / max(self.difference_error(first, second), TINY))
+
+    def difference_error(self, first: int, second: int) -> float:
+        """Return the standard error of the difference of two ratings."""
+        c = self.covariance
+        return math.sqrt(max(float(c[first, first] + c[second, second] - 2 * c[first, second]), 0.0))
+
+
+def normal(z: float) -> float:
+    """Return the probability that a standard normal variable is below z."""
+    return 0.5 * math.erfc(-z / math.sqrt(2.0))
+
+
+def expected_score(difference: float) -> float:
+    """Return the expected score of a player that is `difference` Elo stronger."""
+    return 1.0 / (1.0 + math.exp(-BETA * difference))
+
+
+def outcome_probabilities(x: Floats, nu: float) -> tuple[Floats, Floats, Floats]:
+    """Return the probabilities of a win of Black, a draw and a win of White; see the module.
+
+    Args:
+        x: Black's advantage in natural logits, any shape.
+        nu: Davidson's parameter, from 0 on.
+    """
+    score = 1.0 / (1.0 + np.exp(-x))
+    n = nu * nu
+    # a draw's probability d solves (1 - n/4) d^2 + (n/2) d - n E (1 - E) = 0: d^2 = n (E - d/2) (1 - E - d/2)
+    a, b, c = 1.0 - n / 4.0, n / 2.0, n * score * (1.0 - score)
+    draw = np.zeros_like(score) if n == 0.0 else 2.0 * c / (b + np.sqrt(b * b + 4.0 * a * c))
+    return np.maximum(score - draw / 2.0, TINY), draw, np.maximum(1.0 - score - draw / 2.0, TINY)
+
+
+def fit(players: Sequence[str], counts: npt.ArrayLike, *, advantage: bool = True) -> Ratings:
+    """Fit ratings to the results of all pairs.
+
+    Args:
+        players: names.
+        counts: [players, players, 3], how often Black (first index) won, drew and lost against White (second).
+        advantage: fit the first player's advantage, too; else it is 0.
+    """
+    table = np.asarray(counts, np.float64)
+    black, white = np.nonzero(table.sum(axis=2))
+    games = table[black, white]
+    has_draws = bool(games[:, 1].any())
+    size = len(players)
+    theta = np.zeros(size + 2)  # ratings and advantage in logits, log nu
+    free = np.ones(size + 2, bool)
+    free[size] = advantage
+    free[size + 1] = has_draws
+    information = np.eye(size + 2)
+    current = _log_posterior(theta, black, white, games, has_draws)
+    for _ in range(MAX_STEPS):
+        gradient, information = _derivatives(theta, black, white, games, has_draws)
+        step = np.zeros_like(theta)
+        step[free] = np.linalg.solve(information[np.ix_(free, free)], gradient[free])
+        scale = min(1.0, 2.0 / float(np.abs(step).max() + TINY))
+        while (found := _log_posterior(theta + scale * step, black, white, games, has_draws)) < current - 1e-9:
+            scale /= 2.0
+        theta += scale * step
+        current = found
+        if float(np.abs(scale * step).max()) < 1e-9:
+            break
+    covariance = np.zeros_like(information)
+    covariance[np.ix_(free, free)] = np.linalg.inv(information[np.ix_(free, free)])
+    return _ratings(tuple(players), theta, covariance, has_draws)
+
+
+def _ratings(players: tuple[str, ...], theta: Floats, covariance: Floats, has_draws: bool) -> Ratings:
+    size = len(players)
+    centre = np.eye(size) - 1.0 / size
+    nu = math.exp(theta[size + 1]) if has_draws else 0.0
+    rate = nu / (2.0 + nu)
+    slope = 2.0 * nu / (2.0 + nu) ** 2  # of the rate by log nu
+    return Ratings(
+        players,
+        (centre @ theta[:size]) / BETA,
+        centre @ covariance[:size, :size] @ centre / BETA**2,
+        float(theta[size]) / BETA,
+        math.sqrt(covariance[size, size]) / BETA,
+        rate,
+        slope * math.sqrt(covariance[size + 1, size + 1]),
+    )
+
+
+def _prior(size: int) -> Floats:
+    """Return the precision of each parameter's prior."""
+    precision = np.full(size + 2, (BETA * PRIOR_SD) ** -2)
+    precision[-1] = PRIOR_SD_DRAWS**-2
+    return precision
+
+
+def _log_posterior(
+    theta: Floats, black: npt.NDArray[np.intp], white: npt.NDArray[np.intp], games: Floats, has_draws: bool
+) -> float:
+    size = len(theta) - 2
+    x = theta[black] - theta[white] + theta[size]
+    win, draw, loss = outcome_probabilities(x, math.exp(theta[size + 1]) if has_draws else 0.0)
+    logs = np.log(np.stack([win, np.maximum(draw, TINY), loss], axis=1))
+    return float((games * logs).sum() - 0.5 * (_prior(size) * theta**2).sum())
+
+
+def _derivatives(
+    theta: Floats, black: npt.NDArray[np.intp], white: npt.NDArray[np.intp], games: Floats, has_draws: bool
+) -> tuple[Floats, Floats]:
+    """Return the gradient of the log posterior and the expected information: [n], [n, n]."""
+    size = len(theta) - 2
+    x = theta[black] - theta[white] + theta[size]
+    nu = math.exp(theta[size + 1]) if has_draws else 0.0
+    n = nu * nu
+    win, draw, loss = outcome_probabilities(x, nu)
+    score = win + draw / 2.0
+    spread = score * (1.0 - score)
+    slope = 2.0 * (1.0 - n / 4.0) * draw + n / 2.0  # of the draws' equation by d
+    if has_draws:
+        draw_by_x = n * (1.0 - 2.0 * score) / slope * spread
+        draw_by_nu = 2.0 * n * (draw * draw / 4.0 - draw / 2.0 + spread) / slope
+    else:
+        draw_by_x = draw_by_nu = np.zeros_like(x)
+    by_x = np.stack([spread - draw_by_x / 2.0, draw_by_x, -spread - draw_by_x / 2.0], axis=1)
+    by_nu = np.stack([-draw_by_nu / 2.0, draw_by_nu, -draw_by_nu / 2.0], axis=1)
+    p = np.stack([win, np.maximum(draw, TINY), loss], axis=1)
+    total = games.sum(axis=1)
+    g_x, g_nu = (games * by_x / p).sum(axis=1), float((games * by_nu / p).sum())
+    i_xx, i_xn = total * (by_x**2 / p).sum(axis=1), total * (by_x * by_nu / p).sum(axis=1)
+    gradient = -_prior(size) * theta
+    np.add.at(gradient, black, g_x)
+    np.add.at(gradient, white, -g_x)
+    gradient[size] += g_x.sum()
+    gradient[size + 1] += g_nu
+    information = np.diag(_prior(size))
+    ends = ((black, 1.0), (white, -1.0), (np.full_like(black, size), 1.0))
+    for first, sign in ends:
+        for second, other in ends:
+            np.add.at(information, (first, second), sign * other * i_xx)
+        np.add.at(information, (first, np.full_like(first, size + 1)), sign * i_xn)
+        np.add.at(information, (np.full_like(first, size + 1), first), sign * i_xn)
+    information[size + 1, size + 1] += float((total * (by_nu**2 / p).sum(axis=1)).sum())
+    return gradient, information
+
+
+def count(results: Iterable[GameResult], players: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Return the table that `fit` wants: [players, players, 3].
+
+    Args:
+        results: games; those of players that are not named are left out.
+        players: names.
+    """
+    index = {name: number for number, name in enumerate(players)}
+    counts = np.zeros((len(players), len(players), 3), np.int64)
+    column = {1: 0, 0: 1, 2: 2}
+    for result in results:
+        if result.black in index and result.white in index:
+            counts[index[result.black], index[result.white], column[result.winner]] += 1
+    return counts

@@ -1,0 +1,145 @@
+"""Finished games from files: journals of matches, and records of Go and shogi."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from engine.matches.journal import NAME, read_journal
+from engine.matches.results import (
+    BLACK,
+    DECLARATION,
+    DRAW,
+    FAILURE,
+    ILLEGAL,
+    MATE,
+    MAX_MOVES,
+    PERPETUAL_CHECK,
+    REPETITION,
+    RESIGNATION,
+    SCORE,
+    TIME,
+    WHITE,
+    GameResult,
+    MatchError,
+)
+
+GO_SUFFIXES = (".sgf",)
+SHOGI_SUFFIXES = (".csa", ".kif", ".kifu", ".ki2")
+
+SGF_ENDINGS = {"R": RESIGNATION, "RESIGN": RESIGNATION, "T": TIME, "TIME": TIME, "F": FAILURE, "FORFEIT": FAILURE}
+"""What stands behind the winner's letter; else it is a score."""
+CSA_ENDINGS = {
+    "TORYO": RESIGNATION,
+    "TSUMI": MATE,
+    "TIME_UP": TIME,
+    "ILLEGAL_MOVE": ILLEGAL,
+    "KACHI": DECLARATION,
+    "SENNICHITE": REPETITION,
+    "MAX_MOVES": MAX_MOVES,
+    "+ILLEGAL_ACTION": PERPETUAL_CHECK,
+    "-ILLEGAL_ACTION": PERPETUAL_CHECK,
+}
+
+
+def read_results(paths: Iterable[Path]) -> list[GameResult]:
+    """Return the games in journals, records, and folders of either.
+
+    A folder with a journal is that match, its records are passed over; else all records below it count. Games without
+    a result are left out.
+
+    Raises:
+        MatchError: a file cannot be read, or there is no game with a result.
+    """
+    found: list[GameResult] = []
+    for path in paths:
+        for file in _files(path):
+            if file.suffix == ".jsonl":
+                found += sorted(read_journal(file)[1], key=lambda result: result.number)
+            elif file.suffix.lower() in GO_SUFFIXES:
+                found += _from_sgf(file)
+            else:
+                found += _from_shogi(file)
+    if not found:
+        raise MatchError("no game with a result in these files: expected journals (match.jsonl), SGF, CSA or KIF")
+    return found
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    journals = sorted(path.rglob(NAME))
+    if journals:
+        return journals
+    suffixes = (*GO_SUFFIXES, *SHOGI_SUFFIXES)
+    return sorted(file for file in path.rglob("*") if file.suffix.lower() in suffixes)
+
+
+def _key(text: str) -> str:
+    return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:16]
+
+
+def _from_sgf(path: Path) -> list[GameResult]:
+    from engine.games.go.sgf import SgfError, load_sgf
+
+    try:
+        record = load_sgf(path)
+    except SgfError as error:
+        raise MatchError(f"{path}: {error}") from None
+    letter, _, how = record.result.strip().partition("+")
+    winner = {"B": BLACK, "BLACK": BLACK, "W": WHITE, "WHITE": WHITE}.get(letter.upper())
+    if record.result.strip().lower() in ("0", "draw", "jigo"):
+        winner = DRAW
+    if winner is None:
+        return []
+    moves = [node.move for node in record.line() if node.move]
+    return [
+        GameResult(
+            number=0,
+            black=record.black or "Black",
+            white=record.white or "White",
+            winner=winner,
+            ending=SGF_ENDINGS.get(how.upper(), SCORE),
+            detail=record.result,
+            plies=len(moves),
+            key=_key(f"{record.size} {moves}"),
+            files=(str(path),),
+        )
+    ]
+
+
+def _from_shogi(path: Path) -> list[GameResult]:
+    from engine.games.shogi.records import RecordError, format_usi_line, load_records
+
+    try:
+        records = load_records(path)
+    except RecordError as error:
+        raise MatchError(str(error)) from None
+    results = []
+    for record in records:
+        if record.winner is None:
+            continue
+        first = record.initial.side
+        used: dict[int, float | None] = {BLACK: None, WHITE: None}
+        for number, move in enumerate(record.moves):
+            color = first if number % 2 == 0 else 3 - first
+            if move.seconds is not None:
+                used[color] = (used[color] or 0.0) + move.seconds
+        count = len(record.moves)
+        own = {first: (count + 1) // 2, 3 - first: count // 2}
+        results.append(
+            GameResult(
+                number=0,
+                black=record.black or "Black",
+                white=record.white or "White",
+                winner=record.winner,
+                ending=CSA_ENDINGS.get(record.ending, record.ending),
+                plies=count,
+                seconds=(used[BLACK], used[WHITE]),
+                chosen=(own[BLACK], own[WHITE]),
+                key=_key(format_usi_line(record)),
+                files=(str(path),),
+            )
+        )
+    return results

@@ -1,0 +1,217 @@
+"""Games of shogi between two USI engines, with this program as the referee."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from engine.games.shogi.game import IllegalMove, ShogiGame
+from engine.games.shogi.notation import NotationError, format_csa, format_usi, parse_usi
+from engine.games.shogi.records import RecordedMove, RecordError, parse_usi_line, record_of, to_bytes
+from engine.games.shogi.sfen import format_sfen
+from engine.matches.adjudicate import Conduct
+from engine.matches.limits import GameClock, Limits
+from engine.matches.players import PlayerSpec
+from engine.matches.process import EngineFailure, Refusal
+from engine.matches.results import (
+    ADJUDICATION,
+    BLACK,
+    DECLARATION,
+    FAILURE,
+    ILLEGAL,
+    MATE,
+    MAX_MOVES,
+    PERPETUAL_CHECK,
+    REPETITION,
+    RESIGNATION,
+    TIME,
+    WHITE,
+    Blame,
+    Ended,
+    Forfeit,
+    MatchError,
+    PlayedGame,
+)
+from engine.matches.usi_client import UsiClient
+
+if TYPE_CHECKING:
+    from engine.matches.answers import Answer
+
+LINE_MOVES = 8
+"""Moves of the expected line that a record keeps."""
+MAX_MOVES_DEFAULT = 512
+
+OUTCOMES = {"TSUMI": MATE, "SENNICHITE": REPETITION, "MAX_MOVES": MAX_MOVES}
+"""Endings by the referee's names; every other one is a perpetual check."""
+CSA_NAMES = {
+    RESIGNATION: "TORYO",
+    ADJUDICATION: "TORYO",
+    TIME: "TIME_UP",
+    FAILURE: "TIME_UP",
+    ILLEGAL: "ILLEGAL_MOVE",
+    DECLARATION: "KACHI",
+}
+"""How records write endings that are not the referee's; an engine that failed has not moved in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShogiSettings:
+    """What all games of a match have in common."""
+
+    max_moves: int = MAX_MOVES_DEFAULT
+    """Moves after which a game is drawn."""
+    entering_king: str = "27"
+    """Rule by which a win may be declared: 27, 24 or none."""
+    conduct: Conduct = field(default_factory=Conduct)
+
+
+class ShogiHost:
+    """Plays one game after the other, in one thread."""
+
+    def __init__(self, settings: ShogiSettings) -> None:
+        """Play under these settings."""
+        self.settings = settings
+
+    def connect(self, spec: PlayerSpec, limits: Limits, cpus: frozenset[int]) -> UsiClient:
+        """Start an engine.
+
+        Raises:
+            EngineFailure: it does not start.
+        """
+        return UsiClient(spec, limits, timeout=self.settings.conduct.timeout, cpus=cpus)
+
+    def play(self, clients: Mapping[int, UsiClient], opening: str, event: str) -> PlayedGame:
+        """Play a game between the engines of both colors.
+
+        Raises:
+            MatchError: the opening is not legal.
+        """
+        played = _ShogiGame(self.settings, clients, opening)
+        try:
+            played.begin()
+            ended = played.run()
+        except Forfeit as forfeit:
+            ended = Ended(3 - forfeit.color, forfeit.ending, forfeit.detail)
+        played.announce(ended)
+        return played.finish(ended, event)
+
+    def close(self) -> None:
+        """Nothing is held besides the players."""
+
+
+class _ShogiGame:
+    """One game while it is played."""
+
+    def __init__(self, settings: ShogiSettings, clients: Mapping[int, UsiClient], opening: str) -> None:
+        self.settings, self.clients = settings, clients
+        self.clocks = {
+            color: GameClock(clients[color].limits.clock(increment_first=True), settings.conduct.margin)
+            for color in (BLACK, WHITE)
+        }
+        self.adjudicator = settings.conduct.adjudicator()
+        try:
+            record = parse_usi_line(opening or "startpos")
+            sfen = format_sfen(record.initial)
+            self.game = ShogiGame(sfen, entering_king=settings.entering_king, max_moves=settings.max_moves)
+            self.head = "startpos" if not opening or opening.startswith("startpos") else f"sfen {sfen}"
+            for recorded in record.moves:
+                self.game.play(recorded.move)
+        except (RecordError, IllegalMove) as error:
+            raise MatchError(f"opening '{opening[:80]}': {error}") from None
+        self.words = [format_usi(move) for _, move in self.game.moves]
+        self.notes = [RecordedMove(move, comment="opening") for _, move in self.game.moves]
+        self.chosen = {BLACK: 0, WHITE: 0}
+        self.last_seconds: float | None = None
+        """Time of an answer that was no move."""
+
+    def begin(self) -> None:
+        """Prepare both engines."""
+        for color, client in self.clients.items():
+            with Blame(color):
+                try:
+                    client.new_game()
+                except Refusal as error:
+                    raise MatchError(f"player {client.spec.name}: {error}") from None
+
+    def run(self) -> Ended:
+        """Play until the game ends."""
+        game = self.game
+        while (outcome := game.outcome()) is None:
+            color = game.side_to_move
+            position = f"{self.head} moves {' '.join(self.words)}" if self.words else self.head
+            with Blame(color):
+                answer = self.clients[color].go(position, color, self.clocks)
+            self.chosen[color] += 1
+            clock = self.clocks[color]
+            limit = clock.allowed()
+            if not clock.spend(answer.seconds):
+                raise Forfeit(color, TIME, f"{answer.move} after {answer.seconds:.3f} s, {limit:.3f} s were left")
+            if answer.move == "resign":
+                self.last_seconds = answer.seconds
+                return Ended(3 - color, RESIGNATION)
+            if answer.move == "win":
+                self.last_seconds = answer.seconds
+                return self._declare(color)
+            self._play(color, answer)
+            if loser := self.adjudicator.loser(color, answer.evaluation):
+                return Ended(3 - loser, ADJUDICATION, f"both below {self.settings.conduct.resign_below:g}")
+        return Ended(outcome.winner, OUTCOMES.get(outcome.ending, PERPETUAL_CHECK), "")
+
+    def _declare(self, color: int) -> Ended:
+        if not self.game.can_declare:
+            raise Forfeit(color, ILLEGAL, f"declared a win that is none (rule {self.settings.entering_king})")
+        return Ended(color, DECLARATION)
+
+    def _play(self, color: int, answer: Answer) -> None:
+        game = self.game
+        try:
+            move = parse_usi(answer.move)
+            placement = game.placement
+            game.play(move)
+        except (NotationError, IllegalMove) as error:
+            raise Forfeit(color, ILLEGAL, f"at move {len(game.moves) + 1}: {error}"[:200]) from None
+        note = RecordedMove(move, answer.seconds)
+        if answer.evaluation is not None and answer.evaluation.score is not None:
+            note.score = round(answer.evaluation.score)
+            words = []
+            for text in answer.evaluation.pv[:LINE_MOVES]:
+                try:
+                    expected = parse_usi(text)
+                except NotationError:
+                    break
+                if placement.why_not(expected):
+                    break
+                words.append(format_csa(expected, placement))
+                placement = placement.after(expected)
+            note.pv = " ".join(words[1:])
+        self.notes.append(note)
+        self.words.append(answer.move)
+
+    def announce(self, ended: Ended) -> None:
+        """Tell both engines how the game ended; one that has gone meanwhile is noticed in the next game."""
+        for color, client in self.clients.items():
+            result = "draw" if not ended.winner else "win" if ended.winner == color else "lose"
+            with contextlib.suppress(EngineFailure):
+                client.game_over(result)
+
+    def finish(self, ended: Ended, event: str) -> PlayedGame:
+        """Return the game with its records."""
+        game = self.game
+        outcome = game.outcome()
+        name = outcome.ending if outcome is not None and ended.ending not in CSA_NAMES else CSA_NAMES[ended.ending]
+        if name in ("TORYO", "TIME_UP", "ILLEGAL_MOVE") and ended.winner == game.side_to_move:
+            name = "CHUDAN"  # the side that was not to move has lost: no record has a word for it
+        record = record_of(
+            game, self.notes, black=self.clients[BLACK].spec.name, white=self.clients[WHITE].spec.name, ending=name
+        )
+        record.ending_seconds = self.last_seconds
+        record.info = {"EVENT": f"yomi match {event}", "START_TIME": time.strftime("%Y/%m/%d %H:%M:%S")}
+        titles = " - ".join(self.clients[color].title for color in (BLACK, WHITE))
+        record.comment = f"{titles}\n{ended.ending} {ended.detail}".strip()
+        files = {suffix: to_bytes([record], suffix) for suffix in (".csa", ".kifu")}
+        seconds = (self.clocks[BLACK].used, self.clocks[WHITE].used)
+        words = tuple(format_usi(move) for _, move in game.moves)
+        return PlayedGame(ended, words, seconds, (self.chosen[BLACK], self.chosen[WHITE]), files)

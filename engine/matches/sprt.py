@@ -1,0 +1,114 @@
+"""The sequential probability ratio test: when a match has shown that one player is stronger, or is not.
+
+The hypotheses are expected scores: Elo's of elo0 and of elo1. The likelihood ratio is the generalized one: of all
+distributions of the score of a unit of play with the hypothesis' mean, the likeliest. (Van den Bergh, "A practical
+introduction to the GSPRT"; the field's test frameworks do the same.) The unit is a pair of games from one opening with
+both colors, whose five possible scores take care of openings that favour a side; games without a partner do not count.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from engine.matches.rating import expected_score
+from engine.matches.results import GameResult
+
+PAIR_SCORES = (0.0, 0.25, 0.5, 0.75, 1.0)
+REGULARIZATION = 1e-3
+"""Added to each count, so that scores that were never seen are not impossible."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sprt:
+    """A test."""
+
+    elo0: float
+    elo1: float
+    """Above elo0."""
+    alpha: float = 0.05
+    """Probability of accepting elo1 although elo0 is true."""
+    beta: float = 0.05
+    """Probability of accepting elo0 although elo1 is true."""
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        if not self.elo0 < self.elo1:
+            raise ValueError(f"bounds {self.elo0:g} and {self.elo1:g}: expected the first below the second")
+        if not (0.0 < self.alpha < 0.5 and 0.0 < self.beta < 0.5):
+            raise ValueError(f"error rates {self.alpha:g} and {self.beta:g}: expected numbers from 0 to 0.5")
+
+    @property
+    def lower(self) -> float:
+        """The logarithm of the ratio at which elo0 is accepted."""
+        return math.log(self.beta / (1.0 - self.alpha))
+
+    @property
+    def upper(self) -> float:
+        """The logarithm of the ratio at which elo1 is accepted."""
+        return math.log((1.0 - self.beta) / self.alpha)
+
+    def ratio(self, counts: Sequence[float]) -> float:
+        """Return the logarithm of the likelihood ratio of elo1 to elo0.
+
+        Args:
+            counts: pairs of games with each of PAIR_SCORES.
+        """
+        if not any(counts):
+            return 0.0
+        weights = [count + REGULARIZATION for count in counts]
+        total = sum(weights)
+        shares = [weight / total for weight in weights]
+        return total * (_log_likelihood(shares, self.elo1) - _log_likelihood(shares, self.elo0))
+
+    def verdict(self, counts: Sequence[float]) -> str:
+        """Return "elo1", "elo0", or nothing while it is open."""
+        ratio = self.ratio(counts)
+        return "elo1" if ratio >= self.upper else "elo0" if ratio <= self.lower else ""
+
+    def line(self, counts: Sequence[float]) -> str:
+        """Return the state of the test on one line."""
+        verdict = {"elo1": f": at least {self.elo1:g} Elo", "elo0": f": at most {self.elo0:g} Elo", "": ""}
+        return (
+            f"SPRT {self.elo0:g} {self.elo1:g}: LLR {self.ratio(counts):.2f} [{self.lower:.2f}, {self.upper:.2f}]"
+            f" after {sum(counts):.0f} pairs {verdict[self.verdict(counts)]}".rstrip()
+        )
+
+
+def _log_likelihood(shares: Sequence[float], elo: float) -> float:
+    """Return the logarithm per pair of the likeliest distribution with a mean, less that of `shares` themselves.
+
+    The likeliest is p_i = shares_i / (1 + t (a_i - mean)) with the t that gives the mean.
+    """
+    mean = expected_score(elo)
+    offsets = [score - mean for score in PAIR_SCORES]
+    low, high = -1.0 / max(offsets), -1.0 / min(offsets)
+
+    def excess(t: float) -> float:
+        return sum(share * offset / (1.0 + t * offset) for share, offset in zip(shares, offsets, strict=True))
+
+    for _ in range(100):  # excess falls from +infinity to -infinity
+        middle = (low + high) / 2.0
+        if excess(middle) > 0.0:
+            low = middle
+        else:
+            high = middle
+    t = (low + high) / 2.0
+    return -sum(share * math.log1p(t * offset) for share, offset in zip(shares, offsets, strict=True))
+
+
+def pair_counts(results: Iterable[GameResult], player: str) -> list[int]:
+    """Return how many pairs of games had each of PAIR_SCORES for a player of a match of two.
+
+    Games number 2n and 2n+1 are a pair: one opening, both colors.
+    """
+    halves: dict[int, list[float]] = {}
+    for result in results:
+        score = result.score if result.black == player else 1.0 - result.score
+        halves.setdefault(result.number // 2, []).append(score)
+    counts = [0] * len(PAIR_SCORES)
+    for scores in halves.values():
+        if len(scores) == 2:
+            counts[PAIR_SCORES.index(sum(scores) / 2.0)] += 1
+    return counts

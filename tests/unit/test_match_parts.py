@@ -1,0 +1,338 @@
+"""The pure parts of a match: schedule, limits, players, journal, openings, adjudication, evaluations, SPRT."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from engine.cli.match_settings import bounds, cpus
+from engine.clock import TimeSystem
+from engine.matches.adjudicate import Adjudicator
+from engine.matches.answers import Evaluation
+from engine.matches.gtp_client import read_evaluation
+from engine.matches.journal import NAME, Journal, read_journal
+from engine.matches.limits import GameClock, LimitError, Limits, limits_of
+from engine.matches.openings import draw_openings, load_openings, shuffled
+from engine.matches.players import PlayerError, parse_player, player_of, with_own_names
+from engine.matches.rating import expected_score
+from engine.matches.results import DRAW, GameResult, MatchError
+from engine.matches.schedule import pairs_of, schedule
+from engine.matches.sprt import PAIR_SCORES, Sprt, pair_counts
+from engine.matches.usi_client import read_info
+
+# -- schedule --------------------------------------------------------------------------------------------------------
+
+
+def test_every_opening_is_played_with_both_colors() -> None:
+    games = list(schedule(pairs_of(4), 6, 2))
+    assert [game.number for game in games] == list(range(36))
+    by_opening = Counter((game.black, game.white, game.opening) for game in games)
+    for (black, white, opening), number in by_opening.items():
+        assert by_opening[white, black, opening] == number
+    assert {game.opening for game in games} == {0, 1}
+    assert len(by_opening) == 24
+    assert games[:12] == list(schedule(pairs_of(4), 2, 2))  # a longer match begins like a shorter one
+
+
+def test_an_odd_number_of_games() -> None:
+    games = list(schedule(pairs_of(2), 3, 5))
+    assert [(game.black, game.white, game.opening) for game in games] == [(0, 1, 0), (1, 0, 0), (0, 1, 1)]
+
+
+def test_pairs() -> None:
+    assert pairs_of(4, "gauntlet") == [(0, 1), (0, 2), (0, 3)]
+    assert len(pairs_of(5)) == 10
+    with pytest.raises(ValueError, match="1 players: expected at least 2"):
+        pairs_of(1)
+    with pytest.raises(ValueError, match="form 'swiss'"):
+        pairs_of(2, "swiss")
+
+
+# -- limits and clocks -------------------------------------------------------------------------------------------------
+
+
+def test_clocks_of_limits() -> None:
+    assert Limits(main=60, byoyomi=10, periods=3).clock().system is TimeSystem.BYOYOMI
+    assert Limits(byoyomi=10, stones=5).clock().count == 5
+    assert Limits(main=60, increment=2).clock().main == 60
+    assert Limits(main=60, increment=2).clock(increment_first=True).main == 62
+    assert Limits(seconds=1, visits=400).clock().system is TimeSystem.NONE
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"main": "-1"}, "expected seconds from 0"),
+        ({"visits": "0"}, "expected at least 1"),
+        ({"visits": "1.5"}, "expected a whole number"),
+        ({"seconds": "x"}, "expected a number"),
+        ({"moves": "1"}, "unknown limit 'moves'"),
+        ({"seconds": "1", "main": "5"}, "expected one kind"),
+        ({"increment": "1", "byoyomi": "5"}, "expected one of them"),
+        ({"periods": "3"}, "expected byoyomi"),
+        ({"byoyomi": "3", "periods": "3", "stones": "2"}, "expected one of them"),
+    ],
+)
+def test_limits_that_cannot_be(values: dict[str, str], message: str) -> None:
+    with pytest.raises(LimitError, match=message):
+        limits_of(values)
+
+
+def test_a_players_own_limits_go_first() -> None:
+    shared = Limits(main=60, byoyomi=10, visits=100)
+    assert Limits(seconds=1).over(shared) == Limits(seconds=1, visits=100)
+    assert Limits(visits=7).over(shared) == Limits(main=60, byoyomi=10, visits=7)
+    assert Limits().over(shared) == shared
+
+
+def test_a_clock_runs_out() -> None:
+    clock = GameClock(Limits(main=1, byoyomi=2, periods=2).clock(), margin=0.1)
+    assert clock.allowed() == 5
+    assert clock.spend(0.5)
+    assert clock.spend(3.0)  # the rest of the main time and the first period
+    assert clock.allowed() == pytest.approx(2)
+    assert clock.spend(2.05)  # within the margin
+    assert not clock.spend(2.2)
+    assert clock.used == pytest.approx(7.75)
+    fischer = GameClock(Limits(main=1, increment=1).clock(increment_first=True), margin=0)
+    assert fischer.spend(1.5)
+    assert fischer.allowed() == pytest.approx(1.5)
+    assert GameClock(Limits(seconds=1).clock(), 0.0).spend(100.0)
+
+
+# -- players -----------------------------------------------------------------------------------------------------------
+
+
+def test_yomi_as_a_player() -> None:
+    player = parse_player("yomi:net=a.onnx,visits=200,ponder=false,resign --lag 0 ;; name=me byoyomi=2", "shogi")
+    assert player.command[:4] == (sys.executable, "-m", "engine", "usi")
+    assert player.command[4:] == ("--net", "a.onnx", "--no-ponder", "--resign", "--lag", "0")
+    assert player.limits == Limits(visits=200, byoyomi=2)
+    assert parse_player("yomi", "go").command[3:] == ("gtp",)
+
+
+def test_a_command_line_as_a_player() -> None:
+    text = "/opt/katago gtp -model 'my net.gz' ;; visits=3 init='kata-set-param a 1' init=b env.OMP=2 evaluations=false"
+    player = parse_player(text, "go")
+    assert player.command == ("/opt/katago", "gtp", "-model", "my net.gz")
+    assert (player.name, player.commands) == ("katago", ("kata-set-param a 1", "b"))
+    assert (player.environment, player.evaluations) == ({"OMP": "2"}, False)
+    usi = parse_player("engine ;; 'option.Skill Level=3' folder=/tmp", "shogi")
+    assert (usi.options, usi.folder) == ({"Skill Level": "3"}, "/tmp")
+    assert [each.name for each in with_own_names([usi, usi, usi])] == ["engine", "engine-2", "engine-3"]
+
+
+def test_a_player_from_a_table() -> None:
+    table = {"engine": "prog -x", "name": "p", "seconds": 1.5, "options": {"Threads": 2, "Ponder": False}}
+    player = player_of(table, "shogi")
+    assert (player.command, player.limits.seconds) == (("prog", "-x"), 1.5)
+    assert player.options == {"Threads": "2", "Ponder": "false"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "without engine"),
+        ("yomi:frobnicate=1", "unknown option 'frobnicate'"),
+        ("yomi:entering_king=24", "another game's option"),
+        ("yomi:workers=many", "expected an integer"),
+        ("prog ;; colour=red", "unknown key 'colour'"),
+        ("prog ;; name", "expected KEY=VALUE"),
+        ("prog ;; seconds=never", "expected a number"),
+        ("prog ;; evaluations=maybe", "expected true or false"),
+        ("prog 'x", "no closing quotation"),
+    ],
+)
+def test_players_that_cannot_be(text: str, message: str) -> None:
+    with pytest.raises(PlayerError, match=message):
+        parse_player(text, "go")
+
+
+# -- journal -----------------------------------------------------------------------------------------------------------
+
+
+def result(number: int, winner: int = 1, **other: object) -> GameResult:
+    return GameResult(number, "A", "B", winner, "score", "B+3", seconds=(1.0, 2.0), files=("x.sgf",), **other)  # type: ignore[arg-type]
+
+
+def test_a_journal_goes_on_after_any_cut(tmp_path: Path) -> None:
+    with Journal(tmp_path, {"game": "go"}, lambda: {"openings": ["a", "b"]}) as journal:
+        for number in range(3):
+            journal.add(result(number))
+    whole = (tmp_path / NAME).read_bytes()
+    ends = [position + 1 for position, byte in enumerate(whole) if byte == 10]
+    for cut in sorted({*range(ends[1], len(whole) + 1, 23), *ends[1:]}):
+        (tmp_path / NAME).write_bytes(whole[:cut])
+        with Journal(tmp_path, {"game": "go"}, lambda: {"openings": []}) as journal:
+            complete = sum(end <= cut for end in ends) - 1
+            assert journal.results == [result(number) for number in range(complete)]
+            assert journal.kept == {"openings": ["a", "b"]}
+            journal.add(result(9))
+        assert read_journal(tmp_path / NAME)[1][-1] == result(9)
+
+
+def test_another_match_is_not_mixed_in(tmp_path: Path) -> None:
+    with Journal(tmp_path, {"size": 9}):
+        pass
+    with Journal(tmp_path, {"size": 13}) as journal:  # nothing had been played
+        journal.add(result(0))
+    with pytest.raises(MatchError, match="another match: size was 13, now 9"):
+        Journal(tmp_path, {"size": 9})
+
+
+def test_two_programs_cannot_write_one_journal(tmp_path: Path) -> None:
+    pytest.importorskip("fcntl")
+    with Journal(tmp_path, {}), pytest.raises(MatchError, match="written by another match"):
+        Journal(tmp_path, {})
+
+
+def test_files_that_are_no_journal(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    for text in ("", "{}\n", "[1]\n", '{"yomi-match": 1}\n{"number": 1}\n', '{"yomi-match": 99}\n'):
+        path.write_text(text)
+        with pytest.raises(MatchError, match="expected the journal of a match"):
+            read_journal(path)
+    with pytest.raises(MatchError, match="No such file"):
+        read_journal(tmp_path / "none")
+
+
+# -- openings ----------------------------------------------------------------------------------------------------------
+
+
+def test_openings_from_records(tmp_path: Path) -> None:
+    (tmp_path / "a.sgf").write_text("(;SZ[9];B[ee];W[cc];B[gg])")
+    (tmp_path / "b.sgf").write_text("(;SZ[9];B[ee];W[cc];B[aa])")
+    assert load_openings(tmp_path, "go", None, 9) == ["E5 C7 G3", "E5 C7 A9"]
+    assert load_openings(tmp_path, "go", 2, 9) == ["E5 C7"]
+    with pytest.raises(MatchError, match=r"a.sgf: a board of 9, expected 13"):
+        load_openings(tmp_path, "go", None, 13)
+    (tmp_path / "b.sgf").write_text("(;SZ[9]AB[aa];W[cc])")
+    with pytest.raises(MatchError, match="expected moves in turn from an empty board"):
+        load_openings(tmp_path, "go", None, 9)
+    lines = tmp_path / "lines.sfen"
+    lines.write_text("startpos moves 7g7f 3c3d\nposition startpos moves 2g2f\n4k4/9/9/9/9/9/9/9/4K4 b G 1\n")
+    found = load_openings(lines, "shogi", 1)
+    assert found == ["startpos moves 7g7f", "startpos moves 2g2f", "sfen 4k4/9/9/9/9/9/9/9/4K4 b G 1"]
+    lines.write_text("startpos moves 7g7e\n")
+    with pytest.raises(MatchError, match="7g7e"):
+        load_openings(lines, "shogi", None)
+    assert sorted(shuffled("abcdef", 3)) == list("abcdef")
+    assert shuffled("abcdef", 3) == shuffled("abcdef", 3) != list("abcdef")
+
+
+def test_drawn_openings_differ() -> None:
+    rng = random.Random(1)
+    assert len(set(draw_openings(lambda: str(rng.randrange(9)), 5))) == 5
+    with pytest.raises(MatchError, match="1 different ones, expected 2"):
+        draw_openings(lambda: "same", 2)
+
+
+# -- adjudication and evaluations --------------------------------------------------------------------------------------
+
+
+def test_both_must_see_it() -> None:
+    lost = Adjudicator(0.05, 2)
+    views = [(1, 0.9), (2, 0.04), (1, 0.97), (2, 0.04), (1, 0.97)]
+    assert [lost.loser(color, Evaluation(winrate)) for color, winrate in views] == [0, 0, 0, 0, 2]
+    alone = Adjudicator(0.05, 2)
+    assert not any(alone.loser(1 + ply % 2, Evaluation(0.01 if ply % 2 else 0.8)) for ply in range(20))
+    silent = Adjudicator(0.05, 1)
+    assert not any(silent.loser(1 + ply % 2, None) for ply in range(20))
+    assert not any(Adjudicator(None, 1).loser(1 + ply % 2, Evaluation(ply % 2)) for ply in range(20))
+
+
+def test_evaluations_of_gtp_engines() -> None:
+    kata = "info move D4 visits 7 winrate 0.625 scoreLead 1.5 pv D4 E5 info move C3 visits 1 winrate 0.1 pv C3"
+    assert read_evaluation(["info move A1 visits 1 winrate 0.5", kata]) == Evaluation(0.625, 1.5, 7, ("D4", "E5"))
+    lz = "info move D4 visits 7 winrate 6250 prior 1 order 0 pv D4"
+    assert read_evaluation([lz]) == Evaluation(0.625, None, 7, ("D4",))
+    cgos = json.dumps({"winrate": 0.5, "score": -2.0, "visits": 9, "moves": [{"move": "D4", "pv": "E5 PASS"}]})
+    assert read_evaluation([cgos]) == Evaluation(0.5, -2.0, 9, ("D4", "E5", "PASS"))
+    assert read_evaluation(["{broken", "x"]) is None
+    assert read_evaluation(["info of another kind"]) is None
+    assert read_evaluation([]) is None
+
+
+def test_evaluations_of_usi_engines() -> None:
+    found = read_info("info depth 3 multipv 1 score cp -60 nodes 100 pv 7g7f 3c3d", None)
+    assert found is not None
+    assert (found.score, found.visits, found.pv) == (-60.0, 100, ("7g7f", "3c3d"))
+    assert found.winrate == pytest.approx(0.475, abs=0.001)
+    assert read_info("info multipv 2 score cp 500", found) is found
+    assert read_info("info string score", found) is found
+    mates = {text: read_info(f"info score mate {text}", None) for text in ("5", "-4", "+", "-")}
+    assert [each and each.score for each in mates.values()] == [29995.0, -29996.0, 30000.0, -30000.0]
+    assert read_info("info score cp", None) is None
+
+
+# -- SPRT --------------------------------------------------------------------------------------------------------------
+
+
+def play_out(test: Sprt, elo: float, seed: int) -> str:
+    """Return the verdict on simulated pairs of games with 30% draws."""
+    rng = random.Random(seed)
+    counts = [0] * len(PAIR_SCORES)
+    win, draw = expected_score(elo) - 0.15, 0.3
+    for number in range(100_000):
+        points = 0.0
+        for _ in range(2):
+            chance = rng.random()
+            points += 1.0 if chance < win else 0.5 if chance < win + draw else 0.0
+        counts[round(2 * points)] += 1
+        if number % 20 == 0 and (verdict := test.verdict(counts)):
+            return verdict
+    return ""
+
+
+def test_error_rates() -> None:
+    test = Sprt(0.0, 50.0)
+    verdicts = {elo: Counter(play_out(test, elo, seed) for seed in range(60)) for elo in (0.0, 50.0)}
+    assert verdicts[0.0]["elo1"] <= 7  # 3 expected
+    assert verdicts[50.0]["elo0"] <= 7
+    assert play_out(test, 150.0, 1) == "elo1"
+    assert play_out(test, -100.0, 1) == "elo0"
+
+
+def test_an_sprt_says_how_it_stands() -> None:
+    test = Sprt(0.0, 10.0)
+    assert test.ratio([0] * 5) == 0.0
+    assert (test.lower, test.upper) == pytest.approx((-2.944, 2.944), abs=0.001)
+    assert "LLR 0.00 [-2.94, 2.94] after 0 pairs" in test.line([0] * 5)
+    assert test.line([0, 0, 0, 0, 1000]).endswith(": at least 10 Elo")
+    step, variance = expected_score(10.0) - 0.5, 0.075  # of a pair's score, in the counts below
+    normal = 100 * step * -step / (2 * variance)
+    assert test.ratio([10, 20, 40, 20, 10]) == pytest.approx(normal, rel=0.01)
+    with pytest.raises(ValueError, match="expected the first below"):
+        Sprt(5.0, 5.0)
+    with pytest.raises(ValueError, match="error rates"):
+        Sprt(0.0, 5.0, 0.6)
+
+
+def test_pairs_of_games_are_what_counts() -> None:
+    games = [
+        GameResult(0, "A", "B", 1, "score"),
+        GameResult(1, "B", "A", 2, "score"),  # A has won both
+        GameResult(2, "A", "B", 2, "score"),
+        GameResult(3, "B", "A", DRAW, "score"),
+        GameResult(5, "B", "A", 1, "score"),  # without its partner
+    ]
+    assert pair_counts(games, "A") == [0, 1, 0, 0, 1]
+
+
+# -- settings ----------------------------------------------------------------------------------------------------------
+
+
+def test_words_of_settings() -> None:
+    assert cpus("0,1") == [frozenset({0}), frozenset({1})]
+    assert cpus("0-1, 2-3") == [frozenset({0, 1}), frozenset({2, 3})]
+    assert bounds("0,5,0.1,0.1") == (0.0, 5.0, 0.1, 0.1)
+    for text in ("a", "1-", ""):
+        with pytest.raises(ValueError, match="expected processors"):
+            cpus(text)
+    with pytest.raises(ValueError, match="expected ELO0,ELO1"):
+        bounds("1")
