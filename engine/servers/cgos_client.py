@@ -144,6 +144,9 @@ class CgosClient(Client):
             raise ConnectionLostError(f"a game of {' and '.join(setup.names.values())}, not of {self.account.user}")
         game = self._game
         if game is not None and game.id == setup.game_id:
+            if len(setup.moves) > game.resumed_at:
+                game.resumed_at = len(setup.moves)
+                self.made_progress()
             if not game.resume(setup):
                 self.seat.hurry()
                 self._begin(game, is_new=False)

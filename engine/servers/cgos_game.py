@@ -58,6 +58,8 @@ class CgosGame:
         """(seconds that our clock showed, seconds that our last move took as seen from here)."""
         self.max_seconds = 0.0
         """The longest that one of our moves took."""
+        self.resumed_at = 0
+        """Moves that the server knew of when the game was last taken up again."""
         self.result = ""
         self._date = time.strftime("%Y-%m-%d")
         name = f"{time.strftime('%Y%m%d')}-{setup.game_id}-{setup.names[WHITE]}-{setup.names[BLACK]}"

@@ -230,7 +230,7 @@ class Client(abc.ABC):
                 return self._rng.uniform(*BETWEEN_SESSIONS)
             if self._connection is not None and time.monotonic() - begin > STEADY:
                 self._backoff.reset()
-            pause = self._backoff.next()
+            pause = self._backoff.next(self.has_game)
             again = "" if self._is_over else f"; again in {pause:.1f} s"
             self.report("lost", f"{self.safe(str(error))}{again}", why=self.safe(str(error)), pause=round(pause, 3))
             return pause

@@ -23,8 +23,10 @@ class FakeServer:
         received: every line that came.
     """
 
-    def __init__(self, password: str = "secret1", games: int = 1, plies: int = 20) -> None:
+    def __init__(self, password: str = "secret1", games: int = 1, plies: int = 20, is_strict: bool = True) -> None:
         self.password, self.games, self.plies = password, games, plies
+        self.is_strict = is_strict
+        """Only the moves of the fakes are right (CSA)."""
         self.errors: list[str] = []
         self.results: list[str] = []
         self.received: list[str] = []
@@ -274,7 +276,7 @@ class CsaServer(FakeServer):
         move, _, comment = line.partition(",")
         if comment:
             self.comments.append(comment)
-        if len(self.moves) % 2 or move != OUR_MOVES[len(self.moves) // 2 % 2]:
+        if len(self.moves) % 2 or (self.is_strict and move != OUR_MOVES[len(self.moves) // 2 % 2]):
             self.errors.append(f"move {len(self.moves) + 1}: {line}")
         self.moves.append(move)
         self.send(self.link, f"{move},T0")

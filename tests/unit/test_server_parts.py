@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.servers.backoff import FIRST, JITTER, LONGEST, Backoff
+from engine.servers.backoff import FIRST, JITTER, LONGEST, LONGEST_IN_GAME, Backoff
 from engine.servers.connection import Connection, ConnectionLostError, Mailbox
 from engine.servers.lag import Lag
 from engine.servers.passwords import (
@@ -72,6 +72,7 @@ def test_pauses_grow_and_stay_within_a_minute() -> None:
         assert min(pauses[8:]) >= LONGEST * (1 - JITTER)
         backoff.reset()
         assert backoff.next() <= FIRST * (1 + JITTER)
+        assert max(backoff.next(in_game=True) for _ in range(40)) <= LONGEST_IN_GAME * (1 + JITTER)
     assert len({Backoff(random.Random(seed)).next() for seed in range(20)}) == 20
 
 
