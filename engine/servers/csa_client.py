@@ -231,6 +231,7 @@ class CsaClient(Client):
 
     def _ponder(self, game: CsaGame, expected: str, taken: float) -> None:
         """Think about the position after the move that is expected of the opponent; our last one took `taken`."""
+        self._stop_thinking(game)
         times = self.seat.times(game.clock.times(game.color, taken), self.lag.expected)
         turn = game.turn = Turn(game.sfen, (*game.usi, expected), Task(times=times, ponder=True))
         game.turn_ply = game.ply + 1

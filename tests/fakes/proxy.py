@@ -36,6 +36,11 @@ class Proxy:
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
 
+    @property
+    def is_used(self) -> bool:
+        """Whether there is a connection."""
+        return bool(self._writers)
+
     def cut(self) -> None:
         """Break all connections without a farewell."""
         self._call(self._cut())

@@ -110,12 +110,13 @@ def test_the_connection_is_cut_at_random_moments(make_server: Callable[..., Fake
     server = make_server(plies=41)
     proxy = Proxy(server.port, delay=0.004)
     rng = random.Random(7)
-    running = Running(tmp_path, proxy.port, seat_for(server, seconds=0.01))
+    running = Running(tmp_path, proxy.port, seat_for(server, seconds=0.01, ponders=True))
     cuts = 0
-    while running.is_running and cuts < 8:
+    while running.is_running and cuts < 12:
         time.sleep(rng.uniform(0.0, 0.15))
-        proxy.cut()
-        cuts += 1
+        if proxy.is_used:
+            proxy.cut()
+            cuts += 1
     running.join()
     proxy.close()
     assert server.errors == []
@@ -143,6 +144,25 @@ def test_the_server_is_restarted(make_server: Callable[..., FakeServer], tmp_pat
     dropped = Path(str(running.events("dropped")[0]["record"]))
     assert moves_of(dropped.read_text()) >= 6
     assert moves_of(Path(str(running.events("over")[0]["record"])).read_text()) == 7
+
+
+def test_a_move_that_is_lost_on_its_way_is_sent_again(make_server: Callable[..., FakeServer], tmp_path: Path) -> None:
+    """What is thought about ahead begins anew with it, and does not wait for what was begun before."""
+    server = make_server(plies=9)
+    take, lost = server.take, []
+
+    def lose_the_second_move(link: socket.socket, line: str) -> bool:
+        if len(server.moves) == 2 and not lost and line.startswith(("b9", "+3828HI")):  # type: ignore[attr-defined]
+            lost.append(line)
+            time.sleep(0.05)  # the client begins to think about the answer
+            return True
+        return take(link, line)
+
+    server.take = lose_the_second_move  # type: ignore[method-assign]
+    Running(tmp_path, server.port, seat_for(server, ponders=True)).join()
+    assert server.errors == []
+    assert len(lost) == 1
+    assert len([line for line in server.received if line == lost[0]]) == 2
 
 
 def test_the_move_that_was_decided_without_a_connection_is_sent(
