@@ -162,7 +162,7 @@ def test_a_move_that_is_lost_on_its_way_is_sent_again(make_server: Callable[...,
     Running(tmp_path, server.port, seat_for(server, ponders=True)).join()
     assert server.errors == []
     assert len(lost) == 1
-    assert len([line for line in server.received if line == lost[0]]) == 2
+    assert server.received.count(lost[0]) >= 2
 
 
 def test_the_move_that_was_decided_without_a_connection_is_sent(
