@@ -132,6 +132,7 @@ class CgosClient(Client):
         """Take note that we are in: the server does not say so, but it would have said if we were not."""
         if self._logged_in_at is not None:
             self._logged_in_at = None
+            self.made_progress()
             self.let_in()
 
     # -- a game ----------------------------------------------------------------------------------------------------

@@ -87,7 +87,7 @@ class UsiSeat:
                 if line.startswith("info "):
                     evaluation = read_info(line, evaluation)
                 elif line.startswith("bestmove"):
-                    return _decision(line.split()[1:], evaluation)
+                    return decision_of(line.split()[1:], evaluation)
         finally:
             task.on_change = None
 
@@ -158,7 +158,7 @@ def _check_patience(task: Task, stopped_at: float | None) -> None:
         raise EngineFailure(f"no bestmove within {allowed + PATIENCE:.0f} s")
 
 
-def _decision(words: list[str], evaluation: Evaluation | None) -> ShogiDecision:
+def decision_of(words: list[str], evaluation: Evaluation | None) -> ShogiDecision:
     """Return what `bestmove` and the reports before it say."""
     if words[:1] in (["resign"], ["win"]):
         return ShogiDecision(None, resign=words[0] == "resign", win=words[0] == "win")
