@@ -19,6 +19,8 @@ COMMANDS = {
     "selfplay": "let the engine play against itself and write game records",
     "match": "play games between engines of any kind and rate them",
     "rate": "rate players from journals and game records",
+    "cgos": "play Go on CGOS",
+    "floodgate": "play shogi on floodgate and other servers of the CSA protocol",
     "bench": "measure nodes per second, evaluators, tree, boards, mate search",
     "net": "look at network files and import them",
     "doctor": "show what runs here, what is missing, and how to install it",

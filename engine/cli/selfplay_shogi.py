@@ -11,7 +11,6 @@ from engine.cli.errors import CliError
 from engine.cli.make import load_shogi_player
 from engine.cli.selfplay import Played
 from engine.games.shogi.game import ShogiGame
-from engine.games.shogi.notation import format_csa
 from engine.games.shogi.records import (
     GameRecord,
     RecordedMove,
@@ -22,15 +21,11 @@ from engine.games.shogi.records import (
     to_bytes,
 )
 from engine.games.shogi.sfen import format_sfen
-from engine.players.shogi_base import score_of
+from engine.players.shogi_notes import note_of
 
 if TYPE_CHECKING:
     from engine.cli.play_shogi import ShogiPlays
     from engine.options import Options
-    from engine.players.shogi_base import ShogiDecision
-
-LINE_MOVES = 8
-"""Moves of the expected line that a record keeps."""
 
 
 class ShogiSeries:
@@ -78,7 +73,9 @@ class ShogiSeries:
             elif decision.resign or decision.move is None:
                 ending = "TORYO"
             else:
-                notes.append(self._note(game, decision, time.monotonic() - begin))
+                notes.append(
+                    note_of(decision, game.placement, time.monotonic() - begin, self.player.options.centipawns)
+                )
                 game.play(decision.move)
         name = self.player.description
         info = {"EVENT": "yomi selfplay", "START_TIME": time.strftime("%Y/%m/%d %H:%M:%S")}
@@ -104,17 +101,3 @@ class ShogiSeries:
         self.player.game = game
         self.player.new_game()
         return game
-
-    def _note(self, game: ShogiGame, decision: ShogiDecision, seconds: float) -> RecordedMove:
-        """Return what a record keeps of a move, which has not been played yet."""
-        assert decision.move is not None
-        lines = [line for line in decision.progress.lines if line.pv and line.pv[0] == decision.move]
-        note = RecordedMove(decision.move, seconds, comment=decision.note)
-        if lines and (decision.progress.playouts or lines[0].mate):
-            note.score = score_of(lines[0].winrate, lines[0].mate, self.player.options.centipawns)
-            words, placement = [], game.placement
-            for move in lines[0].pv[:LINE_MOVES]:
-                words.append(format_csa(move, placement))
-                placement = placement.after(move)
-            note.pv = " ".join(words[1:])
-        return note

@@ -1,0 +1,78 @@
+"""`yomi cgos`: play Go on CGOS."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.cli import servers
+from engine.cli.errors import CliError
+from engine.cli.make import load_player
+
+if TYPE_CHECKING:
+    from engine.servers.client import Client
+    from engine.servers.go_seat import GoSeat
+    from engine.servers.passwords import Password
+    from engine.servers.reporter import Reporter
+    from engine.servers.settings import Account
+
+USAGE = "yomi cgos FILE [options]"
+EPILOG = """\
+FILE, for example servers.toml (docs/SERVERS.md has all of it):
+
+  [servers.cgos-9]
+  protocol = "cgos"
+  host = "yss-aya.com"
+  port = 6809
+  size = 9
+
+  [accounts.yomi]
+  server = "cgos-9"
+  user = "yomi-test"
+  password_file = "~/.yomi-cgos"
+  engine.net = "b18.bin.gz"
+  engine.ponder = true
+
+examples:
+  yomi cgos servers.toml
+  yomi cgos servers.toml --account yomi --games 10 --events events.jsonl
+
+Ctrl-C ends after the game in hand, a second one at once. A `command` in the place of `engine` lets another GTP engine
+play. The password's file holds it in its first line and has mode 0600.
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the command's flags."""
+    servers.add(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Play until the games are played or the user ends it."""
+    return servers.run(args, "cgos", make_client)
+
+
+def make_client(account: Account, password: Password, records: Path, reporter: Reporter) -> Client:
+    """Return the client of an account.
+
+    Raises:
+        CliError: its options do not go together.
+    """
+    from engine.servers.cgos_client import CgosClient
+    from engine.servers.client import GaveUpError
+    from engine.servers.go_seat import YomiGoSeat
+
+    options = servers.options_of(account, "go", size=account.server.size, cleanup=True)
+
+    def open_seat() -> GoSeat:
+        if account.command:
+            from engine.servers.gtp_seat import GtpSeat
+
+            return GtpSeat(account)
+        try:
+            return YomiGoSeat(load_player(options))
+        except CliError as error:
+            raise GaveUpError(f"{account.name}: {error}") from None
+
+    return CgosClient(account, password, records, reporter, open_seat)

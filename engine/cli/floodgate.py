@@ -1,0 +1,78 @@
+"""`yomi floodgate`: play shogi on floodgate and other servers of the CSA protocol."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.cli import servers
+from engine.cli.errors import CliError
+from engine.cli.make import load_shogi_player
+
+if TYPE_CHECKING:
+    from engine.servers.client import Client
+    from engine.servers.passwords import Password
+    from engine.servers.reporter import Reporter
+    from engine.servers.settings import Account
+    from engine.servers.shogi_seat import ShogiSeat
+
+USAGE = "yomi floodgate FILE [options]"
+EPILOG = """\
+FILE, for example servers.toml (docs/SERVERS.md has all of it):
+
+  [servers.floodgate]
+  protocol = "csa"
+  host = "wdoor.c.u-tokyo.ac.jp"
+  port = 4081
+  game_name = "floodgate-300-10F"
+
+  [accounts.yomi]
+  server = "floodgate"
+  user = "yomi-test"
+  password_file = "~/.yomi-floodgate"
+  engine.net = "model.onnx"
+  engine.ponder = true
+
+examples:
+  yomi floodgate servers.toml
+  yomi floodgate servers.toml --account yomi --games 10 --events events.jsonl
+
+Ctrl-C ends after the game in hand, a second one at once. A `command` in the place of `engine` lets another USI engine
+play. The password's file holds it in its first line and has mode 0600.
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the command's flags."""
+    servers.add(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Play until the games are played or the user ends it."""
+    return servers.run(args, "csa", make_client)
+
+
+def make_client(account: Account, password: Password, records: Path, reporter: Reporter) -> Client:
+    """Return the client of an account.
+
+    Raises:
+        CliError: its options do not go together.
+    """
+    from engine.servers.client import GaveUpError
+    from engine.servers.csa_client import CsaClient
+    from engine.servers.shogi_seat import YomiShogiSeat
+
+    options = servers.options_of(account, "shogi")
+
+    def open_seat() -> ShogiSeat:
+        if account.command:
+            from engine.servers.usi_seat import UsiSeat
+
+            return UsiSeat(account)
+        try:
+            return YomiShogiSeat(load_shogi_player(options))
+        except CliError as error:
+            raise GaveUpError(f"{account.name}: {error}") from None
+
+    return CsaClient(account, password, records, reporter, open_seat)

@@ -1,0 +1,40 @@
+"""What a game's record keeps of a decision."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.games.shogi.notation import format_csa
+from engine.games.shogi.records import RecordedMove
+from engine.players.shogi_base import score_of
+
+if TYPE_CHECKING:
+    from engine.games.shogi.placement import Placement
+    from engine.players.shogi_base import ShogiDecision
+
+LINE_MOVES = 8
+"""Moves of the expected line that a record keeps."""
+
+
+def note_of(decision: ShogiDecision, placement: Placement, seconds: float, scale: float) -> RecordedMove:
+    """Return the move of a decision with its evaluation and the moves expected after it.
+
+    Args:
+        decision: of the side to move; it has a move.
+        placement: the position before the move.
+        seconds: time taken.
+        scale: centipawns of a logit.
+    """
+    assert decision.move is not None
+    lines = [line for line in decision.progress.lines if line.pv and line.pv[0] == decision.move]
+    note = RecordedMove(decision.move, seconds, comment=decision.note)
+    if lines and (decision.progress.playouts or lines[0].mate):
+        note.score = score_of(lines[0].winrate, lines[0].mate, scale)
+        words = []
+        for move in lines[0].pv[:LINE_MOVES]:
+            if placement.why_not(move) is not None:
+                break  # another engine's line may be broken
+            words.append(format_csa(move, placement))
+            placement = placement.after(move)
+        note.pv = " ".join(words[1:])
+    return note

@@ -1,0 +1,156 @@
+"""A connection to a server, and the one place where a loop sleeps.
+
+A client's loop owns the socket: it alone reads and writes. What other threads have to say (the engine's moves, Ctrl-C)
+comes through a `Mailbox`, which wakes the loop up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import time
+from collections import deque
+from dataclasses import dataclass
+
+from engine.protocols.text import encode
+from engine.servers.lines import LineReader
+
+CHUNK = 65536
+CONNECT_TIMEOUT = 15.0
+SEND_TIMEOUT = 10.0
+KEEPALIVE = {"TCP_KEEPIDLE": 20, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}
+"""Seconds and counts after which the system takes a silent peer for gone: 40 s in all."""
+UNACKNOWLEDGED = 30_000
+"""Milliseconds after which the system gives a connection up whose peer acknowledges nothing that was sent."""
+
+
+class ConnectionLostError(Exception):
+    """The connection cannot be made or is gone; the message is one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line from the server."""
+
+    text: str
+    at: float
+    """When it came (time.monotonic())."""
+
+
+class Connection:
+    """An open connection that carries lines."""
+
+    def __init__(self, link: socket.socket) -> None:
+        """Take over a connected socket."""
+        self.connect_seconds = 0.0
+        """How long it took to connect: about the time there and back."""
+        self._socket = link
+        self._reader = LineReader()
+        link.settimeout(SEND_TIMEOUT)
+        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in KEEPALIVE.items():
+            if hasattr(socket, name):  # not every system has them
+                link.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            link.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED)
+
+    @classmethod
+    def open(cls, host: str, port: int) -> Connection:
+        """Connect.
+
+        Raises:
+            ConnectionLostError: nobody answers.
+        """
+        begin = time.monotonic()
+        try:
+            connection = cls(socket.create_connection((host, port), CONNECT_TIMEOUT))
+        except OSError as error:
+            raise ConnectionLostError(f"cannot connect to {host}:{port}: {reason(error)}") from None
+        connection.connect_seconds = time.monotonic() - begin
+        return connection
+
+    def fileno(self) -> int:
+        """Return the descriptor, for `select`."""
+        return self._socket.fileno()
+
+    @property
+    def dropped_lines(self) -> int:
+        """Lines that were too long to be read."""
+        return self._reader.dropped
+
+    def send(self, text: str) -> None:
+        """Send one line, at once and in one piece.
+
+        Raises:
+            ConnectionLostError: it is gone.
+        """
+        try:
+            self._socket.sendall(encode(text + "\n"))
+        except OSError as error:
+            raise ConnectionLostError(f"connection lost: {reason(error)}") from None
+
+    def read(self) -> list[Line]:
+        """Return the lines that have come in, where there is something to read.
+
+        Raises:
+            ConnectionLostError: the server has closed it, or it is gone.
+        """
+        try:
+            data = self._socket.recv(CHUNK)
+        except OSError as error:
+            raise ConnectionLostError(f"connection lost: {reason(error)}") from None
+        if not data:
+            raise ConnectionLostError("the server has closed the connection")
+        now = time.monotonic()
+        return [Line(text, now) for text in self._reader.feed(data)]
+
+    def close(self) -> None:
+        """Close it."""
+        with contextlib.suppress(OSError):  # it may be gone already
+            self._socket.close()
+
+
+def reason(error: OSError) -> str:
+    """Return what went wrong, without the error's number."""
+    return error.strerror or str(error) or type(error).__name__
+
+
+class Mailbox:
+    """What other threads tell a loop."""
+
+    def __init__(self) -> None:
+        """Make an empty one."""
+        self._items: deque[object] = deque()
+        self._inner, self._outer = socket.socketpair()
+        self._inner.setblocking(False)
+        self._outer.setblocking(False)
+
+    def post(self, item: object) -> None:
+        """Leave an item and wake the loop; any thread and signal handlers may call."""
+        self._items.append(item)
+        with contextlib.suppress(BlockingIOError, OSError):  # full: it wakes up anyway; closed: nobody listens
+            self._outer.send(b"!")
+
+    def take(self) -> object | None:
+        """Return the oldest item; None where there is none."""
+        return self._items.popleft() if self._items else None
+
+    def wait(self, connection: Connection | None, timeout: float) -> bool:
+        """Sleep until an item is there, the connection has something to read, or `timeout` seconds have passed.
+
+        Returns:
+            Whether the connection has something to read.
+        """
+        sources: list[socket.socket | Connection] = [self._inner] if connection is None else [self._inner, connection]
+        ready, _, _ = select.select(sources, [], [], 0.0 if self._items else max(timeout, 0.0))
+        if self._inner in ready:
+            with contextlib.suppress(BlockingIOError):
+                self._inner.recv(4096)
+        return connection is not None and connection in ready
+
+    def close(self) -> None:
+        """Release its descriptors."""
+        self._inner.close()
+        self._outer.close()

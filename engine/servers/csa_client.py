@@ -1,0 +1,437 @@
+"""A client of servers that speak the CSA protocol, such as floodgate. Begin reading at `on_line`.
+
+A session is log-in, one game, log-out: the server in Ruby closes the connection after each game, and what others do
+after a log-out is the same. A game that the server still holds after a break goes on from what its summary says.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from engine.games.shogi.notation import format_usi
+from engine.games.shogi.pieces import BLACK, COLOR_NAMES
+from engine.games.shogi.records import RecordedMove
+from engine.players.shogi_base import ShogiDecision, Task
+from engine.players.shogi_notes import note_of
+from engine.servers.client import LOGIN_TIMEOUT, Client, Seat, SessionOver
+from engine.servers.connection import ConnectionLostError, Line
+from engine.servers.csa_codec import (
+    Broken,
+    KeepAlive,
+    LoginAccepted,
+    LoginRefused,
+    LogoutDone,
+    MessageReader,
+    Moved,
+    Other,
+    Reason,
+    Rejected,
+    Result,
+    Special,
+    Started,
+    Summary,
+    format_login,
+    format_move,
+)
+from engine.servers.csa_game import CsaGame, OutOfStepError
+from engine.servers.passwords import STARS, Password
+from engine.servers.reporter import Reporter
+from engine.servers.settings import Account
+from engine.servers.shogi_seat import ShogiSeat, Turn
+from engine.servers.worker import Done
+
+log = logging.getLogger("yomi.servers")
+
+LOGOUT_TIMEOUT = 5.0
+ANSWER_TIMEOUT = 20.0
+"""Seconds after which a server that has to answer (to our move, to a keep-alive that it answered before) is gone."""
+OPPONENT_GRACE = 60.0
+"""Seconds beyond the opponent's time after which a silent server is gone."""
+RESULT_NAMES = {"WIN": "won", "LOSE": "lost", "DRAW": "drawn", "CENSORED": "ended without judgement"}
+
+
+class CsaClient(Client):
+    """One account on a server of shogi."""
+
+    def __init__(
+        self,
+        account: Account,
+        password: Password,
+        records: Path,
+        reporter: Reporter,
+        open_seat: Callable[[], ShogiSeat],
+        rng: random.Random | None = None,
+    ) -> None:
+        """Make a client; `open_seat` starts what plays."""
+        super().__init__(account, password, records, reporter, rng)
+        self.seat: ShogiSeat
+        self._open_seat = open_seat
+        self._reader = MessageReader()
+        self._game: CsaGame | None = None
+        self._deadline: float | None = None
+        """When the server must have answered to log-in or log-out."""
+        self._login_at = 0.0
+        self._keepalive_due: float | None = None
+        self._answers_keepalive = False
+
+    def open_seat(self) -> Seat:
+        """Start the engine."""
+        return self._open_seat()
+
+    @property
+    def has_game(self) -> bool:
+        """Whether there is a game in hand."""
+        return self._game is not None
+
+    # -- the session -----------------------------------------------------------------------------------------------
+
+    def on_connected(self) -> None:
+        """Log in."""
+        self._reader = MessageReader()
+        self._answers_keepalive = False
+        self._keepalive_due = None
+        self._login_at = time.monotonic()
+        self._deadline = self._login_at + LOGIN_TIMEOUT
+        user, game_name = self.account.user, self.server.game_name
+        self.send(format_login(user, self._password.reveal(), game_name), format_login(user, STARS, game_name))
+
+    def on_lost(self) -> None:
+        """Forget what the connection held; the engine goes on thinking about the game's move."""
+        self._deadline = self._keepalive_due = None
+        if self._game is not None:
+            self._game.sent_at = None
+            if not self._game.is_running:
+                self._drop_game("")
+
+    def on_finish(self) -> None:
+        """Log out where there is no game."""
+        if self._game is None and self.is_connected and not self.is_leaving:
+            self._log_out()
+
+    def _log_out(self) -> None:
+        self._deadline = time.monotonic() + LOGOUT_TIMEOUT
+        self.is_leaving = True
+        self.send("LOGOUT")
+
+    def on_line(self, line: Line) -> None:
+        """Take a line from the server."""
+        message = self._reader.feed(line.text)
+        if self._keepalive_due is not None:
+            self._keepalive_due = None  # any line will do
+        match message:
+            case None:
+                pass
+            case LoginAccepted():
+                self._deadline = None
+                self.lag.note(line.at - self._login_at)
+                self.let_in()
+                self.status("waiting for a game")
+            case LoginRefused():
+                self.refused("the password is wrong, or the server still holds this name")
+            case LogoutDone():
+                raise SessionOver
+            case Summary():
+                self._propose(message)
+            case Broken():
+                log.error("%s: %s", self.account.name, self.safe(message.why))
+                raise ConnectionLostError(f"a game that cannot be played: {message.why}")
+            case KeepAlive():
+                self._answers_keepalive = True
+            case Other() if message.text.startswith("##"):
+                log.info("%s: the server says %s", self.account.name, self.safe(message.text))
+            case Other():
+                self.noise(message.text)
+            case _ if self._game is None:
+                self.noise(line.text)
+            case _:
+                self._on_game(self._game, message, line.at)
+
+    def _on_game(self, game: CsaGame, message: object, at: float) -> None:
+        """Take a message that belongs to the game in hand."""
+        match message:
+            case Started():
+                self._start(game, at)
+            case Rejected():
+                self.report("rejected", f"the game was rejected: {self.safe(message.text)}")
+                self._drop_game("")
+                raise SessionOver
+            case Moved() if game.is_running:
+                self._moved(game, message, at)
+            case Special():
+                pass  # what it means follows
+            case Reason():
+                game.reason = message.name
+            case Result():
+                self._over(game, message.name)
+            case _:
+                self.noise(str(message))
+
+    # -- a game ----------------------------------------------------------------------------------------------------
+
+    def _propose(self, summary: Summary) -> None:
+        """Take up a game that the server proposes, or one that it still holds."""
+        if self.is_leaving or (self.is_finishing and self._game is None):
+            self.send(f"REJECT:{summary.game_id}")
+            self._log_out()
+            return
+        game = self._game
+        if game is not None and game.id == summary.game_id:
+            game.resume(summary)
+            self.report("resume", f"the game goes on at move {game.ply + 1}", game=game.id, ply=game.ply)
+        else:
+            self._drop_game("another game was proposed")
+            try:
+                game = self._game = CsaGame(summary, self.records)
+            except OSError as error:
+                raise ConnectionLostError(f"no record can be written to {self.records}: {error.strerror}") from None
+            self.submit(("begin", game.id), lambda: self.seat.begin(game.max_moves))
+            return  # the server hears of it when the engine is ready
+        self.send(f"AGREE:{game.id}")
+
+    def _start(self, game: CsaGame, at: float) -> None:
+        game.is_running = True
+        rule = game.clock.rules[game.color]
+        color = COLOR_NAMES[game.color]
+        clock = f"{rule.total:g} s" + "".join(
+            f" {word} {value:g} s" for word, value in (("byo-yomi", rule.byoyomi), ("+", rule.increment)) if value
+        )
+        self.report(
+            "game",
+            f"game {game.id}: {color} against {game.opponent}, {clock}",
+            game=game.id,
+            color=color,
+            opponent=game.opponent,
+            total=rule.total,
+            byoyomi=rule.byoyomi,
+            increment=rule.increment,
+            ply=game.ply,
+        )
+        self._save(game)
+        game.asked_at = at
+        if game.is_our_turn:
+            self._our_turn(game, at)
+
+    def _our_turn(self, game: CsaGame, at: float) -> None:
+        """See to it that a move is sent: the one that is decided, the one that is thought about, or a new one."""
+        if game.decided is not None and game.decided[0] == game.ply:
+            self._answer(game, game.decided[1])
+        elif game.turn is None or game.turn_ply != game.ply or game.turn.task.is_stopped or game.turn.task.is_pondering:
+            self._think(game, at)
+
+    def _think(self, game: CsaGame, at: float) -> None:
+        self._stop_thinking(game)
+        times = self.seat.times(game.clock.times(game.color), self.lag.expected)
+        turn = game.turn = Turn(game.sfen, tuple(game.usi), Task(times=times, start=at))
+        game.turn_ply = game.ply
+        self.submit(turn, lambda: self.seat.think(turn))
+
+    def _ponder(self, game: CsaGame, expected: str, taken: float) -> None:
+        """Think about the position after the move that is expected of the opponent; our last one took `taken`."""
+        self._stop_thinking(game)
+        times = self.seat.times(game.clock.times(game.color, taken), self.lag.expected)
+        turn = game.turn = Turn(game.sfen, (*game.usi, expected), Task(times=times, ponder=True))
+        game.turn_ply = game.ply + 1
+        self.submit(turn, lambda: self.seat.think(turn))
+
+    def _stop_thinking(self, game: CsaGame) -> None:
+        if game.turn is not None:
+            game.turn.task.stop()
+            game.turn = None
+
+    def _moved(self, game: CsaGame, message: Moved, at: float) -> None:
+        color = BLACK if message.move[0] == "+" else 3 - BLACK
+        if color == game.color:
+            if game.sent_at is None or not game.is_last(message.move):
+                raise ConnectionLostError(f"the server plays {message.move} for us, which was not sent")
+            self.lag.note(at - game.sent_at)
+            self.made_progress()
+            game.sent_at = None
+            game.charge(color, message.units)
+        else:
+            try:
+                played = game.play_theirs(message.move)
+            except OutOfStepError as error:
+                raise ConnectionLostError(f"out of step with the server: {error}") from None
+            game.charge(color, message.units)
+            game.asked_at = at
+            self._after_their_move(game, played, at)
+        self._save(game)
+        self.report(
+            "move",
+            game=game.id,
+            ply=game.ply,
+            move=message.move,
+            left={"+": game.clock.left[1], "-": game.clock.left[2]},
+            score=game.record.moves[-1].score,
+            lag=round(self.lag.mean, 4),
+        )
+        self._show(game)
+
+    def _after_their_move(self, game: CsaGame, played: str, at: float) -> None:
+        turn = game.turn
+        if turn is not None and turn.task.is_pondering and turn.moves[-1] == played and game.turn_ply == game.ply:
+            turn.task.ponderhit(self.seat.times(game.clock.times(game.color), self.lag.expected), at)
+        else:
+            self._our_turn(game, at)
+
+    def on_done(self, done: Done) -> None:
+        """Take what the engine has done."""
+        game = self._game
+        if game is not None and done.tag == ("begin", game.id):
+            if done.error is not None:
+                self.engine_failed(done.error)
+                self._drop_game("")
+                if self.is_connected:
+                    raise ConnectionLostError("the engine cannot begin the game")
+            elif self.is_connected and not game.is_running:
+                self.send(f"AGREE:{game.id}")
+        elif game is not None and done.tag is game.turn and game.turn is not None:
+            self._decided(game, game.turn, done)
+        elif done.error is not None:
+            self.engine_failed(done.error)
+
+    def _decided(self, game: CsaGame, turn: Turn, done: Done) -> None:
+        was_guess = turn.task.is_pondering
+        game.turn = None
+        error = done.error or (None if was_guess else _fault_of(game, done.result))
+        if error is not None:
+            self.engine_failed(error)
+            self.submit("reopen", self.reopen)
+            if not was_guess:  # a second try, on what is left of the clock
+                self._think(game, game.asked_at)
+            return
+        self.engine_worked()
+        decision = done.result
+        assert isinstance(decision, ShogiDecision)
+        if was_guess:
+            return  # the guess was wrong, or is still open: then the move is thought about again
+        game.decided = (game.turn_ply, decision)
+        if self.is_connected and game.is_running and game.is_our_turn and game.turn_ply == game.ply:
+            self._answer(game, decision)
+
+    def _answer(self, game: CsaGame, decision: ShogiDecision) -> None:
+        """Send what was decided, and think on."""
+        taken = time.monotonic() - game.asked_at
+        game.max_seconds = max(game.max_seconds, taken)
+        if decision.win:
+            self.send("%KACHI")
+        elif decision.resign or decision.move is None:
+            self.send("%TORYO")
+        else:
+            note = note_of(decision, game.placement, taken, self.seat.centipawns)
+            text = self._played(game, note)
+            game.sent_at = time.monotonic()
+            self.send(text)
+            if self.seat.ponders and decision.ponder is not None:
+                self._ponder(game, format_usi(decision.ponder), taken)
+
+    def _played(self, game: CsaGame, note: RecordedMove) -> str:
+        """Play our move on the board; return the line for the server."""
+        score = note.score if self.server.comments else None
+        if score is not None and game.color != BLACK:
+            score = -score
+        return format_move(game.play_own(note), score, note.pv)
+
+    def _over(self, game: CsaGame, result: str) -> None:
+        """Complete the game and log out."""
+        self._stop_thinking(game)
+        points = game.finish(result)
+        self._save(game)
+        self._game = None
+        self.game_over(points)
+        name = RESULT_NAMES.get(result, "broken off")
+        self.report(
+            "over",
+            f"{name} against {game.opponent}: {game.reason or result}, {game.ply} moves"
+            f" (lag {1000 * self.lag.mean:.0f} ms); record {game.file.path.name}",
+            game=game.id,
+            result=result,
+            reason=game.reason,
+            plies=game.ply,
+            longest=round(game.max_seconds, 3),
+            record=str(game.file.path),
+            lag=round(self.lag.mean, 4),
+        )
+        self.submit(("end", game.id), lambda: self.seat.end(result.lower()))
+        if self.is_connected:
+            self._log_out()
+
+    def _drop_game(self, why: str) -> None:
+        """Give up a game that will not go on."""
+        game, self._game = self._game, None
+        if game is None:
+            return
+        self._stop_thinking(game)
+        if game.is_running:
+            game.finish("CHUDAN")
+            self._save(game)
+            self.report("dropped", f"game {game.id} is given up: {why}", game=game.id, record=str(game.file.path))
+
+    def resign_game(self) -> None:
+        """Resign, as nothing is there to play on."""
+        if self._game is not None and self._game.is_our_turn:
+            self.send("%TORYO")
+
+    def save_open_game(self) -> None:
+        """Write the record of a game that will not be played on."""
+        self._drop_game("the client ends")
+
+    def _save(self, game: CsaGame) -> None:
+        try:
+            game.save()
+        except OSError as error:  # the game matters more; the next move tries again
+            log.error("%s: cannot write %s: %s", self.account.name, game.file.path, error.strerror)
+
+    def _show(self, game: CsaGame) -> None:
+        left = ", ".join(f"{COLOR_NAMES[color]} {game.clock.left[color]:.0f} s" for color in (1, 2))
+        self.status(f"{game.opponent}, move {game.ply}, {left}, lag {1000 * self.lag.mean:.0f} ms")
+
+    # -- time ------------------------------------------------------------------------------------------------------
+
+    def timers(self) -> list[float]:
+        """Return when something is due."""
+        return [due for due, _ in self._dues()]
+
+    def on_time(self, now: float) -> None:
+        """Send a keep-alive, or give up a server that is silent."""
+        for due, why in self._dues():
+            if now < due:
+                continue
+            if why == "keepalive":
+                self.send("")
+                if self._answers_keepalive and self._keepalive_due is None:
+                    self._keepalive_due = now + ANSWER_TIMEOUT
+            elif self.is_leaving:
+                raise SessionOver  # it need not answer
+            else:
+                raise ConnectionLostError(why)
+
+    def _dues(self) -> list[tuple[float, str]]:
+        dues: list[tuple[float, str]] = []
+        if self._deadline is not None:
+            dues.append((self._deadline, "no answer to the log-in"))
+        if self._keepalive_due is not None:
+            dues.append((self._keepalive_due, "no answer to a keep-alive"))
+        if self.server.keepalive:
+            dues.append((self.last_sent + self.server.keepalive, "keepalive"))
+        game = self._game
+        if game is not None and game.is_running:
+            if game.sent_at is not None:
+                dues.append((game.sent_at + ANSWER_TIMEOUT, "no answer to our move"))
+            if game.clock.is_limited and not game.is_our_turn:
+                patience = game.clock.allowed(3 - game.color) + OPPONENT_GRACE
+                dues.append((max(self.last_line, game.asked_at) + patience, "silence beyond the opponent's time"))
+        return dues
+
+
+def _fault_of(game: CsaGame, decision: object) -> Exception | None:
+    """Return what is wrong with the move of a decision; None where nothing is, or its turn is over."""
+    assert isinstance(decision, ShogiDecision)
+    if decision.move is None or decision.win or decision.resign or game.turn_ply != game.ply:
+        return None
+    why = game.placement.why_not(decision.move)
+    return None if why is None else ValueError(f"illegal move {format_usi(decision.move)}: {why}")

@@ -1,0 +1,157 @@
+"""What plays Go for a client: yomi's own player."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from engine.clock import TimeSettings, TimeSystem
+from engine.games.go.game import GoGame
+from engine.games.go.rules import PRESETS
+from engine.games.go.vertex import format_vertex, parse_vertex
+from engine.protocols.gtp.formats import cgos_json
+
+if TYPE_CHECKING:
+    from engine.players.base import Player
+
+RULES = PRESETS["tromp-taylor"].with_rule("suicide", "false")
+"""CGOS's: area, positional superko, no suicide; what stands at the end is alive."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoStart:
+    """A game, as far as it has come."""
+
+    size: int
+    komi: float
+    seconds: float
+    """Time of each side for the whole game."""
+    opponent: str
+    rating: str
+    moves: tuple[tuple[int, str], ...]
+    """(color, vertex) so far."""
+    is_new: bool
+    """It begins; else it goes on, and what was thought about it may be kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoReply:
+    """A move that is chosen."""
+
+    vertex: str
+    """A point, `pass` or `resign`."""
+    analysis: str = ""
+    """In CGOS's form (JSON); empty where there is none."""
+    comment: str = ""
+    """The evaluation for the record."""
+
+
+class GoSeat(Protocol):
+    """See engine.servers.client.Seat; one thread calls it, but for `hurry`."""
+
+    @property
+    def name(self) -> str:
+        """What plays, on one line."""
+
+    @property
+    def ponders(self) -> bool:
+        """Whether `ponder` is to be called."""
+
+    def begin(self, start: GoStart) -> None:
+        """Take up a game."""
+
+    def play(self, color: int, vertex: str) -> None:
+        """Play the opponent's move."""
+
+    def genmove(self, color: int, left: float, at: float, lag: float) -> GoReply:
+        """Choose a move and play it; block until it is chosen.
+
+        Args:
+            color: whose.
+            left: seconds on our clock.
+            at: when it started (time.monotonic()).
+            lag: seconds that each move loses on its way.
+        """
+
+    def hurry(self) -> None:
+        """Make a `genmove` that runs end soon, if that can be done; any thread may call."""
+
+    def ponder(self) -> None:
+        """Think in the opponent's time until the next call; return at once."""
+
+    def end(self, result: str) -> None:
+        """Take note that a game is over."""
+
+    def close(self) -> None:
+        """Release it."""
+
+
+class YomiGoSeat:
+    """yomi's own player."""
+
+    def __init__(self, player: Player) -> None:
+        """Play with `player`."""
+        self._player = player
+        self._lag = player.options.lag
+
+    @property
+    def name(self) -> str:
+        """What plays."""
+        return f"yomi ({self._player.description})"
+
+    @property
+    def ponders(self) -> bool:
+        """Whether to think in the opponent's time."""
+        return self._player.options.ponder
+
+    def begin(self, start: GoStart) -> None:
+        """Take up a game; another board size has its evaluator loaded here."""
+        player = self._player
+        player.stop()
+        player.game = GoGame(start.size, RULES, start.komi)
+        if start.is_new:
+            player.new_game()
+        for color, vertex in start.moves:
+            self.play(color, vertex)
+        player.clock.set(TimeSettings(TimeSystem.ABSOLUTE, start.seconds))
+
+    def play(self, color: int, vertex: str) -> None:
+        """Play a move; whether it was legal is up to the server, whose rule of ko may be another."""
+        self._player.stop()
+        game = self._player.game
+        game.play(color, parse_vertex(vertex, game.size), strict=False)
+
+    def genmove(self, color: int, left: float, at: float, lag: float) -> GoReply:
+        """Choose a move and play it."""
+        player = self._player
+        player.options.lag = self._lag + lag
+        player.clock.set_left(color, left, 0)
+        player.clock.start(color, at)
+        try:
+            decision = player.genmove(color, ownership=True)
+        finally:
+            player.clock.cancel()
+        report = decision.report
+        size = player.game.size
+        analysis = cgos_json(report, size) if report.moves else ""
+        comment = f"{100 * report.winrate:.1f}% {report.score_lead:+.1f} {report.visits} visits" if analysis else ""
+        if decision.resign:
+            return GoReply("resign", analysis, comment)
+        player.game.play(color, decision.move)
+        return GoReply(format_vertex(decision.move, size).lower(), analysis, comment)
+
+    def hurry(self) -> None:
+        """Make a running `genmove` end soon."""
+        self._player.interrupt()
+
+    def ponder(self) -> None:
+        """Think in the opponent's time."""
+        self._player.ponder()
+
+    def end(self, result: str) -> None:
+        """Stop thinking."""
+        self._player.stop()
+
+    def close(self) -> None:
+        """Release devices and threads."""
+        self._player.close()

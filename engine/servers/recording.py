@@ -1,0 +1,37 @@
+"""Files of game records that are complete at every moment."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+MAX_NAME = 150
+
+
+class RecordFile:
+    """The record of one game, written anew after each move, so that nothing is lost whatever happens."""
+
+    def __init__(self, folder: Path, name: str, suffix: str) -> None:
+        """Choose a file; one that is there is continued only by the same game (the names tell games apart).
+
+        Args:
+            folder: made where it is missing.
+            name: what tells the game from all others.
+            suffix: such as `.sgf`.
+
+        Raises:
+            OSError: the folder cannot be made.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / (re.sub(r"[^\w.+@-]", "_", name)[:MAX_NAME] + suffix)
+
+    def write(self, data: bytes) -> None:
+        """Replace the file's content in one step.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        draft = self.path.with_name(self.path.name + ".part")
+        draft.write_bytes(data)
+        os.replace(draft, self.path)

@@ -1,0 +1,80 @@
+"""What a person and what programs see of the clients: log, status line, events."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import IO
+
+log = logging.getLogger("yomi.servers")
+
+
+class Reporter:
+    """Shared by all clients; every method may be called by any thread."""
+
+    def __init__(self, events: Path | None = None, terminal: IO[str] | None = None) -> None:
+        """Report.
+
+        Args:
+            events: file that a line of JSON is appended to for each event.
+            terminal: where lines for a person go, stderr unless told otherwise; it has a status line if it is a
+                terminal.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        self._terminal = sys.stderr if terminal is None else terminal
+        self._has_status = self._terminal.isatty()
+        self._events = None if events is None else events.open("a", encoding="utf-8")
+        self._status: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def event(self, account: str, kind: str, text: str = "", **data: object) -> None:
+        """Report that something has happened.
+
+        Args:
+            account: whose.
+            kind: one word.
+            text: for people; none for what only programs want to know.
+            data: the details, for programs.
+        """
+        if text:
+            log.info("%s: %s", account, text)
+        with self._lock:
+            if text:
+                self._print(f"{time.strftime('%H:%M:%S')} {account}: {text}\n")
+            if self._events is not None:
+                fields = {"time": round(time.time(), 3), "account": account, "event": kind, **data}
+                self._events.write(json.dumps(fields, ensure_ascii=False) + "\n")
+                self._events.flush()
+
+    def status(self, account: str, text: str) -> None:
+        """Show how an account stands in the status line, if there is one."""
+        if self._has_status:
+            with self._lock:
+                self._status[account] = text
+                self._print("")
+
+    def close(self) -> None:
+        """End the status line and close the events."""
+        with self._lock:
+            if self._has_status:
+                self._terminal.write("\n")
+            if self._events is not None:
+                self._events.close()
+                self._events = None
+
+    def _print(self, line: str) -> None:
+        """Print a line above the status line."""
+        if not self._has_status:
+            self._terminal.write(line)
+        else:
+            width = shutil.get_terminal_size().columns - 1
+            shown = " | ".join(f"{name}: {text}" for name, text in self._status.items())
+            self._terminal.write(f"\r\x1b[K{line}{shown[:width]}")
+        self._terminal.flush()

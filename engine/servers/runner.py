@@ -1,0 +1,102 @@
+"""Runs the clients of all accounts, at once or in turn, and ends them when the user says so."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from types import FrameType
+
+from engine.servers.client import Client, GaveUpError
+from engine.servers.reporter import Reporter
+from engine.servers.settings import Account
+
+log = logging.getLogger("yomi.servers")
+
+JOIN = 0.2
+"""Seconds between looks at the clients' threads."""
+FAILED, INTERRUPTED = 1, 130
+
+
+class Runner:
+    """The clients of one process."""
+
+    def __init__(
+        self, accounts: Sequence[Account], make_client: Callable[[Account], Client], reporter: Reporter, in_turn: bool
+    ) -> None:
+        """Prepare to play.
+
+        Args:
+            accounts: who plays.
+            make_client: makes a client for an account; called in this thread.
+            reporter: for what happens.
+            in_turn: one account after the other, over and over, and not all at once.
+        """
+        self._accounts = accounts
+        self._make_client = make_client
+        self._reporter = reporter
+        self._in_turn = in_turn
+        self._clients: list[Client] = []
+        self._interrupts = 0
+        self._has_failed = False
+
+    def run(self) -> int:
+        """Play until all is played or the user ends it; return the exit status."""
+        before = {number: signal.signal(number, self._on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            if self._in_turn:
+                self._run_in_turn()
+            else:
+                self._run_clients([(self._make_client(account), account.games) for account in self._accounts])
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            self._reporter.close()
+        return FAILED if self._has_failed else 0
+
+    def _run_in_turn(self) -> None:
+        limited = all(account.games for account in self._accounts)
+        rounds = self._accounts if limited else itertools.cycle(self._accounts)
+        for account in rounds:
+            if self._interrupts or self._has_failed:
+                return
+            self._run_clients([(self._make_client(account), account.games or 1)])
+
+    def _run_clients(self, clients: list[tuple[Client, int]]) -> None:
+        self._clients = [client for client, _ in clients]
+        threads = [
+            threading.Thread(target=self._run_client, args=item, name=item[0].account.name, daemon=True)
+            for item in clients
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(JOIN)  # signals are handled meanwhile
+
+    def _run_client(self, client: Client, games: int) -> None:
+        name = client.account.name
+        try:
+            client.run(games)
+        except GaveUpError as error:
+            self._has_failed = True
+            self._reporter.event(name, "error", f"error: {error}", why=str(error))
+        except Exception as error:  # a fault of ours: the other accounts go on
+            self._has_failed = True
+            log.exception("%s: internal error", name)
+            why = client.safe(f"{type(error).__name__}: {error}")
+            self._reporter.event(name, "error", f"internal error: {why}", why=why)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        """First Ctrl-C: end after the game in hand; second, or SIGTERM: at once; third: whatever the engines do."""
+        self._interrupts += 1
+        if self._interrupts > 2:
+            os._exit(INTERRUPTED)
+        for client in self._clients:
+            if self._interrupts == 2 or number == signal.SIGTERM:
+                client.leave()
+            else:
+                client.finish()

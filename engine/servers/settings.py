@@ -1,0 +1,305 @@
+"""The TOML file of servers and accounts: what may stand in it, and errors that name the line and the key.
+
+    records = "games"                 # folder of the game records
+    events = "events.jsonl"           # what happens, for programs
+
+    [servers.home]
+    protocol = "cgos"                 # or csa
+    host = "127.0.0.1"
+    port = 6809
+
+    [accounts.yomi-9]
+    server = "home"
+    user = "yomi-9"
+    password_file = "~/.yomi-9"       # or password_env = "NAME", or password_keyring = "SERVICE"
+    games = 0                         # games to play; 0: until told to stop
+    engine.visits = 400               # any option of docs/OPTIONS.md
+    #command = "gnugo --mode gtp"     # another engine in yomi's place
+
+Relative paths are seen from the file's own folder.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from engine.options import OptionError, Options, Value
+from engine.servers.passwords import Password, PasswordError, from_environment, from_file, from_keyring
+
+CGOS, CSA = "cgos", "csa"
+GAMES = {CGOS: "go", CSA: "shogi"}
+PASSWORD_KEYS = ("password_env", "password_file", "password_keyring")
+NAME = re.compile(r"[A-Za-z0-9_.@-]+")
+MAX_KEEPALIVE = 86400.0
+
+
+class SettingsError(Exception):
+    """Something in the file is wrong; one line that names the file, the line, the key and what was found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where games are played."""
+
+    name: str
+    protocol: str
+    host: str
+    port: int
+    size: int = 19
+    """Go: the board size to load the engine for; a game of another size loads it anew."""
+    game_name: str = ""
+    """CSA: the kind of game that goes with the log-in, such as `floodgate-300-10F`."""
+    keepalive: float = 60.0
+    """CSA: seconds of silence after which an empty line is sent; 0: never. Servers want 30 at least."""
+    comments: bool = True
+    """Send evaluations with the moves: CGOS's analysis, floodgate's comments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Who plays there, and with what."""
+
+    name: str
+    server: Server
+    user: str
+    password_key: str
+    """One of PASSWORD_KEYS."""
+    password_source: str
+    games: int = 0
+    """Games to play; 0: until told to stop."""
+    options: Mapping[str, Value] = field(default_factory=dict)
+    """Options of yomi."""
+    command: tuple[str, ...] = ()
+    """Another engine in yomi's place: its command line."""
+    usi_options: Mapping[str, str] = field(default_factory=dict)
+    """Options of that engine (USI)."""
+    go: str = ""
+    """What its `go` says in place of the clocks (USI), such as `nodes 20000`; empty for the clocks."""
+
+    def password(self) -> Password:
+        """Return the password.
+
+        Raises:
+            PasswordError: it cannot be had.
+        """
+        match self.password_key:
+            case "password_env":
+                return from_environment(self.password_source)
+            case "password_file":
+                return from_file(Path(self.password_source))
+        return from_keyring(self.password_source, self.user)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The whole file."""
+
+    accounts: tuple[Account, ...]
+    records: Path
+    events: Path | None = None
+    in_turn: bool = False
+    """Play the accounts one after the other, each its number of games (1 where it has none), over and over."""
+
+
+def read_settings(path: Path, protocol: str) -> Settings:
+    """Read the accounts on servers of one protocol.
+
+    Raises:
+        SettingsError: the file cannot be read, or something in it is wrong.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        data = tomllib.loads(text)
+    except OSError as error:
+        raise SettingsError(f"cannot read {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} is not a TOML file: {error}") from None
+    return _Reader(path, text).read(data, protocol)
+
+
+class _Reader:
+    """Turns the tables of a file into settings."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self.path = path
+        self.lines = text.splitlines()
+
+    def read(self, data: dict[str, object], protocol: str) -> Settings:
+        top = _Table(self, (), data)
+        top.only("records", "events", "in_turn", "servers", "accounts")
+        servers = {name: self._server(name, table) for name, table in top.tables("servers").items()}
+        accounts = [self._account(name, table, servers) for name, table in top.tables("accounts").items()]
+        chosen = tuple(account for account in accounts if account.server.protocol == protocol)
+        if not chosen:
+            raise SettingsError(f'{self.path}: no account on a server with protocol = "{protocol}"')
+        events = top.text("events", "")
+        return Settings(
+            chosen,
+            self.beside(top.text("records", "games")),
+            self.beside(events) if events else None,
+            top.flag("in_turn", False),
+        )
+
+    def beside(self, text: str) -> Path:
+        """Return a path as seen from the file's folder."""
+        return self.path.parent / Path(text).expanduser()
+
+    def _server(self, name: str, table: _Table) -> Server:
+        protocol = table.choice("protocol", (CGOS, CSA))
+        keys = {CGOS: ("size",), CSA: ("game_name", "keepalive")}[protocol]
+        table.only("protocol", "host", "port", "comments", *keys)
+        game_name = table.text("game_name", "")
+        if game_name and not NAME.fullmatch(game_name):
+            raise table.error("game_name", "a name such as floodgate-300-10F")
+        return Server(
+            name,
+            protocol,
+            table.text("host"),
+            table.integer("port", None, 1, 65535),
+            size=table.integer("size", 19, 2, 19),
+            game_name=game_name,
+            keepalive=table.integer("keepalive", 60, 0, int(MAX_KEEPALIVE)),
+            comments=table.flag("comments", True),
+        )
+
+    def _account(self, name: str, table: _Table, servers: Mapping[str, Server]) -> Account:
+        table.only("server", "user", "games", "engine", "command", "usi_options", "go", *PASSWORD_KEYS)
+        if not NAME.fullmatch(name):
+            raise SettingsError(f"{table.where()}: expected a name of letters, digits, _ . @ and -")
+        server_name = table.text("server")
+        if server_name not in servers:
+            raise table.error("server", f"one of the servers {', '.join(servers) or '(the file has none)'}")
+        server = servers[server_name]
+        keys = [key for key in PASSWORD_KEYS if key in table.data]
+        if len(keys) != 1:
+            found = " and ".join(keys) or "no password"
+            raise SettingsError(f"{table.where()}: found {found}, expected one of {', '.join(PASSWORD_KEYS)}")
+        source = table.text(keys[0])
+        user = table.text("user")
+        if not NAME.fullmatch(user):
+            raise table.error("user", "a name of letters, digits, _ . @ and -")
+        command = tuple(shlex.split(table.text("command", "")))
+        if command and "engine" in table.data:
+            raise table.error("engine", "either engine (options of yomi) or command (another engine)")
+        for key in ("usi_options", "go"):
+            if key in table.data and not (command and server.protocol == CSA):
+                raise table.error(key, 'it with a command on a server with protocol = "csa" only')
+        return Account(
+            name,
+            server,
+            user,
+            keys[0],
+            str(self.beside(source)) if keys[0] == "password_file" else source,
+            games=table.integer("games", 0, 0, 10**9),
+            options=self._options(table.table("engine"), GAMES[server.protocol]),
+            command=command,
+            usi_options={key: _usi(value) for key, value in table.table("usi_options").data.items()},
+            go=table.text("go", ""),
+        )
+
+    def _options(self, table: _Table, game: str) -> dict[str, Value]:
+        options = Options.for_game(game)
+        found: dict[str, Value] = {}
+        for key, value in table.data.items():
+            try:
+                options.set(key, None if value == "none" else value)
+            except OptionError as error:
+                raise SettingsError(f"{table.where(key)}: {error}") from None
+            found[key] = options.get(key)
+        return found
+
+    def line_of(self, keys: tuple[str, ...]) -> int | None:
+        """Return the number of the line where a key (or the longest part of its path that is found) stands."""
+        section: tuple[str, ...] = ()
+        best, length = None, 0
+        for number, line in enumerate(self.lines, 1):
+            if header := re.fullmatch(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?", line):
+                section = _path(header[1])
+                here = section
+            elif assignment := re.match(r"\s*([\w.\"'@ -]+?)\s*=", line):
+                here = (*section, *_path(assignment[1]))
+            else:
+                continue
+            if keys[: len(here)] == here and len(here) > length:
+                best, length = number, len(here)
+            elif best is None and here[: len(keys)] == keys:
+                best = number
+        return best
+
+
+def _usi(value: object) -> str:
+    """Return a value as USI has it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _path(text: str) -> tuple[str, ...]:
+    return tuple(part.strip().strip("\"'") for part in re.findall(r'"[^"]*"|\'[^\']*\'|[^.]+', text))
+
+
+class _Table:
+    """One table of the file, with its place in it."""
+
+    def __init__(self, reader: _Reader, path: tuple[str, ...], data: Mapping[str, object]) -> None:
+        self.reader, self.path, self.data = reader, path, data
+
+    def where(self, key: str | None = None) -> str:
+        """Return file, line and key, for an error."""
+        keys = self.path if key is None else (*self.path, key)
+        line = self.reader.line_of(keys)
+        return f"{self.reader.path}{'' if line is None else f', line {line}'}: {'.'.join(keys)}"
+
+    def error(self, key: str, expected: str) -> SettingsError:
+        """Return the error for the value of a key."""
+        if key not in self.data:
+            return SettingsError(f"{self.where()}: {key} is missing, expected {expected}")
+        return SettingsError(f"{self.where(key)}: found {self.data[key]!r:.100}, expected {expected}")
+
+    def only(self, *keys: str) -> None:
+        """Refuse any other key."""
+        for key in self.data:
+            if key == "password":
+                raise SettingsError(f"{self.where(key)}: no password belongs here, expected one of {PASSWORD_KEYS}")
+            if key not in keys:
+                raise SettingsError(f"{self.where(key)}: unknown key, expected one of {', '.join(keys)}")
+
+    def text(self, key: str, default: str | None = None) -> str:
+        value = self.data.get(key, default)
+        if not isinstance(value, str) or (default is None and not value.strip()):
+            raise self.error(key, "text")
+        return value
+
+    def choice(self, key: str, choices: tuple[str, ...]) -> str:
+        value = self.data.get(key)
+        if value not in choices:
+            raise self.error(key, " or ".join(choices))
+        return str(value)
+
+    def integer(self, key: str, default: int | None, low: int, high: int) -> int:
+        value = self.data.get(key, default)
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise self.error(key, f"an integer from {low} to {high}")
+        return value
+
+    def flag(self, key: str, default: bool) -> bool:
+        value = self.data.get(key, default)
+        if not isinstance(value, bool):
+            raise self.error(key, "true or false")
+        return value
+
+    def table(self, key: str) -> _Table:
+        value = self.data.get(key, {})
+        if not isinstance(value, dict):
+            raise self.error(key, "a table")
+        return _Table(self.reader, (*self.path, key), value)
+
+    def tables(self, key: str) -> dict[str, _Table]:
+        table = self.table(key)
+        return {name: table.table(name) for name in table.data}
+
+
+__all__ = ["Account", "PasswordError", "Server", "Settings", "SettingsError", "read_settings"]

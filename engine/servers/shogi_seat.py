@@ -1,0 +1,107 @@
+"""What plays shogi for a client: yomi's own player."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from engine.players.shogi_base import ShogiDecision, ShogiThinker, Task, Times
+
+
+@dataclass(slots=True)
+class Turn:
+    """A move that is asked for, or thought about ahead."""
+
+    sfen: str
+    """The initial position; `startpos` for the usual one."""
+    moves: Sequence[str]
+    """The moves since, in USI; with `task.ponder` the last one is a guess."""
+    task: Task = field(default_factory=Task)
+    """Other threads stop it here, or tell that the guess was right."""
+
+
+class ShogiSeat(Protocol):
+    """See engine.servers.client.Seat; one thread after the other calls it, but for `times`."""
+
+    @property
+    def name(self) -> str:
+        """What plays, on one line."""
+
+    @property
+    def ponders(self) -> bool:
+        """Whether it is to think in the opponent's time."""
+
+    @property
+    def centipawns(self) -> float:
+        """Centipawns of a logit of its winrates."""
+
+    def begin(self, max_moves: int) -> None:
+        """Begin a game, which is drawn after `max_moves` moves; 0 for no limit."""
+
+    def times(self, times: Times | None, lag: float) -> Times | None:
+        """Return the clocks as a task of this seat wants them; any thread may call.
+
+        Args:
+            times: as the server keeps them.
+            lag: seconds that each move loses on its way.
+        """
+
+    def think(self, turn: Turn) -> ShogiDecision:
+        """Choose a move; block until it is chosen or the task is stopped."""
+
+    def end(self, result: str) -> None:
+        """Take note that a game is over: win, lose or draw."""
+
+    def close(self) -> None:
+        """Release it."""
+
+
+class YomiShogiSeat:
+    """yomi's own player."""
+
+    def __init__(self, player: ShogiThinker) -> None:
+        """Play with `player`."""
+        self._player = player
+        self._lag = player.options.lag
+
+    @property
+    def name(self) -> str:
+        """What plays."""
+        return f"yomi ({self._player.description})"
+
+    @property
+    def ponders(self) -> bool:
+        """Whether it is to think in the opponent's time."""
+        return self._player.options.ponder
+
+    @property
+    def centipawns(self) -> float:
+        """Centipawns of a logit."""
+        return self._player.options.centipawns
+
+    def begin(self, max_moves: int) -> None:
+        """Begin a game."""
+        if max_moves:
+            self._player.options.set("max_moves", max_moves)
+        self._player.new_game()
+
+    def times(self, times: Times | None, lag: float) -> Times | None:
+        """Keep the lag in reserve, and take it off a byo-yomi, of which the player keeps no more than a share."""
+        self._player.options.lag = self._lag + lag
+        if times is None or not times.byoyomi:
+            return times
+        self._player.options.lag = self._lag
+        return replace(times, byoyomi=max(times.byoyomi - lag, 0.0))
+
+    def think(self, turn: Turn) -> ShogiDecision:
+        """Choose a move."""
+        self._player.set_position(turn.sfen, turn.moves)
+        return self._player.think(turn.task, lambda progress: None)
+
+    def end(self, result: str) -> None:
+        """Nothing has to be done."""
+
+    def close(self) -> None:
+        """Release devices and threads."""
+        self._player.close()

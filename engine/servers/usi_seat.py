@@ -1,0 +1,187 @@
+"""Another USI engine in yomi's place."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+
+from engine.games.shogi.notation import NotationError, parse_usi
+from engine.matches.answers import Evaluation
+from engine.matches.limits import Limits
+from engine.matches.players import PlayerSpec
+from engine.matches.process import EngineFailure
+from engine.matches.usi_client import CENTIPAWNS, MATE_SCORE, UsiClient, read_info
+from engine.players.shogi_base import Line, Progress, ShogiDecision, Task, Times
+from engine.players.shogi_notes import LINE_MOVES
+from engine.servers.client import GaveUpError
+from engine.servers.settings import Account
+from engine.servers.shogi_seat import Turn
+
+PATIENCE = 60.0
+"""Seconds that an engine may take to start, and beyond its time for a move."""
+STOP_PATIENCE = 10.0
+"""Seconds that it may take to answer `stop`."""
+POLL = 0.5
+"""Seconds between looks at whether it is overdue."""
+LONGEST_MATE = 1000
+"""Plies; a score this near to MATE_SCORE is a mate."""
+
+
+class UsiSeat:
+    """See engine.servers.shogi_seat.ShogiSeat for what each method promises."""
+
+    centipawns = CENTIPAWNS
+
+    def __init__(self, account: Account) -> None:
+        """Start the engine.
+
+        Raises:
+            GaveUpError: it cannot be started, or does not have its options.
+        """
+        options = account.usi_options
+        self._limit = account.go
+        self.ponders = any(name == "USI_Ponder" and value == "true" for name, value in options.items())
+        spec = PlayerSpec(account.name, account.command, options=options)
+        try:
+            self._client = UsiClient(spec, Limits(), timeout=PATIENCE)
+        except EngineFailure as error:
+            raise GaveUpError(f"{account.name}: {account.command[0]}: {error}") from None
+
+    @property
+    def name(self) -> str:
+        """What the engine calls itself."""
+        return self._client.title
+
+    def begin(self, max_moves: int) -> None:
+        """Prepare the engine for a game; how long it may be is up to its options."""
+        self._client.new_game()
+
+    def times(self, times: Times | None, lag: float) -> Times | None:
+        """Take the lag off all times: the engine knows nothing of it."""
+        if times is None:
+            return None
+        kept = {name: max(getattr(times, name) - lag, 0.0) for name in Times.__slots__}
+        return replace(times, **kept)
+
+    def think(self, turn: Turn) -> ShogiDecision:
+        """Have the engine choose a move."""
+        task, process = turn.task, self._client.process
+        start = turn.sfen if turn.sfen == "startpos" else f"sfen {turn.sfen}"
+        process.send(
+            f"position {' '.join([start, 'moves', *turn.moves] if turn.moves else [start])}", go_line(task, self._limit)
+        )
+        words = _Words(process.send, task)
+        task.on_change = words.say
+        words.say()  # what changed before anybody listened
+        evaluation: Evaluation | None = None
+        try:
+            while True:
+                try:
+                    _, line = process.line(time.monotonic() + POLL)
+                except TimeoutError:
+                    _check_patience(task, words.stopped_at)
+                    continue
+                if line.startswith("info "):
+                    evaluation = read_info(line, evaluation)
+                elif line.startswith("bestmove"):
+                    return decision_of(line.split()[1:], evaluation)
+        finally:
+            task.on_change = None
+
+    def end(self, result: str) -> None:
+        """Tell the engine the result."""
+        if result in ("win", "lose", "draw"):
+            self._client.game_over(result)
+
+    def close(self) -> None:
+        """End the engine."""
+        self._client.close()
+
+
+class _Words:
+    """Says `stop` and `ponderhit`, each once at most, when a task has changed; the loop's thread calls."""
+
+    def __init__(self, send: object, task: Task) -> None:
+        assert callable(send)
+        self._send, self._task = send, task
+        self._lock = threading.Lock()
+        self._has_hit = not task.ponder
+        self.stopped_at: float | None = None
+
+    def say(self) -> None:
+        with self._lock:
+            if self._task.is_stopped:
+                if self.stopped_at is None:
+                    self.stopped_at = time.monotonic()
+                    self._send("stop")
+            elif not self._task.is_pondering and not self._has_hit:
+                self._has_hit = True
+                self._send("ponderhit")
+
+
+def go_line(task: Task, limit: str = "") -> str:
+    """Return the `go` of a task.
+
+    Args:
+        task: where it has no clock at all the engine is given a long byo-yomi.
+        limit: words in place of the clocks.
+    """
+    if limit:
+        return f"go {'ponder ' if task.ponder else ''}{limit}"
+    times = task.times or Times(byoyomi=PATIENCE)
+    words = ["go", *(["ponder"] if task.ponder else [])]
+    words += [f"btime {_milliseconds(times.black)}", f"wtime {_milliseconds(times.white)}"]
+    if times.black_increment or times.white_increment:
+        words += [f"binc {_milliseconds(times.black_increment)}", f"winc {_milliseconds(times.white_increment)}"]
+    else:
+        words.append(f"byoyomi {_milliseconds(times.byoyomi)}")
+    return " ".join(words)
+
+
+def _milliseconds(seconds: float) -> int:
+    return math.floor(1000 * seconds + 1e-6)
+
+
+def _check_patience(task: Task, stopped_at: float | None) -> None:
+    """Raise EngineFailure where an engine is silent for longer than can be."""
+    now = time.monotonic()
+    if stopped_at is not None and now > stopped_at + STOP_PATIENCE:
+        raise EngineFailure(f"no bestmove within {STOP_PATIENCE:.0f} s after 'stop'")
+    times = task.times
+    if task.is_pondering or times is None:
+        return
+    allowed = max(times.black + times.black_increment, times.white + times.white_increment) + times.byoyomi
+    if now > task.start + allowed + PATIENCE:
+        raise EngineFailure(f"no bestmove within {allowed + PATIENCE:.0f} s")
+
+
+def decision_of(words: list[str], evaluation: Evaluation | None) -> ShogiDecision:
+    """Return what `bestmove` and the reports before it say."""
+    if words[:1] in (["resign"], ["win"]):
+        return ShogiDecision(None, resign=words[0] == "resign", win=words[0] == "win")
+    try:
+        move = parse_usi(words[0] if words else "")
+    except NotationError as error:
+        raise EngineFailure(f"bestmove: {error}") from None
+    expected = _moves(words[2:3]) if words[1:2] == ["ponder"] else ()
+    progress = Progress(())
+    if evaluation is not None and evaluation.score is not None and evaluation.winrate is not None:
+        line = (_moves(evaluation.pv[:LINE_MOVES]) or (move,)) if evaluation.pv[:1] == (words[0],) else (move,)
+        plies = round(MATE_SCORE - abs(evaluation.score))
+        mate = None if plies > LONGEST_MATE else max(plies, 1) * (1 if evaluation.score > 0 else -1)
+        progress = Progress((Line(line, evaluation.winrate, mate),), playouts=evaluation.visits or 1)
+    return ShogiDecision(move, ponder=expected[0] if expected else None, progress=progress)
+
+
+def _moves(words: Iterable[str]) -> tuple[int, ...]:
+    """Read moves up to the first word that is none."""
+    found: list[int] = []
+    for word in words:
+        try:
+            found.append(parse_usi(word))
+        except NotationError:
+            break
+    return tuple(found)

@@ -1,0 +1,110 @@
+"""What plays for a client in tests: known moves, after as long as is asked for."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from engine.games.shogi.notation import parse_usi
+from engine.players.shogi_base import Line, Progress, ShogiDecision, Times
+from engine.servers.go_seat import GoReply, GoStart
+from engine.servers.shogi_seat import Turn
+from tests.fakes.game_servers import POINTS
+
+
+class FakeGoSeat:
+    """Plays the first free point.
+
+    Attributes:
+        seconds: how long a move takes.
+        failures: how many moves from now on fail.
+        calls: what was asked for.
+        lags: the lag of each move.
+    """
+
+    name = "fake"
+
+    def __init__(self, seconds: float = 0.0, ponders: bool = False, failures: int = 0) -> None:
+        self.seconds, self.ponders, self.failures = seconds, ponders, failures
+        self.calls: list[str] = []
+        self.lags: list[float] = []
+        self.board: list[str] = []
+        self._hurry = threading.Event()
+
+    def begin(self, start: GoStart) -> None:
+        self.calls.append(f"begin {'new' if start.is_new else 'on'} {len(start.moves)}")
+        self.board = [vertex for _, vertex in start.moves]
+
+    def play(self, color: int, vertex: str) -> None:
+        assert vertex not in self.board
+        self.board.append(vertex)
+
+    def genmove(self, color: int, left: float, at: float, lag: float) -> GoReply:
+        self.calls.append(f"genmove {len(self.board)}")
+        self.lags.append(lag)
+        if self.failures:
+            self.failures -= 1
+            raise RuntimeError("out of order")
+        self._hurry.wait(self.seconds)
+        self._hurry.clear()
+        vertex = next(point for point in POINTS if point not in self.board)
+        self.board.append(vertex)
+        return GoReply(vertex, '{"winrate":0.5}', "50.0%")
+
+    def hurry(self) -> None:
+        if self.seconds:
+            self._hurry.set()
+
+    def ponder(self) -> None:
+        self.calls.append("ponder")
+
+    def end(self, result: str) -> None:
+        self.calls.append(f"end {result}")
+
+    def close(self) -> None:
+        self.calls.append("close")
+
+
+class FakeShogiSeat:
+    """Moves Black's rook to and fro and expects the same of White; see `FakeGoSeat` for the attributes."""
+
+    name = "fake"
+    centipawns = 600.0
+
+    def __init__(self, seconds: float = 0.0, ponders: bool = False, failures: int = 0) -> None:
+        self.seconds, self.ponders, self.failures = seconds, ponders, failures
+        self.calls: list[str] = []
+        self.turns: list[Turn] = []
+        self.decision: ShogiDecision | None = None
+        """What is decided in place of a move."""
+
+    def begin(self, max_moves: int) -> None:
+        self.calls.append(f"begin {max_moves}")
+
+    def times(self, times: Times | None, lag: float) -> Times | None:
+        return times
+
+    def think(self, turn: Turn) -> ShogiDecision:
+        self.turns.append(turn)
+        self.calls.append(f"{'ponder' if turn.task.ponder else 'think'} {len(turn.moves)}")
+        if self.failures:
+            self.failures -= 1
+            raise RuntimeError("out of order")
+        while turn.task.is_pondering and not turn.task.is_stopped:
+            turn.task.wait(1.0)
+        end = time.monotonic() + self.seconds
+        while not turn.task.is_stopped and time.monotonic() < end:
+            time.sleep(0.005)
+        if self.decision is not None:
+            return self.decision
+        side = len(turn.moves) // 2 % 2
+        move = parse_usi(("2h3h", "3h2h")[side])
+        answer = parse_usi(("8b7b", "7b8b")[side])
+        progress = Progress((Line((move, answer), 0.75),), playouts=1)
+        return ShogiDecision(move, ponder=answer, progress=progress)
+
+    def end(self, result: str) -> None:
+        self.calls.append(f"end {result}")
+
+    def close(self) -> None:
+        self.calls.append("close")

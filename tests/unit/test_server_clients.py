@@ -1,0 +1,426 @@
+"""The clients of CGOS and of CSA servers against servers on loopback: whole games, and everything that goes wrong."""
+
+from __future__ import annotations
+
+import random
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.games.go.sgf import read_sgf
+from engine.games.shogi.records import read_records
+from engine.players.shogi_base import ShogiDecision
+from engine.servers import backoff, cgos_client, client, csa_client
+from engine.servers.client import GaveUpError
+from tests.fakes.clients import Running
+from tests.fakes.game_servers import CgosServer, CsaServer, FakeServer
+from tests.fakes.proxy import Proxy
+from tests.fakes.seats import FakeGoSeat, FakeShogiSeat
+
+SERVERS: list[type[CgosServer] | type[CsaServer]] = [CgosServer, CsaServer]
+
+
+def seat_for(server: FakeServer, **keys) -> FakeGoSeat | FakeShogiSeat:
+    return FakeGoSeat(**keys) if isinstance(server, CgosServer) else FakeShogiSeat(**keys)
+
+
+def moves_of(record: str) -> int:
+    """Return the number of moves of a record of either game."""
+    if record.startswith("("):
+        return sum(node.move is not None for node in read_sgf(record).line())
+    return len(read_records(record)[0].moves)
+
+
+@pytest.fixture(autouse=True)
+def _quick_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backoff, "FIRST", 0.02)
+    monkeypatch.setattr(backoff, "LONGEST", 0.1)
+    monkeypatch.setattr(client, "BETWEEN_SESSIONS", (0.0, 0.01))
+
+
+@pytest.fixture(params=SERVERS, ids=["cgos", "csa"])
+def make_server(request: pytest.FixtureRequest) -> Iterator[Callable[..., FakeServer]]:
+    made: list[FakeServer] = []
+
+    def make(**keys) -> FakeServer:
+        made.append(request.param(**keys))
+        return made[-1]
+
+    yield make
+    for server in made:
+        server.close()
+
+
+def test_games_in_a_row(make_server: Callable[..., FakeServer], tmp_path: Path) -> None:
+    server = make_server(games=3, plies=9)
+    running = Running(tmp_path, server.port, seat_for(server), games=3)
+    running.join()
+    assert server.errors == []
+    assert len(server.results) == 3
+    assert [moves_of(record) for record in running.records()] == [9, 9, 9]
+    assert len(running.events("over")) == 3
+    assert running.client.won == 3
+    assert [event["ply"] for event in running.events("move")] == [*range(1, 10)] * 3
+
+
+def test_evaluations_and_clocks_are_in_records_and_on_the_wire(tmp_path: Path) -> None:
+    go, shogi = CgosServer(plies=5), CsaServer(plies=5)
+    first = Running(tmp_path / "go", go.port, FakeGoSeat()) if (tmp_path / "go").mkdir() is None else None
+    assert first is not None
+    first.join()
+    assert set(go.analyses) == {'{"winrate":0.5}'}
+    nodes = [node for node in read_sgf(first.records()[0]).line() if node.move]
+    assert [node.comment for node in nodes] == ["50.0%", "", "50.0%", "", "50.0%"]
+    assert nodes[0].other["BL"] == ["59.990"]
+    assert nodes[1].other["WL"] == ["60.000"]
+    (tmp_path / "shogi").mkdir()
+    second = Running(tmp_path / "shogi", shogi.port, FakeShogiSeat())
+    second.join()
+    assert shogi.comments == ["'* 659 -8272HI", "'* 659 -7282HI", "'* 659 -8272HI"]
+    record = read_records(second.records()[0])[0]
+    assert [move.score for move in record.moves] == [659, None, 659, None, 659]
+    assert [move.seconds for move in record.moves] == [0.0, 1.0, 0.0, 1.0, 0.0]
+    assert (record.black, record.white, record.ending) == ("yomi-1", "fake", "TORYO")
+    go.close()
+    shogi.close()
+
+
+def test_a_server_of_cgos_without_analysis(tmp_path: Path) -> None:
+    server = CgosServer(plies=5, analysis=False)
+    Running(tmp_path, server.port, FakeGoSeat()).join()
+    assert (server.errors, server.analyses) == ([], [])
+    server.close()
+
+
+def test_comments_can_be_kept_back(tmp_path: Path) -> None:
+    server = CsaServer(plies=5)
+    Running(tmp_path, server.port, FakeShogiSeat(), comments=False).join()
+    assert (server.errors, server.comments) == ([], [])
+    server.close()
+
+
+# -- faults --------------------------------------------------------------------------------------------------------
+
+
+def test_the_connection_is_cut_at_random_moments(make_server: Callable[..., FakeServer], tmp_path: Path) -> None:
+    """The game goes on where it was, no move is sent twice or lost, and the record is complete."""
+    server = make_server(plies=41)
+    proxy = Proxy(server.port, delay=0.004)
+    rng = random.Random(7)
+    running = Running(tmp_path, proxy.port, seat_for(server, seconds=0.01, ponders=True))
+    cuts = 0
+    while running.is_running and cuts < 12:
+        time.sleep(rng.uniform(0.0, 0.15))
+        if proxy.is_used:
+            proxy.cut()
+            cuts += 1
+    running.join()
+    proxy.close()
+    assert server.errors == []
+    assert len(server.results) == 1
+    assert server.logins > 3
+    assert [moves_of(record) for record in running.records()] == [41]
+
+
+def test_the_server_is_restarted(make_server: Callable[..., FakeServer], tmp_path: Path) -> None:
+    """It forgets the game, which is kept as far as it came; the next one is played."""
+    server = make_server(plies=60)
+    proxy = Proxy(server.port)
+    running = Running(tmp_path, proxy.port, seat_for(server, seconds=0.01))
+    server.wait(lambda: len(server.moves) > 5)  # type: ignore[attr-defined]
+    server.close()
+    time.sleep(0.1)
+    other = make_server(plies=7)
+    other.number, other.games = 50, 51  # type: ignore[attr-defined]
+    other.results[:] = ["old"] * 50
+    proxy.server_port = other.port
+    running.join()
+    proxy.close()
+    assert other.errors == []
+    assert len(running.events("dropped")) == 1
+    dropped = Path(str(running.events("dropped")[0]["record"]))
+    assert moves_of(dropped.read_text()) >= 6
+    assert moves_of(Path(str(running.events("over")[0]["record"])).read_text()) == 7
+
+
+def test_a_move_that_is_lost_on_its_way_is_sent_again(make_server: Callable[..., FakeServer], tmp_path: Path) -> None:
+    """What is thought about ahead begins anew with it, and does not wait for what was begun before."""
+    server = make_server(plies=9)
+    take, lost = server.take, []
+
+    def lose_the_second_move(link: socket.socket, line: str) -> bool:
+        if len(server.moves) == 2 and not lost and line.startswith(("b9", "+3828HI")):  # type: ignore[attr-defined]
+            lost.append(line)
+            time.sleep(0.05)  # the client begins to think about the answer
+            return True
+        return take(link, line)
+
+    server.take = lose_the_second_move  # type: ignore[method-assign]
+    Running(tmp_path, server.port, seat_for(server, ponders=True)).join()
+    assert server.errors == []
+    assert len(lost) == 1
+    assert server.received.count(lost[0]) >= 2
+
+
+def test_the_move_that_was_decided_without_a_connection_is_sent(
+    make_server: Callable[..., FakeServer], tmp_path: Path
+) -> None:
+    server = make_server(plies=5)
+    seat = seat_for(server, seconds=0.3)
+    running = Running(tmp_path, server.port, seat)
+    server.wait(lambda: running.client.has_game and any(call[:2] in ("ge", "th") for call in seat.calls))
+    server.cut()
+    running.join()
+    assert server.errors == []
+    thoughts = [call for call in seat.calls if call.startswith(("genmove", "think"))]
+    assert len(thoughts) == len(set(thoughts)) == 3  # nothing was thought about twice
+
+
+def test_lines_come_in_pieces_and_with_noise(make_server: Callable[..., FakeServer], tmp_path: Path) -> None:
+    server = make_server(plies=9)
+    server.extra = b"x" * 70_000 + b"\n\xff\xfe\x00 noise\n" + b"#what is this\n"
+    Running(tmp_path, server.port, seat_for(server)).join()
+    assert server.errors == []
+    assert len(server.results) == 1
+
+
+def test_endless_noise_is_not_listened_to(make_server: Callable[..., FakeServer], tmp_path: Path) -> None:
+    server = make_server(plies=9)
+    server.extra = b"noise\n" * 300
+    running = Running(tmp_path, server.port, seat_for(server))
+    server.wait(lambda: len(running.events("lost")) > 2)
+    server.extra = b""
+    running.join()
+    assert "more than 200 lines that mean nothing" in str(running.events("lost")[0]["why"])
+    assert len(server.results) == 1
+
+
+def test_a_connection_that_has_gone_silent(
+    make_server: Callable[..., FakeServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half open: it takes what is sent and never answers."""
+    monkeypatch.setattr(csa_client, "ANSWER_TIMEOUT", 0.2)
+    for module in (cgos_client, csa_client):
+        monkeypatch.setattr(module, "OPPONENT_GRACE", 0.2)
+    server = make_server(plies=41, seconds=0.5)
+    proxy = Proxy(server.port)
+    running = Running(tmp_path, proxy.port, seat_for(server, seconds=0.01))
+    server.wait(lambda: len(server.moves) > 5)  # type: ignore[attr-defined]
+    proxy.freeze()
+    server.wait(lambda: len(running.events("lost")) == 1)
+    proxy.freeze(False)
+    running.join()
+    proxy.close()
+    assert server.errors == []
+    assert [moves_of(record) for record in running.records()] == [41]
+
+
+def test_a_server_that_never_speaks(
+    make_server: Callable[..., FakeServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (cgos_client, csa_client):
+        monkeypatch.setattr(module, "LOGIN_TIMEOUT", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        server = make_server()
+        running = Running(tmp_path, deaf.getsockname()[1], seat_for(server))
+        server.wait(lambda: len(running.events("lost")) > 2)
+        running.client.finish()
+        running.join()
+    assert running.events("lost")[0]["why"] == "no answer to the log-in"
+
+
+def test_a_wrong_password_ends_it_and_is_shown_nowhere(make_server: Callable[..., FakeServer], tmp_path: Path) -> None:
+    server = make_server(password="another")
+    running = Running(tmp_path, server.port, seat_for(server))
+    with pytest.raises(GaveUpError, match="one: refused 5 times"):
+        running.join()
+    assert "secret1" in " ".join(server.received)
+    shown = running.terminal.getvalue() + (tmp_path / "events").read_text() + str(running.error)
+    assert "secret1" not in shown
+
+
+def test_the_engine_fails_once(make_server: Callable[..., FakeServer], tmp_path: Path) -> None:
+    server = make_server(plies=9)
+    seat = seat_for(server, failures=1)
+    running = Running(tmp_path, server.port, seat)
+    running.join()
+    assert server.errors == []
+    assert [moves_of(record) for record in running.records()] == [9]
+    assert "close" in seat.calls[:-1]
+
+
+def test_the_engine_fails_for_good(make_server: Callable[..., FakeServer], tmp_path: Path) -> None:
+    server = make_server(plies=9)
+    running = Running(tmp_path, server.port, seat_for(server, failures=100))
+    with pytest.raises(GaveUpError, match="the engine failed 3 times in a row: out of order"):
+        running.join()
+    server.wait(lambda: len(server.results) == 1)
+    assert server.results[0] in ("W+Resign Resignation", "#LOSE")
+
+
+# -- ending --------------------------------------------------------------------------------------------------------
+
+
+def test_the_first_ctrl_c_finishes_the_game_in_hand(make_server: Callable[..., FakeServer], tmp_path: Path) -> None:
+    server = make_server(games=100, plies=21)
+    running = Running(tmp_path, server.port, seat_for(server, seconds=0.005), games=0)
+    server.wait(lambda: server.number == 2 and len(server.moves) > 3)  # type: ignore[attr-defined]
+    running.client.finish()
+    running.join()
+    assert len(server.results) == 2
+    assert [moves_of(record) for record in running.records()] == [21, 21]
+
+
+def test_the_second_ctrl_c_leaves_at_once(make_server: Callable[..., FakeServer], tmp_path: Path) -> None:
+    server = make_server(games=100, plies=10_000)
+    running = Running(tmp_path, server.port, seat_for(server, seconds=0.05), games=0)
+    server.wait(lambda: len(server.moves) > 3)  # type: ignore[attr-defined]
+    running.client.finish()
+    running.client.leave()
+    begin = time.monotonic()
+    running.join()
+    assert time.monotonic() - begin < 3.0
+    assert moves_of(running.records()[0]) >= 4
+
+
+def test_finish_while_no_game_is_there(make_server: Callable[..., FakeServer], tmp_path: Path) -> None:
+    server = make_server(games=0)
+    running = Running(tmp_path, server.port, seat_for(server), games=0)
+    server.wait(lambda: server.logins == 1)
+    running.client.finish()
+    running.join()
+    assert server.errors == []
+
+
+def test_finish_while_there_is_no_server(tmp_path: Path) -> None:
+    running = Running(tmp_path, 1, FakeGoSeat(), games=0)
+    while len(running.events("lost")) < 2:
+        time.sleep(0.01)
+    running.client.finish()
+    running.join()
+
+
+# -- CGOS ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_lag_is_what_the_clock_of_cgos_loses(tmp_path: Path) -> None:
+    server = CgosServer(plies=9)
+    server._move, move = lambda line: (server.left.__setitem__("b", server.left["b"] - 90), move(line)), server._move
+    seat = FakeGoSeat()
+    Running(tmp_path, server.port, seat).join()
+    assert seat.lags[0] == 0.0
+    assert seat.lags[-1] == pytest.approx(0.1, abs=0.03)
+    server.close()
+
+
+def test_a_game_that_ended_while_there_was_no_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cgos_client, "RESUME_TIMEOUT", 0.1)
+    server = CgosServer(games=1, plies=1000)
+    running = Running(tmp_path, server.port, FakeGoSeat(seconds=0.01))
+    server.wait(lambda: len(server.moves) > 3)
+    with server.lock:
+        server.results.append("W+Time")
+        server.cut()
+    server.wait(lambda: len(running.events("dropped")) == 1)
+    running.client.finish()
+    running.join()
+    assert moves_of(running.records()[0]) >= 4
+    server.close()
+
+
+def test_pondering_begins_when_the_move_is_out(tmp_path: Path) -> None:
+    server = CgosServer(plies=5)
+    seat = FakeGoSeat(ponders=True)
+    Running(tmp_path, server.port, seat).join()
+    calls = [call.split()[0] for call in seat.calls if call.startswith(("genmove", "ponder"))]
+    assert calls == ["genmove", "ponder"] * 3
+    server.close()
+
+
+# -- CSA -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_expected_is_a_ponderhit(tmp_path: Path) -> None:
+    server = CsaServer(plies=9)
+    seat = FakeShogiSeat(ponders=True)
+    Running(tmp_path, server.port, seat).join()
+    assert server.errors == []
+    assert [call for call in seat.calls if call.startswith("think")] == ["think 0"]
+    hit = [turn for turn in seat.turns if turn.task.ponder and not turn.task.is_pondering]
+    assert len(hit) == 4
+    assert all(turn.task.times is not None for turn in hit)
+
+
+def test_a_wrong_guess_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.fakes.game_servers.THEIR_MOVES", ("-8262HI", "-6282HI"))
+    server = CsaServer(plies=9)
+    seat = FakeShogiSeat(ponders=True)
+    Running(tmp_path, server.port, seat).join()
+    assert server.errors == []
+    assert [call for call in seat.calls if call.startswith("think")] == [f"think {ply}" for ply in range(0, 9, 2)]
+    assert all(turn.task.is_stopped for turn in seat.turns if turn.task.ponder)
+    server.close()
+
+
+@pytest.mark.parametrize(
+    ("ending", "result", "ended"),
+    [
+        (("#RESIGN", "#WIN"), 1, "TORYO"),
+        (("#TIME_UP", "#WIN"), 1, "TIME_UP"),
+        (("#ILLEGAL_MOVE", "#WIN"), 1, "ILLEGAL_MOVE"),
+        (("#SENNICHITE", "#DRAW"), 0, "SENNICHITE"),
+        (("#OUTE_SENNICHITE", "#WIN"), 1, "-ILLEGAL_ACTION"),
+        (("#OUTE_SENNICHITE", "#LOSE"), -1, "+ILLEGAL_ACTION"),
+        (("%KACHI", "#JISHOGI", "#LOSE"), -1, "KACHI"),
+        (("#MAX_MOVES", "#CENSORED"), 0, "MAX_MOVES"),
+        (("#CHUDAN",), None, "CHUDAN"),
+    ],
+)
+def test_endings(tmp_path: Path, ending: tuple[str, ...], result: int | None, ended: str) -> None:
+    server = CsaServer(plies=5)
+    server.ending = ending
+    running = Running(tmp_path, server.port, FakeShogiSeat())
+    running.join()
+    record = read_records(running.records()[0])[0]
+    assert record.ending == ended
+    counts = (running.client.won, running.client.lost, running.client.drawn)
+    assert counts == ((result == 1) * 1, (result == -1) * 1, (result == 0) * 1)
+    if result is not None:
+        assert record.winner == {1: 1, -1: 2, 0: 0}[result]
+    server.close()
+
+
+@pytest.mark.parametrize(
+    ("decision", "sent"), [(ShogiDecision(None, win=True), "%KACHI"), (ShogiDecision(None, resign=True), "%TORYO")]
+)
+def test_decisions_that_are_no_moves(tmp_path: Path, decision: ShogiDecision, sent: str) -> None:
+    server = CsaServer(plies=5)
+    seat = FakeShogiSeat()
+    seat.decision = decision
+    running = Running(tmp_path, server.port, seat)
+    server.wait(lambda: sent in server.received)
+    if sent == "%KACHI":
+        server.send(server.link, "%KACHI", "#JISHOGI", "#WIN")
+        server.results.append("#WIN")
+    running.join()
+    server.close()
+
+
+def test_keep_alive_lines_find_a_dead_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csa_client, "ANSWER_TIMEOUT", 0.2)
+    server = CsaServer(games=0)
+    proxy = Proxy(server.port)
+    running = Running(tmp_path, proxy.port, FakeShogiSeat(), games=0, keepalive=0.05)
+    server.wait(lambda: server.received.count("") > 3)
+    proxy.freeze()
+    server.wait(lambda: len(running.events("lost")) == 1)
+    assert running.events("lost")[0]["why"] == "no answer to a keep-alive"
+    proxy.freeze(False)
+    server.wait(lambda: server.logins == 2)
+    running.client.finish()
+    running.join()
+    proxy.close()
+    server.close()

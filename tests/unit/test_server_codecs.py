@@ -1,0 +1,281 @@
+"""The protocols of CGOS and CSA as text, and lines out of bytes."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.games.shogi.notation import format_usi
+from engine.servers import cgos_codec, csa_codec
+from engine.servers.csa_clock import CsaClock
+from engine.servers.csa_codec import MessageReader, TimeRule, parse_summary
+from engine.servers.lines import MAX_LINE, LineReader
+
+CGOS_TRANSCRIPT = """\
+protocol genmove_analyze
+info Games in progress: 1 Players:2
+username
+password
+setup 7 9 7.0 120000 gnugo-l1(1800?) probe1(1750) E5 120000 c5 119368
+play w c5 120000
+genmove b 116983
+gameover 2026-11-20 W+Illegal Illegal move error:do not understand syntax move:z99
+Error: Sorry, password doesn't match
+"""
+CGOS_MESSAGES = [
+    cgos_codec.AskProtocol(True),
+    cgos_codec.Info("Games in progress: 1 Players:2"),
+    cgos_codec.AskUser(),
+    cgos_codec.AskPassword(),
+    cgos_codec.Setup(
+        "7",
+        9,
+        7.0,
+        120.0,
+        {2: "gnugo-l1", 1: "probe1"},
+        {2: "1800?", 1: "1750"},
+        (("e5", 120.0), ("c5", 119.368)),
+    ),
+    cgos_codec.Played(2, "c5", 120.0),
+    cgos_codec.Genmove(1, 116.983),
+    cgos_codec.Gameover("2026-11-20", "W+Illegal", "Illegal move error:do not understand syntax move:z99"),
+    cgos_codec.Refused("Sorry, password doesn't match"),
+]
+
+SUMMARY = """\
+BEGIN Game_Summary
+Protocol_Version:1.2
+Format:Shogi 1.0
+Declaration:Jishogi 1.1
+Game_ID:test+match-5-1F+a+b+1
+Name+:a
+Name-:b
+Your_Turn:-
+To_Move:+
+Max_Moves:256
+BEGIN Time
+Time_Unit:1sec
+Total_Time:300
+Byoyomi:0
+Increment:10
+Least_Time_Per_Move:0
+END Time
+BEGIN Position
+P1-KY-KE-GI-KI-OU-KI-GI-KE-KY
+P2 * -HI *  *  *  *  * -KA *
+P3-FU-FU-FU-FU-FU-FU-FU-FU-FU
+P4 *  *  *  *  *  *  *  *  *
+P5 *  *  *  *  *  *  *  *  *
+P6 *  *  *  *  *  *  *  *  *
+P7+FU+FU+FU+FU+FU+FU+FU+FU+FU
+P8 * +KA *  *  *  *  * +HI *
+P9+KY+KE+GI+KI+OU+KI+GI+KE+KY
++
++7776FU,T12
+END Position
+END Game_Summary
+"""
+CSA_TRANSCRIPT = (
+    "LOGIN:a OK\n\nLOGIN:incorrect\n"
+    + SUMMARY
+    + "START:1\nREJECT:1 by b\n+7776FU,T12\n-3334FU\n-3334FU,'* 30 +2726FU\n%TORYO,T4\n#RESIGN\n#WIN\n#CHUDAN\n"
+    + "##[CHAT] hello\nLOGOUT:completed\n"
+)
+CSA_MESSAGES = [
+    csa_codec.LoginAccepted("a"),
+    csa_codec.KeepAlive(),
+    csa_codec.LoginRefused(),
+    csa_codec.Started("1"),
+    csa_codec.Rejected("1 by b"),
+    csa_codec.Moved("+7776FU", 12),
+    csa_codec.Moved("-3334FU", None),
+    csa_codec.Moved("-3334FU", None),
+    csa_codec.Special("TORYO", 4),
+    csa_codec.Reason("RESIGN"),
+    csa_codec.Result("WIN"),
+    csa_codec.Result("CHUDAN"),
+    csa_codec.Other("##[CHAT] hello"),
+    csa_codec.LogoutDone(),
+]
+
+
+def summary(*replacements: tuple[str, str]) -> csa_codec.Summary:
+    """Return the summary above with texts replaced."""
+    text = SUMMARY
+    for old, new in replacements:
+        assert old in text
+        text = text.replace(old, new)
+    return parse_summary(text.splitlines()[1:-1])
+
+
+def pieces(data: bytes, size: int) -> list[bytes]:
+    return [data[i : i + size] for i in range(0, len(data), size)]
+
+
+def read_cgos(chunks: list[bytes]) -> list[object]:
+    reader = LineReader()
+    return [cgos_codec.parse_line(line) for chunk in chunks for line in reader.feed(chunk)]
+
+
+def read_csa(chunks: list[bytes]) -> list[object]:
+    lines, reader = LineReader(), MessageReader()
+    messages = [reader.feed(line) for chunk in chunks for line in lines.feed(chunk)]
+    return [message for message in messages if message is not None]
+
+
+def test_cgos_lines_split_at_every_byte() -> None:
+    data = CGOS_TRANSCRIPT.encode()
+    for cut in range(len(data) + 1):
+        assert read_cgos([data[:cut], data[cut:]]) == CGOS_MESSAGES
+    for size in (1, 2, 3, 7):
+        assert read_cgos(pieces(data, size)) == CGOS_MESSAGES
+    assert read_cgos([data.replace(b"\n", b"\r\n")]) == CGOS_MESSAGES
+
+
+def test_csa_lines_split_at_every_byte() -> None:
+    data = CSA_TRANSCRIPT.encode()
+    for chunks in [[data[:cut], data[cut:]] for cut in range(len(data) + 1)] + [pieces(data, 1), pieces(data, 5)]:
+        messages = read_csa(chunks)
+        assert isinstance(messages.pop(3), csa_codec.Summary)
+        assert messages == CSA_MESSAGES
+
+
+@given(st.binary(max_size=400), st.integers(1, 50))
+def test_garbage_is_passed_over(data: bytes, size: int) -> None:
+    read_cgos(pieces(data, size))
+    read_csa(pieces(b"BEGIN Game_Summary\n" + data + b"\nEND Game_Summary\n" + data, size))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "setup 7 9 7.0 120000 white(1)",
+        "setup 7 nine 7.0 120000 w b",
+        "setup 7 9 7.0 soon w b",
+        "setup 7 9 7.0 1 w b e5 x",
+        "play x e5 100",
+        "play b e5",
+        "genmove b",
+        "genmove b -",
+        "gameover",
+        "username now",
+        "",
+        "e5",
+    ],
+)
+def test_other_lines_of_cgos(line: str) -> None:
+    assert cgos_codec.parse_line(line) == cgos_codec.Other(line)
+
+
+def test_an_overdrawn_clock_of_cgos_shows_nothing_left() -> None:
+    assert cgos_codec.parse_line("genmove w -120") == cgos_codec.Genmove(2, 0.0)
+
+
+def test_cgos_answers() -> None:
+    assert cgos_codec.format_protocol(True).startswith("e1 yomi ")
+    assert cgos_codec.format_protocol(True).endswith(" genmove_analyze")
+    assert "genmove_analyze" not in cgos_codec.format_protocol(False)
+    assert cgos_codec.format_move("D4", '{"winrate":0.5}') == 'd4 {"winrate":0.5}'
+    assert cgos_codec.format_move("resign", "{}") == "resign"
+    assert cgos_codec.format_move("D4", "x" * 60_000) == "d4"  # the server would drop the connection
+
+
+def test_a_line_without_end_takes_no_memory() -> None:
+    reader = LineReader()
+    tracemalloc.start()
+    for _ in range(1000):
+        assert reader.feed(b"x" * 10_000) == []
+    assert tracemalloc.get_traced_memory()[1] < 4 * MAX_LINE
+    tracemalloc.stop()
+    assert reader.feed(b"x\nplay w c5 1\n") == ["play w c5 1"]
+    assert reader.dropped == 1
+
+
+def test_a_line_of_a_million_characters_in_one_piece() -> None:
+    reader = LineReader()
+    assert reader.feed(b"a\n" + b"x" * 10**6 + b"\nb\n") == ["a", "b"]
+    assert reader.feed(b"y" * MAX_LINE + b"\n") == ["y" * MAX_LINE]
+    assert reader.dropped == 1
+
+
+def test_a_summary_without_end_takes_no_memory() -> None:
+    reader = MessageReader()
+    reader.feed("BEGIN Game_Summary")
+    found = [message for i in range(csa_codec.MAX_SUMMARY + 10) if (message := reader.feed(f"x{i}")) is not None]
+    assert isinstance(found[0], csa_codec.Broken)
+
+
+def test_a_game_that_goes_on() -> None:
+    found = summary()
+    assert (found.game_id, found.color, found.max_moves) == ("test+match-5-1F+a+b+1", 2, 256)
+    assert found.names == {1: "a", 2: "b"}
+    assert [format_usi(move.move) for move in found.record.moves] == ["7g7f"]
+    assert found.record.moves[0].seconds == 12
+    assert found.rules[1] == found.rules[2] == TimeRule(300.0, 0.0, 10.0)
+
+
+@pytest.mark.parametrize(
+    ("unit", "seconds"),
+    [("1sec", 300.0), ("sec", 300.0), ("1min", 18000.0), ("msec", 0.3), ("1msec", 0.3), ("100msec", 30.0)],
+)
+def test_units_of_time(unit: str, seconds: float) -> None:
+    assert summary(("1sec", unit)).rules[1].total == pytest.approx(seconds)
+
+
+def test_each_side_may_have_a_time_of_its_own() -> None:
+    text = "END Time\nBEGIN Time-\nTotal_Time:60\nByoyomi:5\nTime_Roundup:YES\nEND Time-"
+    found = summary(("END Time", text), ("Increment:10", "Increment:0\nRemaining_Time+:42"))
+    assert found.rules[1] == TimeRule(300.0)
+    assert found.rules[2] == TimeRule(60.0, 5.0, is_rounded_up=True)
+    assert found.remaining == {1: 42.0}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("Game_ID:test+match-5-1F+a+b+1", "", "a game's summary without Game_ID"),
+        ("Your_Turn:-", "Your_Turn:x", "Your_Turn:x: expected + or -"),
+        ("1sec", "1year", "Time_Unit:1year: expected a number and msec, sec or min"),
+        ("Total_Time:300", "Total_Time:soon", "Total_Time:soon: expected a number"),
+        ("+7776FU,T12", "+7775FU,T12", "the position of a game's summary: line 11: move 1"),
+    ],
+)
+def test_summaries_that_cannot_be_used(old: str, new: str, message: str) -> None:
+    with pytest.raises(ValueError, match=r"a game's|expected") as error:
+        summary((old, new))
+    assert str(error.value).startswith(message)
+
+
+def test_csa_lines_to_the_server() -> None:
+    assert csa_codec.format_login("a", "b,c", "x-1-0") == "LOGIN a x-1-0,b,c"
+    assert csa_codec.format_login("a", "b", "") == "LOGIN a b"
+    assert csa_codec.format_move("+7776FU", -12, "-3334FU +2726FU") == "+7776FU,'* -12 -3334FU +2726FU"
+    assert csa_codec.format_move("+7776FU", 0, "") == "+7776FU,'* 0"
+    assert csa_codec.format_move("+7776FU", None, "-3334FU") == "+7776FU"
+
+
+def test_the_clock_of_increments() -> None:
+    """As the server in Ruby keeps it: 5 s and 1 s a move."""
+    clock = CsaClock({1: TimeRule(5.0, 0.0, 1.0), 2: TimeRule(5.0, 0.0, 1.0)})
+    assert clock.allowed(1) == 6.0
+    assert clock.charge(1, 3) == 3.0
+    assert clock.left == {1: 3.0, 2: 5.0}
+    clock.charge(1, 9)
+    assert clock.left[1] == 0.0
+    times = clock.times(1)
+    assert times is not None
+    assert (times.black, times.white, times.byoyomi, times.black_increment) == (0.0, 5.0, 0.0, 1.0)
+
+
+def test_the_clock_of_byoyomi_in_tenths_that_are_rounded_up() -> None:
+    rule = TimeRule(1.0, 2.0, unit=0.1, is_rounded_up=True)
+    clock = CsaClock({1: rule, 2: rule})
+    assert clock.charge(2, 25) == 2.5
+    assert clock.left == {1: 1.0, 2: 0.0}
+    times = clock.times(2)
+    assert times is not None
+    assert (times.white, times.byoyomi) == (0.0, 1.9)
+    assert CsaClock({1: TimeRule(), 2: TimeRule()}).times(1) is None

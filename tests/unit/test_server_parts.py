@@ -1,0 +1,273 @@
+"""The small parts of the clients of servers."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import socket
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from engine.servers.backoff import FIRST, JITTER, LONGEST, LONGEST_IN_GAME, Backoff
+from engine.servers.connection import Connection, ConnectionLostError, Mailbox
+from engine.servers.lag import Lag
+from engine.servers.passwords import (
+    STARS,
+    Password,
+    PasswordError,
+    forget_environment,
+    from_environment,
+    from_file,
+    from_keyring,
+)
+from engine.servers.recording import RecordFile
+from engine.servers.reporter import Reporter
+from engine.servers.settings import SettingsError, read_settings
+from engine.servers.worker import Done, Worker
+
+FILE = """\
+records = "games"
+
+[servers.home]
+protocol = "cgos"
+host = "127.0.0.1"
+port = 6809
+size = 9
+
+[servers.gate]
+protocol = "csa"
+host = "localhost"
+port = 4081
+game_name = "floodgate-300-10F"
+keepalive = 40
+
+[accounts.one]
+server = "home"
+user = "yomi-1"
+password_env = "YOMI_TEST_PASSWORD"
+games = 3
+engine.visits = 400
+engine.net = "none"
+
+[accounts.two]
+server = "gate"
+user = "yomi_2"
+password_file = "secret"
+command = "engine --option 'a b'"
+usi_options = { Threads = 2, USI_Ponder = true }
+"""
+
+
+def test_pauses_grow_and_stay_within_a_minute() -> None:
+    for seed in range(20):
+        backoff = Backoff(random.Random(seed))
+        pauses = [backoff.next() for _ in range(40)]
+        assert FIRST * (1 - JITTER) <= pauses[0] <= FIRST * (1 + JITTER)
+        assert max(pauses) <= LONGEST * (1 + JITTER) < 60
+        assert min(pauses[8:]) >= LONGEST * (1 - JITTER)
+        backoff.reset()
+        assert backoff.next() <= FIRST * (1 + JITTER)
+        assert max(backoff.next(in_game=True) for _ in range(40)) <= LONGEST_IN_GAME * (1 + JITTER)
+    assert len({Backoff(random.Random(seed)).next() for seed in range(20)}) == 20
+
+
+def test_lag_follows_the_longest_of_late() -> None:
+    lag = Lag()
+    assert lag.expected == 0.0
+    for seconds in (0.1, 0.5, 0.1, -0.2):
+        lag.note(seconds)
+    assert 0.4 < lag.expected <= 0.5
+    assert 0.0 < lag.mean < 0.2
+    for _ in range(100):
+        lag.note(0.1)
+    assert lag.expected == pytest.approx(0.1)
+
+
+def test_passwords_hide_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    password = Password("geheim1")
+    assert password.reveal() == "geheim1"
+    assert "geheim1" not in f"{password!r} {password} {[password]}"
+    assert password.hide("Error: geheim1?") == f"Error: {STARS}?"
+    monkeypatch.setenv("YOMI_TEST_PASSWORD", "geheim2")
+    assert from_environment("YOMI_TEST_PASSWORD").reveal() == "geheim2"
+    forget_environment(["YOMI_TEST_PASSWORD"])
+    assert "YOMI_TEST_PASSWORD" not in os.environ
+    path = tmp_path / "secret"
+    path.write_text("geheim3\nmore\n")
+    path.chmod(0o600)
+    assert from_file(path).reveal() == "geheim3"
+
+
+def test_passwords_that_cannot_be_had(tmp_path: Path) -> None:
+    with pytest.raises(PasswordError, match="NO_SUCH_VARIABLE is not set"):
+        from_environment("NO_SUCH_VARIABLE")
+    path = tmp_path / "secret"
+    with pytest.raises(PasswordError, match="cannot read"):
+        from_file(path)
+    path.write_text("geheim4\n")
+    path.chmod(0o640)
+    with pytest.raises(PasswordError, match="mode 0640: expected 0600") as error:
+        from_file(path)
+    assert "geheim4" not in str(error.value)
+    path.chmod(0o600)
+    for text in ("", "two geheim5\n", "\n"):
+        path.write_text(text)
+        with pytest.raises(PasswordError, match="empty or holds blanks") as error:
+            from_file(path)
+        assert "geheim" not in str(error.value)
+
+
+def test_the_keyring_is_asked_or_its_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+    import types
+
+    monkeypatch.setitem(sys.modules, "keyring", None)
+    with pytest.raises(PasswordError, match="pip install keyring"):
+        from_keyring("floodgate", "yomi")
+    ring, errors = types.ModuleType("keyring"), types.ModuleType("keyring.errors")
+    entries = {("floodgate", "yomi"): "geheim6"}
+    ring.get_password = lambda service, user: entries.get((service, user))  # type: ignore[attr-defined]
+    errors.KeyringError = RuntimeError  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "keyring", ring)
+    monkeypatch.setitem(sys.modules, "keyring.errors", errors)
+    assert from_keyring("floodgate", "yomi").reveal() == "geheim6"
+    with pytest.raises(PasswordError, match="no password of nobody for floodgate"):
+        from_keyring("floodgate", "nobody")
+
+
+def test_settings(tmp_path: Path) -> None:
+    path = tmp_path / "servers.toml"
+    path.write_text(FILE)
+    found = read_settings(path, "cgos")
+    assert [account.name for account in found.accounts] == ["one"]
+    one = found.accounts[0]
+    assert (one.server.port, one.server.size, one.games, one.user) == (6809, 9, 3, "yomi-1")
+    assert one.options == {"visits": 400, "net": None}
+    assert found.records == tmp_path / "games"
+    two = read_settings(path, "csa").accounts[0]
+    assert two.command == ("engine", "--option", "a b")
+    assert two.usi_options == {"Threads": "2", "USI_Ponder": "true"}
+    assert (two.server.game_name, two.server.keepalive) == ("floodgate-300-10F", 40)
+    assert two.password_source == str(tmp_path / "secret")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("port = 6809", "port = 68090", "line 6: servers.home.port: found 68090, expected an integer from 1 to 65535"),
+        ("port = 6809", "prot = 1", "line 6: servers.home.prot: unknown key, expected one of protocol, host, port"),
+        ('protocol = "cgos"', "", "line 3: servers.home: protocol is missing, expected cgos or csa"),
+        ('server = "home"', 'server = "hom"', "line 17: accounts.one.server: found 'hom', expected one of the servers"),
+        ('password_env = "YOMI_TEST_PASSWORD"', "", "line 16: accounts.one: found no password, expected one of"),
+        ('user = "yomi-1"', 'password = "geheim7"', "accounts.one.password: no password belongs here"),
+        ('user = "yomi-1"', 'user = "yomi 1"', "accounts.one.user: found 'yomi 1', expected a name"),
+        ("engine.visits = 400", "engine.vistis = 4", "accounts.one.engine.vistis: unknown option 'vistis'"),
+        (
+            "engine.visits = 400",
+            "engine.visits = 0",
+            "line 21: accounts.one.engine.visits: visits: expected an integer",
+        ),
+        ("games = 3", "games = true", "line 20: accounts.one.games: found True, expected an integer"),
+        ("[accounts.one]", "[account.one]", "line 16: account: unknown key, expected one of records"),
+        ("size = 9", "size = ", "is not a TOML file"),
+        ("engine.visits = 400", 'command = "gnugo"', "either engine (options of yomi) or command"),
+    ],
+)
+def test_settings_that_are_wrong(tmp_path: Path, old: str, new: str, message: str) -> None:
+    path = tmp_path / "servers.toml"
+    assert old in FILE
+    path.write_text(FILE.replace(old, new))
+    with pytest.raises(SettingsError) as error:
+        read_settings(path, "cgos")
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+    assert "geheim" not in str(error.value)
+
+
+def test_settings_without_an_account(tmp_path: Path) -> None:
+    path = tmp_path / "servers.toml"
+    with pytest.raises(SettingsError, match="cannot read"):
+        read_settings(path, "cgos")
+    path.write_text(FILE.split("[accounts.two]")[0])
+    with pytest.raises(SettingsError, match='no account on a server with protocol = "csa"'):
+        read_settings(path, "csa")
+
+
+def test_records_are_complete_at_every_moment(tmp_path: Path) -> None:
+    file = RecordFile(tmp_path / "new", "2026 a/b:c", ".csa")
+    assert file.path.name == "2026_a_b_c.csa"
+    file.write(b"one")
+    file.write(b"two")
+    assert file.path.read_bytes() == b"two"
+    assert [path.name for path in file.path.parent.iterdir()] == [file.path.name]
+
+
+def test_events_are_lines_of_json_and_lines_for_people(tmp_path: Path) -> None:
+    terminal = io.StringIO()
+    reporter = Reporter(tmp_path / "events", terminal)
+    reporter.event("one", "game", "a game", ply=3)
+    reporter.event("one", "move", ply=4)
+    reporter.status("one", "not shown: no terminal")
+    reporter.close()
+    events = [json.loads(line) for line in (tmp_path / "events").read_text().splitlines()]
+    assert [(event["event"], event["ply"]) for event in events] == [("game", 3), ("move", 4)]
+    assert terminal.getvalue().endswith(" one: a game\n")
+    assert terminal.getvalue().count("\n") == 1
+
+
+def test_the_status_line_stays_below_the_events() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    reporter = Reporter(None, terminal)
+    reporter.status("one", "move 3")
+    reporter.event("one", "over", "won")
+    assert terminal.getvalue().split("\r\x1b[K")[-1].splitlines()[1] == "one: move 3"
+
+
+def test_a_worker_tells_of_results_and_errors() -> None:
+    done: list[Done] = []
+    worker = Worker(done.append, "test")
+    worker.submit("a", lambda: 3)
+    worker.submit("b", lambda: 1 // 0)
+    assert worker.close(5.0)
+    assert (done[0].tag, done[0].result) == ("a", 3)
+    assert isinstance(done[1].error, ZeroDivisionError)
+
+
+def test_a_mailbox_wakes_the_loop_up() -> None:
+    mailbox = Mailbox()
+    begin = time.monotonic()
+    threading.Timer(0.05, mailbox.post, ["finish"]).start()
+    assert not mailbox.wait(None, 10.0)
+    assert time.monotonic() - begin < 5.0
+    assert mailbox.take() == "finish"
+    assert mailbox.take() is None
+    mailbox.close()
+
+
+def test_a_connection_carries_lines() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        connection = Connection.open("127.0.0.1", server.getsockname()[1])
+        link, _ = server.accept()
+        link.sendall(b"one\ntw")
+        mailbox = Mailbox()
+        assert mailbox.wait(connection, 5.0)
+        assert [line.text for line in connection.read()] == ["one"]
+        connection.send("three")
+        assert link.recv(100) == b"three\n"
+        link.close()
+        assert mailbox.wait(connection, 5.0)
+        with pytest.raises(ConnectionLostError, match="the server has closed the connection"):
+            connection.read()
+        connection.close()
+        mailbox.close()
+    with pytest.raises(ConnectionLostError, match=r"cannot connect to 127\.0\.0\.1:1: Connection refused"):
+        Connection.open("127.0.0.1", 1)

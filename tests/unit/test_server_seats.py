@@ -1,0 +1,170 @@
+"""What plays for the clients of servers: yomi's players, and other engines as processes."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+
+from engine.clock import TimeSystem
+from engine.games.shogi.notation import format_usi
+from engine.matches.answers import Evaluation
+from engine.matches.process import EngineFailure
+from engine.options import Options
+from engine.players.shogi_base import Task, Times
+from engine.servers.client import GaveUpError
+from engine.servers.go_seat import RULES, GoStart, YomiGoSeat
+from engine.servers.gtp_seat import GtpSeat, analysis_of
+from engine.servers.settings import CGOS, CSA, Account, Server
+from engine.servers.shogi_seat import Turn, YomiShogiSeat
+from engine.servers.usi_seat import UsiSeat, decision_of, go_line
+from tests.fakes.player import FakePlayer
+from tests.fakes.shogi_player import FakeShogiPlayer
+
+START = GoStart(9, 7.0, 60.0, "gnu", "1800?", ((1, "e5"), (2, "c3")), True)
+TIMES = Times(300.0, 290.0, 0.0, 10.0, 10.0)
+
+
+def account(protocol: str, module: str, *arguments: str, **keys) -> Account:
+    command = (sys.executable, "-m", f"tests.process.{module}", *arguments)
+    return Account("one", Server("home", protocol, "localhost", 1), "one", "", "", command=command, **keys)
+
+
+# -- Go ------------------------------------------------------------------------------------------------------------
+
+
+def test_yomi_plays_by_the_rules_and_the_clock_of_cgos() -> None:
+    player = FakePlayer(Options(lag=0.3))
+    seat = YomiGoSeat(player)
+    seat.begin(START)
+    game = player.game
+    assert (game.size, game.komi, game.rules, len(game.moves)) == (9, 7.0, RULES, 2)
+    assert player.clock.settings.system is TimeSystem.ABSOLUTE
+    reply = seat.genmove(1, 42.5, time.monotonic(), 0.2)
+    assert player.options.lag == pytest.approx(0.5)
+    assert player.clock.left(1).main == 42.5
+    assert len(game.moves) == 3
+    assert json.loads(reply.analysis)["moves"][0]["move"] == reply.vertex.upper()
+    assert len(json.loads(reply.analysis)["ownership"]) == 81
+    assert reply.comment == "50.0% +1.5 16 visits"
+    calls = len(player.calls)
+    seat.begin(replace(START, is_new=False))
+    assert "new_game" not in player.calls[calls:]
+    player.resign_at = 0
+    assert seat.genmove(1, 40.0, time.monotonic(), 0.0).vertex == "resign"
+
+
+def test_a_move_that_only_another_rule_of_ko_allows_is_played() -> None:
+    seat = YomiGoSeat(FakePlayer())
+    moves = ["e5", "e6", "d6", "d5", "d4", "c4", "f7", "c6", "a1", "b5"]  # Black's d6 and White's d5 cannot both be
+    seat.begin(replace(START, moves=tuple((1 + i % 2, vertex) for i, vertex in enumerate(moves))))
+    seat.play(1, "d7")
+
+
+def test_another_engine_plays_go() -> None:
+    seat = GtpSeat(account(CGOS, "fake_engine"))
+    try:
+        assert seat.name.startswith("yomi ")
+        seat.begin(START)
+        seat.play(1, "g7")
+        reply = seat.genmove(2, 5.0, time.monotonic(), 0.1)
+        assert reply.vertex not in ("e5", "c3", "g7")
+        assert json.loads(reply.analysis)["winrate"] == 0.5
+        assert reply.comment == "50.0% +1.5 16 visits"
+        with pytest.raises(EngineFailure, match="refused 'play b e5'"):
+            seat.play(1, "e5")
+    finally:
+        seat.close()
+
+
+def test_an_engine_that_is_none() -> None:
+    other = replace(account(CGOS, ""), command=(sys.executable, "-c", "print('hello')"))
+    with pytest.raises(GaveUpError, match="expected = or"):
+        GtpSeat(other)
+    with pytest.raises(GaveUpError, match=r"one: .*: exited with status 0"):
+        UsiSeat(replace(other, server=replace(other.server, protocol=CSA)))
+
+
+def test_analysis_from_other_forms() -> None:
+    found = json.loads(analysis_of("d4", Evaluation(0.25, -3.5, 100, ("D4", "E5", "C3"))))
+    assert found["winrate"] == 0.25
+    assert found["moves"] == [{"move": "D4", "winrate": 0.25, "score": -3.5, "visits": 100, "pv": "E5 C3"}]
+    assert analysis_of("d4", None) == ""
+
+
+# -- shogi ---------------------------------------------------------------------------------------------------------
+
+
+def test_yomi_keeps_the_lag_in_reserve() -> None:
+    player = FakeShogiPlayer(Options.for_game("shogi"))
+    player.options.lag = 0.3
+    seat = YomiShogiSeat(player)
+    assert seat.times(TIMES, 0.2) == TIMES
+    assert player.options.lag == pytest.approx(0.5)
+    byoyomi = Times(10.0, 10.0, 2.0)
+    assert seat.times(byoyomi, 0.4) == Times(10.0, 10.0, 1.6)
+    assert player.options.lag == 0.3
+    assert seat.times(byoyomi, 5.0) == Times(10.0, 10.0, 0.0)
+    assert seat.times(None, 0.2) is None
+    seat.begin(256)
+    assert player.options.max_moves == 256
+    decision = seat.think(Turn("startpos", ("7g7f",), Task()))
+    assert decision.move is not None
+    seat.close()
+
+
+def test_another_engine_plays_shogi_and_ponders() -> None:
+    seat = UsiSeat(account(CSA, "fake_usi_engine", "0.2", usi_options={"USI_Ponder": "true"}))
+    try:
+        assert seat.ponders
+        seat.begin(256)
+        decision = seat.think(Turn("startpos", (), Task(times=seat.times(TIMES, 0.1))))
+        assert decision.move is not None
+        assert decision.ponder is not None
+        assert decision.progress.lines[0].pv[0] == decision.move
+        guess = (format_usi(decision.move), format_usi(decision.ponder))
+        for stop in (False, True):
+            task = Task(times=TIMES, ponder=True)
+            change = task.stop if stop else lambda task=task: task.ponderhit(None, time.monotonic())
+            timer = threading.Timer(0.1, change)
+            timer.start()
+            begin = time.monotonic()
+            assert seat.think(Turn("startpos", guess, task)).move is not None
+            assert time.monotonic() - begin >= 0.09
+            timer.join()
+        seat.end("win")
+    finally:
+        seat.close()
+
+
+def test_a_task_that_was_stopped_before_it_began() -> None:
+    seat = UsiSeat(account(CSA, "fake_usi_engine", "30"))
+    try:
+        task = Task(times=TIMES)
+        task.stop()
+        assert seat.think(Turn("startpos", (), task)).move is not None
+    finally:
+        seat.close()
+
+
+def test_times_for_another_engine() -> None:
+    assert go_line(Task(times=TIMES)) == "go btime 300000 wtime 290000 binc 10000 winc 10000"
+    assert go_line(Task(times=Times(1.5, 0.0, 2.0), ponder=True)) == "go ponder btime 1500 wtime 0 byoyomi 2000"
+    assert go_line(Task(times=TIMES), "nodes 100") == "go nodes 100"
+    assert go_line(Task()) == "go btime 0 wtime 0 byoyomi 60000"
+
+
+def test_what_other_engines_decide() -> None:
+    assert decision_of(["resign"], None).resign
+    assert decision_of(["win"], None).win
+    found = decision_of(["7g7f", "ponder", "3c3d"], Evaluation(0.5, 0.0, 10, ("7g7f", "3c3d", "nonsense", "2g2f")))
+    assert found.ponder is not None
+    assert [format_usi(move) for move in found.progress.lines[0].pv] == ["7g7f", "3c3d"]
+    mated = decision_of(["7g7f"], Evaluation(0.0, -29_997.0, None))
+    assert (mated.progress.lines[0].mate, mated.ponder) == (-3, None)
+    with pytest.raises(EngineFailure, match="bestmove: not a move: 'none'"):
+        decision_of(["none"], None)
