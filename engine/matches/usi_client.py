@@ -10,13 +10,12 @@ from engine.matches.answers import Answer, Evaluation
 from engine.matches.limits import GameClock, Limits
 from engine.matches.players import PlayerSpec
 from engine.matches.process import EngineFailure, EngineProcess, Refusal
+from engine.players.shogi_base import MATE_SCORE
 
 OPTION_LIMITS = {"visits": ("UCT_NodeLimit",), "playouts": ("Const_Playout",)}
 """Options of yomi and dlshogi that limit a search in other ways than `go nodes`."""
 FOREVER = 3_600_000
 """Milliseconds given to engines whose search an option ends."""
-MATE_SCORE = 30_000
-"""Centipawns of a mate, less its plies."""
 CENTIPAWNS = 600.0
 """Of a logit of the winrate, by which scores become winrates where both engines' are compared."""
 

@@ -13,8 +13,8 @@ from engine.matches.answers import Evaluation
 from engine.matches.limits import Limits
 from engine.matches.players import PlayerSpec
 from engine.matches.process import EngineFailure
-from engine.matches.usi_client import CENTIPAWNS, MATE_SCORE, UsiClient, read_info
-from engine.players.shogi_base import Line, Progress, ShogiDecision, Task, Times
+from engine.matches.usi_client import CENTIPAWNS, UsiClient, read_info
+from engine.players.shogi_base import MATE_SCORE, Line, Progress, ShogiDecision, Task, Times
 from engine.players.shogi_notes import LINE_MOVES
 from engine.servers.client import GaveUpError
 from engine.servers.settings import Account
