@@ -10,7 +10,10 @@ Several threads work on one tree. Each node has a lock that guards its record, i
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+CACHE_LINE = 64
+"""Bytes."""
 NONE = 0xFFFFFFFF
 """No node, no block."""
 
@@ -59,22 +62,23 @@ EDGE_BYTES = 4
 
 STATS_CLASSES = 12
 
-# entries of Tree.counters (int64)
+# Entries of Tree.counters (int64). What every playout changes stands two cache lines from anything else: threads that
+# read an entry must not wait for each other because its neighbor was written.
 ROOT = 0
-NODE_TOP = 1
-EDGE_TOP = 2
-STATS_TOP = 3
-FULL = 4  # an allocation has failed: the tree must be pruned before it can grow
-STOP = 5  # search threads return as soon as they see it
-CLAIMED = 6  # playouts begun since the search started
-CLAIM_LIMIT = 7  # playouts that may be begun
-PLAYOUTS = 8  # playouts backed up since the search started
-MOVES_MADE = 9
-CACHE_HITS = 10
-MAX_DEPTH = 11
-BANNED = 12  # whether any root move is banned
-EVALUATED = 13  # positions that came back from the evaluator since the search started
-FREE_STATS = 16  # heads of the free lists of statistics blocks, by class
+FULL = 1  # an allocation has failed: the tree must be pruned before it can grow
+STOP = 2  # search threads return as soon as they see it
+CLAIM_LIMIT = 3  # playouts that may be begun
+BANNED = 4  # whether any root move is banned
+MAX_DEPTH = 5
+CLAIMED = 16  # playouts begun since the search started
+PLAYOUTS = 32  # playouts backed up since the search started
+NODE_TOP = 48
+EDGE_TOP = 64
+MOVES_MADE = 80
+CACHE_HITS = 81
+EVALUATED = 82  # positions that came back from the evaluator since the search started
+STATS_TOP = 96
+FREE_STATS = 97  # heads of the free lists of statistics blocks, by class
 COUNTERS = FREE_STATS + STATS_CLASSES
 
 # entries of Tree.parameters (float64)
@@ -199,10 +203,10 @@ def make_tree(memory: int, policy_size: int, cache_entries: int, mean_edges: flo
     capacity = max(64, int(memory / node_bytes))
     entries = 1 << max(0, cache_entries.bit_length() - 1)
     tree = Tree(
-        nodes=np.zeros(capacity, NODE_DTYPE),
+        nodes=_at_cache_line(capacity, NODE_DTYPE),
         locks=np.zeros(capacity + 1, np.uint32),
         edges=np.zeros(int(capacity * mean_edges) + 4096, np.uint32),
-        stats=np.zeros(int(capacity * stats_a_node) + 64, STATS_DTYPE),
+        stats=_at_cache_line(int(capacity * stats_a_node) + 64, STATS_DTYPE),
         counters=np.zeros(COUNTERS, np.int64),
         parameters=np.zeros(PARAMETERS, np.float64),
         banned=np.zeros(65536, np.uint8),
@@ -213,3 +217,10 @@ def make_tree(memory: int, policy_size: int, cache_entries: int, mean_edges: flo
     )
     tree.counters[FREE_STATS:] = NONE
     return tree
+
+
+def _at_cache_line(count: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return zeros that begin at a cache line, of which a node fills one."""
+    spare = np.zeros(count * dtype.itemsize + CACHE_LINE, np.uint8)
+    first = -spare.ctypes.data % CACHE_LINE
+    return spare[first : first + count * dtype.itemsize].view(dtype)

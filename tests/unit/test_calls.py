@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.evaluators.base import UniformEvaluator
+from engine.evaluators.base import EvaluatorError, UniformEvaluator
 from engine.evaluators.queue import InlineQueue
 from engine.evaluators.rollouts import RolloutEvaluator
 from engine.search import search as search_module
 from engine.search.report import Limits
-from native.calls import NO_CALLS
+from native.calls import NO_CALLS, Calls
 from native.tree import arrays
 from native.tree.uniform import write_zeros
 from tests.unit.trees import check_tree, contents_of, new_game, new_search
@@ -77,6 +77,24 @@ def test_a_search_without_python_is_the_search_with_it(kind: str, rows: int) -> 
         check_tree(search)
         trees.append(contents_of(search.tree))
     assert trees[0] == trees[1]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_is_not_a_number_ends_the_search(workers: int) -> None:
+    class Broken(UniformEvaluator):
+        """Binds outputs that it never writes."""
+
+        def bind(self, batch: Any) -> Calls:
+            batch.values[:] = np.nan
+            return NO_CALLS + write_zeros.bind(*outputs(self.batch_size))
+
+    search = new_search(Broken(4), 5, workers=workers)
+    search.set_position(new_game(5))
+    search.start(Limits(visits=500))
+    assert search.wait(60.0)
+    with pytest.raises(EvaluatorError, match="uniform: a value that is not finite found, expected numbers"):
+        search.stop()
+    assert search.root_visits == 0
 
 
 @pytest.mark.parametrize("workers", [1, 3])
