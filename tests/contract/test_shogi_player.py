@@ -390,6 +390,6 @@ def test_a_failing_evaluator_is_told(make: Make) -> None:
     def fail(*_: object) -> None:
         raise RuntimeError("the device is gone")
 
-    player.search.queue.evaluator.evaluate = fail  # type: ignore[method-assign]
+    player.search.queue.evaluator.bind = fail  # type: ignore[method-assign]
     with pytest.raises(RuntimeError, match="the device is gone"):
         player.think(Task(), ignore)
