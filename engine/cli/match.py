@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -110,6 +111,7 @@ def _play(settings: argparse.Namespace, words: Sequence[str], tables: Sequence[M
     parallel = settings.parallel or len(settings.cpus) or 1
     if settings.cpus and parallel > len(settings.cpus):
         raise CliError(f"--parallel {parallel} with {len(settings.cpus)} of --cpus: expected no more games than those")
+    _check_cpus(settings.cpus)
     with Journal(settings.out, description, lambda: {"openings": make_openings(settings, game)}) as journal:
         openings = list(journal.kept["openings"])
         pairings = list(schedule(pairs, settings.games, len(openings)))
@@ -120,6 +122,17 @@ def _play(settings: argparse.Namespace, words: Sequence[str], tables: Sequence[M
             if not progress.is_decided:
                 Runner(plan, journal, progress.show).run()
         return sorted(journal.results, key=lambda result: result.number)
+
+
+def _check_cpus(groups: Sequence[frozenset[int]]) -> None:
+    """Complain of processors that are not there, or of a system on which none can be chosen."""
+    if not groups:
+        return
+    if not hasattr(os, "sched_getaffinity"):
+        raise CliError("--cpus: this system cannot tie a program to processors (Linux can)")
+    usable = os.sched_getaffinity(0)
+    if missing := sorted(frozenset().union(*groups) - usable):
+        raise CliError(f"--cpus: no processor {missing[0]} here, expected some of {','.join(map(str, sorted(usable)))}")
 
 
 def _described(player: PlayerSpec, limits: Limits) -> dict[str, object]:
