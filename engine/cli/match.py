@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -120,8 +122,23 @@ def _play(settings: argparse.Namespace, words: Sequence[str], tables: Sequence[M
         )
         with Progress(journal, [player.name for player in players], len(pairings), test) as progress:
             if not progress.is_decided:
-                Runner(plan, journal, progress.show).run()
+                with _ended_by_a_signal():
+                    Runner(plan, journal, progress.show).run()
         return sorted(journal.results, key=lambda result: result.number)
+
+
+@contextlib.contextmanager
+def _ended_by_a_signal() -> Iterator[None]:
+    """Let a request to terminate end the engines, too, as an interrupt at the keyboard does."""
+
+    def end(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _check_cpus(groups: Sequence[frozenset[int]]) -> None:
