@@ -218,21 +218,23 @@ def measure(rival: Rival, game: Any, seconds: float) -> float | None:
 
 
 def ratio_rows(rows: Sequence[Mapping[str, Any]], rivals: Sequence[Rival]) -> list[dict[str, Any]]:
-    """Return yomi's rates in percent of each rival's, from the rows mean, median, min and max.
+    """Return the ratios of yomi's mean, median, minimum and maximum to each rival's.
 
-    Where the rival's counting is known, only the same is compared, else all three.
+    Where the rival's counting is known, only the same is compared, else all three; positions for which it reported
+    nothing do not count.
+
+    Args:
+        rows: one for each position; those of `bench.nps.run` named mean and so on are passed over.
+        rivals: the other engines.
     """
-    made = []
-    for row in rows:
-        if row["position"] not in SUMMARIES:
-            continue
-        cells: dict[str, Any] = {"ratio": row["position"]}
-        for rival in rivals:
-            kinds = [rival.counting] if rival.counting in COUNTS else list(COUNTS)
-            for kind in kinds:
-                other = row[column(rival)]
-                cells[f"yomi {kind}/{rival.name}"] = percent(row[COUNTS[kind]] / other) if other else None
-        made.append(cells)
+    positions = [row for row in rows if row["position"] not in SUMMARIES]
+    made: list[dict[str, Any]] = [{"ratio": name} for name in SUMMARIES]
+    for rival in rivals:
+        known = [row for row in positions if row[column(rival)] is not None]
+        for kind in [rival.counting] if rival.counting in COUNTS else COUNTS:
+            for cells, function in zip(made, SUMMARIES.values(), strict=True):
+                own, other = ([row[key] for row in known] for key in (COUNTS[kind], column(rival)))
+                cells[f"yomi {kind}/{rival.name}"] = percent(function(own) / function(other)) if known else None
     return made
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
+import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -110,6 +113,7 @@ def _play(settings: argparse.Namespace, words: Sequence[str], tables: Sequence[M
     parallel = settings.parallel or len(settings.cpus) or 1
     if settings.cpus and parallel > len(settings.cpus):
         raise CliError(f"--parallel {parallel} with {len(settings.cpus)} of --cpus: expected no more games than those")
+    _check_cpus(settings.cpus)
     with Journal(settings.out, description, lambda: {"openings": make_openings(settings, game)}) as journal:
         openings = list(journal.kept["openings"])
         pairings = list(schedule(pairs, settings.games, len(openings)))
@@ -118,8 +122,34 @@ def _play(settings: argparse.Namespace, words: Sequence[str], tables: Sequence[M
         )
         with Progress(journal, [player.name for player in players], len(pairings), test) as progress:
             if not progress.is_decided:
-                Runner(plan, journal, progress.show).run()
+                with _ended_by_a_signal():
+                    Runner(plan, journal, progress.show).run()
         return sorted(journal.results, key=lambda result: result.number)
+
+
+@contextlib.contextmanager
+def _ended_by_a_signal() -> Iterator[None]:
+    """Let a request to terminate end the engines, too, as an interrupt at the keyboard does."""
+
+    def end(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _check_cpus(groups: Sequence[frozenset[int]]) -> None:
+    """Complain of processors that are not there, or of a system on which none can be chosen."""
+    if not groups:
+        return
+    if not hasattr(os, "sched_getaffinity"):
+        raise CliError("--cpus: this system cannot tie a program to processors (Linux can)")
+    usable = os.sched_getaffinity(0)
+    if missing := sorted(frozenset().union(*groups) - usable):
+        raise CliError(f"--cpus: no processor {missing[0]} here, expected some of {','.join(map(str, sorted(usable)))}")
 
 
 def _described(player: PlayerSpec, limits: Limits) -> dict[str, object]:

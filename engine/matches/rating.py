@@ -133,15 +133,18 @@ def fit(players: Sequence[str], counts: npt.ArrayLike, *, advantage: bool = True
             break
     covariance = np.zeros_like(information)
     covariance[np.ix_(free, free)] = np.linalg.inv(information[np.ix_(free, free)])
-    return _ratings(tuple(players), theta, covariance, has_draws)
+    return _ratings(tuple(players), theta, covariance, has_draws, float(games.sum()))
 
 
-def _ratings(players: tuple[str, ...], theta: Floats, covariance: Floats, has_draws: bool) -> Ratings:
+def _ratings(players: tuple[str, ...], theta: Floats, covariance: Floats, has_draws: bool, games: float) -> Ratings:
     size = len(players)
     centre = np.eye(size) - 1.0 / size
     nu = math.exp(theta[size + 1]) if has_draws else 0.0
     rate = nu / (2.0 + nu)
     slope = 2.0 * nu / (2.0 + nu) ** 2  # of the rate by log nu
+    draw_error = slope * math.sqrt(covariance[size + 1, size + 1])
+    if not has_draws:  # that of a rate of which nothing is known but that no game was drawn
+        draw_error = math.sqrt((games + 1.0) / (games + 3.0)) / (games + 2.0)
     return Ratings(
         players,
         (centre @ theta[:size]) / BETA,
@@ -149,7 +152,7 @@ def _ratings(players: tuple[str, ...], theta: Floats, covariance: Floats, has_dr
         float(theta[size]) / BETA,
         math.sqrt(covariance[size, size]) / BETA,
         rate,
-        slope * math.sqrt(covariance[size + 1, size + 1]),
+        draw_error,
     )
 
 

@@ -12,8 +12,8 @@ from engine.matches.players import PlayerSpec
 from engine.matches.process import EngineFailure, EngineProcess, Refusal
 from engine.players.shogi_base import MATE_SCORE
 
-OPTION_LIMITS = {"visits": ("UCT_NodeLimit",), "playouts": ("Const_Playout",)}
-"""Options of yomi and dlshogi that limit a search in other ways than `go nodes`."""
+OPTION_LIMITS = {"visits": ("UCT_NodeLimit",), "playouts": ("Const_Playout", "NodesLimit")}
+"""Options of yomi, dlshogi and FukauraOu that limit a search in other ways than `go nodes`."""
 FOREVER = 3_600_000
 """Milliseconds given to engines whose search an option ends."""
 CENTIPAWNS = 600.0

@@ -138,7 +138,8 @@ def test_openings_and_a_scorer(tmp_path: Path) -> None:
     (tmp_path / "opening.sgf").write_text("(;SZ[9];B[ee];W[cc];B[gg])")
     done, results = run_match(
         tmp_path / "out", scripted("gtp", "fine", name="a"), scripted("gtp", "fine", name="b"), "--size", "9",
-        "--openings", str(tmp_path / "opening.sgf"), "--opening-moves", "2", "--scorer", scripted("gtp", "fine"),
+        "--openings", str(tmp_path / "opening.sgf"), "--opening-moves", "2",
+        "--scorer", scripted("gtp", "fine"), "--restart",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert [(result.detail, result.plies) for result in results] == [("W+7.5", 20)] * 2

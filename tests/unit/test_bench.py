@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -100,8 +100,10 @@ def test_an_engine_that_cannot_be_measured(monkeypatch: pytest.MonkeyPatch, caps
     assert "--against dead: exited with status 1; stderr: no such network" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(importlib.util.find_spec("matplotlib") is not None, reason="matplotlib is installed")
-def test_a_plot_without_matplotlib(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_plot_without_matplotlib(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert main(["nps", "--plot", str(tmp_path / "x.png")]) == 2
     assert "matplotlib is not installed: pip install 'yomi-engine[plot]'" in capsys.readouterr().err
 

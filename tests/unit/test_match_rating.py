@@ -184,6 +184,7 @@ def test_games_that_leave_things_open() -> None:
     ratings = fit("AB", counts)
     assert 200 < ratings.elo[0] < 2000
     assert ratings.draw_rate == 0
+    assert ratings.draw_error == pytest.approx(1 / 102, rel=0.02)
     counts[:] = 0
     counts[0, 1, 1] = counts[1, 0, 1] = 50  # all drawn
     ratings = fit("AB", counts)

@@ -10,6 +10,7 @@ import pytest
 from engine.cli.main import main
 from engine.games.shogi.notation import parse_usi
 from engine.games.shogi.records import GameRecord, RecordedMove, save_records
+from engine.matches.plot import PlotError, plot_boxes, plot_ratings
 from engine.matches.read import read_results
 from engine.matches.results import BLACK, DRAW, WHITE, GameResult, MatchError
 from engine.matches.table import report, to_json, to_markdown, to_text, without_duplicates
@@ -122,6 +123,22 @@ def test_records_of_shogi_are_rated(tmp_path: Path, capsys: pytest.CaptureFixtur
     ]
     assert main(["rate", str(tmp_path)]) == 0
     assert "2 games: resignation 1, time 1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg"])
+def test_plots(tmp_path: Path, suffix: str) -> None:
+    pytest.importorskip("matplotlib")
+    for name in ("ratings", "boxes"):
+        path = tmp_path / f"{name}{suffix}"
+        if name == "ratings":
+            plot_ratings(report(league()), path)
+        else:
+            plot_boxes({"a": [1.0, 2.0, 3.0], "b": [10.0]}, "nodes per second", path)
+        assert path.read_bytes()[:5] in (b"\x89PNG\r", b"<?xml")
+    with pytest.raises(PlotError, match="not supported"):
+        plot_ratings(report(league()), tmp_path / "x.xyz")
+    with pytest.raises(PlotError, match="No such file"):
+        plot_ratings(report(league()), tmp_path / "no" / "x.png")
 
 
 def test_nothing_to_rate(tmp_path: Path) -> None:
