@@ -209,22 +209,22 @@ class CgosClient(Client):
     def on_done(self, done: Done) -> None:
         """Take what the engine has done."""
         game = self._game
-        is_turn = game is not None and game.turn is not None and done.tag is game.turn
         if done.error is not None:
-            self.engine_failed(done.error)
-            if game is not None and done.tag != "reopen":
-                self._start_over(game)
-        elif game is not None and is_turn:
+            self._start_over(game, done.error)
+        elif game is not None and game.turn is not None and done.tag is game.turn:
             assert isinstance(done.result, GoReply)
             self.engine_worked()
-            game.decided, game.turn = (game.ply, done.result), None
+            game.decided, game.turn = (game.turn.ply, done.result), None
             if self.is_connected and game.due is not None:
                 self._answer(game, done.result)
 
-    def _start_over(self, game: CgosGame) -> None:
-        """Start the engine anew in the middle of a game."""
-        game.turn = game.decided = None
+    def _start_over(self, game: CgosGame | None, error: Exception) -> None:
+        """Start the engine anew; it has what is left of the clock for a move that is due."""
+        self.engine_failed(error)
         self.submit("reopen", self.reopen)
+        if game is None:
+            return
+        game.turn = game.decided = None
         self._begin(game, is_new=True)
         if self.is_connected and game.due is not None:
             self._think(game)
@@ -280,7 +280,7 @@ class CgosClient(Client):
             lag=round(self.lag.mean, 4),
         )
         self.submit("end", lambda: self.seat.end(message.result))
-        if self.is_finishing or self.games_left <= 0:
+        if self.wants_no_more:
             self._quit()
         else:
             self.send("ready")
@@ -293,6 +293,7 @@ class CgosClient(Client):
             return
         self.seat.hurry()
         self._save(game)
+        self.game_over(None)
         self.report("dropped", f"game {game.id} is given up: {why}", game=game.id, record=str(game.file.path))
 
     def save_open_game(self) -> None:
@@ -330,7 +331,7 @@ class CgosClient(Client):
             self.status("waiting for a game")
             if self._game is not None:
                 self._drop_game("it ended while there was no connection")
-                if self.is_finishing:
+                if self.wants_no_more:
                     self._quit()
 
     def _dues(self) -> list[tuple[float, str]]:

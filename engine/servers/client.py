@@ -82,7 +82,7 @@ class Client(abc.ABC):
         self.won = self.lost = self.drawn = 0
         self.mailbox = Mailbox()
         self.is_finishing = False
-        """No further game is to be begun."""
+        """The user has asked for the end."""
         self.is_leaving = False
         """The session is being ended: the server may close the connection without a word."""
         self.games_left: float = 0
@@ -180,8 +180,13 @@ class Client(abc.ABC):
             self.mailbox.close()
 
     @property
+    def wants_no_more(self) -> bool:
+        """Whether no further game is to be begun."""
+        return self.is_finishing or self.games_left <= 0
+
+    @property
     def _is_over(self) -> bool:
-        return not self.has_game and (self.is_finishing or self.games_left <= 0)
+        return not self.has_game and self.wants_no_more
 
     def reopen(self) -> None:
         """Start the engine anew, in its thread."""

@@ -47,6 +47,8 @@ from engine.servers.worker import Done
 log = logging.getLogger("yomi.servers")
 
 LOGOUT_TIMEOUT = 5.0
+RESUME_TIMEOUT = 15.0
+"""Seconds after the log-in in which a server that still holds our game says so."""
 ANSWER_TIMEOUT = 20.0
 """Seconds after which a server that has to answer (to our move, to a keep-alive that it answered before) is gone."""
 OPPONENT_GRACE = 60.0
@@ -76,6 +78,8 @@ class CsaClient(Client):
         """When the server must have answered to log-in or log-out."""
         self._login_at = 0.0
         self._keepalive_due: float | None = None
+        self._resume_due: float | None = None
+        """When the server must have proposed to go on with the game in hand."""
         self._answers_keepalive = False
 
     def open_seat(self) -> Seat:
@@ -101,7 +105,7 @@ class CsaClient(Client):
 
     def on_lost(self) -> None:
         """Forget what the connection held; the engine goes on thinking about the game's move."""
-        self._deadline = self._keepalive_due = None
+        self._deadline = self._keepalive_due = self._resume_due = None
         if self._game is not None:
             self._game.sent_at = None
             if not self._game.is_running:
@@ -127,6 +131,7 @@ class CsaClient(Client):
                 pass
             case LoginAccepted():
                 self._deadline = None
+                self._resume_due = None if self._game is None else line.at + RESUME_TIMEOUT
                 self.lag.note(line.at - self._login_at)
                 self.let_in()
                 self.status("waiting for a game")
@@ -174,11 +179,11 @@ class CsaClient(Client):
 
     def _propose(self, summary: Summary) -> None:
         """Take up a game that the server proposes, or one that it still holds."""
-        if self.is_leaving or (self.is_finishing and self._game is None):
+        if self.is_leaving or (self.wants_no_more and self._game is None):
             self.send(f"REJECT:{summary.game_id}")
             self._log_out()
             return
-        game = self._game
+        game, self._resume_due = self._game, None
         if game is not None and game.id == summary.game_id:
             game.resume(summary)
             self.report("resume", f"the game goes on at move {game.ply + 1}", game=game.id, ply=game.ply)
@@ -188,7 +193,7 @@ class CsaClient(Client):
                 game = self._game = CsaGame(summary, self.records)
             except OSError as error:
                 raise ConnectionLostError(f"no record can be written to {self.records}: {error.strerror}") from None
-            self.submit(("begin", game.id), lambda: self.seat.begin(game.max_moves))
+            self._begin(game)
             return  # the server hears of it when the engine is ready
         self.send(f"AGREE:{game.id}")
 
@@ -281,34 +286,37 @@ class CsaClient(Client):
     def on_done(self, done: Done) -> None:
         """Take what the engine has done."""
         game = self._game
-        if game is not None and done.tag == ("begin", game.id):
-            if done.error is not None:
-                self.engine_failed(done.error)
-                self._drop_game("")
-                if self.is_connected:
-                    raise ConnectionLostError("the engine cannot begin the game")
-            elif self.is_connected and not game.is_running:
-                self.send(f"AGREE:{game.id}")
-        elif game is not None and done.tag is game.turn and game.turn is not None:
-            self._decided(game, game.turn, done)
-        elif done.error is not None:
-            self.engine_failed(done.error)
-
-    def _decided(self, game: CsaGame, turn: Turn, done: Done) -> None:
-        was_guess = turn.task.is_pondering
-        game.turn = None
-        error = done.error or (None if was_guess else _fault_of(game, done.result))
+        turn = game.turn if game is not None and done.tag is game.turn else None
+        error = done.error
+        if game is not None and turn is not None and error is None and not turn.task.is_pondering:
+            error = _fault_of(game, done.result)
         if error is not None:
-            self.engine_failed(error)
-            self.submit("reopen", self.reopen)
-            if not was_guess:  # a second try, on what is left of the clock
-                self._think(game, game.asked_at)
+            self._start_over(game, error)
+        elif game is not None and turn is not None:
+            self._decided(game, turn, done.result)
+        elif game is not None and done.tag == ("begin", game.id) and self.is_connected and not game.is_running:
+            self.send(f"AGREE:{game.id}")
+
+    def _start_over(self, game: CsaGame | None, error: Exception) -> None:
+        """Start the engine anew; it has what is left of the clock for a move that is due."""
+        self.engine_failed(error)
+        self.submit("reopen", self.reopen)
+        if game is None:
             return
-        self.engine_worked()
-        decision = done.result
+        self._stop_thinking(game)
+        self._begin(game)
+        if game.is_running and game.is_our_turn and game.sent_at is None:
+            self._think(game, game.asked_at)
+
+    def _begin(self, game: CsaGame) -> None:
+        self.submit(("begin", game.id), lambda: self.seat.begin(game.max_moves))
+
+    def _decided(self, game: CsaGame, turn: Turn, decision: object) -> None:
         assert isinstance(decision, ShogiDecision)
-        if was_guess:
-            return  # the guess was wrong, or is still open: then the move is thought about again
+        self.engine_worked()
+        game.turn = None
+        if turn.task.is_pondering:
+            return  # the guess is still open: the move is thought about again when it is due
         game.decided = (game.turn_ply, decision)
         if self.is_connected and game.is_running and game.is_our_turn and game.turn_ply == game.ply:
             self._answer(game, decision)
@@ -369,6 +377,7 @@ class CsaClient(Client):
         if game.is_running:
             game.finish("CHUDAN")
             self._save(game)
+            self.game_over(None)
             self.report("dropped", f"game {game.id} is given up: {why}", game=game.id, record=str(game.file.path))
 
     def resign_game(self) -> None:
@@ -401,7 +410,12 @@ class CsaClient(Client):
         for due, why in self._dues():
             if now < due:
                 continue
-            if why == "keepalive":
+            if why == "resume":
+                self._resume_due = None
+                self._drop_game("it ended while there was no connection")
+                if self.wants_no_more:
+                    self._log_out()
+            elif why == "keepalive":
                 self.send("")
                 if self._answers_keepalive and self._keepalive_due is None:
                     self._keepalive_due = now + ANSWER_TIMEOUT
@@ -414,6 +428,8 @@ class CsaClient(Client):
         dues: list[tuple[float, str]] = []
         if self._deadline is not None:
             dues.append((self._deadline, "no answer to the log-in"))
+        if self._resume_due is not None:
+            dues.append((self._resume_due, "resume"))
         if self._keepalive_due is not None:
             dues.append((self._keepalive_due, "no answer to a keep-alive"))
         if self.server.keepalive:

@@ -144,8 +144,15 @@ class CsaGame:
             self.record.moves[-1].seconds = seconds
 
     def finish(self, result: str) -> int | None:
-        """Complete the record; return +1 where we have won, -1 lost, 0 drawn, None without result."""
+        """Complete the record; return +1 where we have won, -1 lost, 0 drawn, None without result.
+
+        A move of ours that the server has not confirmed when it says how the game ended was not taken.
+        """
         points = POINTS.get(result)
+        if self.sent_at is not None and points is not None:
+            self.record.moves.pop()
+            self.usi.pop()
+            self.sent_at = None
         self.record.ending = ENDINGS.get(self.reason, "")
         if self.reason == "OUTE_SENNICHITE" and points:
             loser = self.color if points < 0 else 3 - self.color

@@ -15,6 +15,7 @@ from engine.games.shogi.records import read_records
 from engine.players.shogi_base import ShogiDecision
 from engine.servers import backoff, cgos_client, client, csa_client
 from engine.servers.client import GaveUpError
+from engine.servers.shogi_seat import Turn
 from tests.fakes.clients import Running
 from tests.fakes.game_servers import CgosServer, CsaServer, FakeServer
 from tests.fakes.proxy import Proxy
@@ -261,6 +262,27 @@ def test_the_engine_fails_for_good(make_server: Callable[..., FakeServer], tmp_p
     assert server.results[0] in ("W+Resign Resignation", "#LOSE")
 
 
+def test_the_engine_fails_while_it_thinks_ahead(tmp_path: Path) -> None:
+    """The move that is due then is thought about by the engine that was started anew."""
+    server = CsaServer(plies=9)
+    seat = FakeShogiSeat(ponders=True)
+    think = seat.think
+
+    def fail_at_the_second_guess(turn: Turn) -> ShogiDecision:
+        decision = think(turn)
+        if len(turn.moves) == 4 and turn.task.ponder and "close" not in seat.calls:
+            raise RuntimeError("out of order")
+        return decision
+
+    seat.think = fail_at_the_second_guess  # type: ignore[method-assign]
+    running = Running(tmp_path, server.port, seat)
+    running.join()
+    assert server.errors == []
+    assert len(running.events("engine_failed")) == 1
+    assert "think 4" in seat.calls
+    server.close()
+
+
 # -- ending --------------------------------------------------------------------------------------------------------
 
 
@@ -283,7 +305,7 @@ def test_the_second_ctrl_c_leaves_at_once(make_server: Callable[..., FakeServer]
     begin = time.monotonic()
     running.join()
     assert time.monotonic() - begin < 3.0
-    assert moves_of(running.records()[0]) >= 4
+    assert moves_of(running.records()[0]) >= 3
 
 
 def test_finish_while_no_game_is_there(make_server: Callable[..., FakeServer], tmp_path: Path) -> None:
@@ -324,9 +346,8 @@ def test_a_game_that_ended_while_there_was_no_connection(tmp_path: Path, monkeyp
     with server.lock:
         server.results.append("W+Time")
         server.cut()
-    server.wait(lambda: len(running.events("dropped")) == 1)
-    running.client.finish()
     running.join()
+    assert len(running.events("dropped")) == 1
     assert moves_of(running.records()[0]) >= 4
     server.close()
 
@@ -337,6 +358,38 @@ def test_pondering_begins_when_the_move_is_out(tmp_path: Path) -> None:
     Running(tmp_path, server.port, seat).join()
     calls = [call.split()[0] for call in seat.calls if call.startswith(("genmove", "ponder"))]
     assert calls == ["genmove", "ponder"] * 3
+    server.close()
+
+
+def test_a_move_that_the_server_did_not_take_is_not_in_the_record(tmp_path: Path) -> None:
+    server = CsaServer(plies=100)
+    move = server._move
+
+    def lose_on_time(line: str) -> None:
+        if len(server.moves) < 4:
+            move(line)
+        else:
+            server._over("#TIME_UP", "#LOSE")
+
+    server._move = lose_on_time  # type: ignore[method-assign]
+    running = Running(tmp_path, server.port, FakeShogiSeat())
+    running.join()
+    record = read_records(running.records()[0])[0]
+    assert (len(record.moves), record.ending, record.winner) == (4, "TIME_UP", 2)
+    server.close()
+
+
+def test_a_game_that_a_server_of_shogi_does_not_hold_any_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csa_client, "RESUME_TIMEOUT", 0.1)
+    server = CsaServer(games=1, plies=1000)
+    running = Running(tmp_path, server.port, FakeShogiSeat(seconds=0.01))
+    server.wait(lambda: len(server.moves) > 3)
+    with server.lock:
+        server.results.append("lost")
+        server.cut()
+    running.join()
+    assert "it ended while there was no connection" in running.terminal.getvalue()
+    assert moves_of(running.records()[0]) >= 4
     server.close()
 
 
