@@ -170,6 +170,7 @@ class Client(abc.ABC):
         try:
             self.seat = self.open_seat()
             self.report("engine", f"{self.seat.name} is ready", engine=self.seat.name)
+            self._take_mail()
             while not self._is_over:
                 self._sleep(self._one_session())
         except _LeaveError:
