@@ -24,7 +24,7 @@ FILE, for example servers.toml (docs/SERVERS.md has all of it):
   [servers.cgos-9]
   protocol = "cgos"
   host = "yss-aya.com"
-  port = 6809
+  port = 6867
   size = 9
 
   [accounts.yomi]

@@ -269,11 +269,11 @@ class CgosClient(Client):
         self.game_over(points)
         self.report(
             "over",
-            f"{POINTS[points]} against {game.opponent}: {message.result} {self.safe(message.text)}".rstrip()
+            f"{POINTS[points]} against {game.opponent}: {message.result} {message.text}".rstrip()
             + f", {game.ply} moves (lag {1000 * self.lag.mean:.0f} ms); record {game.file.path.name}",
             game=game.id,
             result=message.result,
-            reason=self.safe(message.text),
+            reason=message.text,
             plies=game.ply,
             longest=round(game.max_seconds, 3),
             record=str(game.file.path),

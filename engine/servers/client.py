@@ -220,11 +220,11 @@ class Client(abc.ABC):
     def _one_session(self) -> float:
         """Connect and play until the connection ends; return the seconds to wait after it."""
         begin = time.monotonic()
+        self.is_leaving = False
         try:
             self.status("connecting")
             self._connection = Connection.open(self.server.host, self.server.port)
             self._noise = 0
-            self.is_leaving = False
             self._last_line = self._last_sent = time.monotonic()
             self.report("connected", host=self.server.host, port=self.server.port)
             self.on_connected()
@@ -238,7 +238,7 @@ class Client(abc.ABC):
                 self._backoff.reset()
             pause = self._backoff.next(self.has_game)
             again = "" if self._is_over else f"; again in {pause:.1f} s"
-            self.report("lost", f"{self.safe(str(error))}{again}", why=self.safe(str(error)), pause=round(pause, 3))
+            self.report("lost", f"{error}{again}", why=str(error), pause=round(pause, 3))
             return pause
         finally:
             self._disconnect()
@@ -262,7 +262,7 @@ class Client(abc.ABC):
             for line in connection.read():
                 self._last_line = line.at
                 if log.isEnabledFor(logging.DEBUG):
-                    log.debug("%s < %s", self.account.name, self.safe(line.text[:MAX_SHOWN]))
+                    log.debug("%s < %s", self.account.name, self.safe(line.text)[:MAX_SHOWN])
                 self.on_line(line)
             if connection.dropped_lines > dropped:
                 self.noise("a line of more than 65,536 characters")
@@ -325,7 +325,7 @@ class Client(abc.ABC):
         if self._connection is None:
             raise ConnectionLostError("there is no connection")
         if log.isEnabledFor(logging.DEBUG):
-            log.debug("%s > %s", self.account.name, self.safe((text if shown is None else shown)[:MAX_SHOWN]))
+            log.debug("%s > %s", self.account.name, self.safe(text if shown is None else shown)[:MAX_SHOWN])
         self._connection.send(text)
         self._last_sent = time.monotonic()
 
@@ -334,8 +334,9 @@ class Client(abc.ABC):
         return self._password.hide(text)
 
     def report(self, kind: str, text: str = "", **data: object) -> None:
-        """Report an event."""
-        self.reporter.event(self.account.name, kind, text, **data)
+        """Report an event; whatever a server has put into it, the password is not shown."""
+        shown = {key: self.safe(value) if isinstance(value, str) else value for key, value in data.items()}
+        self.reporter.event(self.account.name, kind, self.safe(text), **shown)
 
     def status(self, text: str) -> None:
         """Show how things stand."""
@@ -349,7 +350,7 @@ class Client(abc.ABC):
             ConnectionLostError: there were too many.
         """
         self._noise += 1
-        log.warning("%s: passed over: %s", self.account.name, self.safe(text[:MAX_SHOWN]))
+        log.warning("%s: passed over: %s", self.account.name, self.safe(text)[:MAX_SHOWN])
         if self._noise > MAX_NOISE:
             raise ConnectionLostError(f"more than {MAX_NOISE} lines that mean nothing")
 

@@ -161,7 +161,7 @@ class CsaClient(Client):
             case Started():
                 self._start(game, at)
             case Rejected():
-                self.report("rejected", f"the game was rejected: {self.safe(message.text)}")
+                self.report("rejected", f"the game was rejected: {message.text}")
                 self._drop_game("")
                 raise SessionOver
             case Moved() if game.is_running:

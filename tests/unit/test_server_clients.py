@@ -243,6 +243,21 @@ def test_a_wrong_password_ends_it_and_is_shown_nowhere(make_server: Callable[...
     assert "secret1" not in shown
 
 
+def test_a_server_that_is_gone_after_a_game_is_not_pestered(
+    make_server: Callable[..., FakeServer], tmp_path: Path
+) -> None:
+    """An orderly end makes the first pause short, not those of the attempts that fail after it."""
+    server = make_server(games=1, plies=5)
+    running = Running(tmp_path, server.port, seat_for(server), games=2)
+    server.wait(lambda: len(server.results) == 1)
+    server.close()
+    server.wait(lambda: len(running.events("lost")) >= 5)
+    running.client.finish()
+    running.join()
+    pauses = [float(str(event["pause"])) for event in running.events("lost")]
+    assert max(pauses[:5]) >= 0.05
+
+
 def test_the_engine_fails_once(make_server: Callable[..., FakeServer], tmp_path: Path) -> None:
     server = make_server(plies=9)
     seat = seat_for(server, failures=1)
