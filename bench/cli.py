@@ -171,7 +171,8 @@ def _nps(args: argparse.Namespace) -> Rows:
     from bench import nps
     from bench.rivals import ratio_rows
     from engine.cli.rate import plot_check
-    from engine.matches.plot import PlotError, plot_boxes
+    from engine.matches.plot import plot_boxes
+    from engine.plotting import PlotError
 
     if args.plot is not None:
         plot_check(args.plot)

@@ -93,12 +93,12 @@ def run(args: argparse.Namespace) -> int:
         raise CliError(f"--worst {args.worst}: expected at least 0")
     jobs = find_jobs(args.records, args.out)
     if args.plot:
-        from engine.review.plot import check_available
+        from engine.plotting import PlotError, figure
 
         try:
-            check_available()
-        except ReviewError as error:
-            raise CliError(str(error)) from None
+            figure(1.0, 1.0)
+        except PlotError as error:
+            raise CliError(f"--plot: {error}") from None
     reviewers = Reviewers(args)
     outcome = Outcome()
     try:

@@ -49,7 +49,7 @@ def plot_check(path: Path) -> None:
     Raises:
         CliError: matplotlib is not installed.
     """
-    from engine.matches.plot import PlotError, figure
+    from engine.plotting import PlotError, figure
 
     try:
         figure(1.0, 1.0)
@@ -78,8 +78,9 @@ def show(args: argparse.Namespace, results: Sequence[GameResult]) -> None:
     Raises:
         CliError: the plot cannot be made.
     """
-    from engine.matches.plot import PlotError, plot_ratings
+    from engine.matches.plot import plot_ratings
     from engine.matches.table import report, to_json, to_markdown, to_text
+    from engine.plotting import PlotError
 
     made = report(results, advantage=not args.no_advantage, unique=args.unique)
     if args.format == "json":

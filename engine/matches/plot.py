@@ -1,42 +1,15 @@
-"""Plots of matches. matplotlib draws them; it is installed with the extra `plot`."""
+"""Plots of matches."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from engine.plotting import figure, save
 
 if TYPE_CHECKING:
     from engine.matches.table import Report
-
-
-class PlotError(Exception):
-    """A plot that cannot be made; the message is one line."""
-
-
-def figure(width: float, height: float) -> Any:
-    """Return an empty figure in inches.
-
-    Raises:
-        PlotError: matplotlib is not there.
-    """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise PlotError("matplotlib is not installed: pip install 'yomi-engine[plot]'") from None
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-def save(drawn: Any, path: Path) -> None:
-    """Write a figure in the form that the file's name tells.
-
-    Raises:
-        PlotError: the form is not known, or the file cannot be written.
-    """
-    try:
-        drawn.savefig(path, dpi=120)
-    except (OSError, ValueError) as error:
-        raise PlotError(" ".join(str(error).split())) from None
 
 
 def plot_ratings(report: Report, path: Path) -> None:

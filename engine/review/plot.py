@@ -1,14 +1,12 @@
-"""The course of a game as a picture: Black's winrate over the moves, and the moves that lost most. Needs matplotlib."""
+"""The course of a game as a picture: Black's winrate over the moves, and the moves that lost most."""
 
 from __future__ import annotations
 
-import importlib.util
-import io
+from engine.plotting import figure, png
+from engine.review.model import BLACK, WHITE, Review
 
-from engine.review.model import BLACK, WHITE, Review, ReviewError
-
-SIZE, DPI = (10.0, 4.5), 120
-"""Inches, and dots an inch."""
+WIDTH, HEIGHT = 10.0, 4.5
+"""Inches."""
 MARKED = 3
 """Moves of each side that are marked."""
 SCORE_NAMES = {"go": "Black's lead (points)", "shogi": "Black's evaluation (centipawns)"}
@@ -16,24 +14,14 @@ MAX_CENTIPAWNS = 3000
 """Evaluations are drawn up to here; a mate would flatten all else."""
 
 
-def check_available() -> None:
-    """Complain where matplotlib is missing.
+def draw(review: Review, title: str) -> bytes:
+    """Return a PNG of a review.
 
     Raises:
-        ReviewError: it is not installed.
+        PlotError: matplotlib is not there.
     """
-    if importlib.util.find_spec("matplotlib") is None:
-        raise ReviewError("--plot: matplotlib is not installed: pip install 'yomi-engine[plot]'")
-
-
-def draw(review: Review, title: str) -> bytes:
-    """Return a PNG of a review."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=SIZE, dpi=DPI, layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
+    drawn = figure(WIDTH, HEIGHT)
+    axes = drawn.add_subplot()
     turns = range(len(review.opinions))
     winrates = [100.0 * opinion.winrate_for(BLACK) for opinion in review.opinions]
     axes.plot(turns, winrates, color="black", linewidth=1.4)
@@ -55,6 +43,4 @@ def draw(review: Review, title: str) -> bytes:
         other.plot(turns, shown, color="tab:blue", linewidth=0.9, alpha=0.7)
         widest = 1.1 * max(1.0, *map(abs, shown))
         other.set(ylim=(-widest, widest), ylabel=SCORE_NAMES[review.game])
-    data = io.BytesIO()
-    figure.savefig(data, format="png")
-    return data.getvalue()
+    return png(drawn)

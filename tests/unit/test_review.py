@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -267,8 +267,7 @@ def test_only_broken_records(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 def test_plot_without_matplotlib(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "matplotlib" else find(name))
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     (tmp_path / "a.sgf").write_text(SGF)
     assert main(["analyze", str(tmp_path), "--plot"]) == 2
     assert "matplotlib is not installed: pip install 'yomi-engine[plot]'" in capsys.readouterr().err

@@ -1,0 +1,45 @@
+"""Figures and files of matplotlib, which the extra `plot` installs."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+DPI = 120
+
+
+class PlotError(Exception):
+    """A plot that cannot be made; the message is one line."""
+
+
+def figure(width: float, height: float) -> Any:
+    """Return an empty figure in inches.
+
+    Raises:
+        PlotError: matplotlib is not there.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise PlotError("matplotlib is not installed: pip install 'yomi-engine[plot]'") from None
+    return Figure(figsize=(width, height), dpi=DPI, layout="constrained")
+
+
+def save(drawn: Any, path: Path) -> None:
+    """Write a figure in the form that the file's name tells.
+
+    Raises:
+        PlotError: the form is not known, or the file cannot be written.
+    """
+    try:
+        drawn.savefig(path)
+    except (OSError, ValueError) as error:
+        raise PlotError(" ".join(str(error).split())) from None
+
+
+def png(drawn: Any) -> bytes:
+    """Return a figure as a PNG file."""
+    data = io.BytesIO()
+    drawn.savefig(data, format="png")
+    return data.getvalue()
