@@ -128,6 +128,9 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     )
     levels.add_argument("--out", metavar="FILE", type=Path, help="add the games to this table (that of the package)")
     add_options(levels, leave_out=BY_LEVEL, game=game if game in GAMES else "go")
+    precision = for_each_game(add("precision", "how far a network in fewer bits is from fp32", _precision))
+    precision.add_argument("--positions", metavar="N", type=int, default=1000, help="positions compared (1000)")
+    add_options(precision, leave_out=("seconds", "visits", "playouts"), game=game if game in GAMES else "go")
     signature = add("signature", "one number that changes when the search's decisions change", _signature)
     signature.set_defaults(kernels=GAMES)
     return parser
@@ -223,6 +226,14 @@ def _signature(args: argparse.Namespace) -> Rows:
     from bench import signature
 
     return signature.run()
+
+
+def _precision(args: argparse.Namespace) -> Rows:
+    from bench import precision
+
+    if args.positions < 1:
+        raise CliError(f"--positions {args.positions}: expected at least 1")
+    return precision.run(collect(args, args.game), args.game, args.positions)
 
 
 def _levels(args: argparse.Namespace) -> Rows:

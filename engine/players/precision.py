@@ -161,17 +161,31 @@ class _OwnThread:
         """Leave the evaluator to who made it."""
 
 
-def compare(reference: Evaluator, candidate: Evaluator, sampling: Sampling[G]) -> Agreement:
-    """Compare two evaluators on positions of games whose moves are drawn from the reference's policy."""
+def compare(
+    reference: Evaluator,
+    candidate: Evaluator,
+    sampling: Sampling[G],
+    positions: int = POSITIONS,
+    seconds: float = SECONDS,
+) -> Agreement:
+    """Compare two evaluators on positions of games whose moves are drawn from the reference's policy.
+
+    Args:
+        reference: decides the moves.
+        candidate: what is compared with it.
+        sampling: how to play.
+        positions: how many are compared.
+        seconds: time after which MIN_POSITIONS are enough.
+    """
     both = _Both(reference, candidate)
     queue = _OwnThread(both)
     settings = SearchSettings(memory=2**22, cache_size=0, ownership=False, symmetry="none", seed=SEED)
     search = Search(sampling.spec, queue, settings)
     random = np.random.default_rng(SEED)
-    end = time.perf_counter() + SECONDS
+    end = time.perf_counter() + seconds
 
     def is_enough() -> bool:
-        return both.positions >= (POSITIONS if time.perf_counter() < end else MIN_POSITIONS)
+        return both.positions >= (positions if time.perf_counter() < end else min(positions, MIN_POSITIONS))
 
     while not is_enough():
         game = sampling.new_game()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,18 +67,17 @@ class Scripted(UniformEvaluator):
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(precision, "SECONDS", float("inf"))  # the first search may have to compile
     return tmp_path
 
 
 def test_equal_evaluators_agree() -> None:
-    agreement = compare(Scripted("fp32"), Scripted("bf16"), SAMPLING)
+    agreement = compare(Scripted("fp32"), Scripted("bf16"), SAMPLING, seconds=math.inf)
     assert agreement == Agreement(precision.POSITIONS, 1.0, 0.0)
     assert agreement.is_enough
 
 
 def test_differences_are_measured() -> None:
-    agreement = compare(Scripted("fp32"), Scripted("bf16", error=0.03, other_move_every=4), SAMPLING)
+    agreement = compare(Scripted("fp32"), Scripted("bf16", error=0.03, other_move_every=4), SAMPLING, 200, math.inf)
     assert agreement.value_error == pytest.approx(0.03, abs=1e-6)
     assert agreement.same_move == pytest.approx(0.75, abs=0.02)
     assert not agreement.is_enough
@@ -138,7 +139,7 @@ def test_a_damaged_verdict_is_replaced(cache: Path, caplog: pytest.LogCaptureFix
     with_suitable_precision(factory, "auto", lambda _: SAMPLING)
     assert "cannot be read" in caplog.text
     assert len(factory.made) == 2
-    assert '"positions": 400' in verdict.read_text()
+    assert json.loads(verdict.read_text())["positions"] >= precision.MIN_POSITIONS
 
 
 def test_verdicts_belong_to_a_network_and_a_size(cache: Path) -> None:

@@ -1,0 +1,47 @@
+"""`bench precision`: how far fewer bits are from fp32, on positions of games that the network plays with itself."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from engine.evaluators.base import EvaluatorError
+from engine.evaluators.devices import choose_devices
+from engine.evaluators.factory import make_katago_evaluator
+from engine.evaluators.shogi_factory import make_shogi_evaluator
+from engine.games.go.rules import PRESETS
+from engine.players.go_setup import go_sampling
+from engine.players.precision import Agreement, compare
+from engine.players.shogi_setup import shogi_sampling
+
+if TYPE_CHECKING:
+    from engine.options import Options
+
+
+def run(options: Options, game: str, positions: int) -> list[dict[str, Any]]:
+    """Compare the precision that the options name, the fastest one for auto, with fp32.
+
+    Raises:
+        NetworkError: the network cannot be used.
+        EvaluatorError: there is none, or it cannot be computed so here.
+    """
+    net = options.net
+    if net is None:
+        raise EvaluatorError("no network found to compare precisions of: expected --net FILE")
+    how = choose_devices(options)[0], options.backend, options.batch_size
+    if game == "shogi":
+        exact, other = (make_shogi_evaluator(net, *how, precision) for precision in ("fp32", options.precision))
+        return [_row(other.precision, compare(exact, other, shogi_sampling(exact), positions, math.inf))]
+    size = options.size
+    first, second = (make_katago_evaluator(net, size, *how, precision) for precision in ("fp32", options.precision))
+    sampling = go_sampling(size, PRESETS["tromp-taylor"])
+    return [_row(second.precision, compare(first, second, sampling, positions, math.inf))]
+
+
+def _row(precision: str, agreement: Agreement) -> dict[str, Any]:
+    return {
+        "precision": precision,
+        "positions": agreement.positions,
+        "same_best_move": agreement.same_move,
+        "mean_value_error": agreement.value_error,
+    }
