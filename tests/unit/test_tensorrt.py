@@ -598,7 +598,7 @@ def test_what_tensorrt_refuses(tensorrt: FakeTensorRt, shogi_net: Path) -> None:
 
 def test_an_engine_runs_at_the_addresses_it_is_given(tensorrt: FakeTensorRt) -> None:
     engine = FakeEngine()
-    network = tensorrt_engine.TensorRtNetwork(engine)
+    network = tensorrt_engine.TensorRtNetwork(None, engine)
     assert network.inputs == {"input1": ((62, 9, 9), np.dtype(np.float32))}
     assert network.outputs == {"value": ((1,), np.dtype(np.float32))}
     for rows in (8, 8, 16):
