@@ -14,11 +14,15 @@ from bench.report import print_facts, print_table, write_json
 from engine.cli.errors import CliError
 from engine.cli.flags import add_options, collect
 from engine.cli.games import GAMES
+from engine.options import TABLE
+from engine.players.tuning import TUNED
 
 Rows = list[dict[str, Any]]
 
 BY_LEVEL = ("seconds", "visits", "playouts", "temperature", "temperature_moves", "workers", "memory", "seed", "ponder")
 """Options that a level, or the ladder, sets."""
+GPU_OPTIONS = (*TUNED, "devices", "device_workers", "memory")
+"""What `bench gpu` lets the user choose; the networks are its own."""
 
 EPILOG = """\
 examples:
@@ -69,7 +73,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     def add(name: str, text: str, measure: Callable[[argparse.Namespace], Rows]) -> argparse.ArgumentParser:
         child = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         child.add_argument("--json", metavar="FILE", type=Path, help="write machine, command and results to FILE")
-        child.set_defaults(measure=measure, kernels=("go",), further=[])
+        child.set_defaults(measure=measure, kernels=("go",), further=[], check=_check_devices)
         return child
 
     def for_each_game(child: argparse.ArgumentParser) -> argparse.ArgumentParser:
@@ -108,6 +112,10 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     )
     nets.add_argument("--threads", metavar="N", type=int, default=2, help="threads that evaluate (2)")
     nets.add_argument("--for", dest="duration", metavar="S", type=_positive, default=2.0, help="seconds each (2)")
+    gpu = add("gpu", "what a GPU reaches in search and alone, and how the tree scales", _gpu)
+    gpu.add_argument("--for", dest="duration", metavar="S", type=_positive, default=2.0, help="seconds each (2)")
+    add_options(gpu, leave_out=[name for name in TABLE if name not in GPU_OPTIONS])
+    gpu.set_defaults(kernels=GAMES, game="go", check=_check_gpu)
     counting = add("perft", "legal moves of shogi a second on one core, counted to a depth, beside cshogi", _perft)
     counting.add_argument("--depth", metavar="N", type=int, choices=range(1, 10), default=5, help="moves deep (5)")
     counting.add_argument("--sfen", metavar="SFEN", help="position (the start position)")
@@ -155,19 +163,31 @@ def _size(text: str) -> tuple[int, int]:
 
 def _measure(args: argparse.Namespace) -> Rows:
     from engine.evaluators.base import EvaluatorError
-    from engine.evaluators.devices import choose_devices
     from native.warmup import compile_all
     from nets.errors import NetworkError
 
     try:
-        if getattr(args, "net", None) is not None:
-            choose_devices(collect(args, args.game))  # an error must not wait until kernels are compiled
+        args.check(args)  # an error must not wait until kernels are compiled
         for game in args.kernels:
             compile_all(game, lambda line: print(f"yomi: {line}", file=sys.stderr, flush=True))
         rows: Rows = args.measure(args)
     except (NetworkError, EvaluatorError) as error:
         raise CliError(str(error)) from None
     return rows
+
+
+def _check_devices(args: argparse.Namespace) -> None:
+    """See that the device for the network, if there is one, can be used."""
+    if getattr(args, "net", None) is not None:
+        from engine.evaluators.devices import choose_devices
+
+        choose_devices(collect(args, args.game))
+
+
+def _check_gpu(args: argparse.Namespace) -> None:
+    from bench import gpu
+
+    gpu.choose_gpu(collect(args, "go"))
 
 
 def _nps(args: argparse.Namespace) -> Rows:
@@ -199,6 +219,12 @@ def _evaluator(args: argparse.Namespace) -> Rows:
     from bench import evaluator
 
     return evaluator.run(collect(args, args.game), args.duration, args.game)
+
+
+def _gpu(args: argparse.Namespace) -> Rows:
+    from bench import gpu
+
+    return gpu.run(collect(args, "go"), args.duration)
 
 
 def _tree(args: argparse.Namespace) -> Rows:

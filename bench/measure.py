@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import threading
 import time
+from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from engine.evaluators.queue import Job
 from engine.search.report import Limits
 from native.tree.buffers import make_batch
 
@@ -22,14 +23,25 @@ BATCH_SIZES = (1, 2, 4, 8, 16, 32)
 
 
 def evaluator_rate(
-    queue: EvaluationQueue, subject: Subject, game: SearchableGame, rows: int, threads: int, seconds: float
+    queue: EvaluationQueue,
+    subject: Subject,
+    game: SearchableGame,
+    rows: int,
+    threads: int,
+    seconds: float,
+    in_flight: int = 1,
 ) -> float:
-    """Return positions/s of the evaluator alone: each thread evaluates full batches of `rows` rows of `game`."""
+    """Return positions/s of the evaluator alone: each thread has `in_flight` full batches of `game` under way.
+
+    Raises:
+        Exception: what the evaluator raised.
+    """
     evaluator, spec = queue.evaluator, subject.spec
     counts = [0] * threads
+    failures: list[Exception] = []
     stop = threading.Event()
 
-    def work(index: int) -> None:
+    def make_job(done: SimpleQueue[Job]) -> Job:
         batch = make_batch(spec, rows, planes=evaluator.wants_planes, positions=evaluator.wants_positions)
         scratch = np.zeros(1, spec.scratch_dtype)[0]
         for row in range(rows):
@@ -38,12 +50,30 @@ def evaluator_rate(
                 subject.write_planes(game.position, game.history, row % 8, scratch, planes, extras)
             if evaluator.wants_positions:
                 batch.positions[row] = game.position
-        calls = evaluator.bind(batch)
-        evaluate = calls.run if calls is not None else functools.partial(evaluator.evaluate, batch)
-        evaluate(rows)
+        return Job(batch, rows, done)
+
+    def work(index: int) -> None:
+        done: SimpleQueue[Job] = SimpleQueue()
+        first = make_job(done)
+        calls = queue.bind(first.batch)
+        if calls is not None:
+            calls.run(rows)
+            ready.wait()
+            while not stop.is_set():
+                calls.run(rows)
+                counts[index] += rows
+            return
+        for job in (first, *(make_job(done) for _ in range(in_flight - 1))):
+            queue.submit(job)
+        jobs = [_next(done, failures) for _ in range(in_flight)]
         ready.wait()
-        while not stop.is_set():
-            evaluate(rows)
+        for job in jobs:
+            queue.submit(job)
+        while not stop.is_set() and not failures:
+            queue.submit(_next(done, failures))
+            counts[index] += rows
+        for _ in range(in_flight):
+            _next(done, failures)
             counts[index] += rows
 
     ready = threading.Barrier(threads + 1)
@@ -56,7 +86,17 @@ def evaluator_rate(
     stop.set()
     for worker in workers:
         worker.join()
+    if failures:
+        raise failures[0]
     return sum(counts) / (time.perf_counter() - begin)
+
+
+def _next(done: SimpleQueue[Job], failures: list[Exception]) -> Job:
+    """Wait for a job; note its error, if any."""
+    job = done.get()
+    if job.error is not None:
+        failures.append(job.error)
+    return job
 
 
 def best_batch(queue: EvaluationQueue, subject: Subject, threads: int, seconds: float) -> dict[int, float]:

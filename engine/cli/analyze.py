@@ -176,11 +176,13 @@ class Reviewers:
         return self._made[game]
 
     def _make_go(self, path: Path) -> Reviewer:
-        from engine.cli.make import load_player
+        from engine.cli.make import check_device, load_player, loading_errors
         from engine.games.go.rules import Rules
         from engine.review.go import GoReviewer, read_checked
 
         options = self._options("go")
+        with loading_errors():
+            check_device(options)
         options.size = read_checked(str(path), Rules.parse(options.rules)).size
         return GoReviewer(load_player(options))
 

@@ -127,7 +127,7 @@ def networks() -> Iterator[Finding]:
 def gpu() -> Iterator[Finding]:
     """Yield the GPUs, and which of the ways to use them work."""
     from engine.evaluators.cuda import gpu_names
-    from engine.evaluators.providers import find_direct_fault, find_fault, find_gpu_fault
+    from engine.evaluators.providers import find_direct_fault, find_gpu_fault, find_package_fault
 
     fault = find_gpu_fault()
     if fault is not None:
@@ -140,8 +140,8 @@ def gpu() -> Iterator[Finding]:
     if importlib.util.find_spec("onnxruntime") is None:
         return  # `networks` has said so
     ways = (
-        ("CUDA (--device cuda)", find_fault("cuda")),
-        ("TensorRT through onnxruntime (--device tensorrt --backend onnx)", find_fault("tensorrt")),
+        ("CUDA (--device cuda)", find_package_fault("cuda")),
+        ("TensorRT through onnxruntime (--device tensorrt --backend onnx)", find_package_fault("tensorrt")),
         ("TensorRT itself (--device tensorrt)", find_direct_fault()),
     )
     for title, found in ways:
@@ -149,7 +149,7 @@ def gpu() -> Iterator[Finding]:
             yield OK, f"{title} works"
         elif found is None:
             yield OK, f"{title} is installed"
-        elif fault is None or found.reason != fault.reason:
+        else:
             yield MISSING, f"{title}: {found.reason}; to install it:"
             yield MISSING, f"    {found.remedy}"
 

@@ -23,19 +23,28 @@ def make_player(options: Options) -> Player:
 
     Kernels that were never compiled on this machine are compiled first, with progress on stderr.
     """
-    from engine.evaluators.devices import choose_devices
-
-    if options.net is not None:
-        choose_devices(options)  # an error must not wait until kernels are compiled
-    _compile_go()
+    _prepare_go(options)
     from engine.players.go import GoPlayer
 
     return GoPlayer(options)
 
 
-def _compile_go() -> None:
+def check_device(options: Options) -> None:
+    """See that the network's device can be used, before anything that takes long.
+
+    Raises:
+        EvaluatorError: it cannot; the message says what mends that.
+    """
+    from engine.evaluators.devices import choose_devices
+
+    if options.net is not None:
+        choose_devices(options)
+
+
+def _prepare_go(options: Options) -> None:
     from native.warmup import compile_all
 
+    check_device(options)
     compile_all("go", lambda line: print(f"yomi: {line}", file=sys.stderr, flush=True))
 
 
@@ -50,12 +59,10 @@ def make_shogi_player(options: Options, say: Callable[[str], None]) -> ShogiPlay
         LoadingError: The network, the device or the book cannot be used, or the options do not go together.
     """
     from engine.evaluators.base import EvaluatorError
-    from engine.evaluators.devices import choose_devices
     from engine.players.shogi_base import LoadingError
 
     try:
-        if options.net is not None:
-            choose_devices(options)  # an error must not wait until kernels are compiled
+        check_device(options)
     except EvaluatorError as error:
         raise LoadingError(str(error)) from None
     from native.warmup import compile_all
@@ -73,7 +80,7 @@ def make_analysts(options: Options, count: int | None) -> list[GoAnalyst]:
         options: the settings.
         count: positions that are searched at a time; None for what suits the device.
     """
-    _compile_go()
+    _prepare_go(options)
     from engine.players import go_analyst
 
     return go_analyst.make_analysts(options, count)

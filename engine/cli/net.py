@@ -148,6 +148,7 @@ def tune_network(path: Path, size: int, device: str, seconds: float) -> None:
     from bench.report import print_facts, print_table
     from bench.tune import run as tune
     from engine.evaluators.base import EvaluatorError
+    from engine.evaluators.devices import choose_devices
     from engine.players.tuning import save
     from native.warmup import compile_all
     from nets.dlshogi.network import SIDE
@@ -163,8 +164,10 @@ def tune_network(path: Path, size: int, device: str, seconds: float) -> None:
     def say(line: str) -> None:
         print(f"yomi: {line}", file=sys.stderr, flush=True)
 
-    compile_all(game, say)
     try:
+        if device != "auto":
+            choose_devices(options)  # an error must not wait until kernels are compiled
+        compile_all(game, say)
         tuning, rows = tune(options, game, seconds, say)
         target = save(path, size, tuning)
     except EvaluatorError as error:

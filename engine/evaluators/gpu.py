@@ -55,6 +55,7 @@ def open_engine(
         EvaluatorError: the device or the backend cannot be used; the message says what mends that.
         NetworkError: the file cannot be used.
     """
+    pack_rows(np.zeros((1, 8), np.float32), 1, np.zeros((1, 4), np.uint8))  # compiled here, not in a game
     if choose_backend(device, backend) == "tensorrt":
         from engine.evaluators.tensorrt_session import TensorRtSession
 

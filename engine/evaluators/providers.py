@@ -54,10 +54,12 @@ def choose_device(asked: str) -> str:
         EvaluatorError: it was asked for by name and cannot be used; the message says what mends that.
     """
     if asked == "auto":
-        fault = find_fault("cuda") if built_for_gpus() else None
+        if not built_for_gpus() or find_gpu_fault() is not None:
+            return "cpu"
+        fault = find_fault("cuda")
         if fault is not None:
             _log.warning("device auto: the network runs on the processor: %s", fault)
-        return "cuda" if built_for_gpus() and fault is None else "cpu"
+        return "cuda" if fault is None else "cpu"
     kind, _ = split_device(asked)
     if kind != "cpu":
         _expect(asked, find_fault(kind))
@@ -125,7 +127,13 @@ def built_for_gpus() -> bool:
 
 @functools.cache
 def find_fault(device: str) -> Fault | None:
-    """Return why onnxruntime cannot use `device` (cuda or tensorrt); None where all that it needs is there.
+    """Return why onnxruntime cannot use `device` (cuda or tensorrt); None where all that it needs is there."""
+    return find_gpu_fault() or find_package_fault(device)
+
+
+@functools.cache
+def find_package_fault(device: str) -> Fault | None:
+    """Return what onnxruntime lacks for `device`, whether there is a GPU or not.
 
     Loads the provider's library as onnxruntime will, which prints a banner to stdout where that fails, and goes on with
     the processor.
@@ -136,7 +144,7 @@ def find_fault(device: str) -> Fault | None:
         return Fault("this onnxruntime is built for the processor only", f"{REMOVE_COMMAND} && {CUDA_COMMAND}")
     if not _libraries(device):
         return Fault(f"this onnxruntime is built without {PROVIDERS[device]}", CUDA_COMMAND)
-    return find_gpu_fault() or _missing_library(device)
+    return _missing_library(device)
 
 
 def _folder() -> Path | None:

@@ -48,15 +48,19 @@ class Network(Protocol):
 class TensorRtNetwork:
     """See `Network`; an engine and an execution context of its own."""
 
-    def __init__(self, engine: Any) -> None:
+    def __init__(self, runtime: Any, engine: Any) -> None:
         """Make the execution context.
+
+        Args:
+            runtime: what the engine was read by, which has to live as long.
+            engine: the engine.
 
         Raises:
             EvaluatorError: the GPU's memory does not suffice.
         """
         import tensorrt
 
-        self._engine = engine
+        self._runtime, self._engine = runtime, engine
         self._context = engine.create_execution_context()
         if self._context is None:
             raise EvaluatorError("TensorRT could not make an execution context: expected more free memory on the GPU")
@@ -87,9 +91,10 @@ class TensorRtNetwork:
             raise EvaluatorError("TensorRT could not start a batch; its messages on stderr say why")
 
     def close(self) -> None:
-        """Release context and engine, in this order."""
+        """Release context, engine and runtime, in this order."""
         self._context = None
         self._engine = None
+        self._runtime = None
 
 
 def load_network(path: Path, gpu: str, driver: str, sizes: Sequence[int]) -> TensorRtNetwork:
@@ -111,8 +116,9 @@ def load_network(path: Path, gpu: str, driver: str, sizes: Sequence[int]) -> Ten
     folder = default_cache_dir() / "tensorrt"
     entry = folder / f"{key}.engine"
     logger = tensorrt.Logger(tensorrt.Logger.ERROR)
+    runtime = tensorrt.Runtime(logger)
     with _building[key]:
-        engine = _read_engine(tensorrt, logger, entry)
+        engine = _read_engine(runtime, entry)
         if engine is None:
             timings = folder / f"timings-{hashlib.sha256(' '.join(facts[1:4]).encode()).hexdigest()[:16]}.cache"
             try:
@@ -120,17 +126,17 @@ def load_network(path: Path, gpu: str, driver: str, sizes: Sequence[int]) -> Ten
                 write_atomically(entry, build_engine(tensorrt, logger, path, gpu, sizes, timings))
             except OSError as error:
                 raise EvaluatorError(f"{folder}: engines cannot be kept: {error.strerror or error}") from error
-            engine = _read_engine(tensorrt, logger, entry)
+            engine = _read_engine(runtime, entry)
     if engine is None:
         raise EvaluatorError(f"{entry}: TensorRT cannot read the engine that it has just built")
-    return TensorRtNetwork(engine)
+    return TensorRtNetwork(runtime, engine)
 
 
-def _read_engine(tensorrt: Any, logger: Any, entry: Path) -> Any:
+def _read_engine(runtime: Any, entry: Path) -> Any:
     """Return a kept engine; None where there is none, or TensorRT does not take it."""
     if not entry.exists():
         return None
-    return tensorrt.Runtime(logger).deserialize_cuda_engine(entry.read_bytes())
+    return runtime.deserialize_cuda_engine(entry.read_bytes())
 
 
 def build_engine(tensorrt: Any, logger: Any, path: Path, gpu: str, sizes: Sequence[int], timings: Path) -> bytes:

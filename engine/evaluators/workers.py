@@ -9,6 +9,7 @@ the others go on without it. A worker that hangs is left behind with the arrays 
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ _log = logging.getLogger("yomi.evaluators")
 T = TypeVar("T")
 Task = Job | Errand[Any]
 
+SWITCH_INTERVAL = 2e-4
+"""Seconds that a thread which computes in Python keeps the others waiting; the interpreter's own 5 ms starve a GPU."""
 HANG = 5.0
 """Seconds after which an evaluation that has not ended is taken to hang; on a GPU the longest takes some tenths."""
 LOOKS = 10
@@ -70,6 +73,7 @@ class EvaluationWorkers:
         """
         if not factories:
             raise ValueError("no evaluators found, expected at least one for the evaluation workers")
+        sys.setswitchinterval(SWITCH_INTERVAL)
         self._hang = hang
         self._tasks: SimpleQueue[Task | None] = SimpleQueue()
         self._lock = threading.Lock()

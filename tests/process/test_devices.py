@@ -111,10 +111,17 @@ def test_usi(broken: Path, nets: dict[str, str], by_option: bool) -> None:
         "bench nps",
         "bench nps --game shogi",
         "bench evaluator",
+        "analysis",
+        "analyze game.sgf",
+        "net tune NET",
     ],
 )
 def test_the_terminal(broken: Path, nets: dict[str, str], command: str) -> None:
-    words = [*command.split(), "--net", nets["shogi" if "shogi" in command else "go"], "--device", "cuda"]
+    net = nets["shogi" if "shogi" in command else "go"]
+    (broken / "game.sgf").write_text("(;GM[1]SZ[9];B[ee];W[cc])")
+    words = command.split()
+    words = [net if word == "NET" else word for word in words] if "NET" in words else [*words, "--net", net]
+    words += ["--device", "cuda"]
     begin = time.monotonic()
     found = subprocess.run(
         [sys.executable, "-m", "engine", *words],

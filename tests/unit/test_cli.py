@@ -229,7 +229,7 @@ def test_doctor_names_what_every_way_to_a_gpu_needs(
     faults = {"cuda": Fault("libcublasLt.so.12 is not found", "pip install this"), "tensorrt": None}
     monkeypatch.setattr(cuda, "gpu_names", lambda: ["NVIDIA Something", "NVIDIA Other"])
     monkeypatch.setattr(providers, "find_gpu_fault", lambda: None)
-    monkeypatch.setattr(providers, "find_fault", lambda device: faults[device])
+    monkeypatch.setattr(providers, "find_package_fault", lambda device: faults[device])
     monkeypatch.setattr(providers, "find_direct_fault", lambda: Fault("pycuda not installed", "pip install that"))
     assert main(["doctor"]) == 0
     text = capsys.readouterr().out
@@ -245,14 +245,15 @@ def test_doctor_names_what_every_way_to_a_gpu_needs(
 def test_doctor_without_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     fault = Fault("libcuda.so.1, NVIDIA's driver, is not found", "install the driver")
     monkeypatch.setattr(providers, "find_gpu_fault", lambda: fault)
-    monkeypatch.setattr(providers, "find_fault", lambda device: fault)
+    built = Fault("this onnxruntime is built for the processor only", "pip install the other")
+    monkeypatch.setattr(providers, "find_package_fault", lambda device: built)
     monkeypatch.setattr(providers, "find_direct_fault", lambda: None)
     assert main(["doctor"]) == 0
     text = capsys.readouterr().out
     assert "-- no GPU: libcuda.so.1, NVIDIA's driver, is not found: networks run on the processor" in text
     assert "--     install the driver" in text
     assert "ok TensorRT itself (--device tensorrt) is installed" in text
-    assert "CUDA (" not in text  # the driver comes first
+    assert "-- CUDA (--device cuda): this onnxruntime is built for the processor only; to install it:" in text
 
 
 def test_doctor_sees_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

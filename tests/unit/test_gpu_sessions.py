@@ -17,7 +17,7 @@ from engine.evaluators.cuda import ThreadDevice, aligned_zeros
 from engine.evaluators.devices import choose_devices, make_device_queue
 from engine.evaluators.gpu import fill
 from engine.evaluators.onnx_session import GpuSession, batch_sizes, make_session, tensorrt_options
-from engine.evaluators.providers import choose_backend, choose_device, find_fault
+from engine.evaluators.providers import choose_backend, choose_device, find_fault, find_package_fault
 from engine.evaluators.shogi_gpu import GpuShogiEvaluator
 from engine.options import Options
 from native.packing import pack_rows, packed_bytes
@@ -30,12 +30,17 @@ from tests.fakes.cuda_driver import FakeDriver
 OUTPUTS = ["output_policy", "output_value"]
 
 
+def forget() -> None:
+    find_fault.cache_clear()
+    find_package_fault.cache_clear()
+
+
 @pytest.fixture(autouse=True)
 def no_memory() -> Any:
     """Forget what was found out about this machine."""
-    find_fault.cache_clear()
+    forget()
     yield
-    find_fault.cache_clear()
+    forget()
 
 
 @pytest.fixture
@@ -63,7 +68,7 @@ def install(monkeypatch: pytest.MonkeyPatch, folder: Path, *names: str, gpus: in
 
 
 def test_a_build_for_the_processor_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(providers, "_folder", lambda: tmp_path)
+    install(monkeypatch, tmp_path, gpus=4)
     for device in ("cuda", "cuda:3", "tensorrt"):
         with pytest.raises(EvaluatorError, match=f"device {device}: this onnxruntime is built for the processor only"):
             choose_device(device)
@@ -82,7 +87,7 @@ def test_no_driver_and_no_gpu_are_told_apart(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr(providers, "gpu_names", none)
     with pytest.raises(EvaluatorError, match=r"libcuda.so.1, NVIDIA's driver, is not found; to mend it: install NV"):
         choose_device("cuda")
-    find_fault.cache_clear()
+    forget()
     monkeypatch.setattr(providers, "gpu_names", list)
     with pytest.raises(EvaluatorError, match="shows no GPU"):
         choose_device("cuda")
