@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,8 @@ from engine.games.go.game import GoGame
 from engine.games.go.scoring import dead_stones
 from engine.games.shogi.game import ShogiGame
 from engine.machine import usable_cores
-from engine.players.levels import Pairing, level_settings, ratings, read_table, subject_of
+from engine.matches.rating import CONFIDENCE, fit
+from engine.players.levels import COUNT, Rating, level_settings, subject_of
 
 if TYPE_CHECKING:
     from engine.options import Options
@@ -79,6 +80,45 @@ def _open(play: Any, legal: Any, rng: np.random.Generator) -> None:
         play(color, moves[int(rng.integers(len(moves)))])
 
 
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """Games of a level against the one below it."""
+
+    wins: int = 0
+    draws: int = 0
+    losses: int = 0
+
+    @property
+    def games(self) -> int:
+        """All of them."""
+        return self.wins + self.draws + self.losses
+
+    def __add__(self, other: Pairing) -> Pairing:
+        """Return both together."""
+        return Pairing(self.wins + other.wins, self.draws + other.draws, self.losses + other.losses)
+
+
+def rate(pairings: Mapping[int, Pairing]) -> dict[int, Rating]:
+    """Return the ratings of the levels that an unbroken ladder of pairings leads to, the weakest at 0.
+
+    Args:
+        pairings: by the upper level of the two; its colors are even, so that nobody has the first player's advantage.
+    """
+    top = next((level for level in range(2, COUNT + 2) if level not in pairings), COUNT + 1) - 1
+    if top < 2:
+        return {}
+    counts = np.zeros((top, top, 3), np.int64)
+    for level in range(2, top + 1):
+        counts[level - 1, level - 2] = dataclasses.astuple(pairings[level])
+    found = fit([str(level) for level in range(1, top + 1)], counts, advantage=False)
+    ratings, games = {}, 0
+    for index in range(top):
+        games += pairings[index + 1].games if index else 0
+        elo, error = float(found.elo[index] - found.elo[0]), CONFIDENCE * found.difference_error(index, 0)
+        ratings[index + 1] = Rating(round(elo, 1), round(error, 1), games)
+    return ratings
+
+
 @dataclass(slots=True)
 class Ladder:
     """Players of levels, made as they are needed."""
@@ -134,26 +174,20 @@ def run(options: Options, game: str, levels: Iterable[int], games: int, out: Pat
         One row for each level that is measured by now.
     """
     ladder, subject = Ladder(game, options), subject_of(game, options)
-    known = read_table(out).get(subject, {})
+    known = read_pairings(out).get(subject, {})
     seconds: dict[int, float] = {}
     for level in levels:
         begin = time.monotonic()
-        before = known.get(level, Pairing(0, 0, 0))
-        found = ladder.pairing(level, games, 1000 * level + before.games)
+        before = known.get(level, Pairing())
+        known[level] = before + ladder.pairing(level, games, 1000 * level + before.games)
         seconds[level] = (time.monotonic() - begin) / games
-        known[level] = Pairing(*(a + b for a, b in zip(_counts(before), _counts(found), strict=True)))
         _write(out, subject, known)
-    return [_row(level, known, seconds.get(level)) for level in sorted(known)]
+    ratings = rate(known)
+    return [_row(level, known[level], ratings, seconds.get(level)) for level in sorted(known)]
 
 
-def _counts(pairing: Pairing) -> tuple[int, ...]:
-    return dataclasses.astuple(pairing)
-
-
-def _row(level: int, known: dict[int, Pairing], seconds: float | None) -> dict[str, Any]:
-    pairing = known[level]
-    difference, error = pairing.elo()
-    rating = ratings(known).get(level)
+def _row(level: int, pairing: Pairing, ratings: Mapping[int, Rating], seconds: float | None) -> dict[str, Any]:
+    rating = ratings.get(level)
     return {
         "level": str(level),
         "against": str(level - 1),
@@ -161,20 +195,28 @@ def _row(level: int, known: dict[int, Pairing], seconds: float | None) -> dict[s
         "won": pairing.wins,
         "drawn": pairing.draws,
         "lost": pairing.losses,
-        "stronger_by_elo": round(difference),
-        "error": round(1.96 * error),
-        "elo": None if rating is None else round(rating.elo),
-        "elo_error": None if rating is None else round(rating.error),
+        "elo_above_level_1": None if rating is None else round(rating.elo),
+        "error": None if rating is None else round(rating.error),
         "seconds_a_game": seconds,
     }
 
 
-def _write(path: Path, subject: str, known: dict[int, Pairing]) -> None:
-    """Put the pairings of a subject into the table."""
+def read_pairings(path: Path) -> dict[str, dict[int, Pairing]]:
+    """Return the games of a table by subject and upper level; none where there is no table yet."""
+    data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return {
+        subject: {int(level): Pairing(*counts) for level, counts in entry["pairings"].items()}
+        for subject, entry in data.items()
+    }
+
+
+def _write(path: Path, subject: str, known: Mapping[int, Pairing]) -> None:
+    """Put the games of a subject, and what they say, into the table."""
     data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     data[subject] = {
         "date": time.strftime("%Y-%m-%d"),
         "cores": usable_cores(),
-        "pairings": {str(level): list(_counts(known[level])) for level in sorted(known)},
+        "pairings": {str(level): list(dataclasses.astuple(known[level])) for level in sorted(known)},
+        "ratings": {str(level): dataclasses.asdict(rating) for level, rating in rate(known).items()},
     }
     path.write_text(json.dumps(data, indent=1, sort_keys=True) + "\n", encoding="utf-8")

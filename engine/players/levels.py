@@ -12,8 +12,6 @@ has not been measured has none.
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -26,8 +24,6 @@ COUNT = 10
 FULL = "max"
 """The level without any of this."""
 TABLE = "levels.json"
-CONFIDENCE = 1.96
-"""Standard errors of a 95% interval."""
 
 Settings = dict[str, "Value"]
 
@@ -88,31 +84,6 @@ def subject_of(game: str, options: Options) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Pairing:
-    """Games of a level against the one below it."""
-
-    wins: int
-    draws: int
-    losses: int
-
-    @property
-    def games(self) -> int:
-        """All of them."""
-        return self.wins + self.draws + self.losses
-
-    def elo(self) -> tuple[float, float]:
-        """Return how much stronger the level is, and the standard error.
-
-        A win and a loss are added, so that a level that won all its games gets a number that can be.
-        """
-        games = self.games + 2
-        score = (self.wins + 0.5 * self.draws + 1.0) / games
-        spread = (self.wins + 1.0 + 0.25 * self.draws) / games - score * score
-        slope = 400.0 / math.log(10.0) / (score * (1.0 - score))
-        return 400.0 * math.log10(score / (1.0 - score)), slope * math.sqrt(spread / games)
-
-
-@dataclass(frozen=True, slots=True)
 class Rating:
     """A level's place on the ladder."""
 
@@ -124,31 +95,12 @@ class Rating:
     """Of all pairings that it rests on."""
 
 
-def ratings(pairings: Mapping[int, Pairing]) -> dict[int, Rating]:
-    """Return the levels that an unbroken ladder of pairings leads to, the weakest at 0.
-
-    Args:
-        pairings: by the upper level of the two.
-    """
-    if 2 not in pairings:
-        return {}
-    found = {1: Rating(0.0, 0.0, 0)}
-    elo, variance, games = 0.0, 0.0, 0
-    for level in range(2, COUNT + 1):
-        if level not in pairings:
-            break
-        difference, error = pairings[level].elo()
-        elo, variance, games = elo + difference, variance + error * error, games + pairings[level].games
-        found[level] = Rating(elo, CONFIDENCE * math.sqrt(variance), games)
-    return found
-
-
-def read_table(path: Path | None = None) -> dict[str, dict[int, Pairing]]:
-    """Return the measured pairings by subject and upper level; `path` in place of the table of the package."""
+def read_ratings(path: Path | None = None) -> dict[str, dict[int, Rating]]:
+    """Return what was measured, by subject and level; `path` in place of the table of the package."""
     source = resources.files("engine.players") / TABLE if path is None else path
-    data: dict[str, Any] = json.loads(source.read_text(encoding="utf-8")) if source.is_file() else {}
+    data: dict[str, Any] = json.loads(source.read_text(encoding="utf-8"))
     return {
-        subject: {int(level): Pairing(*counts) for level, counts in entry["pairings"].items()}
+        subject: {int(level): Rating(**rating) for level, rating in entry["ratings"].items()}
         for subject, entry in data.items()
     }
 
@@ -156,7 +108,7 @@ def read_table(path: Path | None = None) -> dict[str, dict[int, Pairing]]:
 def describe_level(game: str, options: Options, level: int) -> str:
     """Return what the user is told of a level: its number, and its Elo where that was measured."""
     subject = subject_of(game, options)
-    known = ratings(read_table().get(subject, {})).get(level)
+    known = read_ratings().get(subject, {}).get(level)
     if known is None:
         return f"level {level} of {COUNT} (Elo not measured for {subject})"
     if level == 1:

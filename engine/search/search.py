@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.evaluators.base import EvaluatorError
-from engine.evaluators.queue import EvaluationQueue, Job, check_numbers
+from engine.evaluators.queue import EvaluationQueue, InlineQueue, Job, check_numbers
 from engine.search.position import Root, SearchableGame
 from engine.search.report import Limits, SearchReport
 from engine.search.reports import read_report
@@ -41,6 +41,8 @@ IDLE_PAUSE = 50e-6
 """Seconds that a worker waits which found nothing to gather: all leaves are under way elsewhere."""
 LOOK_SECONDS = 500e-6
 """Seconds after which a worker whose batches need no Python looks at the clock, or a batch where that takes longer."""
+MIN_BATCHES = 16
+"""Batches, at least, for each worker of a search of limited playouts: at its end one waits for the other's last."""
 PRUNE_TO = 0.6
 """Share of each pool that may still be in use after pruning."""
 MIN_VISITS = 2
@@ -451,11 +453,19 @@ class Search:
         counters = self.tree.counters
         return bool(counters[arrays.PLAYOUTS] >= counters[arrays.CLAIM_LIMIT])
 
+    def _rows(self) -> int:
+        """Return the rows of a batch: fewer in a short search, where workers evaluate and would wait for each other."""
+        workers = len(self._workers)
+        if workers == 1 or not isinstance(self.queue, InlineQueue):
+            return self.batch_rows
+        rows = int(self.tree.counters[arrays.CLAIM_LIMIT]) // (workers * MIN_BATCHES)
+        return min(self.batch_rows, max(self.settings.rows_a_leaf, rows))
+
     def _make_batch(self) -> Batch:
         evaluator = self.queue.evaluator
         return make_batch(
             self.spec,
-            self.batch_rows,
+            self._rows(),
             planes=evaluator.wants_planes,
             positions=evaluator.wants_positions,
         )

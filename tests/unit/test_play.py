@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import resources
 from pathlib import Path
 
 import pytest
 
 import engine.cli.make
+from bench.levels import Pairing, rate, read_pairings
 from engine.cli.main import main
 from engine.cli.play import Terminal
 from engine.cli.play_go import GoTable
@@ -15,6 +17,7 @@ from engine.games.go.sgf import load_sgf
 from engine.games.shogi.records import load_records
 from engine.options import Options
 from engine.players import levels
+from engine.players.levels import Rating
 from tests.fakes.player import FakePlayer
 from tests.fakes.shogi_game_player import FakeShogiGamePlayer
 
@@ -148,36 +151,38 @@ def test_every_level_is_made_of_options_and_stronger_than_the_last(game: str, ha
     assert heats == sorted(heats, reverse=True)
 
 
-def test_elo_of_a_pairing() -> None:
-    even, error = levels.Pairing(50, 0, 50).elo()
-    assert even == 0.0
-    assert 30 < error < 40  # 100 games: 1 standard error is 5% of the score, 7 Elo a percent
-    better, _ = levels.Pairing(75, 0, 25).elo()
-    assert better == pytest.approx(190.8, abs=6)
-    assert levels.Pairing(40, 20, 40).elo()[1] < error
-    assert levels.Pairing(10, 0, 0).elo()[0] < 800
-    assert levels.Pairing(0, 10, 0).elo()[0] == 0.0
+def test_ratings_of_a_ladder() -> None:
+    pairings = {2: Pairing(75, 0, 25), 3: Pairing(50, 0, 50), 5: Pairing(90, 0, 10)}
+    ratings = rate(pairings)
+    assert set(ratings) == {1, 2, 3}  # nothing leads to the fifth
+    assert (ratings[1].elo, ratings[1].error) == (0.0, 0.0)
+    assert ratings[2].elo == pytest.approx(190.8, abs=3)
+    assert ratings[2].error == pytest.approx(1.96 * 40.1, abs=4)
+    assert ratings[3].elo == pytest.approx(ratings[2].elo, abs=3)
+    assert ratings[3].error > ratings[2].error
+    assert (ratings[2].games, ratings[3].games) == (100, 200)
+    assert rate({3: Pairing(1, 0, 1)}) == {}
 
 
 def test_only_what_was_measured_gets_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = {"go 9x9, no network": {2: levels.Pairing(75, 0, 25), 4: levels.Pairing(50, 0, 50)}}
-    monkeypatch.setattr(levels, "read_table", lambda: table)
+    table = {"go 9x9, no network": {1: Rating(0.0, 0.0, 0), 2: Rating(190.8, 78.6, 100)}}
+    monkeypatch.setattr(levels, "read_ratings", lambda: table)
     options = Options(size=9)
     assert "(Elo 0 by definition: go 9x9, no network)" in levels.describe_level("go", options, 1)
-    assert "Elo +18" in levels.describe_level("go", options, 2)
-    assert "in 100 games" in levels.describe_level("go", options, 2)
+    assert "(Elo +191 ± 79 above level 1 in 100 games: go 9x9" in levels.describe_level("go", options, 2)
     assert "Elo not measured" in levels.describe_level("go", options, 3)
-    assert "Elo not measured" in levels.describe_level("go", options, 4)  # nothing leads there
     assert "Elo not measured" in levels.describe_level("go", Options(size=13), 2)
 
 
 def test_the_table_of_the_package() -> None:
-    for subject, pairings in levels.read_table().items():
-        assert subject.startswith(("go ", "shogi"))
-        found = levels.ratings(pairings)
-        assert set(found) == {1, *pairings}, "an unbroken ladder"
+    path = Path(str(resources.files("engine.players") / levels.TABLE))
+    games, ratings = read_pairings(path), levels.read_ratings()
+    assert set(games) == set(ratings)
+    for subject, pairings in games.items():
+        assert ratings[subject] == rate(pairings)
+        assert set(ratings[subject]) == {1, *pairings}, "an unbroken ladder"
         assert all(pairing.games >= 100 for pairing in pairings.values())
-        elos = [found[level].elo for level in sorted(found)]
+        elos = [ratings[subject][level].elo for level in sorted(ratings[subject])]
         assert elos == sorted(elos), f"{subject}: every level is stronger than the last"
 
 
@@ -190,6 +195,6 @@ def test_the_ladder_is_played(game: str, tmp_path: Path, capsys: pytest.CaptureF
     words += ["--size", "5"] if game == "go" else []
     for games in (2, 4):
         assert bench(words) == 0
-        (pairings,) = levels.read_table(out).values()
+        (pairings,) = read_pairings(out).values()
         assert pairings[2].games == games
-    assert "stronger_by_elo" in capsys.readouterr().out
+    assert "elo_above_level_1" in capsys.readouterr().out

@@ -61,6 +61,15 @@ def test_limits_of_visits_and_playouts_are_exact(workers: int, rows: int, flying
     check_tree(search)
 
 
+@pytest.mark.parametrize(("workers", "playouts", "most"), [(1, 320, 8), (2, 96, 3), (2, 20, 1), (2, 2000, 8)])
+def test_workers_of_a_short_search_do_not_wait_long_for_each_other(workers: int, playouts: int, most: int) -> None:
+    evaluator = ScriptedEvaluator(8)
+    search = new_search(evaluator, workers=workers)
+    search.set_position(new_game())
+    run(search, Limits(playouts=playouts))
+    assert max(evaluator.rows) == most
+
+
 @pytest.mark.parametrize("workers", [1, 3])
 def test_seconds_are_kept(workers: int) -> None:
     search = new_search(UniformEvaluator(8), workers=workers)
