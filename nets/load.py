@@ -22,7 +22,7 @@ from nets.katago.file import looks_like_network
 from nets.metadata import KATAGO_CONVERTER_VERSION, METADATA_KEY, NetworkInfo
 from nets.onnx_header import OnnxHeader, read_onnx_header
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("yomi.networks")
 
 _KEY_LENGTH = 16
 

@@ -13,7 +13,7 @@ from nets.load import NetworkKind, identify, prepare, source_digest
 if TYPE_CHECKING:
     from engine.evaluators.katago import KataGoEvaluator
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("yomi.networks")
 
 BACKENDS = ("auto", "native", "onnx", "tensorrt")
 

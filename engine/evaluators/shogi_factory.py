@@ -13,7 +13,7 @@ from nets.load import prepare_shogi
 if TYPE_CHECKING:
     from engine.evaluators.shogi import ShogiEvaluator
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("yomi.networks")
 
 
 def make_shogi_evaluator(

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from native.tree.arrays import Batch
     from nets.metadata import NetworkInfo
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("yomi.networks")
 
 MIN_SAME_MOVE, MAX_VALUE_ERROR = 0.95, 0.02
 """Share of positions with the same best move, and mean difference of the values, that fewer bits must reach."""

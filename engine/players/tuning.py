@@ -18,7 +18,7 @@ from engine.options import TABLE, OptionError, Options, Value
 from nets.errors import NetworkError
 from nets.load import default_cache_dir, source_digest, write_atomically
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("yomi.networks")
 
 TUNED = ("device", "backend", "precision", "batch_size", "workers", "batches_in_flight")
 """The options that are tuned. They are left open by their defaults."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from native.spec import GameSpec
     from native.tree.arrays import Batch, Worker
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("yomi.search")
 
 NO_LIMIT = 2**62
 IDLE_PAUSE = 50e-6
