@@ -251,7 +251,7 @@ def test_a_small_memory_is_pruned_again_and_again(
 ) -> None:
     search = new_search(UniformEvaluator(8), size, memory=memory, workers=workers)
     search.set_position(new_game(size))
-    with caplog.at_level(logging.INFO):
+    with caplog.at_level(logging.INFO, logger="yomi"):
         report = search.run(Limits(playouts=6000))
     assert report.playouts == report.visits == 6000
     assert "dropped nodes" in caplog.text
