@@ -33,12 +33,12 @@ class Network(nn.Module):
 
     def count(self) -> int:
         """Return the number of trainable parameters."""
-        return sum(parameter.numel() for parameter in self.parameters() if parameter.requires_grad)
+        return int(sum(parameter.numel() for parameter in self.parameters() if parameter.requires_grad))
 
     def count_all(self) -> int:
         """Return the number of all weights, the running statistics of norms included (Keras's total)."""
         statistics = (buffer.numel() for buffer in self.buffers() if buffer.is_floating_point())
-        return self.count() + sum(statistics)
+        return self.count() + int(sum(statistics))
 
 
 def conv(inputs: int, outputs: int, kernel: int, *, bias: bool = True, padded: bool = True) -> nn.Conv2d:

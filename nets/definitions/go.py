@@ -5,7 +5,8 @@ ownership, fed by pooling over the board. Plane 0 marks the board: where boards 
 off them stays zero, and pooling counts the board alone.
 
 Norms are either batch norms or KataGo's "fixup" ones, a bias for each channel (and a scale inside the blocks): those
-cost less, and do not mind that a batch holds boards of one size. `nets.definitions.katago` makes a KataGo network of it.
+cost less, and do not mind that a batch holds boards of one size. `nets.definitions.katago` makes KataGo networks of
+trained ones.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ class Norm(nn.Module):
         """Return a map of the same shape; `mask` [B, 1, N, N] marks the board, None: all of it is."""
         if self.norm is not None:
             x = self.norm(x)
-        else:
-            if self.scale is not None:
-                x = x * self.scale[:, None, None]
+        if self.scale is not None:
+            x = x * self.scale[:, None, None]
+        if self.bias is not None:
             x = x + self.bias[:, None, None]
         x = self.act(x)
         return x if mask is None else x * mask

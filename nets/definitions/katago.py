@@ -94,8 +94,8 @@ def _bias(name: str, module: nn.Linear) -> MatBias:
 def _norm(name: str, module: Norm) -> BatchNorm:
     if module.norm is not None:
         batch = module.norm
-        parts = (batch.running_mean, batch.running_var, batch.weight, batch.bias)
-        return BatchNorm(name, *map(to_numpy, parts), batch.eps)
+        mean, variance = to_numpy(batch.running_mean), to_numpy(batch.running_var)
+        return BatchNorm(name, mean, variance, to_numpy(batch.weight), to_numpy(batch.bias), batch.eps)
     assert module.bias is not None
     bias = to_numpy(module.bias)
     scale = np.ones_like(bias) if module.scale is None else to_numpy(module.scale)

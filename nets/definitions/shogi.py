@@ -16,7 +16,7 @@ from nets.dlshogi.network import (
 )
 from nets.errors import NetworkError
 
-ACTIVATIONS = {"relu": nn.ReLU, "swish": nn.SiLU}
+ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "swish": nn.SiLU}
 _HIDDEN = 256
 
 
