@@ -17,9 +17,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from engine.datasets.go_games import GameTable, held_out, read_games, thinned, trusted, without_duplicates
+from engine.datasets.go_games import GameTable, read_games, thinned, trusted, without_duplicates
 from engine.datasets.go_rows import PLY_DTYPE, Columns, RowWriter, Teacher
 from engine.datasets.sources import SGF_SUFFIXES, find_files
+from engine.datasets.split import held_out
 from engine.games.go.rules import Rules
 from native.datasets.replay import write_keys
 from native.go.board import BLACK, POSITION_DTYPE
@@ -156,8 +157,8 @@ def choose_positions(table: GameTable, options: GoDataOptions) -> npt.NDArray[np
         plies = np.arange(moves)
         symmetry = np.full(moves, -1)
         if count < moves:
-            edges = np.linspace(0, moves, count + 1)
-            plies = np.floor(edges[:-1] + rng.random(count) * np.diff(edges)).astype(np.int64)
+            edges = np.linspace(0, moves, count + 1).astype(np.int64)
+            plies = rng.integers(edges[:-1], edges[1:])
         if options.positions:
             symmetry = rng.permutation(8)[np.arange(len(plies)) % 8]
         part = np.zeros(len(plies), PLY_DTYPE)

@@ -228,8 +228,3 @@ def thinned(table: GameTable, believed: npt.NDArray[np.bool_], black_wins: float
     if wanted < len(white):
         keep[np.random.default_rng(seed).permutation(white)[wanted:]] = False
     return keep
-
-
-def held_out(count: int, share: float, seed: int) -> npt.NDArray[np.bool_]:
-    """Return which of `count` games are held out for testing."""
-    return np.random.default_rng(seed).random(count) < share

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from engine.datasets.shogi_rows import SHOGI_SUFFIXES, ShogiLimits, joined, merged, read_rows, unpacked
 from engine.datasets.sources import find_files
+from engine.datasets.split import held_out
 from native.shogi.planes import policy_index, write_planes
 from native.shogi.position import BLACK, FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY, POSITION_DTYPE, set_position
 from nets.data.shards import (
@@ -71,8 +72,7 @@ def make_shogi_dataset(paths: Sequence[Path], folder: Path, options: ShogiDataOp
     there = {shard.path.name for shard in dataset.shards}
     order = np.random.default_rng([options.seed, 1]).permutation(len(rows))
     order = order[: options.limit] if options.limit else order
-    games = np.random.default_rng(options.seed).random(int(rows["game"].max()) + 1) < options.test_share
-    held = games[rows["game"][order]]
+    held = held_out(int(rows["game"].max()) + 1, options.test_share, options.seed)[rows["game"][order]]
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         for split in SPLITS:
             part = order[held == (split == "test")]

@@ -104,7 +104,7 @@ class BatchSource:
             for begin in range(0, shard.rows, self.rows):
                 if limit and count == limit:
                     return
-                part = {name: np.asarray(array[begin : begin + self.rows]) for name, array in columns.items()}
+                part = {name: np.array(array[begin : begin + self.rows]) for name, array in columns.items()}
                 yield Batch(shard.size, part, count)
                 count += 1
 

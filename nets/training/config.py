@@ -73,6 +73,8 @@ class TrainingConfig:
     precision: str = "auto"
     """auto: bf16 on GPUs that have it, else fp32."""
     device: str = "auto"
+    threads: int = 0
+    """Threads that compute on the CPU; 0 for PyTorch's choice. One is faster for small networks on busy machines."""
     test_every: int = 1000
     test_batches: int = 0
     """Batches of a test; 0 for all of the set."""

@@ -11,7 +11,6 @@ from nets.definitions.go import GoNetwork
 from nets.definitions.katago import to_katago
 from nets.definitions.onnx_export import export_onnx
 from nets.katago.write import write_network
-from nets.load import write_atomically
 
 
 def export_file(network: Network, name: str, folder: Path, training: Mapping[str, str]) -> Path:
@@ -29,8 +28,11 @@ def export_file(network: Network, name: str, folder: Path, training: Mapping[str
     network.eval()
     if isinstance(network, GoNetwork):
         path = folder / f"{name}.bin.gz"
-        write_atomically(path, gzip.compress(write_network(to_katago(network, name)), 6, mtime=0))
+        content = gzip.compress(write_network(to_katago(network, name)), 6, mtime=0)
     else:
         path = folder / f"{name}.onnx"
-        write_atomically(path, export_onnx(network, name, training).SerializeToString(deterministic=True))
+        content = export_onnx(network, name, training).SerializeToString(deterministic=True)
+    temporary = folder / f"{path.name}.new"
+    temporary.write_bytes(content)
+    temporary.replace(path)
     return path

@@ -89,6 +89,8 @@ class Trainer:
         self.config = config
         self.folder = folder
         self.device = choose_device(device or settings.device)
+        if settings.threads:
+            torch.set_num_threads(settings.threads)
         folder.mkdir(parents=True, exist_ok=True)
         datasets = [open_dataset(config.folder / name) for name in config.data.folders]
         if not datasets:
