@@ -113,6 +113,16 @@ def make_dataset(args: argparse.Namespace) -> None:
     print_facts(dataset)
 
 
+def _announce_kernels(game: str) -> None:
+    """Compile the game's kernels, and say so where those for data sets alone will be compiled on the way."""
+    from native.jit import CACHE_DIRECTORY, kernel_key
+    from native.warmup import compile_all
+
+    compile_all(game, log)
+    if not (CACHE_DIRECTORY / f"datasets-{kernel_key('datasets')}").exists():
+        log("the first data set compiles kernels of its own, which takes about half a minute")
+
+
 def _check_numbers(args: argparse.Namespace) -> None:
     for name, low, high in (("test_share", 0.0, 0.9), ("black_wins", 0.0, 0.9)):
         if not low <= getattr(args, name) <= high:
@@ -125,8 +135,11 @@ def _check_numbers(args: argparse.Namespace) -> None:
 def _make_go(args: argparse.Namespace) -> Dataset:
     from engine.datasets.go_dataset import GoDataOptions, make_go_dataset
     from engine.datasets.go_teacher import NetworkTeacher
+    from engine.datasets.sources import SGF_SUFFIXES, find_files
     from nets.load import source_digest
 
+    find_files(args.paths, SGF_SUFFIXES)
+    _announce_kernels("go")
     teacher, named = None, ""
     if args.teacher is not None:
         teacher = NetworkTeacher(args.teacher, args.visits, args.device, args.precision, args.seed)
@@ -160,9 +173,13 @@ def _make_go(args: argparse.Namespace) -> Dataset:
 
 def _make_shogi(args: argparse.Namespace) -> Dataset:
     from engine.datasets.shogi_dataset import ShogiDataOptions, make_shogi_dataset
+    from engine.datasets.shogi_rows import SHOGI_SUFFIXES
+    from engine.datasets.sources import find_files
 
     if args.teacher is not None:
         raise CliError("--teacher labels positions of Go: expected records with results for shogi")
+    find_files(args.paths, SHOGI_SUFFIXES)
+    _announce_kernels("shogi")
     options = ShogiDataOptions(
         features=args.features,
         rating=args.rating,
