@@ -139,6 +139,10 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     precision = for_each_game(add("precision", "how far a network in fewer bits is from fp32", _precision))
     precision.add_argument("--positions", metavar="N", type=int, default=1000, help="positions compared (1000)")
     add_options(precision, leave_out=("seconds", "visits", "playouts"), game=game if game in GAMES else "go")
+    train = add("train", "training steps per second, of the bare network and with its data", _train)
+    train.add_argument("config", metavar="CONFIG", type=Path, help="configuration of a training (TOML)")
+    train.add_argument("--for", dest="duration", metavar="S", type=_positive, default=5.0, help="seconds each (5)")
+    train.set_defaults(kernels=())
     signature = add("signature", "one number that changes when the search's decisions change", _signature)
     signature.set_defaults(kernels=GAMES)
     return parser
@@ -246,6 +250,14 @@ def _nets(args: argparse.Namespace) -> Rows:
     from bench import nets
 
     return nets.run(args.sizes, args.threads, args.duration)
+
+
+def _train(args: argparse.Namespace) -> Rows:
+    if importlib.util.find_spec("torch") is None:
+        raise CliError('this benchmark needs PyTorch, which is not installed: pip install "yomi-engine[train]"')
+    from bench import train
+
+    return train.run(args.config, args.duration)
 
 
 def _signature(args: argparse.Namespace) -> Rows:

@@ -81,7 +81,7 @@ def prepare(path: str | Path, board_size: int, cache_dir: str | Path | None = No
     if kind is NetworkKind.YOMI_ONNX:
         assert header is not None
         info = NetworkInfo.from_props(header.metadata)
-        if info.board_size != board_size:
+        if info.board_size not in (0, board_size):
             raise NetworkError(f"{path}: made for boards of size {info.board_size}, expected size {board_size}")
         return path, info
     if kind in _SHOGI_KINDS.values():

@@ -28,7 +28,7 @@ class NetworkInfo:
     game: str
     """go or shogi"""
     board_size: int
-    """N: the file is for boards of exactly N × N."""
+    """N: the file is for boards of exactly N × N; 0: for boards of any size."""
     feature_set: str
     """Name of the input planes, such as `katago-v7`."""
     name: str

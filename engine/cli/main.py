@@ -23,6 +23,8 @@ COMMANDS = {
     "floodgate": "play shogi on floodgate and other servers of the CSA protocol",
     "bench": "measure nodes per second, evaluators, tree, boards, mate search",
     "net": "look at network files and import them",
+    "dataset": "make, check and describe training data",
+    "train": "train networks, and test them on data",
     "doctor": "show what runs here, what is missing, and how to install it",
 }
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from engine.evaluators.base import EvaluatorError
 from nets.errors import NetworkError
 from nets.load import NetworkKind, identify, prepare, source_digest
+from nets.metadata import KATAGO_FEATURES
 
 if TYPE_CHECKING:
     from engine.evaluators.katago import KataGoEvaluator
@@ -51,6 +52,8 @@ def make_katago_evaluator(
     onnx_path, info = prepare(path, size)
     if info.game != "go":
         raise NetworkError(f"{path}: a network for {info.game} found, expected one for Go")
+    if info.feature_set != KATAGO_FEATURES:
+        raise NetworkError(f"{path}: feature set {info.feature_set} found, expected {KATAGO_FEATURES}")
     if not chooses_cpu(device):
         from engine.evaluators.katago_gpu import GpuKataGoEvaluator
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.naive.katago_writer import RandomNetworks, write_network
+from nets.katago.write import write_network
+from tests.naive.katago_networks import RandomNetworks
 
 
 def write_small_network(folder: Path) -> Path:

@@ -17,7 +17,7 @@ from nets.katago.description import describe
 from nets.katago.network import Activation, KataGoNetwork
 from nets.katago.outputs import RawOutputs
 from tests.naive.katago_forward import forward
-from tests.naive.katago_writer import RandomNetworks
+from tests.naive.katago_networks import RandomNetworks
 
 needs_bf16 = pytest.mark.skipif(not HAS_BF16, reason="this processor multiplies no bfloats")
 

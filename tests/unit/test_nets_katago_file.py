@@ -10,7 +10,8 @@ import pytest
 from nets import NetworkError
 from nets.katago.file import looks_like_network, parse_network, read_network
 from nets.katago.network import Activation, AttentionBlock
-from tests.naive.katago_writer import RandomNetworks, write_network
+from nets.katago.write import write_network
+from tests.naive.katago_networks import RandomNetworks
 
 CONV_KINDS = ["ordinary", "gpool", "bottleneck"]
 ALL_KINDS = [*CONV_KINDS, "attention", "attention-plain", "ffn", "ffn-gated"]

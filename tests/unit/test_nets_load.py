@@ -16,10 +16,11 @@ from onnx import TensorProto, helper
 
 from nets import NetworkError
 from nets import load as load_module
+from nets.katago.write import write_network
 from nets.load import NetworkKind, default_cache_dir, identify, prepare
 from nets.metadata import KATAGO_CONVERTER_VERSION, NetworkInfo
 from nets.onnx_header import read_onnx_header
-from tests.naive.katago_writer import RandomNetworks, write_network
+from tests.naive.katago_networks import RandomNetworks
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from nets.katago.network import Activation, KataGoNetwork
 from nets.katago.onnx_export import export_onnx
 from tests.naive.katago_forward import forward
-from tests.naive.katago_writer import RandomNetworks
+from tests.naive.katago_networks import RandomNetworks
 
 
 def run(model: onnx.ModelProto, **inputs: np.ndarray) -> dict[str, np.ndarray]:

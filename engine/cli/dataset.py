@@ -1,0 +1,255 @@
+"""`yomi dataset make|check|describe|convert`: training data from game records."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.cli.errors import CliError
+
+if TYPE_CHECKING:
+    from nets.data.shards import Dataset
+
+USAGE = "yomi dataset ACTION ... [options]"
+EPILOG = """\
+examples:
+  yomi dataset make games/ --out data/9 --teacher b6c96.bin.gz        positions labelled by a network
+  yomi dataset make games.sgfs.xz --out data/aya --features aya-49    moves of strong players
+  yomi dataset make floodgate/ --features dlshogi-62-57 --out data/shogi --rating 3000
+  yomi dataset describe data/9
+  yomi dataset convert teacher.psv teacher.hcpe
+
+A run that was stopped goes on with the same command: what is lost is the shard that was being written.
+The format of data sets: nets/README.md.
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the sub-commands."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog="yomi dataset")
+    _add_make(actions.add_parser("make", help="make a data set from game records, or go on with it"))
+    for name, text in (("check", "read a data set and see whether it is whole"), ("describe", "say what is in it")):
+        child = actions.add_parser(name, help=text)
+        child.add_argument("folder", type=Path, metavar="FOLDER", help="the data set")
+    convert = actions.add_parser("convert", help="positions of shogi from records, hcpe or psv to hcpe or psv")
+    convert.add_argument("source", type=Path, metavar="SOURCE", help="records of shogi, .hcpe or .psv")
+    convert.add_argument("target", type=Path, metavar="TARGET", help=".hcpe or .psv; must not exist")
+
+
+def _add_make(make: argparse.ArgumentParser) -> None:
+    from nets.features import FEATURE_SETS
+
+    make.add_argument(
+        "paths", type=Path, nargs="+", metavar="PATH", help="records: files, folders, collections of one SGF a line"
+    )
+    make.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="the data set")
+    make.add_argument("--features", choices=FEATURE_SETS, default="katago-v7", help="what networks see (katago-v7)")
+    make.add_argument("--test-share", type=float, default=0.03, metavar="S", help="games held out for testing (0.03)")
+    make.add_argument("--limit", type=int, default=0, metavar="N", help="positions of the whole set (all)")
+    make.add_argument("--shard-rows", type=int, default=16384, metavar="N", help="positions of a shard (16384)")
+    make.add_argument("--min-moves", type=int, default=20, metavar="N", help="moves of a game, at least (20)")
+    make.add_argument("--seed", type=int, default=1, metavar="N", help="of all choices (1)")
+    go = make.add_argument_group("Go")
+    go.add_argument("--rules", default="chinese", help="of records that name none (chinese)")
+    go.add_argument("--size", type=int, action="append", default=[], metavar="N", help="only boards of this size")
+    go.add_argument("--positions", type=int, default=0, metavar="N", help="a game, spread evenly (all)")
+    go.add_argument(
+        "--unique", choices=("none", "move", "position"), default="move", help="leave out duplicates of these (move)"
+    )
+    go.add_argument("--handicap", action="store_true", help="use handicap games, too")
+    go.add_argument(
+        "--trust",
+        choices=("all", "resigned", "rollouts"),
+        default="all",
+        help="results that are believed: all; of resigned games; those, clear counts, and what rollouts confirm (all)",
+    )
+    go.add_argument("--rollouts", type=int, default=500, metavar="N", help="for --trust rollouts (500)")
+    go.add_argument("--narrow", type=float, default=3.0, metavar="P", help="points that rollouts must confirm (3)")
+    go.add_argument("--believed-only", action="store_true", help="leave out games whose result is not believed")
+    go.add_argument("--black-wins", type=float, default=0.0, metavar="S", help="thin White's wins to this share (no)")
+    go.add_argument("--teacher", type=Path, metavar="NET", help="label with a KataGo network instead of with results")
+    go.add_argument("--visits", type=int, default=1, metavar="N", help="of the teacher's search; 1: network alone (1)")
+    go.add_argument("--device", default="auto", help="of the teacher: auto, cpu, cuda, tensorrt (auto)")
+    go.add_argument("--precision", default="auto", help="of the teacher: auto, fp32, bf16 (auto)")
+    shogi = make.add_argument_group("shogi")
+    shogi.add_argument("--rating", type=float, default=0.0, metavar="R", help="of both players, at least (any)")
+    shogi.add_argument("--evaluation", type=float, default=0.0, metavar="CP", help="centipawns, at most (any)")
+    shogi.add_argument("--keep-duplicates", action="store_true", help="do not merge positions that come up again")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run an action."""
+    from engine.evaluators.base import EvaluatorError
+    from engine.games.go.rules import RulesError
+    from nets.errors import NetworkError
+
+    actions = {"make": make_dataset, "check": check_dataset, "describe": describe_dataset, "convert": convert_file}
+    try:
+        actions[args.action](args)
+    except (NetworkError, EvaluatorError, RulesError) as error:
+        raise CliError(str(error)) from None
+    except OSError as error:
+        raise CliError(f"{error.filename or 'file'}: {error.strerror or error}") from None
+    return 0
+
+
+def log(text: str) -> None:
+    """Print a line of progress."""
+    print(f"yomi: {text}", file=sys.stderr, flush=True)
+
+
+def make_dataset(args: argparse.Namespace) -> None:
+    """Make a data set, or go on with one."""
+    from nets.features import feature_set
+
+    _check_numbers(args)
+    if feature_set(args.features).game == "shogi":
+        dataset = _make_shogi(args)
+    else:
+        dataset = _make_go(args)
+    print_facts(dataset)
+
+
+def _announce_kernels(game: str) -> None:
+    """Compile the game's kernels, and say so where those for data sets alone will be compiled on the way."""
+    from native.jit import CACHE_DIRECTORY, kernel_key
+    from native.warmup import compile_all
+
+    compile_all(game, log)
+    if not (CACHE_DIRECTORY / f"datasets-{kernel_key('datasets')}").exists():
+        log("the first data set compiles kernels of its own, which takes about half a minute")
+
+
+def _check_numbers(args: argparse.Namespace) -> None:
+    for name, low, high in (("test_share", 0.0, 0.9), ("black_wins", 0.0, 0.9)):
+        if not low <= getattr(args, name) <= high:
+            raise CliError(f"--{name.replace('_', '-')} {getattr(args, name):g}: expected {low:g} to {high:g}")
+    for name, least in (("shard_rows", 1), ("visits", 1), ("rollouts", 1), ("positions", 0), ("limit", 0), ("seed", 0)):
+        if getattr(args, name) < least:
+            raise CliError(f"--{name.replace('_', '-')} {getattr(args, name)}: expected at least {least}")
+
+
+def _make_go(args: argparse.Namespace) -> Dataset:
+    from engine.datasets.go_dataset import GoDataOptions, make_go_dataset
+    from engine.datasets.go_teacher import NetworkTeacher
+    from engine.datasets.sources import SGF_SUFFIXES, find_files
+    from nets.load import source_digest
+
+    find_files(args.paths, SGF_SUFFIXES)
+    _announce_kernels("go")
+    teacher, named = None, ""
+    if args.teacher is not None:
+        teacher = NetworkTeacher(args.teacher, args.visits, args.device, args.precision, args.seed)
+        named = f"{args.teacher.name} {source_digest(args.teacher)[:16]}"
+    options = GoDataOptions(
+        features=args.features,
+        rules=args.rules,
+        positions=args.positions,
+        unique=args.unique,
+        test_share=args.test_share,
+        min_moves=args.min_moves,
+        handicap=args.handicap,
+        sizes=tuple(args.size),
+        trust=args.trust,
+        rollouts=args.rollouts,
+        narrow=args.narrow,
+        believed_only=args.believed_only,
+        black_wins=args.black_wins,
+        limit=args.limit,
+        shard_rows=args.shard_rows,
+        seed=args.seed,
+        teacher=named,
+        visits=args.visits,
+    )
+    try:
+        return make_go_dataset(args.paths, args.out, options, teacher, log)
+    finally:
+        if teacher is not None:
+            teacher.close()
+
+
+def _make_shogi(args: argparse.Namespace) -> Dataset:
+    from engine.datasets.shogi_dataset import ShogiDataOptions, make_shogi_dataset
+    from engine.datasets.shogi_rows import SHOGI_SUFFIXES
+    from engine.datasets.sources import find_files
+
+    if args.teacher is not None:
+        raise CliError("--teacher labels positions of Go: expected records with results for shogi")
+    find_files(args.paths, SHOGI_SUFFIXES)
+    _announce_kernels("shogi")
+    options = ShogiDataOptions(
+        features=args.features,
+        rating=args.rating,
+        evaluation=args.evaluation,
+        min_moves=args.min_moves,
+        merge=not args.keep_duplicates,
+        test_share=args.test_share,
+        limit=args.limit,
+        shard_rows=args.shard_rows,
+        seed=args.seed,
+    )
+    return make_shogi_dataset(args.paths, args.out, options, log)
+
+
+def check_dataset(args: argparse.Namespace) -> None:
+    """Read every shard."""
+    from nets.data.shards import check_shard, open_dataset
+    from nets.dlshogi.network import ALPHAZERO_DIRECTIONS, AREA, DLSHOGI_DIRECTIONS
+
+    dataset = open_dataset(args.folder)
+    features = dataset.manifest.features
+    directions = ALPHAZERO_DIRECTIONS if features.joined else DLSHOGI_DIRECTIONS
+    for shard in dataset.shards:
+        policy_size = shard.size**2 + 1 if features.game == "go" else directions * AREA
+        check_shard(shard, features, policy_size)
+    print(f"{len(dataset.shards)} shards whole, {dataset.rows('train')} + {dataset.rows('test')} positions")
+
+
+def describe_dataset(args: argparse.Namespace) -> None:
+    """Print what is in a data set."""
+    from nets.data.shards import open_dataset
+
+    print_facts(open_dataset(args.folder))
+
+
+def print_facts(dataset: Dataset) -> None:
+    """Print features, positions by split and size, labels, and how the set was made."""
+    import numpy as np
+
+    sizes = Counter[tuple[str, int]]()
+    known = Counter[str]()
+    values = []
+    for shard in dataset.shards:
+        sizes[shard.split, shard.size] += shard.rows
+        columns = shard.open()
+        values.append(columns["value"].astype(np.float32))
+        for name, column in columns.items():
+            known[name] += int(np.isfinite(column).sum()) if column.dtype.kind == "f" and column.ndim == 1 else 0
+    rows = [("folder", str(dataset.folder)), ("feature set", dataset.manifest.feature_set)]
+    rows += [(f"{split} {size}x{size}", f"{count:,} positions") for (split, size), count in sorted(sizes.items())]
+    rows += [(name, f"known of {count:,}") for name, count in sorted(known.items()) if count]
+    if values:
+        known_values = np.concatenate(values)
+        known_values = known_values[np.isfinite(known_values)]
+        rows.append(("mean value", f"{known_values.mean():+.4f}" if len(known_values) else "none known"))
+    rows.append(("sources", ", ".join(dataset.manifest.sources[:5]) + (" ..." * (len(dataset.manifest.sources) > 5))))
+    rows += [(name.replace("_", " "), str(value)) for name, value in sorted(dataset.manifest.options.items())]
+    for name, value in rows:
+        print(f"{name:16} {value}")
+
+
+def convert_file(args: argparse.Namespace) -> None:
+    """Convert positions of shogi."""
+    from engine.datasets.shogi_rows import ShogiLimits, read_rows, to_hcpe, to_psv
+
+    writers = {".hcpe": to_hcpe, ".psv": to_psv}
+    if args.target.suffix not in writers:
+        raise CliError(f"{args.target}: expected a name that ends in .hcpe or .psv")
+    if args.target.exists():
+        raise CliError(f"{args.target}: is there already, expected a new file")
+    rows = read_rows(args.source, ShogiLimits(min_moves=0), 0)
+    args.target.write_bytes(writers[args.target.suffix](rows))
+    print(f"{len(rows)} positions written to {args.target}")

@@ -1,0 +1,121 @@
+"""`yomi train CONFIG.toml`: training; `yomi train test NET DATA`: what a network is worth on held-out positions."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import logging
+import os
+import sys
+from pathlib import Path
+
+from engine.cli.errors import CliError
+
+USAGE = "yomi train CONFIG.toml | export CONFIG.toml | test NET DATA [options]"
+EPILOG = """\
+examples:
+  yomi train nets/recipes/go.toml --out runs/go      train, or go on where it stopped
+  yomi train export nets/recipes/go.toml --out runs/go      write the network's file from the last checkpoint
+  yomi train test runs/go/small.bin.gz data/9        policy and value on the test set, for any known network
+
+Training needs PyTorch: pip install "yomi-engine[train]". Configurations: nets/README.md.
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("words", nargs="+", metavar="CONFIG | export CONFIG | test NET DATA", help="see the examples")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="of the run (default: runs/NAME)")
+    parser.add_argument("--steps", type=int, metavar="N", help="stop at this step; a later run goes on")
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), help="instead of the configuration's")
+    parser.add_argument("--split", choices=("train", "test"), default="test", help="of the data for test (test)")
+    parser.add_argument("--limit", type=int, default=0, metavar="N", help="positions for test, at most (all)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Train, export or test."""
+    from engine.evaluators.base import EvaluatorError
+    from nets.errors import NetworkError
+
+    try:
+        if args.words[0] == "test":
+            _expect(args.words, 3, "yomi train test NET DATA")
+            test(Path(args.words[1]), Path(args.words[2]), args)
+        elif args.words[0] == "export":
+            _expect(args.words, 2, "yomi train export CONFIG.toml")
+            train(Path(args.words[1]), args, only_export=True)
+        else:
+            _expect(args.words, 1, "yomi train CONFIG.toml")
+            train(Path(args.words[0]), args)
+    except (NetworkError, EvaluatorError) as error:
+        raise CliError(str(error)) from None
+    except OSError as error:
+        raise CliError(f"{error.filename or 'file'}: {error.strerror or error}") from None
+    return 0
+
+
+def _expect(words: list[str], count: int, usage: str) -> None:
+    if len(words) != count:
+        raise CliError(f"{' '.join(words)}: expected {usage}")
+
+
+def train(path: Path, args: argparse.Namespace, *, only_export: bool = False) -> None:
+    """Train to the end and export, or only export.
+
+    Raises:
+        CliError: PyTorch is not installed, or there is nothing to export.
+        NetworkError: the configuration or its data cannot be used.
+    """
+    from nets.training.config import read_config
+
+    config = read_config(path)
+    if importlib.util.find_spec("torch") is None:
+        raise CliError('training needs PyTorch, which is not installed: pip install "yomi-engine[train]"')
+    # Threads that wait for each other in a loop make a busy machine several times slower (measured: 5 times).
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    from tqdm import tqdm
+
+    from nets.training.loop import Trainer
+
+    logging.basicConfig(level=logging.INFO, format="yomi: %(message)s", stream=sys.stderr)
+    folder = args.out or Path("runs") / config.name
+    trainer = Trainer(config, folder, args.device)
+    if only_export:
+        if not trainer.step:
+            raise CliError(f"{folder}: no checkpoint found, expected a run of {path}")
+        print(trainer.export())
+        return
+    last = min(config.training.steps, args.steps or config.training.steps)
+    print(
+        f"{config.name}: {trainer.network.count():,} parameters, {trainer.source.positions:,} positions, "
+        f"{trainer.source.epoch_batches:,} batches an epoch, on {trainer.device}, from step {trainer.step} to {last}",
+        file=sys.stderr,
+    )
+    with tqdm(total=last, initial=trainer.step, unit="step", file=sys.stderr) as bar:
+
+        def progress(step: int, values: dict[str, float]) -> None:
+            shown = {name: f"{value:.3f}" for name, value in sorted(values.items()) if name in ("policy", "value")}
+            shown |= {"loss": f"{values['total']:.3f}", "positions/s": f"{values['positions_per_second']:.0f}"}
+            bar.set_postfix(shown, refresh=False)
+            bar.update(step - bar.n)
+
+        trainer.run(progress, last)
+    if trainer.step >= config.training.steps or trainer.stopping.stops:
+        print(trainer.export())
+
+
+def test(path: Path, folder: Path, args: argparse.Namespace) -> None:
+    """Print what a network is worth on a data set.
+
+    Raises:
+        NetworkError: one of them cannot be used, or they do not fit.
+        EvaluatorError: the device cannot be used.
+    """
+    from engine.datasets.testing import evaluate_network
+    from nets.data.metrics import NAMES
+    from nets.data.shards import open_dataset
+
+    table = evaluate_network(path, open_dataset(folder), args.split, args.limit, args.device or "auto")
+    print(f"{'positions':40} {table.positions:>10,}")
+    for name, value in table.values().items():
+        print(f"{NAMES[name]:40} {value:10.4f}")

@@ -1,0 +1,170 @@
+"""Labels for positions of Go by a network: its own outputs, or those of a short search with it."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.datasets.go_rows import Columns, Row, Scratch
+from engine.evaluators.factory import make_katago_evaluator
+from engine.evaluators.queue import InlineQueue
+from engine.search.parameters import SearchSettings
+from engine.search.report import Limits
+from engine.search.search import Search
+from native.go.board import MAX_AREA, PASS
+from native.go.planes import GLOBALS, PLANES, policy_index, symmetry_table, write_planes
+from native.go.rules import legal_moves
+from native.go.spec import go_spec
+from nets.data.shards import OWNER_SCALE
+from nets.katago.outputs import Outputs, has_no_result, post_process
+
+if TYPE_CHECKING:
+    from engine.evaluators.katago import KataGoEvaluator
+    from engine.search.report import SearchReport
+
+TOP_MOVES = 32
+"""Moves of a policy target that are kept: the others of a strong network's policy sum to less than a percent."""
+SEARCH_MEMORY = 64 * 2**20
+KO_NAMES = ("SIMPLE", "POSITIONAL", "SITUATIONAL")
+SCORING_NAMES = ("AREA", "TERRITORY")
+
+
+class NetworkTeacher:
+    """Labels with policy, value, score and ownership of a network of KataGo's kind."""
+
+    top_moves = TOP_MOVES
+
+    def __init__(self, path: Path, visits: int, device: str, precision: str, seed: int) -> None:
+        """Load nothing yet: an evaluator is made for each board size that comes up.
+
+        Args:
+            path: the network.
+            visits: of the search for each position; 1 for the network alone, under a random symmetry.
+            device: auto, cpu, cuda or tensorrt.
+            precision: fp32, bf16 or auto.
+            seed: of symmetries and searches.
+        """
+        self.path = path
+        self.visits = visits
+        self.device = device
+        self.precision = precision
+        self.seed = seed
+        self._evaluators: dict[int, KataGoEvaluator] = {}
+        self._lock = threading.Lock()
+        self._scratch = Scratch()
+        self._searches = _Searches()
+
+    def evaluator(self, size: int) -> KataGoEvaluator:
+        """Return the evaluator for boards of `size`.
+
+        Raises:
+            NetworkError: the file cannot be used.
+            EvaluatorError: the device cannot.
+        """
+        with self._lock:
+            if size not in self._evaluators:
+                self._evaluators[size] = make_katago_evaluator(self.path, size, self.device, precision=self.precision)
+            return self._evaluators[size]
+
+    def label(self, rows: list[Row], columns: Columns, first: int) -> None:
+        """Write the labels of `rows`, all on boards of one size, into `columns` from row `first` on."""
+        size = int(rows[0].position["size"])
+        evaluator = self.evaluator(size)
+        if self.visits > 1:
+            for index, row in enumerate(rows, first):
+                self._search(row, size, evaluator, columns, index)
+            return
+        step = evaluator.batch_size
+        for begin in range(0, len(rows), step):
+            self._evaluate(rows[begin : begin + step], size, evaluator, columns, first + begin)
+
+    def close(self) -> None:
+        """Release the evaluators."""
+        for evaluator in self._evaluators.values():
+            evaluator.close()
+
+    def _evaluate(self, rows: list[Row], size: int, evaluator: KataGoEvaluator, columns: Columns, first: int) -> None:
+        count, area = len(rows), size * size
+        planes = np.empty((count, PLANES, size, size), np.float32)
+        globals_ = np.empty((count, GLOBALS), np.float32)
+        legal = np.zeros((count, area + 1), np.bool_)
+        moves = np.zeros(MAX_AREA + 1, np.uint16)
+        symmetries = [int(row.position["hash"] ^ np.uint64(self.seed)) >> 7 & 7 for row in rows]
+        for index, (row, symmetry) in enumerate(zip(rows, symmetries, strict=True)):
+            write_planes(row.position, row.history, symmetry, self._scratch.go, planes[index], globals_[index])
+            for move in moves[: legal_moves(row.position, row.history, moves)]:
+                legal[index, policy_index(size, int(move), symmetry)] = True
+        first_position = rows[0].position
+        possible = has_no_result(KO_NAMES[first_position["ko_rule"]], SCORING_NAMES[first_position["scoring"]])
+        outputs = post_process(evaluator.run(planes, globals_), legal, possible, evaluator.info)
+        for index, symmetry in enumerate(symmetries):
+            _write_outputs(outputs, index, symmetry_table(size, symmetry), columns, first + index)
+
+    def _search(self, row: Row, size: int, evaluator: KataGoEvaluator, columns: Columns, index: int) -> None:
+        search = self._searches.get(size, evaluator, self.seed)
+        search.clear()
+        search.set_position(_Searchable(row))
+        report = search.run(Limits(visits=self.visits))
+        _write_report(report, size, columns, index)
+
+
+class _Searchable:
+    """A position as the search wants it."""
+
+    search_key = None
+
+    def __init__(self, row: Row) -> None:
+        self.position: Any = row.position
+        self.history = row.history
+        self.moves: list[tuple[int, int]] = []
+
+
+class _Searches(threading.local):
+    """The searches of one thread, by board size."""
+
+    def __init__(self) -> None:
+        self._searches: dict[int, Search] = {}
+
+    def get(self, size: int, evaluator: KataGoEvaluator, seed: int) -> Search:
+        if size not in self._searches:
+            settings = SearchSettings(workers=1, memory=SEARCH_MEMORY, cache_size=0, seed=seed)
+            self._searches[size] = Search(go_spec(size), InlineQueue(evaluator), settings)
+        return self._searches[size]
+
+
+def _write_policy(shares: npt.NDArray[np.float32], columns: Columns, index: int) -> None:
+    """Write the largest shares of a policy [P]."""
+    best = np.argsort(-shares, kind="stable")[:TOP_MOVES]
+    total = shares[best].sum()
+    columns["policy_moves"][index, : len(best)] = best
+    columns["policy_weights"][index, : len(best)] = shares[best] / total
+
+
+def _write_outputs(outputs: Outputs, row: int, table: npt.NDArray[np.int64], columns: Columns, index: int) -> None:
+    """Write a network's judgement, turned back to the board."""
+    _write_policy(outputs.policy[row][table], columns, index)
+    columns["value"][index] = outputs.win[row] - outputs.loss[row]
+    columns["lead"][index] = outputs.lead[row]
+    columns["score_mean"][index] = outputs.score_mean[row]
+    columns["score_stdev"][index] = outputs.score_stdev[row]
+    columns["ownership"][index] = np.rint(outputs.ownership[row][table[:-1]] * OWNER_SCALE)
+
+
+def _write_report(report: SearchReport, size: int, columns: Columns, index: int) -> None:
+    """Write what a search found; a game that is over has no moves and keeps its labels."""
+    if not report.moves:
+        return
+    shares = np.zeros(size * size + 1, np.float32)
+    for move in report.moves:
+        shares[policy_index(size, move.move, 0) if move.move != PASS else size * size] = move.visits
+    _write_policy(shares, columns, index)
+    columns["value"][index] = 2.0 * report.winrate - 1.0
+    columns["lead"][index] = report.score_lead
+    columns["score_mean"][index] = report.score_mean
+    columns["score_stdev"][index] = report.score_stdev
+    if report.ownership is not None:
+        columns["ownership"][index] = np.rint(report.ownership * OWNER_SCALE)

@@ -1,0 +1,186 @@
+"""Positions of shogi from records, hcpe and psv files as rows of numbers, filtered and with duplicates merged."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.games.shogi.hcpe import RECORD, RESULTS, pack
+from engine.games.shogi.pieces import BLACK, WHITE
+from engine.games.shogi.placement import Placement
+from engine.games.shogi.psv import PSV_DTYPE, from_psv_move, pack_psv, to_psv_move
+from engine.games.shogi.records import DRAW, GameRecord, RecordError, load_records
+from native.datasets.packed import HCP, PSV, unpack_board
+from nets.errors import NetworkError
+
+SHOGI_SUFFIXES = (".csa", ".kif", ".kifu", ".ki2", ".usi", ".sfen", ".hcpe", ".psv")
+ROW_DTYPE = np.dtype(
+    [
+        ("packed", np.uint8, (32,)),
+        ("form", np.uint8),  # of the packed board: HCP or PSV
+        ("move", np.uint16),
+        ("score", np.float32),  # centipawns for the side to move; NaN where nothing was said
+        ("winner", np.int8),  # BLACK, WHITE, 0 drawn
+        ("game", np.int64),  # positions of one game are held out together
+    ]
+)
+HCPE_DTYPE = np.dtype([("hcp", np.uint8, (32,)), ("score", "<i2"), ("move", "<u2"), ("result", "u1"), ("spare", "u1")])
+GAME_BLOCK = 1024
+"""Neighbors in a file without games that are taken for one."""
+_RATE = re.compile(r"(black|white)_rate:.*:([\d.]+)\s*$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class ShogiLimits:
+    """Which positions of records are used."""
+
+    rating: float = 0.0
+    """Least rating of both players, where set; games without ratings are left out then."""
+    evaluation: float = 0.0
+    """Largest absolute evaluation in centipawns, where set."""
+    min_moves: int = 50
+
+
+def read_rows(path: Path, limits: ShogiLimits, game: int) -> npt.NDArray[np.void]:
+    """Return the positions of a file: ROW_DTYPE[n], its games numbered from `game` on.
+
+    Raises:
+        NetworkError: the file is broken.
+    """
+    if path.suffix == ".hcpe":
+        rows = _hcpe_rows(_records(path, HCPE_DTYPE), game)
+    elif path.suffix == ".psv":
+        rows = _psv_rows(_records(path, PSV_DTYPE), game)
+    else:
+        try:
+            records = load_records(path)
+        except RecordError as error:
+            raise NetworkError(str(error)) from None
+        found = [row for number, record in enumerate(records, game) for row in _record_rows(record, limits, number)]
+        rows = np.array(found, ROW_DTYPE)
+    if limits.evaluation:
+        rows = rows[~(np.abs(rows["score"]) > limits.evaluation)]
+    return rows
+
+
+def _records(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[np.void]:
+    data = np.fromfile(path, np.uint8)
+    if data.size % dtype.itemsize:
+        raise NetworkError(f"{path}: {data.size} bytes found, expected whole records of {dtype.itemsize}")
+    return data.view(dtype)
+
+
+def _hcpe_rows(data: npt.NDArray[np.void], game: int) -> npt.NDArray[np.void]:
+    rows = np.zeros(len(data), ROW_DTYPE)
+    rows["packed"], rows["form"], rows["move"], rows["score"] = data["hcp"], HCP, data["move"], data["score"]
+    winners = np.zeros(256, np.int8)
+    for winner, result in RESULTS.items():
+        winners[result] = 0 if winner == DRAW else winner
+    rows["winner"] = winners[data["result"] & 3]
+    rows["game"] = game + np.arange(len(data)) // GAME_BLOCK
+    return rows
+
+
+def _psv_rows(data: npt.NDArray[np.void], game: int) -> npt.NDArray[np.void]:
+    rows = np.zeros(len(data), ROW_DTYPE)
+    rows["packed"], rows["form"], rows["score"] = data["sfen"], PSV, data["score"]
+    rows["move"] = [from_psv_move(int(move)) for move in data["move"]]
+    side = 1 + (data["sfen"][:, 0] & 1).astype(np.int8)
+    rows["winner"] = np.where(data["result"] == 0, 0, np.where(data["result"] > 0, side, 3 - side))
+    rows["game"] = game + np.arange(len(data)) // GAME_BLOCK
+    return rows
+
+
+def _record_rows(record: GameRecord, limits: ShogiLimits, game: int) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of one game whose end is known."""
+    if record.winner is None or len(record.moves) < limits.min_moves:
+        return
+    if limits.rating:
+        ratings = [float(rate) for _, rate in _RATE.findall(record.comment)]
+        if len(ratings) != 2 or min(ratings) < limits.rating:
+            return
+    winner = record.winner if record.winner in (BLACK, WHITE) else 0
+    for recorded, placement in zip(record.moves, record.placements(), strict=False):
+        score = np.nan if recorded.score is None else float(recorded.score)
+        yield np.frombuffer(pack(placement), np.uint8), HCP, recorded.move, score, winner, game
+
+
+def merged(rows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+    """Return each position once: with the commonest result and move, and the mean of the evaluations."""
+    keys = np.concatenate([rows["packed"], rows["form"][:, None]], axis=1)
+    _, first, inverse, counts = np.unique(
+        np.ascontiguousarray(keys).view("V33").ravel(), return_index=True, return_inverse=True, return_counts=True
+    )
+    result = rows[first].copy()
+    order = np.argsort(inverse, kind="stable")
+    starts = np.cumsum(counts) - counts
+    for index in np.flatnonzero(counts > 1):
+        same = rows[order[starts[index] : starts[index] + counts[index]]]
+        for name in ("winner", "move"):
+            result[name][index] = Counter(same[name].tolist()).most_common(1)[0][0]
+        scores = same["score"][~np.isnan(same["score"])]
+        result["score"][index] = scores.mean() if len(scores) else np.nan
+    return result
+
+
+def unpacked(row: npt.NDArray[np.void], board: Any, hands: Any) -> int:
+    """Write a row's position into board (uint8[81]) and hands (uint8[2, 7]), and return the side to move.
+
+    Raises:
+        NetworkError: its bits are no position.
+    """
+    side = int(unpack_board(row["packed"], int(row["form"]), board, hands))
+    if not side:
+        raise NetworkError("a packed board that cannot be read found, expected hcpe or psv records")
+    return side
+
+
+def placement_of(row: npt.NDArray[np.void]) -> Placement:
+    """Return a row's position.
+
+    Raises:
+        NetworkError: its bits are no position.
+    """
+    board, hands = np.zeros(81, np.uint8), np.zeros((2, 7), np.uint8)
+    side = unpacked(row, board, hands)
+    black, white = (tuple(hand.tolist()) for hand in hands)
+    return Placement(tuple(board.tolist()), (black, white), side)
+
+
+def to_hcpe(rows: npt.NDArray[np.void]) -> bytes:
+    """Return rows as an hcpe file's content; those without an evaluation get 0."""
+    results = {0: RESULTS[DRAW], BLACK: RESULTS[BLACK], WHITE: RESULTS[WHITE]}
+    return b"".join(
+        RECORD.pack(
+            row["packed"].tobytes() if row["form"] == HCP else pack(placement_of(row)),
+            int(np.clip(np.nan_to_num(row["score"]), -32767, 32767)),
+            int(row["move"]),
+            results[int(row["winner"])],
+        )
+        for row in rows
+    )
+
+
+def to_psv(rows: npt.NDArray[np.void]) -> bytes:
+    """Return rows as a psv file's content; the ply is not known and 0."""
+    data = np.zeros(len(rows), PSV_DTYPE)
+    for target, row in zip(data, rows, strict=True):
+        placement = placement_of(row)
+        target["sfen"] = np.frombuffer(pack_psv(placement), np.uint8)
+        target["score"] = np.clip(np.nan_to_num(row["score"]), -32767, 32767)
+        target["move"] = to_psv_move(int(row["move"]))
+        winner = int(row["winner"])
+        target["result"] = 0 if winner == 0 else 1 if winner == placement.side else -1
+    return data.tobytes()
+
+
+def joined(parts: Sequence[npt.NDArray[np.void]]) -> npt.NDArray[np.void]:
+    """Return all rows in one array."""
+    return np.concatenate(parts) if parts else np.zeros(0, ROW_DTYPE)

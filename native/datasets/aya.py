@@ -1,0 +1,346 @@
+"""Aya's 49 planes, and the 50 of its value network (formats: Hiroshi Yamashita's posts of 2016).
+
+Colors are the side to move's and the opponent's in 49 planes; in 50, Black's and White's, and the last plane is 1 where
+Black is to move. By first index:
+
+  0 liberties of the stone's chain, 1 to 4 or more; then the other color's
+  8 stones of the chain, likewise
+ 16 the last five moves, the last one first
+ 21 the ko points now, one and two moves ago
+ 24 distance from the last move, 1 to 5 or more, where a chain counts as one point (common-fate graph)
+ 29 for each color: dead chains, chains that die if the enemy moves, the moves that kill, the moves that save
+ 37 for each color: stones alive, unsettled, dead as groups
+ 43 territory of each color
+ 45 half eyes of each color
+ 47 points where a stone of the color would be captured at once
+
+Aya's search of life and death and its evaluation of groups are not public. Here chains are read as ladders: dead is a
+chain in atari that its own move does not save, to be killed one that a ladder or a capture takes. Groups are alive if
+Benson's algorithm says so, dead inside the enemy's pass-alive territory or as dead chains, unsettled otherwise.
+Territory is what KataGo's area planes claim of the empty points.
+"""
+
+import numpy as np
+
+from native.bits import U, lowest_bit
+from native.go.area import find_areas, load_sets, pass_alive
+from native.go.board import (
+    BLACK,
+    BORDER,
+    EMPTY,
+    MAX_POINTS,
+    NO_POINT,
+    PASS,
+    RECENT,
+    WHITE,
+    copy,
+    first_liberty,
+    is_suicide,
+    place_stone,
+    second_liberty,
+)
+from native.go.ladder import is_captured
+from native.go.planes import symmetry_steps
+from native.go.scratch import SCRATCH_DTYPE
+from native.jit import kernel
+
+PLANES, VALUE_PLANES = 49, 50
+LIBERTIES, STONES, MOVES, KOS, DISTANCES = 0, 8, 16, 21, 24
+CHAINS, GROUPS, TERRITORY, HALF_EYES, RECAPTURES, BLACK_TO_MOVE = 29, 37, 43, 45, 47, 49
+DEAD, KILLABLE, KILLING, SAVING = 0, 1, 2, 3
+FAR = 5
+
+AYA_SCRATCH_DTYPE = np.dtype(
+    [
+        ("go", SCRATCH_DTYPE),
+        ("index", np.uint16, (MAX_POINTS,)),  # where the network sees a point
+        ("distance", np.uint16, (MAX_POINTS,)),
+        ("queue", np.uint16, (MAX_POINTS,)),
+        ("dead", np.uint8, (MAX_POINTS,)),  # stones of dead chains
+        ("alive", np.uint8, (MAX_POINTS,)),  # pass-alive stones and territory, by color
+        ("owned", np.uint8, (MAX_POINTS,)),
+    ],
+    align=True,
+)
+"""Working memory of one thread."""
+
+
+@kernel
+def _mark(flat, s, plane, area, point):  # type: ignore[no-untyped-def]
+    flat[U(plane) * area + U(s.index[U(point)])] = np.float32(1.0)
+
+
+@kernel
+def _write_chains(pos, s, first, area, flat):  # type: ignore[no-untyped-def]
+    """Liberties and sizes of chains; `first` is the color whose planes come first."""
+    for p in range(U(MAX_POINTS)):
+        color = pos.color[p]
+        if color == BLACK or color == WHITE:
+            slot = U(pos.chain[p])
+            side = U(0) if color == first else U(4)
+            _mark(flat, s, U(LIBERTIES) + side + min(U(pos.liberties[slot]), U(4)) - U(1), area, p)
+            _mark(flat, s, U(STONES) + side + min(U(pos.stones[slot]), U(4)) - U(1), area, p)
+
+
+@kernel
+def _write_history(pos, s, area, flat):  # type: ignore[no-untyped-def]
+    """The last moves and ko points."""
+    for k in range(U(RECENT)):
+        move = pos.recent_move[k]
+        if move != NO_POINT and move != PASS:
+            _mark(flat, s, U(MOVES) + k, area, move)
+    if pos.simple_ko != NO_POINT:
+        _mark(flat, s, U(KOS), area, pos.simple_ko)
+    for k in range(U(pos.previous_count)):
+        if pos.previous_ko[k] != NO_POINT:
+            _mark(flat, s, U(KOS + 1) + k, area, pos.previous_ko[k])
+
+
+@kernel
+def _reach(pos, s, point, distance, end):  # type: ignore[no-untyped-def]
+    """Give a point, and the chain it belongs to, a distance; return the new end of the queue."""
+    p = U(point)
+    while True:
+        s.distance[p] = distance
+        s.queue[end] = p
+        end += U(1)
+        if pos.color[p] == EMPTY:
+            return end
+        p = U(pos.next_stone[p])
+        if p == U(point):
+            return end
+
+
+@kernel
+def _write_distances(pos, s, area, flat):  # type: ignore[no-untyped-def]
+    """Distances from the last move in the common-fate graph; none after a pass. The move's own chain shows none."""
+    move = pos.recent_move[0]
+    if move == NO_POINT or move == PASS:
+        return
+    for p in range(U(MAX_POINTS)):
+        s.distance[p] = MAX_POINTS
+    stride = np.int64(pos.stride)
+    end = _reach(pos, s, U(move), np.int64(0), U(0))
+    begin = U(0)
+    while begin < end:
+        p = U(s.queue[begin])
+        begin += U(1)
+        i = np.int64(p)
+        distance = np.int64(s.distance[p]) + 1
+        if distance > 1:
+            _mark(flat, s, U(DISTANCES - 2) + U(min(distance, FAR + 1)), area, p)
+        for neighbor in (i - 1, i + 1, i - stride, i + stride):
+            q = U(neighbor)
+            if pos.color[q] != BORDER and s.distance[q] == MAX_POINTS:
+                end = _reach(pos, s, q, distance, end)
+
+
+@kernel
+def _dies(b, s, stone, point):  # type: ignore[no-untyped-def]
+    """Whether the enemy's move on `point`, one of at most two liberties, takes the chain of `stone`."""
+    slot = U(b.chain[stone])
+    if point == b.simple_ko:
+        return False
+    if b.liberties[slot] == 1:
+        return True
+    if is_suicide(b, np.int64(point), 3 - np.int64(b.color[stone])):
+        return False
+    return is_captured(b, s, stone, U(point))
+
+
+@kernel
+def _saves(pos, s, stone, point):  # type: ignore[no-untyped-def]
+    """Whether the owner's move on `point` leaves a chain that the enemy cannot take."""
+    own = np.int64(pos.color[stone])
+    if point == pos.simple_ko or is_suicide(pos, np.int64(point), own):
+        return False
+    b = s.board
+    copy(b, pos)
+    place_stone(b, np.int64(point), own)
+    slot = U(b.chain[stone])
+    if b.liberties[slot] != 2:
+        return b.liberties[slot] > 2
+    first = first_liberty(b, slot)
+    second = second_liberty(b, slot)
+    return not _dies(b, s, stone, first) and not _dies(b, s, stone, second)
+
+
+@kernel
+def _write_saving(pos, s, stone, plane, area, flat):  # type: ignore[no-untyped-def]
+    """Mark the moves that save the chain of `stone`: its liberties, and captures of its neighbors."""
+    slot = U(pos.chain[stone])
+    stride = np.int64(pos.stride)
+    for k in range(U(pos.liberties[slot])):
+        point = first_liberty(pos, slot) if k == U(0) else second_liberty(pos, slot)
+        if _saves(pos, s.go, stone, point):
+            _mark(flat, s, plane, area, point)
+    p = stone
+    while True:
+        i = np.int64(p)
+        for neighbor in (i - 1, i + 1, i - stride, i + stride):
+            q = U(neighbor)
+            if pos.color[q] == 3 - pos.color[stone] and pos.liberties[U(pos.chain[q])] == 1:
+                point = first_liberty(pos, U(pos.chain[q]))
+                if _saves(pos, s.go, stone, point):
+                    _mark(flat, s, plane, area, point)
+        p = U(pos.next_stone[p])
+        if p == stone:
+            return
+
+
+@kernel
+def _read_chain(pos, s, stone, plane, area, flat):  # type: ignore[no-untyped-def]
+    """Read one chain with one or two liberties: is it dead, to be killed, and where."""
+    slot = U(pos.chain[stone])
+    b = s.go.board
+    copy(b, pos)
+    killable = False
+    dead = pos.liberties[slot] == 1 and is_captured(b, s.go, stone, U(NO_POINT))
+    if not dead:
+        for k in range(U(pos.liberties[slot])):
+            point = first_liberty(pos, slot) if k == U(0) else second_liberty(pos, slot)
+            if _dies(b, s.go, stone, point):
+                killable = True
+                _mark(flat, s, plane + U(KILLING), area, point)
+    if dead or killable:
+        p = stone
+        while True:
+            _mark(flat, s, plane + (U(DEAD) if dead else U(KILLABLE)), area, p)
+            s.dead[p] = dead
+            p = U(pos.next_stone[p])
+            if p == stone:
+                break
+    if killable:
+        _write_saving(pos, s, stone, plane + U(SAVING), area, flat)
+
+
+@kernel
+def _write_life(pos, s, first, area, flat):  # type: ignore[no-untyped-def]
+    """Life and death of chains."""
+    stride = np.int64(pos.stride)
+    for p in range(U(MAX_POINTS)):
+        s.dead[p] = 0
+    for v in range(U(6)):
+        slots = pos.slots[v]
+        while slots != U(0):
+            slot = v * U(64) + lowest_bit(slots)
+            slots &= slots - U(1)
+            if pos.liberties[slot] > 2:
+                continue
+            i = np.int64(first_liberty(pos, slot))
+            stone = U(0)
+            for neighbor in (i - 1, i + 1, i - stride, i + stride):
+                q = U(neighbor)
+                if (pos.color[q] == BLACK or pos.color[q] == WHITE) and pos.chain[q] == slot:
+                    stone = q
+            side = U(0) if pos.color[stone] == first else U(4)
+            _read_chain(pos, s, stone, U(CHAINS) + side, area, flat)
+
+
+@kernel
+def _write_groups(pos, s, first, area, flat):  # type: ignore[no-untyped-def]
+    """Life and death of groups, and territory."""
+    pass_alive(pos, s.go, BLACK, s.alive)
+    pass_alive(pos, s.go, WHITE, s.owned)
+    for p in range(U(MAX_POINTS)):
+        if s.owned[p] == WHITE:
+            s.alive[p] = WHITE
+        color = pos.color[p]
+        if color == BLACK or color == WHITE:
+            state = U(0) if s.alive[p] == color else U(2) if s.dead[p] or s.alive[p] != 0 else U(1)
+            _mark(flat, s, U(GROUPS) + state + (U(0) if color == first else U(3)), area, p)
+    load_sets(s.go, pos)
+    find_areas(s.go, pos, pos.suicide)
+    for w in range(U(pos.words)):
+        for side in range(U(2)):
+            owned = s.go.owned_black[w] if (side == U(0)) == (first == BLACK) else s.go.owned_white[w]
+            owned &= s.go.empty[w]
+            while owned != U(0):
+                _mark(flat, s, U(TERRITORY) + side, area, w * U(64) + lowest_bit(owned))
+                owned &= owned - U(1)
+
+
+@kernel
+def _is_half_eye(pos, point, color):  # type: ignore[no-untyped-def]
+    """Whether one more move on a diagonal decides if an eye of `color` is real: its own or the enemy's."""
+    i = np.int64(point)
+    stride = np.int64(pos.stride)
+    allowed = 2
+    for neighbor in (i - 1, i + 1, i - stride, i + stride):
+        if pos.color[U(neighbor)] == BORDER:
+            allowed = 1
+        elif pos.color[U(neighbor)] != color:
+            return False
+    enemies = 0
+    empty = 0
+    for neighbor in (i - 1 - stride, i + 1 - stride, i - 1 + stride, i + 1 + stride):
+        enemies += pos.color[U(neighbor)] == 3 - color
+        empty += pos.color[U(neighbor)] == EMPTY
+    return enemies == allowed - 1 and empty == 1
+
+
+@kernel
+def _is_recaptured(pos, s, point, color):  # type: ignore[no-untyped-def]
+    """Whether a stone of `color` on the empty `point` would stand in atari, and not in a ko."""
+    i = np.int64(point)
+    stride = np.int64(pos.stride)
+    empty = 0
+    for neighbor in (i - 1, i + 1, i - stride, i + stride):
+        q = U(neighbor)
+        empty += pos.color[q] == EMPTY
+        if pos.color[q] == color and pos.liberties[U(pos.chain[q])] > 2:
+            return False
+    if empty > 1 or point == pos.simple_ko:
+        return False
+    b = s.board
+    copy(b, pos)
+    place_stone(b, i, np.int64(color))
+    return b.color[U(point)] == color and b.liberties[U(b.chain[U(point)])] == 1 and b.simple_ko == NO_POINT
+
+
+@kernel
+def _write_points(pos, s, first, area, flat):  # type: ignore[no-untyped-def]
+    """Half eyes, and points where a stone is captured at once."""
+    for k in range(U(pos.empty_count)):
+        point = U(pos.empties[k])
+        for side in range(U(2)):
+            color = first if side == U(0) else 3 - first
+            if _is_half_eye(pos, point, color):
+                _mark(flat, s, U(HALF_EYES) + side, area, point)
+            if _is_recaptured(pos, s.go, point, color):
+                _mark(flat, s, U(RECAPTURES) + side, area, point)
+
+
+@kernel
+def write_aya(pos, history, symmetry, scratch, planes, globals_):  # type: ignore[no-untyped-def]
+    """Write Aya's planes.
+
+    Args:
+        pos: the position record.
+        history: not used.
+        symmetry: 0 to 7, as `native.go.planes` numbers them.
+        scratch: a record of AYA_SCRATCH_DTYPE that no other thread uses.
+        planes: float32[49 or 50, size, size]; all of it is written.
+        globals_: not used.
+    """
+    flat = planes.reshape(-1)
+    size = np.int64(pos.size)
+    area = U(size * size)
+    for i in range(U(flat.shape[0])):
+        flat[i] = np.float32(0.0)
+    start, step_x, step_y = symmetry_steps(size, symmetry)
+    for y in range(size):
+        for x in range(size):
+            scratch.index[U((y + 1) * np.int64(pos.stride) + x + 1)] = start + x * step_x + y * step_y
+    first = np.int64(pos.side_to_move)
+    if planes.shape[0] == VALUE_PLANES:
+        first = np.int64(BLACK)
+        if pos.side_to_move == BLACK:
+            for i in range(U(BLACK_TO_MOVE) * area, U(VALUE_PLANES) * area):
+                flat[i] = np.float32(1.0)
+    _write_chains(pos, scratch, first, area, flat)
+    _write_history(pos, scratch, area, flat)
+    _write_distances(pos, scratch, area, flat)
+    _write_life(pos, scratch, first, area, flat)
+    _write_groups(pos, scratch, first, area, flat)
+    _write_points(pos, scratch, first, area, flat)

@@ -1,0 +1,121 @@
+"""Games of Go as rows of numbers, and the positions in them."""
+
+import numpy as np
+
+from native.bits import U
+from native.go.board import BLACK, NO_POINT, SCORING_TERRITORY, clear, copy, place_stone
+from native.go.playout_policy import patterned_rollout
+from native.go.rules import begin, play, position_key
+from native.jit import kernel
+
+COLOR_SHIFT = 12
+"""A stone or move is a uint16: its point (or PASS), and its color from this bit on."""
+POINT_MASK = (1 << COLOR_SHIFT) - 1
+
+GAME_DTYPE = np.dtype(
+    [
+        ("start", np.int64),  # index of the first set-up stone in the codes; the moves follow
+        ("stones", np.int32),  # set-up stones
+        ("moves", np.int32),
+        ("size", np.uint8),
+        ("side", np.uint8),  # to move after the set-up
+        ("komi", np.float32),  # added to White's points, handicap compensation included
+        ("ko_rule", np.uint8),
+        ("scoring", np.uint8),
+        ("tax", np.uint8),
+        ("suicide", np.uint8),
+        ("friendly_pass", np.uint8),
+        # what is known of the end
+        ("winner", np.int8),  # BLACK, WHITE, 0 drawn, -1 unknown
+        ("resigned", np.uint8),
+        ("margin", np.float32),  # points of the winner, NaN where they were not counted
+        ("handicap", np.uint8),
+    ],
+    align=True,
+)
+"""One game; `codes` hold the stones and moves of all."""
+
+
+@kernel
+def set_up(pos, history, game, codes):  # type: ignore[no-untyped-def]
+    """Make `pos` the game's initial position."""
+    pos.ko_rule = game.ko_rule
+    pos.scoring = game.scoring
+    pos.tax = game.tax
+    pos.suicide = game.suicide
+    pos.friendly_pass = game.friendly_pass
+    clear(pos, np.int64(game.size))
+    placed = 0
+    for i in range(U(game.start), U(game.start + game.stones)):
+        color = np.int64(codes[i]) >> COLOR_SHIFT
+        place_stone(pos, np.int64(codes[i]) & POINT_MASK, color)
+        placed += 1 if color == BLACK else -1
+    pos.side_to_move = game.side
+    pos.komi = game.komi
+    pos.simple_ko = NO_POINT
+    for color in range(4):
+        pos.prisoners[color] = 0
+    if pos.scoring == SCORING_TERRITORY:
+        pos.white_bonus = placed
+    begin(pos, history)
+
+
+@kernel
+def _turn(pos, code):  # type: ignore[no-untyped-def]
+    """Make it the turn of who makes the next move."""
+    color = np.int64(code) >> COLOR_SHIFT
+    if color != pos.side_to_move:
+        pos.side_to_move = color
+        pos.simple_ko = NO_POINT
+        pos.passes = 0
+
+
+@kernel
+def _play(pos, history, code):  # type: ignore[no-untyped-def]
+    """Play a move of either color, as a record has it."""
+    _turn(pos, code)
+    play(pos, history, np.int64(code) & POINT_MASK)
+
+
+@kernel
+def replay(pos, history, game, codes, ply):  # type: ignore[no-untyped-def]
+    """Make `pos` the position after `ply` moves of a game, with the side to move that plays the next one.
+
+    Args:
+        pos: a position record.
+        history: uint64[MAX_HISTORY].
+        game: a record of GAME_DTYPE.
+        codes: uint16, stones and moves of all games.
+        ply: 0 to the number of moves.
+    """
+    set_up(pos, history, game, codes)
+    first = U(game.start + game.stones)
+    for i in range(first, first + U(ply)):
+        _play(pos, history, codes[i])
+    if ply < game.moves:
+        _turn(pos, codes[first + U(ply)])
+
+
+@kernel
+def write_keys(pos, history, game, codes, with_move, keys):  # type: ignore[no-untyped-def]
+    """Write a hash of the position before each move: `keys` uint64[moves]; with the move in it if asked."""
+    set_up(pos, history, game, codes)
+    first = U(game.start + game.stones)
+    for i in range(U(game.moves)):
+        code = codes[first + i]
+        _turn(pos, code)
+        key = position_key(pos) ^ (U(pos.size) * U(0xC2B2AE3D27D4EB4F))
+        if with_move:
+            key ^= U(np.int64(code) & POINT_MASK) * U(0x9E3779B97F4A7C15)
+        keys[i] = key
+        _play(pos, history, code)
+
+
+@kernel
+def black_wins(pos, spare, rng, rollouts):  # type: ignore[no-untyped-def]
+    """Return how many of the rollouts from `pos`, played out in `spare`, Black wins with the position's komi."""
+    wins = 0
+    for _ in range(rollouts):
+        copy(spare, pos)
+        wins += np.float32(patterned_rollout(spare, rng)) > pos.komi
+    return wins

@@ -1,0 +1,52 @@
+"""Simple feature sets of Go: the stones alone, and COSUMI's three planes with liberties."""
+
+import numpy as np
+
+from native.bits import U
+from native.go.board import EMPTY
+from native.go.planes import symmetry_steps
+from native.jit import kernel
+
+LEVEL_SCALE = 0.05
+"""COSUMI shows n liberties as tanh(0.05 n)."""
+MAX_LEVEL = 255
+
+
+@kernel
+def write_stones(pos, history, symmetry, scratch, planes, globals_):  # type: ignore[no-untyped-def]
+    """Write own stones and the opponent's; with a third plane, the liberties of the stone's chain.
+
+    Args:
+        pos: the position record.
+        history: not used.
+        symmetry: 0 to 7, as `native.go.planes` numbers them.
+        scratch: not used.
+        planes: float32[2 or 3, size, size]; all of it is written. Liberties are counted, up to 255, as they are;
+            `squash` makes what a network sees.
+        globals_: not used.
+    """
+    flat = planes.reshape(-1)
+    size = np.int64(pos.size)
+    area = U(size * size)
+    for i in range(U(flat.shape[0])):
+        flat[i] = np.float32(0.0)
+    start, step_x, step_y = symmetry_steps(size, symmetry)
+    for y in range(size):
+        for x in range(size):
+            p = U((y + 1) * np.int64(pos.stride) + x + 1)
+            color = pos.color[p]
+            if color == EMPTY:
+                continue
+            i = U(start + x * step_x + y * step_y)
+            flat[i + (U(0) if color == pos.side_to_move else area)] = np.float32(1.0)
+            if planes.shape[0] > 2:
+                flat[i + U(2) * area] = np.float32(min(np.int64(pos.liberties[U(pos.chain[p])]), MAX_LEVEL))
+
+
+@kernel
+def squash(planes):  # type: ignore[no-untyped-def]
+    """Turn a plane of liberties, the last of three, into tanh(0.05 n)."""
+    flat = planes.reshape(-1)
+    size = U(planes.shape[1]) * U(planes.shape[2])
+    for i in range(U(2) * size, U(3) * size):
+        flat[i] = np.float32(np.tanh(LEVEL_SCALE * flat[i]))

@@ -1,0 +1,160 @@
+"""Batches from data sets, in an order that the seed alone decides, read ahead by a thread.
+
+A step's batch holds positions of one board size from one shard: shards are shuffled over the whole set when they are
+made, so that a random part of one is a random part of all. Each epoch shuffles every shard anew, and the order of all
+batches. Where training stops and goes on, the batches are those of a run that never stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from queue import Queue
+
+import numpy as np
+
+from nets.data.shards import Array, Dataset, Shard
+from nets.errors import NetworkError
+from nets.features import FeatureSet
+
+AHEAD = 4
+"""Batches that are read before they are asked for."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of one shard."""
+
+    size: int
+    """N of the boards."""
+    columns: dict[str, Array]
+    step: int = 0
+
+    @property
+    def rows(self) -> int:
+        """How many positions."""
+        return len(self.columns["planes"])
+
+
+class BatchSource:
+    """All batches of one split of data sets with the same feature set."""
+
+    def __init__(self, datasets: Sequence[Dataset], split: str, rows: int, seed: int) -> None:
+        """Find the shards.
+
+        Args:
+            datasets: at least one.
+            split: train or test.
+            rows: positions of a batch; a shard with fewer makes one batch of all of them.
+            seed: of the order.
+
+        Raises:
+            NetworkError: the sets differ in their features, or have nothing in this split.
+        """
+        self.features: FeatureSet = datasets[0].manifest.features
+        for dataset in datasets:
+            if dataset.manifest.features != self.features:
+                raise NetworkError(
+                    f"{dataset.folder}: feature set {dataset.manifest.feature_set} found, expected {self.features.name}"
+                )
+        self.shards: list[Shard] = [shard for each in datasets for shard in each.shards if shard.split == split]
+        if not self.shards:
+            raise NetworkError(f"{datasets[0].folder}: no positions of split {split} found, expected some")
+        self.rows = rows
+        self.seed = seed
+        self._columns = [shard.open() for shard in self.shards]
+        self._counts = [max(1, shard.rows // rows) for shard in self.shards]
+        self._epoch, self._order = -1, np.zeros((0, 2), np.int64)
+        self._shuffled: dict[int, Array] = {}
+
+    @property
+    def epoch_batches(self) -> int:
+        """Batches of an epoch."""
+        return sum(self._counts)
+
+    @property
+    def positions(self) -> int:
+        """Positions of all shards."""
+        return sum(shard.rows for shard in self.shards)
+
+    def digest(self) -> str:
+        """Return what identifies the shards and the batches made of them."""
+        names = [f"{shard.path.parent.name}/{shard.path.name} {shard.rows}" for shard in self.shards]
+        return hashlib.sha256(f"{self.rows} {self.seed} {names}".encode()).hexdigest()[:16]
+
+    def batch(self, step: int) -> Batch:
+        """Return the batch of a step, counted from 0 over all epochs."""
+        epoch, index = divmod(step, self.epoch_batches)
+        if epoch != self._epoch:
+            self._begin_epoch(epoch)
+        shard, part = self._order[index].tolist()
+        if shard not in self._shuffled:
+            rng = np.random.default_rng([self.seed, epoch, shard])
+            self._shuffled[shard] = rng.permutation(self.shards[shard].rows)
+        rows = np.sort(self._shuffled[shard][part * self.rows : (part + 1) * self.rows])
+        columns = {name: np.asarray(array[rows]) for name, array in self._columns[shard].items()}
+        return Batch(self.shards[shard].size, columns, step)
+
+    def in_order(self, limit: int = 0) -> Iterator[Batch]:
+        """Yield all batches as they lie in the shards, the last of each may be short; at most `limit` if given."""
+        count = 0
+        for shard, columns in zip(self.shards, self._columns, strict=True):
+            for begin in range(0, shard.rows, self.rows):
+                if limit and count == limit:
+                    return
+                part = {name: np.array(array[begin : begin + self.rows]) for name, array in columns.items()}
+                yield Batch(shard.size, part, count)
+                count += 1
+
+    def _begin_epoch(self, epoch: int) -> None:
+        pairs = [(shard, part) for shard, count in enumerate(self._counts) for part in range(count)]
+        self._order = np.random.default_rng([self.seed, epoch]).permutation(np.array(pairs, np.int64))
+        self._epoch = epoch
+        self._shuffled = {}
+
+
+class Reader:
+    """Reads the batches of steps ahead in a thread; use it as a context."""
+
+    def __init__(self, source: BatchSource, first: int, last: int) -> None:
+        """Read steps first to last - 1."""
+        self._queue: Queue[Batch | Exception | None] = Queue(AHEAD)
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._read, args=(source, first, last), name="reader", daemon=True)
+        self._thread.start()
+
+    def _read(self, source: BatchSource, first: int, last: int) -> None:
+        try:
+            for step in range(first, last):
+                batch = source.batch(step)
+                if self._stopped.is_set():
+                    return
+                self._queue.put(batch)
+            self._queue.put(None)
+        except Exception as error:
+            self._queue.put(error)
+
+    def __iter__(self) -> Iterator[Batch]:
+        """Yield the batches.
+
+        Raises:
+            Exception: what the thread met.
+        """
+        while (item := self._queue.get()) is not None:
+            if isinstance(item, Exception):
+                raise item
+            yield item
+
+    def __enter__(self) -> Reader:
+        """Do nothing."""
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """End the thread."""
+        self._stopped.set()
+        while self._thread.is_alive():
+            while not self._queue.empty():
+                self._queue.get_nowait()
+            self._thread.join(0.05)

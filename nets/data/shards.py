@@ -1,0 +1,253 @@
+"""The format of data sets: a folder with a manifest and, for each shard, a folder of .npy files that are memory-mapped.
+
+    manifest.json             what the positions are: feature set, options, sources
+    train-19-00000/           a shard of positions on boards of one size, for training (or test-...: held out)
+        shard.json            split, board size, rows
+        planes.npy ...        one array for each name in COLUMNS that the set has, rows first
+
+A shard is written under another name and renamed when it is whole: what is there can be read, and a run that was
+killed goes on with the first shard that is missing. Positions are shuffled over the whole set when it is made.
+
+Values are for the side to move, but for feature sets that show colors as they are (`aya-50`), where they are Black's.
+NaN in a float column and -128 in `ownership` mean that nothing is known.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from nets.errors import NetworkError
+from nets.features import FeatureSet, feature_set
+
+Array: TypeAlias = npt.NDArray[Any]
+Arrays: TypeAlias = Mapping[str, Array]
+
+FORMAT = 1
+SPLITS = ("train", "test")
+UNKNOWN_OWNER = -128
+OWNER_SCALE = 127.0
+
+COLUMNS: dict[str, tuple[type[np.generic], str]] = {
+    "planes": (np.uint8, "[n, bytes] planes of bits [bits, N, N], packed, the first bit the highest"),
+    "levels": (np.uint8, "[n, levels * N * N] planes of small numbers"),
+    "globals": (np.float16, "[n, globals]"),
+    "policy_moves": (np.uint16, "[n, K] policy indices of the moves that the target names"),
+    "policy_weights": (np.float16, "[n, K] their shares, 0 where there is no move"),
+    "value": (np.float16, "[n] result or teacher's judgement, in [-1, 1]"),
+    "search_value": (np.float16, "[n] what the players' own search said, in [-1, 1]"),
+    "lead": (np.float16, "[n] points"),
+    "komi": (np.float16, "[n] points that the other columns of points count for the side that they are for"),
+    "score_mean": (np.float16, "[n] points that play from here ends with"),
+    "score_stdev": (np.float16, "[n] points"),
+    "ownership": (np.int8, "[n, N * N] by 127, in [-127, 127]"),
+    "symmetry": (np.int8, "[n] the symmetry that the position is to be shown under, 0 to 7"),
+}
+"""Element type and meaning of every column."""
+ALWAYS = ("planes", "policy_moves", "policy_weights", "value")
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a data set says of itself."""
+
+    feature_set: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """How it was made; a run goes on only with the same."""
+    sources: tuple[str, ...] = ()
+    format: int = FORMAT
+
+    @property
+    def features(self) -> FeatureSet:
+        """The feature set."""
+        return feature_set(self.feature_set)
+
+    def to_json(self) -> str:
+        """Return the content of manifest.json."""
+        record = {"format": self.format, "feature_set": self.feature_set, "sources": list(self.sources)}
+        return json.dumps({**record, "options": dict(self.options)}, indent=1, sort_keys=True) + "\n"
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One folder of arrays."""
+
+    path: Path
+    split: str
+    size: int
+    """N of the boards."""
+    rows: int
+
+    def open(self) -> dict[str, Array]:
+        """Return the columns, memory-mapped.
+
+        Raises:
+            NetworkError: a file is broken or has another number of rows.
+        """
+        columns = {}
+        for path in sorted(self.path.glob("*.npy")):
+            try:
+                columns[path.stem] = np.load(path, mmap_mode="r")
+            except (OSError, ValueError) as error:
+                raise NetworkError(f"{path}: {str(error).splitlines()[0]}: expected an array") from None
+            if len(columns[path.stem]) != self.rows:
+                raise NetworkError(f"{path}: {len(columns[path.stem])} rows found, expected {self.rows}")
+        return columns
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A data set that can be read; more shards may be under way."""
+
+    folder: Path
+    manifest: Manifest
+    shards: tuple[Shard, ...]
+
+    def rows(self, split: str) -> int:
+        """Return how many positions a split has."""
+        return sum(shard.rows for shard in self.shards if shard.split == split)
+
+
+def shard_name(split: str, size: int, number: int) -> str:
+    """Return the name of a shard's folder."""
+    return f"{split}-{size:02d}-{number:05d}"
+
+
+def open_dataset(folder: str | Path) -> Dataset:
+    """Read the manifest and find the shards.
+
+    Raises:
+        NetworkError: there is none, or one of another format.
+    """
+    folder = Path(folder)
+    record = _read_json(folder / "manifest.json")
+    if record.get("format") != FORMAT:
+        raise NetworkError(f"{folder}: data set of format {record.get('format')!r} found, expected {FORMAT}")
+    try:
+        manifest = Manifest(str(record["feature_set"]), dict(record["options"]), tuple(record["sources"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise NetworkError(
+            f"{folder}/manifest.json: {error} missing or broken, expected a data set's manifest"
+        ) from None
+    feature_set(manifest.feature_set)
+    return Dataset(folder, manifest, tuple(_shards(folder)))
+
+
+def _shards(folder: Path) -> Iterator[Shard]:
+    for path in sorted(folder.glob("*/shard.json")):
+        if path.parent.name.startswith("."):
+            continue
+        record = _read_json(path)
+        try:
+            shard = Shard(path.parent, str(record["split"]), int(record["size"]), int(record["rows"]))
+        except (KeyError, TypeError, ValueError):
+            raise NetworkError(f"{path}: {record!r} found, expected split, size and rows") from None
+        if shard.split not in SPLITS:
+            raise NetworkError(f"{path}: split {shard.split!r} found, expected one of {', '.join(SPLITS)}")
+        yield shard
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise NetworkError(f"{path}: {error.strerror}: expected a data set (made by yomi dataset make)") from None
+    except ValueError as error:
+        raise NetworkError(f"{path}: broken JSON ({error})") from None
+    if not isinstance(record, dict):
+        raise NetworkError(f"{path}: {type(record).__name__} found, expected an object")
+    return record
+
+
+def begin_dataset(folder: str | Path, manifest: Manifest) -> Dataset:
+    """Begin a data set, or go on with one that was made in the same way, and return what is there.
+
+    Raises:
+        NetworkError: the folder holds a data set made in another way.
+        OSError: it cannot be written.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "manifest.json"
+    if not path.exists():
+        temporary = path.with_suffix(".new")
+        temporary.write_text(manifest.to_json(), encoding="utf-8")
+        os.replace(temporary, path)
+    elif path.read_text(encoding="utf-8") != manifest.to_json():
+        found, wanted = _read_json(path), json.loads(manifest.to_json())
+        names = [name for name in wanted if found.get(name) != wanted[name]]
+        raise NetworkError(f"{folder}: a data set with other {' and '.join(names)} found, expected a new folder")
+    for left in folder.glob(".*.part"):
+        shutil.rmtree(left, ignore_errors=True)
+    return open_dataset(folder)
+
+
+def write_shard(folder: Path, name: str, split: str, size: int, columns: Arrays) -> Shard:
+    """Write a shard of positions on boards of one size.
+
+    Raises:
+        OSError: it cannot be written; nothing is left of it.
+    """
+    rows = len(columns["planes"])
+    part = folder / f".{name}.part"
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir()
+    try:
+        for column, array in columns.items():
+            np.save(part / f"{column}.npy", np.ascontiguousarray(array, COLUMNS[column][0]))
+        record = {"split": split, "size": size, "rows": rows}
+        (part / "shard.json").write_text(json.dumps(record) + "\n", encoding="utf-8")
+        os.rename(part, folder / name)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            shutil.rmtree(part)
+        raise
+    return Shard(folder / name, split, size, rows)
+
+
+def widths(features: FeatureSet, size: int) -> dict[str, int]:
+    """Return the lengths of rows that the feature set and the board's size decide."""
+    area = size * size
+    return {
+        "planes": (features.bits * area + 7) // 8,
+        "levels": features.levels * area,
+        "globals": features.globals,
+        "ownership": area,
+    }
+
+
+def check_shard(shard: Shard, features: FeatureSet, policy_size: int) -> None:
+    """Read a whole shard and see whether it is what it says.
+
+    Raises:
+        NetworkError: it is not.
+    """
+    columns = shard.open()
+    expected = widths(features, shard.size)
+    needed = [*ALWAYS, *(name for name in ("levels", "globals") if expected[name])]
+    if missing := [name for name in needed if name not in columns]:
+        raise NetworkError(f"{shard.path}: columns without {', '.join(missing)} found, expected them")
+    for name, array in columns.items():
+        if name not in COLUMNS:
+            raise NetworkError(f"{shard.path}: column {name!r} found, expected one of {', '.join(COLUMNS)}")
+        if array.dtype != COLUMNS[name][0]:
+            raise NetworkError(f"{shard.path}/{name}: {array.dtype} found, expected {COLUMNS[name][0].__name__}")
+        if name in expected and array.shape[1:] != (expected[name],):
+            raise NetworkError(f"{shard.path}/{name}: shape {array.shape} found, expected {expected[name]} a row")
+    weights = columns["policy_weights"].astype(np.float32)
+    if not (np.isfinite(weights).all() and (weights >= 0.0).all() and (weights.sum(1) < 1.01).all()):
+        raise NetworkError(f"{shard.path}/policy_weights: shares beyond 0 to 1 found")
+    if (columns["policy_moves"] >= policy_size).any():
+        raise NetworkError(f"{shard.path}/policy_moves: an index from {policy_size} on found, expected less")
+    for name in ("value", "search_value"):
+        if name in columns and (np.abs(columns[name].astype(np.float32)) > 1.0).any():
+            raise NetworkError(f"{shard.path}/{name}: a number beyond -1 to 1 found")

@@ -1,0 +1,106 @@
+"""What every network of ours has in common, and the blocks that several are made of.
+
+A network is called with two inputs: planes [B, C, N, N], and globals [B, G, 1, 1] (or spread over the board), which
+networks without them ignore. It returns its outputs by name:
+
+* `policy` [B, P] logits; P is N * N, N * N + 1 with the pass last, or shogi's labels.
+* `value` [B, 1] in [-1, 1], `value_logit` [B, 1] before a sigmoid, or `outcome` [B, 3] logits of win, loss, no result.
+* `score` [B, 1] in points; `misc` [B, 4 or 6] and `ownership` [B, N * N] raw, as in KataGo's networks.
+
+All of them are for the side to move, but for networks that see colors as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+
+class Network(nn.Module):
+    """The base of all definitions."""
+
+    feature_set: str
+    """Name in `nets.features`."""
+    board_size: int
+    """N that it was made for; 0: any."""
+
+    def forward(self, planes: Tensor, globals_: Tensor) -> dict[str, Tensor]:
+        """Return the outputs by name."""
+        raise NotImplementedError
+
+    def count(self) -> int:
+        """Return the number of trainable parameters."""
+        return int(sum(parameter.numel() for parameter in self.parameters() if parameter.requires_grad))
+
+    def count_all(self) -> int:
+        """Return the number of all weights, the running statistics of norms included (Keras's total)."""
+        statistics = (buffer.numel() for buffer in self.buffers() if buffer.is_floating_point())
+        return self.count() + int(sum(statistics))
+
+
+def conv(inputs: int, outputs: int, kernel: int, *, bias: bool = True, padded: bool = True) -> nn.Conv2d:
+    """Return a convolution with stride 1; without padding the board shrinks by kernel - 1."""
+    return nn.Conv2d(inputs, outputs, kernel, padding=kernel // 2 if padded else 0, bias=bias)
+
+
+def conv_norm(inputs: int, outputs: int, kernel: int, *, bias: bool = False) -> nn.Sequential:
+    """Return a convolution and its batch normalisation."""
+    return nn.Sequential(conv(inputs, outputs, kernel, bias=bias), nn.BatchNorm2d(outputs))
+
+
+class ResidualBlock(nn.Module):
+    """act(x + norm(conv(act(norm(conv(x)))))): the block of AlphaZero's and dlshogi's networks."""
+
+    def __init__(self, channels: int, activation: type[nn.Module]) -> None:
+        """Make one of `channels` channels in and out."""
+        super().__init__()
+        self.first = conv_norm(channels, channels, 3)
+        self.inner = activation()
+        self.second = conv_norm(channels, channels, 3)
+        self.outer = activation()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return a map of the same shape."""
+        return self.outer(self.second(self.inner(self.first(x))) + x)
+
+
+class Bias(nn.Module):
+    """A bias for each entry of a vector."""
+
+    def __init__(self, size: int) -> None:
+        """Begin with zeros."""
+        super().__init__()
+        self.bias = nn.Parameter(torch.zeros(size))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return x + bias."""
+        return x + self.bias
+
+
+def glorot_uniform(network: nn.Module, scale: float = 1.0) -> None:
+    """Initialise convolutions as Keras does: uniform, variance scale / mean of fan-in and fan-out, biases 0."""
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d):
+            fan_in = module.in_channels * module.kernel_size[0] * module.kernel_size[1]
+            fan_out = module.out_channels * module.kernel_size[0] * module.kernel_size[1]
+            limit = float(np.sqrt(3.0 * scale * 2.0 / (fan_in + fan_out)))
+            nn.init.uniform_(module.weight, -limit, limit)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+
+
+def he_normal(network: nn.Module) -> None:
+    """Initialise convolutions and dense layers with a variance of 2 / fan-in, biases 0."""
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d | nn.Linear):
+            nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+
+
+def to_numpy(tensor: Tensor) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """Return a tensor's content as float32."""
+    return np.ascontiguousarray(tensor.detach().to("cpu", torch.float32).numpy())

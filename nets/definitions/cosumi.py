@@ -1,0 +1,121 @@
+"""COSUMI's score networks (2017): the points by which the side to move leads without komi, trained on absolute errors.
+
+Source: the article on a deep-learning evaluation for COSUMI's Go. Norms have Keras's constants.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from nets.definitions.base import Network, conv, glorot_uniform
+from nets.errors import NetworkError
+
+NORMS = ("none", "before", "after")
+PLANES = {2: "go-stones-2", 3: "cosumi-3"}
+
+
+def _norm(channels: int) -> nn.BatchNorm2d:
+    return nn.BatchNorm2d(channels, eps=1e-3, momentum=0.01)
+
+
+def _checked_planes(planes: int) -> str:
+    if planes not in PLANES:
+        raise NetworkError(f"planes = {planes} found, expected 2 or 3")
+    return PLANES[planes]
+
+
+class ScoreStack(Network):
+    """3×3 convolutions without padding, then 1×1 to one filter, and the mean of what is left of the board."""
+
+    def __init__(
+        self,
+        layers: int = 9,
+        filters: int = 32,
+        planes: int = 3,
+        norm: str = "none",
+        board_size: int = 19,
+        init_scale: float = 1.0,
+    ) -> None:
+        """Make one.
+
+        Args:
+            layers: 3×3 convolutions; 9 at most on 19×19.
+            filters: channels of each.
+            planes: 2, or 3 with liberties.
+            norm: batch normalisation before or after the activation, or none.
+            board_size: N.
+            init_scale: of the uniform initialisation; 1 is Keras's, 0.1 learned fastest.
+
+        Raises:
+            NetworkError: a value that no network of this kind has.
+        """
+        super().__init__()
+        if norm not in NORMS:
+            raise NetworkError(f"norm = {norm!r} found, expected one of {', '.join(NORMS)}")
+        if not 1 <= layers <= (board_size - 1) // 2:
+            raise NetworkError(f"layers = {layers} found, expected 1 to {(board_size - 1) // 2}")
+        self.feature_set = _checked_planes(planes)
+        self.board_size = board_size
+        modules: list[nn.Module] = []
+        for layer in range(layers):
+            modules.append(conv(planes if layer == 0 else filters, filters, 3, padded=False))
+            if norm == "before":
+                modules.append(_norm(filters))
+            modules.append(nn.ReLU())
+            if norm == "after":
+                modules.append(_norm(filters))
+        self.body = nn.Sequential(*modules, conv(filters, 1, 1))
+        glorot_uniform(self, init_scale)
+
+    def forward(self, planes: Tensor, globals_: Tensor) -> dict[str, Tensor]:
+        """Return the score [B, 1]."""
+        return {"score": self.body(planes).mean((2, 3))}
+
+
+class _Step(nn.Module):
+    """ReLU, norm, convolution: the order that COSUMI found best."""
+
+    def __init__(self, filters: int, outputs: int, *, padded: bool = True) -> None:
+        super().__init__()
+        self.act = nn.ReLU()
+        self.norm = _norm(filters)
+        self.conv = conv(filters, outputs, 3, padded=padded)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.conv(self.norm(self.act(x)))
+
+
+class _Residual(nn.Module):
+    """x + two steps."""
+
+    def __init__(self, filters: int) -> None:
+        super().__init__()
+        self.steps = nn.Sequential(_Step(filters, filters), _Step(filters, filters))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.steps(x) + x
+
+
+class ScoreResidual(Network):
+    """The deep one: a 3×3 convolution, residual pairs of steps, and a step without padding to one filter, averaged."""
+
+    def __init__(
+        self, layers: int = 30, filters: int = 48, planes: int = 3, board_size: int = 19, init_scale: float = 1.0
+    ) -> None:
+        """Make one of an even number of `layers`; COSUMI's last had 30 of 48 filters.
+
+        Raises:
+            NetworkError: a value that no network of this kind has.
+        """
+        super().__init__()
+        if layers < 4 or layers % 2:
+            raise NetworkError(f"layers = {layers} found, expected an even number from 4 on")
+        self.feature_set = _checked_planes(planes)
+        self.board_size = board_size
+        blocks = [_Residual(filters) for _ in range((layers - 2) // 2)]
+        self.body = nn.Sequential(conv(planes, filters, 3), *blocks, _Step(filters, 1, padded=False))
+        glorot_uniform(self, init_scale)
+
+    def forward(self, planes: Tensor, globals_: Tensor) -> dict[str, Tensor]:
+        """Return the score [B, 1]."""
+        return {"score": self.body(planes).mean((2, 3))}

@@ -1,0 +1,111 @@
+"""Residual networks for shogi: AlphaZero's form as dlshogi's author trained it, and dlshogi's own."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from nets.definitions.base import Bias, Network, ResidualBlock, conv, conv_norm, he_normal
+from nets.dlshogi.network import (
+    ALPHAZERO_DIRECTIONS,
+    ALPHAZERO_PLANES,
+    AREA,
+    DLSHOGI_DIRECTIONS,
+    DLSHOGI_EXTRAS,
+    DLSHOGI_PLANES,
+    SIDE,
+)
+from nets.errors import NetworkError
+
+ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "swish": nn.SiLU}
+_HIDDEN = 256
+
+
+def _activation(name: str) -> type[nn.Module]:
+    if name not in ACTIVATIONS:
+        raise NetworkError(f"activation = {name!r} found, expected one of {', '.join(ACTIVATIONS)}")
+    return ACTIVATIONS[name]
+
+
+class _Value(nn.Module):
+    """A convolution to few planes, norm, activation, a dense layer, and one number."""
+
+    def __init__(
+        self, channels: int, planes: int, kernel: int, hidden: int, activation: type[nn.Module], *, bias: bool
+    ) -> None:
+        super().__init__()
+        self.reduce = conv_norm(channels, planes, kernel, bias=bias)
+        self.act = activation()
+        self.dense = nn.Linear(planes * AREA, hidden)
+        self.hidden_act = activation()
+        self.last = nn.Linear(hidden, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.hidden_act(self.dense(self.act(self.reduce(x)).flatten(1))))
+
+
+class _Policy(nn.Module):
+    """1×1 convolution to a plane for each direction, and a bias for each label."""
+
+    def __init__(self, channels: int, directions: int) -> None:
+        super().__init__()
+        self.planes = conv(channels, directions, 1, bias=False)
+        self.bias = Bias(directions * AREA)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.bias(self.planes(x).flatten(1))
+
+
+class AlphaZeroShogi(Network):
+    """45 planes, `blocks` residual blocks of `filters` channels, policy of 139 × 81 labels, value in [-1, 1]."""
+
+    feature_set = f"alphazero-shogi-{ALPHAZERO_PLANES}"
+    board_size = SIDE
+
+    def __init__(self, blocks: int = 20, filters: int = 256, hidden: int = _HIDDEN) -> None:
+        """Make one; the article's had 10 blocks of 192, the paper's 20 of 256."""
+        super().__init__()
+        stack = [ResidualBlock(filters, nn.ReLU) for _ in range(blocks)]
+        self.body = nn.Sequential(conv_norm(ALPHAZERO_PLANES, filters, 3), nn.ReLU(), *stack)
+        self.policy = _Policy(filters, ALPHAZERO_DIRECTIONS)
+        self.value = _Value(filters, 1, 3, hidden, nn.ReLU, bias=True)
+        self.squash = nn.Tanh()
+        he_normal(self)
+
+    def forward(self, planes: Tensor, globals_: Tensor) -> dict[str, Tensor]:
+        """Return policy [B, 139 * 81] and value [B, 1]."""
+        x = self.body(planes)
+        return {"policy": self.policy(x), "value": self.squash(self.value(x))}
+
+
+class DlshogiResNet(Network):
+    """dlshogi's `resnet{blocks}x{channels}`: 62 + 57 (or 119) planes, policy of 27 × 81 labels, value as a logit."""
+
+    board_size = SIDE
+
+    def __init__(
+        self, blocks: int = 10, channels: int = 192, extras: int = 57, activation: str = "relu", hidden: int = _HIDDEN
+    ) -> None:
+        """Make one.
+
+        Raises:
+            NetworkError: a value that no network of this kind has.
+        """
+        super().__init__()
+        if extras not in DLSHOGI_EXTRAS:
+            raise NetworkError(f"extras = {extras} found, expected 57 or 119")
+        act = _activation(activation)
+        self.feature_set = f"dlshogi-{DLSHOGI_PLANES}-{extras}"
+        self.wide = conv(DLSHOGI_PLANES, channels, 3, bias=False)
+        self.narrow = conv(DLSHOGI_PLANES, channels, 1, bias=False)
+        self.hands = conv(extras, channels, 1, bias=False)
+        self.norm = nn.BatchNorm2d(channels)
+        self.act = act()
+        self.blocks = nn.Sequential(*(ResidualBlock(channels, act) for _ in range(blocks)))
+        self.policy = _Policy(channels, DLSHOGI_DIRECTIONS)
+        self.value = _Value(channels, DLSHOGI_DIRECTIONS, 1, hidden, act, bias=False)
+        he_normal(self)
+
+    def forward(self, planes: Tensor, globals_: Tensor) -> dict[str, Tensor]:
+        """Return policy [B, 27 * 81] and value_logit [B, 1]."""
+        x = self.blocks(self.act(self.norm(self.wide(planes) + self.narrow(planes) + self.hands(globals_))))
+        return {"policy": self.policy(x), "value_logit": self.value(x)}

@@ -1,0 +1,69 @@
+"""The feature sets: what networks see of a position, by name, and how data sets keep it.
+
+A position is kept as planes of bits, planes of small whole numbers (`levels`) and numbers that hold for the whole board
+(`globals`). Which plane means what is said by the kernels that write them (native.go.features, native.go.planes,
+native.shogi.planes).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nets.errors import NetworkError
+
+LEVEL_SCALE = 0.05
+"""A level n is shown to a network as tanh(0.05 n), COSUMI's form of liberties."""
+
+
+@dataclass(frozen=True)
+class FeatureSet:
+    """What a network sees."""
+
+    name: str
+    game: str
+    bits: int
+    """Planes of zeros and ones, the first that the network sees."""
+    levels: int = 0
+    """Planes of whole numbers from 0 to 255, which follow."""
+    globals: int = 0
+    """Numbers that are not by point."""
+    joined: bool = False
+    """The globals are shown as constant planes behind the others, not as an input of their own."""
+    symmetric: bool = True
+    """The board may be turned and mirrored."""
+
+    @property
+    def planes(self) -> int:
+        """Channels of a network's first input."""
+        return self.bits + self.levels + (self.globals if self.joined else 0)
+
+    @property
+    def extras(self) -> int:
+        """Channels of its second input; 0 where there is none."""
+        return 0 if self.joined else self.globals
+
+
+FEATURE_SETS = {
+    row.name: row
+    for row in (
+        FeatureSet("go-stones-2", "go", 2),
+        FeatureSet("cosumi-3", "go", 2, levels=1),
+        FeatureSet("aya-49", "go", 49),
+        FeatureSet("aya-50", "go", 50),
+        FeatureSet("katago-v7", "go", 22, globals=19),
+        FeatureSet("alphazero-shogi-45", "shogi", 28, globals=17, joined=True, symmetric=False),
+        FeatureSet("dlshogi-62-57", "shogi", 62, globals=57, symmetric=False),
+        FeatureSet("dlshogi-62-119", "shogi", 62, globals=119, symmetric=False),
+    )
+}
+
+
+def feature_set(name: str) -> FeatureSet:
+    """Return a feature set by its name.
+
+    Raises:
+        NetworkError: there is none of that name.
+    """
+    if name not in FEATURE_SETS:
+        raise NetworkError(f"feature set {name!r} found, expected one of {', '.join(FEATURE_SETS)}")
+    return FEATURE_SETS[name]

@@ -1,0 +1,200 @@
+"""The configuration of a training: a TOML file with the tables below, every key checked.
+
+[network]
+kind = "go"             # see nets.definitions.catalog; the other keys are that network's options
+name = "small"
+[data]
+folders = ["data/9"]
+[training]
+steps = 20000
+[loss]
+ownership = 0.5
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from nets.errors import NetworkError
+
+OPTIMIZERS = ("adamw", "adam", "sgd")
+SCHEDULES = ("constant", "cosine", "steps")
+AVERAGES = ("none", "ema", "swa")
+PRECISIONS = ("auto", "fp32", "bf16", "fp16")
+SYMMETRIES = ("random", "stored", "none")
+DEVICES = ("auto", "cpu", "cuda")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """What is learned from."""
+
+    folders: tuple[str, ...]
+    """Data sets, relative to the configuration's folder."""
+    symmetries: str = "random"
+    """random: another one each time; stored: as chosen when the set was made; none."""
+    search_value: float = 0.0
+    """Share of what the players' search said in the target of the value, the rest being the result's."""
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How it is learned."""
+
+    steps: int
+    batch: int = 256
+    seed: int = 1
+    optimizer: str = "adamw"
+    learning_rate: float = 1e-3
+    momentum: float = 0.9
+    weight_decay: float = 1e-4
+    clip: float = 0.0
+    """Largest norm of the gradient; 0 to leave it."""
+    warmup: int = 0
+    """Steps in which the learning rate rises from 0."""
+    schedule: str = "constant"
+    """cosine: falls to `final` of its value at the last step; steps: is multiplied by `factor` at each milestone."""
+    final: float = 0.01
+    milestones: tuple[int, ...] = ()
+    factor: float = 0.1
+    average: str = "none"
+    """ema or swa: test and export a mean of the weights of many steps."""
+    decay: float = 0.999
+    """Of the exponential mean."""
+    average_start: int = 0
+    """Step from which weights are averaged."""
+    precision: str = "auto"
+    """auto: bf16 on GPUs that have it, else fp32."""
+    device: str = "auto"
+    threads: int = 0
+    """Threads that compute on the CPU; 0 for PyTorch's choice. One is faster for small networks on busy machines."""
+    test_every: int = 1000
+    test_batches: int = 0
+    """Batches of a test; 0 for all of the set."""
+    checkpoint_every: int = 500
+    patience: int = -1
+    """Stop after so many tests, and one more, in a row without a lower loss (Keras's patience); -1: never."""
+
+
+@dataclass(frozen=True)
+class LossConfig:
+    """Weights of the losses; those that the network has no output for, or the data no label, count nothing."""
+
+    policy: float = 1.0
+    value: float = 1.0
+    score: float = 1.0
+    """Of COSUMI's score networks: mean absolute error in points."""
+    lead: float = 0.25
+    score_mean: float = 0.1
+    score_stdev: float = 0.05
+    ownership: float = 0.5
+
+
+@dataclass(frozen=True)
+class Config:
+    """A whole file."""
+
+    kind: str
+    name: str
+    options: Mapping[str, Any]
+    data: DataConfig
+    training: TrainingConfig
+    loss: LossConfig = field(default_factory=LossConfig)
+    folder: Path = Path(".")
+    """Where the file lies; data folders are relative to it."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything that decides the result, as plain values."""
+        record = dataclasses.asdict(self)
+        del record["folder"]
+        return record
+
+
+def read_config(path: Path) -> Config:
+    """Read a configuration.
+
+    Raises:
+        NetworkError: it cannot be read, or a table, key or value is wrong.
+    """
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise NetworkError(f"{path}: {error.strerror}: expected a configuration (TOML)") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise NetworkError(f"{path}: {error}") from None
+    try:
+        return parse_config(tables, path.parent)
+    except NetworkError as error:
+        raise NetworkError(f"{path}: {error}") from None
+
+
+def parse_config(tables: Mapping[str, Any], folder: Path = Path(".")) -> Config:
+    """Check the tables of a configuration.
+
+    Raises:
+        NetworkError: a table, key or value is wrong.
+    """
+    known = ("network", "data", "training", "loss")
+    for name, table in tables.items():
+        if name not in known or not isinstance(table, dict):
+            raise NetworkError(f"table [{name}] found, expected one of {', '.join(known)}")
+    network = dict(tables.get("network", {}))
+    kind, name = network.pop("kind", None), network.pop("name", None)
+    if not isinstance(kind, str) or not isinstance(name, str) or not name.replace("-", "").replace("_", "").isalnum():
+        raise NetworkError(f"[network] kind = {kind!r}, name = {name!r} found, expected both, of letters, digits, - _")
+    data = _table(DataConfig, "data", tables.get("data", {}))
+    training = _table(TrainingConfig, "training", tables.get("training", {}))
+    choices = {
+        "optimizer": OPTIMIZERS,
+        "schedule": SCHEDULES,
+        "average": AVERAGES,
+        "precision": PRECISIONS,
+        "device": DEVICES,
+    }
+    for key, allowed in choices.items():
+        _one_of(f"[training] {key}", getattr(training, key), allowed)
+    _one_of("[data] symmetries", data.symmetries, SYMMETRIES)
+    for key in ("steps", "batch", "test_every", "checkpoint_every"):
+        if getattr(training, key) < 1:
+            raise NetworkError(f"[training] {key} = {getattr(training, key)} found, expected at least 1")
+    loss = _table(LossConfig, "loss", tables.get("loss", {}))
+    return Config(kind, name, network, data, training, loss, folder)
+
+
+def _one_of(key: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise NetworkError(f"{key} = {value!r} found, expected one of {', '.join(allowed)}")
+
+
+def _table(kind: type[T], name: str, values: Mapping[str, Any]) -> T:
+    """Return a dataclass filled from a table."""
+    fields = {item.name: item for item in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    converted: dict[str, Any] = {}
+    for key, value in values.items():
+        if key not in fields:
+            raise NetworkError(f"[{name}] {key} found, expected one of {', '.join(fields)}")
+        converted[key] = _converted(f"[{name}] {key}", value, str(fields[key].type))
+    for key, item in fields.items():
+        if key not in converted and item.default is dataclasses.MISSING:
+            raise NetworkError(f"[{name}] without {key} found, expected it")
+    return kind(**converted)
+
+
+def _converted(key: str, value: Any, wanted: str) -> Any:
+    """Return a value of a TOML file as the type that a field names."""
+    if wanted.startswith("tuple"):
+        inner = int if "int" in wanted else str
+        if isinstance(value, list) and all(type(item) is inner for item in value):
+            return tuple(value)
+    elif wanted == "float" and type(value) in (int, float):
+        return float(value)
+    elif type(value).__name__ == wanted:
+        return value
+    raise NetworkError(f"{key} = {value!r} found, expected {wanted}")

@@ -1,0 +1,298 @@
+"""The training loop: batches in, a network out; stopped at any step it goes on from the last checkpoint.
+
+Begin reading at `Trainer.run`. A run's folder holds checkpoint.pt, train.csv, test.csv, curves.png where matplotlib is
+installed, and at the end the network's file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nets.data.batches import BatchSource, Reader
+from nets.data.metrics import NAMES, Table
+from nets.data.shards import open_dataset
+from nets.definitions.base import Network
+from nets.definitions.catalog import make
+from nets.errors import NetworkError
+from nets.training import losses
+from nets.training.average import Average
+from nets.training.checkpoint import load_checkpoint, save_checkpoint
+from nets.training.config import Config, LossConfig, TrainingConfig
+from nets.training.export import export_file
+from nets.training.log import CsvLog, can_plot, plot_curves
+from nets.training.schedule import EarlyStopping, learning_rate
+from nets.training.tensors import Decoder, Example
+
+_log = logging.getLogger(__name__)
+
+LOG_EVERY = 50
+"""Steps over whose mean losses are logged and shown."""
+LOSS_NAMES = tuple(LossConfig.__dataclass_fields__)
+
+Progress = Callable[[int, dict[str, float]], None]
+"""Called with the steps done and the means of the last ones: losses by name, positions_per_second, learning_rate."""
+
+
+def choose_device(name: str) -> torch.device:
+    """Return the device that a configuration names.
+
+    Raises:
+        NetworkError: cuda was asked for and is not there.
+    """
+    if name == "cuda" and not torch.cuda.is_available():
+        raise NetworkError("device cuda found in the configuration, but PyTorch sees no GPU: expected auto or cpu")
+    return torch.device("cuda" if name == "cuda" or (name == "auto" and torch.cuda.is_available()) else "cpu")
+
+
+def _precision(name: str, device: torch.device) -> torch.dtype | None:
+    """Return what to compute convolutions with; None for float32. On CPUs bf16 is slower, and only used if asked."""
+    if name == "auto":
+        return torch.bfloat16 if device.type == "cuda" and torch.cuda.is_bf16_supported() else None
+    return {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}[name]
+
+
+def _optimizer(network: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
+    """Return the optimizer; biases and norms do not decay."""
+    decayed = [each for each in network.parameters() if each.ndim > 1]
+    others = [each for each in network.parameters() if each.ndim <= 1]
+    groups = [{"params": decayed, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}]
+    if config.optimizer == "sgd":
+        return torch.optim.SGD(groups, lr=config.learning_rate, momentum=config.momentum, nesterov=config.momentum > 0)
+    kind = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
+    return kind(groups, lr=config.learning_rate)
+
+
+class Trainer:
+    """One training: the network, what it learns from, and how far it has come."""
+
+    def __init__(self, config: Config, folder: Path, device: str | None = None) -> None:
+        """Begin, or go on from the checkpoint in `folder`.
+
+        Args:
+            config: what to train, and how.
+            folder: of the run; made if it is not there.
+            device: auto, cpu or cuda; None for the configuration's.
+
+        Raises:
+            NetworkError: the data or the configuration cannot be used, or the checkpoint belongs to another one.
+        """
+        settings = config.training
+        self.config = config
+        self.folder = folder
+        self.device = choose_device(device or settings.device)
+        if settings.threads:
+            torch.set_num_threads(settings.threads)
+        folder.mkdir(parents=True, exist_ok=True)
+        datasets = [open_dataset(config.folder / name) for name in config.data.folders]
+        if not datasets:
+            raise NetworkError("[data] folders = [] found, expected data sets")
+        self.source = BatchSource(datasets, "train", settings.batch, settings.seed)
+        has_test = any(dataset.rows("test") for dataset in datasets)
+        self.tests = BatchSource(datasets, "test", settings.batch, settings.seed) if has_test else None
+        torch.manual_seed(settings.seed)
+        self.network: Network = make(config.kind, config.options)
+        if self.network.feature_set != self.source.features.name:
+            raise NetworkError(
+                f"{datasets[0].folder}: feature set {self.source.features.name} found, "
+                f"expected {self.network.feature_set} for network {config.kind}"
+            )
+        self.network.to(self.device, memory_format=torch.channels_last)
+        self.optimizer = _optimizer(self.network, settings)
+        self.average = Average(self.network, settings) if settings.average != "none" else None
+        self.stopping = EarlyStopping(settings.patience)
+        self.step = 0
+        self.seconds = 0.0
+        self.dtype = _precision(settings.precision, self.device)
+        self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.dtype is torch.float16)
+        features, data = self.source.features, config.data
+        self.decoder = Decoder(features, self.device, data.symmetries, settings.seed, data.search_value)
+        if self.checkpoint.exists():
+            self._restore(load_checkpoint(self.checkpoint))
+
+    @property
+    def checkpoint(self) -> Path:
+        """The run's checkpoint."""
+        return self.folder / "checkpoint.pt"
+
+    def run(self, progress: Progress, stop_at: int | None = None) -> None:
+        """Train to the last step of the configuration, or to `stop_at`, or until a test stops it.
+
+        Raises:
+            NetworkError: the losses are no longer numbers.
+            OSError: the folder cannot be written.
+        """
+        settings = self.config.training
+        last = min(settings.steps, stop_at or settings.steps)
+        extra = ("learning_rate", "positions_per_second", "total", *LOSS_NAMES)
+        log = CsvLog(self.folder / "train.csv", extra, self.step)
+        tests = CsvLog(self.folder / "test.csv", tuple(NAMES), self.step)
+        means = _Means()
+        self.network.train()
+        with Reader(self.source, self.step, last) as reader:
+            for batch in reader:
+                if self.stopping.stops:
+                    break
+                means.add(self.train_step(self.decoder.example(batch)), batch.rows)
+                if self.step % LOG_EVERY == 0 or self.step == last:
+                    values = {**means.take(), "learning_rate": learning_rate(settings, self.step - 1)}
+                    if not torch.isfinite(torch.tensor(values["total"])):
+                        raise NetworkError(f"loss {values['total']} at step {self.step} found, expected a number")
+                    self.seconds += values["seconds"]
+                    log.add(self.step, values)
+                    progress(self.step, values)
+                if self.tests is not None and (self.step % settings.test_every == 0 or self.step == settings.steps):
+                    self._note_test(tests)
+                    means.restart()
+                if self.step % settings.checkpoint_every == 0:
+                    self.save()
+        self.save()
+
+    def train_step(self, example: Example) -> dict[str, Tensor]:
+        """Learn from one batch and return its losses, on the device."""
+        settings = self.config.training
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate(settings, self.step)
+        self.optimizer.zero_grad(set_to_none=True)
+        with self._autocast():
+            outputs = self.network(example.planes, example.globals)
+        found = losses.losses(outputs, example)
+        loss = losses.total(found, self.config.loss)
+        self.scaler.scale(loss).backward()
+        if settings.clip:
+            self.scaler.unscale_(self.optimizer)
+            torch.nn.utils.clip_grad_norm_(self.network.parameters(), settings.clip)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        if self.average is not None:
+            self.average.update(self.network, self.step)
+        self.step += 1
+        return {name: each.detach() for name, each in {**found, "total": loss}.items()}
+
+    def test(self) -> Table:
+        """Return what the network, with averaged weights where there are such, is worth on the test set."""
+        assert self.tests is not None
+        table = Table()
+        with self._evaluating(), torch.no_grad(), self._autocast():
+            for batch in self.tests.in_order(self.config.training.test_batches):
+                example = self.decoder.example(batch, turned=False)
+                table.add(losses.judged(self.network(example.planes, example.globals)), batch.columns)
+        return table
+
+    def export(self) -> Path:
+        """Write the file that plays, with averaged weights where there are such, and return its path."""
+        info = {
+            "step": str(self.step),
+            "positions": str(self.step * self.config.training.batch),
+            "data": ", ".join(self.config.data.folders),
+            "recipe": json.dumps(self.config.to_dict(), sort_keys=True),
+        }
+        with self._evaluating():
+            return export_file(self.network, self.config.name, self.folder, info)
+
+    def save(self) -> None:
+        """Write the checkpoint."""
+        state = {
+            "config": json.dumps(self.config.to_dict(), sort_keys=True),
+            "data": self.source.digest(),
+            "step": self.step,
+            "seconds": self.seconds,
+            "network": self.network.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "scaler": self.scaler.state_dict(),
+            "average": self.average.state if self.average is not None else {},
+            "averaged": self.average.count if self.average is not None else 0,
+            "best": self.stopping.best,
+            "failures": self.stopping.failures,
+        }
+        save_checkpoint(self.checkpoint, state)
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        """Go on from a checkpoint.
+
+        Raises:
+            NetworkError: it belongs to another network.
+        """
+        stored, own = json.loads(state["config"]), json.loads(json.dumps(self.config.to_dict()))
+        if (stored["kind"], stored["options"]) != (own["kind"], own["options"]):
+            raise NetworkError(f"{self.checkpoint}: a run of another network found, expected a new folder")
+        if stored != own:
+            _log.warning("%s: the configuration has changed since step %d", self.checkpoint, state["step"])
+        if state["data"] != self.source.digest():
+            _log.warning("%s: the data have changed since step %d", self.checkpoint, state["step"])
+        self.network.load_state_dict(state["network"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.scaler.load_state_dict(state["scaler"])
+        self.step, self.seconds = state["step"], state["seconds"]
+        self.stopping.best, self.stopping.failures = state["best"], state["failures"]
+        if self.average is not None and state["average"]:
+            self.average.state = {name: each.to(self.device) for name, each in state["average"].items()}
+            self.average.count = state["averaged"]
+
+    def _note_test(self, tests: CsvLog) -> None:
+        """Test, log it, and see whether it is better than before."""
+        values = self.test().values()
+        tests.add(self.step, values)
+        kept = [values[name] for name in ("policy_loss", "value_loss", "score_error") if name in values]
+        self.stopping.update(sum(kept))
+        shown = ", ".join(f"{name} {value:.4f}" for name, value in values.items())
+        _log.info("step %d: %s", self.step, shown)
+        if can_plot():
+            plot_curves(self.folder / "train.csv", self.folder / "test.csv", self.folder / "curves.png")
+
+    def _autocast(self) -> contextlib.AbstractContextManager[object]:
+        if self.dtype is None:
+            return contextlib.nullcontext()
+        autocast: contextlib.AbstractContextManager[object] = torch.autocast(self.device.type, self.dtype)
+        return autocast
+
+    @contextlib.contextmanager
+    def _evaluating(self) -> Iterator[None]:
+        """Let the network compute as in evaluation, with averaged weights where there are such."""
+        training = self.network.training
+        kept = None
+        if self.average is not None:
+            kept = {name: each.detach().clone() for name, each in self.network.state_dict().items()}
+            self.network.load_state_dict(self.average.state)
+        self.network.eval()
+        try:
+            yield
+        finally:
+            if kept is not None:
+                self.network.load_state_dict(kept)
+            self.network.train(training)
+
+
+class _Means:
+    """Mean losses of the steps since the last look; the device is waited for only then."""
+
+    def __init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        self._found: list[dict[str, Tensor]] = []
+        self._positions = 0
+        self._since = time.perf_counter()
+
+    def add(self, found: dict[str, Tensor], positions: int) -> None:
+        self._found.append(found)
+        self._positions += positions
+
+    def take(self) -> dict[str, float]:
+        """Return the means by name, with `seconds` and `positions_per_second`, and begin anew."""
+        names = {name for found in self._found for name in found}
+        means = {}
+        for name in names:
+            means[name] = float(torch.stack([found[name] for found in self._found if name in found]).mean())
+        seconds = time.perf_counter() - self._since
+        means |= {"seconds": seconds, "positions_per_second": self._positions / seconds}
+        self.restart()
+        return means

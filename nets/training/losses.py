@@ -1,0 +1,117 @@
+"""What a network's outputs cost against the labels, by output; and what they say in the labels' terms."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from nets.data.metrics import FloatArray, Judged
+from nets.katago.network import OutputScales
+from nets.training.config import LossConfig
+from nets.training.tensors import Example
+
+SCALES = OutputScales()
+HUBER = 12.0
+"""Points from which an error of the score counts linearly (KataGo's)."""
+
+
+def losses(outputs: dict[str, Tensor], example: Example) -> dict[str, Tensor]:
+    """Return the mean loss of everything that has both an output and a label, before weighting."""
+    found: dict[str, Tensor] = {}
+    if "policy" in outputs:
+        found["policy"] = _policy(outputs["policy"].float(), example)
+    known = example.value.isfinite()
+    value = torch.where(known, example.value, 0.0)
+    if "value" in outputs:
+        found["value"] = _mean((outputs["value"].float()[:, 0] - value) ** 2, known)
+    elif "value_logit" in outputs:
+        logit = outputs["value_logit"].float()[:, 0]
+        each = functional.binary_cross_entropy_with_logits(logit, (value + 1.0) / 2.0, reduction="none")
+        found["value"] = _mean(each, known)
+    elif "outcome" in outputs:
+        shares = torch.stack([(1.0 + value) / 2.0, (1.0 - value) / 2.0, torch.zeros_like(value)], 1)
+        log_shares = functional.log_softmax(outputs["outcome"].float(), 1)
+        found["value"] = _mean(-(shares * log_shares).sum(1), known)
+    if "score" in outputs and example.lead is not None and example.komi is not None:
+        found["score"] = _points(outputs["score"].float()[:, 0], example.lead - example.komi, None)
+    if "misc" in outputs:
+        found |= _misc(outputs["misc"].float(), example)
+    if "ownership" in outputs and example.ownership is not None:
+        known = example.ownership.isfinite()
+        target = torch.where(known, (example.ownership + 1.0) / 2.0, 0.5)
+        logits = 2.0 * outputs["ownership"].float()  # tanh(x) is 2 sigmoid(2 x) - 1
+        each = functional.binary_cross_entropy_with_logits(logits, target, reduction="none")
+        found["ownership"] = _mean(each, known)
+    return found
+
+
+def total(found: dict[str, Tensor], weights: LossConfig) -> Tensor:
+    """Return the weighted sum."""
+    return torch.stack([getattr(weights, name) * loss for name, loss in found.items()]).sum()
+
+
+def _mean(each: Tensor, known: Tensor) -> Tensor:
+    """Return the mean over what is known; 0 where nothing is."""
+    return torch.where(known, each, 0.0).sum() / known.sum().clamp(min=1)
+
+
+def _policy(logits: Tensor, example: Example) -> Tensor:
+    """Return the cross entropy with the target; a network without a pass is not asked for one."""
+    size = logits.shape[1]
+    weights = torch.where(example.moves < size, example.weights, 0.0)
+    weight = weights.sum(1)
+    log_shares = functional.log_softmax(logits, 1).gather(1, example.moves.clamp(max=size - 1))
+    each = -(weights * log_shares).sum(1) / weight.clamp(min=1e-3)
+    return _mean(each, weight > 0.0)
+
+
+def _points(found: Tensor, label: Tensor, huber: float | None) -> Tensor:
+    """Return the mean absolute error in points, or the Huber loss by the score's scale."""
+    known = label.isfinite()
+    errors = found - torch.where(known, label, 0.0)
+    if huber is None:
+        return _mean(errors.abs(), known)
+    return _mean(functional.huber_loss(errors, torch.zeros_like(errors), reduction="none", delta=huber), known) / huber
+
+
+def _misc(misc: Tensor, example: Example) -> dict[str, Tensor]:
+    """Return the losses of score mean, its standard deviation and the lead."""
+    found = {}
+    if example.score_mean is not None:
+        found["score_mean"] = _points(misc[:, 0] * SCALES.score_mean, example.score_mean, HUBER)
+    if example.score_stdev is not None:
+        stdev = functional.softplus(misc[:, 1]) * SCALES.score_stdev
+        found["score_stdev"] = _points(stdev, example.score_stdev, HUBER)
+    if example.lead is not None:
+        found["lead"] = _points(misc[:, 2] * SCALES.lead, example.lead, HUBER)
+    return found
+
+
+def judged(outputs: dict[str, Tensor]) -> Judged:
+    """Return a network's outputs in the labels' terms."""
+    plain = {name: output.float() for name, output in outputs.items()}
+    value = lead = None
+    if "value" in plain:
+        value = plain["value"][:, 0]
+    elif "value_logit" in plain:
+        value = torch.tanh(plain["value_logit"][:, 0] / 2.0)
+    elif "outcome" in plain:
+        shares = torch.softmax(plain["outcome"][:, :2], 1)
+        value = shares[:, 0] - shares[:, 1]
+    if "score" in plain:
+        lead = plain["score"][:, 0]
+    elif "misc" in plain:
+        lead = plain["misc"][:, 2] * SCALES.lead
+    ownership = torch.tanh(plain["ownership"]) if "ownership" in plain else None
+    return Judged(
+        policy=_array(plain.get("policy")),
+        value=_array(value),
+        lead=_array(lead),
+        ownership=_array(ownership),
+        counts_komi="score" not in plain,
+    )
+
+
+def _array(tensor: Tensor | None) -> FloatArray | None:
+    return None if tensor is None else tensor.cpu().numpy()

@@ -1,0 +1,135 @@
+"""Batches as tensors on the device: planes are unpacked there, and turned under symmetries together with the labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nets.data.batches import Batch
+from nets.data.shards import OWNER_SCALE, UNKNOWN_OWNER, Array
+from nets.data.symmetry import symmetry_tables
+from nets.features import LEVEL_SCALE, FeatureSet
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """A batch as a network and the losses want it. Absent labels are None, unknown ones NaN."""
+
+    planes: Tensor
+    """[B, C, N, N]"""
+    globals: Tensor
+    """[B, G, 1, 1]"""
+    moves: Tensor
+    """int64[B, K]"""
+    weights: Tensor
+    """[B, K]"""
+    value: Tensor
+    """[B]"""
+    lead: Tensor | None = None
+    score_mean: Tensor | None = None
+    score_stdev: Tensor | None = None
+    komi: Tensor | None = None
+    ownership: Tensor | None = None
+    """[B, N * N], NaN where unknown"""
+
+
+class Decoder:
+    """Makes examples of batches."""
+
+    def __init__(self, features: FeatureSet, device: torch.device, symmetries: str, seed: int, search_value: float):
+        """Decode for one feature set.
+
+        Args:
+            features: of the data.
+            device: where examples go.
+            symmetries: random, stored or none.
+            seed: of random symmetries; those of a step depend on nothing else.
+            search_value: share of `search_value` in the value, where the batch has it.
+        """
+        self.features = features
+        self.device = device
+        self.symmetries = symmetries if features.symmetric else "none"
+        self.seed = seed
+        self.search_value = search_value
+        self._tables: dict[int, tuple[Tensor, Tensor]] = {}
+        self._shifts = torch.arange(7, -1, -1, dtype=torch.uint8, device=device)
+
+    def example(self, batch: Batch, *, turned: bool = True) -> Example:
+        """Return a batch on the device; unless `turned`, positions are shown as they are."""
+        columns = {name: self._tensor(array) for name, array in batch.columns.items()}
+        planes = self._planes(columns, batch.size)
+        moves = columns["policy_moves"].long()
+        ownership = columns.get("ownership")
+        if ownership is not None:
+            unknown = ownership == UNKNOWN_OWNER
+            ownership = (ownership.float() / OWNER_SCALE).masked_fill(unknown, float("nan"))
+        chosen = self._symmetry(batch, columns) if turned else None
+        if chosen is not None:
+            tables, inverse = self._tables_of(batch.size)
+            moves = tables[chosen].gather(1, moves)
+            sources = inverse[chosen]
+            flat = planes.flatten(2)
+            planes = flat.gather(2, sources[:, None].expand(-1, flat.shape[1], -1)).view(planes.shape)
+            ownership = None if ownership is None else ownership.gather(1, sources)
+        globals_ = columns["globals"].float() if "globals" in columns else planes.new_zeros((batch.rows, 0))
+        value = columns["value"].float()
+        if self.search_value and "search_value" in columns:
+            searched = columns["search_value"].float()
+            mixed = value + self.search_value * (searched - value)
+            value = torch.where(searched.isnan(), value, mixed)
+        return Example(
+            planes=planes.contiguous(memory_format=torch.channels_last),
+            globals=globals_[:, : self.features.extras, None, None],
+            moves=moves,
+            weights=columns["policy_weights"].float(),
+            value=value,
+            lead=_optional(columns.get("lead")),
+            score_mean=_optional(columns.get("score_mean")),
+            score_stdev=_optional(columns.get("score_stdev")),
+            komi=_optional(columns.get("komi")),
+            ownership=ownership,
+        )
+
+    def _tensor(self, array: Array) -> Tensor:
+        if array.dtype == np.uint16:
+            array = array.astype(np.int32)
+        tensor = torch.from_numpy(np.ascontiguousarray(array))
+        return tensor.pin_memory().to(self.device, non_blocking=True) if self.device.type == "cuda" else tensor
+
+    def _planes(self, columns: dict[str, Tensor], size: int) -> Tensor:
+        """Return all planes [B, C, N, N]."""
+        features, packed = self.features, columns["planes"]
+        bits = (packed[:, :, None] >> self._shifts) & 1
+        count = features.bits * size * size
+        parts = [bits.flatten(1)[:, :count].float().view(-1, features.bits, size, size)]
+        if features.levels:
+            levels = columns["levels"].float().view(-1, features.levels, size, size)
+            parts.append(torch.tanh(LEVEL_SCALE * levels))
+        if features.joined:
+            parts.append(columns["globals"].float()[:, :, None, None].expand(-1, -1, size, size))
+        return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
+
+    def _symmetry(self, batch: Batch, columns: dict[str, Tensor]) -> Tensor | None:
+        """Return the symmetry of each row, None where all are shown as they are."""
+        if self.symmetries == "none" or (self.symmetries == "stored" and "symmetry" not in columns):
+            return None
+        if self.symmetries == "stored":
+            return columns["symmetry"].long()
+        chosen = np.random.default_rng([self.seed, batch.step]).integers(0, 8, batch.rows)
+        return torch.from_numpy(chosen).to(self.device)
+
+    def _tables_of(self, size: int) -> tuple[Tensor, Tensor]:
+        """Return where points are seen [8, N * N + 1], and which point is seen where [8, N * N]."""
+        if size not in self._tables:
+            tables = symmetry_tables(size)
+            inverse = np.argsort(tables[:, :-1], axis=1)
+            pair = torch.from_numpy(tables).to(self.device), torch.from_numpy(inverse).to(self.device)
+            self._tables[size] = pair
+        return self._tables[size]
+
+
+def _optional(tensor: Tensor | None) -> Tensor | None:
+    return None if tensor is None else tensor.float()

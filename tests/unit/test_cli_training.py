@@ -1,0 +1,100 @@
+"""`yomi dataset` and `yomi train` as commands."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from engine.cli.main import main
+from engine.games.go.game import GoGame
+from engine.games.go.rules import PRESETS
+from engine.games.go.sgf import to_sgf
+from nets.katago.write import write_network
+from tests.naive.katago_networks import RandomNetworks
+
+CONFIG = """
+[network]
+kind = "go"
+name = "tiny"
+blocks = 1
+channels = 8
+pooled = 4
+pooling_blocks = []
+head = 4
+hidden = 8
+[data]
+folders = ["set"]
+[training]
+steps = 4
+batch = 8
+threads = 1
+"""
+
+
+@pytest.fixture
+def made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """Return a folder with a data set of two games, labelled by a network, and a configuration."""
+    records = tmp_path / "games"
+    records.mkdir()
+    for number, corner in enumerate((9, 12)):
+        game = GoGame(7, PRESETS["chinese"])
+        for move in range(corner, corner + 24):
+            if game.is_legal(game.side_to_move, move):
+                game.play(game.side_to_move, move)
+        (records / f"{number}.sgf").write_text(to_sgf(game, result="B+R"))
+    net = tmp_path / "net.bin"
+    net.write_bytes(write_network(RandomNetworks(8).network(["ordinary"])))
+    (tmp_path / "go.toml").write_text(CONFIG)
+    words = ["dataset", "make", str(records), "--out", str(tmp_path / "set"), "--min-moves", "5", "--test-share", "0.5"]
+    assert main([*words, "--teacher", str(net), "--device", "cpu", "--seed", "3"]) == 0
+    out = capsys.readouterr().out
+    assert "train 7x7" in out
+    assert "test 7x7" in out
+    return tmp_path
+
+
+def test_data_sets_are_checked_and_described(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["dataset", "check", str(made / "set")]) == 0
+    assert "shards whole" in capsys.readouterr().out
+    assert main(["dataset", "describe", str(made / "set")]) == 0
+    assert "katago-v7" in capsys.readouterr().out
+    assert main(["train", "test", str(made / "net.bin"), str(made / "set"), "--device", "cpu"]) == 0
+    table = capsys.readouterr().out
+    # A network tested on its own labels: all that differs is the symmetry that each position was labelled under.
+    assert "policy accuracy" in table
+    assert "ownership error" in table
+
+
+def test_errors_are_one_line(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cases = {
+        ("dataset", "check", str(made)): "expected a data set",
+        ("dataset", "make", str(made / "games"), "--out", str(made / "b"), "--test-share", "2"): "expected 0 to 0.9",
+        ("dataset", "make", str(made / "games"), "--out", str(made / "c"), "--features", "dlshogi-62-57"): "no records",
+        ("dataset", "convert", str(made / "net.bin"), str(made / "a.csv")): "expected a name that ends in",
+        ("train", "test", str(made / "net.bin")): "expected yomi train test NET DATA",
+        ("train", str(made / "none.toml")): "expected a configuration",
+    }
+    for words, message in cases.items():
+        assert main(list(words)) == 2
+        error = capsys.readouterr().err
+        assert message in error
+        assert error.rstrip().count("\n") == 0, error
+
+
+def test_without_pytorch_training_says_what_to_install(
+    made: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert main(["train", str(made / "go.toml")]) == 2
+    assert 'pip install "yomi-engine[train]"' in capsys.readouterr().err
+
+
+def test_training_from_the_command_line(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch", reason="needs PyTorch (extra train)")
+    out = made / "run"
+    assert main(["train", str(made / "go.toml"), "--out", str(out), "--device", "cpu", "--steps", "2"]) == 0
+    assert not (out / "tiny.bin.gz").exists()
+    assert main(["train", str(made / "go.toml"), "--out", str(out), "--device", "cpu"]) == 0
+    assert "tiny.bin.gz" in capsys.readouterr().out
+    assert main(["train", "test", str(out / "tiny.bin.gz"), str(made / "set"), "--device", "cpu"]) == 0
+    assert "value accuracy" in capsys.readouterr().out

@@ -1,0 +1,206 @@
+"""The networks' definitions: their published numbers of parameters, and that what is exported computes the same."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch (extra train)")
+
+from engine.evaluators.factory import make_katago_evaluator  # noqa: E402
+from engine.evaluators.shogi_factory import make_shogi_evaluator  # noqa: E402
+from nets.definitions.catalog import NETWORKS, make  # noqa: E402
+from nets.definitions.katago import to_katago  # noqa: E402
+from nets.definitions.onnx_export import export_onnx  # noqa: E402
+from nets.errors import NetworkError  # noqa: E402
+from nets.features import feature_set  # noqa: E402
+from nets.katago.file import read_network  # noqa: E402
+from nets.katago.write import write_network  # noqa: E402
+from nets.load import NetworkKind, identify, prepare, prepare_shogi  # noqa: E402
+from nets.metadata import NetworkInfo  # noqa: E402
+
+COUNTS = [
+    ("cosumi-stack", {"layers": 3, "planes": 2}, 19_137, 19_137),
+    ("cosumi-stack", {"layers": 4, "planes": 2}, 28_385, 28_385),
+    ("cosumi-stack", {"planes": 2}, 74_625, 74_625),
+    ("cosumi-stack", {"planes": 2, "filters": 48}, 167_233, 167_233),
+    ("cosumi-stack", {"planes": 2, "filters": 64}, 296_705, 296_705),
+    ("cosumi-stack", {"norm": "before"}, 75_489, 76_065),
+    ("cosumi-stack", {"norm": "after"}, 75_489, 76_065),
+    ("cosumi-residual", {}, 586_513, 589_297),
+    # Not published; by hand from the layers' sizes.
+    ("aya-policy", {}, 49 * 25 * 128 + 10 * 128 * 9 * 128 + 11 * 128 + 128 * 9 + 1, None),
+    ("aya-value", {}, 50 * 25 * 32 + 11 * 32 * 9 * 32 + 32 * 32 + 13 * 32 + 32 * 361 * 256 + 256 + 257, None),
+    # 7.33 million with the blocks' norms folded, says dlshogi's format; 20 * 2 * 192 of them are the norms'.
+    ("dlshogi-resnet", {}, 7_346_562, None),
+]
+"""Kind, options, trainable parameters, all weights."""
+
+
+@pytest.mark.parametrize(("kind", "options", "trainable", "total"), COUNTS)
+def test_parameter_counts(kind: str, options: dict[str, Any], trainable: int, total: int | None) -> None:
+    network = make(kind, options)
+    assert network.count() == trainable
+    assert total is None or network.count_all() == total
+
+
+def test_alphazero_shogi_has_the_papers_shape() -> None:
+    blocks, filters = 10, 192
+    convolutions = 45 * 9 * filters + blocks * 2 * 9 * filters**2
+    norms = 2 * filters * (2 * blocks + 1)
+    policy = filters * 139 + 139 * 81
+    value = 9 * filters + 1 + 2 + 81 * 256 + 256 + 257
+    network = make("alphazero-shogi", {"blocks": blocks, "filters": filters})
+    assert network.count() == convolutions + norms + policy + value
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        ("resnet", {}, "network 'resnet' found, expected one of alphazero-shogi"),
+        ("go", {"width": 3}, "option 'width' found, expected one of blocks"),
+        ("go", {"blocks": "six"}, "blocks = 'six' found, expected a value such as 6"),
+        ("go", {"pooling_blocks": [6]}, "blocks 0 to 5"),
+        ("cosumi-stack", {"layers": 10}, "layers = 10 found, expected 1 to 9"),
+        ("dlshogi-resnet", {"activation": "gelu"}, "expected one of relu, swish"),
+    ],
+)
+def test_wrong_options(kind: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(NetworkError, match=message):
+        make(kind, options)
+
+
+def trained(kind: str, options: dict[str, Any]) -> Any:
+    """Return a network whose weights and statistics are nowhere zero or one."""
+    torch.manual_seed(1)
+    network = make(kind, options)
+    generator = torch.Generator().manual_seed(2)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            if parameter.ndim == 1:
+                parameter += 0.2 * torch.randn(parameter.shape, generator=generator)
+            elif not parameter.any():
+                parameter.copy_(torch.randn(parameter.shape, generator=generator) * parameter[0].numel() ** -0.5)
+        for name, buffer in network.named_buffers():
+            if name.endswith("running_mean"):
+                buffer.copy_(0.2 * torch.randn(buffer.shape, generator=generator))
+            elif name.endswith("running_var"):
+                buffer.copy_(0.5 + torch.rand(buffer.shape, generator=generator))
+    return network.eval()
+
+
+def inputs_of(network: Any, rows: int, size: int) -> tuple[Any, Any]:
+    """Return planes and globals as random as real ones: bits, on a board without anything off it."""
+    features = feature_set(network.feature_set)
+    rng = np.random.default_rng(3)
+    planes = (rng.random((rows, features.planes, size, size)) < 0.2).astype(np.float32)
+    globals_ = (rng.random((rows, features.extras)) < 0.3).astype(np.float32)
+    return planes, globals_
+
+
+def outputs_of(network: Any, planes: Any, globals_: Any, **options: Any) -> dict[str, Any]:
+    with torch.no_grad():
+        outputs = network(torch.from_numpy(planes), torch.from_numpy(globals_)[:, :, None, None], **options)
+    return {name: output.numpy() for name, output in outputs.items()}
+
+
+SMALL = {
+    "alphazero-shogi": {"blocks": 1, "filters": 8},
+    "aya-policy": {"filters": 8},
+    "aya-value": {"filters": 8, "board_size": 9},
+    "cosumi-residual": {"layers": 6, "filters": 8, "board_size": 9},
+    "cosumi-stack": {"layers": 4, "filters": 8, "board_size": 9, "norm": "after"},
+    "dlshogi-resnet": {"blocks": 2, "channels": 16, "activation": "swish"},
+    "go": {"blocks": 3, "channels": 16, "pooled": 8, "pooling_blocks": [1], "head": 8, "hidden": 16},
+}
+
+
+@pytest.mark.parametrize("kind", sorted(set(NETWORKS) - {"go"}))
+def test_onnx_files_compute_the_same(kind: str, tmp_path: Path) -> None:
+    network = trained(kind, SMALL[kind])
+    path = tmp_path / "net.onnx"
+    path.write_bytes(export_onnx(network, "small", {"recipe": "test"}).SerializeToString())
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    for size in (9, 13) if network.board_size == 0 else (network.board_size,):
+        planes, globals_ = inputs_of(network, 3, size)
+        fed = {session.get_inputs()[0].name: planes}
+        if globals_.shape[1]:
+            spread = np.broadcast_to(globals_[:, :, None, None], (*globals_.shape, size, size))
+            fed[session.get_inputs()[1].name] = np.ascontiguousarray(spread)
+        found = session.run(None, fed)
+        expected = outputs_of(network, planes, globals_)
+        for name, array in zip(expected, found, strict=True):
+            wanted = 1 / (1 + np.exp(-expected[name])) if name == "value_logit" else expected[name]
+            np.testing.assert_allclose(array, wanted, atol=1e-4, err_msg=name)
+    info = NetworkInfo.from_props({p.key: p.value for p in export_onnx(network, "small", {}).metadata_props})
+    assert info.feature_set == network.feature_set
+    assert identify(path) is NetworkKind.YOMI_ONNX
+
+
+@pytest.mark.parametrize("activation", ["relu", "swish"])
+@pytest.mark.parametrize("extras", [57, 119])
+def test_a_shogi_network_plays_as_it_was_trained(activation: str, extras: int, tmp_path: Path) -> None:
+    network = trained("dlshogi-resnet", {"blocks": 2, "channels": 16, "activation": activation, "extras": extras})
+    path = tmp_path / "net.onnx"
+    path.write_bytes(export_onnx(network, "small", {"recipe": "test"}).SerializeToString())
+    assert prepare_shogi(path)[1].training == {"recipe": "test"}
+    planes, globals_ = inputs_of(network, 5, 9)
+    expected = outputs_of(network, planes, globals_)
+    for backend in ("native", "onnx"):
+        evaluator = make_shogi_evaluator(path, "cpu", backend)
+        logits = np.empty((5, 2187), np.float32)
+        values = evaluator.run(planes, globals_, logits)
+        np.testing.assert_allclose(logits, expected["policy"], atol=1e-4)
+        np.testing.assert_allclose(values, 1 / (1 + np.exp(-expected["value_logit"][:, 0])), atol=1e-4)
+        evaluator.close()
+
+
+def on_board(planes: Any) -> Any:
+    planes[:, 0] = 1.0
+    return planes
+
+
+@pytest.mark.parametrize(("norm", "activation"), [("fixup", "relu"), ("batch", "relu"), ("fixup", "mish")])
+def test_a_go_network_plays_as_it_was_trained_on_all_boards(norm: str, activation: str, tmp_path: Path) -> None:
+    network = trained("go", {**SMALL["go"], "norm": norm, "activation": activation})
+    path = tmp_path / "net.bin"
+    path.write_bytes(write_network(to_katago(network, "small")))
+    assert read_network(path).name == "small"
+    for size in (7, 9):
+        planes, globals_ = inputs_of(network, 4, size)
+        expected = outputs_of(network, on_board(planes), globals_)
+        for backend in ("native", "onnx"):
+            evaluator = make_katago_evaluator(path, size, "cpu", backend)
+            raw = evaluator.run(planes, globals_)
+            np.testing.assert_allclose(raw.policy[:, 0], expected["policy"], atol=1e-4)
+            np.testing.assert_allclose(raw.value, expected["outcome"], atol=1e-4)
+            np.testing.assert_allclose(raw.misc, expected["misc"], atol=1e-4)
+            np.testing.assert_allclose(raw.ownership, expected["ownership"], atol=1e-4)
+            evaluator.close()
+
+
+def test_go_networks_see_no_more_than_the_board() -> None:
+    network = trained("go", SMALL["go"])
+    planes, globals_ = inputs_of(network, 4, 9)
+    expected = outputs_of(network, on_board(planes), globals_)
+    wide = np.zeros((4, 22, 13, 13), np.float32)
+    wide[:, :, :9, :9] = planes
+    found = outputs_of(network, wide, globals_, padded=True)
+    np.testing.assert_allclose(found["outcome"], expected["outcome"], atol=1e-5)
+    np.testing.assert_allclose(found["misc"], expected["misc"], atol=1e-5)
+    board = found["policy"][:, :169].reshape(4, 13, 13)
+    np.testing.assert_allclose(board[:, :9, :9].reshape(4, 81), expected["policy"][:, :81], atol=1e-4)
+    np.testing.assert_allclose(found["policy"][:, 169], expected["policy"][:, 81], atol=1e-4)
+    assert board[:, 9:].max() < -1000.0
+    ownership = found["ownership"].reshape(4, 13, 13)[:, :9, :9]
+    np.testing.assert_allclose(ownership.reshape(4, 81), expected["ownership"], atol=1e-4)
+
+
+def test_a_network_for_other_features_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    path.write_bytes(export_onnx(trained("aya-policy", {"filters": 8}), "aya", {}).SerializeToString())
+    assert prepare(path, 13)[1].feature_set == "aya-49"
+    with pytest.raises(NetworkError, match="feature set aya-49 found, expected katago-v7"):
+        make_katago_evaluator(path, 13, "cpu", "onnx")

@@ -1,0 +1,194 @@
+"""Data sets of Go from records: what is chosen, what is written, and that a run that was stopped goes on."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.datasets.go_dataset import GoDataOptions, choose_games, choose_positions, make_go_dataset
+from engine.datasets.go_games import parse_result, read_games
+from engine.datasets.go_teacher import NetworkTeacher
+from engine.games.go.game import GoGame
+from engine.games.go.rules import PRESETS
+from engine.games.go.sgf import to_sgf
+from native.datasets.replay import GAME_DTYPE
+from native.go.planes import policy_index, write_planes
+from native.go.scratch import SCRATCH_DTYPE
+from nets.data.batches import BatchSource
+from nets.data.shards import check_shard
+from nets.data.unpack import unpack
+from nets.errors import NetworkError
+from nets.katago.write import write_network
+from tests.naive.katago_networks import RandomNetworks
+
+CHINESE = PRESETS["chinese"]
+
+
+def random_record(size: int, seed: int, plies: int, result: str, handicap: bool = False) -> str:
+    game = GoGame(size, CHINESE)
+    if handicap:
+        game.place_handicap([2 * (size + 1) + 2, 3 * (size + 1) + 3])
+    rng = np.random.default_rng(seed)
+    for _ in range(plies):
+        game.play(game.side_to_move, int(rng.choice(game.legal_moves()[:-1])))
+    return to_sgf(game, result=result).replace("\n", "")
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("records") / "games.sgfs"
+    results = ["B+R", "W+R", "W+2.5", "B+20.5", "W+T", "", "0"]
+    lines = [random_record((7, 9)[seed % 2], seed, 30 + seed, results[seed % 7]) for seed in range(14)]
+    lines += [lines[0], random_record(9, 99, 40, "B+R", handicap=True), "(;GM[1]SZ[9];B[aa];W[aa])", "no game"]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def quiet(text: str) -> None:
+    """Say nothing."""
+
+
+def make(path: Path, folder: Path, labels: Any = None, **options: Any) -> Any:
+    return make_go_dataset([path], folder, GoDataOptions(**options), labels, quiet)
+
+
+@pytest.mark.parametrize(
+    ("text", "winner", "resigned", "margin"),
+    [
+        ("B+R", 1, True, None),
+        ("W+Resign", 2, True, None),
+        ("W+3.5", 2, False, 3.5),
+        ("0", 0, False, 0.0),
+        ("B+T", 1, False, None),
+        ("Void", -1, False, None),
+        ("", -1, False, None),
+    ],
+)
+def test_results(text: str, winner: int, resigned: bool, margin: float | None) -> None:
+    found = parse_result(text)
+    assert found[:2] == (winner, resigned)
+    assert found[2] == margin if margin is not None else np.isnan(found[2])
+
+
+def test_games_are_read_once_and_chosen(collection: Path, tmp_path: Path) -> None:
+    table, refused = read_games([collection], tmp_path, CHINESE, lambda read, bad: None)
+    assert len(table.games) == 16
+    assert refused.total() == 2
+    again, refused_again = read_games([collection], tmp_path, CHINESE, lambda read, bad: None)
+    for name in GAME_DTYPE.names or ():
+        np.testing.assert_array_equal(again.games[name], table.games[name])
+    assert refused_again == refused
+    chosen, believed = choose_games(table, GoDataOptions())
+    assert len(chosen.games) == 14  # neither the duplicate nor the handicap game
+    assert believed.tolist() == [winner >= 0 for winner in chosen.games["winner"]]
+    assert choose_games(table, GoDataOptions(trust="resigned"))[1].sum() == 4
+    checked = choose_games(table, GoDataOptions(trust="rollouts", rollouts=50))[1]
+    assert 6 <= checked.sum() < 12  # resignations and the clear count, and what rollouts of these random games confirm
+    thin, _ = choose_games(table, GoDataOptions(black_wins=0.6))
+    wins = [int((thin.games["winner"] == color).sum()) for color in (1, 2)]
+    assert wins == [4, 3]
+    with pytest.raises(NetworkError, match="0 of 16 games left"):
+        choose_games(table, GoDataOptions(min_moves=500))
+
+
+def test_positions_are_spread_over_a_game(collection: Path, tmp_path: Path) -> None:
+    table, _ = read_games([collection], tmp_path, CHINESE, lambda read, bad: None)
+    table, _ = choose_games(table, GoDataOptions())
+    plies = choose_positions(table, GoDataOptions(positions=16, unique="none"))
+    assert len(plies) == 16 * 14
+    for index, game in enumerate(table.games):
+        own = np.sort(plies[plies["game"] == index], order="ply")
+        edges = np.linspace(0, game["moves"], 17).astype(int)
+        assert ((own["ply"] >= edges[:-1]) & (own["ply"] < edges[1:])).all()
+        assert (own["symmetry"][:8] == own["symmetry"][8:]).all()
+        assert sorted(own["symmetry"][:8]) == list(range(8))
+    everything = choose_positions(table, GoDataOptions())
+    by_position = choose_positions(table, GoDataOptions(unique="position"))
+    assert len(by_position) < len(everything) < table.games["moves"].sum()
+    assert not (np.diff(everything["game"]) == 0).all()
+
+
+def test_rows_are_the_positions_and_moves_of_the_games(collection: Path, tmp_path: Path) -> None:
+    dataset = make(collection, tmp_path, sizes=(9,), shard_rows=64, test_share=0.2)
+    for shard in dataset.shards:
+        check_shard(shard, dataset.manifest.features, 82)
+    assert dataset.rows("test") > 0
+    rows = {}
+    for split in ("train", "test"):
+        for batch in BatchSource([dataset], split, 64, 0).in_order():
+            planes, extras = unpack(batch, dataset.manifest.features)
+            for index in range(batch.rows):
+                key = planes[index].tobytes(), int(batch.columns["policy_moves"][index, 0])
+                rows[key] = extras[index], float(batch.columns["value"][index]), float(batch.columns["komi"][index])
+    scratch = np.zeros(1, SCRATCH_DTYPE)[0]
+    found = 0
+    for seed in (1, 3):  # W+R, B+20.5
+        game = GoGame(9, CHINESE)
+        rng = np.random.default_rng(seed)
+        for _ in range(30 + seed):
+            move = int(rng.choice(game.legal_moves()[:-1]))
+            spatial, globals_ = np.zeros((22, 9, 9), np.float32), np.zeros(19, np.float32)
+            write_planes(game.position, game.history, 0, scratch, spatial, globals_)
+            key = spatial.tobytes(), int(policy_index(9, move, 0))
+            if key in rows:
+                extras, value, komi = rows[key]
+                np.testing.assert_allclose(extras, globals_, atol=1e-3)
+                won = (seed == 3) == (game.side_to_move == 1)
+                assert value == (1.0 if won else -1.0)
+                assert komi == (-7.5 if game.side_to_move == 1 else 7.5)
+                found += 1
+            game.play(game.side_to_move, move)
+    assert found > 60
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    files = (path for path in folder.rglob("*.npy") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def test_a_run_that_was_stopped_goes_on(collection: Path, tmp_path: Path) -> None:
+    whole = tmp_path / "whole"
+    make(collection, whole, shard_rows=100, features="aya-50")
+    stopped = tmp_path / "stopped"
+    shutil.copytree(whole, stopped)
+    lost = sorted(stopped.glob("train-*"))[1::2]
+    for shard in lost:
+        shutil.rmtree(shard)
+    kept = sorted(stopped.glob("train-*"))[0]
+    stamp = (kept / "planes.npy").stat().st_mtime_ns
+    make(collection, stopped, shard_rows=100, features="aya-50")
+    assert lost
+    assert (kept / "planes.npy").stat().st_mtime_ns == stamp
+    assert contents(stopped) == contents(whole)
+
+
+@pytest.mark.parametrize("visits", [1, 8])
+def test_a_teacher_labels(visits: int, collection: Path, tmp_path: Path) -> None:
+    network = tmp_path / "net.bin"
+    network.write_bytes(write_network(RandomNetworks(8, seed=4).network(["ordinary", "gpool"])))
+    teacher = NetworkTeacher(network, visits, "cpu", "fp32", 1)
+    dataset = make(collection, tmp_path / "set", teacher, sizes=(7,), limit=40, teacher="net", visits=visits)
+    teacher.close()
+    columns = dataset.shards[0].open()
+    check_shard(dataset.shards[0], dataset.manifest.features, 50)
+    weights = columns["policy_weights"].astype(np.float32)
+    np.testing.assert_allclose(weights.sum(1), 1.0, atol=0.01)
+    assert (np.diff(weights, axis=1) <= 0.0).all()
+    for name in ("value", "lead", "score_mean", "score_stdev"):
+        assert np.isfinite(columns[name]).all()
+    assert (columns["ownership"] != -128).all()
+    if visits > 1:
+        assert ((weights > 0.0).sum(1) < visits).all()
+
+
+def test_wrong_sources(tmp_path: Path) -> None:
+    with pytest.raises(NetworkError, match="no such file"):
+        make(tmp_path / "nowhere", tmp_path / "a")
+    empty = tmp_path / "empty.sgf"
+    empty.write_text("")
+    with pytest.raises(NetworkError, match="no game that can be used"):
+        make(empty, tmp_path / "b")
+    with pytest.raises(NetworkError, match="feature set dlshogi-62-57 of shogi found"):
+        make(empty, tmp_path / "c", features="dlshogi-62-57")

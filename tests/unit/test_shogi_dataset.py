@@ -1,0 +1,171 @@
+"""Data sets of shogi: hcpe and psv in and out, filters, merged duplicates, and the rows of a set."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.datasets.shogi_dataset import ShogiDataOptions, make_shogi_dataset
+from engine.datasets.shogi_rows import (
+    HCPE_DTYPE,
+    ShogiLimits,
+    merged,
+    placement_of,
+    read_rows,
+    to_hcpe,
+    to_psv,
+)
+from engine.games.shogi.csa import format_csa_record
+from engine.games.shogi.game import ShogiGame
+from engine.games.shogi.hcpe import pack, write_hcpe
+from engine.games.shogi.psv import PSV_DTYPE, from_psv_move, pack_psv, to_psv_move
+from engine.games.shogi.records import GameRecord, record_of
+from engine.games.shogi.sfen import format_sfen
+from native.datasets.packed import HCP, PSV, unpack_board
+from native.shogi.planes import policy_index, write_planes
+from nets.data.batches import BatchSource
+from nets.data.shards import check_shard
+from nets.data.unpack import unpack
+from nets.errors import NetworkError
+
+
+def random_record(seed: int, plies: int, ending: str = "TORYO") -> GameRecord:
+    """Return a game of random moves with an evaluation for each."""
+    rng = np.random.default_rng(seed)
+    game = ShogiGame()
+    while len(game.moves) < plies and (moves := game.legal_moves()):
+        game.play(int(rng.choice(moves)))
+    record = record_of(game)
+    for recorded in record.moves:
+        recorded.score = int(rng.integers(-900, 900))
+    record.ending = ending
+    return record
+
+
+def quiet(text: str) -> None:
+    """Say nothing."""
+
+
+def unpacked(data: bytes, form: int) -> Any:
+    board, hands = np.ones(81, np.uint8), np.ones((2, 7), np.uint8)
+    side = unpack_board(np.frombuffer(data, np.uint8), form, board, hands)
+    return tuple(board.tolist()), tuple(tuple(hand) for hand in hands.tolist()), side
+
+
+def test_packed_boards_are_read() -> None:
+    for seed in range(12):
+        for placement in random_record(seed, 60 + 20 * seed).placements()[:: 5 + seed]:
+            expected = placement.board, placement.hands, placement.side
+            assert unpacked(pack(placement), HCP) == expected
+            assert unpacked(pack_psv(placement), PSV) == expected
+
+
+def test_broken_boards_are_refused() -> None:
+    rng = np.random.default_rng(1)
+    refused = 0
+    for form in (HCP, PSV):
+        assert unpacked(b"\0" * 32, form)[2] == 0
+        assert unpacked(b"\xff" * 32, form)[2] == 0
+        for _ in range(200):
+            refused += unpacked(rng.bytes(32), form)[2] == 0
+    assert refused > 300
+
+
+def test_psv_is_yaneuraous() -> None:
+    cshogi = pytest.importorskip("cshogi", reason="compares with cshogi (extra test)")
+    board = cshogi.Board()
+    for seed in range(6):
+        record = random_record(seed, 150)
+        for placement, recorded in zip(record.placements(), record.moves, strict=False):
+            buffer = np.frombuffer(pack_psv(placement), np.uint8).copy()
+            board.set_psfen(buffer)
+            expected = np.zeros(32, np.uint8)
+            board.to_psfen(expected)
+            assert expected.tobytes() == buffer.tobytes()
+            assert board.turn + 1 == placement.side
+            assert cshogi.move16_to_psv(recorded.move) == to_psv_move(recorded.move)
+            assert from_psv_move(to_psv_move(recorded.move)) == recorded.move
+
+
+def test_files_are_converted_without_loss(tmp_path: Path) -> None:
+    records = [random_record(seed, 80, ending) for seed, ending in enumerate(("TORYO", "SENNICHITE", "KACHI"))]
+    hcpe, psv = tmp_path / "a.hcpe", tmp_path / "a.psv"
+    hcpe.write_bytes(write_hcpe(records))
+    limits = ShogiLimits(min_moves=0)
+    rows = read_rows(hcpe, limits, 0)
+    assert len(rows) == 240
+    psv.write_bytes(to_psv(rows))
+    assert psv.stat().st_size == 240 * PSV_DTYPE.itemsize
+    back = read_rows(psv, limits, 0)
+    assert to_hcpe(back) == hcpe.read_bytes() == to_hcpe(rows)
+    assert HCPE_DTYPE.itemsize == 38
+    hcpe.write_bytes(hcpe.read_bytes()[:-1])
+    with pytest.raises(NetworkError, match="expected whole records of 38"):
+        read_rows(hcpe, limits, 0)
+
+
+def test_records_are_limited(tmp_path: Path) -> None:
+    path = tmp_path / "a.csa"
+    records = [random_record(1, 60), random_record(2, 30), random_record(3, 70, "CHUDAN")]
+    records[0].comment = "black_rate:somebody:3100.5\nwhite_rate:nobody:2900.0"
+    path.write_text(format_csa_record(records[0]))
+    assert len(read_rows(path, ShogiLimits(), 0)) == 60
+    assert len(read_rows(path, ShogiLimits(rating=2900.0), 0)) == 60
+    assert len(read_rows(path, ShogiLimits(rating=2900.5), 0)) == 0
+    near = read_rows(path, ShogiLimits(evaluation=300.0), 0)
+    assert 0 < len(near) < 60
+    assert (np.abs(near["score"]) <= 300.0).all()
+    for record in records[1:]:
+        path.write_text(format_csa_record(record))
+        assert len(read_rows(path, ShogiLimits(), 0)) == 0
+
+
+def test_duplicates_are_merged(tmp_path: Path) -> None:
+    path = tmp_path / "a.hcpe"
+    path.write_bytes(write_hcpe([random_record(1, 60)]))
+    rows = read_rows(path, ShogiLimits(), 0)
+    extra = rows[[5, 5, 9]].copy()
+    extra["winner"][:2] = 3 - rows["winner"][5]
+    extra["score"] = 100.0
+    extra["move"][:2] = 77
+    found = merged(np.concatenate([rows, extra]))
+    assert len(found) == len({row["packed"].tobytes() for row in rows})
+    by_board = {row["packed"].tobytes(): row for row in found}
+    fifth, ninth = by_board[rows[5]["packed"].tobytes()], by_board[rows[9]["packed"].tobytes()]
+    assert fifth["winner"] == 3 - rows["winner"][5]
+    assert fifth["move"] == 77
+    assert fifth["score"] == pytest.approx((rows["score"][5] + 200.0) / 3)
+    assert ninth["winner"] == rows["winner"][9]
+    assert ninth["score"] == pytest.approx((rows["score"][9] + 100.0) / 2)
+
+
+@pytest.mark.parametrize("features", ["dlshogi-62-57", "dlshogi-62-119", "alphazero-shogi-45"])
+def test_rows_are_the_positions(features: str, tmp_path: Path) -> None:
+    source = tmp_path / "a.hcpe"
+    source.write_bytes(write_hcpe([random_record(seed, 80) for seed in range(3)]))
+    options = ShogiDataOptions(features=features, test_share=0.5, shard_rows=100)
+    dataset = make_shogi_dataset([source], tmp_path / "set", options, quiet)
+    expected = {}
+    for row in merged(read_rows(source, ShogiLimits(), 0)):
+        placement = placement_of(row)
+        game = ShogiGame(format_sfen(placement))
+        game.position["form"] = int(features.startswith("alphazero"))
+        form = dataset.manifest.features
+        planes, extras = np.zeros((form.planes, 9, 9), np.float32), np.zeros(form.extras, np.float32)
+        write_planes(game.position, game.history, 0, np.zeros(1, np.uint8), planes, extras)
+        won = 0.0 if row["winner"] == 0 else 1.0 if row["winner"] == placement.side else -1.0
+        label = int(policy_index(game.position, int(row["move"]), 0))
+        expected[planes.tobytes(), extras.tobytes()] = label, won, np.tanh(row["score"] / 1512.17)
+    seen = 0
+    for shard in dataset.shards:
+        check_shard(shard, dataset.manifest.features, 139 * 81 if features.startswith("alpha") else 27 * 81)
+        for batch in BatchSource([dataset], shard.split, 64, 0).in_order():
+            planes, extras = unpack(batch, dataset.manifest.features)
+            for index in range(batch.rows):
+                label, won, searched = expected[planes[index].tobytes(), extras[index].tobytes()]
+                assert batch.columns["policy_moves"][index, 0] == label
+                assert batch.columns["value"][index] == won
+                assert batch.columns["search_value"][index] == pytest.approx(searched, abs=1e-3)
+                seen += 1
+    assert seen >= len(expected)

@@ -1,0 +1,244 @@
+"""Training: batches as tensors, losses, schedules, and that a run which was stopped goes on exactly."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch (extra train)")
+
+from nets.data.batches import BatchSource  # noqa: E402
+from nets.data.shards import Manifest, begin_dataset, open_dataset, shard_name, widths, write_shard  # noqa: E402
+from nets.data.symmetry import symmetry_tables  # noqa: E402
+from nets.data.unpack import unpack  # noqa: E402
+from nets.errors import NetworkError  # noqa: E402
+from nets.features import feature_set  # noqa: E402
+from nets.katago.file import read_network  # noqa: E402
+from nets.training import losses  # noqa: E402
+from nets.training.average import Average  # noqa: E402
+from nets.training.config import LossConfig, TrainingConfig, parse_config  # noqa: E402
+from nets.training.log import read_log  # noqa: E402
+from nets.training.loop import Trainer  # noqa: E402
+from nets.training.tensors import Decoder  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Any:
+    """Compute in one thread: the machine is shared, and sums come in one order."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def columns_of(name: str, rows: int, size: int, seed: int) -> dict[str, Any]:
+    """Return positions with something to learn: the move is where the first plane's first bit stands."""
+    features = feature_set(name)
+    rng = np.random.default_rng(seed)
+    area = size * size
+    bits = rng.random((rows, features.bits, area)) < 0.3
+    bits[:, 0] = True
+    move = rng.integers(0, area, rows)
+    bits[:, 1] = False
+    bits[np.arange(rows), 1, move] = True
+    value = np.where(move < area // 2, 1.0, -1.0)
+    ownership = np.where(bits[:, 2 % features.bits], 127, -127)
+    ownership[0, :3] = -128
+    return {
+        "planes": np.packbits(bits.reshape(rows, -1), axis=1),
+        **({"globals": rng.random((rows, features.globals))} if features.globals else {}),
+        **({"levels": rng.integers(0, 9, (rows, widths(features, size)["levels"]))} if features.levels else {}),
+        "policy_moves": np.stack([move, (move + 1) % area], 1),
+        "policy_weights": np.tile([0.75, 0.25], (rows, 1)),
+        "value": value,
+        "search_value": np.where(np.arange(rows) % 2, 0.0, np.nan),
+        "lead": 10.0 * value,
+        "score_mean": 9.0 * value,
+        "score_stdev": np.full(rows, 5.0),
+        "komi": np.full(rows, -7.5),
+        "ownership": ownership,
+    }
+
+
+def make_set(folder: Path, name: str, sizes: tuple[int, ...] = (5, 7), rows: int = 48) -> Any:
+    begin_dataset(folder, Manifest(name))
+    for size in sizes:
+        write_shard(folder, shard_name("train", size, 0), "train", size, columns_of(name, rows, size, size))
+        write_shard(folder, shard_name("test", size, 0), "test", size, columns_of(name, 16, size, 100 + size))
+    return open_dataset(folder)
+
+
+SMALL_GO = {"blocks": 1, "channels": 8, "pooled": 4, "pooling_blocks": [0], "head": 4, "hidden": 8, "kernel": 3}
+
+
+def config_of(folder: Path, training: dict[str, Any], **data: Any) -> Any:
+    tables = {
+        "network": {"kind": "go", "name": "tiny", **SMALL_GO},
+        "data": {"folders": ["set"], **data},
+        "training": {"steps": 12, "batch": 16, "learning_rate": 0.01, "test_every": 6, **training},
+    }
+    return parse_config(tables, folder)
+
+
+@pytest.mark.parametrize("name", ["katago-v7", "cosumi-3", "alphazero-shogi-45", "dlshogi-62-57"])
+def test_tensors_are_what_evaluators_see(name: str, tmp_path: Path) -> None:
+    size = 9
+    source = BatchSource([make_set(tmp_path, name, (size,))], "train", 16, 1)
+    decoder = Decoder(source.features, torch.device("cpu"), "random", 1, 0.0)
+    batch = source.batch(0)
+    planes, extras = unpack(batch, source.features)
+    plain = decoder.example(batch, turned=False)
+    np.testing.assert_allclose(plain.planes.numpy(), planes, atol=1e-6)
+    np.testing.assert_allclose(plain.globals.numpy()[:, :, 0, 0], extras, atol=1e-6)
+    turned = decoder.example(batch)
+    if not source.features.symmetric:
+        assert torch.equal(turned.planes, plain.planes)
+        return
+    chosen = np.random.default_rng([1, batch.step]).integers(0, 8, batch.rows)
+    assert len(set(chosen)) > 4
+    for row, table in enumerate(symmetry_tables(size)[chosen]):
+        seen = turned.planes[row].flatten(1).numpy()
+        np.testing.assert_array_equal(seen[:, table[:-1]], plain.planes[row].flatten(1).numpy())
+        assert turned.moves[row].tolist() == table[batch.columns["policy_moves"][row]].tolist()
+        assert plain.ownership is not None
+        assert turned.ownership is not None
+        np.testing.assert_array_equal(turned.ownership[row].numpy()[table[:-1]], plain.ownership[row].numpy())
+
+
+def test_losses_know_what_is_not_known(tmp_path: Path) -> None:
+    source = BatchSource([make_set(tmp_path, "katago-v7", (5,))], "train", 16, 1)
+    example = Decoder(source.features, torch.device("cpu"), "none", 1, 0.5).example(source.batch(0))
+    searched = source.batch(0).columns["search_value"].astype(np.float32)
+    value = source.batch(0).columns["value"].astype(np.float32)
+    mixed = np.where(np.isnan(searched), value, (value + searched) / 2)
+    np.testing.assert_allclose(example.value.numpy(), mixed)
+    policy = torch.full((16, 26), -20.0).scatter(1, example.moves, torch.log(example.weights))
+    perfect = {
+        "policy": policy,
+        "score": (example.lead - example.komi)[:, None],
+        "value": example.value[:, None],
+        "misc": torch.stack([9 * value_of(example) / 20, torch.log(torch.expm1(torch.full((16,), 0.25)))], 1),
+        "ownership": 20.0 * torch.nan_to_num(example.ownership),
+    }
+    perfect["misc"] = torch.cat([perfect["misc"], (example.lead / 20)[:, None], torch.zeros(16, 1)], 1)
+    found = losses.losses(perfect, example)
+    entropy = -(0.75 * np.log(0.75) + 0.25 * np.log(0.25))
+    assert found["policy"].item() == pytest.approx(entropy, abs=1e-3)
+    for name in ("score", "value", "lead", "score_mean", "score_stdev", "ownership"):
+        assert found[name].item() == pytest.approx(0.0, abs=1e-3), name
+    nothing = {"policy": torch.zeros(16, 26, requires_grad=True), "value": torch.zeros(16, 1, requires_grad=True)}
+    example.value[:] = float("nan")
+    example.weights[:] = 0.0
+    total = losses.total(losses.losses(nothing, example), LossConfig())
+    total.backward()
+    assert total.item() == 0.0
+    assert all(torch.isfinite(each.grad).all() for each in nothing.values())
+
+
+def value_of(example: Any) -> Any:
+    """Return the result's sign of each row: the score's labels were made of it."""
+    return torch.sign(example.score_mean)
+
+
+def state_of(trainer: Any) -> dict[str, Any]:
+    return {name: each.clone() for name, each in trainer.network.state_dict().items()}
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
+def test_a_run_that_was_stopped_goes_on_exactly(optimizer: str, tmp_path: Path) -> None:
+    make_set(tmp_path / "set", "katago-v7")
+    training = {"optimizer": optimizer, "average": "ema", "schedule": "cosine", "warmup": 3, "checkpoint_every": 4}
+    config = config_of(tmp_path, training)
+
+    def quiet(step: int, values: dict[str, float]) -> None:
+        """Say nothing."""
+
+    whole = Trainer(config, tmp_path / "whole")
+    whole.run(quiet)
+    first = Trainer(config, tmp_path / "parts")
+    first.run(quiet, 5)
+    # What a killed run has done since its checkpoint is lost, and done again.
+    second = Trainer(config, tmp_path / "parts")
+    assert second.step == 5
+    second.run(quiet)
+    assert second.step == whole.step == 12
+    for name, value in state_of(whole).items():
+        assert torch.equal(value, second.network.state_dict()[name]), name
+    assert whole.average is not None
+    assert second.average is not None
+    for name, value in whole.average.state.items():
+        assert torch.equal(value, second.average.state[name]), name
+    rows = [read_log(tmp_path / folder / "test.csv") for folder in ("whole", "parts")]
+    assert rows[0] == rows[1]
+    assert [row["step"] for row in rows[0]] == ["6", "12"]
+    with pytest.raises(NetworkError, match="a run of another network found"):
+        Trainer(parse_config({**tables_of(config), "network": other_network()}, tmp_path), tmp_path / "parts")
+
+
+def tables_of(config: Any) -> dict[str, Any]:
+    record = config.to_dict()
+    return {"data": {"folders": list(record["data"]["folders"])}, "training": {"steps": 12}}
+
+
+def other_network() -> dict[str, Any]:
+    return {"kind": "go", "name": "tiny", **SMALL_GO, "hidden": 9}
+
+
+def test_training_learns_and_exports(tmp_path: Path) -> None:
+    make_set(tmp_path / "set", "katago-v7", rows=256)
+    config = config_of(tmp_path, {"steps": 150, "batch": 64, "test_every": 150, "average": "swa", "average_start": 120})
+    trainer = Trainer(config, tmp_path / "run")
+    before = trainer.test().values()
+    seen: list[dict[str, float]] = []
+    trainer.run(lambda step, values: seen.append(values))
+    after = trainer.test().values()
+    assert after["policy_loss"] < 0.8 * before["policy_loss"]
+    assert after["ownership_error"] < before["ownership_error"]
+    assert len(seen) == 3
+    assert {"policy", "value", "lead", "score_mean", "score_stdev", "ownership"} <= set(seen[0])
+    path = trainer.export()
+    network = read_network(path)
+    assert network.name == "tiny"
+    average = trainer.average
+    assert average is not None
+    np.testing.assert_array_equal(network.trunk.conv.weights, average.state["conv.weight"].numpy())
+
+
+def test_other_networks_learn_from_their_features(tmp_path: Path) -> None:
+    small = {
+        "aya-policy": ({"filters": 4}, "aya-49", 9),
+        "aya-value": ({"filters": 4, "board_size": 9}, "aya-50", 9),
+        "cosumi-stack": ({"filters": 4, "layers": 4, "norm": "after", "board_size": 9}, "cosumi-3", 9),
+        "dlshogi-resnet": ({"blocks": 1, "channels": 8}, "dlshogi-62-57", 9),
+        "alphazero-shogi": ({"blocks": 1, "filters": 8}, "alphazero-shogi-45", 9),
+    }
+    for kind, (options, features, size) in small.items():
+        folder = tmp_path / kind
+        make_set(folder / "set", features, (size,))
+        network = {"kind": kind, "name": "tiny", **options}
+        tables = {"network": network, "data": {"folders": ["set"]}, "training": {"steps": 3, "batch": 16}}
+        trainer = Trainer(parse_config(tables, folder), folder / "run")
+        trainer.run(lambda step, values: None)
+        assert trainer.export().exists()
+        assert trainer.test().values()
+
+
+def test_wrong_data_are_refused(tmp_path: Path) -> None:
+    make_set(tmp_path / "set", "aya-49", (9,))
+    with pytest.raises(NetworkError, match="feature set aya-49 found, expected katago-v7 for network go"):
+        Trainer(config_of(tmp_path, {}), tmp_path / "run")
+
+
+def test_averages() -> None:
+    module = torch.nn.Linear(1, 1, bias=False)
+    config = TrainingConfig(steps=9, average="swa", average_start=2)
+    swa, ema = Average(module, config), Average(module, TrainingConfig(steps=9, average="ema", decay=0.5))
+    expected = module.weight.item()
+    for step, value in enumerate([8.0, 7.0, 1.0, 2.0, 6.0]):
+        module.weight.data.fill_(value)
+        swa.update(module, step)
+        ema.update(module, step)
+        expected += (1 - min(0.5, (1 + step) / (10 + step))) * (value - expected)
+    assert float(swa.state["weight"]) == pytest.approx(3.0)
+    assert float(ema.state["weight"]) == pytest.approx(expected)

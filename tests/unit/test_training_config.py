@@ -1,0 +1,81 @@
+"""Configurations, learning rates and early stopping: what needs no PyTorch."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nets.errors import NetworkError
+from nets.training.config import TrainingConfig, parse_config, read_config
+from nets.training.schedule import EarlyStopping, learning_rate
+
+GOOD: dict[str, Any] = {
+    "network": {"kind": "go", "name": "small", "blocks": 4},
+    "data": {"folders": ["a"]},
+    "training": {"steps": 10, "learning_rate": 1, "milestones": [3, 6]},
+}
+
+
+def test_a_configuration_is_read(tmp_path: Path) -> None:
+    config = parse_config(GOOD, tmp_path)
+    assert config.options == {"blocks": 4}
+    assert config.training.learning_rate == 1.0
+    assert config.training.milestones == (3, 6)
+    assert config.folder == tmp_path
+    for path in sorted(Path(__file__).parents[2].glob("nets/recipes/*.toml")):
+        assert read_config(path).name
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "value", "message"),
+    [
+        ("network", "name", "a b", "expected both"),
+        ("data", "folders", "a", "folders = 'a' found, expected tuple"),
+        ("data", "symmetries", "some", "expected one of random, stored, none"),
+        ("training", "steps", 0, "steps = 0 found, expected at least 1"),
+        ("training", "steps", 2.5, "steps = 2.5 found, expected int"),
+        ("training", "optimizer", "lion", "expected one of adamw, adam, sgd"),
+        ("training", "speed", 1, r"\[training\] speed found, expected one of steps"),
+        ("loss", "policy", "much", "policy = 'much' found, expected float"),
+    ],
+)
+def test_wrong_configurations(table: str, key: str, value: Any, message: str) -> None:
+    tables = {**GOOD, table: {**GOOD.get(table, {}), key: value}}
+    with pytest.raises(NetworkError, match=message):
+        parse_config(tables)
+
+
+def test_missing_parts(tmp_path: Path) -> None:
+    with pytest.raises(NetworkError, match=r"\[training\] without steps found"):
+        parse_config({**GOOD, "training": {}})
+    with pytest.raises(NetworkError, match=r"table \[net\] found"):
+        parse_config({**GOOD, "net": {}})
+    path = tmp_path / "a.toml"
+    with pytest.raises(NetworkError, match="expected a configuration"):
+        read_config(path)
+    path.write_text("steps = ")
+    with pytest.raises(NetworkError, match=r"a\.toml: "):
+        read_config(path)
+
+
+def test_learning_rates() -> None:
+    steps = TrainingConfig(steps=10, learning_rate=1.0, schedule="steps", milestones=(3, 6), factor=0.1, warmup=2)
+    rates = [learning_rate(steps, step) for step in range(8)]
+    assert rates == pytest.approx([0.5, 1.0, 1.0, 0.1, 0.1, 0.1, 0.01, 0.01])
+    cosine = TrainingConfig(steps=11, learning_rate=2.0, schedule="cosine", final=0.1)
+    assert learning_rate(cosine, 0) == 2.0
+    assert learning_rate(cosine, 5) == pytest.approx(1.1)
+    assert learning_rate(cosine, 10) == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(("patience", "stopped_after"), [(0, 3), (1, 6), (2, 7), (-1, None)])
+def test_patience_is_kerass(patience: int, stopped_after: int | None) -> None:
+    """Losses that fail once, then improve, then fail for good: patience 1 needs two failures in a row."""
+    stopping = EarlyStopping(patience)
+    stopped = None
+    for number, loss in enumerate([5.0, 4.0, 4.5, 3.0, 3.5, 3.1, 3.0, 3.2], 1):
+        improved = stopping.update(loss)
+        assert improved == (number in (1, 2, 4))
+        if stopping.stops and stopped is None:
+            stopped = number
+    assert stopped == stopped_after
