@@ -10,7 +10,8 @@ import numpy as np
 
 from engine.evaluators.factory import make_katago_evaluator
 from engine.evaluators.katago import KataGoEvaluator
-from engine.evaluators.onnx_session import choose_device, make_session
+from engine.evaluators.onnx_session import make_session
+from engine.evaluators.providers import choose_device
 from engine.evaluators.shogi_factory import make_shogi_evaluator
 from nets.data.batches import Batch, BatchSource
 from nets.data.metrics import Judged, Table
