@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.datasets.go_rows import Columns, Row, Scratch
-from engine.evaluators.factory import make_katago_evaluator
-from engine.evaluators.queue import InlineQueue
+from engine.evaluators.factory import chooses_cpu, make_katago_evaluator
+from engine.evaluators.queue import InlineQueue, Job
 from engine.search.parameters import SearchSettings
 from engine.search.report import Limits
 from engine.search.search import Search
@@ -25,6 +28,10 @@ from nets.katago.outputs import Outputs, has_no_result, post_process
 if TYPE_CHECKING:
     from engine.evaluators.katago import KataGoEvaluator
     from engine.search.report import SearchReport
+    from native.calls import Calls
+    from native.tree.arrays import Batch
+
+T = TypeVar("T")
 
 TOP_MOVES = 32
 """Moves of a policy target that are kept: the others of a strong network's policy sum to less than a percent."""
@@ -54,6 +61,8 @@ class NetworkTeacher:
         self.precision = precision
         self.seed = seed
         self._evaluators: dict[int, KataGoEvaluator] = {}
+        # An evaluator on a GPU is bound to the thread that makes it; one on a processor serves all threads.
+        self._thread = None if chooses_cpu(device) else ThreadPoolExecutor(1, "teacher")
         self._lock = threading.Lock()
         self._scratch = Scratch()
         self._searches = _Searches()
@@ -67,8 +76,18 @@ class NetworkTeacher:
         """
         with self._lock:
             if size not in self._evaluators:
-                self._evaluators[size] = make_katago_evaluator(self.path, size, self.device, precision=self.precision)
+                make = functools.partial(make_katago_evaluator, self.path, size, self.device, precision=self.precision)
+                self._evaluators[size] = self.on_device(make)
             return self._evaluators[size]
+
+    @property
+    def is_free(self) -> bool:
+        """Whether any thread may call the evaluators."""
+        return self._thread is None
+
+    def on_device(self, call: Callable[[], T]) -> T:
+        """Return what `call` returns, called in the thread that the device is bound to."""
+        return call() if self._thread is None else self._thread.submit(call).result()
 
     def label(self, rows: list[Row], columns: Columns, first: int) -> None:
         """Write the labels of `rows`, all on boards of one size, into `columns` from row `first` on."""
@@ -85,7 +104,9 @@ class NetworkTeacher:
     def close(self) -> None:
         """Release the evaluators."""
         for evaluator in self._evaluators.values():
-            evaluator.close()
+            self.on_device(evaluator.close)
+        if self._thread is not None:
+            self._thread.shutdown()
 
     def _evaluate(self, rows: list[Row], size: int, evaluator: KataGoEvaluator, columns: Columns, first: int) -> None:
         count, area = len(rows), size * size
@@ -100,12 +121,13 @@ class NetworkTeacher:
                 legal[index, policy_index(size, int(move), symmetry)] = True
         first_position = rows[0].position
         possible = has_no_result(KO_NAMES[first_position["ko_rule"]], SCORING_NAMES[first_position["scoring"]])
-        outputs = post_process(evaluator.run(planes, globals_), legal, possible, evaluator.info)
+        raw = self.on_device(lambda: evaluator.run(planes, globals_))
+        outputs = post_process(raw, legal, possible, evaluator.info)
         for index, symmetry in enumerate(symmetries):
             _write_outputs(outputs, index, symmetry_table(size, symmetry), columns, first + index)
 
     def _search(self, row: Row, size: int, evaluator: KataGoEvaluator, columns: Columns, index: int) -> None:
-        search = self._searches.get(size, evaluator, self.seed)
+        search = self._searches.get(size, _DeviceQueue(self, evaluator), self.seed)
         search.clear()
         search.set_position(_Searchable(row))
         report = search.run(Limits(visits=self.visits))
@@ -123,16 +145,31 @@ class _Searchable:
         self.moves: list[tuple[int, int]] = []
 
 
+class _DeviceQueue(InlineQueue):
+    """Evaluates in the thread that the teacher's device is bound to."""
+
+    def __init__(self, teacher: NetworkTeacher, evaluator: KataGoEvaluator) -> None:
+        super().__init__(evaluator)
+        self._teacher = teacher
+
+    def submit(self, job: Job) -> None:
+        evaluate = functools.partial(super().submit, job)
+        self._teacher.on_device(evaluate)
+
+    def bind(self, batch: Batch) -> Calls | None:
+        return super().bind(batch) if self._teacher.is_free else None
+
+
 class _Searches(threading.local):
     """The searches of one thread, by board size."""
 
     def __init__(self) -> None:
         self._searches: dict[int, Search] = {}
 
-    def get(self, size: int, evaluator: KataGoEvaluator, seed: int) -> Search:
+    def get(self, size: int, queue: InlineQueue, seed: int) -> Search:
         if size not in self._searches:
             settings = SearchSettings(workers=1, memory=SEARCH_MEMORY, cache_size=0, seed=seed)
-            self._searches[size] = Search(go_spec(size), InlineQueue(evaluator), settings)
+            self._searches[size] = Search(go_spec(size), queue, settings)
         return self._searches[size]
 
 

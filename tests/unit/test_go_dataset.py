@@ -1,15 +1,18 @@
 """Data sets of Go from records: what is chosen, what is written, and that a run that was stopped goes on."""
 
 import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from engine.datasets import go_teacher
 from engine.datasets.go_dataset import GoDataOptions, choose_games, choose_positions, make_go_dataset
 from engine.datasets.go_games import parse_result, read_games
 from engine.datasets.go_teacher import NetworkTeacher
+from engine.evaluators.factory import make_katago_evaluator
 from engine.games.go.game import GoGame
 from engine.games.go.rules import PRESETS
 from engine.games.go.sgf import to_sgf
@@ -181,6 +184,48 @@ def test_a_teacher_labels(visits: int, collection: Path, tmp_path: Path) -> None
     assert (columns["ownership"] != -128).all()
     if visits > 1:
         assert ((weights > 0.0).sum(1) < visits).all()
+
+
+@pytest.mark.parametrize("visits", [1, 4])
+def test_a_device_is_used_by_one_thread(
+    visits: int, collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = tmp_path / "net.bin"
+    network.write_bytes(write_network(RandomNetworks(8, seed=4).network(["ordinary"])))
+    users: set[str] = set()
+
+    class Watched:
+        """An evaluator that notes who calls it, as one on a GPU minds."""
+
+        def __init__(self, inner: Any) -> None:
+            users.add(threading.current_thread().name)
+            self.inner = inner
+            self.info, self.batch_size = inner.info, inner.batch_size
+            self.wants_planes, self.wants_positions = True, False
+
+        def run(self, planes: Any, extras: Any) -> Any:
+            users.add(threading.current_thread().name)
+            return self.inner.run(planes, extras)
+
+        def evaluate(self, batch: Any, rows: int) -> None:
+            users.add(threading.current_thread().name)
+            self.inner.evaluate(batch, rows)
+
+        def close(self) -> None:
+            users.add(threading.current_thread().name)
+
+    monkeypatch.setattr(go_teacher, "chooses_cpu", lambda device: False)
+    monkeypatch.setattr(
+        go_teacher, "make_katago_evaluator", lambda path, size, device, **options: Watched(make_katago(path, size))
+    )
+    teacher = NetworkTeacher(network, visits, "cuda", "fp32", 1)
+    make(collection, tmp_path / "set", teacher, sizes=(7,), limit=150, teacher="net", visits=visits)
+    teacher.close()
+    assert users == {"teacher_0"}
+
+
+def make_katago(path: Path, size: int) -> Any:
+    return make_katago_evaluator(path, size, "cpu")
 
 
 def test_wrong_sources(tmp_path: Path) -> None:
