@@ -116,7 +116,7 @@ def test_interrupt_comes_from_any_thread() -> None:
     assert search.wait(PATIENCE)
     search.stop()
     assert search.report().seconds < 5
-    check_tree(search)
+    check_tree(search, pruned=True)  # its memory may be used up by then
 
 
 def test_reports_hang_together_while_the_search_runs() -> None:
