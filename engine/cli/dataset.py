@@ -1,4 +1,4 @@
-"""`yomi dataset make|check|describe|convert`: training data from game records."""
+"""`yomi dataset make|play|check|describe|convert`: training data from game records, or from a network's own games."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ USAGE = "yomi dataset ACTION ... [options]"
 EPILOG = """\
 examples:
   yomi dataset make games/ --out data/9 --teacher b6c96.bin.gz        positions labelled by a network
+  yomi dataset play --teacher b6c96.bin.gz --size 9 --positions 500000 --out data/9     a network distilled
   yomi dataset make games.sgfs.xz --out data/aya --features aya-49    moves of strong players
   yomi dataset make floodgate/ --features dlshogi-62-57 --out data/shogi --rating 3000
   yomi dataset describe data/9
@@ -31,6 +32,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the sub-commands."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog="yomi dataset")
     _add_make(actions.add_parser("make", help="make a data set from game records, or go on with it"))
+    _add_play(actions.add_parser("play", help="make a data set for Go from games that a network plays with itself"))
     for name, text in (("check", "read a data set and see whether it is whole"), ("describe", "say what is in it")):
         child = actions.add_parser(name, help=text)
         child.add_argument("folder", type=Path, metavar="FOLDER", help="the data set")
@@ -80,13 +82,33 @@ def _add_make(make: argparse.ArgumentParser) -> None:
     shogi.add_argument("--keep-duplicates", action="store_true", help="do not merge positions that come up again")
 
 
+def _add_play(play: argparse.ArgumentParser) -> None:
+    play.add_argument("--teacher", type=Path, required=True, metavar="NET", help="plays and labels: a KataGo network")
+    play.add_argument("--size", type=int, required=True, metavar="N", help="board size")
+    play.add_argument("--positions", type=int, required=True, metavar="N", help="of the set, in whole shards")
+    play.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="the data set")
+    play.add_argument("--kept", type=float, default=0.25, metavar="S", help="share of a game's positions (0.25)")
+    play.add_argument("--random-moves", type=float, default=0.03, metavar="S", help="drawn from all legal ones (0.03)")
+    play.add_argument("--test-share", type=float, default=0.03, metavar="S", help="shards held out (0.03)")
+    play.add_argument("--shard-rows", type=int, default=16384, metavar="N", help="positions of a shard (16384)")
+    play.add_argument("--seed", type=int, default=1, metavar="N", help="of all choices (1)")
+    play.add_argument("--device", default="auto", help="of the teacher: auto, cpu, cuda, tensorrt (auto)")
+    play.add_argument("--precision", default="auto", help="of the teacher: auto, fp32, bf16 (auto)")
+
+
 def run(args: argparse.Namespace) -> int:
     """Run an action."""
     from engine.evaluators.base import EvaluatorError
     from engine.games.go.rules import RulesError
     from nets.errors import NetworkError
 
-    actions = {"make": make_dataset, "check": check_dataset, "describe": describe_dataset, "convert": convert_file}
+    actions = {
+        "make": make_dataset,
+        "play": play_dataset,
+        "check": check_dataset,
+        "describe": describe_dataset,
+        "convert": convert_file,
+    }
     try:
         actions[args.action](args)
     except (NetworkError, EvaluatorError, RulesError) as error:
@@ -169,6 +191,39 @@ def _make_go(args: argparse.Namespace) -> Dataset:
     finally:
         if teacher is not None:
             teacher.close()
+
+
+def play_dataset(args: argparse.Namespace) -> None:
+    """Make a data set from a teacher's own games, or go on with one."""
+    from engine.datasets.go_played import PlayOptions, play_go_dataset
+    from engine.datasets.go_teacher import NetworkTeacher
+    from native.go.board import MAX_SIZE, MIN_SIZE
+    from nets.load import source_digest
+
+    if not MIN_SIZE <= args.size <= MAX_SIZE:
+        raise CliError(f"--size {args.size}: expected {MIN_SIZE} to {MAX_SIZE}")
+    for name, low, high in (("kept", 0.001, 1.0), ("random_moves", 0.0, 1.0), ("test_share", 0.0, 0.9)):
+        if not low <= getattr(args, name) <= high:
+            raise CliError(f"--{name.replace('_', '-')} {getattr(args, name):g}: expected {low:g} to {high:g}")
+    for name, least in (("positions", 1), ("shard_rows", 1), ("seed", 0)):
+        if getattr(args, name) < least:
+            raise CliError(f"--{name.replace('_', '-')} {getattr(args, name)}: expected at least {least}")
+    _announce_kernels("go")
+    teacher = NetworkTeacher(args.teacher, 1, args.device, args.precision, args.seed)
+    options = PlayOptions(
+        size=args.size,
+        positions=args.positions,
+        kept=args.kept,
+        random_moves=args.random_moves,
+        test_share=args.test_share,
+        shard_rows=args.shard_rows,
+        seed=args.seed,
+        teacher=f"{args.teacher.name} {source_digest(args.teacher)[:16]}",
+    )
+    try:
+        print_facts(play_go_dataset(args.out, options, teacher, log))
+    finally:
+        teacher.close()
 
 
 def _make_shogi(args: argparse.Namespace) -> Dataset:

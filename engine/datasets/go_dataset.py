@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.datasets.go_games import GameTable, read_games, thinned, trusted, without_duplicates
-from engine.datasets.go_rows import PLY_DTYPE, Columns, RowWriter, Teacher
+from engine.datasets.go_rows import PLY_DTYPE, Columns, RowWriter, Teacher, blank_columns
 from engine.datasets.sources import SGF_SUFFIXES, find_files
 from engine.datasets.split import held_out
 from engine.games.go.rules import Rules
@@ -26,15 +26,12 @@ from native.datasets.replay import write_keys
 from native.go.board import BLACK, POSITION_DTYPE
 from native.go.rules import MAX_HISTORY
 from nets.data.shards import (
-    COLUMNS,
     SPLITS,
-    UNKNOWN_OWNER,
     Dataset,
     Manifest,
     begin_dataset,
     open_dataset,
     shard_name,
-    widths,
     write_shard,
 )
 from nets.errors import NetworkError
@@ -208,15 +205,9 @@ def shard_columns(
     pool: ThreadPoolExecutor, writer: RowWriter, plies: npt.NDArray[np.void], size: int, teacher: Teacher | None
 ) -> Columns:
     """Return the columns of one shard."""
-    features, count = writer.features, len(plies)
-    width = widths(features, size)
-    shapes: dict[str, tuple[int, ...]] = {"planes": (width["planes"],), "value": (), "komi": ()}
-    shapes |= {name: (width[name],) for name in ("levels", "globals") if width[name]}
+    count = len(plies)
     moves = 1 if teacher is None else teacher.top_moves
-    shapes |= {"policy_moves": (moves,), "policy_weights": (moves,), "lead": (), "score_mean": ()}
-    if teacher is not None:
-        shapes |= {"score_stdev": (), "ownership": (width["ownership"],)}
-    columns: Columns = {name: _blank(name, (count, *shape)) for name, shape in shapes.items()}
+    columns = blank_columns(writer.features, size, count, moves, judged=teacher is not None)
     if (plies["symmetry"] >= 0).all():
         columns["symmetry"] = plies["symmetry"].copy()
 
@@ -237,12 +228,3 @@ def shard_columns(
     for _ in pool.map(write, range(0, count, CHUNK)):
         pass
     return columns
-
-
-def _blank(name: str, shape: tuple[int, ...]) -> npt.NDArray[np.generic]:
-    dtype = COLUMNS[name][0]
-    if name == "ownership":
-        return np.full(shape, UNKNOWN_OWNER, dtype)
-    if dtype is np.float16 and name not in ("policy_weights", "globals"):
-        return np.full(shape, np.nan, dtype)
-    return np.zeros(shape, dtype)

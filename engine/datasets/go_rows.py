@@ -17,6 +17,7 @@ from native.go.board import BLACK, POSITION_DTYPE
 from native.go.planes import policy_index, write_planes
 from native.go.rules import MAX_HISTORY
 from native.go.scratch import SCRATCH_DTYPE
+from nets.data.shards import COLUMNS, UNKNOWN_OWNER, widths
 from nets.features import FeatureSet
 
 Columns = dict[str, npt.NDArray[Any]]
@@ -34,6 +35,34 @@ class Row:
     game: Any
     """Its record of GAME_DTYPE."""
     ply: int
+
+
+def blank_columns(features: FeatureSet, size: int, rows: int, moves: int, *, judged: bool) -> Columns:
+    """Return the columns of a shard in which nothing is known yet.
+
+    Args:
+        features: what networks see.
+        size: N.
+        rows: positions.
+        moves: that a policy target names, at most.
+        judged: whether there are the columns that a teacher alone can fill.
+    """
+    width = widths(features, size)
+    shapes: dict[str, tuple[int, ...]] = {"planes": (width["planes"],), "value": (), "komi": ()}
+    shapes |= {name: (width[name],) for name in ("levels", "globals") if width[name]}
+    shapes |= {"policy_moves": (moves,), "policy_weights": (moves,), "lead": (), "score_mean": ()}
+    if judged:
+        shapes |= {"score_stdev": (), "ownership": (width["ownership"],)}
+    return {name: _blank(name, (rows, *shape)) for name, shape in shapes.items()}
+
+
+def _blank(name: str, shape: tuple[int, ...]) -> npt.NDArray[np.generic]:
+    dtype = COLUMNS[name][0]
+    if name == "ownership":
+        return np.full(shape, UNKNOWN_OWNER, dtype)
+    if dtype is np.float16 and name not in ("policy_weights", "globals"):
+        return np.full(shape, np.nan, dtype)
+    return np.zeros(shape, dtype)
 
 
 class Teacher(Protocol):

@@ -98,12 +98,15 @@ class BatchSource:
         return Batch(self.shards[shard].size, columns, step)
 
     def in_order(self, limit: int = 0) -> Iterator[Batch]:
-        """Yield all batches as they lie in the shards, the last of each may be short; at most `limit` if given."""
+        """Yield batches as they lie in the shards, the last of each may be short.
+
+        Args:
+            limit: batches, about, taken from all shards alike; 0 for all.
+        """
         count = 0
+        each = -(-limit // len(self.shards)) * self.rows
         for shard, columns in zip(self.shards, self._columns, strict=True):
-            for begin in range(0, shard.rows, self.rows):
-                if limit and count == limit:
-                    return
+            for begin in range(0, min(shard.rows, each or shard.rows), self.rows):
                 part = {name: np.array(array[begin : begin + self.rows]) for name, array in columns.items()}
                 yield Batch(shard.size, part, count)
                 count += 1

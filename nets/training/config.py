@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 from nets.errors import NetworkError
 
-OPTIMIZERS = ("adamw", "adam", "sgd")
+OPTIMIZERS = ("adamw", "adam", "sgd", "muon")
 SCHEDULES = ("constant", "cosine", "steps")
 AVERAGES = ("none", "ema", "swa")
 PRECISIONS = ("auto", "fp32", "bf16", "fp16")
@@ -71,7 +71,7 @@ class TrainingConfig:
     average_start: int = 0
     """Step from which weights are averaged."""
     precision: str = "auto"
-    """auto: bf16 on GPUs that have it, else fp32."""
+    """auto: bf16 on GPUs and processors that multiply it, else fp32."""
     device: str = "auto"
     threads: int = 0
     """Threads that compute on the CPU; 0 for PyTorch's choice. One is faster for small networks on busy machines."""

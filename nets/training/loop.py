@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from nets.data.batches import BatchSource, Reader
 from nets.data.metrics import NAMES, Table
@@ -26,9 +26,10 @@ from nets.errors import NetworkError
 from nets.training import losses
 from nets.training.average import Average
 from nets.training.checkpoint import load_checkpoint, save_checkpoint
-from nets.training.config import Config, LossConfig, TrainingConfig
+from nets.training.config import Config, LossConfig
 from nets.training.export import export_file
 from nets.training.log import CsvLog, can_plot, plot_curves
+from nets.training.optimizers import make_optimizer
 from nets.training.schedule import EarlyStopping, learning_rate
 from nets.training.tensors import Decoder, Example
 
@@ -54,21 +55,12 @@ def choose_device(name: str) -> torch.device:
 
 
 def _precision(name: str, device: torch.device) -> torch.dtype | None:
-    """Return what to compute convolutions with; None for float32. On CPUs bf16 is slower, and only used if asked."""
+    """Return what to compute convolutions with; None for float32. auto: bf16 where the device multiplies it."""
     if name == "auto":
-        return torch.bfloat16 if device.type == "cuda" and torch.cuda.is_bf16_supported() else None
+        cpu = device.type == "cpu"
+        has_bf16 = torch.cpu._is_avx512_bf16_supported() if cpu else torch.cuda.is_bf16_supported()
+        return torch.bfloat16 if has_bf16 else None
     return {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}[name]
-
-
-def _optimizer(network: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
-    """Return the optimizer; biases and norms do not decay."""
-    decayed = [each for each in network.parameters() if each.ndim > 1]
-    others = [each for each in network.parameters() if each.ndim <= 1]
-    groups = [{"params": decayed, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}]
-    if config.optimizer == "sgd":
-        return torch.optim.SGD(groups, lr=config.learning_rate, momentum=config.momentum, nesterov=config.momentum > 0)
-    kind = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
-    return kind(groups, lr=config.learning_rate)
 
 
 class Trainer:
@@ -106,7 +98,7 @@ class Trainer:
                 f"expected {self.network.feature_set} for network {config.kind}"
             )
         self.network.to(self.device, memory_format=torch.channels_last)
-        self.optimizer = _optimizer(self.network, settings)
+        self.optimizer = make_optimizer(self.network, settings)
         self.average = Average(self.network, settings) if settings.average != "none" else None
         self.stopping = EarlyStopping(settings.patience)
         self.step = 0

@@ -1,0 +1,109 @@
+"""What makes steps of gradients: PyTorch's optimizers, and Muon.
+
+Muon (Jordan et al. 2024) replaces the momentum of a matrix by the nearest orthogonal one, so that all directions of a
+weight learn at one pace; a convolution counts as the matrix from its inputs to its channels. Vectors and narrow
+matrices are left to Adam. Updates are scaled to the size of Adam's (Liu et al. 2025): one learning rate serves both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nets.training.config import TrainingConfig
+
+ROUNDS = 5
+COEFFICIENTS = (3.4445, -4.7750, 2.0315)
+"""Of the polynomial whose rounds bring singular values near 1 (Newton-Schulz)."""
+ADAM_SIZE = 0.2
+"""Root mean square of an update of Adam's, in learning rates."""
+SMALLEST_SIDE = 8
+"""Matrices with fewer rows or columns are left to Adam."""
+
+
+def make_optimizer(network: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
+    """Return the optimizer that a configuration names; biases and norms do not decay."""
+    decayed = [each for each in network.parameters() if each.ndim > 1]
+    others = [each for each in network.parameters() if each.ndim <= 1]
+    groups: list[dict[str, Any]] = [
+        {"params": decayed, "weight_decay": config.weight_decay},
+        {"params": others, "weight_decay": 0.0},
+    ]
+    if config.optimizer == "muon":
+        return Muon(groups, config.learning_rate, config.momentum)
+    if config.optimizer == "sgd":
+        return torch.optim.SGD(groups, lr=config.learning_rate, momentum=config.momentum, nesterov=config.momentum > 0)
+    kind = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
+    return kind(groups, lr=config.learning_rate)
+
+
+class Muon(torch.optim.Optimizer):
+    """Muon for matrices and convolutions, Adam for everything else; weights decay as AdamW's do."""
+
+    def __init__(
+        self, params: Iterable[Any], lr: float, momentum: float = 0.9, betas: tuple[float, float] = (0.9, 0.999)
+    ):
+        """Make one.
+
+        Args:
+            params: parameters or groups of them; a group may have a `weight_decay` of its own.
+            lr: learning rate, of the size that suits Adam.
+            momentum: of Muon, Nesterov's.
+            betas: of Adam.
+        """
+        super().__init__(params, {"lr": lr, "momentum": momentum, "betas": betas, "eps": 1e-8, "weight_decay": 0.0})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+        """Make a step."""
+        loss = closure() if closure is not None else None
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is None:
+                    continue
+                parameter.mul_(1.0 - group["lr"] * group["weight_decay"])
+                if min(parameter.flatten(1).shape if parameter.ndim > 1 else (0,)) >= SMALLEST_SIDE:
+                    self._orthogonal_step(parameter, group)
+                else:
+                    self._adam_step(parameter, group)
+        return loss
+
+    def _orthogonal_step(self, parameter: Tensor, group: dict[str, Any]) -> None:
+        gradient, state = parameter.grad, self.state[parameter]
+        assert gradient is not None
+        if not state:
+            state["mean"] = torch.zeros_like(parameter)
+        state["mean"].lerp_(gradient, 1.0 - group["momentum"])
+        ahead = gradient.lerp(state["mean"], group["momentum"])
+        matrix = ahead.flatten(1)
+        size = ADAM_SIZE * max(matrix.shape) ** 0.5
+        parameter.add_(orthogonal(matrix).view(parameter.shape), alpha=-group["lr"] * size)
+
+    def _adam_step(self, parameter: Tensor, group: dict[str, Any]) -> None:
+        gradient, state = parameter.grad, self.state[parameter]
+        assert gradient is not None
+        if not state:
+            state["mean"], state["square"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
+            state["steps"] = torch.zeros(())
+        first, second = group["betas"]
+        state["steps"] += 1
+        state["mean"].lerp_(gradient, 1.0 - first)
+        state["square"].lerp_(gradient * gradient, 1.0 - second)
+        count = float(state["steps"])
+        root = (state["square"] / (1.0 - second**count)).sqrt_().add_(group["eps"])
+        parameter.addcdiv_(state["mean"], root, value=-group["lr"] / (1.0 - first**count))
+
+
+def orthogonal(matrix: Tensor) -> Tensor:
+    """Return nearly the orthogonal matrix that is nearest to one: singular values between about 0.7 and 1.2."""
+    a, b, c = COEFFICIENTS
+    wide = matrix.shape[0] <= matrix.shape[1]
+    x = matrix if wide else matrix.T
+    x = x / (x.norm() + 1e-7)
+    for _ in range(ROUNDS):
+        gram = x @ x.T
+        x = a * x + (b * gram + c * gram @ gram) @ x
+    return x if wide else x.T

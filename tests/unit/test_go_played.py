@@ -1,0 +1,107 @@
+"""Data sets of games that a network plays with itself: what is stored is what the network saw and said."""
+
+import dataclasses
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.datasets.go_played import PlayOptions, play_go_dataset, shard_names
+from engine.datasets.go_teacher import NetworkTeacher
+from engine.evaluators.factory import make_katago_evaluator
+from nets.data.batches import BatchSource
+from nets.data.shards import Dataset, check_shard
+from nets.data.unpack import unpack
+from nets.errors import NetworkError
+from nets.katago.outputs import post_process
+from nets.katago.write import write_network
+from tests.naive.katago_networks import RandomNetworks
+
+OPTIONS = PlayOptions(size=5, positions=600, kept=0.05, shard_rows=300, seed=3, teacher="test")
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("nets") / "net.bin"
+    path.write_bytes(write_network(RandomNetworks(8, seed=4).network(["ordinary", "gpool"])))
+    return path
+
+
+def play(folder: Path, network: Path, options: PlayOptions = OPTIONS) -> Dataset:
+    teacher = NetworkTeacher(network, 1, "cpu", "fp32", 1)
+    try:
+        return play_go_dataset(folder, options, teacher, lambda text: None)
+    finally:
+        teacher.close()
+
+
+@pytest.fixture(scope="module")
+def dataset(network: Path, tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    return play(tmp_path_factory.mktemp("data") / "set", network)
+
+
+def test_shards_are_whole_and_all_different(dataset: Dataset) -> None:
+    assert [(shard.split, shard.rows) for shard in dataset.shards] == [("test", 300), ("train", 300)]
+    boards = []
+    for shard in dataset.shards:
+        check_shard(shard, dataset.manifest.features, 26)
+        boards.append(shard.open()["planes"].tobytes())
+    assert boards[0] != boards[1]
+
+
+def test_labels_are_what_the_network_says_of_the_stored_position(dataset: Dataset, network: Path) -> None:
+    batch = next(BatchSource([dataset], "train", 300, 0).in_order())
+    planes, extras = unpack(batch, dataset.manifest.features)
+    evaluator = make_katago_evaluator(network, 5, "cpu")
+    raw = evaluator.run(planes, extras)
+    columns = batch.columns
+    legal = np.zeros((300, 26), np.bool_)
+    rows, places = np.nonzero(columns["policy_weights"])
+    legal[rows, columns["policy_moves"][rows, places]] = True
+    # No stone stands where a move is, and the same moves are legal in the eyes of the network's input.
+    occupied = planes[:, 1:3].any(1).reshape(300, 25)
+    assert not (legal[:, :25] & occupied).any()
+    for possible in (False, True):
+        outputs = post_process(raw, legal, possible, evaluator.info)
+        close = np.isclose(columns["value"].astype(np.float32), outputs.win - outputs.loss, atol=2e-3)
+        # Territory scoring and the simple ko rule know games without a result; a seventh of these games has neither.
+        assert close.mean() > 0.1
+        known = np.abs(columns["ownership"] / 127.0 - outputs.ownership) < 6e-3
+        assert known.all()
+        shares = np.take_along_axis(outputs.policy, columns["policy_moves"].astype(np.int64), 1)
+        weights = columns["policy_weights"].astype(np.float32)
+        np.testing.assert_allclose(np.where(weights > 0, shares, 0.0), weights, atol=2e-3)
+    evaluator.close()
+
+
+def test_games_end_and_begin_again_with_other_rules_and_komi(dataset: Dataset) -> None:
+    for shard in dataset.shards:
+        columns = shard.open()
+        assert len(np.unique(np.abs(columns["komi"].astype(np.float32)))) > 5
+        scoring = columns["globals"][:, 9]
+        assert 0.0 < scoring.mean() < 1.0
+        stones = np.unpackbits(columns["planes"], axis=1, count=22 * 25).reshape(-1, 22, 25)[:, 1:3].sum((1, 2))
+        assert stones.min() < 3 and stones.max() > 15
+
+
+def test_a_run_that_was_stopped_goes_on(dataset: Dataset, network: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    shutil.copytree(dataset.folder, folder)
+    lost = dataset.shards[1].path.name
+    shutil.rmtree(folder / lost)
+    again = play(folder, network)
+    assert [shard.path.name for shard in again.shards] == [shard.path.name for shard in dataset.shards]
+    for name, array in dataset.shards[1].open().items():
+        np.testing.assert_array_equal(again.shards[1].open()[name], array)
+    with pytest.raises(NetworkError, match="other options"):
+        play(folder, network, dataclasses.replace(OPTIONS, kept=0.5))
+
+
+def test_held_out_shards() -> None:
+    splits = [split for split, _ in shard_names(dataclasses.replace(OPTIONS, positions=100 * 300))]
+    assert splits.count("test") == 3 and splits.index("train") == 3
+    assert [split for split, _ in shard_names(dataclasses.replace(OPTIONS, positions=1))] == ["train"]
+    assert [split for split, _ in shard_names(dataclasses.replace(OPTIONS, positions=600, test_share=0.0))] == [
+        "train"
+    ] * 2
