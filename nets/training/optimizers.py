@@ -18,6 +18,8 @@ from nets.training.config import TrainingConfig
 ROUNDS = 5
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 """Of the polynomial whose rounds bring singular values near 1 (Newton-Schulz)."""
+ADAM_BETAS = (0.9, 0.999)
+ADAM_EPSILON = 1e-8
 ADAM_SIZE = 0.2
 """Root mean square of an update of Adam's, in learning rates."""
 SMALLEST_SIDE = 8
@@ -43,33 +45,32 @@ def make_optimizer(network: nn.Module, config: TrainingConfig) -> torch.optim.Op
 class Muon(torch.optim.Optimizer):
     """Muon for matrices and convolutions, Adam for everything else; weights decay as AdamW's do."""
 
-    def __init__(
-        self, params: Iterable[Any], lr: float, momentum: float = 0.9, betas: tuple[float, float] = (0.9, 0.999)
-    ):
+    def __init__(self, params: Iterable[Any], lr: float, momentum: float = 0.9) -> None:
         """Make one.
 
         Args:
             params: parameters or groups of them; a group may have a `weight_decay` of its own.
             lr: learning rate, of the size that suits Adam.
             momentum: of Muon, Nesterov's.
-            betas: of Adam.
         """
-        super().__init__(params, {"lr": lr, "momentum": momentum, "betas": betas, "eps": 1e-8, "weight_decay": 0.0})
+        super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": 0.0})
 
-    @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
         """Make a step."""
         loss = closure() if closure is not None else None
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                if parameter.grad is None:
-                    continue
-                parameter.mul_(1.0 - group["lr"] * group["weight_decay"])
-                if min(parameter.flatten(1).shape if parameter.ndim > 1 else (0,)) >= SMALLEST_SIDE:
-                    self._orthogonal_step(parameter, group)
-                else:
-                    self._adam_step(parameter, group)
+        with torch.no_grad():
+            for group in self.param_groups:
+                for parameter in group["params"]:
+                    if parameter.grad is not None:
+                        self._update(parameter, group)
         return loss
+
+    def _update(self, parameter: Tensor, group: dict[str, Any]) -> None:
+        parameter.mul_(1.0 - group["lr"] * group["weight_decay"])
+        if parameter.ndim > 1 and min(parameter.flatten(1).shape) >= SMALLEST_SIDE:
+            self._orthogonal_step(parameter, group)
+        else:
+            self._adam_step(parameter, group)
 
     def _orthogonal_step(self, parameter: Tensor, group: dict[str, Any]) -> None:
         gradient, state = parameter.grad, self.state[parameter]
@@ -88,12 +89,12 @@ class Muon(torch.optim.Optimizer):
         if not state:
             state["mean"], state["square"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
             state["steps"] = torch.zeros(())
-        first, second = group["betas"]
+        first, second = ADAM_BETAS
         state["steps"] += 1
         state["mean"].lerp_(gradient, 1.0 - first)
         state["square"].lerp_(gradient * gradient, 1.0 - second)
         count = float(state["steps"])
-        root = (state["square"] / (1.0 - second**count)).sqrt_().add_(group["eps"])
+        root = (state["square"] / (1.0 - second**count)).sqrt_().add_(ADAM_EPSILON)
         parameter.addcdiv_(state["mean"], root, value=-group["lr"] / (1.0 - first**count))
 
 

@@ -15,7 +15,8 @@ def test_orthogonal_matrices_have_singular_values_near_one(shape: tuple[int, int
     matrix = torch.randn(shape, generator=torch.Generator().manual_seed(1))
     found = orthogonal(matrix)
     values = torch.linalg.svdvals(found)
-    assert values.min() > 0.3 and values.max() < 1.3
+    assert values.min() > 0.3
+    assert values.max() < 1.3
     # The same directions: the product with the matrix is nearly symmetric and positive.
     product = matrix.T @ found if shape[0] >= shape[1] else matrix @ found.T
     assert torch.allclose(product, product.T, atol=0.15 * float(product.abs().max()))
