@@ -55,7 +55,7 @@ class Muon(torch.optim.Optimizer):
         """
         super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": 0.0})
 
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:
         """Make a step."""
         loss = closure() if closure is not None else None
         with torch.no_grad():
