@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.cli.dataset_play import add_play, play_dataset
+from engine.cli.dataset_report import announce_kernels, check_counts, check_ranges, log, print_facts
 from engine.cli.errors import CliError
 
 if TYPE_CHECKING:
@@ -17,7 +17,8 @@ USAGE = "yomi dataset ACTION ... [options]"
 EPILOG = """\
 examples:
   yomi dataset make games/ --out data/9 --teacher b6c96.bin.gz        positions labelled by a network
-  yomi dataset play --teacher b6c96.bin.gz --size 9 --positions 500000 --out data/9     a network distilled
+  yomi dataset play go --teacher b6c96.bin.gz --size 9 --positions 500000 --out data/9     a network distilled
+  yomi dataset play shogi --engine fairy-stockfish --nodes 1000 --positions 1000000 --out games/shogi
   yomi dataset make games.sgfs.xz --out data/aya --features aya-49    moves of strong players
   yomi dataset make floodgate/ --features dlshogi-62-57 --out data/shogi --rating 3000
   yomi dataset describe data/9
@@ -32,7 +33,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the sub-commands."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog="yomi dataset")
     _add_make(actions.add_parser("make", help="make a data set from game records, or go on with it"))
-    _add_play(actions.add_parser("play", help="make a data set for Go from games that a network plays with itself"))
+    add_play(
+        actions.add_parser("play", help="make a data set from games that a network or an engine plays with itself")
+    )
     for name, text in (("check", "read a data set and see whether it is whole"), ("describe", "say what is in it")):
         child = actions.add_parser(name, help=text)
         child.add_argument("folder", type=Path, metavar="FOLDER", help="the data set")
@@ -82,20 +85,6 @@ def _add_make(make: argparse.ArgumentParser) -> None:
     shogi.add_argument("--keep-duplicates", action="store_true", help="do not merge positions that come up again")
 
 
-def _add_play(play: argparse.ArgumentParser) -> None:
-    play.add_argument("--teacher", type=Path, required=True, metavar="NET", help="plays and labels: a KataGo network")
-    play.add_argument("--size", type=int, required=True, metavar="N", help="board size")
-    play.add_argument("--positions", type=int, required=True, metavar="N", help="of the set, in whole shards")
-    play.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="the data set")
-    play.add_argument("--kept", type=float, default=0.25, metavar="S", help="share of a game's positions (0.25)")
-    play.add_argument("--random-moves", type=float, default=0.03, metavar="S", help="drawn from all legal ones (0.03)")
-    play.add_argument("--test-share", type=float, default=0.03, metavar="S", help="shards held out (0.03)")
-    play.add_argument("--shard-rows", type=int, default=16384, metavar="N", help="positions of a shard (16384)")
-    play.add_argument("--seed", type=int, default=1, metavar="N", help="of all choices (1)")
-    play.add_argument("--device", default="auto", help="of the teacher: auto, cpu, cuda, tensorrt (auto)")
-    play.add_argument("--precision", default="auto", help="of the teacher: auto, fp32, bf16 (auto)")
-
-
 def run(args: argparse.Namespace) -> int:
     """Run an action."""
     from engine.evaluators.base import EvaluatorError
@@ -118,40 +107,17 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def log(text: str) -> None:
-    """Print a line of progress."""
-    print(f"yomi: {text}", file=sys.stderr, flush=True)
-
-
 def make_dataset(args: argparse.Namespace) -> None:
     """Make a data set, or go on with one."""
     from nets.features import feature_set
 
-    _check_numbers(args)
+    check_ranges(args, test_share=(0.0, 0.9), black_wins=(0.0, 0.9))
+    check_counts(args, shard_rows=1, visits=1, rollouts=1, positions=0, limit=0, seed=0)
     if feature_set(args.features).game == "shogi":
         dataset = _make_shogi(args)
     else:
         dataset = _make_go(args)
     print_facts(dataset)
-
-
-def _announce_kernels(game: str) -> None:
-    """Compile the game's kernels, and say so where those for data sets alone will be compiled on the way."""
-    from native.jit import CACHE_DIRECTORY, kernel_key
-    from native.warmup import compile_all
-
-    compile_all(game, log)
-    if not (CACHE_DIRECTORY / f"datasets-{kernel_key('datasets')}").exists():
-        log("the first data set compiles kernels of its own, which takes about half a minute")
-
-
-def _check_numbers(args: argparse.Namespace) -> None:
-    for name, low, high in (("test_share", 0.0, 0.9), ("black_wins", 0.0, 0.9)):
-        if not low <= getattr(args, name) <= high:
-            raise CliError(f"--{name.replace('_', '-')} {getattr(args, name):g}: expected {low:g} to {high:g}")
-    for name, least in (("shard_rows", 1), ("visits", 1), ("rollouts", 1), ("positions", 0), ("limit", 0), ("seed", 0)):
-        if getattr(args, name) < least:
-            raise CliError(f"--{name.replace('_', '-')} {getattr(args, name)}: expected at least {least}")
 
 
 def _make_go(args: argparse.Namespace) -> Dataset:
@@ -161,7 +127,7 @@ def _make_go(args: argparse.Namespace) -> Dataset:
     from nets.load import source_digest
 
     find_files(args.paths, SGF_SUFFIXES)
-    _announce_kernels("go")
+    announce_kernels("go")
     teacher, named = None, ""
     if args.teacher is not None:
         teacher = NetworkTeacher(args.teacher, args.visits, args.device, args.precision, args.seed)
@@ -193,39 +159,6 @@ def _make_go(args: argparse.Namespace) -> Dataset:
             teacher.close()
 
 
-def play_dataset(args: argparse.Namespace) -> None:
-    """Make a data set from a teacher's own games, or go on with one."""
-    from engine.datasets.go_played import PlayOptions, play_go_dataset
-    from engine.datasets.go_teacher import NetworkTeacher
-    from native.go.board import MAX_SIZE, MIN_SIZE
-    from nets.load import source_digest
-
-    if not MIN_SIZE <= args.size <= MAX_SIZE:
-        raise CliError(f"--size {args.size}: expected {MIN_SIZE} to {MAX_SIZE}")
-    for name, low, high in (("kept", 0.001, 1.0), ("random_moves", 0.0, 1.0), ("test_share", 0.0, 0.9)):
-        if not low <= getattr(args, name) <= high:
-            raise CliError(f"--{name.replace('_', '-')} {getattr(args, name):g}: expected {low:g} to {high:g}")
-    for name, least in (("positions", 1), ("shard_rows", 1), ("seed", 0)):
-        if getattr(args, name) < least:
-            raise CliError(f"--{name.replace('_', '-')} {getattr(args, name)}: expected at least {least}")
-    _announce_kernels("go")
-    teacher = NetworkTeacher(args.teacher, 1, args.device, args.precision, args.seed)
-    options = PlayOptions(
-        size=args.size,
-        positions=args.positions,
-        kept=args.kept,
-        random_moves=args.random_moves,
-        test_share=args.test_share,
-        shard_rows=args.shard_rows,
-        seed=args.seed,
-        teacher=f"{args.teacher.name} {source_digest(args.teacher)[:16]}",
-    )
-    try:
-        print_facts(play_go_dataset(args.out, options, teacher, log))
-    finally:
-        teacher.close()
-
-
 def _make_shogi(args: argparse.Namespace) -> Dataset:
     from engine.datasets.shogi_dataset import ShogiDataOptions, make_shogi_dataset
     from engine.datasets.shogi_rows import SHOGI_SUFFIXES
@@ -234,7 +167,7 @@ def _make_shogi(args: argparse.Namespace) -> Dataset:
     if args.teacher is not None:
         raise CliError("--teacher labels positions of Go: expected records with results for shogi")
     find_files(args.paths, SHOGI_SUFFIXES)
-    _announce_kernels("shogi")
+    announce_kernels("shogi")
     options = ShogiDataOptions(
         features=args.features,
         rating=args.rating,
@@ -268,32 +201,6 @@ def describe_dataset(args: argparse.Namespace) -> None:
     from nets.data.shards import open_dataset
 
     print_facts(open_dataset(args.folder))
-
-
-def print_facts(dataset: Dataset) -> None:
-    """Print features, positions by split and size, labels, and how the set was made."""
-    import numpy as np
-
-    sizes = Counter[tuple[str, int]]()
-    known = Counter[str]()
-    values = []
-    for shard in dataset.shards:
-        sizes[shard.split, shard.size] += shard.rows
-        columns = shard.open()
-        values.append(columns["value"].astype(np.float32))
-        for name, column in columns.items():
-            known[name] += int(np.isfinite(column).sum()) if column.dtype.kind == "f" and column.ndim == 1 else 0
-    rows = [("folder", str(dataset.folder)), ("feature set", dataset.manifest.feature_set)]
-    rows += [(f"{split} {size}x{size}", f"{count:,} positions") for (split, size), count in sorted(sizes.items())]
-    rows += [(name, f"known of {count:,}") for name, count in sorted(known.items()) if count]
-    if values:
-        known_values = np.concatenate(values)
-        known_values = known_values[np.isfinite(known_values)]
-        rows.append(("mean value", f"{known_values.mean():+.4f}" if len(known_values) else "none known"))
-    rows.append(("sources", ", ".join(dataset.manifest.sources[:5]) + (" ..." * (len(dataset.manifest.sources) > 5))))
-    rows += [(name.replace("_", " "), str(value)) for name, value in sorted(dataset.manifest.options.items())]
-    for name, value in rows:
-        print(f"{name:16} {value}")
 
 
 def convert_file(args: argparse.Namespace) -> None:

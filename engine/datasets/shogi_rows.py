@@ -55,9 +55,9 @@ def read_rows(path: Path, limits: ShogiLimits, game: int) -> npt.NDArray[np.void
         NetworkError: the file is broken.
     """
     if path.suffix == ".hcpe":
-        rows = _hcpe_rows(_records(path, HCPE_DTYPE), game)
+        rows = _hcpe_rows(records_of(path, HCPE_DTYPE), game)
     elif path.suffix == ".psv":
-        rows = _psv_rows(_records(path, PSV_DTYPE), game)
+        rows = _psv_rows(records_of(path, PSV_DTYPE), game)
     else:
         try:
             records = load_records(path)
@@ -70,7 +70,12 @@ def read_rows(path: Path, limits: ShogiLimits, game: int) -> npt.NDArray[np.void
     return rows
 
 
-def _records(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[np.void]:
+def records_of(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[np.void]:
+    """Return the records of a file.
+
+    Raises:
+        NetworkError: it does not hold whole ones.
+    """
     data = np.fromfile(path, np.uint8)
     if data.size % dtype.itemsize:
         raise NetworkError(f"{path}: {data.size} bytes found, expected whole records of {dtype.itemsize}")
