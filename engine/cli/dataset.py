@@ -1,4 +1,4 @@
-"""`yomi dataset make|play|check|describe|convert`: training data from game records, or from a network's own games."""
+"""`yomi dataset make|play|check|describe|convert|openings`: training data, and openings, from games."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ examples:
   yomi dataset make floodgate/ --features dlshogi-62-57 --out data/shogi --rating 3000
   yomi dataset describe data/9
   yomi dataset convert teacher.psv teacher.hcpe
+  yomi dataset openings floodgate/ --rating 3800 --out balanced.sfen
 
 A run that was stopped goes on with the same command: what is lost is the shard that was being written.
 The format of data sets: nets/README.md.
@@ -42,6 +43,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     convert = actions.add_parser("convert", help="positions of shogi from records, hcpe or psv to hcpe or psv")
     convert.add_argument("source", type=Path, metavar="SOURCE", help="records of shogi, .hcpe or .psv")
     convert.add_argument("target", type=Path, metavar="TARGET", help=".hcpe or .psv; must not exist")
+    _add_openings(actions.add_parser("openings", help="balanced openings out of games of shogi, for yomi match"))
 
 
 def _add_make(make: argparse.ArgumentParser) -> None:
@@ -85,6 +87,17 @@ def _add_make(make: argparse.ArgumentParser) -> None:
     shogi.add_argument("--keep-duplicates", action="store_true", help="do not merge positions that come up again")
 
 
+def _add_openings(openings: argparse.ArgumentParser) -> None:
+    add = openings.add_argument
+    add("paths", type=Path, nargs="+", metavar="PATH", help="games with evaluations: files or folders (CSA, hcpe, KIF)")
+    add("--out", type=Path, required=True, metavar="FILE", help="lines `startpos moves ...`; must not exist")
+    add("--rating", type=float, default=0.0, metavar="R", help="of both players, at least (any)")
+    add("--evaluation", type=float, default=170.0, metavar="CP", help="centipawns all along the line, at most (170)")
+    add("--narrow", type=float, default=100.0, metavar="CP", help="centipawns at the two plies, at most (100)")
+    add("--plies", type=int, nargs=2, default=(24, 36), metavar="N", help="no position twice; end of a line (24 36)")
+    add("--min-moves", type=int, default=50, metavar="N", help="moves of a game, at least (50)")
+
+
 def run(args: argparse.Namespace) -> int:
     """Run an action."""
     from engine.evaluators.base import EvaluatorError
@@ -97,6 +110,7 @@ def run(args: argparse.Namespace) -> int:
         "check": check_dataset,
         "describe": describe_dataset,
         "convert": convert_file,
+        "openings": write_openings,
     }
     try:
         actions[args.action](args)
@@ -215,3 +229,23 @@ def convert_file(args: argparse.Namespace) -> None:
     rows = read_rows(args.source, ShogiLimits(min_moves=0), 0)
     args.target.write_bytes(writers[args.target.suffix](rows))
     print(f"{len(rows)} positions written to {args.target}")
+
+
+def write_openings(args: argparse.Namespace) -> None:
+    """Write balanced openings."""
+    from engine.datasets.shogi_openings import OPENING_SUFFIXES, BalanceLimits, balanced_openings
+    from engine.datasets.sources import find_files
+
+    first, last = args.plies
+    if not 0 <= first < last:
+        raise CliError(f"--plies {first} {last}: expected the second after the first")
+    if args.out.exists():
+        raise CliError(f"{args.out}: is there already, expected a new file")
+    limits = BalanceLimits(args.rating, args.evaluation, args.narrow, (first, last), args.min_moves)
+    lines, refused = balanced_openings(find_files(args.paths, OPENING_SUFFIXES), limits)
+    for why, count in refused.most_common():
+        log(f"{count} games left out: {why}")
+    if not lines:
+        raise CliError(f"0 of {refused.total()} games left, expected some: see the options that choose games")
+    args.out.write_text("".join(f"{line}\n" for line in lines), encoding="ascii")
+    print(f"{len(lines)} openings written to {args.out}")

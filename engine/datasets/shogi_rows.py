@@ -107,14 +107,18 @@ def _record_rows(record: GameRecord, limits: ShogiLimits, game: int) -> Iterator
     """Yield the rows of one game whose end is known."""
     if record.winner is None or len(record.moves) < limits.min_moves:
         return
-    if limits.rating:
-        ratings = [float(rate) for _, rate in _RATE.findall(record.comment)]
-        if len(ratings) != 2 or min(ratings) < limits.rating:
-            return
+    if limits.rating and min(ratings_of(record), default=0.0) < limits.rating:
+        return
     winner = record.winner if record.winner in (BLACK, WHITE) else 0
     for recorded, placement in zip(record.moves, record.placements(), strict=False):
         score = np.nan if recorded.score is None else float(recorded.score)
         yield np.frombuffer(pack(placement), np.uint8), HCP, recorded.move, score, winner, game
+
+
+def ratings_of(record: GameRecord) -> list[float]:
+    """Return both players' ratings, as Floodgate's records hold them; an empty list where one is missing."""
+    ratings = [float(rate) for _, rate in _RATE.findall(record.comment)]
+    return ratings if len(ratings) == 2 else []
 
 
 def merged(rows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
