@@ -11,8 +11,11 @@ from engine.cli.dataset_report import announce_kernels, check_counts, check_rang
 from engine.cli.errors import CliError
 
 if TYPE_CHECKING:
+    from engine.datasets.go_scores import KomiScorer
     from nets.data.shards import Dataset
 
+SHARD_ROWS, SCORED_ROWS = 16384, 256
+"""Positions of a shard: what is lost when a run is killed, which makes minutes of searches of their own."""
 USAGE = "yomi dataset ACTION ... [options]"
 EPILOG = """\
 examples:
@@ -56,7 +59,8 @@ def _add_make(make: argparse.ArgumentParser) -> None:
     make.add_argument("--features", choices=FEATURE_SETS, default="katago-v7", help="what networks see (katago-v7)")
     make.add_argument("--test-share", type=float, default=0.03, metavar="S", help="games held out for testing (0.03)")
     make.add_argument("--limit", type=int, default=0, metavar="N", help="positions of the whole set (all)")
-    make.add_argument("--shard-rows", type=int, default=16384, metavar="N", help="positions of a shard (16384)")
+    rows = f"positions of a shard ({SHARD_ROWS}; {SCORED_ROWS} with --score-search)"
+    make.add_argument("--shard-rows", type=int, metavar="N", help=rows)
     make.add_argument("--min-moves", type=int, default=20, metavar="N", help="moves of a game, at least (20)")
     make.add_argument("--seed", type=int, default=1, metavar="N", help="of all choices (1)")
     go = make.add_argument_group("Go")
@@ -81,6 +85,12 @@ def _add_make(make: argparse.ArgumentParser) -> None:
     go.add_argument("--visits", type=int, default=1, metavar="N", help="of the teacher's search; 1: network alone (1)")
     go.add_argument("--device", default="auto", help="of the teacher: auto, cpu, cuda, tensorrt (auto)")
     go.add_argument("--precision", default="auto", help="of the teacher: auto, fp32, bf16 (auto)")
+    go.add_argument(
+        "--score-search",
+        metavar="NET",
+        help="label points by moving komi until the winrate of a search crosses one half: a network, or `rollouts`",
+    )
+    go.add_argument("--score-stages", metavar="P:N,...", help="points and playouts (10:2000,4:20000,2:50000)")
     shogi = make.add_argument_group("shogi")
     shogi.add_argument("--rating", type=float, default=0.0, metavar="R", help="of both players, at least (any)")
     shogi.add_argument("--evaluation", type=float, default=0.0, metavar="CP", help="centipawns, at most (any)")
@@ -125,6 +135,8 @@ def make_dataset(args: argparse.Namespace) -> None:
     """Make a data set, or go on with one."""
     from nets.features import feature_set
 
+    if args.shard_rows is None:
+        args.shard_rows = SCORED_ROWS if args.score_search else SHARD_ROWS
     check_ranges(args, test_share=(0.0, 0.9), black_wins=(0.0, 0.9))
     check_counts(args, shard_rows=1, visits=1, rollouts=1, positions=0, limit=0, seed=0)
     if feature_set(args.features).game == "shogi":
@@ -142,6 +154,7 @@ def _make_go(args: argparse.Namespace) -> Dataset:
 
     find_files(args.paths, SGF_SUFFIXES)
     announce_kernels("go")
+    scorer, scored = _make_scorer(args)
     teacher, named = None, ""
     if args.teacher is not None:
         teacher = NetworkTeacher(args.teacher, args.visits, args.device, args.precision, args.seed)
@@ -165,12 +178,33 @@ def _make_go(args: argparse.Namespace) -> Dataset:
         seed=args.seed,
         teacher=named,
         visits=args.visits,
+        scores=scored,
     )
     try:
-        return make_go_dataset(args.paths, args.out, options, teacher, log)
+        return make_go_dataset(args.paths, args.out, options, teacher, log, scorer)
     finally:
-        if teacher is not None:
-            teacher.close()
+        for network in (teacher, scorer.teacher if scorer is not None else None):
+            if network is not None:
+                network.close()
+
+
+def _make_scorer(args: argparse.Namespace) -> tuple[KomiScorer | None, str]:
+    """Return what labels points, and how a manifest tells it."""
+    from engine.datasets.go_scores import STAGES, KomiScorer, parse_stages
+    from engine.datasets.go_teacher import NetworkTeacher
+    from nets.load import source_digest
+
+    if args.score_search is None:
+        if args.score_stages is not None:
+            raise CliError("--score-stages without --score-search: expected both")
+        return None, ""
+    text = args.score_stages or STAGES
+    stages = parse_stages(text)
+    if args.score_search == "rollouts":
+        return KomiScorer(None, stages, args.seed), f"rollouts {text}"
+    path = Path(args.score_search)
+    named = f"{path.name} {source_digest(path)[:16]} {text}"
+    return KomiScorer(NetworkTeacher(path, 1, args.device, args.precision, args.seed), stages, args.seed), named
 
 
 def _make_shogi(args: argparse.Namespace) -> Dataset:
@@ -178,6 +212,8 @@ def _make_shogi(args: argparse.Namespace) -> Dataset:
     from engine.datasets.shogi_rows import SHOGI_SUFFIXES
     from engine.datasets.sources import find_files
 
+    if args.score_search is not None:
+        raise CliError("--score-search labels positions of Go: expected records with results for shogi")
     if args.teacher is not None:
         raise CliError("--teacher labels positions of Go: expected records with results for shogi")
     find_files(args.paths, SHOGI_SUFFIXES)

@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.datasets.go_games import GameTable, read_games, thinned, trusted, without_duplicates
-from engine.datasets.go_rows import PLY_DTYPE, Columns, RowWriter, Teacher, blank_columns
+from engine.datasets.go_rows import PLY_DTYPE, Columns, Row, RowWriter, Teacher, blank_columns
+from engine.datasets.go_scores import KomiScorer
 from engine.datasets.sources import SGF_SUFFIXES, find_files
 from engine.datasets.split import held_out
 from engine.games.go.rules import Rules
@@ -36,8 +37,8 @@ from nets.data.shards import (
 )
 from nets.errors import NetworkError
 
-CHUNK = 64
-"""Positions that a thread writes at once."""
+CHUNK, SEARCH_CHUNK = 64, 4
+"""Positions that a thread writes at once; those for each of which there are searches."""
 UNIQUES = ("none", "move", "position")
 
 Log = Callable[[str], None]
@@ -76,12 +77,27 @@ class GoDataOptions:
     teacher: str = ""
     """Name of the teacher's file and its digest."""
     visits: int = 1
+    scores: str = ""
+    """What labels points by moving komi, `rollouts` or a network's file and its digest, and its stages."""
 
 
 def make_go_dataset(
-    paths: Sequence[Path], folder: Path, options: GoDataOptions, teacher: Teacher | None, log: Log
+    paths: Sequence[Path],
+    folder: Path,
+    options: GoDataOptions,
+    teacher: Teacher | None,
+    log: Log,
+    scorer: KomiScorer | None = None,
 ) -> Dataset:
     """Make a data set, or go on with it, and return it.
+
+    Args:
+        paths: records.
+        folder: of the set.
+        options: what decides its content.
+        teacher: labels in place of moves and results.
+        log: for lines of progress.
+        scorer: labels points in place of results and teacher.
 
     Raises:
         NetworkError: a source or an option cannot be used, or the folder holds another data set.
@@ -91,8 +107,11 @@ def make_go_dataset(
         raise NetworkError(f"unique = {options.unique!r} found, expected one of {', '.join(UNIQUES)}")
     files = find_files(paths, SGF_SUFFIXES)
     manifest = Manifest(options.features, dataclasses.asdict(options), tuple(file.name for file in files))
-    # As it reads back: JSON has lists alone.
-    manifest = dataclasses.replace(manifest, options={**manifest.options, "sizes": list(options.sizes)})
+    # As it reads back: JSON has lists alone. Sets without such labels know nothing of them.
+    kept = {**manifest.options, "sizes": list(options.sizes)}
+    if not options.scores:
+        del kept["scores"]
+    manifest = dataclasses.replace(manifest, options=kept)
     if manifest.features.game != "go":
         raise NetworkError(f"feature set {options.features} of {manifest.features.game} found, expected one of Go")
     dataset = begin_dataset(folder, manifest)
@@ -112,7 +131,7 @@ def make_go_dataset(
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         for number, (split, size, name, plies) in enumerate(planned, 1):
             if name not in there:
-                columns = shard_columns(pool, writer, plies, size, teacher)
+                columns = shard_columns(pool, writer, plies, size, teacher, scorer)
                 write_shard(folder, name, split, size, columns)
                 log(f"shard {number} of {len(planned)}: {name}, {len(plies)} positions")
     return open_dataset(folder)
@@ -202,7 +221,12 @@ def _planned(
 
 
 def shard_columns(
-    pool: ThreadPoolExecutor, writer: RowWriter, plies: npt.NDArray[np.void], size: int, teacher: Teacher | None
+    pool: ThreadPoolExecutor,
+    writer: RowWriter,
+    plies: npt.NDArray[np.void],
+    size: int,
+    teacher: Teacher | None,
+    scorer: KomiScorer | None = None,
 ) -> Columns:
     """Return the columns of one shard."""
     count = len(plies)
@@ -211,20 +235,29 @@ def shard_columns(
     if (plies["symmetry"] >= 0).all():
         columns["symmetry"] = plies["symmetry"].copy()
 
+    step = CHUNK if scorer is None else SEARCH_CHUNK
+
     def write(first: int) -> None:
-        part = plies[first : first + CHUNK]
+        part = plies[first : first + step]
         rows = writer.replayed(part)
         writer.write_features(rows, size, columns, first)
         if teacher is None:
             writer.write_results(rows, part, columns, first)
-            return
-        teacher.label(rows, columns, first)
-        for index, row in enumerate(rows, first):
-            # A teacher judges for the side to move.
-            if writer.sign(row) > 0.0 and row.position["side_to_move"] != BLACK:
-                for name in ("value", "lead", "score_mean", "ownership"):
-                    columns[name][index] = -columns[name][index]
+        else:
+            teacher.label(rows, columns, first)
+            _turn_to_black(writer, rows, columns, first)
+        if scorer is not None:
+            for index, row in enumerate(rows, first):
+                scorer.label(row, writer.sign(row), columns, index)
 
-    for _ in pool.map(write, range(0, count, CHUNK)):
+    for _ in pool.map(write, range(0, count, step)):
         pass
     return columns
+
+
+def _turn_to_black(writer: RowWriter, rows: Sequence[Row], columns: Columns, first: int) -> None:
+    """Turn a teacher's labels, which are for the side to move, where the columns are Black's."""
+    for index, row in enumerate(rows, first):
+        if writer.sign(row) > 0.0 and row.position["side_to_move"] != BLACK:
+            for name in ("value", "lead", "score_mean", "ownership"):
+                columns[name][index] = -columns[name][index]

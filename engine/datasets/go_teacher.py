@@ -65,7 +65,7 @@ class NetworkTeacher:
         self._thread = None if chooses_cpu(device) else ThreadPoolExecutor(1, "teacher")
         self._lock = threading.Lock()
         self._scratch = Scratch()
-        self._searches = _Searches()
+        self._searches = Searches()
 
     def evaluator(self, size: int) -> KataGoEvaluator:
         """Return the evaluator for boards of `size`.
@@ -127,25 +127,27 @@ class NetworkTeacher:
             _write_outputs(outputs, index, symmetry_table(size, symmetry), columns, first + index)
 
     def _search(self, row: Row, size: int, evaluator: KataGoEvaluator, columns: Columns, index: int) -> None:
-        search = self._searches.get(size, _DeviceQueue(self, evaluator), self.seed)
+        settings = SearchSettings(workers=1, memory=SEARCH_MEMORY, cache_size=0, seed=self.seed)
+        search = self._searches.get(size, DeviceQueue(self, evaluator), settings)
         search.clear()
-        search.set_position(_Searchable(row))
+        search.set_position(Searchable(row.position, row.history))
         report = search.run(Limits(visits=self.visits))
         _write_report(report, size, columns, index)
 
 
-class _Searchable:
+class Searchable:
     """A position as the search wants it."""
 
     search_key = None
 
-    def __init__(self, row: Row) -> None:
-        self.position: Any = row.position
-        self.history = row.history
+    def __init__(self, position: Any, history: npt.NDArray[np.uint64]) -> None:
+        """Make it of the game's arrays."""
+        self.position = position
+        self.history = history
         self.moves: list[tuple[int, int]] = []
 
 
-class _DeviceQueue(InlineQueue):
+class DeviceQueue(InlineQueue):
     """Evaluates in the thread that the teacher's device is bound to."""
 
     def __init__(self, teacher: NetworkTeacher, evaluator: KataGoEvaluator) -> None:
@@ -160,15 +162,15 @@ class _DeviceQueue(InlineQueue):
         return super().bind(batch) if self._teacher.is_free else None
 
 
-class _Searches(threading.local):
+class Searches(threading.local):
     """The searches of one thread, by board size."""
 
     def __init__(self) -> None:
         self._searches: dict[int, Search] = {}
 
-    def get(self, size: int, queue: InlineQueue, seed: int) -> Search:
+    def get(self, size: int, queue: InlineQueue, settings: SearchSettings) -> Search:
+        """Return the one for boards of `size`, made with this queue and these settings if it is the first time."""
         if size not in self._searches:
-            settings = SearchSettings(workers=1, memory=SEARCH_MEMORY, cache_size=0, seed=seed)
             self._searches[size] = Search(go_spec(size), queue, settings)
         return self._searches[size]
 
