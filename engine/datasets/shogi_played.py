@@ -13,8 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
+from engine.datasets.shogi_rows import HCPE_DTYPE, MARKS
 from engine.games.shogi.game import IllegalMove, ShogiGame
-from engine.games.shogi.hcpe import MAX_SCORE, RECORD, RESULTS, pack
+from engine.games.shogi.hcpe import MAX_SCORE, RESULTS, pack
 from engine.games.shogi.notation import NotationError, format_usi, parse_usi
 from engine.games.shogi.pieces import BLACK, WHITE
 from engine.games.shogi.records import GameRecord, RecordError
@@ -69,6 +72,8 @@ class Engine(Protocol):
 class PlayedPositions:
     """The positions of one game."""
 
+    number: int
+    """Of the game."""
     winner: int
     """BLACK, WHITE or DRAW."""
     ending: str
@@ -78,9 +83,14 @@ class PlayedPositions:
     """Packed board, centipawns for the side to move, move."""
 
     def records(self, chosen: Sequence[int]) -> bytes:
-        """Return some rows as hcpe."""
-        result = RESULTS[self.winner]
-        return b"".join(RECORD.pack(*self.rows[index], result) for index in chosen)
+        """Return some rows as hcpe, with the game's mark in the byte that has no other use."""
+        data = np.zeros(len(chosen), HCPE_DTYPE)
+        rows = [self.rows[index] for index in chosen]
+        data["hcp"] = np.frombuffer(b"".join(packed for packed, _, _ in rows), np.uint8).reshape(-1, 32)
+        data["score"] = [score for _, score, _ in rows]
+        data["move"] = [move for _, _, move in rows]
+        data["result"], data["mark"] = RESULTS[self.winner], 1 + self.number % MARKS
+        return data.tobytes()
 
 
 def play_positions(
@@ -105,7 +115,7 @@ class _Game:
     """A game while it is played."""
 
     def __init__(self, engine: Engine, options: ShogiPlayOptions, openings: Sequence[GameRecord], number: int) -> None:
-        self.engine, self.options = engine, options
+        self.engine, self.options, self.number = engine, options, number
         self.rng = random.Random(f"{options.seed} {number}")
         lost = 1.0 / (1.0 + math.exp(options.resign_score / CENTIPAWNS))
         self.adjudicator = Adjudicator(lost, options.resign_moves)
@@ -129,7 +139,7 @@ class _Game:
             if not self.game.is_over:
                 self._play_any()
         winner, ending = self._play_on()
-        return PlayedPositions(winner, ending, len(self.game.moves), self.rows)
+        return PlayedPositions(self.number, winner, ending, len(self.game.moves), self.rows)
 
     def _play_on(self) -> tuple[int, str]:
         """Play to the end, and return winner and ending."""

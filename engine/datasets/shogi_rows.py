@@ -31,7 +31,9 @@ ROW_DTYPE = np.dtype(
         ("game", np.int64),  # positions of one game are held out together
     ]
 )
-HCPE_DTYPE = np.dtype([("hcp", np.uint8, (32,)), ("score", "<i2"), ("move", "<u2"), ("result", "u1"), ("spare", "u1")])
+HCPE_DTYPE = np.dtype([("hcp", np.uint8, (32,)), ("score", "<i2"), ("move", "<u2"), ("result", "u1"), ("mark", "u1")])
+MARKS = 255
+"""`yomi dataset play` counts games from 1 to this in the last byte of hcpe, which is 0 and means nothing elsewhere."""
 GAME_BLOCK = 1024
 """Neighbors in a file without games that are taken for one."""
 _RATE = re.compile(r"(black|white)_rate:.*:([\d.]+)\s*$", re.MULTILINE)
@@ -89,7 +91,11 @@ def _hcpe_rows(data: npt.NDArray[np.void], game: int) -> npt.NDArray[np.void]:
     for winner, result in RESULTS.items():
         winners[result] = 0 if winner == DRAW else winner
     rows["winner"] = winners[data["result"] & 3]
-    rows["game"] = game + np.arange(len(data)) // GAME_BLOCK
+    marks = data["mark"]
+    if len(marks) and marks.all():
+        rows["game"] = game + np.concatenate([[0], np.cumsum(marks[1:] != marks[:-1])])
+    else:
+        rows["game"] = game + np.arange(len(data)) // GAME_BLOCK
     return rows
 
 

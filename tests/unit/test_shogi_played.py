@@ -14,7 +14,7 @@ from engine.cli.main import main
 from engine.datasets import shogi_played_files
 from engine.datasets.shogi_played import SHOWN_PLIES, PlayedPositions, ShogiPlayOptions, play_positions
 from engine.datasets.shogi_played_files import play_shogi_positions
-from engine.datasets.shogi_rows import HCPE_DTYPE, records_of
+from engine.datasets.shogi_rows import HCPE_DTYPE, ShogiLimits, read_rows, records_of
 from engine.games.shogi.hcpe import read_hcpe, unpack
 from engine.games.shogi.notation import format_usi
 from engine.games.shogi.pieces import BLACK, WHITE
@@ -172,6 +172,16 @@ def test_positions_come_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     total, _ = make(monkeypatch, tmp_path, 40, opening_moves=1, random_moves=0.0, max_moves=3, shard_rows=20)
     rows = np.concatenate([records_of(path, HCPE_DTYPE) for path in sorted(tmp_path.glob("*.hcpe"))])
     assert len(np.unique(rows["hcp"], axis=0)) == len(rows) == total
+
+
+def test_games_are_known_when_positions_are_held_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    make(monkeypatch, tmp_path, 500, shard_rows=10_000)
+    (path,) = tmp_path.glob("*.hcpe")
+    rows = read_rows(path, ShogiLimits(min_moves=0), 7)
+    lengths = [len(play(FakeEngine(), number).rows) for number in range(3)]
+    # But for the positions that games share.
+    assert np.bincount(rows["game"])[7:10].tolist() == pytest.approx(lengths, abs=3)
+    assert rows["game"].max() == 7 + 9
 
 
 def test_games_that_fail_are_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
