@@ -37,7 +37,8 @@ class Options:
     net: str | None = option(
         None,
         "file",
-        "network to play with: KataGo's .bin.gz or .txt.gz, dlshogi's .onnx, or yomi's own .onnx",
+        "network to play with: KataGo's .bin.gz or .txt.gz, dlshogi's .onnx, or yomi's own .onnx; none: the one that "
+        "comes with yomi (Go)",
         NETWORK,
         live=False,
         usi=Usi("DNN_Model"),
@@ -45,7 +46,8 @@ class Options:
     evaluator: str = option(
         "auto",
         "choice",
-        "what judges positions; auto: the network where one is given, else rollouts (Go) or material (shogi)",
+        "what judges positions; auto: the network, in shogi material where none is given; rollouts (Go) and material "
+        "(shogi) play without one",
         NETWORK,
         choices=("auto", "onnx", "rollouts", "material", "uniform"),
         live=False,

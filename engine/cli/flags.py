@@ -8,6 +8,7 @@ from pathlib import Path
 
 from engine.cli.errors import CliError
 from engine.options import TABLE, Option, OptionError, Options, Value, read_config, rows_for
+from nets.models import default_network
 
 NETWORKS = {"go": "KataGo .bin.gz or .txt.gz, or .onnx", "shogi": "dlshogi's .onnx"}
 
@@ -54,6 +55,8 @@ def _reader(row: Option) -> Callable[[str], Value]:
 def collect(args: argparse.Namespace, game: str = "go", /, **defaults: Value) -> Options:
     """Return the options: defaults, then those of the command, then the file, then the command line.
 
+    Where they name neither a network nor an evaluator without one, the network that comes with yomi plays.
+
     Raises:
         CliError: The file or a value in it is wrong, or a file named by an option does not exist.
     """
@@ -70,6 +73,9 @@ def collect(args: argparse.Namespace, game: str = "go", /, **defaults: Value) ->
     except OptionError as error:
         raise CliError(str(error)) from None
     check(options, game)
+    if options.net is None and options.evaluator in ("auto", "onnx"):
+        network = default_network(game)
+        options.net = str(network) if network is not None else None
     return options
 
 
@@ -81,7 +87,7 @@ def check(options: Options, game: str = "go") -> None:
     """
     if options.net is not None and not Path(options.net).is_file():
         raise CliError(f"--net {options.net}: no such file; expected a network ({NETWORKS[game]})")
-    if options.evaluator == "onnx" and options.net is None:
+    if options.evaluator == "onnx" and options.net is None and default_network(game) is None:
         raise CliError("--evaluator onnx: expected a network, --net FILE")
     if game != "go":
         return

@@ -107,6 +107,16 @@ def test_end_of_input_while_pondering() -> None:
         assert time.monotonic() - start < 1.5
 
 
+def test_a_new_installation_plays_with_its_network() -> None:
+    with GtpProcess("engine", "gtp", "--size", "9", "--visits", "20", "--seed", "1") as process:
+        assert "yomi-go" in process.ask("kata-get-models")
+        # Not at the edge: what rollouts with 20 visits would play is anywhere.
+        for color in ("b", "w"):
+            vertex = process.ask(f"genmove {color}").removeprefix("= ")
+            assert vertex[0] in "CDEFG"
+            assert 3 <= int(vertex[1:]) <= 7
+
+
 def test_a_network_that_is_none(tmp_path: Path) -> None:
     path = tmp_path / "net.bin.gz"
     path.write_bytes(b"nonsense")

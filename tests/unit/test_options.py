@@ -22,6 +22,8 @@ from engine.options import (
     reference,
 )
 from engine.version import VERSION
+from nets.load import game_of
+from nets.models import MODELS, default_network
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,6 +41,24 @@ def test_reference_is_current() -> None:
 
 def test_version_is_that_of_the_project() -> None:
     assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == VERSION
+
+
+def test_the_network_that_comes_with_yomi_plays_where_nothing_else_is_named(tmp_path: Path) -> None:
+    own = str(default_network("go"))
+    other = tmp_path / "other.bin.gz"
+    other.touch()
+    assert parse().net == own
+    assert parse("--net", "none", "--evaluator", "onnx").net == own
+    assert parse("--evaluator", "rollouts").net is None
+    assert parse("--net", str(other)).net == str(other)
+
+
+def test_networks_that_come_with_yomi_are_small() -> None:
+    for game in MODELS:
+        path = default_network(game)
+        assert path is not None
+        assert path.stat().st_size <= 12e6
+        assert game_of(path) == game
 
 
 def test_every_row_is_sound() -> None:
