@@ -236,6 +236,26 @@ class Options:
         shogi=28288.0,
         usi=Usi("C_base"),
     )
+    root_c_puct: float | None = option(
+        None,
+        "real",
+        "c_puct at the root; none: the same",
+        SEARCH,
+        low=0,
+        high=100,
+        games=("shogi",),
+        usi=Usi("C_init_root", scale=50),
+    )
+    root_c_puct_base: float | None = option(
+        None,
+        "real",
+        "c_puct_base at the root; none: the same",
+        SEARCH,
+        low=1,
+        high=10**9,
+        games=("shogi",),
+        usi=Usi("C_base_root"),
+    )
     fpu_reduction: float = option(
         0.2,
         "real",

@@ -132,6 +132,8 @@ def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
         c_puct=options.c_puct if options.c_puct is not None else float(str(TABLE["c_puct"].shogi)),
         c_puct_log=options.c_puct_log,
         c_puct_base=options.c_puct_base,
+        root_c_puct=options.root_c_puct,
+        root_c_puct_base=options.root_c_puct_base,
         fpu_reduction=options.fpu_reduction,
         root_fpu_reduction=options.root_fpu_reduction,
         virtual_loss=options.virtual_loss,

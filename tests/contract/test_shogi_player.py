@@ -362,7 +362,7 @@ def test_every_live_option_may_be_changed(make: Make, name: str) -> None:
 
 def test_a_network_and_its_wishes(make: Make, tmp_path: Path) -> None:
     path = write_network(tmp_path / "net.onnx", NetworkShape(blocks=1, channels=8))
-    Path(f"{path}.ini").write_text("C_init=150\nSoftmax_Temperature=120\nResign_Threshold=20\nC_init_root=99\n")
+    Path(f"{path}.ini").write_text("C_init=150\nSoftmax_Temperature=120\nResign_Threshold=20\nC_init_root=116\nC_base_root=25617\nNo_Such=99\n")
     player = make(playouts=20, device="cpu", resign_threshold=0.3)
     player.options.set("evaluator", "auto")
     player.options.set("net", str(path))
@@ -370,13 +370,14 @@ def test_a_network_and_its_wishes(make: Make, tmp_path: Path) -> None:
     player.load()
     assert "net on cpu" in player.description
     assert player.options.c_puct == pytest.approx(3.0)
+    assert (player.options.root_c_puct, player.options.root_c_puct_base) == (pytest.approx(2.32), 25617)
     assert player.options.policy_temperature == pytest.approx(1.2)
     assert player.options.resign_threshold == 0.3  # the user's goes before the network's
     assert player.think(Task(), ignore).progress.playouts == 20
     # another network, which wishes nothing
     player.options.set("net", None)
     player.load()
-    assert player.options.c_puct == TABLE["c_puct"].shogi
+    assert (player.options.c_puct, player.options.root_c_puct) == (TABLE["c_puct"].shogi, None)
     assert player.think(Task(), ignore).progress.playouts == 20
     Path(f"{path}.ini").write_text("C_init=much\n")
     player.options.set("net", str(path))
