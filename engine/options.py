@@ -519,11 +519,12 @@ class Options:
     entering_king: str = option(
         "27",
         "choice",
-        "rule of the declaration win: 27 points, 24 points, or no such rule",
+        "rule of the declaration win: 27 points, 24 points, or no such rule; h: in handicap games White (uwate) needs"
+        " less by the points that it has given",
         GAME,
-        choices=("none", "24", "27"),
+        choices=("none", "24", "24h", "27", "27h"),
         games=("shogi",),
-        usi=Usi("EnteringKingRule", choices=("NoEnteringKing", "CSARule24", "CSARule27")),
+        usi=Usi("EnteringKingRule", choices=("NoEnteringKing", "CSARule24", "CSARule24H", "CSARule27", "CSARule27H")),
     )
     max_moves: int | None = option(
         None,

@@ -362,7 +362,9 @@ def test_every_live_option_may_be_changed(make: Make, name: str) -> None:
 
 def test_a_network_and_its_wishes(make: Make, tmp_path: Path) -> None:
     path = write_network(tmp_path / "net.onnx", NetworkShape(blocks=1, channels=8))
-    Path(f"{path}.ini").write_text("C_init=150\nSoftmax_Temperature=120\nResign_Threshold=20\nC_init_root=116\nC_base_root=25617\nNo_Such=99\n")
+    Path(f"{path}.ini").write_text(
+        "C_init=150\nSoftmax_Temperature=120\nResign_Threshold=20\nC_init_root=116\nC_base_root=25617\nNo_Such=99\n"
+    )
     player = make(playouts=20, device="cpu", resign_threshold=0.3)
     player.options.set("evaluator", "auto")
     player.options.set("net", str(path))

@@ -190,6 +190,7 @@ def test_every_option_is_read_as_it_is_shown() -> None:
         ("Draw_Value_Black", "450", 0.45),
         ("EnteringKingRule", "noenteringking", "none"),
         ("EnteringKingRule", "24", "24"),
+        ("EnteringKingRule", "CSARule27H", "27h"),
         ("Stochastic_Ponder", "false", False),
         ("DNN_Model", "<empty>", None),
         ("DNN_Model", "", None),
@@ -204,6 +205,9 @@ def test_values(name: str, text: str, value: object) -> None:
 
 
 def test_wrong_choices() -> None:
+    rules = "NoEnteringKing, CSARule24, CSARule24H, CSARule27, CSARule27H"
+    with pytest.raises(OptionError, match=f"^EnteringKingRule: expected one of {rules}, found 'TryRule'$"):
+        TABLE["entering_king"].parse_usi("TryRule")
     with pytest.raises(OptionError, match="expected one of"):
-        TABLE["entering_king"].parse_usi("CSARule99")
+        TABLE["device"].parse_usi("abacus")
     assert find_option("No_Such") is None
