@@ -12,6 +12,7 @@ import pytest
 
 from engine.games.shogi.book import BookMove, write_yaneuraou
 from engine.games.shogi.notation import format_usi, parse_usi
+from engine.games.shogi.sfen import STARTPOS
 from engine.options import TABLE, Options, rows_for
 from engine.players.shogi import ShogiPlayer
 from engine.players.shogi_base import LoadingError, Progress, Task, Times
@@ -309,11 +310,27 @@ def test_a_book_is_played(make: Make, tmp_path: Path) -> None:
     decision = player.think(Task(times=Times(10, 10)), ignore)
     assert (decision.move, decision.ponder, decision.note) == (parse_usi("9g9f"), parse_usi("9c9d"), "book move")
     assert decision.progress.lines[0].winrate > 0.5
-    for name, value in (("own_book", False), ("book_moves", 0), ("book_probability", 0.0)):
+    for name, value in (
+        ("own_book", False),
+        ("book_moves", 0),
+        ("book_ignore_rate", 1.0),
+        ("book_depth_limit", 4),
+        ("book_eval_black_limit", 51),
+    ):
         player.options.set(name, value)
         assert not player.think(Task(), ignore).note
         player.options.set(name, TABLE[name].shogi)
+    player.options.set("book_eval_white_limit", 51)
     assert player.think(Task(), ignore).note
+    # with the colors exchanged the book knows the position, at the move that it has it for alone if that is asked for
+    passed = STARTPOS.replace(" b ", " w ")
+    player.options.set("book_eval_white_limit", 50)
+    for flipped, number, expected in ((True, 1, "book move"), (False, 1, ""), (True, 2, "")):
+        player.options.set("book_flipped", flipped)
+        player.options.set("book_ignore_ply", False)
+        player.load()
+        player.set_position(f"{passed[:-1]}{number}", [])
+        assert player.think(Task(), ignore).note == expected
     player.set_position("startpos", ["7g7f"])
     assert not player.think(Task(), ignore).note
 
