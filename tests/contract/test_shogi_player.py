@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from engine.games.shogi.book import BookMove, write_yaneuraou
+from engine.games.shogi.book import BookMove
 from engine.games.shogi.notation import format_usi, parse_usi
 from engine.games.shogi.sfen import STARTPOS
 from engine.options import TABLE, Options, rows_for
@@ -18,6 +18,7 @@ from engine.players.shogi import ShogiPlayer
 from engine.players.shogi_base import LoadingError, Progress, Task, Times
 from engine.search.report import Limits
 from nets.dlshogi.definition import NetworkShape, write_network
+from tests.fakes.books import write_yaneuraou
 
 MATE = "4k4/9/4P4/9/9/9/9/9/4K4 b G2r2b3g4s4n4l17p 1"
 """Black mates by G*5b."""

@@ -18,11 +18,10 @@ from engine.games.shogi.book import (
     book_key,
     choose,
     open_book,
-    write_apery,
-    write_yaneuraou,
 )
 from engine.games.shogi.notation import parse_usi
 from engine.games.shogi.sfen import STARTPOS, parse_sfen
+from tests.fakes.books import write_apery, write_yaneuraou
 from tests.unit.shogi_boards import placement_of, walk
 
 START = parse_sfen(STARTPOS)

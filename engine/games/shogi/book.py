@@ -21,7 +21,7 @@ from typing import Protocol
 import numpy as np
 
 from engine.games.shogi.moves import is_move, turned
-from engine.games.shogi.notation import NotationError, format_usi, parse_usi
+from engine.games.shogi.notation import NotationError, parse_usi
 from engine.games.shogi.pieces import WHITE
 from engine.games.shogi.placement import Placement
 from engine.games.shogi.sfen import format_sfen
@@ -151,21 +151,6 @@ class AperyBook:
         self._data.close()
 
 
-def write_apery(path: Path, positions: Sequence[tuple[Placement, Sequence[BookMove]]]) -> None:
-    """Write a binary book.
-
-    Raises:
-        BookError: the file cannot be written.
-    """
-    rows = [
-        (book_key(placement), entry.move, min(entry.count, 0xFFFF), entry.score or 0)
-        for placement, entries in positions
-        for entry in entries
-    ]
-    rows.sort(key=lambda row: row[0])
-    _write(path, b"".join(RECORD.pack(*row) for row in rows))
-
-
 # -- YaneuraOu's text form -----------------------------------------------------------------------------------------
 
 
@@ -240,29 +225,6 @@ class YaneuraouBook:
 def _position_of(line: bytes) -> bytes:
     """Return board, side and hands of an SFEN: the move number does not count."""
     return b" ".join(line.split()[:3])
-
-
-def write_yaneuraou(path: Path, positions: Sequence[tuple[Placement, Sequence[BookMove]]]) -> None:
-    """Write a text book, sorted as YaneuraOu wants it for reading from the file.
-
-    Raises:
-        BookError: the file cannot be written.
-    """
-    blocks = []
-    for placement, entries in positions:
-        lines = [f"sfen {format_sfen(placement)}"]
-        for entry in entries:
-            ponder = "none" if entry.ponder is None else format_usi(entry.ponder)
-            lines.append(f"{format_usi(entry.move)} {ponder} {entry.score or 0} {entry.depth} {entry.count}")
-        blocks.append("\n".join(lines))
-    _write(path, b"\n".join([TEXT_HEADER, *(block.encode() for block in sorted(blocks)), b""]))
-
-
-def _write(path: Path, data: bytes) -> None:
-    try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise BookError(f"cannot write {path}: {error.strerror}") from None
 
 
 # -- using a book --------------------------------------------------------------------------------------------------
