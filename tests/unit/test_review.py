@@ -178,7 +178,7 @@ def test_kif_record_is_annotated_in_japanese(tmp_path: Path) -> None:
 
 def test_variations_of_a_record_are_not_lost_in_silence(tmp_path: Path) -> None:
     text = "手合割：平手\n   1 ７六歩(77)\n   2 ３四歩(33)\n\n変化：2手\n   2 ８四歩(83)\n\n変化：7手\n"
-    why = "the rest of the variation at line 8: '変化：7手': expected a move from 1 to 2, such as 変化：1手"
+    why = "the rest of the variation at line 8: '変化：7手': expected a move from 1 to 3, such as 変化：1手"
     for suffix, lost in ((".kif", [why]), (".usi", [why, "the variations (1), which CSA does not have"])):
         path = tmp_path / f"game{suffix}"
         path.write_text(text)

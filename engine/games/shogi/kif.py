@@ -151,14 +151,15 @@ class _Reader:
         return self.placement
 
     def _variation(self, line: str) -> None:
-        """Go back to before a move of the line read last."""
-        self._begin()
+        """Go back to before a move of the line read last, or on from its end."""
+        placement = self._begin()
         self.is_variation = True
         match = VARIATION.fullmatch(line)
-        if not match or not 1 <= int(match[1]) <= len(self.path):
-            raise RecordError(f"'{line[:40]}': expected a move from 1 to {len(self.path)}, such as 変化：1手")
+        last = len(self.path) + 1
+        if not match or not 1 <= int(match[1]) <= last:
+            raise RecordError(f"'{line[:40]}': expected a move from 1 to {last}, such as 変化：1手")
         number = int(match[1])
-        self.placement = self.path[number - 1][0]
+        self.placement = placement if number == last else self.path[number - 1][0]
         del self.path[number - 1 :]
         self.record = GameRecord(self.placement)
         self.game.variations.append(self.record)
