@@ -176,7 +176,11 @@ class Option:
             return self.parse("none" if word in ("", EMPTY) else word)
         if self.kind in ("choice", "flag"):
             names = [name.lower() for name in usi.choices]
-            return self.choices[names.index(word.lower())] if word.lower() in names else self.parse(word)
+            if word.lower() in names:
+                return self.choices[names.index(word.lower())]
+            if usi.choices and word.lower() not in self.choices:
+                raise OptionError(f"{usi.names[0]}: expected one of {', '.join(usi.choices)}, found {word[:100]!r}")
+            return self.parse(word)
         low, high = self.usi_limits()
         error = OptionError(f"{usi.names[0]}: expected a number from {low} to {high}, found {word[:100]!r}")
         if not re.fullmatch(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?", word, re.ASCII):

@@ -238,6 +238,26 @@ class Options:
         shogi=28288.0,
         usi=Usi("C_base"),
     )
+    root_c_puct: float | None = option(
+        None,
+        "real",
+        "c_puct at the root; none: the same",
+        SEARCH,
+        low=0,
+        high=100,
+        games=("shogi",),
+        usi=Usi("C_init_root", scale=50),
+    )
+    root_c_puct_base: float | None = option(
+        None,
+        "real",
+        "c_puct_base at the root; none: the same",
+        SEARCH,
+        low=1,
+        high=10**9,
+        games=("shogi",),
+        usi=Usi("C_base_root"),
+    )
     fpu_reduction: float = option(
         0.2,
         "real",
@@ -465,18 +485,89 @@ class Options:
         games=("shogi",),
         usi=Usi("BookMoves"),
     )
-    book_probability: float = option(
-        1.0,
+    book_ignore_rate: float = option(
+        0.0,
         "real",
-        "probability that a move is taken from the book where it has one",
+        "probability that the book is passed over where it has a move",
         PLAY,
         low=0,
         high=1,
         games=("shogi",),
-        usi=Usi("Book_Probability", scale=100),
+        usi=Usi("BookIgnoreRate", scale=100),
+    )
+    book_ignore_ply: bool = option(
+        True,
+        "flag",
+        "find positions of a text book (.db) at any move of the game, not only at the one that the book says",
+        PLAY,
+        live=False,
+        games=("shogi",),
+        usi=Usi("IgnoreBookPly"),
+    )
+    book_flipped: bool = option(
+        True,
+        "flag",
+        "find positions of the book with the colors exchanged as well",
+        PLAY,
+        live=False,
+        games=("shogi",),
+        usi=Usi("FlippedBook"),
+    )
+    book_counts: bool = option(
+        True,
+        "flag",
+        "choose among the book's moves by how often they were played; else all alike",
+        PLAY,
+        games=("shogi",),
+        usi=Usi("ConsiderBookMoveCount"),
     )
     narrow_book: bool = option(
-        False, "flag", "take only the book's best moves", PLAY, games=("shogi",), usi=Usi("NarrowBook")
+        False,
+        "flag",
+        "leave out moves of the book that were played less than one time in ten",
+        PLAY,
+        games=("shogi",),
+        usi=Usi("NarrowBook"),
+    )
+    book_depth_limit: int = option(
+        0,
+        "int",
+        "pass the book over where the search behind its best move was less deep than this",
+        PLAY,
+        low=0,
+        high=99_999,
+        games=("shogi",),
+        usi=Usi("BookDepthLimit"),
+    )
+    book_eval_diff: int = option(
+        30,
+        "int",
+        "leave out moves of the book that are worse than its best one by more centipawns than this",
+        PLAY,
+        low=0,
+        high=99_999,
+        games=("shogi",),
+        usi=Usi("BookEvalDiff"),
+    )
+    book_eval_black_limit: int = option(
+        -99_999,
+        "int",
+        "leave out moves of the book that are worth less than this for Black (sente), in centipawns",
+        PLAY,
+        low=-99_999,
+        high=99_999,
+        games=("shogi",),
+        usi=Usi("BookEvalBlackLimit"),
+    )
+    book_eval_white_limit: int = option(
+        -99_999,
+        "int",
+        "the same for White (gote)",
+        PLAY,
+        low=-99_999,
+        high=99_999,
+        games=("shogi",),
+        usi=Usi("BookEvalWhiteLimit"),
     )
 
     size: int = option(19, "int", "board size until boardsize is sent", GAME, low=2, high=19, live=False, games=("go",))
@@ -501,11 +592,12 @@ class Options:
     entering_king: str = option(
         "27",
         "choice",
-        "rule of the declaration win: 27 points, 24 points, or no such rule",
+        "rule of the declaration win: 27 points, 24 points, or no such rule; h: in handicap games White (uwate) needs"
+        " less by the points that it has given",
         GAME,
-        choices=("none", "24", "27"),
+        choices=("none", "24", "24h", "27", "27h"),
         games=("shogi",),
-        usi=Usi("EnteringKingRule", choices=("NoEnteringKing", "CSARule24", "CSARule27")),
+        usi=Usi("EnteringKingRule", choices=("NoEnteringKing", "CSARule24", "CSARule24H", "CSARule27", "CSARule27H")),
     )
     max_moves: int | None = option(
         None,

@@ -91,8 +91,8 @@ def _compile_search(spec: "GameSpec", position: Any, history: Any) -> None:
     worker.history[:length] = history[:length]
     tree.parameters[arrays.ROWS_A_LEAF] = 1.0
     tree.parameters[arrays.VISITS_A_ROW] = 1.0
-    for name in (arrays.POLICY_TEMPERATURE, arrays.ROOT_POLICY_TEMPERATURE, arrays.C_PUCT, arrays.C_PUCT_BASE):
-        tree.parameters[name] = 1.0
+    tree.parameters[[arrays.POLICY_TEMPERATURE, arrays.ROOT_POLICY_TEMPERATURE]] = 1.0
+    tree.parameters[[arrays.C_PUCT, arrays.C_PUCT_BASE, arrays.ROOT_C_PUCT, arrays.ROOT_C_PUCT_BASE]] = 1.0
     memory.clear_tree(tree)
     tree.counters[arrays.CLAIM_LIMIT] = 20
     roots = spec.positions(1)

@@ -13,6 +13,7 @@ import hashlib
 import json
 import logging
 import os
+import secrets
 import tempfile
 from pathlib import Path
 
@@ -239,19 +240,19 @@ def _store(entry: Path, content: bytes, info: NetworkInfo) -> None:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file such that no reader ever sees part of it.
+    """Write a file such that no reader ever sees part of it; who may read it the process's umask says.
 
     Raises:
         OSError: it cannot be written.
     """
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name + ".")
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     try:
-        with os.fdopen(handle, "wb") as stream:
+        with temporary.open("xb") as stream:
             stream.write(content)
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(temporary)
+            temporary.unlink()
         raise
 
 

@@ -33,8 +33,9 @@ examples:
 
 SGF is Go; CSA, KIF, KI2 and lines of USI are shogi. The worst moves of each side are printed, and the annotated record
 is written beside the record (or in --out) as NAME.yomi.sgf, .csa, .kif or .kifu: winrates, best moves and losses as
-comments, in SGF also as variations, marks and Sabaki's graph. Without a limit a move gets 100 visits. A record that
-cannot be read is named on stderr, the others are reviewed all the same, and the exit status is 1.
+comments, in SGF also as variations, marks and Sabaki's graph. The record's own variations are kept, but not reviewed.
+Without a limit a move gets 100 visits. A record that cannot be read is named on stderr, the others are reviewed all the
+same, and the exit status is 1.
 """
 
 GO_SUFFIXES = (".sgf",)

@@ -60,8 +60,8 @@ def make_client(account: Account, password: Password, records: Path, reporter: R
         CliError: its options do not go together.
     """
     from engine.servers.cgos_client import CgosClient
-    from engine.servers.client import GaveUpError
     from engine.servers.go_seat import YomiGoSeat
+    from engine.servers.seat import GaveUpError
 
     options = servers.options_of(account, "go", size=account.server.size, cleanup=True)
 

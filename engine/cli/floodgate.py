@@ -59,8 +59,8 @@ def make_client(account: Account, password: Password, records: Path, reporter: R
     Raises:
         CliError: its options do not go together.
     """
-    from engine.servers.client import GaveUpError
     from engine.servers.csa_client import CsaClient
+    from engine.servers.seat import GaveUpError
     from engine.servers.shogi_seat import YomiShogiSeat
 
     options = servers.options_of(account, "shogi")

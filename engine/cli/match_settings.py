@@ -13,7 +13,9 @@ from engine.cli.errors import CliError
 from engine.cli.games import GAMES
 from engine.matches.limits import COUNTS, TIMES
 from engine.matches.schedule import FORMS
+from engine.options import TABLE
 
+ENTERING_KING = TABLE["entering_king"].choices
 FILE_PLAYERS = "players"
 
 
@@ -137,7 +139,7 @@ SETTINGS = (
         "area (all stones alive), ownership (by rollouts), or a GTP engine's command line"
         " (area where the rules let stones stand until they are captured, else ownership)", "Go",
     ),
-    Setting("entering_king", one_of("27", "24", "none"), "27", "RULE", "27, 24 or none (27)", "shogi"),
+    Setting("entering_king", one_of(*ENTERING_KING), "27", "RULE", "none, 24, 24h, 27 or 27h (27)", "shogi"),
     Setting("openings", str, None, "FROM", "record, folder, SFEN list, or `policy` (drawn by yomi)", "openings"),
     Setting("opening_moves", count, None, "N", "moves of each opening (all of a record; policy: 8)", "openings"),
     Setting("opening_net", Path, None, "FILE", "network for policy openings", "openings"),

@@ -10,6 +10,7 @@ import numpy as np
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.katago import KataGoEvaluator
 from engine.evaluators.native_precision import native_precision
+from engine.evaluators.spares import Spares
 from native.forward.builder import MAX_SIZE, MIN_SIZE, ProgramBuilder
 from native.forward.emit import WIDTH
 from native.forward.entry import bind_program
@@ -19,7 +20,6 @@ from nets.katago.outputs import RawOutputs
 
 if TYPE_CHECKING:
     from native.calls import Calls
-    from native.forward.builder import Scratch
     from native.tree.arrays import Batch
     from nets.katago.network import FloatArray, KataGoNetwork
     from nets.metadata import NetworkInfo
@@ -52,7 +52,7 @@ class NativeKataGoEvaluator(KataGoEvaluator):
         builder = ProgramBuilder(info.board_size, SPATIAL_CHANNELS, GLOBAL_CHANNELS, narrow=narrow)
         write_program(network, info.board_size, builder)
         self._program = builder.build()
-        self._spare: list[Scratch] = []
+        self._scratch = Spares(self._program.make_scratch)
         # Single positions are nearly as fast as batches; where the weights are many, more rows share their reading.
         super().__init__(info, "cpu", batch_size or (4 if self._program.max_rows <= 4 else 8))
 
@@ -64,7 +64,7 @@ class NativeKataGoEvaluator(KataGoEvaluator):
     def run(self, planes: FloatArray, extras: FloatArray) -> RawOutputs:
         """Return the raw outputs for B inputs: planes [B, 22, N, N] and extras [B, 19]."""
         raw = self._make_outputs(len(planes))
-        scratch = self._take_scratch()
+        scratch = self._scratch.take()
         self._program.run(
             scratch,
             np.ascontiguousarray(planes, np.float32),
@@ -74,16 +74,16 @@ class NativeKataGoEvaluator(KataGoEvaluator):
             raw.misc,
             raw.ownership,
         )
-        self._spare.append(scratch)
+        self._scratch.give_back(scratch)
         return raw
 
     def bind(self, batch: Batch) -> Calls:
         """Return the calls that evaluate this batch in the calling thread."""
         raw = self._make_outputs(len(batch.planes))
-        scratch = self._take_scratch()
+        scratch = self._scratch.take()
         outputs = (raw.policy, raw.value, raw.misc, raw.ownership)
         calls = bind_program(self._program, scratch, batch.planes, batch.extras, *outputs)
-        weakref.finalize(calls, self._spare.append, scratch)
+        weakref.finalize(calls, self._scratch.give_back, scratch)
         return calls + self.bind_outputs(raw, batch)
 
     def _make_outputs(self, rows: int) -> RawOutputs:
@@ -95,13 +95,6 @@ class NativeKataGoEvaluator(KataGoEvaluator):
             ownership=np.empty((rows, area), np.float32),
         )
 
-    def _take_scratch(self) -> Scratch:
-        """Return scratch that no other thread uses; list.pop and append are atomic."""
-        try:
-            return self._spare.pop()
-        except IndexError:
-            return self._program.make_scratch()
-
     def close(self) -> None:
         """Drop the scratch."""
-        self._spare.clear()
+        self._scratch.clear()

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.onnx_session import make_session
 from engine.evaluators.shogi import FloatArray, ShogiEvaluator
+from engine.evaluators.spares import Spares
 
 if TYPE_CHECKING:
     from nets.dlshogi.network import ShogiNetwork
@@ -46,7 +47,7 @@ class OnnxShogiEvaluator(ShogiEvaluator):
         self.precision = "fp16" if network.board.element_type == "float16" else "fp32"
         self._session = make_session(path, "cpu", threads)
         self._rows = network.fixed_rows or self.batch_size
-        self._spare: list[dict[str, npt.NDArray[Any]]] = []
+        self._inputs = Spares(self._make_inputs)
         self.check()
 
     @property
@@ -57,11 +58,11 @@ class OnnxShogiEvaluator(ShogiEvaluator):
     def run(self, planes: FloatArray, extras: FloatArray, logits: FloatArray) -> FloatArray:
         """Write the logits and return the values; see the base class."""
         values = np.empty(len(planes), np.float32)
-        inputs = self._take_inputs()
+        inputs = self._inputs.take()
         for begin in range(0, len(planes), self._rows):
             part = slice(begin, begin + self._rows)
             self._run_part(inputs, planes[part], extras[part], logits[part], values[part])
-        self._spare.append(inputs)
+        self._inputs.give_back(inputs)
         return values
 
     def _run_part(
@@ -87,18 +88,14 @@ class OnnxShogiEvaluator(ShogiEvaluator):
         logits[...] = policy[:rows].reshape(rows, network.policy_size)
         values[...] = value[:rows].reshape(rows)
 
-    def _take_inputs(self) -> dict[str, npt.NDArray[Any]]:
-        """Return input arrays that no other thread uses; list.pop and append are atomic."""
-        try:
-            return self._spare.pop()
-        except IndexError:
-            tensors = [self.network.board, *([self.network.hands] if self.network.hands is not None else [])]
-            return {tensor.name: _blank(tensor, self._rows) for tensor in tensors}
+    def _make_inputs(self) -> dict[str, npt.NDArray[Any]]:
+        tensors = [self.network.board, *([self.network.hands] if self.network.hands is not None else [])]
+        return {tensor.name: _blank(tensor, self._rows) for tensor in tensors}
 
     def close(self) -> None:
         """Drop the session."""
         self._session = None
-        self._spare.clear()
+        self._inputs.clear()
 
 
 def _blank(tensor: TensorInfo, rows: int) -> npt.NDArray[Any]:

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from engine.clock import TimeSettings, TimeSystem
 from engine.games.go.rules import Rules
 from engine.matches.answers import Answer, Evaluation
-from engine.matches.limits import GameClock, Limits
-from engine.matches.players import PlayerSpec
-from engine.matches.process import EngineFailure, EngineProcess, Refusal
+from engine.matches.engine_client import EngineClient
+from engine.matches.limits import GameClock
+from engine.matches.process import EngineFailure, Refusal
 
 BASIC_TIMEOUT = 60.0
 """Seconds for commands that are no search."""
@@ -24,33 +24,16 @@ KATA_LIMITS = {"visits": "maxVisits", "playouts": "maxPlayouts", "seconds": "max
 """Parameters of kata-set-param."""
 
 
-class GtpClient:
+class GtpClient(EngineClient):
     """One running GTP engine."""
 
-    def __init__(self, spec: PlayerSpec, limits: Limits, *, timeout: float, cpus: frozenset[int] = frozenset()) -> None:
-        """Start the engine and ask what it is and knows.
-
-        Args:
-            spec: the player.
-            limits: for its moves and games, those of the match included.
-            timeout: seconds that it may take to start, or be silent beyond its time.
-            cpus: processors that it may use; empty for all.
-
-        Raises:
-            EngineFailure: it does not start, or speaks no GTP, or cannot be told its limits.
-        """
-        self.spec, self.limits, self.timeout = spec, limits, timeout
-        self.process = EngineProcess(spec.command, folder=spec.folder, environment=spec.environment, cpus=cpus)
-        try:
-            self.title = self.ask("name", timeout).strip()
-            self.title += f" {self.ask('version').strip()}"
-            self.known = frozenset(self.ask("list_commands").split())
-            for command in spec.commands:
-                self.ask(command)
-            self._set_limits()
-        except EngineFailure:
-            self.process.close()
-            raise
+    def _greet(self) -> None:
+        self.title = self.ask("name", self.timeout).strip()
+        self.title += f" {self.ask('version').strip()}"
+        self.known = frozenset(self.ask("list_commands").split())
+        for command in self.spec.commands:
+            self.ask(command)
+        self._set_limits()
 
     # -- commands ----------------------------------------------------------------------------------------------------
 
@@ -138,10 +121,6 @@ class GtpClient:
         """
         return self.ask("final_score", timeout).strip()
 
-    def close(self) -> None:
-        """End the engine."""
-        self.process.close("quit")
-
     # -- inside ------------------------------------------------------------------------------------------------------
 
     def _set_limits(self) -> None:
@@ -207,12 +186,6 @@ class GtpClient:
             if self.knows("lz-genmove_analyze"):
                 return f"lz-genmove_analyze {color} {REPORT_INTERVAL}"
         return f"genmove {color}"
-
-    def _patience(self, clock: GameClock) -> float:
-        """Return the seconds after which an engine that is thinking counts as hanging."""
-        if clock.is_limited:
-            return clock.allowed() + clock.margin + self.timeout
-        return (self.limits.seconds or 0.0) + self.timeout
 
 
 def _number(seconds: float) -> str:

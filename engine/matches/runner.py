@@ -11,23 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from engine.matches.engine_client import EngineClient
 from engine.matches.journal import Journal
 from engine.matches.limits import Limits
 from engine.matches.players import PlayerSpec
-from engine.matches.process import EngineFailure, EngineProcess
+from engine.matches.process import EngineFailure
 from engine.matches.results import BLACK, FAILURE, FAULTS, WHITE, Ended, GameResult, MatchError, PlayedGame
 from engine.matches.schedule import Pairing
-
-
-class Client(Protocol):
-    """A running engine."""
-
-    @property
-    def process(self) -> EngineProcess:
-        """What runs."""
-
-    def close(self) -> None:
-        """End it."""
 
 
 class Host(Protocol):
@@ -162,7 +152,7 @@ class _Slot:
         self.runner, self.number = runner, number
         plan = runner.plan
         self.cpus = plan.cpus[number % len(plan.cpus)] if plan.cpus else frozenset[int]()
-        self._clients: dict[int, Client] = {}
+        self._clients: dict[int, EngineClient] = {}
         """By player."""
 
     def run(self) -> None:
@@ -194,7 +184,7 @@ class _Slot:
         opening = plan.openings[pairing.opening]
         event = f"game {pairing.number + 1}"
         played: PlayedGame | None = None
-        clients: dict[int, Client] = {}
+        clients: dict[int, EngineClient] = {}
         ended: Ended | None = None
         errors = ""
         for color, player in players.items():
@@ -223,7 +213,7 @@ class _Slot:
             for player in list(self._clients):
                 self._drop(player)
 
-    def _client(self, host: Host, player: int) -> Client:
+    def _client(self, host: Host, player: int) -> EngineClient:
         """Return the engine of a player, started where it does not run.
 
         Raises:

@@ -7,9 +7,9 @@ import re
 
 from engine.clock import TimeSystem
 from engine.matches.answers import Answer, Evaluation
-from engine.matches.limits import GameClock, Limits
-from engine.matches.players import PlayerSpec
-from engine.matches.process import EngineFailure, EngineProcess, Refusal
+from engine.matches.engine_client import EngineClient
+from engine.matches.limits import GameClock
+from engine.matches.process import EngineFailure, Refusal
 from engine.players.shogi_base import MATE_SCORE
 
 OPTION_LIMITS = {"visits": ("UCT_NodeLimit",), "playouts": ("Const_Playout", "NodesLimit")}
@@ -20,39 +20,23 @@ CENTIPAWNS = 600.0
 """Of a logit of the winrate, by which scores become winrates where both engines' are compared."""
 
 
-class UsiClient:
+class UsiClient(EngineClient):
     """One running USI engine."""
 
-    def __init__(self, spec: PlayerSpec, limits: Limits, *, timeout: float, cpus: frozenset[int] = frozenset()) -> None:
-        """Start the engine, ask what it is, and set its options.
+    options: dict[str, str]
+    """What the engine says of each of its options."""
 
-        Args:
-            spec: the player.
-            limits: for its moves and games, those of the match included.
-            timeout: seconds that it may take to start, or be silent beyond its time.
-            cpus: processors that it may use; empty for all.
-
-        Raises:
-            EngineFailure: it does not start, or speaks no USI, or cannot be told its limits.
-        """
-        self.spec, self.limits, self.timeout = spec, limits, timeout
-        self.title = spec.name
-        self.options: dict[str, str] = {}
-        """What the engine says of each of its options."""
-        self.process = EngineProcess(spec.command, folder=spec.folder, environment=spec.environment, cpus=cpus)
-        try:
-            if spec.commands:
-                raise Refusal("init commands are for GTP engines: expected option.NAME=VALUE")
-            for line in self._ask("usi", "usiok"):
-                if line.startswith("id name "):
-                    self.title = line.removeprefix("id name ").strip()
-                elif found := re.match(r"option name (.+?) type (.*)", line):
-                    self.options[found[1]] = found[2]
-            self._set_options()
-            self._ask("isready", "readyok")
-        except EngineFailure:
-            self.process.close()
-            raise
+    def _greet(self) -> None:
+        if self.spec.commands:
+            raise Refusal("init commands are for GTP engines: expected option.NAME=VALUE")
+        self.options = {}
+        for line in self._ask("usi", "usiok"):
+            if line.startswith("id name "):
+                self.title = line.removeprefix("id name ").strip()
+            elif found := re.match(r"option name (.+?) type (.*)", line):
+                self.options[found[1]] = found[2]
+        self._set_options()
+        self._ask("isready", "readyok")
 
     def new_game(self) -> None:
         """Prepare for a game.
@@ -74,9 +58,8 @@ class UsiClient:
         Raises:
             EngineFailure: it fails, or is silent for longer than its time and the timeout.
         """
-        clock = clocks[color]
         command = self._go_command(color, clocks)
-        patience = (clock.allowed() + clock.margin if clock.is_limited else self.limits.seconds or 0.0) + self.timeout
+        patience = self._patience(clocks[color])
         begin = self.process.send(f"position {position}", command)
         evaluation: Evaluation | None = None
         while True:
@@ -96,10 +79,6 @@ class UsiClient:
             EngineFailure: the engine has gone.
         """
         self.process.send(f"gameover {result}")
-
-    def close(self) -> None:
-        """End the engine."""
-        self.process.close("quit")
 
     # -- inside ------------------------------------------------------------------------------------------------------
 

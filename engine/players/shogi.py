@@ -26,6 +26,7 @@ from engine.players.shogi_setup import (
     make_book,
     make_queue,
     search_settings,
+    taste_of,
 )
 from engine.players.shogi_time import find_budget
 from engine.players.thinking import (
@@ -248,9 +249,7 @@ class ShogiPlayer:
             self.game.placement,
             self._book_rng,
             lambda move: move in allowed,
-            max_moves=options.book_moves,
-            probability=options.book_probability,
-            narrow=options.narrow_book,
+            taste_of(options),
         )
         if found is None:
             return None

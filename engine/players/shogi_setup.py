@@ -11,7 +11,7 @@ from engine.evaluators.devices import make_device_queue
 from engine.evaluators.material import MaterialEvaluator
 from engine.evaluators.queue import EvaluationQueue, InlineQueue
 from engine.evaluators.shogi_factory import make_shogi_evaluator
-from engine.games.shogi.book import Book, BookError, open_book
+from engine.games.shogi.book import Book, BookError, Taste, open_book
 from engine.games.shogi.game import ShogiGame
 from engine.options import TABLE, USI_NAMES, OptionError
 from engine.players.precision import Sampling, with_suitable_precision
@@ -40,7 +40,7 @@ LOADED = (
         "batch_size",
         "batches_in_flight",
     ),
-    *("workers", "memory", "cache_size", "seed", "book_file"),
+    *("workers", "memory", "cache_size", "seed", "book_file", "book_ignore_ply", "book_flipped"),
 )
 """The options that take effect when the player loads."""
 
@@ -132,6 +132,8 @@ def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
         c_puct=options.c_puct if options.c_puct is not None else float(str(TABLE["c_puct"].shogi)),
         c_puct_log=options.c_puct_log,
         c_puct_base=options.c_puct_base,
+        root_c_puct=options.root_c_puct,
+        root_c_puct_base=options.root_c_puct_base,
         fpu_reduction=options.fpu_reduction,
         root_fpu_reduction=options.root_fpu_reduction,
         virtual_loss=options.virtual_loss,
@@ -160,7 +162,20 @@ def make_book(options: Options) -> Book | None:
         return None
     if not Path(options.book_file).is_file():
         raise BookError(f"{options.book_file}: no such file; expected a book (YaneuraOu's .db or Apery's .bin)")
-    return open_book(options.book_file)
+    return open_book(options.book_file, both_colors=options.book_flipped, ignore_ply=options.book_ignore_ply)
+
+
+def taste_of(options: Options) -> Taste:
+    """Return which moves of the book are played."""
+    return Taste(
+        max_moves=options.book_moves,
+        ignore_rate=options.book_ignore_rate,
+        narrow=options.narrow_book,
+        depth_limit=options.book_depth_limit,
+        eval_diff=options.book_eval_diff,
+        eval_limits=(options.book_eval_black_limit, options.book_eval_white_limit),
+        by_count=options.book_counts,
+    )
 
 
 class NetworkWishes:

@@ -114,6 +114,7 @@ class ShogiReviewer:
             evaluations=evaluations,
             seconds=time.monotonic() - begin,
             info={"position": format_usi_line(GameRecord(record.initial))},
+            notes=_notes(loaded),
         )
         return AnnotatedShogi(review, record, loaded.suffix)
 
@@ -154,6 +155,14 @@ class ShogiReviewer:
             winrate = float(mate > 0)
         score = -float(MATED) if mate == 0 else float(score_of(winrate, mate, self.player.options.centipawns))
         return Opinion(color, winrate, score, best, pv, mate, visits)
+
+
+def _notes(loaded: Loaded) -> list[str]:
+    """Return what the annotated record will not have of the record."""
+    lost = list(loaded.record.left_out)
+    if loaded.record.variations and loaded.suffix == ".csa":
+        lost.append(f"the variations ({len(loaded.record.variations)}), which CSA does not have")
+    return [f"left out: {what}" for what in lost]
 
 
 def _with_forced(found: list[Opinion | None], record: GameRecord) -> list[Opinion]:

@@ -28,6 +28,8 @@ class SearchSettings:
     c_puct: float = 1.0
     c_puct_log: float = 0.45
     c_puct_base: float = 500.0
+    root_c_puct: float | None = None
+    root_c_puct_base: float | None = None
     fpu_reduction: float = 0.2
     root_fpu_reduction: float = 0.1
     virtual_loss: float = 1.0
@@ -54,6 +56,8 @@ class SearchSettings:
         p[arrays.C_PUCT] = self.c_puct
         p[arrays.C_PUCT_LOG] = self.c_puct_log
         p[arrays.C_PUCT_BASE] = self.c_puct_base
+        p[arrays.ROOT_C_PUCT] = self.c_puct if self.root_c_puct is None else self.root_c_puct
+        p[arrays.ROOT_C_PUCT_BASE] = self.c_puct_base if self.root_c_puct_base is None else self.root_c_puct_base
         p[arrays.FPU_REDUCTION] = self.fpu_reduction
         p[arrays.ROOT_FPU_REDUCTION] = self.root_fpu_reduction
         p[arrays.VIRTUAL_LOSS] = self.virtual_loss

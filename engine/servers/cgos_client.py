@@ -25,7 +25,7 @@ from engine.servers.cgos_codec import (
     parse_line,
 )
 from engine.servers.cgos_game import CgosGame, Turn
-from engine.servers.client import LOGIN_TIMEOUT, Client, Seat, SessionOver
+from engine.servers.client import LOGIN_TIMEOUT, Client, SessionOver
 from engine.servers.connection import ConnectionLostError, Line
 from engine.servers.go_seat import GoReply, GoSeat
 from engine.servers.passwords import STARS, Password
@@ -49,6 +49,8 @@ POINTS = {1: "won", -1: "lost", 0: "drawn", None: "broken off"}
 class CgosClient(Client):
     """One account on a CGOS server."""
 
+    seat: GoSeat
+
     def __init__(
         self,
         account: Account,
@@ -58,18 +60,12 @@ class CgosClient(Client):
         open_seat: Callable[[], GoSeat],
         rng: random.Random | None = None,
     ) -> None:
-        """Make a client; `open_seat` starts what plays."""
-        super().__init__(account, password, records, reporter, rng)
-        self.seat: GoSeat
-        self._open_seat = open_seat
+        """Make a client; see the base class."""
+        super().__init__(account, password, records, reporter, open_seat, rng)
         self._game: CgosGame | None = None
         self._has_analysis = False
         self._login_due: float | None = None
         self._logged_in_at: float | None = None
-
-    def open_seat(self) -> Seat:
-        """Start the engine."""
-        return self._open_seat()
 
     @property
     def has_game(self) -> bool:

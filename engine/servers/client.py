@@ -14,13 +14,13 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
 from engine.servers.backoff import Backoff
 from engine.servers.connection import Connection, ConnectionLostError, Line, Mailbox
 from engine.servers.lag import Lag
 from engine.servers.passwords import Password
 from engine.servers.reporter import Reporter
+from engine.servers.seat import GaveUpError, Seat
 from engine.servers.settings import Account
 from engine.servers.worker import Done, Worker
 
@@ -44,21 +44,6 @@ CLOSE_TIMEOUT = 5.0
 """Seconds that an engine has to end what it does."""
 
 
-class Seat(Protocol):
-    """What plays: yomi itself, or another engine. Its methods block and are called by one thread."""
-
-    @property
-    def name(self) -> str:
-        """What plays, on one line."""
-
-    def close(self) -> None:
-        """Release it."""
-
-
-class GaveUpError(Exception):
-    """A client cannot go on; one line that says what has to be put right."""
-
-
 class _LeaveError(Exception):
     """The user wants to leave at once."""
 
@@ -70,10 +55,28 @@ class SessionOver(Exception):  # noqa: N818  (it is no error)
 class Client(abc.ABC):
     """One account on one server."""
 
+    seat: Seat
+    """What plays, once the client runs."""
+
     def __init__(
-        self, account: Account, password: Password, records: Path, reporter: Reporter, rng: random.Random | None = None
+        self,
+        account: Account,
+        password: Password,
+        records: Path,
+        reporter: Reporter,
+        open_seat: Callable[[], Seat],
+        rng: random.Random | None = None,
     ) -> None:
-        """Make a client; nothing is connected yet."""
+        """Make a client; nothing is connected yet.
+
+        Args:
+            account: who plays where.
+            password: of the account.
+            records: folder of the records of all accounts.
+            reporter: for what happens.
+            open_seat: starts the engine, which may take long; raises GaveUpError where it cannot be started.
+            rng: of pauses.
+        """
         self.account = account
         self.server = account.server
         self.records = records / account.name
@@ -87,6 +90,7 @@ class Client(abc.ABC):
         """The session is being ended: the server may close the connection without a word."""
         self.games_left: float = 0
         self._password = password
+        self._open_seat = open_seat
         self._rng = rng or random.Random()
         self._backoff = Backoff(self._rng)
         self._connection: Connection | None = None
@@ -149,14 +153,6 @@ class Client(abc.ABC):
     def on_time(self, now: float) -> None:
         """Do what is due."""
 
-    @abc.abstractmethod
-    def open_seat(self) -> Seat:
-        """Start the engine; may take long.
-
-        Raises:
-            GaveUpError: it cannot be started.
-        """
-
     # -- the loop --------------------------------------------------------------------------------------------------
 
     def run(self, games: int = 0) -> None:
@@ -168,7 +164,7 @@ class Client(abc.ABC):
         self.games_left = games or float("inf")
         self._worker = Worker(self.mailbox.post, f"engine {self.account.name}")
         try:
-            self.seat = self.open_seat()
+            self.seat = self._open_seat()
             self.report("engine", f"{self.seat.name} is ready", engine=self.seat.name)
             self._take_mail()
             while not self._is_over:
@@ -193,7 +189,7 @@ class Client(abc.ABC):
         """Start the engine anew, in its thread."""
         with contextlib.suppress(Exception):  # it has failed already, and is to go
             self.seat.close()
-        self.seat = self.open_seat()
+        self.seat = self._open_seat()
 
     @abc.abstractmethod
     def resign_game(self) -> None:

@@ -17,7 +17,7 @@ from engine.games.shogi.pieces import BLACK, COLOR_NAMES
 from engine.games.shogi.records import RecordedMove
 from engine.players.shogi_base import ShogiDecision, Task
 from engine.players.shogi_notes import note_of
-from engine.servers.client import LOGIN_TIMEOUT, Client, Seat, SessionOver
+from engine.servers.client import LOGIN_TIMEOUT, Client, SessionOver
 from engine.servers.connection import ConnectionLostError, Line
 from engine.servers.csa_codec import (
     Broken,
@@ -59,6 +59,8 @@ RESULT_NAMES = {"WIN": "won", "LOSE": "lost", "DRAW": "drawn", "CENSORED": "ende
 class CsaClient(Client):
     """One account on a server of shogi."""
 
+    seat: ShogiSeat
+
     def __init__(
         self,
         account: Account,
@@ -68,10 +70,8 @@ class CsaClient(Client):
         open_seat: Callable[[], ShogiSeat],
         rng: random.Random | None = None,
     ) -> None:
-        """Make a client; `open_seat` starts what plays."""
-        super().__init__(account, password, records, reporter, rng)
-        self.seat: ShogiSeat
-        self._open_seat = open_seat
+        """Make a client; see the base class."""
+        super().__init__(account, password, records, reporter, open_seat, rng)
         self._reader = MessageReader()
         self._game: CsaGame | None = None
         self._deadline: float | None = None
@@ -81,10 +81,6 @@ class CsaClient(Client):
         self._resume_due: float | None = None
         """When the server must have proposed to go on with the game in hand."""
         self._answers_keepalive = False
-
-    def open_seat(self) -> Seat:
-        """Start the engine."""
-        return self._open_seat()
 
     @property
     def has_game(self) -> bool:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from engine.clock import TimeSettings, TimeSystem
 from engine.games.go.game import GoGame
 from engine.games.go.rules import PRESETS
 from engine.games.go.vertex import format_vertex, parse_vertex
+from engine.players.base import Player
 from engine.protocols.gtp.formats import cgos_json
-
-if TYPE_CHECKING:
-    from engine.players.base import Player
+from engine.servers.seat import Seat, YomiSeat
 
 RULES = PRESETS["tromp-taylor"].with_rule("suicide", "false")
 """CGOS's: area, positional superko, no suicide; what stands at the end is alive."""
@@ -46,16 +45,8 @@ class GoReply:
     """The evaluation for the record."""
 
 
-class GoSeat(Protocol):
-    """See engine.servers.client.Seat; one thread calls it, but for `hurry`."""
-
-    @property
-    def name(self) -> str:
-        """What plays, on one line."""
-
-    @property
-    def ponders(self) -> bool:
-        """Whether `ponder` is to be called."""
+class GoSeat(Seat, Protocol):
+    """See engine.servers.seat.Seat; one thread calls it, but for `hurry`."""
 
     def begin(self, start: GoStart) -> None:
         """Take up a game."""
@@ -77,32 +68,11 @@ class GoSeat(Protocol):
         """Make a `genmove` that runs end soon, if that can be done; any thread may call."""
 
     def ponder(self) -> None:
-        """Think in the opponent's time until the next call; return at once."""
-
-    def end(self, result: str) -> None:
-        """Take note that a game is over."""
-
-    def close(self) -> None:
-        """Release it."""
+        """Think in the opponent's time until the next call; return at once. Called if it `ponders`."""
 
 
-class YomiGoSeat:
+class YomiGoSeat(YomiSeat[Player]):
     """yomi's own player."""
-
-    def __init__(self, player: Player) -> None:
-        """Play with `player`."""
-        self._player = player
-        self._lag = player.options.lag
-
-    @property
-    def name(self) -> str:
-        """What plays."""
-        return f"yomi ({self._player.description})"
-
-    @property
-    def ponders(self) -> bool:
-        """Whether to think in the opponent's time."""
-        return self._player.options.ponder
 
     def begin(self, start: GoStart) -> None:
         """Take up a game; another board size has its evaluator loaded here."""
@@ -151,7 +121,3 @@ class YomiGoSeat:
     def end(self, result: str) -> None:
         """Stop thinking."""
         self._player.stop()
-
-    def close(self) -> None:
-        """Release devices and threads."""
-        self._player.close()

@@ -10,17 +10,13 @@ import time
 from engine.clock import TimeSettings, TimeSystem
 from engine.matches.answers import Evaluation
 from engine.matches.gtp_client import GtpClient, read_evaluation
-from engine.matches.limits import Limits
-from engine.matches.players import PlayerSpec
 from engine.matches.process import EngineFailure
 from engine.protocols.gtp.formats import number
 from engine.servers.cgos_codec import LETTERS
-from engine.servers.client import GaveUpError
 from engine.servers.go_seat import RULES, GoReply, GoStart
+from engine.servers.seat import PATIENCE, EngineSeat, GaveUpError
 from engine.servers.settings import Account
 
-PATIENCE = 60.0
-"""Seconds that an engine may take to start, and beyond its time for a move."""
 NEEDED = ("boardsize", "clear_board", "komi", "play", "genmove", "quit")
 ANALYSES = (
     ("cgos-genmove_analyze", "{color}"),
@@ -30,7 +26,7 @@ ANALYSES = (
 """Commands that tell what the engine thinks of its move, best first; reports come every 100 centiseconds."""
 
 
-class GtpSeat:
+class GtpSeat(EngineSeat[GtpClient]):
     """See engine.servers.go_seat.GoSeat for what each method promises."""
 
     ponders = False
@@ -42,20 +38,11 @@ class GtpSeat:
         Raises:
             GaveUpError: it cannot be started, or lacks what is needed.
         """
-        spec = PlayerSpec(account.name, account.command)
-        try:
-            self._client = GtpClient(spec, Limits(), timeout=PATIENCE)
-        except EngineFailure as error:
-            raise GaveUpError(f"{account.name}: {account.command[0]}: {error}") from None
+        super().__init__(account, GtpClient)
         missing = [command for command in NEEDED if not self._client.knows(command)]
         if missing:
             self._client.close()
             raise GaveUpError(f"{account.name}: {self.name} has no command {missing[0]}: expected {', '.join(NEEDED)}")
-
-    @property
-    def name(self) -> str:
-        """What the engine calls itself."""
-        return self._client.title
 
     def begin(self, start: GoStart) -> None:
         """Set the engine up for a game, as far as it has come."""
@@ -101,10 +88,6 @@ class GtpSeat:
         """Tell the engine the result, where it wants to know."""
         if self._client.knows("cgos-gameover"):
             self._client.ask(f"cgos-gameover {result}")
-
-    def close(self) -> None:
-        """End the engine."""
-        self._client.close()
 
 
 def analysis_of(vertex: str, evaluation: Evaluation | None) -> str:

@@ -10,8 +10,9 @@ import threading
 from collections.abc import Callable, Sequence
 from types import FrameType
 
-from engine.servers.client import Client, GaveUpError
+from engine.servers.client import Client
 from engine.servers.reporter import Reporter
+from engine.servers.seat import GaveUpError
 from engine.servers.settings import Account
 
 log = logging.getLogger("yomi.servers")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from engine.players.shogi_base import ShogiDecision, ShogiThinker, Task, Times
+from engine.servers.seat import Seat, YomiSeat
 
 
 @dataclass(slots=True)
@@ -21,16 +22,8 @@ class Turn:
     """Other threads stop it here, or tell that the guess was right."""
 
 
-class ShogiSeat(Protocol):
-    """See engine.servers.client.Seat; one thread after the other calls it, but for `times`."""
-
-    @property
-    def name(self) -> str:
-        """What plays, on one line."""
-
-    @property
-    def ponders(self) -> bool:
-        """Whether it is to think in the opponent's time."""
+class ShogiSeat(Seat, Protocol):
+    """See engine.servers.seat.Seat; one thread after the other calls it, but for `times`."""
 
     @property
     def centipawns(self) -> float:
@@ -53,27 +46,9 @@ class ShogiSeat(Protocol):
     def end(self, result: str) -> None:
         """Take note that a game is over: win, lose or draw."""
 
-    def close(self) -> None:
-        """Release it."""
 
-
-class YomiShogiSeat:
+class YomiShogiSeat(YomiSeat[ShogiThinker]):
     """yomi's own player."""
-
-    def __init__(self, player: ShogiThinker) -> None:
-        """Play with `player`."""
-        self._player = player
-        self._lag = player.options.lag
-
-    @property
-    def name(self) -> str:
-        """What plays."""
-        return f"yomi ({self._player.description})"
-
-    @property
-    def ponders(self) -> bool:
-        """Whether it is to think in the opponent's time."""
-        return self._player.options.ponder
 
     @property
     def centipawns(self) -> float:
@@ -101,7 +76,3 @@ class YomiShogiSeat:
 
     def end(self, result: str) -> None:
         """Nothing has to be done."""
-
-    def close(self) -> None:
-        """Release devices and threads."""
-        self._player.close()

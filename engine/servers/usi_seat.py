@@ -10,18 +10,14 @@ from dataclasses import replace
 
 from engine.games.shogi.notation import NotationError, parse_usi
 from engine.matches.answers import Evaluation
-from engine.matches.limits import Limits
-from engine.matches.players import PlayerSpec
 from engine.matches.process import EngineFailure
 from engine.matches.usi_client import CENTIPAWNS, UsiClient, read_info
 from engine.players.shogi_base import MATE_SCORE, Line, Progress, ShogiDecision, Task, Times
 from engine.players.shogi_notes import LINE_MOVES
-from engine.servers.client import GaveUpError
+from engine.servers.seat import PATIENCE, EngineSeat
 from engine.servers.settings import Account
 from engine.servers.shogi_seat import Turn
 
-PATIENCE = 60.0
-"""Seconds that an engine may take to start, and beyond its time for a move."""
 STOP_PATIENCE = 10.0
 """Seconds that it may take to answer `stop`."""
 POLL = 0.5
@@ -30,7 +26,7 @@ LONGEST_MATE = 1000
 """Plies; a score this near to MATE_SCORE is a mate."""
 
 
-class UsiSeat:
+class UsiSeat(EngineSeat[UsiClient]):
     """See engine.servers.shogi_seat.ShogiSeat for what each method promises."""
 
     centipawns = CENTIPAWNS
@@ -41,19 +37,9 @@ class UsiSeat:
         Raises:
             GaveUpError: it cannot be started, or does not have its options.
         """
-        options = account.usi_options
+        super().__init__(account, UsiClient, options=account.usi_options)
         self._limit = account.go
-        self.ponders = any(name == "USI_Ponder" and value == "true" for name, value in options.items())
-        spec = PlayerSpec(account.name, account.command, options=options)
-        try:
-            self._client = UsiClient(spec, Limits(), timeout=PATIENCE)
-        except EngineFailure as error:
-            raise GaveUpError(f"{account.name}: {account.command[0]}: {error}") from None
-
-    @property
-    def name(self) -> str:
-        """What the engine calls itself."""
-        return self._client.title
+        self.ponders = account.usi_options.get("USI_Ponder") == "true"
 
     def begin(self, max_moves: int) -> None:
         """Prepare the engine for a game; how long it may be is up to its options."""
@@ -95,10 +81,6 @@ class UsiSeat:
         """Tell the engine the result."""
         if result in ("win", "lose", "draw"):
             self._client.game_over(result)
-
-    def close(self) -> None:
-        """End the engine."""
-        self._client.close()
 
 
 class _Words:

@@ -31,6 +31,7 @@ from native.shogi.tables import (
 
 BLACK, WHITE = 1, 2
 ENTERING_KING_NONE, ENTERING_KING_24, ENTERING_KING_27 = 0, 1, 2
+ENTERING_KING_24H, ENTERING_KING_27H = 3, 4
 FORM_DLSHOGI, FORM_ALPHAZERO = 0, 1
 MAX_MOVES = 593
 """Legal moves of a position, at most."""
@@ -60,7 +61,7 @@ POSITION_DTYPE = np.dtype(
         ("king", np.uint8, (2,)),  # squares; NO_SQUARE where there is none
         ("side_to_move", np.uint8),  # BLACK or WHITE
         ("in_check", np.uint8),  # the side to move is
-        ("entering_king", np.uint8),  # rules: ENTERING_KING_NONE, _24, _27
+        ("entering_king", np.uint8),  # rules: ENTERING_KING_NONE, _24, _27, _24H, _27H
         ("mate_depth", np.uint8),  # plies of the mate search at leaves: 0, 1, 3, 5
         ("form", np.uint8),  # network form: decides planes and policy labels
     ],

@@ -7,6 +7,8 @@ from native.shogi.position import (
     BISHOPS,
     CHECK_BIT,
     ENTERING_KING_24,
+    ENTERING_KING_24H,
+    ENTERING_KING_27H,
     ENTERING_KING_NONE,
     ROOKS,
     copy,
@@ -31,6 +33,8 @@ __all__ = [
 
 NONE, DRAW, WIN, LOSE, SUPERIOR, INFERIOR = 0, 1, 2, 3, 4, 5
 """What a repetition is to the side to move; the numbers are cshogi's."""
+ALL_POINTS = 56
+"""What all pieces make together, kings included, by the points of a declaration."""
 ALL_PLIES = 1 << 20
 """A window for `repetition` that holds every game."""
 
@@ -97,7 +101,9 @@ def declaration(pos):  # type: ignore[no-untyped-def]
     """Whether the side to move may declare a win by the entering king rule that the record names.
 
     Its king and ten more of its pieces stand in the far three ranks, it is not in check, and these pieces and its
-    hand make 28 points for Black, 27 for White (31 by the 24-point rule); a rook or bishop counts five.
+    hand make 28 points for Black, 27 for White (31 by the 24-point rules); a rook or bishop counts five. By the rules
+    for handicap games, _24H and _27H, White needs less by the points of the pieces that are not in the game, as
+    YaneuraOu has it.
     """
     if pos.entering_king == ENTERING_KING_NONE or pos.in_check != 0:
         return False
@@ -118,6 +124,21 @@ def declaration(pos):  # type: ignore[no-untyped-def]
     points = pieces + U(4) * large
     for i in range(U(7)):
         points += U(pos.hand[us, i])
-    if pos.entering_king == ENTERING_KING_24:
-        return points >= U(31)
-    return points >= U(28) - us
+    rule = pos.entering_king
+    needed = U(31) if rule == ENTERING_KING_24 or rule == ENTERING_KING_24H else U(28) - us
+    if us == U(1) and (rule == ENTERING_KING_24H or rule == ENTERING_KING_27H):
+        points += U(ALL_POINTS) - _points_in_game(pos)
+    return points >= needed
+
+
+@kernel
+def _points_in_game(pos):  # type: ignore[no-untyped-def]
+    """Return the points of all pieces on the board, kings included, and in both hands."""
+    points = U(0)
+    for i in range(U(4)):
+        points += popcount(pos.color_bits[i])
+    for i in range(U(2)):
+        points += U(4) * popcount(pos.type_bits[U(BISHOPS) + i] | pos.type_bits[U(ROOKS) + i])
+        for j in range(U(7)):
+            points += U(pos.hand[i, j]) * (U(5) if j > U(4) else U(1))
+    return points

@@ -95,6 +95,7 @@ VISITS_A_ROW = 18  # a batch takes one leaf for so many visits of the root
 OWNERSHIP = 19
 FPU_FROM_MEAN = 20  # 1: first-play urgency starts from the mean of the playouts, not from the node's own evaluation
 SOLVER = 21  # 1: a game that is over with a value of exactly 1 or -1 proves what leads to it
+ROOT_C_PUCT, ROOT_C_PUCT_BASE = 22, 23
 PARAMETERS = 24
 
 

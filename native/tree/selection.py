@@ -19,6 +19,8 @@ from native.tree.arrays import (
     FPU_REDUCTION,
     IN_FLIGHT,
     LOST_EDGE,
+    ROOT_C_PUCT,
+    ROOT_C_PUCT_BASE,
     ROOT_FPU_REDUCTION,
     STDEV_PRIOR,
     STDEV_PRIOR_WEIGHT,
@@ -31,10 +33,11 @@ PRIOR_SCALE = np.float32(1.0 / 65535.0)
 
 
 @inlined
-def _exploration(tree, node, weight):  # type: ignore[no-untyped-def]
+def _exploration(tree, node, is_root, weight):  # type: ignore[no-untyped-def]
     """Return the factor of prior / (1 + visits) at `node`, whose children have `weight` visits in all."""
     p = tree.parameters
-    c_puct = p[C_PUCT] + p[C_PUCT_LOG] * math.log((weight + p[C_PUCT_BASE]) / p[C_PUCT_BASE])
+    base = p[ROOT_C_PUCT_BASE] if is_root else p[C_PUCT_BASE]
+    c_puct = (p[ROOT_C_PUCT] if is_root else p[C_PUCT]) + p[C_PUCT_LOG] * math.log((weight + base) / base)
     spread = 1.0
     if p[STDEV_SCALE] > 0.0:
         n = float(node.visits)
@@ -101,7 +104,7 @@ def select(tree, node, is_root):  # type: ignore[no-untyped-def]
     for i in range(tried):
         stat = tree.stats[base + i]
         total += np.int64(stat.visits) + np.int64(stat.in_flight & IN_FLIGHT)
-    factor = _exploration(tree, node, float(total))
+    factor = _exploration(tree, node, is_root, float(total))
     urgency = _first_play_urgency(tree, node, is_root)
     bans = is_root and tree.counters[BANNED] != 0
     best = np.int64(-1)

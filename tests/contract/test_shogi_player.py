@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 
-from engine.games.shogi.book import BookMove, write_yaneuraou
+from engine.games.shogi.book import BookMove
 from engine.games.shogi.notation import format_usi, parse_usi
+from engine.games.shogi.sfen import STARTPOS
 from engine.options import TABLE, Options, rows_for
 from engine.players.shogi import ShogiPlayer
 from engine.players.shogi_base import LoadingError, Progress, Task, Times
 from engine.search.report import Limits
 from nets.dlshogi.definition import NetworkShape, write_network
+from tests.fakes.books import write_yaneuraou
 
 MATE = "4k4/9/4P4/9/9/9/9/9/4K4 b G2r2b3g4s4n4l17p 1"
 """Black mates by G*5b."""
@@ -309,11 +311,27 @@ def test_a_book_is_played(make: Make, tmp_path: Path) -> None:
     decision = player.think(Task(times=Times(10, 10)), ignore)
     assert (decision.move, decision.ponder, decision.note) == (parse_usi("9g9f"), parse_usi("9c9d"), "book move")
     assert decision.progress.lines[0].winrate > 0.5
-    for name, value in (("own_book", False), ("book_moves", 0), ("book_probability", 0.0)):
+    for name, value in (
+        ("own_book", False),
+        ("book_moves", 0),
+        ("book_ignore_rate", 1.0),
+        ("book_depth_limit", 4),
+        ("book_eval_black_limit", 51),
+    ):
         player.options.set(name, value)
         assert not player.think(Task(), ignore).note
         player.options.set(name, TABLE[name].shogi)
+    player.options.set("book_eval_white_limit", 51)
     assert player.think(Task(), ignore).note
+    # with the colors exchanged the book knows the position, at the move that it has it for alone if that is asked for
+    passed = STARTPOS.replace(" b ", " w ")
+    player.options.set("book_eval_white_limit", 50)
+    for flipped, number, expected in ((True, 1, "book move"), (False, 1, ""), (True, 2, "")):
+        player.options.set("book_flipped", flipped)
+        player.options.set("book_ignore_ply", False)
+        player.load()
+        player.set_position(f"{passed[:-1]}{number}", [])
+        assert player.think(Task(), ignore).note == expected
     player.set_position("startpos", ["7g7f"])
     assert not player.think(Task(), ignore).note
 
@@ -362,7 +380,9 @@ def test_every_live_option_may_be_changed(make: Make, name: str) -> None:
 
 def test_a_network_and_its_wishes(make: Make, tmp_path: Path) -> None:
     path = write_network(tmp_path / "net.onnx", NetworkShape(blocks=1, channels=8))
-    Path(f"{path}.ini").write_text("C_init=150\nSoftmax_Temperature=120\nResign_Threshold=20\nC_init_root=99\n")
+    Path(f"{path}.ini").write_text(
+        "C_init=150\nSoftmax_Temperature=120\nResign_Threshold=20\nC_init_root=116\nC_base_root=25617\nNo_Such=99\n"
+    )
     player = make(playouts=20, device="cpu", resign_threshold=0.3)
     player.options.set("evaluator", "auto")
     player.options.set("net", str(path))
@@ -370,13 +390,14 @@ def test_a_network_and_its_wishes(make: Make, tmp_path: Path) -> None:
     player.load()
     assert "net on cpu" in player.description
     assert player.options.c_puct == pytest.approx(3.0)
+    assert (player.options.root_c_puct, player.options.root_c_puct_base) == (pytest.approx(2.32), 25617)
     assert player.options.policy_temperature == pytest.approx(1.2)
     assert player.options.resign_threshold == 0.3  # the user's goes before the network's
     assert player.think(Task(), ignore).progress.playouts == 20
     # another network, which wishes nothing
     player.options.set("net", None)
     player.load()
-    assert player.options.c_puct == TABLE["c_puct"].shogi
+    assert (player.options.c_puct, player.options.root_c_puct) == (TABLE["c_puct"].shogi, None)
     assert player.think(Task(), ignore).progress.playouts == 20
     Path(f"{path}.ini").write_text("C_init=much\n")
     player.options.set("net", str(path))

@@ -37,6 +37,11 @@ def color_of(code: int) -> int:
     return 0 if code == 0 else 1 + (code >= 16)
 
 
+def points_of(code: int) -> int:
+    """Return what a piece counts in a declaration: five for rook and bishop."""
+    return 5 if code % 16 in (BISHOP, ROOK, HORSE, DRAGON) else 1
+
+
 def ranks_to_go(color: int, square: int) -> int:
     """Return how many ranks lie before a square, as a color sees it."""
     return square % 9 if color == 1 else 8 - square % 9
@@ -69,6 +74,26 @@ class SlowShogi:
         """Whether the king of `color` is attacked."""
         king = self.board.index(KING + 16 * (color - 1))
         return any(color_of(code) == 3 - color and king in self.reach(s) for s, code in enumerate(self.board))
+
+    def points_in_hand(self, color: int) -> int:
+        """Return the points of a hand."""
+        return sum(count * points_of(piece) for piece, count in zip(HAND, self.hands[color - 1], strict=True))
+
+    def points_given(self) -> int:
+        """Return the points of the pieces that are not in the game, out of 56 with the kings."""
+        on_board = sum(points_of(code) for code in self.board if code)
+        return 56 - on_board - self.points_in_hand(1) - self.points_in_hand(2)
+
+    def can_declare(self, black: int, white: int) -> bool:
+        """Whether the side to move may declare a win where Black and White need so many points."""
+        king = KING + 16 * (self.side - 1)
+        far = [
+            code for s, code in enumerate(self.board) if color_of(code) == self.side and ranks_to_go(self.side, s) < 3
+        ]
+        if self.in_check(self.side) or king not in far or len(far) < 11:
+            return False
+        points = sum(points_of(code) for code in far if code != king) + self.points_in_hand(self.side)
+        return points >= (black if self.side == 1 else white)
 
     def after(self, move: int) -> SlowShogi:
         """Return the position after a move, legal or not."""

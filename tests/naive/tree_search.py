@@ -124,7 +124,11 @@ class SlowSearch:
         """Return c_puct, grown with the visits and with the spread of the utilities, times their square root."""
         s = self.settings
         weight = float(sum(edge.visits for edge in node.edges))
-        c = s.c_puct + s.c_puct_log * math.log((weight + s.c_puct_base) / s.c_puct_base)
+        c, base = s.c_puct, s.c_puct_base
+        if node is self.root:
+            c = c if s.root_c_puct is None else s.root_c_puct
+            base = base if s.root_c_puct_base is None else s.root_c_puct_base
+        c += s.c_puct_log * math.log((weight + base) / base)
         mean = node.utility_sum / node.visits
         assumed = mean * mean + 0.4 * 0.4
         square = (float(node.utility_square_sum) + 2.0 * assumed) / (node.visits + 2.0)

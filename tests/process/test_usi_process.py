@@ -250,7 +250,7 @@ def test_what_is_wrong_is_said_and_nothing_is_lost() -> None:
             "setoption name No_Such value 1": "setoption: unknown option 'No_Such'",
             "setoption name MultiPV value many": "setoption: MultiPV: expected a number from 1 to 593, found 'many'",
             "setoption name MultiPV value 0": "setoption: MultiPV: expected a number from 1 to 593, found '0'",
-            "setoption name EnteringKingRule value 3": "setoption: entering_king: expected one of",
+            "setoption name EnteringKingRule value TryRule": "setoption: EnteringKingRule: expected one of No",
             "setoption": "setoption: expected name NAME value VALUE",
             "bestmove": "bestmove: unknown command",
             "x" * 1_100_000: "x" * 50,

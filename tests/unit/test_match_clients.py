@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from engine.games.go.rules import PRESETS
-from engine.matches import gtp_client, usi_client
+from engine.matches import engine_client
 from engine.matches.gtp_client import GtpClient
 from engine.matches.limits import GameClock, Limits
 from engine.matches.players import PlayerSpec
@@ -68,7 +68,7 @@ def gtp(
         return [*answers.get(name.replace("-", "_"), "=").split("\n"), ""]
 
     process = FakeProcess(answer)
-    monkeypatch.setattr(gtp_client, "EngineProcess", lambda *args, **kwargs: process)
+    monkeypatch.setattr(engine_client, "EngineProcess", lambda *args, **kwargs: process)
     return GtpClient(spec or PlayerSpec("x", ("x",)), limits, timeout=1.0), process
 
 
@@ -142,7 +142,7 @@ def usi(
         return ["readyok"] if line == "isready" else []
 
     process = FakeProcess(answer)
-    monkeypatch.setattr(usi_client, "EngineProcess", lambda *args, **kwargs: process)
+    monkeypatch.setattr(engine_client, "EngineProcess", lambda *args, **kwargs: process)
     return UsiClient(spec or PlayerSpec("x", ("x",)), limits, timeout=1.0), process
 
 

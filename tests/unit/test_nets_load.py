@@ -206,3 +206,21 @@ def test_metadata_is_checked(network_file: Path, tmp_path: Path, change: dict[st
 def test_metadata_of_another_kind_is_refused(text: str) -> None:
     with pytest.raises(NetworkError):
         NetworkInfo.from_json(text)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of files are those of POSIX")
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
+def test_files_are_written_whole_and_as_the_umask_says(tmp_path: Path, umask: int, mode: int) -> None:
+    path = tmp_path / "entry"
+    before = os.umask(umask)
+    try:
+        load_module.write_atomically(path, b"first")
+        load_module.write_atomically(path, b"second")
+    finally:
+        os.umask(before)
+    assert path.read_bytes() == b"second"
+    assert path.stat().st_mode & 0o777 == mode
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError, match="folder"):
+        load_module.write_atomically(tmp_path / "folder", b"third")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["entry", "folder"]

@@ -13,6 +13,7 @@ import pytest
 from engine.cli import analyze
 from engine.cli.main import main
 from engine.games.go.sgf import read_sgf
+from engine.games.shogi.notation import format_usi
 from engine.games.shogi.records import load_records, read_records
 from engine.options import Options
 from engine.review.go import MARK, AnnotatedGo, GoReviewer
@@ -173,6 +174,19 @@ def test_kif_record_is_annotated_in_japanese(tmp_path: Path) -> None:
     assert "best 75.0%: ▲" in text
     (record,) = read_records(text)
     assert len(record.moves) == 3
+
+
+def test_variations_of_a_record_are_not_lost_in_silence(tmp_path: Path) -> None:
+    text = "手合割：平手\n   1 ７六歩(77)\n   2 ３四歩(33)\n\n変化：2手\n   2 ８四歩(83)\n\n変化：7手\n"
+    why = "the rest of the variation at line 8: '変化：7手': expected a move from 1 to 3, such as 変化：1手"
+    for suffix, lost in ((".kif", [why]), (".usi", [why, "the variations (1), which CSA does not have"])):
+        path = tmp_path / f"game{suffix}"
+        path.write_text(text)
+        annotated = shogi_review(path)
+        assert annotated.review.notes == [f"left out: {what}" for what in lost]
+    path = tmp_path / "game.kif"
+    (record,) = read_records(shogi_review(path).files()[".kif"])
+    assert [format_usi(each.moves[0].move) for each in record.variations] == ["8c8d"]
 
 
 def test_usi_lines_become_csa_and_a_second_review_replaces_the_first(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from engine.games.go.sgf import read_sgf
 from engine.games.shogi.records import read_records
 from engine.players.shogi_base import ShogiDecision
 from engine.servers import backoff, cgos_client, client, csa_client
-from engine.servers.client import GaveUpError
+from engine.servers.seat import GaveUpError
 from engine.servers.shogi_seat import Turn
 from tests.fakes.clients import Running
 from tests.fakes.game_servers import CgosServer, CsaServer, FakeServer

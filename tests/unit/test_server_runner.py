@@ -10,9 +10,9 @@ import time
 
 import pytest
 
-from engine.servers.client import GaveUpError
 from engine.servers.reporter import Reporter
 from engine.servers.runner import FAILED, Runner
+from engine.servers.seat import GaveUpError
 from engine.servers.settings import CGOS, Account, Server
 
 

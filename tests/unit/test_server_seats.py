@@ -16,9 +16,9 @@ from engine.matches.answers import Evaluation
 from engine.matches.process import EngineFailure
 from engine.options import Options
 from engine.players.shogi_base import Task, Times
-from engine.servers.client import GaveUpError
 from engine.servers.go_seat import RULES, GoStart, YomiGoSeat
 from engine.servers.gtp_seat import GtpSeat, analysis_of
+from engine.servers.seat import GaveUpError
 from engine.servers.settings import CGOS, CSA, Account, Server
 from engine.servers.shogi_seat import Turn, YomiShogiSeat
 from engine.servers.usi_seat import UsiSeat, decision_of, go_line
@@ -82,7 +82,7 @@ def test_another_engine_plays_go() -> None:
 
 
 def test_an_engine_that_is_none() -> None:
-    other = replace(account(CGOS, ""), command=(sys.executable, "-c", "print('hello')"))
+    other = replace(account(CGOS, ""), command=(sys.executable, "-c", "print('hello', flush=True); input()"))
     with pytest.raises(GaveUpError, match="expected = or"):
         GtpSeat(other)
     with pytest.raises(GaveUpError, match=r"one: .*: exited with status 0"):

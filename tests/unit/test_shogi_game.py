@@ -130,7 +130,7 @@ def test_undo_of_nothing() -> None:
 def test_bad_setups() -> None:
     with pytest.raises(SfenError):
         ShogiGame("nonsense")
-    with pytest.raises(SetupError, match="expected 27, 24, none"):
+    with pytest.raises(SetupError, match="expected none, 24, 24h, 27, 27h"):
         ShogiGame(entering_king="25")
     with pytest.raises(SetupError, match="limit of -1 moves"):
         ShogiGame(max_moves=-1)
@@ -214,6 +214,17 @@ def test_declaration() -> None:
     assert ShogiGame(sfen, entering_king="24").can_declare
     assert not ShogiGame(sfen, entering_king="none").can_declare
     assert not ShogiGame().can_declare
+
+
+@pytest.mark.parametrize(("rule", "pawns"), [("27", 7), ("24", 11)])
+def test_declaration_in_a_handicap_game(rule: str, pawns: int) -> None:
+    """White has given rook and bishop, 10 points of the 27 (or 31) that it would need: 17 (21) are enough."""
+    sfen = "9/9/9/9/4K4/9/9/gsgs+p+p+p2/k+p+p+p5 w RB2G2S4N4L{}P{}p 1"
+    for count in (pawns - 1, pawns):
+        game = ShogiGame(sfen.format(12 - count, count).replace("L1P", "LP"), entering_king=f"{rule}h")
+        assert game.can_declare == (count == pawns)
+        game.set_rules(entering_king=rule)
+        assert not game.can_declare
 
 
 def test_a_long_game_keeps_the_later_part_of_its_history() -> None:

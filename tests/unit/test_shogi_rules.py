@@ -14,7 +14,9 @@ from native.shogi import rules
 from native.shogi.movegen import has_legal_move
 from native.shogi.position import (
     ENTERING_KING_24,
+    ENTERING_KING_24H,
     ENTERING_KING_27,
+    ENTERING_KING_27H,
     ENTERING_KING_NONE,
     MAX_HISTORY,
     MAX_MOVES,
@@ -226,6 +228,28 @@ def test_declarations_are_those_of_cshogi() -> None:
         for board in (placement, turned(placement)) if placement else ():
             wins[check_declaration(board, own.set_like(board).pos)] += 1
     assert min(wins) > 30
+
+
+def test_in_handicap_games_white_needs_less_for_a_declaration() -> None:
+    rng = random.Random(9)
+    own = Native()
+    eased = 0
+    for _ in range(1500):
+        placement = random_placement(rng, rng.randint(14, 34), 0.6)
+        for board in (placement, turned(placement)) if placement else ():
+            pos = own.set_like(board).pos
+            slow = SlowShogi(list(board.pieces), [list(hand) for hand in board.pieces_in_hand], board.turn + 1)
+            for plain, eased_rule, points in (
+                (ENTERING_KING_24, ENTERING_KING_24H, (31, 31)),
+                (ENTERING_KING_27, ENTERING_KING_27H, (28, 27)),
+            ):
+                found = []
+                for rule, given in ((plain, 0), (eased_rule, slow.points_given())):
+                    pos["entering_king"] = rule
+                    found.append(bool(rules.declaration(pos)))
+                    assert found[-1] == slow.can_declare(points[0], points[1] - given)
+                eased += found[1] and not found[0]
+    assert eased > 30
 
 
 def test_a_side_without_a_king_is_never_in_check() -> None:

@@ -27,6 +27,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "value only": {"score_utility": 0.0, "dynamic_score_utility": 0.0},
     "score": {"score_utility": 0.7, "dynamic_score_utility": 0.9},
     "wide": {"c_puct": 2.5, "c_puct_log": 2.0, "c_puct_base": 20.0, "fpu_reduction": 0.0, "root_fpu_reduction": 0.4},
+    "root": {"root_c_puct": 2.5, "root_c_puct_base": 20.0, "c_puct_log": 2.0, "fpu_from_mean": True},
     "temperature": {"policy_temperature": 0.6, "root_policy_temperature": 2.0, "fpu_reduction": 0.6},
     "rollouts": {"fpu_from_mean": True, "spread_scale": 0.0},
 }

@@ -183,10 +183,21 @@ def test_every_option_is_read_as_it_is_shown() -> None:
         ("UCT_Threads", "0", None),
         ("UCT_Threads", "4", 4),
         ("C_init", "144", 2.88),
+        ("C_base", "28288", 28288.0),
+        ("C_fpu_reduction", "27", 0.54),
+        ("C_fpu_reduction_root", "5", 0.1),
+        ("C_init_root", "116", 2.32),
+        ("C_init_root", "0", None),
+        ("C_base_root", "25617", 25617.0),
         ("Softmax_Temperature", "174", 1.74),
         ("Draw_Value_Black", "450", 0.45),
         ("EnteringKingRule", "noenteringking", "none"),
         ("EnteringKingRule", "24", "24"),
+        ("EnteringKingRule", "CSARule27H", "27h"),
+        ("BookEvalDiff", "50", 50),
+        ("BookEvalWhiteLimit", "-140", -140),
+        ("BookIgnoreRate", "25", 0.25),
+        ("FlippedBook", "false", False),
         ("Stochastic_Ponder", "false", False),
         ("DNN_Model", "<empty>", None),
         ("DNN_Model", "", None),
@@ -201,6 +212,9 @@ def test_values(name: str, text: str, value: object) -> None:
 
 
 def test_wrong_choices() -> None:
+    rules = "NoEnteringKing, CSARule24, CSARule24H, CSARule27, CSARule27H"
+    with pytest.raises(OptionError, match=f"^EnteringKingRule: expected one of {rules}, found 'TryRule'$"):
+        TABLE["entering_king"].parse_usi("TryRule")
     with pytest.raises(OptionError, match="expected one of"):
-        TABLE["entering_king"].parse_usi("CSARule99")
+        TABLE["device"].parse_usi("abacus")
     assert find_option("No_Such") is None

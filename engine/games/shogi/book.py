@@ -7,6 +7,7 @@ numbers of the 64-bit Mersenne twister with its usual seed.
 """
 
 import functools
+import math
 import mmap
 import random
 import re
@@ -20,7 +21,7 @@ from typing import Protocol
 import numpy as np
 
 from engine.games.shogi.moves import is_move, turned
-from engine.games.shogi.notation import NotationError, format_usi, parse_usi
+from engine.games.shogi.notation import NotationError, parse_usi
 from engine.games.shogi.pieces import WHITE
 from engine.games.shogi.placement import Placement
 from engine.games.shogi.sfen import format_sfen
@@ -150,31 +151,20 @@ class AperyBook:
         self._data.close()
 
 
-def write_apery(path: Path, positions: Sequence[tuple[Placement, Sequence[BookMove]]]) -> None:
-    """Write a binary book.
-
-    Raises:
-        BookError: the file cannot be written.
-    """
-    rows = [
-        (book_key(placement), entry.move, min(entry.count, 0xFFFF), entry.score or 0)
-        for placement, entries in positions
-        for entry in entries
-    ]
-    rows.sort(key=lambda row: row[0])
-    _write(path, b"".join(RECORD.pack(*row) for row in rows))
-
-
 # -- YaneuraOu's text form -----------------------------------------------------------------------------------------
 
 
 class YaneuraouBook:
     """A text book in any order: it is scanned once, and 16 bytes are kept for each position."""
 
-    def __init__(self, path: Path, data: mmap.mmap) -> None:
-        """Use a file's content, which begins with the header; a million positions take five seconds."""
+    def __init__(self, path: Path, data: mmap.mmap, *, ignore_ply: bool) -> None:
+        """Use a file's content, which begins with the header; a million positions take five seconds.
+
+        A position is found at any move of a game with `ignore_ply`, else only at the one whose number it has.
+        """
         self.path = path
         self._data = data
+        self._ignores_ply = ignore_ply
         hashes, offsets = array("q"), array("q")
         for match in POSITION_LINE.finditer(data):
             hashes.append(hash(_position_of(match[1])))
@@ -191,7 +181,8 @@ class YaneuraouBook:
         while at < len(self._keys) and self._keys[at] == wanted:
             offset = int(self._offsets[at])
             line = self._data[self._data.rfind(b"\n", 0, offset) + 1 : offset]
-            if _position_of(line[5:]) == text:
+            number = line[5:].split()[3:4]
+            if _position_of(line[5:]) == text and (self._ignores_ply or number == [b"%d" % placement.number]):
                 return list(self._read_moves(offset))
             at += 1
         return []
@@ -236,29 +227,6 @@ def _position_of(line: bytes) -> bytes:
     return b" ".join(line.split()[:3])
 
 
-def write_yaneuraou(path: Path, positions: Sequence[tuple[Placement, Sequence[BookMove]]]) -> None:
-    """Write a text book, sorted as YaneuraOu wants it for reading from the file.
-
-    Raises:
-        BookError: the file cannot be written.
-    """
-    blocks = []
-    for placement, entries in positions:
-        lines = [f"sfen {format_sfen(placement)}"]
-        for entry in entries:
-            ponder = "none" if entry.ponder is None else format_usi(entry.ponder)
-            lines.append(f"{format_usi(entry.move)} {ponder} {entry.score or 0} {entry.depth} {entry.count}")
-        blocks.append("\n".join(lines))
-    _write(path, b"\n".join([TEXT_HEADER, *(block.encode() for block in sorted(blocks)), b""]))
-
-
-def _write(path: Path, data: bytes) -> None:
-    try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise BookError(f"cannot write {path}: {error.strerror}") from None
-
-
 # -- using a book --------------------------------------------------------------------------------------------------
 
 
@@ -283,12 +251,13 @@ class TurnedBook:
         self._book.close()
 
 
-def open_book(path: str | Path, *, both_colors: bool = False) -> Book:
+def open_book(path: str | Path, *, both_colors: bool = False, ignore_ply: bool = True) -> Book:
     """Open a book of either form, which its first bytes tell; a text book is scanned, which may take seconds.
 
     Args:
         path: the file.
         both_colors: use the lines of one color for the other as well.
+        ignore_ply: find the positions of a text book at any move of a game.
 
     Raises:
         BookError: it cannot be read, or is in neither form.
@@ -305,7 +274,7 @@ def open_book(path: str | Path, *, both_colors: bool = False) -> Book:
     book: Book
     try:
         if head.removeprefix(b"\xef\xbb\xbf").startswith(TEXT_HEADER):
-            book = YaneuraouBook(path, data)
+            book = YaneuraouBook(path, data, ignore_ply=ignore_ply)
         elif re.match(rb"#YANEURAOU|\s*sfen |#", head):
             raise BookError(f"{path} begins '{head.splitlines()[0].decode('utf-8', 'replace')}': expected "
                             f"'{TEXT_HEADER.decode()}'")  # fmt: skip
@@ -317,15 +286,28 @@ def open_book(path: str | Path, *, both_colors: bool = False) -> Book:
     return TurnedBook(book) if both_colors else book
 
 
+@dataclass(frozen=True, slots=True)
+class Taste:
+    """Which moves of a book are played; the limits do what YaneuraOu's options of these names do. None by default."""
+
+    max_moves: int = 0
+    """The book is used for moves up to this number; 0 for all."""
+    ignore_rate: float = 0.0
+    """Probability that it is passed over."""
+    narrow: bool = False
+    """Leave out moves that are chosen less than one time in ten."""
+    depth_limit: int = 0
+    """Pass a position over whose best move was searched less deep."""
+    eval_diff: int | None = None
+    """Leave out moves that are worse than the best one by more centipawns."""
+    eval_limits: tuple[int, int] | None = None
+    """Leave out moves of Black and of White that are worth fewer centipawns."""
+    by_count: bool = True
+    """Choose by the counts, else all alike."""
+
+
 def choose(
-    book: Book,
-    placement: Placement,
-    rng: random.Random,
-    is_legal: Callable[[int], bool],
-    *,
-    max_moves: int = 0,
-    probability: float = 1.0,
-    narrow: bool = False,
+    book: Book, placement: Placement, rng: random.Random, is_legal: Callable[[int], bool], taste: Taste
 ) -> BookMove | None:
     """Choose a move of a book by its counts; where it has none, by the best score, or else all alike.
 
@@ -334,26 +316,36 @@ def choose(
         placement: the position.
         rng: of the choice.
         is_legal: moves that are not are left out (two positions can have one key).
-        max_moves: the book is used for moves up to this number; 0 for all.
-        probability: of using the book at all.
-        narrow: leave out moves that are chosen less than one time in ten.
+        taste: which moves may be chosen. A move without a score passes the limits of scores.
 
     Raises:
         BookError: the book is broken there.
     """
-    if max_moves and placement.number > max_moves:
+    if taste.max_moves and placement.number > taste.max_moves:
         return None
-    if probability < 1.0 and rng.random() >= probability:
+    if taste.ignore_rate and rng.random() < taste.ignore_rate:
         return None
     found = [entry for entry in book.moves(placement) if is_legal(entry.move)]
-    if not found:
+    if taste.narrow:
+        counts = [entry.count for entry in found]
+        least = min(NARROW_SHARE * sum(counts), max(counts, default=0))
+        found = [entry for entry in found if entry.count >= least]
+    best = _best_of(found)
+    if best is None or best.depth < taste.depth_limit:
         return None
-    weights = [float(entry.count) for entry in found]
+    limits = [] if taste.eval_limits is None else [taste.eval_limits[placement.side - 1]]
+    if taste.eval_diff is not None and best.score is not None:
+        limits.append(best.score - taste.eval_diff)
+    found = [entry for entry in found if entry.score is None or all(entry.score >= limit for limit in limits)]
+    best = _best_of(found)
+    if best is None:
+        return None
+    weights = [float(entry.count) if taste.by_count else 1.0 for entry in found]
     if not any(weights):
-        scores = [entry.score for entry in found if entry.score is not None]
-        best = max(scores, default=None)
-        weights = [float(entry.score == best) for entry in found]
-    total = sum(weights)
-    if narrow:
-        weights = [weight if weight >= min(NARROW_SHARE * total, max(weights)) else 0.0 for weight in weights]
+        weights = [float(entry.score == best.score) for entry in found]
     return rng.choices(found, weights)[0]
+
+
+def _best_of(moves: Sequence[BookMove]) -> BookMove | None:
+    """Return the first of the moves with the best score, or the first where none has one; None without moves."""
+    return max(moves, key=lambda entry: -math.inf if entry.score is None else entry.score, default=None)

@@ -18,15 +18,23 @@ from native.shogi import rules
 from native.shogi.position import (
     CHECK_BIT,
     ENTERING_KING_24,
+    ENTERING_KING_24H,
     ENTERING_KING_27,
+    ENTERING_KING_27H,
     ENTERING_KING_NONE,
     MAX_HISTORY,
     MAX_MOVES,
     POSITION_DTYPE,
 )
 
-ENTERING_KING = {"27": ENTERING_KING_27, "24": ENTERING_KING_24, "none": ENTERING_KING_NONE}
-"""Rules for declaring a win, by their points."""
+ENTERING_KING = {
+    "none": ENTERING_KING_NONE,
+    "24": ENTERING_KING_24,
+    "24h": ENTERING_KING_24H,
+    "27": ENTERING_KING_27,
+    "27h": ENTERING_KING_27H,
+}
+"""Rules for declaring a win, by their points; h: in handicap games White needs less by what it has given."""
 
 SETTINGS = ("max_moves", "entering_king", "mate_depth", "draw_value", "form")
 """Fields of the position record that belong to the game's rules and the search, not to the position."""
@@ -78,7 +86,7 @@ class ShogiGame:
 
     initial_sfen: str
     entering_king: str
-    """27, 24 or none: the points of the rule by which a win may be declared."""
+    """The rule by which a win may be declared, of ENTERING_KING."""
     max_moves: int
     """Moves of the game (those before the initial position included) after which it is drawn; 0 for no limit."""
     moves: list[tuple[int, int]]

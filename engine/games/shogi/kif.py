@@ -1,25 +1,26 @@
 """Records in KIF and KI2, the forms of Japanese shogi programs.
 
-KIF has a move a line with the square it comes from and the time, KI2 moves as players write them. Variations (変化)
-behind the game are not read. Evaluations are comments `*評価値 SCORE LINE` below the move, in centipawns for Black.
+KIF has a move a line with the square it comes from and the time, KI2 moves as players write them. Behind the game stand
+its variations, each headed by `変化：N手`: it leaves the line read last, of which the first N - 1 moves stay.
+Evaluations are comments `*評価値 SCORE LINE` below the move, in centipawns for Black.
 """
 
 import re
 from collections.abc import Callable
 
 from engine.games.shogi.diagram import SHORT_NAMES, japanese_hand
+from engine.games.shogi.moves import target_of
 from engine.games.shogi.notation import (
     JAPANESE_TYPES,
     RANKS,
     NotationError,
-    format_japanese,
     format_kif,
     japanese_number,
     parse_japanese,
 )
 from engine.games.shogi.pieces import BLACK, HAND_INDEX, WHITE, code_of, color_of, type_of
 from engine.games.shogi.placement import Placement
-from engine.games.shogi.records import ENDINGS, START, GameRecord, RecordedMove, RecordError, previous_target
+from engine.games.shogi.records import ENDINGS, START, GameRecord, RecordedMove, RecordError
 from engine.games.shogi.sfen import SfenError, check, format_sfen, parse_sfen
 
 HANDICAPS = {
@@ -57,6 +58,7 @@ WORDS = {word: name for name, (word, _) in reversed(ENDINGS.items()) if word} | 
 MOVE_LINE = re.compile(r"\s*([0-9]+)\s+(\S.*?)\s*(?:[(（]\s*([0-9]+:[0-9:. ]*?)\s*(?:/[0-9:. ]*)?[)）])?\s*\+?")
 KI2_MOVE = re.compile(r"[▲△▽▼☗☖][^▲△▽▼☗☖]*")
 HEADER = re.compile(r"([^：]{1,12})：(.*)")
+VARIATION = re.compile(r"変化[：:]\s*([0-9]+)手.*")
 RESULT = re.compile(r"\s*まで、?\s*([0-9]+)手で(.*)")
 SCORE = re.compile(r"評価値[ =＝：:]*([+-]?[0-9]+)(?:\s+(.*))?$")
 
@@ -75,7 +77,11 @@ class _Reader:
     """Reads a record, line by line."""
 
     def __init__(self) -> None:
-        self.record = GameRecord()
+        self.game = GameRecord()
+        self.record = self.game
+        """The game, or the variation that is being read."""
+        self.path: list[tuple[Placement, int]] = []
+        """(position, move) from the start of the game to where the reader is."""
         self.placement: Placement | None = None
         """The position after the moves so far; None before the first."""
         self.rows: list[str] = []
@@ -83,16 +89,17 @@ class _Reader:
         self.side = BLACK
         self.handicap = ""
         self.is_over = False
+        self.is_variation = False
 
     def read(self, line: str) -> None:
-        if self.is_over or line.startswith(("#", "&", "手数----")):
+        if line.startswith("変化"):
+            self._variation(line)
+        elif self.is_over or line.startswith(("#", "&", "手数----")):
             return
-        if line.startswith("*"):
+        elif line.startswith("*"):
             self._comment(line.lstrip("*"))
         elif line.startswith("|"):
             self.rows.append(line)
-        elif line.startswith("変化"):
-            self.is_over = True
         elif match := RESULT.fullmatch(line):
             self._result(match[2].strip())
         elif KI2_MOVE.match(line.lstrip()):
@@ -143,6 +150,28 @@ class _Reader:
             self.record.initial = self.placement
         return self.placement
 
+    def _variation(self, line: str) -> None:
+        """Go back to before a move of the line read last, or on from its end."""
+        placement = self._begin()
+        self.is_variation = True
+        match = VARIATION.fullmatch(line)
+        last = len(self.path) + 1
+        if not match or not 1 <= int(match[1]) <= last:
+            raise RecordError(f"'{line[:40]}': expected a move from 1 to {last}, such as 変化：1手")
+        number = int(match[1])
+        self.placement = placement if number == last else self.path[number - 1][0]
+        del self.path[number - 1 :]
+        self.record = GameRecord(self.placement)
+        self.game.variations.append(self.record)
+        self.is_over = False
+
+    def leave_out(self, why: str) -> bool:
+        """Pass over the rest of a variation that cannot be read; False where it is the game itself."""
+        if self.is_variation:
+            self.game.left_out.append(f"the rest of the variation at {why}")
+            self.is_over = True
+        return self.is_variation
+
     def _comment(self, text: str) -> None:
         record = self.record
         score = SCORE.match(text)
@@ -169,17 +198,19 @@ class _Reader:
         self.record.moves[-1].seconds = seconds
 
     def _move(self, text: str) -> None:
-        placement, number = self._begin(), len(self.record.moves) + 1
+        placement, number = self._begin(), len(self.path) + 1
         if self.record.ending:
             raise RecordError(f"'{text}' after the end of the game")
         try:
-            move = parse_japanese(text, placement, previous_target(self.record), _is_possible(placement))
+            previous = target_of(self.path[-1][1]) if self.path else None
+            move = parse_japanese(text, placement, previous, _is_possible(placement))
         except NotationError as error:
             raise RecordError(f"move {number}: {error}") from None
         why = placement.why_not(move)
         if why:
             raise RecordError(f"move {number} '{text}': {why}")
         self.placement = self.record.add(placement, move)
+        self.path.append((placement, move))
 
     def _end(self, word: str) -> None:
         side = self._begin().side
@@ -266,21 +297,25 @@ def _parse_board(rows: list[str]) -> tuple[int, ...]:
 
 
 def read_kif(text: str) -> GameRecord:
-    """Read the game of KIF or KI2 text, without variations.
+    """Read the game of KIF or KI2 text. Of its variations what cannot be read is left out, and said to be.
 
     Raises:
         RecordError: a line that is neither's, an impossible position or move; it names the line.
     """
     reader, number = _Reader(), 0
-    try:
-        for line in text.splitlines():
-            number += 1
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
             if line.strip(" 　"):
                 reader.read(line.rstrip())
+        except RecordError as error:
+            if not reader.leave_out(f"line {number}: {error}"):
+                raise RecordError(f"line {number}: {error}") from None
+    try:
         reader._begin()
     except RecordError as error:
         raise RecordError(f"line {number}: {error}") from None
-    return reader.record
+    reader.game.variations = [variation for variation in reader.game.variations if variation.moves]
+    return reader.game
 
 
 def format_position(placement: Placement) -> list[str]:
@@ -313,7 +348,7 @@ def _headers(record: GameRecord) -> list[str]:
 
 
 def format_kif_record(record: GameRecord, encoding: str) -> str:
-    """Return a game as KIF text, with times, and with evaluations as comments.
+    """Return a game as KIF text, with times and variations, and with evaluations as comments.
 
     Args:
         record: the game.
@@ -321,33 +356,38 @@ def format_kif_record(record: GameRecord, encoding: str) -> str:
     """
     lines = [f"#KIF version=2.0 encoding={encoding}", *_headers(record)]
     lines += ["手数----指手---------消費時間--", *_comments(record.comment)]
+    lines += _move_lines(record, 1)
+    if record.ending:
+        lines.append(_result_line(record, _word(record)))
+    for variation in record.variations:
+        first = variation.initial.number - record.initial.number + 1
+        lines += ["", f"変化：{first}手", *_comments(variation.comment), *_move_lines(variation, first)]
+    return "\n".join(lines) + "\n"
+
+
+def _move_lines(record: GameRecord, first: int) -> list[str]:
+    """Return the lines of a game's or a variation's moves, which are numbered from `first` on, and of its ending."""
+    lines: list[str] = []
     placement, previous, totals = record.initial, None, {BLACK: 0, WHITE: 0}
-    for number, recorded in enumerate(record.moves, 1):
+    for number, recorded in enumerate(record.moves, first):
         text = format_kif(recorded.move, placement, previous)
         lines.append(_numbered(number, text, recorded.seconds, totals, placement.side))
         lines += _notes(recorded, placement.side)
-        previous, placement = recorded.move & 127, placement.after(recorded.move)
+        previous, placement = target_of(recorded.move), placement.after(recorded.move)
     if record.ending:
-        word = ENDINGS[record.ending][0]
-        if not word:
-            guilty = BLACK if record.ending[0] == "+" else WHITE
-            word = "反則負け" if guilty == placement.side else "反則勝ち"
-        lines.append(_numbered(len(record.moves) + 1, word, record.ending_seconds, totals, placement.side))
-        lines.append(_result_line(record, word))
-    return "\n".join(lines) + "\n"
+        number = first + len(record.moves)
+        lines.append(_numbered(number, _word(record), record.ending_seconds, totals, placement.side))
+    return lines
 
 
-def format_ki2_record(record: GameRecord) -> str:
-    """Return a game as KI2 text, six moves a line, without times and comments."""
-    lines, moves = _headers(record), []
-    previous = None
-    for recorded, placement in zip(record.moves, record.placements(), strict=False):
-        moves.append(format_japanese(recorded.move, placement, previous))
-        previous = recorded.move & 127
-    lines += ["", *("　".join(moves[i : i + 6]) for i in range(0, len(moves), 6))]
-    if record.ending:
-        lines.append(_result_line(record, ENDINGS[record.ending][0] or "反則"))
-    return "\n".join(lines) + "\n"
+def _word(record: GameRecord) -> str:
+    """Return KIF's word for how a game has ended."""
+    word = ENDINGS[record.ending][0]
+    if word:
+        return word
+    last = record.initial.side if len(record.moves) % 2 == 0 else 3 - record.initial.side
+    guilty = BLACK if record.ending[0] == "+" else WHITE
+    return "反則負け" if guilty == last else "反則勝ち"
 
 
 def _result_line(record: GameRecord, word: str) -> str:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.games.shogi.moves import target_of
 from engine.games.shogi.notation import NotationError, format_usi, parse_usi
 from engine.games.shogi.pieces import BLACK, WHITE
 from engine.games.shogi.placement import Placement
@@ -81,6 +80,10 @@ class GameRecord:
     """CSA's names of what else is known, such as EVENT, SITE, START_TIME."""
     comment: str = ""
     """What stands before the first move."""
+    variations: list[GameRecord] = field(default_factory=list)
+    """Lines that leave the game, or the one before them, at their initial position, in the file's order (KIF)."""
+    left_out: list[str] = field(default_factory=list)
+    """What of the file could not be read, on one line each."""
 
     @property
     def winner(self) -> int | None:
@@ -149,11 +152,6 @@ def record_of(game: ShogiGame, notes: Sequence[RecordedMove] = (), **info: str) 
         note = notes[number] if number < len(notes) else RecordedMove(move)
         record.moves.append(RecordedMove(move, note.seconds, note.score, note.pv, note.comment))
     return record
-
-
-def previous_target(record: GameRecord) -> int | None:
-    """Return where the last move of a record ended, for 同; None where there is none."""
-    return target_of(record.moves[-1].move) if record.moves else None
 
 
 # -- lines of USI --------------------------------------------------------------------------------------------------

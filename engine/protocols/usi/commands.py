@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from engine.options import OptionError
 from engine.protocols.usi.codec import (
     Command,
     Go,
@@ -55,7 +56,11 @@ def setoption(session: Session, request: Command) -> None:
         raise UsiError(f"unknown option {name[:100]!r}")
     if value is None:
         raise UsiError(f"{name[:100]}: expected a value")
-    session.options.set(row.name, row.parse_usi(value))
+    try:
+        session.options.set(row.name, row.parse_usi(value))
+    except OptionError as error:
+        kept = row.format_usi(session.options.get(row.name))
+        raise UsiError(f"{error}; it stays {kept}") from None
 
 
 @command("usinewgame")

@@ -1,0 +1,106 @@
+"""What sits at a client's board: what yomi's own players and other engines have in common in both games."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from engine.matches.limits import Limits
+from engine.matches.players import PlayerSpec
+from engine.matches.process import EngineFailure
+
+if TYPE_CHECKING:
+    from engine.matches.engine_client import EngineClient
+    from engine.options import Options
+    from engine.servers.settings import Account
+
+PATIENCE = 60.0
+"""Seconds that an engine may take to start, and beyond its time for a move."""
+
+
+class GaveUpError(Exception):
+    """A client cannot go on; one line that says what has to be put right."""
+
+
+class Seat(Protocol):
+    """What plays: yomi itself, or another engine. Its methods block and are called by one thread."""
+
+    @property
+    def name(self) -> str:
+        """What plays, on one line."""
+
+    @property
+    def ponders(self) -> bool:
+        """Whether it is to think in the opponent's time."""
+
+    def end(self, result: str) -> None:
+        """Take note that a game is over."""
+
+    def close(self) -> None:
+        """Release it."""
+
+
+class _Player(Protocol):
+    """A player of either game."""
+
+    options: Options
+
+    @property
+    def description(self) -> str: ...
+
+    def close(self) -> None: ...
+
+
+P = TypeVar("P", bound=_Player)
+C = TypeVar("C", bound="EngineClient")
+
+
+class YomiSeat(Generic[P]):
+    """yomi's own player."""
+
+    def __init__(self, player: P) -> None:
+        """Play with `player`."""
+        self._player = player
+        self._lag = player.options.lag
+
+    @property
+    def name(self) -> str:
+        """What plays."""
+        return f"yomi ({self._player.description})"
+
+    @property
+    def ponders(self) -> bool:
+        """Whether to think in the opponent's time."""
+        return self._player.options.ponder
+
+    def close(self) -> None:
+        """Release devices and threads."""
+        self._player.close()
+
+
+class EngineSeat(Generic[C]):
+    """Another engine."""
+
+    def __init__(self, account: Account, kind: type[C], **spec: Any) -> None:
+        """Start the engine.
+
+        Args:
+            account: whose `command` it is.
+            kind: its client.
+            spec: further fields of PlayerSpec.
+
+        Raises:
+            GaveUpError: it cannot be started, or does not have its options.
+        """
+        try:
+            self._client = kind(PlayerSpec(account.name, account.command, **spec), Limits(), timeout=PATIENCE)
+        except EngineFailure as error:
+            raise GaveUpError(f"{account.name}: {account.command[0]}: {error}") from None
+
+    @property
+    def name(self) -> str:
+        """What the engine calls itself."""
+        return self._client.title
+
+    def close(self) -> None:
+        """End the engine."""
+        self._client.close()

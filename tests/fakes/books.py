@@ -1,0 +1,34 @@
+"""Books of openings in both forms, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from engine.games.shogi.book import RECORD, TEXT_HEADER, BookMove, book_key
+from engine.games.shogi.notation import format_usi
+from engine.games.shogi.placement import Placement
+from engine.games.shogi.sfen import format_sfen
+
+Positions = Sequence[tuple[Placement, Sequence[BookMove]]]
+
+
+def write_apery(path: Path, positions: Positions) -> None:
+    """Write a binary book."""
+    rows = [
+        (book_key(placement), entry.move, entry.count, entry.score)
+        for placement, entries in positions
+        for entry in entries
+    ]
+    path.write_bytes(b"".join(RECORD.pack(*row) for row in sorted(rows, key=lambda row: row[0])))
+
+
+def write_yaneuraou(path: Path, positions: Positions) -> None:
+    """Write a text book."""
+    lines = [TEXT_HEADER.decode()]
+    for placement, entries in positions:
+        lines.append(f"sfen {format_sfen(placement)}")
+        for entry in entries:
+            ponder = "none" if entry.ponder is None else format_usi(entry.ponder)
+            lines.append(f"{format_usi(entry.move)} {ponder} {entry.score} {entry.depth} {entry.count}")
+    path.write_text("\n".join(lines) + "\n")
