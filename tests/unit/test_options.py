@@ -139,7 +139,9 @@ def test_memory_is_read_back(count: int) -> None:
 
 def test_command_line_before_file_before_defaults(tmp_path: Path) -> None:
     path = tmp_path / "yomi.toml"
-    path.write_text('visits = 100\nseconds = 2\nmemory = "64M"\nnet = "none"\nroot-noise = 0.5\n')
+    path.write_text(
+        'visits = 100\nseconds = 2\nmemory = "64M"\nnet = "none"\nevaluator = "rollouts"\nroot-noise = 0.5\n'
+    )
     options = parse("--config", str(path), "--visits", "7", "--ponder", "--no-resign")
     assert (options.visits, options.seconds, options.memory, options.net) == (7, 2.0, 64 * 2**20, None)
     assert options.root_noise == 0.5
@@ -168,9 +170,13 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_early_checks() -> None:
-    for words in (["--net", "no/such/file"], ["--evaluator", "onnx"], ["--rules", "checkers"]):
+    for words in (["--net", "no/such/file"], ["--rules", "checkers"]):
         with pytest.raises(CliError):
             parse(*words)
+    parser = argparse.ArgumentParser()
+    add_options(parser, game="shogi")
+    with pytest.raises(CliError, match="expected a network"):
+        collect(parser.parse_args(["--evaluator", "onnx"]), "shogi")
 
 
 def test_unknown_names_get_a_hint() -> None:

@@ -94,17 +94,20 @@ def test_errors(words: str, error: str, capsys: pytest.CaptureFixture[str]) -> N
     assert error in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("options", "name"), [([], "yomi-go-b6c96.bin.gz"), (["--evaluator", "rollouts"], "no network")]
+)
 def test_a_level_is_told_and_set(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    options: list[str], name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made: list[FakePlayer] = []
     monkeypatch.setattr(engine.cli.make, "make_player", lambda options: made.append(FakePlayer(options)) or made[-1])
     monkeypatch.setattr("builtins.input", Interrupted("hint", "quit"))
-    assert main(["play", "go", "--no-save", "--size", "5", "--level", "3", "--temperature", "0"]) == 0
-    expected = levels.level_settings("go", 3, has_network=False)
+    assert main(["play", "go", "--no-save", "--size", "5", "--level", "3", "--temperature", "0", *options]) == 0
+    expected = levels.level_settings("go", 3, has_network=not options)
     assert made[0].options.visits == expected["visits"]
     assert made[0].options.temperature == 0.0
-    assert "Level 3 of 10 (Elo not measured for go 5x5, no network), changed by temperature" in capsys.readouterr().out
+    assert f"Level 3 of 10 (Elo not measured for go 5x5, {name}), changed by temperature" in capsys.readouterr().out
     advice = [call for call in made[0].calls if call.startswith("set ")]
     assert advice.count("set visits") == advice.count("set seconds") == 2  # set, and set back
 
