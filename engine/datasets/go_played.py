@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.datasets.go_rows import Columns, blank_columns
-from engine.datasets.go_teacher import TOP_MOVES, NetworkTeacher
+from engine.datasets.go_teacher import TOP_MOVES, NetworkTeacher, write_outputs
 from engine.games.go.game import GoGame
 from engine.games.go.rules import Rules
 from native.datasets.parallel_games import play_games, show_games
@@ -32,7 +32,6 @@ from native.go.planes import GLOBALS, PLANES, symmetry_table
 from native.go.rules import MAX_HISTORY
 from native.go.scratch import SCRATCH_DTYPE
 from nets.data.shards import (
-    OWNER_SCALE,
     Dataset,
     Manifest,
     begin_dataset,
@@ -112,7 +111,7 @@ def play_go_dataset(folder: Path, options: PlayOptions, teacher: NetworkTeacher,
 
 
 def shard_names(options: PlayOptions) -> list[tuple[str, str]]:
-    """Return split and name of each shard. Those that are held out come first: a larger set has them, too."""
+    """Return split and name of each shard, those that are held out first."""
     count = -(-options.positions // options.shard_rows)
     held = min(count - 1, max(1, round(count * options.test_share))) if options.test_share > 0.0 else 0
     splits = ["test"] * held + ["train"] * (count - held)
@@ -205,18 +204,9 @@ class _Table:
         planes = self.planes[chosen].reshape(len(chosen), -1)
         columns["planes"][rows] = np.packbits(planes != 0.0, axis=1)
         columns["globals"][rows] = self.extras[chosen]
-        policy = outputs.policy[chosen]
-        best = np.argsort(-policy, axis=1, kind="stable")[:, :TOP_MOVES]
-        shares = np.take_along_axis(policy, best, 1)
-        columns["policy_moves"][rows, : best.shape[1]] = best
-        columns["policy_weights"][rows, : best.shape[1]] = shares / shares.sum(1, keepdims=True)
         signs = np.where(self.positions["side_to_move"][chosen] == BLACK, -1.0, 1.0)
         columns["komi"][rows] = signs * self.positions["komi"][chosen]
-        columns["value"][rows] = (outputs.win - outputs.loss)[chosen]
-        columns["lead"][rows] = outputs.lead[chosen]
-        columns["score_mean"][rows] = outputs.score_mean[chosen]
-        columns["score_stdev"][rows] = outputs.score_stdev[chosen]
-        columns["ownership"][rows] = np.rint(outputs.ownership[chosen] * OWNER_SCALE)
+        write_outputs(outputs.only(chosen), columns, rows)
 
     def _play(self, outputs: Outputs, symmetries: npt.NDArray[np.int64]) -> None:
         """Draw a move in each game and play it."""

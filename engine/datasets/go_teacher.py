@@ -119,12 +119,12 @@ class NetworkTeacher:
             write_planes(row.position, row.history, symmetry, self._scratch.go, planes[index], globals_[index])
             for move in moves[: legal_moves(row.position, row.history, moves)]:
                 legal[index, policy_index(size, int(move), symmetry)] = True
-        first_position = rows[0].position
-        possible = has_no_result(KO_NAMES[first_position["ko_rule"]], SCORING_NAMES[first_position["scoring"]])
+        names = [(KO_NAMES[row.position["ko_rule"]], SCORING_NAMES[row.position["scoring"]]) for row in rows]
+        possible = np.array([has_no_result(*pair) for pair in names])
         raw = self.on_device(lambda: evaluator.run(planes, globals_))
         outputs = post_process(raw, legal, possible, evaluator.info)
-        for index, symmetry in enumerate(symmetries):
-            _write_outputs(outputs, index, symmetry_table(size, symmetry), columns, first + index)
+        seen = np.array([symmetry_table(size, symmetry) for symmetry in symmetries])
+        write_outputs(outputs, columns, slice(first, first + count), seen)
 
     def _search(self, row: Row, size: int, evaluator: KataGoEvaluator, columns: Columns, index: int) -> None:
         settings = SearchSettings(workers=1, memory=SEARCH_MEMORY, cache_size=0, seed=self.seed)
@@ -175,22 +175,32 @@ class Searches(threading.local):
         return self._searches[size]
 
 
-def _write_policy(shares: npt.NDArray[np.float32], columns: Columns, index: int) -> None:
-    """Write the largest shares of a policy [P]."""
-    best = np.argsort(-shares, kind="stable")[:TOP_MOVES]
-    total = shares[best].sum()
-    columns["policy_moves"][index, : len(best)] = best
-    columns["policy_weights"][index, : len(best)] = shares[best] / total
+def write_outputs(outputs: Outputs, columns: Columns, rows: slice, seen: npt.NDArray[np.int64] | None = None) -> None:
+    """Write what a network says of positions as their labels.
+
+    Args:
+        outputs: for B positions.
+        columns: of the shard.
+        rows: B rows of it.
+        seen: where the network saw each point, the pass last [B, A + 1]; None where labels are to lie as it saw them.
+    """
+    policy, ownership = outputs.policy, outputs.ownership
+    if seen is not None:
+        policy, ownership = np.take_along_axis(policy, seen, 1), np.take_along_axis(ownership, seen[:, :-1], 1)
+    _write_policy(policy, columns, rows)
+    columns["value"][rows] = outputs.win - outputs.loss
+    columns["lead"][rows] = outputs.lead
+    columns["score_mean"][rows] = outputs.score_mean
+    columns["score_stdev"][rows] = outputs.score_stdev
+    columns["ownership"][rows] = np.rint(ownership * OWNER_SCALE)
 
 
-def _write_outputs(outputs: Outputs, row: int, table: npt.NDArray[np.int64], columns: Columns, index: int) -> None:
-    """Write a network's judgement, turned back to the board."""
-    _write_policy(outputs.policy[row][table], columns, index)
-    columns["value"][index] = outputs.win[row] - outputs.loss[row]
-    columns["lead"][index] = outputs.lead[row]
-    columns["score_mean"][index] = outputs.score_mean[row]
-    columns["score_stdev"][index] = outputs.score_stdev[row]
-    columns["ownership"][index] = np.rint(outputs.ownership[row][table[:-1]] * OWNER_SCALE)
+def _write_policy(shares: npt.NDArray[np.float32], columns: Columns, rows: slice) -> None:
+    """Write the largest shares of policies [B, A + 1]."""
+    best = np.argsort(-shares, axis=1, kind="stable")[:, :TOP_MOVES]
+    largest = np.take_along_axis(shares, best, 1)
+    columns["policy_moves"][rows, : best.shape[1]] = best
+    columns["policy_weights"][rows, : best.shape[1]] = largest / largest.sum(1, keepdims=True)
 
 
 def _write_report(report: SearchReport, size: int, columns: Columns, index: int) -> None:
@@ -200,7 +210,7 @@ def _write_report(report: SearchReport, size: int, columns: Columns, index: int)
     shares = np.zeros(size * size + 1, np.float32)
     for move in report.moves:
         shares[policy_index(size, move.move, 0) if move.move != PASS else size * size] = move.visits
-    _write_policy(shares, columns, index)
+    _write_policy(shares[None], columns, slice(index, index + 1))
     columns["value"][index] = 2.0 * report.winrate - 1.0
     columns["lead"][index] = report.score_lead
     columns["score_mean"][index] = report.score_mean

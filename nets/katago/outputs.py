@@ -6,8 +6,10 @@ to move's point of view: a caller that reports for White or Black turns it round
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -60,6 +62,12 @@ class Outputs:
     """[B] the same for the score, points, or None before version 9"""
     ownership: FloatArray
     """[B, A] in [-1, 1], +1 = the side to move owns the point"""
+
+    def only(self, rows: npt.NDArray[np.int64]) -> Outputs:
+        """Return those of some positions, in the order of `rows`."""
+        arrays = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        chosen: dict[str, Any] = {name: array[rows] for name, array in arrays.items() if array is not None}
+        return dataclasses.replace(self, **chosen)
 
 
 def has_no_result(ko_rule: str, scoring: str) -> bool:

@@ -11,6 +11,7 @@ import pytest
 from engine.datasets import go_teacher
 from engine.datasets.go_dataset import GoDataOptions, choose_games, choose_positions, make_go_dataset
 from engine.datasets.go_games import parse_result, read_games
+from engine.datasets.go_rows import Row, blank_columns
 from engine.datasets.go_teacher import NetworkTeacher
 from engine.evaluators.factory import make_katago_evaluator
 from engine.games.go.game import GoGame
@@ -23,6 +24,7 @@ from nets.data.batches import BatchSource
 from nets.data.shards import check_shard
 from nets.data.unpack import unpack
 from nets.errors import NetworkError
+from nets.features import feature_set
 from nets.katago.write import write_network
 from tests.naive.katago_networks import RandomNetworks
 
@@ -237,3 +239,20 @@ def test_wrong_sources(tmp_path: Path) -> None:
         make(empty, tmp_path / "b")
     with pytest.raises(NetworkError, match="feature set dlshogi-62-57 of shogi found"):
         make(empty, tmp_path / "c", features="dlshogi-62-57")
+
+
+def test_a_teacher_knows_the_rules_of_every_position(tmp_path: Path) -> None:
+    """Under the simple ko rule a game may end without a result, under positional superko it may not."""
+    network = tmp_path / "net.bin"
+    network.write_bytes(write_network(RandomNetworks(8, seed=4).network(["ordinary", "gpool"])))
+    teacher = NetworkTeacher(network, 1, "cpu", "fp32", 1)
+    games = [GoGame(7, PRESETS[name], 7.0) for name in ("chinese", "tromp-taylor", "chinese", "japanese")]
+    rows = [Row(game.position, game.history, None, 0) for game in games]
+    together, apart = (blank_columns(feature_set("katago-v7"), 7, 4, 32, judged=True) for _ in range(2))
+    teacher.label(rows, together, 0)
+    for index, row in enumerate(rows):
+        teacher.label([row], apart, index)
+    teacher.close()
+    for name in ("value", "lead", "policy_moves", "ownership"):
+        np.testing.assert_allclose(together[name].astype(np.float32), apart[name].astype(np.float32), atol=2e-3)
+    assert together["value"][0] == together["value"][2] != together["value"][1]
