@@ -94,6 +94,11 @@ def _add_make(make: argparse.ArgumentParser) -> None:
     shogi = make.add_argument_group("shogi")
     shogi.add_argument("--rating", type=float, default=0.0, metavar="R", help="of both players, at least (any)")
     shogi.add_argument("--evaluation", type=float, default=0.0, metavar="CP", help="centipawns, at most (any)")
+    shogi.add_argument(
+        "--score-scale",
+        metavar="CP",
+        help="of the sigmoid that turns evaluations into winrates; fit: as suits the results best (dlshogi's 756)",
+    )
     shogi.add_argument("--keep-duplicates", action="store_true", help="do not merge positions that come up again")
 
 
@@ -216,6 +221,7 @@ def _make_shogi(args: argparse.Namespace) -> Dataset:
         raise CliError("--score-search labels positions of Go: expected records with results for shogi")
     if args.teacher is not None:
         raise CliError("--teacher labels positions of Go: expected records with results for shogi")
+    scale = _score_scale(args.score_scale)
     find_files(args.paths, SHOGI_SUFFIXES)
     announce_kernels("shogi")
     options = ShogiDataOptions(
@@ -228,8 +234,26 @@ def _make_shogi(args: argparse.Namespace) -> Dataset:
         limit=args.limit,
         shard_rows=args.shard_rows,
         seed=args.seed,
+        score_scale=scale,
     )
     return make_shogi_dataset(args.paths, args.out, options, log)
+
+
+def _score_scale(text: str | None) -> float:
+    """Return the centipawns that --score-scale names, 0 for a fit."""
+    from engine.datasets.shogi_dataset import MAX_SCALE, MIN_SCALE, SCORE_SCALE
+
+    if text is None:
+        return SCORE_SCALE
+    if text == "fit":
+        return 0.0
+    try:
+        scale = float(text)
+    except ValueError:
+        scale = 0.0
+    if not MIN_SCALE <= scale <= MAX_SCALE:
+        raise CliError(f"--score-scale {text}: expected {MIN_SCALE:g} to {MAX_SCALE:g} centipawns, or fit")
+    return scale
 
 
 def check_dataset(args: argparse.Namespace) -> None:

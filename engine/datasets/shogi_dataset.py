@@ -35,6 +35,7 @@ SIDE = 9
 CHUNK = 256
 SCORE_SCALE = 756.0864962951762
 """Centipawns of dlshogi's sigmoid: a score of so many is a winrate of 1 / (1 + 1 / e)."""
+MIN_SCALE, MAX_SCALE = 50.0, 20_000.0
 
 Log = Callable[[str], None]
 Columns = dict[str, npt.NDArray[Any]]
@@ -54,6 +55,8 @@ class ShogiDataOptions:
     limit: int = 0
     shard_rows: int = 65536
     seed: int = 1
+    score_scale: float = SCORE_SCALE
+    """Centipawns of the sigmoid that turns evaluations into winrates; 0: as fits the results best."""
 
 
 def make_shogi_dataset(paths: Sequence[Path], folder: Path, options: ShogiDataOptions, log: Log) -> Dataset:
@@ -69,6 +72,10 @@ def make_shogi_dataset(paths: Sequence[Path], folder: Path, options: ShogiDataOp
         raise NetworkError(f"feature set {options.features} of {manifest.features.game} found, expected one of shogi")
     dataset = begin_dataset(folder, manifest)
     rows = chosen_rows(files, options, log)
+    scale = options.score_scale
+    if not scale:
+        scale = fitted_scale(rows)
+        log(f"evaluations fit the results best by a sigmoid of {scale:.0f} centipawns")
     there = {shard.path.name for shard in dataset.shards}
     order = np.random.default_rng([options.seed, 1]).permutation(len(rows))
     order = order[: options.limit] if options.limit else order
@@ -80,7 +87,7 @@ def make_shogi_dataset(paths: Sequence[Path], folder: Path, options: ShogiDataOp
                 name = shard_name(split, SIDE, number)
                 if name not in there:
                     chosen = rows[part[begin : begin + options.shard_rows]]
-                    write_shard(folder, name, split, SIDE, shard_columns(pool, chosen, manifest.features))
+                    write_shard(folder, name, split, SIDE, shard_columns(pool, chosen, manifest.features, scale))
                     log(f"{name}: {len(chosen)} positions")
     return open_dataset(folder)
 
@@ -106,8 +113,31 @@ def chosen_rows(files: Sequence[Path], options: ShogiDataOptions, log: Log) -> n
     return rows
 
 
-def shard_columns(pool: ThreadPoolExecutor, rows: npt.NDArray[np.void], features: FeatureSet) -> Columns:
-    """Return the columns of one shard."""
+def fitted_scale(rows: npt.NDArray[np.void]) -> float:
+    """Return the centipawns of the sigmoid by which the evaluations predict the results best, to 1%.
+
+    Raises:
+        NetworkError: no position has both an evaluation and a decided result.
+    """
+    side = 1 + (rows["packed"][:, 0] & 1).astype(np.int8)
+    known = np.isfinite(rows["score"]) & (rows["winner"] != 0)
+    if not known.any():
+        raise NetworkError("no position with an evaluation and a winner found, expected some to fit a scale to")
+    # For whoever won.
+    scores = np.where(rows["winner"] == side, rows["score"], -rows["score"])[known].astype(np.float64)
+    scales = np.geomspace(MIN_SCALE, MAX_SCALE, round(np.log(MAX_SCALE / MIN_SCALE) / 0.01))
+    low, high = 0, len(scales) - 1
+    while low < high:  # the loss has a single minimum
+        middle = (low + high) // 2
+        here, next_ = (np.logaddexp(0.0, -scores / scales[index]).mean() for index in (middle, middle + 1))
+        low, high = (low, middle) if here <= next_ else (middle + 1, high)
+    return float(scales[low])
+
+
+def shard_columns(
+    pool: ThreadPoolExecutor, rows: npt.NDArray[np.void], features: FeatureSet, scale: float = SCORE_SCALE
+) -> Columns:
+    """Return the columns of one shard; `scale` is that of its evaluations in centipawns."""
     count, width = len(rows), widths(features, SIDE)
     columns: Columns = {
         "planes": np.zeros((count, width["planes"]), np.uint8),
@@ -115,7 +145,7 @@ def shard_columns(pool: ThreadPoolExecutor, rows: npt.NDArray[np.void], features
         "policy_moves": np.zeros((count, 1), np.uint16),
         "policy_weights": np.ones((count, 1), np.float16),
         "value": np.zeros(count, np.float16),
-        "search_value": np.tanh(rows["score"] / (2.0 * SCORE_SCALE)).astype(np.float16),
+        "search_value": np.tanh(rows["score"] / (2.0 * scale)).astype(np.float16),
     }
     for _ in pool.map(lambda first: _write(rows, features, columns, first), range(0, count, CHUNK)):
         pass

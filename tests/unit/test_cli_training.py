@@ -69,6 +69,17 @@ def test_errors_are_one_line(made: Path, capsys: pytest.CaptureFixture[str]) -> 
     cases = {
         ("dataset", "check", str(made)): "expected a data set",
         ("dataset", "make", str(made / "games"), "--out", str(made / "b"), "--test-share", "2"): "expected 0 to 0.9",
+        (
+            "dataset",
+            "make",
+            str(made / "games"),
+            "--features",
+            "dlshogi-62-57",
+            "--out",
+            str(made / "b"),
+            "--score-scale",
+            "soft",
+        ): "expected 50 to 20000 centipawns, or fit",
         ("dataset", "make", str(made / "games"), "--out", str(made / "c"), "--features", "dlshogi-62-57"): "no records",
         ("dataset", "convert", str(made / "net.bin"), str(made / "a.csv")): "expected a name that ends in",
         ("train", "test", str(made / "net.bin")): "expected yomi train test NET DATA",

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.datasets.shogi_dataset import ShogiDataOptions, make_shogi_dataset
+from engine.datasets.shogi_dataset import ShogiDataOptions, fitted_scale, make_shogi_dataset
 from engine.datasets.shogi_rows import (
     HCPE_DTYPE,
     ShogiLimits,
@@ -138,6 +138,35 @@ def test_duplicates_are_merged(tmp_path: Path) -> None:
     assert fifth["score"] == pytest.approx((rows["score"][5] + 200.0) / 3)
     assert ninth["winner"] == rows["winner"][9]
     assert ninth["score"] == pytest.approx((rows["score"][9] + 100.0) / 2)
+
+
+def test_the_scale_of_evaluations_is_found(tmp_path: Path) -> None:
+    source = tmp_path / "a.hcpe"
+    source.write_bytes(write_hcpe([random_record(seed, 80) for seed in range(3)]))
+    rows = np.tile(read_rows(source, ShogiLimits(), 0), 200)
+    rng = np.random.default_rng(1)
+    rows["score"] = np.clip(rng.normal(0.0, 1500.0, len(rows)), -30_000, 30_000)
+    side = 1 + (rows["packed"][:, 0] & 1).astype(np.int8)
+    wins = rng.random(len(rows)) < 1.0 / (1.0 + np.exp(-rows["score"] / 1200.0))
+    rows["winner"] = np.where(wins, side, 3 - side)
+    assert fitted_scale(rows) == pytest.approx(1200.0, rel=0.03)
+    rows["winner"] = 0
+    with pytest.raises(NetworkError, match="a winner found"):
+        fitted_scale(rows)
+
+
+@pytest.mark.parametrize("scale", [400.0, 0.0])
+def test_evaluations_are_scaled(scale: float, tmp_path: Path) -> None:
+    source = tmp_path / "a.hcpe"
+    source.write_bytes(write_hcpe([random_record(seed, 80) for seed in range(3)]))
+    lines: list[str] = []
+    options = ShogiDataOptions(test_share=0.0, score_scale=scale)
+    dataset = make_shogi_dataset([source], tmp_path / "set", options, lines.append)
+    rows = merged(read_rows(source, ShogiLimits(), 0))
+    wanted = np.tanh(np.sort(rows["score"]) / (2.0 * (scale or fitted_scale(rows))))
+    found = np.sort(np.concatenate([shard.open()["search_value"] for shard in dataset.shards]))
+    np.testing.assert_allclose(found, wanted, atol=1e-3)
+    assert any("sigmoid of" in line for line in lines) == (scale == 0.0)
 
 
 @pytest.mark.parametrize("features", ["dlshogi-62-57", "dlshogi-62-119", "alphazero-shogi-45"])
