@@ -177,15 +177,17 @@ class Reviewers:
         return self._made[game]
 
     def _make_go(self, path: Path) -> Reviewer:
-        from engine.cli.make import check_device, load_player, loading_errors
+        from engine.cli.make import check_device, loading_errors, make_analysts
         from engine.games.go.rules import Rules
         from engine.review.go import GoReviewer, read_checked
 
         options = self._options("go")
         with loading_errors():
             check_device(options)
-        options.size = read_checked(str(path), Rules.parse(options.rules)).size
-        return GoReviewer(load_player(options))
+            options.size = read_checked(str(path), Rules.parse(options.rules)).size
+            # Seconds are those of the whole machine.
+            analysts = make_analysts(options, None if options.seconds is None else 1, prompt=False)
+        return GoReviewer(analysts, options)
 
     def _make_shogi(self) -> Reviewer:
         from engine.cli.make import load_shogi_player

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from engine.cli.errors import CliError
 from engine.options import TABLE, Option, OptionError, Options, Value, read_config, rows_for
+from engine.own_network import fill_in
 from nets.models import default_network
 
 NETWORKS = {"go": "KataGo .bin.gz or .txt.gz, or .onnx", "shogi": "dlshogi's .onnx"}
@@ -73,9 +74,7 @@ def collect(args: argparse.Namespace, game: str = "go", /, **defaults: Value) ->
     except OptionError as error:
         raise CliError(str(error)) from None
     check(options, game)
-    if options.net is None and options.evaluator in ("auto", "onnx"):
-        network = default_network(game)
-        options.net = str(network) if network is not None else None
+    fill_in(options, game)
     return options
 
 

@@ -73,17 +73,18 @@ def make_shogi_player(options: Options, say: Callable[[str], None]) -> ShogiPlay
     return ShogiPlayer(options)
 
 
-def make_analysts(options: Options, count: int | None) -> list[GoAnalyst]:
+def make_analysts(options: Options, count: int | None, *, prompt: bool = True) -> list[GoAnalyst]:
     """Return the analysts of Go that the options describe; slow like `make_player`.
 
     Args:
         options: the settings.
         count: positions that are searched at a time; None for what suits the device.
+        prompt: see engine.players.go_analyst.make_analysts.
     """
     _prepare_go(options)
     from engine.players import go_analyst
 
-    return go_analyst.make_analysts(options, count)
+    return go_analyst.make_analysts(options, count, prompt=prompt)
 
 
 def load_player(options: Options) -> Player:

@@ -1,7 +1,8 @@
 """What the analysis protocol needs of an analyst of Go; `engine.players.go_analyst` is the real one.
 
-An analyst searches positions one after the other, each by itself: nothing of an earlier search shows in a result but
-that evaluations of the network need not be made again. One thread asks it; any may call `interrupt` and `clear_cache`.
+An analyst searches positions one after the other, each by itself unless its assignment says otherwise: nothing of an
+earlier search shows in a result but that evaluations of the network need not be made again. One thread asks it; any may
+call `interrupt` and `clear_cache`.
 """
 
 from __future__ import annotations
@@ -42,6 +43,10 @@ class Assignment:
     """Seconds until the first report during the search; None for no such report."""
     report_every: float | None = None
     """Seconds between further reports; None for none."""
+    raw: bool = True
+    """Ask what the network says without a search."""
+    keep_tree: bool = False
+    """Go on with the tree of the assignment before, where its position leads to this one."""
     stopped: threading.Event = field(default_factory=threading.Event)
     """Set before `interrupt` is called, so that a search which has not begun yet ends at once, too."""
 
@@ -54,7 +59,7 @@ class Analysis:
     policy: npt.NDArray[np.float32]
     """[area + 1], row by row from the top left, pass last, NaN illegal: the root's priors."""
     raw: RawEvaluation | None = None
-    """What the network says of the position without a search; None where there is no network."""
+    """What the network says of the position without a search; None where there is no network, or nobody asked."""
     moves_ownership: dict[int, npt.NDArray[np.float32]] = field(default_factory=dict)
     """Owners by move of the root, as SearchReport.ownership (+1 the side to move at the root), where asked for."""
 

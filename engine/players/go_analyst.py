@@ -88,13 +88,14 @@ class QueuePool:
 class GoAnalyst:
     """See engine.players.analyst.Analyst for what each method promises."""
 
-    def __init__(self, options: Options, pool: QueuePool, share: int = 1) -> None:
+    def __init__(self, options: Options, pool: QueuePool, share: int = 1, workers: int | None = None) -> None:
         """Get ready for the options' board size and rules.
 
         Args:
             options: the settings; those of sizes and threads hold for all searches.
             pool: makes the evaluators.
             share: analysts that share memory, and the processor's cores where the options leave the threads open.
+            workers: threads of a search, whatever the options say; None for theirs.
 
         Raises:
             NetworkError, EvaluatorError, OptionError, SetupError: the options cannot be met.
@@ -102,6 +103,7 @@ class GoAnalyst:
         self.options = options
         self._pool = pool
         self._share = share
+        self._workers = workers
         game = GoGame(options.size, Rules.parse(options.rules), options.komi)
         self._key: Key | None = None
         self._search = self._search_for(game)
@@ -131,8 +133,8 @@ class GoAnalyst:
         search = self._search_for(game)
         settings = search_settings(tuned(assignment.options, game.size), search.queue)
         search.configure(replace(settings, workers=search.settings.workers))
-        search.set_position(game, keep_tree=False)
-        has_network = network_behind(search.queue.evaluator) is not None
+        search.set_position(game, keep_tree=assignment.keep_tree)
+        has_network = assignment.raw and network_behind(search.queue.evaluator) is not None
         raw = ask_network(search.queue, game, 0) if has_network else None
         search.start(assignment.limits, avoid=assignment.avoid, allow=assignment.allow)
         try:
@@ -179,7 +181,7 @@ class GoAnalyst:
         if self._share > 1:
             settings = replace(
                 settings,
-                workers=options.workers or max(1, usable_cores() // self._share),
+                workers=self._workers or options.workers or max(1, usable_cores() // self._share),
                 memory=settings.memory // self._share,
                 cache_size=settings.cache_size // self._share,
             )
@@ -216,22 +218,26 @@ def _pauses(assignment: Assignment) -> Iterator[float | None]:
     yield None
 
 
-def make_analysts(options: Options, count: int | None) -> list[GoAnalyst]:
+def make_analysts(options: Options, count: int | None, *, prompt: bool = True) -> list[GoAnalyst]:
     """Return analysts that share their evaluators.
 
     Args:
         options: the settings.
-        count: how many; None for what suits the device: one on a processor, all of whose cores search its position,
-            and GPU_ANALYSTS on a GPU.
+        count: how many; None for what suits the device: GPU_ANALYSTS on a GPU, and what `prompt` says on a processor.
+        prompt: a position is to be answered soon: all cores search it. Else every core has a position of its own and
+            never waits for another: short searches that go on with trees of earlier ones are faster so.
 
     Raises:
         NetworkError, EvaluatorError, OptionError, SetupError: the options cannot be met.
     """
     pool = QueuePool(options)
+    workers = None
     if count is None:
         rules = Rules.parse(options.rules)
         key = key_of(options.size, rules)
         queue = pool.take(key, rules)
-        count = 1 if isinstance(queue, InlineQueue) else GPU_ANALYSTS
+        count = GPU_ANALYSTS
+        if isinstance(queue, InlineQueue):
+            count, workers = (1, None) if prompt else (options.workers or usable_cores(), 1)
         pool.release(key)
-    return [GoAnalyst(options, pool, count) for _ in range(count)]
+    return [GoAnalyst(options, pool, count, workers) for _ in range(count)]

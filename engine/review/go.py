@@ -1,27 +1,37 @@
 """Reviewing games of Go: every position of an SGF record is searched, and the record annotated.
 
 The game is gone through forwards: the part of the tree below the move that was played is kept, so that a review needs
-40% fewer evaluations for the same visits, and no position starts from nothing.
+40% fewer evaluations for the same visits, and few positions start from nothing.
 """
 
 from __future__ import annotations
 
 import itertools
+import threading
 import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.games.go.game import GoGame, score_text
 from engine.games.go.rules import Rules
-from engine.games.go.scoring import dead_stones
+from engine.games.go.scoring import dead_stones, ownership_by_rollouts
 from engine.games.go.sgf import GameRecord, Node, SgfError, load_sgf
 from engine.games.go.vertex import format_color, format_vertex
+from engine.players.analyst import Analysis, Analyst, Assignment
+from engine.players.go import OWNERSHIP_PLAYOUTS, OWNERSHIP_SECONDS
 from engine.review.model import BLACK, WHITE, Opinion, Review, ReviewedMove, ReviewError, Tick
 from engine.search.report import Limits
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from engine.options import Options
-    from engine.players.base import Player
+
+Judgement = tuple[Opinion, int]
+"""What is thought of a position, and the evaluations that it took."""
 
 MARK = "yomi: "
 """Begins the comments of a review; a new one replaces them."""
@@ -49,12 +59,12 @@ class AnnotatedGo:
 
 
 class GoReviewer:
-    """See engine.review.model.Reviewer."""
+    """See engine.review.model.Reviewer. Several analysts go through parts of a game at the same time."""
 
-    def __init__(self, player: Player) -> None:
-        """Review with a player, by the limits of its options."""
-        self.player = player
-        self.options: Options = player.options
+    def __init__(self, analysts: Sequence[Analyst], options: Options) -> None:
+        """Review with analysts, by the limits of the options."""
+        self.analysts = analysts
+        self.options = options
 
     def read(self, path: str) -> list[GameRecord]:
         """Return the game of an SGF file."""
@@ -69,48 +79,110 @@ class GoReviewer:
         begin = time.monotonic()
         rules = Rules.parse(self.options.rules)
         played = [node.move for node in record.line() if node.move is not None]
-        opinions: list[Opinion] = []
-        evaluations = 0
-        self.player.new_game()
-        for game in record.replay(rules=rules, override_rules=record.rules is None):
-            color = played[len(opinions)][0] if len(opinions) < len(played) else game.side_to_move
-            opinion, count = self._judge(game, color)
-            opinions.append(opinion)
-            evaluations += count
-            tick()
+        games = [game.copy() for game in record.replay(rules=rules, override_rules=record.rules is None)]
+        for game, (color, _) in zip(games[:-1], played, strict=True):
+            game.turn_to(color)  # a side may have played twice
+        found = self._judge_all(games, tick)
+        opinions = [opinion for opinion, _ in found]
         review = Review(
             game="go",
-            engine=self.player.description,
+            engine=self.analysts[0].description,
             moves=_moves(played, opinions, record.size),
             opinions=opinions,
             names={BLACK: record.black, WHITE: record.white},
             result=record.result,
-            evaluations=evaluations,
+            evaluations=sum(count for _, count in found),
             seconds=time.monotonic() - begin,
-            info={"size": record.size, "rules": str(game.rules), "komi": game.komi},
+            info={"size": record.size, "rules": str(games[-1].rules), "komi": games[-1].komi},
         )
         if record.rules_text:
-            review.notes.append(f"unknown rules '{record.rules_text}': reviewed under {game.rules}")
+            review.notes.append(f"unknown rules '{record.rules_text}': reviewed under {games[-1].rules}")
         return AnnotatedGo(review, record)
 
     def close(self) -> None:
         """Release the engine."""
-        self.player.close()
+        for analyst in self.analysts:
+            analyst.close()
 
-    def _judge(self, game: GoGame, color: int) -> tuple[Opinion, int]:
-        """Return the opinion of a position with `color` to move, and the evaluations that it took."""
-        player, options = self.player, self.options
-        player.game = game
+    def _judge_all(self, games: Sequence[GoGame], tick: Tick) -> list[Judgement]:
+        """Return what is thought of each position.
+
+        Raises:
+            Exception: what an analyst raises, or a KeyboardInterrupt; the others stop then.
+        """
+        found: dict[int, Judgement] = {}
+        parts = Parts(len(games), len(self.analysts))
+        stopped, ticking = threading.Event(), threading.Lock()
+
+        def go_through(number: int) -> None:
+            while not stopped.is_set() and (index := parts.take(number)) is not None:
+                found[index] = self._judge(self.analysts[number], games[index], stopped)
+                with ticking:
+                    tick()
+
+        with ThreadPoolExecutor(len(self.analysts)) as pool:
+            under_way = [pool.submit(go_through, number) for number in range(len(self.analysts))]
+            try:
+                for each in as_completed(under_way):
+                    each.result()
+            except BaseException:
+                stopped.set()
+                for analyst in self.analysts:
+                    analyst.interrupt()
+                raise
+        return [found[index] for index in range(len(games))]
+
+    def _judge(self, analyst: Analyst, game: GoGame, stopped: threading.Event) -> Judgement:
+        """Return the opinion of a position, and the evaluations that it took."""
+        options, color = self.options, game.side_to_move
         if game.is_over:
-            score = game.final_score(dead_stones(game, player.final_ownership()))
+            score = game.final_score(dead_stones(game, self._owners(analyst, game)))
             score = score if color == BLACK else -score
             return Opinion(color, 0.5 if score == 0 or game.is_no_result else float(score > 0), score), 0
-        report = player.genmove(color, limits=Limits(options.visits, options.playouts, options.seconds)).report
+        limits = Limits(options.visits, options.playouts, options.seconds)
+        task = Assignment(game, options, limits, raw=False, keep_tree=True, stopped=stopped)
+        report = analyst.analyze(task, _nothing).report
         if not report.moves:  # a single visit
             return Opinion(color, report.winrate, report.score_lead, visits=report.visits), report.evaluations
         best = report.moves[0]
         opinion = Opinion(color, best.winrate, best.score_lead, best.move, best.pv, visits=report.visits)
         return opinion, report.evaluations
+
+    def _owners(self, analyst: Analyst, game: GoGame) -> npt.NDArray[np.float32]:
+        """Return who owns each point of a game that is over, +1 Black."""
+        if analyst.model is None:
+            return ownership_by_rollouts(game)
+        limits = Limits(playouts=OWNERSHIP_PLAYOUTS, seconds=OWNERSHIP_SECONDS)
+        report = analyst.analyze(Assignment(game, self.options, limits, raw=False), _nothing).report
+        if report.ownership is None:
+            return ownership_by_rollouts(game)
+        return report.ownership if report.side_to_move == BLACK else -report.ownership
+
+
+class Parts:
+    """Runs of positions, one for each analyst, who goes through it forwards; who is done halves the longest."""
+
+    def __init__(self, count: int, analysts: int) -> None:
+        """Divide `count` positions."""
+        self._parts = [[count * part // analysts, count * (part + 1) // analysts] for part in range(analysts)]
+        self._lock = threading.Lock()
+
+    def take(self, number: int) -> int | None:
+        """Return the next position of an analyst; None where none is left."""
+        with self._lock:
+            part = self._parts[number]
+            if part[0] == part[1]:
+                longest = max(self._parts, key=lambda each: each[1] - each[0])
+                if longest[0] == longest[1]:
+                    return None
+                middle = sum(longest) // 2
+                part[:], longest[1] = (middle, longest[1]), middle
+            part[0] += 1
+            return part[0] - 1
+
+
+def _nothing(analysis: Analysis) -> None:
+    """Take no note of a search that is under way."""
 
 
 def read_checked(path: str, rules: Rules) -> GameRecord:

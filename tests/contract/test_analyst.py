@@ -73,6 +73,38 @@ def test_nothing_of_an_earlier_search_shows(analyst: GoAnalyst) -> None:
     assert replace(again, seconds=0.0, ownership=None) == replace(first, seconds=0.0, ownership=None)
 
 
+def test_a_tree_is_kept_where_that_is_asked_for(analyst: GoAnalyst) -> None:
+    first = analyst.analyze(assignment(), nothing).report
+    after = assignment(keep_tree=True)
+    after.game.play(BLACK, first.moves[0].move)
+    report = analyst.analyze(after, nothing).report
+    assert report.visits == 50
+    assert report.playouts == 50 - first.moves[0].visits
+
+
+def test_the_network_is_asked_only_where_that_is_wanted(tmp_path: Path) -> None:
+    options = OPTIONS.copy()
+    options.evaluator, options.net, options.device = "auto", str(write_small_network(tmp_path)), "cpu"
+    analyst = GoAnalyst(options, QueuePool(options))
+    assert analyst.analyze(assignment(visits=2, options=options), nothing).raw is not None
+    assert analyst.analyze(assignment(visits=2, options=options, raw=False), nothing).raw is None
+    analyst.close()
+
+
+@pytest.mark.parametrize(
+    ("prompt", "workers", "expected"), [(True, None, [3]), (False, None, [1, 1, 1]), (False, 2, [1, 1])]
+)
+def test_threads_of_analysts_on_a_processor(
+    prompt: bool, workers: int | None, expected: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(go_analyst, "usable_cores", lambda: 3)
+    monkeypatch.setattr("engine.players.thinking.usable_cores", lambda: 3)
+    options = OPTIONS.copy()
+    options.workers = workers
+    analysts = make_analysts(options, None, prompt=prompt)
+    assert [analyst.search.settings.workers for analyst in analysts] == expected
+
+
 def test_stopped_before_it_began(analyst: GoAnalyst) -> None:
     task = assignment(visits=None)
     task.stopped.set()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,15 +14,17 @@ import pytest
 
 from engine.cli import analyze
 from engine.cli.main import main
+from engine.evaluators.base import EvaluatorError
 from engine.games.go.sgf import read_sgf
 from engine.games.shogi.notation import format_usi
 from engine.games.shogi.records import load_records, read_records
 from engine.options import Options
+from engine.players.analyst import Analysis, Assignment
 from engine.review.go import MARK, AnnotatedGo, GoReviewer
 from engine.review.model import BLACK, WHITE, Opinion, Review, ReviewedMove
 from engine.review.shogi import ShogiReviewer
 from engine.review.text import table
-from tests.fakes.player import FakePlayer
+from tests.fakes.analyst import FakeAnalyst
 from tests.fakes.shogi_game_player import FakeShogiGamePlayer
 
 SGF = "(;GM[1]FF[4]SZ[5]KM[6.5]RU[Chinese]PB[Ann]PW[Bob]EV[Cup];B[cc]C[center];W[bb](;B[dd])(;B[ee]C[mine]))"
@@ -44,7 +48,7 @@ def reviewed(before: Opinion, after: Opinion, move: int = 1) -> ReviewedMove:
 def go_review(text: str, tmp_path: Path) -> AnnotatedGo:
     path = tmp_path / "game.sgf"
     path.write_text(text)
-    reviewer = GoReviewer(FakePlayer(Options(size=5, visits=16)))
+    reviewer = GoReviewer([FakeAnalyst(), FakeAnalyst()], Options(size=5, visits=16))
     (record,) = reviewer.read(str(path))
     ticks: list[None] = []
     annotated = reviewer.review(record, lambda: ticks.append(None))
@@ -208,11 +212,56 @@ def test_a_mated_side_and_a_forced_move(tmp_path: Path) -> None:
     assert review.moves[0].winrate_after == 1.0
 
 
+def test_every_position_is_judged_once_whoever_is_slow(tmp_path: Path) -> None:
+    class Slow(FakeAnalyst):
+        def analyze(self, assignment: Assignment, on_report: Callable[[Analysis], None]) -> Analysis:
+            done.wait(60)
+            return super().analyze(assignment, on_report)
+
+    done = threading.Event()
+    path = tmp_path / "game.sgf"
+    path.write_text(
+        "(;SZ[5]"
+        + "".join(f";{color}[{x}{y}]" for color, x, y in zip("BWBWBWBW", "abcdeabc", "aaaaabbb", strict=True))
+        + ")"
+    )
+    quick = FakeAnalyst()
+    reviewer = GoReviewer([Slow(), quick], Options(size=5, visits=16))
+    (record,) = reviewer.read(str(path))
+    ticks: list[None] = []
+
+    def tick() -> None:
+        ticks.append(None)
+        if len(ticks) == 8:  # all but the one that the slow analyst has
+            done.set()
+
+    review = reviewer.review(record, tick).review
+    assert len(ticks) == len(review.opinions) == 9
+    assert [opinion.color for opinion in review.opinions] == [BLACK, WHITE] * 4 + [BLACK]
+    lengths = [len(task.game.moves) for task in quick.assignments]
+    assert lengths == [4, 5, 6, 7, 8, 2, 3, 1]  # its own part, then the later half of what is left
+
+
+def test_what_an_analyst_raises_ends_the_review(tmp_path: Path) -> None:
+    class Broken(FakeAnalyst):
+        def analyze(self, assignment: Assignment, on_report: Callable[[Analysis], None]) -> Analysis:
+            raise EvaluatorError("out of order")
+
+    path = tmp_path / "game.sgf"
+    path.write_text(SGF)
+    healthy = FakeAnalyst()
+    reviewer = GoReviewer([Broken(), healthy], Options(size=5, visits=16))
+    (record,) = reviewer.read(str(path))
+    with pytest.raises(EvaluatorError, match="out of order"):
+        reviewer.review(record, lambda: None)
+    assert "interrupt" in healthy.calls
+
+
 # -- files and folders ---------------------------------------------------------------------------------------------
 
 
 def fake_reviewers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.cli.make.load_player", FakePlayer)
+    monkeypatch.setattr("engine.cli.make.make_analysts", lambda options, count, prompt: [FakeAnalyst(), FakeAnalyst()])
     monkeypatch.setattr("engine.cli.make.load_shogi_player", ShogiPlayerWithSearch)
 
 

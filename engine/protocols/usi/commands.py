@@ -12,7 +12,7 @@ from engine.protocols.usi.codec import (
     parse_position,
     parse_setoption,
 )
-from engine.protocols.usi.options import CLEAR_TREE, find_option, option_lines
+from engine.protocols.usi.options import CLEAR_TREE, find_option, option_lines, set_option
 from engine.protocols.usi.session import Session, UsiError, command
 from engine.version import VERSION
 
@@ -57,10 +57,9 @@ def setoption(session: Session, request: Command) -> None:
     if value is None:
         raise UsiError(f"{name[:100]}: expected a value")
     try:
-        session.options.set(row.name, row.parse_usi(value))
+        set_option(row, value, session.options)
     except OptionError as error:
-        kept = row.format_usi(session.options.get(row.name))
-        raise UsiError(f"{error}; it stays {kept}") from None
+        raise UsiError(str(error)) from None
 
 
 @command("usinewgame")
