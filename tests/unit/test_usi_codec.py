@@ -1,12 +1,14 @@
 """USI lines as text, and the table of options as USI shows it."""
 
 import math
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.options import TABLE, USI_NAMES, OptionError, Options, rows_for
+from engine.own_network import fill_in
 from engine.protocols.text import MAX_LINE
 from engine.protocols.usi.codec import (
     MAX_CENTIPAWNS,
@@ -24,7 +26,7 @@ from engine.protocols.usi.codec import (
     parse_position,
     parse_setoption,
 )
-from engine.protocols.usi.options import find_option, option_lines
+from engine.protocols.usi.options import find_option, option_lines, set_option
 
 
 @pytest.mark.parametrize(
@@ -218,3 +220,27 @@ def test_wrong_choices() -> None:
     with pytest.raises(OptionError, match="expected one of"):
         TABLE["device"].parse_usi("abacus")
     assert find_option("No_Such") is None
+
+
+def test_no_network_means_the_one_that_comes_with_yomi(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Graphical interfaces keep the values of options: a path within an installation must not be among them."""
+    monkeypatch.setattr("engine.own_network.default_network", lambda game: Path(f"/models/{game}.onnx"))
+    row = TABLE["net"]
+    options = Options.for_game("shogi")
+    fill_in(options, "shogi")
+    assert options.net == str(Path("/models/shogi.onnx"))
+    assert "option name DNN_Model type filename default <empty>" in option_lines(options)
+    set_option(row, "mine.onnx", options)
+    assert options.net == "mine.onnx"
+    assert "option name DNN_Model type filename default mine.onnx" in option_lines(options)
+    set_option(row, "<empty>", options)
+    assert options.net == str(Path("/models/shogi.onnx"))
+    options.set("evaluator", "material")
+    set_option(row, "", options)
+    assert options.net is None
+
+
+def test_a_wrong_value_says_what_stays() -> None:
+    options = Options.for_game("shogi")
+    with pytest.raises(OptionError, match=r"found 'many'; it stays 1$"):
+        set_option(TABLE["multipv"], "many", options)
