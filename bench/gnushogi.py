@@ -1,0 +1,98 @@
+"""GNU Shogi as a USI engine, so that `yomi match` can play against it: `python -m bench.gnushogi --seconds 1`.
+
+GNU Shogi 1.4 speaks xshogi's protocol: `new`, `force`, moves as in USI, `go`. It echoes a move as `7. 7g7f 1000` and
+plays one as `7. ... 3c3d 1000`; anything else that it says instead of a move means that it has none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+
+_MOVE = re.compile(r"^\d+\. \.\.\. ((?:[1-9][a-i]|[PLNSGBR]\*)[1-9][a-i]\+?)\b")
+_OVER = ("mate", "resign", "draw", "repetition", "wins")
+
+
+class GnuShogi:
+    """The program, and the game as it knows it."""
+
+    def __init__(self, command: str, seconds: float) -> None:
+        """Start it.
+
+        Args:
+            command: the program.
+            seconds: of each of its moves; whole ones.
+        """
+        self._process = subprocess.Popen(
+            [command, f"{seconds:.0f}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            bufsize=1,
+        )
+        self._moves: list[str] = []
+
+    def choose(self, moves: list[str]) -> str | None:
+        """Return its move after `moves` from the usual position; None where it gives up."""
+        if self._moves and moves[:-1] == self._moves:
+            self._send(moves[-1])
+        else:
+            self._send("new", "force", *moves, "go")
+        move = next(self._answers(), None)
+        self._moves = [*moves, move] if move is not None else []
+        return move
+
+    def close(self) -> None:
+        """End it."""
+        with self._process:  # closes the pipes, and waits
+            self._process.kill()
+
+    def _send(self, *lines: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write("".join(f"{line}\n" for line in lines))
+        self._process.stdin.flush()
+
+    def _answers(self) -> Iterator[str]:
+        """Yield its moves until the game is over or a move is refused."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            found = _MOVE.match(line)
+            if found is not None:
+                yield found[1]
+            elif line.startswith("Illegal move") or any(word in line.lower() for word in _OVER):
+                print(f"info string gnushogi: {line.strip()}", flush=True)
+                return
+
+
+def main() -> int:
+    """Serve USI until the end of input."""
+    parser = argparse.ArgumentParser(description="GNU Shogi as a USI engine; `go` takes no notice of clocks")
+    parser.add_argument("--command", default="gnushogi", help="the program (gnushogi)")
+    parser.add_argument("--seconds", type=float, default=1.0, metavar="S", help="of each move (1)")
+    args = parser.parse_args()
+    engine = GnuShogi(args.command, args.seconds)
+    moves: list[str] = []
+    for line in sys.stdin:
+        words = line.split()
+        if words[:1] == ["usi"]:
+            print("id name GNU Shogi\nid author the GNU Shogi team\nusiok", flush=True)
+        elif words[:1] == ["isready"]:
+            print("readyok", flush=True)
+        elif words[:2] == ["position", "startpos"]:
+            moves = words[3:]
+        elif words[:1] == ["position"]:
+            print("info string gnushogi: expected position startpos", flush=True)
+        elif words[:1] == ["go"]:
+            print(f"bestmove {engine.choose(moves) or 'resign'}", flush=True)
+        elif words[:1] == ["quit"]:
+            break
+    engine.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
