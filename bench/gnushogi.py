@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-_MOVE = re.compile(r"^\d+\. \.\.\. ((?:[1-9][a-i]|[PLNSGBR]\*)[1-9][a-i]\+?)\b")
+_MOVE = re.compile(r"^\d+\. \.\.\. ((?:[1-9][a-i]|[PLNSGBR]\*)[1-9][a-i]\+?)(?!\S)")
 _OVER = ("mate", "resign", "draw", "repetition", "wins")
 
 

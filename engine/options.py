@@ -38,7 +38,7 @@ class Options:
         None,
         "file",
         "network to play with: KataGo's .bin.gz or .txt.gz, dlshogi's .onnx, or yomi's own .onnx; none: the one that "
-        "comes with yomi (Go)",
+        "comes with yomi",
         NETWORK,
         live=False,
         usi=Usi("DNN_Model"),
@@ -46,8 +46,7 @@ class Options:
     evaluator: str = option(
         "auto",
         "choice",
-        "what judges positions; auto: the network, in shogi material where none is given; rollouts (Go) and material "
-        "(shogi) play without one",
+        "what judges positions; auto: the network; rollouts (Go) and material (shogi) play without one",
         NETWORK,
         choices=("auto", "onnx", "rollouts", "material", "uniform"),
         live=False,

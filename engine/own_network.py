@@ -11,10 +11,9 @@ if TYPE_CHECKING:
 
 
 def fill_in(options: Options, game: str) -> None:
-    """Name yomi's own network in the options, where they leave it open and there is one."""
+    """Name yomi's own network in the options, where they leave it open."""
     if options.net is None and options.evaluator in ("auto", "onnx"):
-        network = default_network(game)
-        options.net = str(network) if network is not None else None
+        options.net = str(default_network(game))
 
 
 def is_own(net: str | None, game: str) -> bool:

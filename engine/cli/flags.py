@@ -9,7 +9,6 @@ from pathlib import Path
 from engine.cli.errors import CliError
 from engine.options import TABLE, Option, OptionError, Options, Value, read_config, rows_for
 from engine.own_network import fill_in
-from nets.models import default_network
 
 NETWORKS = {"go": "KataGo .bin.gz or .txt.gz, or .onnx", "shogi": "dlshogi's .onnx"}
 
@@ -82,12 +81,10 @@ def check(options: Options, game: str = "go") -> None:
     """Check what can be checked before anything slow is loaded.
 
     Raises:
-        CliError: A network that is not a file, unknown rules, or an evaluator without its network.
+        CliError: A network that is not a file, or unknown rules.
     """
     if options.net is not None and not Path(options.net).is_file():
         raise CliError(f"--net {options.net}: no such file; expected a network ({NETWORKS[game]})")
-    if options.evaluator == "onnx" and options.net is None and default_network(game) is None:
-        raise CliError("--evaluator onnx: expected a network, --net FILE")
     if game != "go":
         return
     from engine.games.go.rules import Rules, RulesError

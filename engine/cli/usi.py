@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 USAGE = "yomi usi [options]"
 EPILOG = """\
 examples:
-  yomi usi                                             without a network: material and activity of the pieces
+  yomi usi
+  yomi usi --evaluator material                        without a network: material and activity of the pieces
   yomi usi --net model.onnx
   yomi usi --net model.onnx --playouts 800 --multipv 3
   yomi usi --config yomi.toml --log-file yomi.log --log-level debug

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-MODELS = {"go": "yomi-go-b6c96.bin.gz"}
+MODELS = {"go": "yomi-go-b6c96.bin.gz", "shogi": "yomi-shogi-6x64.onnx"}
 
 
-def default_network(game: str) -> Path | None:
-    """Return the network that plays a game where none is named; None where there is none yet."""
-    return Path(__file__).parent / MODELS[game] if game in MODELS else None
+def default_network(game: str) -> Path:
+    """Return the network that plays a game where none is named."""
+    return Path(__file__).parent / MODELS[game]

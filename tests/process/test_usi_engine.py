@@ -1,4 +1,4 @@
-"""The real engine in a process, without a network: `yomi usi` as a graphical interface starts it."""
+"""The real engine in a process, mostly without a network: `yomi usi` as a graphical interface starts it."""
 
 import re
 import time
@@ -97,6 +97,15 @@ def test_pondering(engine: UsiProcess) -> None:
         engine.send("go ponder")
         time.sleep(0.1)
         assert timed(engine, "ponderhit btime 0 wtime 0 byoyomi 300")[1] < 1
+
+
+def test_the_network_that_comes_with_yomi_plays() -> None:
+    with UsiProcess("engine", "usi", "--precision", "fp32", "--memory", "64M") as process:
+        process.send("usi")
+        assert "option name DNN_Model type filename default <empty>" in process.until("usiok")
+        process.send("setoption name DNN_Model value <empty>", "isready")
+        assert any("yomi-shogi" in line for line in process.until("readyok"))
+        assert BESTMOVE.fullmatch(process.bestmove("position startpos", "go nodes 100"))
 
 
 def test_ends_of_games(engine: UsiProcess) -> None:

@@ -88,7 +88,6 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         "gtp --net no/such/file",
         "gtp --config no/such/file",
         "gtp --rules checkers",
-        "play shogi --evaluator onnx",
         "gtp --log-file no/such/folder/log",
         "play",
         "play chess",

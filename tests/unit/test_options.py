@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from engine.cli.errors import CliError
 from engine.cli.flags import add_options, collect
+from engine.option_row import GAMES
 from engine.options import (
     ALIASES,
     TABLE,
@@ -28,10 +29,10 @@ from nets.models import MODELS, default_network
 ROOT = Path(__file__).parents[2]
 
 
-def parse(*words: str) -> Options:
+def parse(*words: str, game: str = "go") -> Options:
     parser = argparse.ArgumentParser(exit_on_error=False)
-    add_options(parser)
-    return collect(parser.parse_args(list(words)))
+    add_options(parser, game=game)
+    return collect(parser.parse_args(list(words)), game)
 
 
 def test_reference_is_current() -> None:
@@ -43,20 +44,23 @@ def test_version_is_that_of_the_project() -> None:
     assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == VERSION
 
 
-def test_the_network_that_comes_with_yomi_plays_where_nothing_else_is_named(tmp_path: Path) -> None:
-    own = str(default_network("go"))
-    other = tmp_path / "other.bin.gz"
+@pytest.mark.parametrize(("game", "without"), [("go", "rollouts"), ("shogi", "material")])
+def test_the_network_that_comes_with_yomi_plays_where_nothing_else_is_named(
+    game: str, without: str, tmp_path: Path
+) -> None:
+    own = str(default_network(game))
+    other = tmp_path / "other"
     other.touch()
-    assert parse().net == own
-    assert parse("--net", "none", "--evaluator", "onnx").net == own
-    assert parse("--evaluator", "rollouts").net is None
-    assert parse("--net", str(other)).net == str(other)
+    assert parse(game=game).net == own
+    assert parse("--net", "none", "--evaluator", "onnx", game=game).net == own
+    assert parse("--evaluator", without, game=game).net is None
+    assert parse("--net", str(other), game=game).net == str(other)
 
 
 def test_networks_that_come_with_yomi_are_small() -> None:
-    for game in MODELS:
+    assert set(MODELS) == set(GAMES)
+    for game in GAMES:
         path = default_network(game)
-        assert path is not None
         assert path.stat().st_size <= 12e6
         assert game_of(path) == game
 
@@ -173,10 +177,6 @@ def test_early_checks() -> None:
     for words in (["--net", "no/such/file"], ["--rules", "checkers"]):
         with pytest.raises(CliError):
             parse(*words)
-    parser = argparse.ArgumentParser()
-    add_options(parser, game="shogi")
-    with pytest.raises(CliError, match="expected a network"):
-        collect(parser.parse_args(["--evaluator", "onnx"]), "shogi")
 
 
 def test_unknown_names_get_a_hint() -> None:
