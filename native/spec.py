@@ -23,6 +23,9 @@ class GameSpec:
     """Points that ownership is told for; 0 for none."""
     planes_shape: tuple[int, ...]
     extras_shape: tuple[int, ...]
+    cached_moves: int
+    """Priors that a cached evaluation has room for, in the order of the position's moves, which is always the same.
+    0: one for each place of the policy, as a position's moves may come in any order."""
     mean_moves: float
     """Legal moves of a position on average; decides how a tree's memory is shared out."""
     score_unit: float

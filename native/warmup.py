@@ -84,7 +84,7 @@ def _compile_search(spec: "GameSpec", position: Any, history: Any) -> None:
     from native.tree import arrays, memory, report, search
     from native.tree.buffers import make_batch, make_worker
 
-    tree = arrays.make_tree(2**20, spec.policy_size, 16, spec.mean_moves)
+    tree = arrays.make_tree(2**20, spec.mean_moves, 2**16, spec.policy_size, spec.cached_moves)
     batch = make_batch(spec, 8, planes=True, positions=False)
     worker = make_worker(spec, 1)
     length = int(position["history_length"])

@@ -59,9 +59,8 @@ class Search:
         self.spec = spec
         self.queue = queue
         self.settings = settings
-        entry_bytes = 2 * spec.policy_size + 32
         self.tree = arrays.make_tree(
-            settings.memory, spec.policy_size, max(1, settings.cache_size // entry_bytes), spec.mean_moves
+            settings.memory, spec.mean_moves, settings.cache_size, spec.policy_size, spec.cached_moves
         )
         self._root_record = spec.positions(1)
         self._root_history = np.zeros(spec.max_history, np.uint64)

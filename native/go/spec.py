@@ -23,6 +23,7 @@ def go_spec(size: int) -> GameSpec:
         area=area,
         planes_shape=(SPATIAL_PLANES, size, size),
         extras_shape=(GLOBAL_FEATURES,),
+        cached_moves=0,
         mean_moves=area * 0.97 + 1.0,
         score_unit=float(size),
     )

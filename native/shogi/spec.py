@@ -10,6 +10,9 @@ SHAPES = {FORM_DLSHOGI: (62, (57, 119), 27 * 81), FORM_ALPHAZERO: (45, (0, 1), 1
 """By network form: planes, the numbers of scalar inputs that there are, moves of the policy."""
 SCRATCH_DTYPE = np.dtype([("unused", np.uint8)])
 """Shogi's planes are written without a scratch space."""
+CACHED_MOVES = 224
+"""Few positions have more legal moves, and those are not cached: places for all moves of the policy take ten times as
+much memory, and more."""
 
 
 def shogi_spec(form: int = FORM_DLSHOGI, extras: int = 57) -> GameSpec:
@@ -35,6 +38,7 @@ def shogi_spec(form: int = FORM_DLSHOGI, extras: int = 57) -> GameSpec:
         area=0,
         planes_shape=(planes, 9, 9),
         extras_shape=(extras,),
+        cached_moves=CACHED_MOVES,
         mean_moves=100.0,
         score_unit=1.0,
     )

@@ -57,6 +57,8 @@ WON_EDGE = np.uint32(0x40000000)
 """Mark in `in_flight`: the child is proven lost for its side to move, so that this edge wins."""
 LOST_EDGE = np.uint32(0x80000000)
 """Mark in `in_flight`: the child is proven won for its side to move."""
+NO_INDEX = 0xFFFF
+"""No index of the policy."""
 EDGE_BYTES = 4
 """An edge is a uint32: prior * 65535 in the upper half, move in the lower."""
 
@@ -123,7 +125,10 @@ class Tree(NamedTuple):
     cache_values: Any
     """float32[cache_capacity, 4]: as Batch.values"""
     cache_priors: Any
-    """uint16[cache_capacity, policy_size]: prior * 65535 by policy index without symmetry"""
+    """uint16[cache_capacity, policy_size]: prior * 65535 by policy index without symmetry; or [cache_capacity, K]: in
+    the order of the position's moves"""
+    cache_moves: Any
+    """uint16[cache_capacity, K]: policy index of each prior, NO_INDEX after the last; K is 0 where these stand by it"""
 
 
 class Batch(NamedTuple):
@@ -190,19 +195,22 @@ class Worker(NamedTuple):
     """float64[A + 1]: sum of the leaves' ownership for the side to move at the root; last entry the number of leaves"""
 
 
-def make_tree(memory: int, policy_size: int, cache_entries: int, mean_edges: float) -> Tree:
-    """Make a tree of at most `memory` bytes, its evaluation cache not counted.
+def make_tree(memory: int, mean_edges: float, cache_size: int, policy_size: int, cached_moves: int = 0) -> Tree:
+    """Make a tree of at most `memory` bytes and its evaluation cache.
 
     Args:
         memory: bytes for nodes, edges and statistics. The system hands out pages as the tree grows.
-        policy_size: length of the policy vector.
-        cache_entries: capacity of the evaluation cache; rounded down to a power of two, at least 1.
         mean_edges: expected number of legal moves of a node; decides how the memory is shared out.
+        cache_size: bytes for the cache; 0 for none.
+        policy_size: length of the policy vector.
+        cached_moves: see GameSpec.
     """
     stats_a_node = 2.0
     node_bytes = NODE_DTYPE.itemsize + 4 + mean_edges * EDGE_BYTES + stats_a_node * STATS_DTYPE.itemsize
     capacity = max(64, int(memory / node_bytes))
-    entries = 1 << max(0, cache_entries.bit_length() - 1)
+    entry_bytes = 4 * cached_moves + 32 if cached_moves else 2 * policy_size + 32
+    entries = 1 << max(0, (cache_size // entry_bytes).bit_length() - 1)  # a power of two; 1 is no cache
+    priors = cached_moves or policy_size
     tree = Tree(
         nodes=_at_cache_line(capacity, NODE_DTYPE),
         locks=np.zeros(capacity + 1, np.uint32),
@@ -214,7 +222,8 @@ def make_tree(memory: int, policy_size: int, cache_entries: int, mean_edges: flo
         cache_keys=np.zeros(entries, np.uint64),
         cache_locks=np.zeros(entries, np.uint32),
         cache_values=np.zeros((entries, 4), np.float32),
-        cache_priors=np.zeros((entries, policy_size if entries > 1 else 1), np.uint16),
+        cache_priors=np.zeros((entries, priors if entries > 1 else 1), np.uint16),
+        cache_moves=np.zeros((entries, cached_moves), np.uint16),
     )
     tree.counters[FREE_STATS:] = NONE
     return tree

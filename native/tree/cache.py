@@ -1,9 +1,31 @@
-"""The evaluation cache: what an evaluator said of a position, by the position's key."""
+"""The evaluation cache: what an evaluator said of a position, by the position's key.
+
+Priors stand by policy index, or in the order of the position's moves, their indices beside them (`Tree.cache_moves`).
+"""
 
 import numpy as np
 
 from native.bits import U, atomic_exchange, atomic_store
-from native.jit import kernel
+from native.jit import inlined, kernel
+from native.tree.arrays import NO_INDEX
+
+
+@inlined
+def _packed(prior):  # type: ignore[no-untyped-def]
+    """Return a prior as the cache keeps it."""
+    return np.uint16(min(np.float32(65535.0), prior * np.float32(65535.0) + np.float32(0.5)))
+
+
+@inlined
+def _has_moves(tree, slot, policy_indices, count):  # type: ignore[no-untyped-def]
+    """Whether these are the moves, in their order, that the entry has priors for."""
+    room = U(tree.cache_moves.shape[1])
+    if U(count) > room or (U(count) < room and tree.cache_moves[slot, U(count)] != NO_INDEX):
+        return False
+    for i in range(U(count)):
+        if tree.cache_moves[slot, i] != policy_indices[i]:
+            return False
+    return True
 
 
 @kernel
@@ -12,13 +34,16 @@ def probe_cache(tree, key, policy_indices, count, priors, values):  # type: igno
     slot = U(key) & U(tree.cache_keys.size - 1)
     if tree.cache_keys.size < 2 or tree.cache_keys[slot] != key:
         return False
+    in_order = tree.cache_moves.shape[1] > 0
     while atomic_exchange(tree.cache_locks, slot, 1) != 0:
         pass
     found = tree.cache_keys[slot] == key
+    if found and in_order:
+        found = _has_moves(tree, slot, policy_indices, count)
     total = np.float32(0.0)
     if found:
         for i in range(U(count)):
-            prior = np.float32(tree.cache_priors[slot, U(policy_indices[i])])
+            prior = np.float32(tree.cache_priors[slot, i if in_order else U(policy_indices[i])])
             priors[i] = prior
             total += prior
         for i in range(4):
@@ -33,18 +58,25 @@ def probe_cache(tree, key, policy_indices, count, priors, values):  # type: igno
 
 @kernel
 def store_cache(tree, key, policy_indices, count, priors, values):  # type: ignore[no-untyped-def]
-    """Keep an evaluation, replacing whatever stands in its place."""
-    if tree.cache_keys.size < 2:
+    """Keep an evaluation, replacing whatever stands in its place; one of too many moves is not kept."""
+    room = U(tree.cache_moves.shape[1])
+    if tree.cache_keys.size < 2 or (room > U(0) and U(count) > room):
         return
     slot = U(key) & U(tree.cache_keys.size - 1)
     while atomic_exchange(tree.cache_locks, slot, 1) != 0:
         pass
     tree.cache_keys[slot] = key
-    for i in range(U(tree.cache_priors.shape[1])):
-        tree.cache_priors[slot, i] = 0
-    for i in range(U(count)):
-        prior = min(np.float32(65535.0), priors[i] * np.float32(65535.0) + np.float32(0.5))
-        tree.cache_priors[slot, U(policy_indices[i])] = np.uint16(prior)
+    if room > U(0):
+        for i in range(U(count)):
+            tree.cache_moves[slot, i] = policy_indices[i]
+            tree.cache_priors[slot, i] = _packed(priors[i])
+        if U(count) < room:
+            tree.cache_moves[slot, U(count)] = NO_INDEX
+    else:
+        for i in range(U(tree.cache_priors.shape[1])):
+            tree.cache_priors[slot, i] = 0
+        for i in range(U(count)):
+            tree.cache_priors[slot, U(policy_indices[i])] = _packed(priors[i])
     for i in range(4):
         tree.cache_values[slot, U(i)] = values[i]
     atomic_store(tree.cache_locks, slot, 0)
