@@ -1,4 +1,4 @@
-"""GNU Shogi as a USI engine, so that `yomi match` can play against it: `python -m bench.gnushogi`.
+"""GNU Shogi as a USI engine, so that `yomi match` can play against it: `python -m bench.gnushogi --seconds 1`.
 
 GNU Shogi 1.4 speaks xshogi's protocol: `new`, `force`, moves as in USI, `go`. It echoes a move as `7. 7g7f 1000` and
 plays one as `7. ... 3c3d 1000`; anything else that it says instead of a move means that it has none.
@@ -13,30 +13,27 @@ import sys
 from collections.abc import Iterator
 
 _MOVE = re.compile(r"^\d+\. \.\.\. ((?:[1-9][a-i]|[PLNSGBR]\*)[1-9][a-i]\+?)(?!\S)")
-CLOCK = ("60", "60")
-"""Moves and minutes: more than enough, so that the depth alone decides."""
 _OVER = ("mate", "resign", "draw", "repetition", "wins")
 
 
 class GnuShogi:
     """The program, and the game as it knows it."""
 
-    def __init__(self, command: str, depth: int) -> None:
+    def __init__(self, command: str, seconds: float) -> None:
         """Start it.
 
         Args:
             command: the program.
-            depth: of its search; it oversteps the time for a move many times.
+            seconds: of each of its moves, as it is told, whole ones; told 1, it was seen to take 8.
         """
         self._process = subprocess.Popen(
-            [command, *CLOCK],
+            [command, f"{seconds:.0f}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
             bufsize=1,
         )
-        self._send(f"depth {depth}")
         self._moves: list[str] = []
 
     def choose(self, moves: list[str]) -> str | None:
@@ -75,11 +72,9 @@ def main() -> int:
     """Serve USI until the end of input."""
     parser = argparse.ArgumentParser(description="GNU Shogi as a USI engine; `go` takes no notice of clocks")
     parser.add_argument("--command", default="gnushogi", help="the program (gnushogi)")
-    parser.add_argument(
-        "--depth", type=int, default=6, metavar="N", help="of its search: 5 takes 0.2 s, 6 a second (6)"
-    )
+    parser.add_argument("--seconds", type=float, default=1.0, metavar="S", help="of each move, as it is told (1)")
     args = parser.parse_args()
-    engine = GnuShogi(args.command, args.depth)
+    engine = GnuShogi(args.command, args.seconds)
     moves: list[str] = []
     for line in sys.stdin:
         words = line.split()

@@ -19,7 +19,6 @@ for line in sys.stdin:
         log.write(line)
     if line in ("new\\n", "force\\n"):
         forced = True
-    if line.strip() in ("new", "force") or line.startswith("depth"):
         continue
     if line != "go\\n":
         print("Clocks: 1000 1000\\n1. " + line.strip() + " 1000", flush=True)
@@ -40,17 +39,17 @@ def fake(folder: Path, *replies: str) -> tuple[str, Path]:
 
 def test_it_is_told_no_more_than_it_must_know(tmp_path: Path) -> None:
     command, log = fake(tmp_path, "1. ... 3c3d 900", "2. ... P*5e 800", "1. ... 8h2b+ 700")
-    engine = GnuShogi(command, 6)
+    engine = GnuShogi(command, 1.0)
     assert engine.choose(["7g7f"]) == "3c3d"
     assert engine.choose(["7g7f", "3c3d", "2g2f"]) == "P*5e"
     assert engine.choose(["2g2f"]) == "8h2b+"
     engine.close()
-    assert log.read_text().split() == ["depth", "6", "new", "force", "7g7f", "go", "2g2f", "new", "force", "2g2f", "go"]
+    assert log.read_text().split() == ["new", "force", "7g7f", "go", "2g2f", "new", "force", "2g2f", "go"]
 
 
 @pytest.mark.parametrize("words", ["Illegal move (no match) 7g7f", "White mates!", "Black resigns"])
 def test_without_a_move_it_resigns(words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    engine = GnuShogi(fake(tmp_path, words)[0], 6)
+    engine = GnuShogi(fake(tmp_path, words)[0], 1.0)
     assert engine.choose(["7g7f"]) is None
     engine.close()
     assert words in capsys.readouterr().out
