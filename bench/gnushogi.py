@@ -37,7 +37,11 @@ class GnuShogi:
         self._moves: list[str] = []
 
     def choose(self, moves: list[str]) -> str | None:
-        """Return its move after `moves` from the usual position; None where it gives up."""
+        """Return its move after `moves` from the usual position; None where it gives up.
+
+        Raises:
+            EOFError: the program has ended.
+        """
         if self._moves and moves[:-1] == self._moves:
             self._send(moves[-1])
         else:
@@ -66,6 +70,7 @@ class GnuShogi:
             elif line.startswith("Illegal move") or any(word in line.lower() for word in _OVER):
                 print(f"info string gnushogi: {line.strip()}", flush=True)
                 return
+        raise EOFError("GNU Shogi has ended: expected a move")
 
 
 def main() -> int:
@@ -74,7 +79,27 @@ def main() -> int:
     parser.add_argument("--command", default="gnushogi", help="the program (gnushogi)")
     parser.add_argument("--seconds", type=float, default=1.0, metavar="S", help="of each move, as it is told (1)")
     args = parser.parse_args()
-    engine = GnuShogi(args.command, args.seconds)
+    try:
+        engine = GnuShogi(args.command, args.seconds)
+    except OSError as error:
+        parser.error(f"--command {args.command}: {error.strerror}: expected GNU Shogi")
+    try:
+        _serve(engine)
+    except (EOFError, BrokenPipeError, ValueError) as error:  # a loss must not pass for a resignation
+        print(f"gnushogi: {error}", file=sys.stderr)
+        return 1
+    finally:
+        engine.close()
+    return 0
+
+
+def _serve(engine: GnuShogi) -> None:
+    """Answer lines of USI.
+
+    Raises:
+        EOFError, BrokenPipeError: the program has ended.
+        ValueError: a position that it cannot be told.
+    """
     moves: list[str] = []
     for line in sys.stdin:
         words = line.split()
@@ -85,13 +110,11 @@ def main() -> int:
         elif words[:2] == ["position", "startpos"]:
             moves = words[3:]
         elif words[:1] == ["position"]:
-            print("info string gnushogi: expected position startpos", flush=True)
+            raise ValueError(f"{line.strip()[:100]!r} found, expected position startpos")
         elif words[:1] == ["go"]:
             print(f"bestmove {engine.choose(moves) or 'resign'}", flush=True)
         elif words[:1] == ["quit"]:
             break
-    engine.close()
-    return 0
 
 
 if __name__ == "__main__":

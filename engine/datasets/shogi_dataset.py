@@ -36,6 +36,7 @@ CHUNK = 256
 SCORE_SCALE = 756.0864962951762
 """Centipawns of dlshogi's sigmoid: a score of so many is a winrate of 1 / (1 + 1 / e)."""
 MIN_SCALE, MAX_SCALE = 50.0, 20_000.0
+"""Of sigmoids that evaluations may have."""
 
 Log = Callable[[str], None]
 Columns = dict[str, npt.NDArray[Any]]

@@ -63,3 +63,25 @@ def test_usi(tmp_path: Path) -> None:
     )
     assert done.stdout.splitlines()[-3:] == ["usiok", "readyok", "bestmove 3c3d"]
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("lines", "error"),
+    [("position sfen 4k4/9/9/9/9/9/9/9/4K4 b - 1\ngo\n", "expected position startpos"), ("go\n", "has ended")],
+)
+def test_what_goes_wrong_is_no_resignation(lines: str, error: str, tmp_path: Path) -> None:
+    command, _ = fake(tmp_path)  # ends when it is asked for a move
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.gnushogi", "--command", command], input=lines, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert error in done.stderr
+    assert "bestmove" not in done.stdout
+
+
+def test_without_the_program(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.gnushogi", "--command", str(tmp_path / "none")], capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert "expected GNU Shogi" in done.stderr
