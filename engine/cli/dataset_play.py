@@ -12,10 +12,12 @@ from engine.cli.games import add_games
 
 EPILOGS = {
     "go": """\
-example:
+examples:
   yomi dataset play go --teacher b6c96.bin.gz --size 9 --positions 500000 --out data/9
+  yomi dataset play go --teacher b6c96.bin.gz --size 9 --positions 100000 --visits 64 --out data/9-searched
 
-What the network says of a position is both where the next move is drawn from and the label.
+What the network says of a position is both where the next move is drawn from and the label; with --visits, searches
+label the positions that are kept, and the network alone still plays.
 """,
     "shogi": """\
 examples:
@@ -48,6 +50,7 @@ def _add_go(go: argparse.ArgumentParser) -> None:
     go.add_argument("--teacher", type=Path, required=True, metavar="NET", help="plays and labels: a KataGo network")
     go.add_argument("--size", type=int, required=True, metavar="N", help="board size")
     go.add_argument("--kept", type=float, default=0.25, metavar="S", help="share of a game's positions (0.25)")
+    go.add_argument("--visits", type=int, default=1, metavar="N", help="of searches that label; 1: network alone (1)")
     go.add_argument("--random-moves", type=float, default=0.03, metavar="S", help="drawn from all legal ones (0.03)")
     go.add_argument("--test-share", type=float, default=0.03, metavar="S", help="shards held out (0.03)")
     go.add_argument("--device", default="auto", help="of the teacher: auto, cpu, cuda, tensorrt (auto)")
@@ -85,12 +88,14 @@ def _play_go(args: argparse.Namespace) -> None:
     from nets.load import source_digest
 
     check_ranges(args, size=(MIN_SIZE, MAX_SIZE), kept=(0.001, 1.0), test_share=(0.0, 0.9))
+    check_counts(args, visits=1)
     announce_kernels("go")
-    teacher = NetworkTeacher(args.teacher, 1, args.device, args.precision, args.seed)
+    teacher = NetworkTeacher(args.teacher, args.visits, args.device, args.precision, args.seed)
     options = PlayOptions(
         size=args.size,
         positions=args.positions,
         kept=args.kept,
+        visits=args.visits,
         random_moves=args.random_moves,
         test_share=args.test_share,
         shard_rows=args.shard_rows,

@@ -1,8 +1,9 @@
 """`yomi dataset play`: positions of Go from games that a network's policy plays with itself, labelled on the way.
 
 What the network says of a position is both where the next move is drawn from and the label, so that every evaluation
-makes a position. Games differ in rules, komi and temperature, and a few moves are drawn from all legal ones: positions
-that a good player never lets come up are what a network has to judge in a search.
+makes a position; or a search with it labels those that are kept, which is slower and teaches more. Games differ in
+rules, komi and temperature, and a few moves are drawn from all legal ones: positions that a good player never lets come
+up are what a network has to judge in a search.
 
 Every shard plays games of its own, decided by the seed and its number alone: a run that was killed goes on with the
 first shard that is missing, and held-out shards share no game with the others.
@@ -71,6 +72,8 @@ class PlayOptions:
     """Of the whole set, rounded up to whole shards."""
     kept: float = 0.25
     """Share of the positions of a game that is kept."""
+    visits: int = 1
+    """Of the search that labels each position; 1 for what the network says alone."""
     temperatures: tuple[float, float] = (0.6, 1.3)
     """Of the policy; each game has its own, between these."""
     random_moves: float = 0.03
@@ -92,6 +95,8 @@ def play_go_dataset(folder: Path, options: PlayOptions, teacher: NetworkTeacher,
         OSError: the folder cannot be written.
     """
     record = dataclasses.asdict(options) | {"temperatures": list(options.temperatures)}
+    if options.visits == 1:
+        del record["visits"]  # sets without searches know nothing of them
     dataset = begin_dataset(folder, Manifest(options.features, record, (options.teacher,)))
     there = {shard.path.name for shard in dataset.shards}
     names = shard_names(options)
@@ -151,13 +156,18 @@ class _Table:
         while filled < options.shard_rows:
             self._begin_games()
             symmetries = self.rng.integers(0, 8, GAMES)
+            chosen = self._choose()[: options.shard_rows - filled]
+            if options.visits > 1:
+                symmetries[chosen] = 0  # a search labels the board as it stands
             show_games(
                 self.positions, self.histories, symmetries, self.scratch, self.moves, self.planes, self.extras,
                 self.legal,
             )  # fmt: skip
             outputs = post_process(self._evaluate(), self.legal, self.no_result, self.evaluator.info)
-            chosen = self._choose()[: options.shard_rows - filled]
             self._write(chosen, outputs, columns, filled)
+            if options.visits > 1:
+                for row, game in enumerate(chosen.tolist(), filled):
+                    self.teacher.search(self.positions[game], self.histories[game], columns, row)
             filled += len(chosen)
             self._play(outputs, symmetries)
         order = self.rng.permutation(options.shard_rows)

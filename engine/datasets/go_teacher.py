@@ -95,11 +95,21 @@ class NetworkTeacher:
         evaluator = self.evaluator(size)
         if self.visits > 1:
             for index, row in enumerate(rows, first):
-                self._search(row, size, evaluator, columns, index)
+                self.search(row.position, row.history, columns, index)
             return
         step = evaluator.batch_size
         for begin in range(0, len(rows), step):
             self._evaluate(rows[begin : begin + step], size, evaluator, columns, first + begin)
+
+    def search(self, position: Any, history: npt.NDArray[np.uint64], columns: Columns, index: int) -> None:
+        """Write what a search of `visits` says of a position, as it stands, into row `index`."""
+        size = int(position["size"])
+        settings = SearchSettings(workers=1, memory=SEARCH_MEMORY, cache_size=0, seed=self.seed)
+        search = self._searches.get(size, DeviceQueue(self, self.evaluator(size)), settings)
+        search.clear()
+        search.set_position(Searchable(position, history))
+        report = search.run(Limits(visits=self.visits))
+        _write_report(report, size, columns, index)
 
     def close(self) -> None:
         """Release the evaluators."""
@@ -125,14 +135,6 @@ class NetworkTeacher:
         outputs = post_process(raw, legal, possible, evaluator.info)
         seen = np.array([symmetry_table(size, symmetry) for symmetry in symmetries])
         write_outputs(outputs, columns, slice(first, first + count), seen)
-
-    def _search(self, row: Row, size: int, evaluator: KataGoEvaluator, columns: Columns, index: int) -> None:
-        settings = SearchSettings(workers=1, memory=SEARCH_MEMORY, cache_size=0, seed=self.seed)
-        search = self._searches.get(size, DeviceQueue(self, evaluator), settings)
-        search.clear()
-        search.set_position(Searchable(row.position, row.history))
-        report = search.run(Limits(visits=self.visits))
-        _write_report(report, size, columns, index)
 
 
 class Searchable:

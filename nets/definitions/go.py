@@ -4,9 +4,10 @@ A trunk of residual blocks with the norm first, some of them with global pooling
 ownership, fed by pooling over the board. Plane 0 marks the board: where boards are padded to a common size, what lies
 off them stays zero, and pooling counts the board alone.
 
-Norms are either batch norms or KataGo's "fixup" ones, a bias for each channel (and a scale inside the blocks): those
-cost less, and do not mind that a batch holds boards of one size. `nets.definitions.katago` makes KataGo networks of
-trained ones.
+Norms are batch norms, KataGo's "fixup" ones, a bias for each channel (and a scale inside the blocks), or a scale and a
+bias everywhere, as batch norms are once their statistics are folded. The latter two cost less, and do not mind that a
+batch holds boards of one size. `nets.definitions.katago` makes KataGo networks of trained ones, and trainable ones of
+KataGo networks.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from nets.errors import NetworkError
 from nets.katago.network import GLOBAL_CHANNELS, SPATIAL_CHANNELS
 from nets.metadata import KATAGO_FEATURES
 
-NORMS = ("fixup", "batch")
+NORMS = ("fixup", "batch", "affine")
 ACTIVATIONS = {"relu": nn.ReLU, "mish": nn.Mish}
 MISC = {"relu": 4, "mish": 6}
 """Numbers of the misc output in the oldest version of KataGo's files that has the activation: 8, and 11."""
@@ -34,7 +35,8 @@ class Norm(nn.Module):
         """Make one of a kind in NORMS; `scaled`: a fixup norm has a scale too."""
         super().__init__()
         self.norm = nn.BatchNorm2d(channels) if kind == "batch" else None
-        self.scale = nn.Parameter(torch.ones(channels)) if kind != "batch" and scaled else None
+        has_scale = kind == "affine" or (kind == "fixup" and scaled)
+        self.scale = nn.Parameter(torch.ones(channels)) if has_scale else None
         self.bias = nn.Parameter(torch.zeros(channels)) if kind != "batch" else None
         self.act = activation()
 
@@ -42,10 +44,11 @@ class Norm(nn.Module):
         """Return a map of the same shape; `mask` [B, 1, N, N] marks the board, None: all of it is."""
         if self.norm is not None:
             x = self.norm(x)
+        # In the map's own type: what follows is a convolution, which under mixed precision would convert it back.
         if self.scale is not None:
-            x = x * self.scale[:, None, None]
+            x = x * self.scale[:, None, None].to(x.dtype)
         if self.bias is not None:
-            x = x + self.bias[:, None, None]
+            x = x + self.bias[:, None, None].to(x.dtype)
         x = self.act(x)
         return x if mask is None else x * mask
 
@@ -129,7 +132,7 @@ class GoNetwork(Network):
             hidden: width of the value head's dense layer.
             kernel: side of the first convolution.
             activation: relu or mish.
-            norm: fixup or batch.
+            norm: fixup, batch or affine.
 
         Raises:
             NetworkError: a value that no network of this kind has.
@@ -182,7 +185,9 @@ class GoNetwork(Network):
         for last in (self.p2, self.passing, self.v3, self.misc, self.ownership):
             last.weight.data *= 0.3
 
-    def forward(self, planes: Tensor, globals_: Tensor, *, padded: bool = False) -> dict[str, Tensor]:
+    def forward(
+        self, planes: Tensor, globals_: Tensor, *, padded: bool = False, maps: list[Tensor] | None = None
+    ) -> dict[str, Tensor]:
         """Return policy [B, N * N + 1], outcome [B, 3], misc [B, 4 or 6] and ownership [B, N * N].
 
         Args:
@@ -190,12 +195,15 @@ class GoNetwork(Network):
             globals_: [B, 19, 1, 1].
             padded: boards may be smaller than N; what is said of points off the board means nothing, and the policy
                 gives them no chance.
+            maps: where the trunk behind each block, [B, channels, N, N], is to be appended.
         """
         mask = planes[:, :1] if padded else None
         board = Board(mask, planes.shape[-1])
         x = self.conv(planes) + self.globals(globals_.flatten(1))[:, :, None, None]
         for block in self.blocks:
             x = block(x, board)
+            if maps is not None:
+                maps.append(x)
         x = self.tip(x, mask)
         pooled = board.pool(self.norm_g1(self.g1(x), mask))
         policy = self.p2(self.norm_p1(self.p1(x) + self.policy_matrix(pooled)[:, :, None, None], mask)).flatten(1)

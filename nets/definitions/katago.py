@@ -1,16 +1,22 @@
-"""A trained Go network as a KataGo network: for KataGo's file format, or for ONNX by `nets.katago.onnx_export`."""
+"""A trained Go network as a KataGo network, for KataGo's file format or for ONNX by `nets.katago.onnx_export`.
+
+And a KataGo network as one that can be trained, or taught from.
+"""
 
 from __future__ import annotations
 
 import numpy as np
+import torch
 from torch import nn
 
 from nets.definitions.base import to_numpy
-from nets.definitions.go import Block, GoNetwork, Norm
+from nets.definitions.go import MISC, Block, GoNetwork, Norm
+from nets.errors import NetworkError
 from nets.katago.network import (
     Activation,
     BatchNorm,
     Conv,
+    FloatArray,
     GlobalPoolingBlock,
     KataGoNetwork,
     MatBias,
@@ -67,6 +73,105 @@ def to_katago(network: GoNetwork, name: str) -> KataGoNetwork:
         _conv("vownership/w", network.ownership),
     )
     return KataGoNetwork(name, _VERSIONS[network.activation], OutputScales(), False, trunk, policy, value)
+
+
+def from_katago(source: KataGoNetwork) -> GoNetwork:
+    """Return a network of the same shape and weights, its norms folded: it computes the same.
+
+    Raises:
+        NetworkError: it has parts that `GoNetwork` has not.
+    """
+    trunk, policy, value = source.trunk, source.policy_head, source.value_head
+    activation = {act: name for name, act in _ACTIVATIONS.items()}.get(trunk.tip_act)
+    blocks = [block for block in trunk.blocks if isinstance(block, OrdinaryBlock | GlobalPoolingBlock)]
+    pooling = [index for index, block in enumerate(blocks) if isinstance(block, GlobalPoolingBlock)]
+    pooled = {block.conv_gpool.out_channels for block in blocks if isinstance(block, GlobalPoolingBlock)}
+    ordinary = (
+        len(blocks) == len(trunk.blocks)
+        and isinstance(trunk.tip_norm, BatchNorm)
+        and trunk.meta_encoder is None
+        and policy.matmul_pass2 is None
+        and policy.p2.out_channels == 1
+    )
+    if not ordinary or activation is None or len(pooled) > 1 or value.sv3.weights.shape[1] != MISC[activation]:
+        raise NetworkError(
+            f"{source.name}: expected a network of ordinary and global pooling blocks alone with one policy, as "
+            "KataGo's b6c96 to b40c256 are"
+        )
+    assert isinstance(trunk.tip_norm, BatchNorm)
+    network = GoNetwork(
+        blocks=len(blocks),
+        channels=trunk.channels,
+        pooled=pooled.pop() if pooled else 1,
+        pooling_blocks=pooling,
+        head=policy.p1.out_channels,
+        hidden=value.v2.weights.shape[1],
+        kernel=trunk.conv.weights.shape[-1],
+        activation=activation,
+        norm="affine",
+    )
+    _load(network.conv, trunk.conv)
+    _load(network.globals, trunk.matmul)
+    for module, block in zip(network.blocks, blocks, strict=True):
+        assert isinstance(module, Block)
+        _load_block(module, block)
+    _load_norm(network.tip, trunk.tip_norm)
+    for layer, weights in (
+        (network.p1, policy.p1),
+        (network.g1, policy.g1),
+        (network.policy_matrix, policy.matmul),
+        (network.p2, policy.p2),
+        (network.passing, policy.matmul_pass),
+        (network.v1, value.v1),
+        (network.v2, value.v2),
+        (network.v3, value.v3),
+        (network.misc, value.sv3),
+        (network.ownership, value.ownership),
+    ):
+        _load(layer, weights)
+    for dense, bias in ((network.v2, value.v2_bias), (network.v3, value.v3_bias), (network.misc, value.sv3_bias)):
+        _fill(dense.bias, bias.bias)
+    for norm, folded in (
+        (network.norm_g1, policy.norm_g1),
+        (network.norm_p1, policy.norm_p1),
+        (network.norm_v1, value.norm_v1),
+    ):
+        _load_norm(norm, folded)
+    return network
+
+
+def _load_block(module: Block, block: OrdinaryBlock | GlobalPoolingBlock) -> None:
+    _load_norm(module.norm1, block.norm1)
+    _load_norm(module.norm2, block.norm2)
+    _load(module.conv2, block.conv2)
+    if isinstance(block, OrdinaryBlock):
+        _load(module.conv1, block.conv1)
+        return
+    assert module.pooling is not None
+    assert module.norm_pooled is not None
+    assert module.matrix is not None
+    _load(module.conv1, block.conv_regular)
+    _load(module.pooling, block.conv_gpool)
+    _load(module.matrix, block.matmul)
+    _load_norm(module.norm_pooled, block.norm_gpool)
+
+
+def _load(module: nn.Conv2d | nn.Linear, source: Conv | MatMul) -> None:
+    _fill(module.weight, source.weights if isinstance(source, Conv) else source.weights.T)
+
+
+def _load_norm(module: Norm, source: BatchNorm) -> None:
+    assert module.scale is not None
+    assert module.bias is not None
+    scale, bias = source.folded()
+    _fill(module.scale, scale)
+    _fill(module.bias, bias)
+
+
+def _fill(parameter: nn.Parameter, values: FloatArray) -> None:
+    assert parameter.shape == values.shape
+    with torch.no_grad():
+        parameter.copy_(torch.tensor(values))
 
 
 def _block(name: str, block: Block, act: Activation) -> OrdinaryBlock | GlobalPoolingBlock:

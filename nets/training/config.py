@@ -9,6 +9,8 @@ folders = ["data/9"]
 steps = 20000
 [loss]
 ownership = 0.5
+[teacher]
+network = "b6c96.bin.gz"
 """
 
 from __future__ import annotations
@@ -95,6 +97,16 @@ class LossConfig:
     score_mean: float = 0.1
     score_stdev: float = 0.05
     ownership: float = 0.5
+    hints: float = 1.0
+    """Of the trunk behind each block, by the teacher's: the mean share of its channels' variance that is missed."""
+
+
+@dataclass(frozen=True)
+class TeacherConfig:
+    """A network whose inner maps are learned as well as what the data say (FitNets, Romero et al. 2015)."""
+
+    network: str = ""
+    """A KataGo network whose trunk has the shape of the one that learns, relative to the configuration's folder."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +119,7 @@ class Config:
     data: DataConfig
     training: TrainingConfig
     loss: LossConfig = field(default_factory=LossConfig)
+    teacher: TeacherConfig = field(default_factory=TeacherConfig)
     folder: Path = Path(".")
     """Where the file lies; data folders are relative to it."""
 
@@ -141,7 +154,7 @@ def parse_config(tables: Mapping[str, Any], folder: Path = Path(".")) -> Config:
     Raises:
         NetworkError: a table, key or value is wrong.
     """
-    known = ("network", "data", "training", "loss")
+    known = ("network", "data", "training", "loss", "teacher")
     for name, table in tables.items():
         if name not in known or not isinstance(table, dict):
             raise NetworkError(f"table [{name}] found, expected one of {', '.join(known)}")
@@ -165,7 +178,8 @@ def parse_config(tables: Mapping[str, Any], folder: Path = Path(".")) -> Config:
         if getattr(training, key) < 1:
             raise NetworkError(f"[training] {key} = {getattr(training, key)} found, expected at least 1")
     loss = _table(LossConfig, "loss", tables.get("loss", {}))
-    return Config(kind, name, network, data, training, loss, folder)
+    teacher = _table(TeacherConfig, "teacher", tables.get("teacher", {}))
+    return Config(kind, name, network, data, training, loss, teacher, folder)
 
 
 def _one_of(key: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -31,6 +31,7 @@ from nets.training.export import export_file
 from nets.training.log import CsvLog, can_plot, plot_curves
 from nets.training.optimizers import make_optimizer
 from nets.training.schedule import EarlyStopping, learning_rate
+from nets.training.teacher import Teacher
 from nets.training.tensors import Decoder, Example
 
 _log = logging.getLogger(__name__)
@@ -98,6 +99,8 @@ class Trainer:
                 f"expected {self.network.feature_set} for network {config.kind}"
             )
         self.network.to(self.device, memory_format=torch.channels_last)
+        taught = config.teacher.network
+        self.teacher = Teacher(config.folder / taught, self.network, self.device) if taught else None
         self.optimizer = make_optimizer(self.network, settings)
         self.average = Average(self.network, settings) if settings.average != "none" else None
         self.stopping = EarlyStopping(settings.patience)
@@ -154,9 +157,15 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(settings, self.step)
         self.optimizer.zero_grad(set_to_none=True)
+        found: dict[str, Tensor] = {}
         with self._autocast():
-            outputs = self.network(example.planes, example.globals)
-        found = losses.losses(outputs, example)
+            if self.teacher is None:
+                outputs = self.network(example.planes, example.globals)
+            else:
+                maps: list[Tensor] = []
+                outputs = self.network(example.planes, example.globals, maps=maps)
+                found["hints"] = losses.hints(maps, self.teacher.maps(example))
+        found |= losses.losses(outputs, example)
         loss = losses.total(found, self.config.loss)
         self.scaler.scale(loss).backward()
         if settings.clip:

@@ -1,5 +1,6 @@
 """The networks' definitions: their published numbers of parameters, and that what is exported computes the same."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch (extra train)")
 from engine.evaluators.factory import make_katago_evaluator  # noqa: E402
 from engine.evaluators.shogi_factory import make_shogi_evaluator  # noqa: E402
 from nets.definitions.catalog import NETWORKS, make  # noqa: E402
-from nets.definitions.katago import to_katago  # noqa: E402
+from nets.definitions.katago import from_katago, to_katago  # noqa: E402
 from nets.definitions.onnx_export import export_onnx  # noqa: E402
 from nets.errors import NetworkError  # noqa: E402
 from nets.features import feature_set  # noqa: E402
@@ -179,6 +180,29 @@ def test_a_go_network_plays_as_it_was_trained_on_all_boards(norm: str, activatio
             np.testing.assert_allclose(raw.misc, expected["misc"], atol=1e-4)
             np.testing.assert_allclose(raw.ownership, expected["ownership"], atol=1e-4)
             evaluator.close()
+
+
+@pytest.mark.parametrize(
+    ("norm", "activation", "pooling_blocks"),
+    [("batch", "relu", [1]), ("affine", "mish", [0, 2]), ("fixup", "relu", [])],
+)
+def test_a_go_network_comes_back_from_katago(norm: str, activation: str, pooling_blocks: list[int]) -> None:
+    options = {**SMALL["go"], "norm": norm, "activation": activation, "pooling_blocks": pooling_blocks}
+    network = trained("go", options)
+    back = from_katago(to_katago(network, "small")).eval()
+    planes, globals_ = inputs_of(network, 4, 9)
+    expected = outputs_of(network, on_board(planes), globals_)
+    for name, output in outputs_of(back, planes, globals_).items():
+        np.testing.assert_allclose(output, expected[name], atol=1e-4, err_msg=name)
+
+
+def test_katago_networks_with_other_parts_are_refused() -> None:
+    plain = to_katago(trained("go", SMALL["go"]), "small")
+    conv = plain.policy_head.p2
+    two = dataclasses.replace(conv, weights=np.concatenate([conv.weights, conv.weights]))
+    other = dataclasses.replace(plain, policy_head=dataclasses.replace(plain.policy_head, p2=two))
+    with pytest.raises(NetworkError, match="small: expected a network of ordinary and global pooling blocks"):
+        from_katago(other)
 
 
 def test_go_networks_see_no_more_than_the_board() -> None:

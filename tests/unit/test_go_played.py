@@ -29,7 +29,7 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def play(folder: Path, network: Path, options: PlayOptions = OPTIONS) -> Dataset:
-    teacher = NetworkTeacher(network, 1, "cpu", "fp32", 1)
+    teacher = NetworkTeacher(network, options.visits, "cpu", "fp32", 1)
     try:
         return play_go_dataset(folder, options, teacher, lambda text: None)
     finally:
@@ -73,6 +73,33 @@ def test_labels_are_what_the_network_says_of_the_stored_position(dataset: Datase
         weights = columns["policy_weights"].astype(np.float32)
         np.testing.assert_allclose(np.where(weights > 0, shares, 0.0), weights, atol=2e-3)
     evaluator.close()
+
+
+def test_searches_label_the_board_as_it_stands(network: Path, tmp_path: Path) -> None:
+    visits = 9
+    options = dataclasses.replace(OPTIONS, positions=60, shard_rows=60, visits=visits)
+    searched = play(tmp_path / "set", network, options)
+    assert searched.manifest.options["visits"] == visits
+    columns = searched.shards[0].open()
+    planes, extras = unpack(next(BatchSource([searched], "train", 60, 0).in_order()), searched.manifest.features)
+    # Each playout but the root's own went to one move: no stone stands there.
+    playouts = columns["policy_weights"].astype(np.float64) * (visits - 1)
+    tried = playouts > 0.0
+    np.testing.assert_allclose(playouts, np.rint(playouts), atol=5e-3)
+    np.testing.assert_allclose(playouts.sum(1), visits - 1, atol=1e-2)
+    assert 1 < tried.sum(1).mean() < visits
+    batch = next(BatchSource([searched], "train", 60, 0).in_order()).columns
+    rows, places = np.nonzero(batch["policy_weights"])
+    moves = batch["policy_moves"][rows, places]
+    on_board = moves < 25
+    occupied = planes[:, 1:3].any(1).reshape(60, 25)
+    assert occupied.sum() > 200
+    assert not occupied[rows[on_board], moves[on_board]].any()
+    # The network alone judges otherwise than the search.
+    evaluator = make_katago_evaluator(network, 5, "cpu")
+    outputs = post_process(evaluator.run(planes, extras), np.ones((60, 26), np.bool_), False, evaluator.info)
+    evaluator.close()
+    assert np.abs(batch["value"].astype(np.float32) - (outputs.win - outputs.loss)).mean() > 1e-3
 
 
 def test_games_end_and_begin_again_with_other_rules_and_komi(dataset: Dataset) -> None:

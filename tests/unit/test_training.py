@@ -1,5 +1,6 @@
 """Training: batches as tensors, losses, schedules, and that a run which was stopped goes on exactly."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,14 @@ from nets.data.batches import BatchSource  # noqa: E402
 from nets.data.shards import Manifest, begin_dataset, open_dataset, shard_name, widths, write_shard  # noqa: E402
 from nets.data.symmetry import symmetry_tables  # noqa: E402
 from nets.data.unpack import unpack  # noqa: E402
+from nets.definitions.catalog import make  # noqa: E402
 from nets.errors import NetworkError  # noqa: E402
 from nets.features import feature_set  # noqa: E402
 from nets.katago.file import read_network  # noqa: E402
 from nets.training import losses  # noqa: E402
 from nets.training.average import Average  # noqa: E402
-from nets.training.config import LossConfig, TrainingConfig, parse_config  # noqa: E402
+from nets.training.config import LossConfig, TeacherConfig, TrainingConfig, parse_config  # noqa: E402
+from nets.training.export import export_file  # noqa: E402
 from nets.training.log import read_log  # noqa: E402
 from nets.training.loop import Trainer  # noqa: E402
 from nets.training.tensors import Decoder  # noqa: E402
@@ -222,6 +225,46 @@ def test_other_networks_learn_from_their_features(tmp_path: Path) -> None:
         trainer.run(lambda step, values: None)
         assert trainer.export().exists()
         assert trainer.test().values()
+
+
+def test_a_teacher_shows_how_it_gets_there(tmp_path: Path) -> None:
+    make_set(tmp_path / "set", "katago-v7", rows=256)
+    torch.manual_seed(2)
+    teacher = make("go", SMALL_GO)
+    for parameter in teacher.parameters():
+        parameter.data.normal_(0.0, 0.3)
+    export_file(teacher, "teacher", tmp_path, {})
+    training = {"steps": 100, "batch": 64, "optimizer": "muon", "test_every": 100}
+    config = config_of(tmp_path, training)
+    config = dataclasses.replace(config, teacher=TeacherConfig("teacher.bin.gz"), loss=LossConfig(hints=10.0))
+    seen: list[dict[str, float]] = []
+    Trainer(config, tmp_path / "run").run(lambda step, values: seen.append(values))
+    assert seen[-1]["hints"] < 0.3 < 0.6 < seen[0]["hints"]
+
+
+def test_hints_are_shares_of_variances() -> None:
+    torch.manual_seed(1)
+    wanted = torch.randn(4, 3, 5, 5) * torch.tensor([1.0, 5.0, 0.0])[:, None, None]
+    found = torch.randn(4, 3, 5, 5, requires_grad=True)
+    loss = losses.hints([found, wanted], [wanted, wanted])
+    variance = wanted.var((0, 2, 3), correction=0).clamp(min=losses.LEAST_VARIANCE)
+    expected = (((found - wanted) ** 2).mean((0, 2, 3)) / variance).mean() / 2
+    torch.testing.assert_close(loss, expected)
+    gradients = [torch.autograd.grad(each, found)[0] for each in (loss, expected)]
+    torch.testing.assert_close(gradients[0], gradients[1])
+
+
+def test_teachers_of_another_shape_are_refused(tmp_path: Path) -> None:
+    make_set(tmp_path / "set", "katago-v7")
+    export_file(make("go", {**SMALL_GO, "channels": 6}), "teacher", tmp_path, {})
+    config = dataclasses.replace(config_of(tmp_path, {}), teacher=TeacherConfig("teacher.bin.gz"))
+    with pytest.raises(NetworkError, match="1 blocks of 6 channels found, expected the learner's 1 of 8"):
+        Trainer(config, tmp_path / "run")
+    make_set(tmp_path / "other" / "set", "cosumi-3", (9,))
+    network = {"kind": "cosumi-stack", "name": "tiny", "filters": 4, "layers": 4, "norm": "after", "board_size": 9}
+    tables = {"network": network, "data": {"folders": ["set"]}, "teacher": {"network": "../teacher.bin.gz"}}
+    with pytest.raises(NetworkError, match="expected none but for a network of kind go"):
+        Trainer(parse_config({**tables, "training": {"steps": 3}}, tmp_path / "other"), tmp_path / "run")
 
 
 def test_wrong_data_are_refused(tmp_path: Path) -> None:

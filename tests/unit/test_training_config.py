@@ -36,6 +36,7 @@ def test_a_configuration_is_read(tmp_path: Path) -> None:
         ("training", "steps", 2.5, "steps = 2.5 found, expected int"),
         ("training", "optimizer", "lion", "expected one of adamw, adam, sgd"),
         ("training", "speed", 1, r"\[training\] speed found, expected one of steps"),
+        ("teacher", "network", 6, r"\[teacher\] network = 6 found, expected str"),
         ("loss", "policy", "much", "policy = 'much' found, expected float"),
     ],
 )

@@ -1,0 +1,46 @@
+"""A teacher that is asked while a network learns: its trunk behind each block is what the learner's should be.
+
+What a network makes of a position on its way to the answer tells a learner of the same shape far more than the answer:
+channels times points for each block, where a policy is one number a point.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from nets.definitions.base import Network
+from nets.definitions.go import GoNetwork
+from nets.definitions.katago import from_katago
+from nets.errors import NetworkError
+from nets.katago.file import read_network
+from nets.training.tensors import Example
+
+
+class Teacher:
+    """A KataGo network that is not trained."""
+
+    def __init__(self, path: Path, learner: Network, device: torch.device) -> None:
+        """Read it.
+
+        Raises:
+            NetworkError: it cannot be read, or its trunk is not of the learner's shape.
+        """
+        self._network = from_katago(read_network(path)).requires_grad_(False).eval()
+        if not isinstance(learner, GoNetwork):
+            raise NetworkError(f"[teacher] network = {str(path)!r} found, expected none but for a network of kind go")
+        own, other = ((len(each.blocks), each.conv.out_channels) for each in (learner, self._network))
+        if own != other:
+            raise NetworkError(
+                f"{path}: {other[0]} blocks of {other[1]} channels found, expected the learner's {own[0]} of {own[1]}"
+            )
+        self._network.to(device, memory_format=torch.channels_last)
+
+    def maps(self, example: Example) -> list[Tensor]:
+        """Return the trunk behind each block [B, C, N, N]."""
+        found: list[Tensor] = []
+        with torch.no_grad():
+            self._network(example.planes, example.globals, maps=found)
+        return found
