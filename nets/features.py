@@ -29,8 +29,6 @@ class FeatureSet:
     """Numbers that are not by point."""
     joined: bool = False
     """The globals are shown as constant planes behind the others, not as an input of their own."""
-    symmetric: bool = True
-    """The board may be turned and mirrored."""
 
     @property
     def planes(self) -> int:
@@ -51,9 +49,9 @@ FEATURE_SETS = {
         FeatureSet("aya-49", "go", 49),
         FeatureSet("aya-50", "go", 50),
         FeatureSet("katago-v7", "go", 22, globals=19),
-        FeatureSet("alphazero-shogi-45", "shogi", 28, globals=17, joined=True, symmetric=False),
-        FeatureSet("dlshogi-62-57", "shogi", 62, globals=57, symmetric=False),
-        FeatureSet("dlshogi-62-119", "shogi", 62, globals=119, symmetric=False),
+        FeatureSet("alphazero-shogi-45", "shogi", 28, globals=17, joined=True),
+        FeatureSet("dlshogi-62-57", "shogi", 62, globals=57),
+        FeatureSet("dlshogi-62-119", "shogi", 62, globals=119),
     )
 }
 

@@ -1,13 +1,56 @@
-"""The eight symmetries of a square board, numbered as KataGo's: flip rows (1), columns (2), then swap the two (4)."""
+"""Under which symmetries boards may be shown to a network, as tables of where points and moves are seen.
+
+Go: all eight of a square, numbered as KataGo's: flip rows (1), columns (2), then swap the two (4). Shogi: as it is, or
+mirrored, left and right exchanged; planes are [file][rank] there, and moves have labels direction * 81 + square.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from nets.features import FeatureSet
+
+SIDE = 9
+DLSHOGI_MIRRORED = (0, 2, 1, 4, 3, 5, 7, 6, 9, 8)
+"""Of the directions up, up left, up right, left, right, down, down left, down right, and the knights' two."""
+ALPHAZERO_MIRRORED = (3, 4, 5, 0, 1, 2, 6, 7)
+"""Of the eight directions in which there are eight distances each; two knights' moves follow."""
+DROPS = 7
+
+
+@dataclass(frozen=True)
+class Symmetries:
+    """The symmetries of a feature set on boards of one size; the first changes nothing."""
+
+    points: npt.NDArray[np.int64]
+    """[S, N * N]: where each point is seen."""
+    moves: npt.NDArray[np.int64]
+    """[S, P]: where each entry of a policy is seen."""
+
+    @property
+    def sources(self) -> npt.NDArray[np.int64]:
+        """Which point is seen at each place, [S, N * N]."""
+        return np.argsort(self.points, axis=1)
+
+
+def symmetries_of(features: FeatureSet, size: int) -> Symmetries:
+    """Return the symmetries under which a feature set shows boards of N = `size`."""
+    if features.game == "go":
+        tables = symmetry_tables(size)
+        return Symmetries(tables[:, :-1], tables)
+    points = np.arange(SIDE * SIDE)
+    mirrored = points.reshape(SIDE, SIDE)[::-1].reshape(-1)
+    directions = _mirrored_ways() if features.name.startswith("alphazero") else _mirrored_directions()
+    labels = np.arange(len(directions) * SIDE * SIDE)
+    moves = (directions[:, None] * SIDE * SIDE + mirrored).reshape(-1)
+    return Symmetries(np.stack([points, mirrored]), np.stack([labels, moves]))
+
 
 def symmetry_tables(size: int) -> npt.NDArray[np.int64]:
-    """Return tables [8, N * N + 1]: where point i is seen under each symmetry; the pass stays last."""
+    """Return tables [8, N * N + 1] for Go: where point i is seen under each symmetry; the pass stays last."""
     points = np.arange(size * size).reshape(size, size)
     tables = np.empty((8, size * size + 1), np.int64)
     for symmetry in range(8):
@@ -18,3 +61,22 @@ def symmetry_tables(size: int) -> npt.NDArray[np.int64]:
         tables[symmetry, :-1] = np.argsort(seen.reshape(-1))
         tables[symmetry, -1] = size * size
     return tables
+
+
+def _mirrored_directions() -> npt.NDArray[np.int64]:
+    """Return dlshogi's 27 directions mirrored: ten, ten with promotion, the drops."""
+    steps = np.array(DLSHOGI_MIRRORED)
+    return _with_promotions(steps)
+
+
+def _mirrored_ways() -> npt.NDArray[np.int64]:
+    """Return AlphaZero's 139 ways mirrored: 66, 66 with promotion, the drops."""
+    distances = np.arange(8)
+    lines = (8 * np.array(ALPHAZERO_MIRRORED)[:, None] + distances).reshape(-1)
+    knights = lines.size + np.array([1, 0])
+    return _with_promotions(np.concatenate([lines, knights]))
+
+
+def _with_promotions(steps: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    count = len(steps)
+    return np.concatenate([steps, count + steps, 2 * count + np.arange(DROPS)])

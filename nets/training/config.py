@@ -41,7 +41,7 @@ class DataConfig:
     folders: tuple[str, ...]
     """Data sets, relative to the configuration's folder."""
     symmetries: str = "random"
-    """random: another one each time; stored: as chosen when the set was made; none."""
+    """random: another one each time (of shogi: mirrored or not); stored: as chosen when the set was made; none."""
     search_value: float = 0.0
     """Share of what the players' search said in the target of the value, the rest being the result's."""
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nets.data.batches import Batch
 from nets.data.shards import OWNER_SCALE, UNKNOWN_OWNER, Array
-from nets.data.symmetry import symmetry_tables
+from nets.data.symmetry import symmetries_of
 from nets.features import LEVEL_SCALE, FeatureSet
 
 
@@ -51,7 +51,7 @@ class Decoder:
         """
         self.features = features
         self.device = device
-        self.symmetries = symmetries if features.symmetric else "none"
+        self.symmetries = symmetries
         self.seed = seed
         self.search_value = search_value
         self._tables: dict[int, tuple[Tensor, Tensor]] = {}
@@ -68,9 +68,8 @@ class Decoder:
             ownership = (ownership.float() / OWNER_SCALE).masked_fill(unknown, float("nan"))
         chosen = self._symmetry(batch, columns) if turned else None
         if chosen is not None:
-            tables, inverse = self._tables_of(batch.size)
-            moves = tables[chosen].gather(1, moves)
-            sources = inverse[chosen]
+            seen, sources = (table[chosen] for table in self._tables_of(batch.size))
+            moves = seen.gather(1, moves)
             flat = planes.flatten(2)
             planes = flat.gather(2, sources[:, None].expand(-1, flat.shape[1], -1)).view(planes.shape)
             ownership = None if ownership is None else ownership.gather(1, sources)
@@ -118,16 +117,16 @@ class Decoder:
             return None
         if self.symmetries == "stored":
             return columns["symmetry"].long()
-        chosen = np.random.default_rng([self.seed, batch.step]).integers(0, 8, batch.rows)
+        count = len(self._tables_of(batch.size)[0])
+        chosen = np.random.default_rng([self.seed, batch.step]).integers(0, count, batch.rows)
         return torch.from_numpy(chosen).to(self.device)
 
     def _tables_of(self, size: int) -> tuple[Tensor, Tensor]:
-        """Return where points are seen [8, N * N + 1], and which point is seen where [8, N * N]."""
+        """Return where moves are seen [S, P], and which point is seen where [S, N * N]."""
         if size not in self._tables:
-            tables = symmetry_tables(size)
-            inverse = np.argsort(tables[:, :-1], axis=1)
-            pair = torch.from_numpy(tables).to(self.device), torch.from_numpy(inverse).to(self.device)
-            self._tables[size] = pair
+            tables = symmetries_of(self.features, size)
+            pair = tuple(torch.from_numpy(each).to(self.device) for each in (tables.moves, tables.sources))
+            self._tables[size] = (pair[0], pair[1])
         return self._tables[size]
 
 

@@ -11,7 +11,7 @@ from native.go.planes import symmetry_table
 from nets.data.batches import BatchSource, Reader
 from nets.data.metrics import Judged, Table
 from nets.data.shards import Manifest, begin_dataset, check_shard, open_dataset, shard_name, widths, write_shard
-from nets.data.symmetry import symmetry_tables
+from nets.data.symmetry import symmetries_of
 from nets.data.unpack import unpack
 from nets.errors import NetworkError
 from nets.features import feature_set
@@ -84,9 +84,10 @@ def test_damage_is_found(name: str, array: Any, message: str, tmp_path: Path) ->
 
 def test_symmetries_are_the_kernels() -> None:
     for size in (5, 9):
-        tables = symmetry_tables(size)
+        tables = symmetries_of(feature_set("katago-v7"), size)
         for symmetry in range(8):
-            np.testing.assert_array_equal(tables[symmetry], symmetry_table(size, symmetry))
+            np.testing.assert_array_equal(tables.moves[symmetry], symmetry_table(size, symmetry))
+        np.testing.assert_array_equal(tables.points, tables.moves[:, :-1])
 
 
 def test_batches_come_in_an_order_that_the_seed_decides(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 
 import cshogi
@@ -14,7 +15,9 @@ from native.shogi.planes import ALPHAZERO_PLANES, policy_index, write_planes
 from native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY, POSITION_DTYPE
 from native.shogi.rules import play, set_position
 from native.shogi.spec import SCRATCH_DTYPE
+from nets.data.symmetry import symmetries_of
 from nets.dlshogi.network import ShogiForm
+from nets.features import feature_set
 from tests.shared_data import shared_path
 from tests.unit.shogi_boards import CROWDED, random_moves, walk
 
@@ -121,6 +124,42 @@ def test_planes_and_labels_of_alphazeros_form() -> None:
         assert labels == [naive_label(move) for move in board.legal_moves], board.sfen()
         assert len(set(labels)) == len(labels)
         assert max(labels, default=0) < 139 * 81
+
+
+def mirrored_board(board: cshogi.Board) -> cshogi.Board:
+    """Return a board with left and right exchanged."""
+    rows, rest = board.sfen().split(" ", 1)
+    pieces = [re.findall(r"\+?[A-Za-z]|\d", row)[::-1] for row in rows.split("/")]
+    return cshogi.Board(sfen="/".join("".join(row) for row in pieces) + " " + rest)
+
+
+def mirrored_move(move: int) -> str:
+    """Return a move with left and right exchanged, as USI text."""
+    return re.sub(r"\d", lambda file: str(10 - int(file[0])), cshogi.move_to_usi(move))
+
+
+@pytest.mark.parametrize(("name", "form"), [("dlshogi-62-57", FORM_DLSHOGI), ("alphazero-shogi-45", FORM_ALPHAZERO)])
+def test_data_sets_mirror_planes_and_labels_as_boards_are(name: str, form: int) -> None:
+    features = feature_set(name)
+    symmetries = symmetries_of(features, 9)
+    assert [len(table) for table in (symmetries.points, symmetries.moves)] == [2, 2]
+    np.testing.assert_array_equal(symmetries.moves[0], np.arange(symmetries.moves.shape[1]))
+    seen = set()
+    for board in boards(2):
+        other = mirrored_board(board)
+        position, history = position_of(board, form)
+        other_position, other_history = position_of(other, form)
+        planes, extras = planes_of(position, history, features.planes, features.extras)
+        other_planes, other_extras = planes_of(other_position, other_history, features.planes, features.extras)
+        np.testing.assert_array_equal(other_extras, extras)
+        turned = planes.reshape(len(planes), 81)[:, symmetries.sources[1]]
+        np.testing.assert_array_equal(other_planes.reshape(len(planes), 81), turned, board.sfen())
+        for move in board.legal_moves:
+            label = policy_index(position, cshogi.move16(move), 0)
+            twin = other.move_from_usi(mirrored_move(move))
+            assert policy_index(other_position, cshogi.move16(twin), 0) == symmetries.moves[1, label]
+            seen.add(label // 81)
+    assert len(seen) > (25 if form == FORM_DLSHOGI else 90)
 
 
 def test_alphazeros_form_sees_repetitions() -> None:

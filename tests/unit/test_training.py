@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch (extra train)")
 
 from nets.data.batches import BatchSource  # noqa: E402
 from nets.data.shards import Manifest, begin_dataset, open_dataset, shard_name, widths, write_shard  # noqa: E402
-from nets.data.symmetry import symmetry_tables  # noqa: E402
+from nets.data.symmetry import symmetries_of  # noqa: E402
 from nets.data.unpack import unpack  # noqa: E402
 from nets.definitions.catalog import make  # noqa: E402
 from nets.errors import NetworkError  # noqa: E402
@@ -95,18 +95,18 @@ def test_tensors_are_what_evaluators_see(name: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(plain.planes.numpy(), planes, atol=1e-6)
     np.testing.assert_allclose(plain.globals.numpy()[:, :, 0, 0], extras, atol=1e-6)
     turned = decoder.example(batch)
-    if not source.features.symmetric:
-        assert torch.equal(turned.planes, plain.planes)
-        return
-    chosen = np.random.default_rng([1, batch.step]).integers(0, 8, batch.rows)
-    assert len(set(chosen)) > 4
-    for row, table in enumerate(symmetry_tables(size)[chosen]):
+    symmetries = symmetries_of(source.features, size)
+    count = 8 if source.features.game == "go" else 2
+    chosen = np.random.default_rng([1, batch.step]).integers(0, count, batch.rows)
+    assert len(set(chosen)) > count // 2
+    for row, symmetry in enumerate(chosen):
+        points, moves = symmetries.points[symmetry], symmetries.moves[symmetry]
         seen = turned.planes[row].flatten(1).numpy()
-        np.testing.assert_array_equal(seen[:, table[:-1]], plain.planes[row].flatten(1).numpy())
-        assert turned.moves[row].tolist() == table[batch.columns["policy_moves"][row]].tolist()
+        np.testing.assert_array_equal(seen[:, points], plain.planes[row].flatten(1).numpy())
+        assert turned.moves[row].tolist() == moves[batch.columns["policy_moves"][row]].tolist()
         assert plain.ownership is not None
         assert turned.ownership is not None
-        np.testing.assert_array_equal(turned.ownership[row].numpy()[table[:-1]], plain.ownership[row].numpy())
+        np.testing.assert_array_equal(turned.ownership[row].numpy()[points], plain.ownership[row].numpy())
 
 
 def test_losses_know_what_is_not_known(tmp_path: Path) -> None:
