@@ -42,7 +42,8 @@ IDLE_PAUSE = 50e-6
 LOOK_SECONDS = 500e-6
 """Seconds after which a worker whose batches need no Python looks at the clock, or a batch where that takes longer."""
 MIN_BATCHES = 16
-"""Batches, at least, for each worker of a search of limited playouts: at its end one waits for the other's last."""
+"""Batches, at least, for each worker of a search of limited playouts: leaves of a batch are chosen without knowing of
+each other, and at the end one worker waits for the other's last."""
 PRUNE_TO = 0.6
 """Share of each pool that may still be in use after pruning."""
 MIN_VISITS = 2
@@ -453,11 +454,10 @@ class Search:
         return bool(counters[arrays.PLAYOUTS] >= counters[arrays.CLAIM_LIMIT])
 
     def _rows(self) -> int:
-        """Return the rows of a batch: fewer in a short search, where workers evaluate and would wait for each other."""
-        workers = len(self._workers)
-        if workers == 1 or not isinstance(self.queue, InlineQueue):
+        """Return the rows of a batch: fewer in a short search whose workers evaluate themselves."""
+        if not isinstance(self.queue, InlineQueue):
             return self.batch_rows
-        rows = int(self.tree.counters[arrays.CLAIM_LIMIT]) // (workers * MIN_BATCHES)
+        rows = int(self.tree.counters[arrays.CLAIM_LIMIT]) // (len(self._workers) * MIN_BATCHES)
         return min(self.batch_rows, max(self.settings.rows_a_leaf, rows))
 
     def _make_batch(self) -> Batch:
