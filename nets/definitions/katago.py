@@ -86,8 +86,13 @@ def from_katago(source: KataGoNetwork) -> GoNetwork:
     blocks = [block for block in trunk.blocks if isinstance(block, OrdinaryBlock | GlobalPoolingBlock)]
     pooling = [index for index, block in enumerate(blocks) if isinstance(block, GlobalPoolingBlock)]
     pooled = {block.conv_gpool.out_channels for block in blocks if isinstance(block, GlobalPoolingBlock)}
+    used = {trunk.tip_act, policy.act_g1, policy.act_p1, value.act_v1, value.act_v2}
+    for block in blocks:
+        used |= {block.act1, block.act2} | ({block.act_gpool} if isinstance(block, GlobalPoolingBlock) else set())
     ordinary = (
         len(blocks) == len(trunk.blocks)
+        and len(used) == 1
+        and source.scales == OutputScales()
         and isinstance(trunk.tip_norm, BatchNorm)
         and trunk.meta_encoder is None
         and policy.matmul_pass2 is None
@@ -95,8 +100,8 @@ def from_katago(source: KataGoNetwork) -> GoNetwork:
     )
     if not ordinary or activation is None or len(pooled) > 1 or value.sv3.weights.shape[1] != MISC[activation]:
         raise NetworkError(
-            f"{source.name}: expected a network of ordinary and global pooling blocks alone with one policy, as "
-            "KataGo's b6c96 to b40c256 are"
+            f"{source.name}: expected a network of ordinary and global pooling blocks alone, with one activation, "
+            "one policy and the usual scales of outputs, as KataGo's b6c96 to b40c256 are"
         )
     assert isinstance(trunk.tip_norm, BatchNorm)
     network = GoNetwork(

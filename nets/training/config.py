@@ -97,8 +97,9 @@ class LossConfig:
     score_mean: float = 0.1
     score_stdev: float = 0.05
     ownership: float = 0.5
-    hints: float = 1.0
-    """Of the trunk behind each block, by the teacher's: the mean share of its channels' variance that is missed."""
+    hints: float = 200.0
+    """Of the trunk behind each block, by the teacher's: the mean share of its channels' variance that is missed. Small
+    weights hinder more than they help (nets/README.md)."""
 
 
 @dataclass(frozen=True)

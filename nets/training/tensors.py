@@ -125,8 +125,8 @@ class Decoder:
         """Return where moves are seen [S, P], and which point is seen where [S, N * N]."""
         if size not in self._tables:
             tables = symmetries_of(self.features, size)
-            pair = tuple(torch.from_numpy(each).to(self.device) for each in (tables.moves, tables.sources))
-            self._tables[size] = (pair[0], pair[1])
+            moves, sources = (torch.from_numpy(each).to(self.device) for each in (tables.moves, tables.sources))
+            self._tables[size] = moves, sources
         return self._tables[size]
 
 

@@ -18,6 +18,7 @@ from nets.definitions.onnx_export import export_onnx  # noqa: E402
 from nets.errors import NetworkError  # noqa: E402
 from nets.features import feature_set  # noqa: E402
 from nets.katago.file import read_network  # noqa: E402
+from nets.katago.network import Activation  # noqa: E402
 from nets.katago.write import write_network  # noqa: E402
 from nets.load import NetworkKind, identify, prepare, prepare_shogi  # noqa: E402
 from nets.metadata import NetworkInfo  # noqa: E402
@@ -201,8 +202,11 @@ def test_katago_networks_with_other_parts_are_refused() -> None:
     conv = plain.policy_head.p2
     two = dataclasses.replace(conv, weights=np.concatenate([conv.weights, conv.weights]))
     other = dataclasses.replace(plain, policy_head=dataclasses.replace(plain.policy_head, p2=two))
-    with pytest.raises(NetworkError, match="small: expected a network of ordinary and global pooling blocks"):
-        from_katago(other)
+    scaled = dataclasses.replace(plain, scales=dataclasses.replace(plain.scales, lead=2.0 * plain.scales.lead))
+    mixed = dataclasses.replace(plain, trunk=dataclasses.replace(plain.trunk, tip_act=Activation.MISH))
+    for each in (other, scaled, mixed):
+        with pytest.raises(NetworkError, match="small: expected a network of ordinary and global pooling blocks"):
+            from_katago(each)
 
 
 def test_go_networks_see_no_more_than_the_board() -> None:
