@@ -131,8 +131,9 @@ class GoAnalyst:
         """Search a position to its limits or until `interrupt`."""
         game = assignment.game
         search = self._search_for(game)
-        settings = search_settings(tuned(assignment.options, game.size), search.queue)
-        search.configure(replace(settings, workers=search.settings.workers))
+        made = search.settings
+        settings = search_settings(assignment.options, search.queue)
+        search.configure(replace(settings, workers=made.workers, batches_in_flight=made.batches_in_flight))
         search.set_position(game, keep_tree=assignment.keep_tree)
         has_network = assignment.raw and network_behind(search.queue.evaluator) is not None
         raw = ask_network(search.queue, game, 0) if has_network else None

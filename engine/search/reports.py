@@ -81,7 +81,8 @@ def read_report(
 
 def root_priors(tree: Tree) -> dict[int, float]:
     """Return the prior of every legal move of the root; none before the root is evaluated."""
-    return {int(child["move"]): float(child["prior"]) for child in _children(tree)}
+    children = _children(tree)
+    return dict(zip(children["move"].tolist(), children["prior"].tolist(), strict=True))
 
 
 def _children(tree: Tree) -> npt.NDArray[Any]:
@@ -126,12 +127,12 @@ def move_order(tried: npt.NDArray[Any], bounds: npt.NDArray[np.float64], use_lcb
 
 def _move_report(tree: Tree, child: Any, bound: float, rank: int, pv_length: int) -> MoveReport:
     visits = int(child["visits"])
-    utility = float(np.nan_to_num(child["utility"]))
-    winrate = 0.5 + 0.5 * float(np.nan_to_num(child["value"]))
+    utility = _known(child["utility"])
+    winrate = 0.5 + 0.5 * _known(child["value"])
     moves = np.zeros(pv_length, np.uint16)
     counts = np.zeros(pv_length, np.uint32)
     length = int(most_visited_path(tree, int(child["node"]), moves, counts)) if pv_length else 0
-    score = float(np.nan_to_num(child["score"]))
+    score = _known(child["score"])
     return MoveReport(
         move=int(child["move"]),
         visits=visits,
@@ -140,14 +141,19 @@ def _move_report(tree: Tree, child: Any, bound: float, rank: int, pv_length: int
         utility=utility,
         score_lead=score,
         score_mean=score,
-        score_stdev=float(np.nan_to_num(child["score_stdev"])),
+        score_stdev=_known(child["score_stdev"]),
         score_selfplay=score,
         prior=float(child["prior"]),
         lcb=winrate + 0.5 * (bound - utility),
         utility_lcb=bound,
         weight=float(visits),
         order=rank,
-        pv=(int(child["move"]), *(int(m) for m in moves[:length])),
-        pv_visits=(visits, *(int(c) for c in counts[:length])),
+        pv=(int(child["move"]), *moves[:length].tolist()),
+        pv_visits=(visits, *counts[:length].tolist()),
         proven=int(child["proven"]),
     )
+
+
+def _known(number: np.float64) -> float:
+    """Return a mean over the node below a move; 0 where that was pruned."""
+    return 0.0 if math.isnan(number) else float(number)

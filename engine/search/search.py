@@ -22,6 +22,7 @@ from engine.search.report import Limits, SearchReport
 from engine.search.reports import read_report
 from native.calls import NO_CALLS
 from native.tree import arrays
+from native.tree.arrays import Batch
 from native.tree.buffers import make_batch, make_worker
 from native.tree.memory import clear_tree, compact
 from native.tree.report import find_child, restore_root_order
@@ -32,14 +33,14 @@ if TYPE_CHECKING:
     from engine.search.parameters import SearchSettings
     from native.calls import Calls
     from native.spec import GameSpec
-    from native.tree.arrays import Batch, Worker
+    from native.tree.arrays import Worker
 
 _log = logging.getLogger("yomi.search")
 
 NO_LIMIT = 2**62
 IDLE_PAUSE = 50e-6
 """Seconds that a worker waits which found nothing to gather: all leaves are under way elsewhere."""
-LOOK_SECONDS = 500e-6
+LOOK_SECONDS = 4e-3
 """Seconds after which a worker whose batches need no Python looks at the clock, or a batch where that takes longer."""
 MIN_BATCHES = 16
 """Batches, at least, for each worker of a search of limited playouts: leaves of a batch are chosen without knowing of
@@ -70,6 +71,8 @@ class Search:
         self._workers = [
             make_worker(spec, seed) for seed in self._seeds.generate_state(settings.workers + 1, np.uint64)[1:]
         ]
+        self._bound: dict[int, tuple[Batch, Calls]] = {}
+        """By worker: a batch and the calls that evaluate it, kept from search to search; none without such calls."""
         self._noise = np.random.default_rng(self._seeds)
         self._threads: list[threading.Thread] = []
         self._barrier = threading.Barrier(1)
@@ -193,8 +196,8 @@ class Search:
         self._running = len(self._workers)
         self._finished.clear()
         self._threads = [
-            threading.Thread(target=self._run_worker, args=(worker,), name=f"search-{i}", daemon=True)
-            for i, worker in enumerate(self._workers)
+            threading.Thread(target=self._run_worker, args=(number,), name=f"search-{number}", daemon=True)
+            for number in range(len(self._workers))
         ]
         for thread in self._threads:
             thread.start()
@@ -320,7 +323,7 @@ class Search:
             limit = int(tree.counters[arrays.CLAIM_LIMIT])
             tree.counters[arrays.CLAIM_LIMIT] = 1
             try:
-                self._work(self._workers[0])
+                self._work(0)
             except Exception:
                 self._drop_tree()
                 raise
@@ -359,9 +362,9 @@ class Search:
         self.tree.nodes[root]["tried_prior"] = float((tried >> 16).sum()) * PRIOR_SCALE
         restore_root_order(self.tree)
 
-    def _run_worker(self, worker: Worker) -> None:
+    def _run_worker(self, number: int) -> None:
         try:
-            while not self._work(worker):
+            while not self._work(number):
                 try:
                     self._barrier.wait()
                 except threading.BrokenBarrierError:
@@ -378,11 +381,24 @@ class Search:
                 self._end_time = time.perf_counter()
                 self._finished.set()
 
-    def _work(self, worker: Worker) -> bool:
+    def _work(self, number: int) -> bool:
         """Search with one worker until the search ends (True) or the tree is full (False); leave no batch under way."""
-        batches = [self._make_batch() for _ in range(self.settings.batches_in_flight)]
-        calls = self.queue.bind(batches[0]) if len(batches) == 1 else None
-        return self._submit(worker, batches) if calls is None else self._advance(worker, batches[0], calls)
+        worker, rows, count = self._workers[number], self._rows(), self.settings.batches_in_flight
+        bound = self._bind(number) if count == 1 else None
+        if bound is None:
+            return self._submit(worker, [self._make_batch(rows) for _ in range(count)])
+        batch, calls = bound
+        return self._advance(worker, Batch(*(array[:rows] for array in batch)), calls)
+
+    def _bind(self, number: int) -> tuple[Batch, Calls] | None:
+        """Return a worker's full batch and the calls that evaluate it; None where it has to be submitted."""
+        if number not in self._bound or len(self._bound[number][0].node) != self.batch_rows:
+            batch = self._make_batch(self.batch_rows)
+            calls = self.queue.bind(batch)
+            if calls is None:
+                return None
+            self._bound[number] = batch, calls
+        return self._bound[number]
 
     def _submit(self, worker: Worker, idle: list[Batch]) -> bool:
         """Do as `_work` says by way of the evaluation queue."""
@@ -460,14 +476,9 @@ class Search:
         rows = int(self.tree.counters[arrays.CLAIM_LIMIT]) // (len(self._workers) * MIN_BATCHES)
         return min(self.batch_rows, max(self.settings.rows_a_leaf, rows))
 
-    def _make_batch(self) -> Batch:
+    def _make_batch(self, rows: int) -> Batch:
         evaluator = self.queue.evaluator
-        return make_batch(
-            self.spec,
-            self._rows(),
-            planes=evaluator.wants_planes,
-            positions=evaluator.wants_positions,
-        )
+        return make_batch(self.spec, rows, planes=evaluator.wants_planes, positions=evaluator.wants_positions)
 
     def _prune(self) -> None:
         """Drop the least visited nodes until the tree can grow again. Runs while all workers wait."""

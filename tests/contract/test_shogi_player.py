@@ -405,12 +405,12 @@ def test_a_network_and_its_wishes(make: Make, tmp_path: Path) -> None:
         player.load()
 
 
-def test_a_failing_evaluator_is_told(make: Make) -> None:
+def test_a_failing_search_is_told(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     player = make("material", playouts=100)
 
     def fail(*_: object) -> None:
         raise RuntimeError("the device is gone")
 
-    player.search.queue.evaluator.bind = fail  # type: ignore[method-assign]
+    monkeypatch.setattr("engine.search.search.advance", fail)
     with pytest.raises(RuntimeError, match="the device is gone"):
         player.think(Task(), ignore)

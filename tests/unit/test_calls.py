@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from typing import Any
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -72,11 +73,32 @@ def test_a_search_without_python_is_the_search_with_it(kind: str, rows: int) -> 
         evaluator = UniformEvaluator(rows) if kind == "uniform" else RolloutEvaluator(1, rows, 3)
         search = new_search(queue(evaluator), 5)
         search.set_position(new_game(5, "C3"))
-        for playouts in (30, 400):
+        for playouts in (30, 400) if kind == "uniform" else (400,):  # a new thread has rollouts of its own
             search.run(Limits(playouts=playouts))
         check_tree(search)
         trees.append(contents_of(search.tree))
     assert trees[0] == trees[1]
+
+
+def test_batches_are_kept_from_search_to_search() -> None:
+    class Counting(UniformEvaluator):
+        """Counts the batches that are bound."""
+
+        bound: ClassVar[list[int]] = []
+
+        def bind(self, batch: Any) -> Calls:
+            self.bound.append(len(batch.node))
+            return super().bind(batch)
+
+    search = new_search(Counting(4), 5)
+    search.set_position(new_game(5))
+    for playouts in (30, 100, 400):
+        assert search.run(Limits(playouts=playouts)).playouts == playouts
+    assert Counting.bound == [4]
+    search.configure(replace(search.settings, symmetry="average"))
+    search.run(Limits(playouts=10))
+    assert Counting.bound == [4, 8]
+    check_tree(search)
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -1,5 +1,7 @@
 """GTP's names of points and colors: columns A to T without I, rows counted from the bottom, `pass`."""
 
+import functools
+
 from native.go.board import BLACK, PASS, WHITE
 
 COLUMNS = "ABCDEFGHJKLMNOPQRST"
@@ -20,9 +22,10 @@ def column_and_row(point: int, size: int) -> tuple[int, int]:
     return column - 1, row - 1
 
 
-def board_points(size: int) -> list[int]:
+@functools.cache
+def board_points(size: int) -> tuple[int, ...]:
     """Return the size * size points row by row from the top left corner: the order of planes, policy and ownership."""
-    return [point_at(column, row, size) for row in range(size) for column in range(size)]
+    return tuple(point_at(column, row, size) for row in range(size) for column in range(size))
 
 
 def format_vertex(move: int, size: int) -> str:
