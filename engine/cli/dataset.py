@@ -63,43 +63,51 @@ def _add_make(make: argparse.ArgumentParser) -> None:
     make.add_argument("--shard-rows", type=int, metavar="N", help=rows)
     make.add_argument("--min-moves", type=int, default=20, metavar="N", help="moves of a game, at least (20)")
     make.add_argument("--seed", type=int, default=1, metavar="N", help="of all choices (1)")
-    go = make.add_argument_group("Go")
-    go.add_argument("--rules", default="chinese", help="of records that name none (chinese)")
-    go.add_argument("--size", type=int, action="append", default=[], metavar="N", help="only boards of this size")
-    go.add_argument("--positions", type=int, default=0, metavar="N", help="a game, spread evenly (all)")
-    go.add_argument(
-        "--unique", choices=("none", "move", "position"), default="move", help="leave out duplicates of these (move)"
-    )
-    go.add_argument("--handicap", action="store_true", help="use handicap games, too")
-    go.add_argument(
-        "--trust",
-        choices=("all", "resigned", "rollouts"),
-        default="all",
-        help="results that are believed: all; of resigned games; those, clear counts, and what rollouts confirm (all)",
-    )
-    go.add_argument("--rollouts", type=int, default=500, metavar="N", help="for --trust rollouts (500)")
-    go.add_argument("--narrow", type=float, default=3.0, metavar="P", help="points that rollouts must confirm (3)")
-    go.add_argument("--believed-only", action="store_true", help="leave out games whose result is not believed")
-    go.add_argument("--black-wins", type=float, default=0.0, metavar="S", help="thin White's wins to this share (no)")
-    go.add_argument("--teacher", type=Path, metavar="NET", help="label with a KataGo network instead of with results")
-    go.add_argument("--visits", type=int, default=1, metavar="N", help="of the teacher's search; 1: network alone (1)")
-    go.add_argument("--device", default="auto", help="of the teacher: auto, cpu, cuda, tensorrt (auto)")
-    go.add_argument("--precision", default="auto", help="of the teacher: auto, fp32, bf16 (auto)")
-    go.add_argument(
-        "--score-search",
-        metavar="NET",
-        help="label points by moving komi until the winrate of a search crosses one half: a network, or `rollouts`",
-    )
-    go.add_argument("--score-stages", metavar="P:N,...", help="points and playouts (10:2000,4:20000,2:50000)")
-    shogi = make.add_argument_group("shogi")
-    shogi.add_argument("--rating", type=float, default=0.0, metavar="R", help="of both players, at least (any)")
-    shogi.add_argument("--evaluation", type=float, default=0.0, metavar="CP", help="centipawns, at most (any)")
-    shogi.add_argument(
-        "--score-scale",
-        metavar="CP",
-        help="of the sigmoid that turns evaluations into winrates; fit: as suits the results best (dlshogi's 756)",
-    )
-    shogi.add_argument("--keep-duplicates", action="store_true", help="do not merge positions that come up again")
+    groups = {"go": make.add_argument_group("Go"), "shogi": make.add_argument_group("shogi")}
+    go, shogi = groups["go"].add_argument, groups["shogi"].add_argument
+    of_go = [
+        go("--rules", default="chinese", help="of records that name none (chinese)"),
+        go("--size", type=int, action="append", default=[], metavar="N", help="only boards of this size"),
+        go("--positions", type=int, default=0, metavar="N", help="a game, spread evenly (all)"),
+        go(
+            "--unique",
+            choices=("none", "move", "position"),
+            default="move",
+            help="leave out duplicates of these (move)",
+        ),
+        go("--handicap", action="store_true", help="use handicap games, too"),
+        go(
+            "--trust",
+            choices=("all", "resigned", "rollouts"),
+            default="all",
+            help="results that are believed: all; resigned games'; those, clear counts and what rollouts confirm (all)",
+        ),
+        go("--rollouts", type=int, default=500, metavar="N", help="for --trust rollouts (500)"),
+        go("--narrow", type=float, default=3.0, metavar="P", help="points that rollouts must confirm (3)"),
+        go("--believed-only", action="store_true", help="leave out games whose result is not believed"),
+        go("--black-wins", type=float, default=0.0, metavar="S", help="thin White's wins to this share (no)"),
+        go("--teacher", type=Path, metavar="NET", help="label with a KataGo network instead of with results"),
+        go("--visits", type=int, default=1, metavar="N", help="of the teacher's search; 1: network alone (1)"),
+        go("--device", default="auto", help="of the teacher: auto, cpu, cuda, tensorrt (auto)"),
+        go("--precision", default="auto", help="of the teacher: auto, fp32, bf16 (auto)"),
+        go(
+            "--score-search",
+            metavar="NET",
+            help="label points by moving komi until the winrate of a search crosses one half: a network, or `rollouts`",
+        ),
+        go("--score-stages", metavar="P:N,...", help="points and playouts (10:2000,4:20000,2:50000)"),
+    ]
+    of_shogi = [
+        shogi("--rating", type=float, default=0.0, metavar="R", help="of both players, at least (any)"),
+        shogi("--evaluation", type=float, default=0.0, metavar="CP", help="centipawns, at most (any)"),
+        shogi(
+            "--score-scale",
+            metavar="CP",
+            help="of the sigmoid that turns evaluations into winrates; fit: as suits the results best (dlshogi's 756)",
+        ),
+        shogi("--keep-duplicates", action="store_true", help="do not merge positions that come up again"),
+    ]
+    make.set_defaults(of_games={"go": of_go, "shogi": of_shogi})
 
 
 def _add_openings(openings: argparse.ArgumentParser) -> None:
@@ -144,11 +152,19 @@ def make_dataset(args: argparse.Namespace) -> None:
         args.shard_rows = SCORED_ROWS if args.score_search else SHARD_ROWS
     check_ranges(args, test_share=(0.0, 0.9), black_wins=(0.0, 0.9))
     check_counts(args, shard_rows=1, visits=1, rollouts=1, positions=0, limit=0, seed=0)
-    if feature_set(args.features).game == "shogi":
-        dataset = _make_shogi(args)
-    else:
-        dataset = _make_go(args)
+    game = feature_set(args.features).game
+    _refuse_others(args, game)
+    dataset = _make_shogi(args) if game == "shogi" else _make_go(args)
     print_facts(dataset)
+
+
+def _refuse_others(args: argparse.Namespace, game: str) -> None:
+    """Raise a CliError where an option of the other game was given."""
+    for other, actions in args.of_games.items():
+        for action in actions:
+            if other != game and getattr(args, action.dest) != action.default:
+                text = f"{action.option_strings[0]} is for {other.title()}"
+                raise CliError(f"{text}: expected none of its options with --features {args.features}, of {game}")
 
 
 def _make_go(args: argparse.Namespace) -> Dataset:
@@ -217,10 +233,6 @@ def _make_shogi(args: argparse.Namespace) -> Dataset:
     from engine.datasets.shogi_rows import SHOGI_SUFFIXES
     from engine.datasets.sources import find_files
 
-    if args.score_search is not None:
-        raise CliError("--score-search labels positions of Go: expected records with results for shogi")
-    if args.teacher is not None:
-        raise CliError("--teacher labels positions of Go: expected records with results for shogi")
     scale = _score_scale(args.score_scale)
     find_files(args.paths, SHOGI_SUFFIXES)
     announce_kernels("shogi")
