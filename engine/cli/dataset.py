@@ -107,7 +107,7 @@ def _add_make(make: argparse.ArgumentParser) -> None:
         ),
         shogi("--keep-duplicates", action="store_true", help="do not merge positions that come up again"),
     ]
-    make.set_defaults(of_games={"go": of_go, "shogi": of_shogi})
+    make.set_defaults(of_games={"Go": of_go, "shogi": of_shogi})
 
 
 def _add_openings(openings: argparse.ArgumentParser) -> None:
@@ -162,9 +162,9 @@ def _refuse_others(args: argparse.Namespace, game: str) -> None:
     """Raise a CliError where an option of the other game was given."""
     for other, actions in args.of_games.items():
         for action in actions:
-            if other != game and getattr(args, action.dest) != action.default:
-                text = f"{action.option_strings[0]} is for {other.title()}"
-                raise CliError(f"{text}: expected none of its options with --features {args.features}, of {game}")
+            if other.lower() != game and getattr(args, action.dest) != action.default:
+                name = action.option_strings[0]
+                raise CliError(f"{name} is for {other}: expected none of its options with --features {args.features}")
 
 
 def _make_go(args: argparse.Namespace) -> Dataset:

@@ -89,7 +89,7 @@ def test_errors_are_one_line(made: Path, capsys: pytest.CaptureFixture[str]) -> 
             str(made / "d"),
             "--rating",
             "9",
-        ): "--rating is for Shogi: exp",
+        ): "--rating is for shogi: exp",
         ("dataset", "convert", str(made / "net.bin"), str(made / "a.csv")): "expected a name that ends in",
         ("train", "test", str(made / "net.bin")): "expected yomi train test NET DATA",
         ("train", str(made / "none.toml")): "expected a configuration",
