@@ -40,7 +40,7 @@ _log = logging.getLogger("yomi.search")
 NO_LIMIT = 2**62
 IDLE_PAUSE = 50e-6
 """Seconds that a worker waits which found nothing to gather: all leaves are under way elsewhere."""
-LOOK_SECONDS = 4e-3
+LOOK_SECONDS = 20e-3
 """Seconds after which a worker whose batches need no Python looks at the clock, or a batch where that takes longer."""
 MIN_BATCHES = 16
 """Batches, at least, for each worker of a search of limited playouts: leaves of a batch are chosen without knowing of
@@ -227,6 +227,8 @@ class Search:
     def interrupt(self) -> None:
         """Ask the search to end as soon as it has a move, without waiting; callable from any thread."""
         self._deadline = 0.0
+        if self.root_visits >= MIN_VISITS:
+            self.tree.counters[arrays.STOP] = 1
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the search has ended by itself; False where `timeout` seconds pass first."""
@@ -440,10 +442,11 @@ class Search:
                 ended = self._has_ended()
                 if ended is not None:
                     return ended
-            seconds = self._watch_time(begin)
-            if seconds > LOOK_SECONDS:
+            now = self._watch_time(begin, rounds if evaluated else 1)
+            wanted = min(LOOK_SECONDS, (self._deadline - now) / 2)
+            if now - begin > wanted:
                 rounds = max(1, rounds // 2)
-            elif seconds < LOOK_SECONDS / 2 and evaluated:
+            elif now - begin < wanted / 2 and evaluated:
                 rounds *= 2
 
     def _has_ended(self) -> bool | None:
@@ -456,13 +459,13 @@ class Search:
         time.sleep(IDLE_PAUSE)
         return None
 
-    def _watch_time(self, begin: float) -> float:
-        """End the search when its time is up; return the seconds since `begin`, where the last look was."""
+    def _watch_time(self, begin: float, rounds: int = 1) -> float:
+        """End the search when its time is up; return what the time is, which has passed over `rounds` batches."""
         now = time.perf_counter()
-        self._latency = max(self._latency, now - begin)
+        self._latency = max(self._latency, (now - begin) / rounds)
         if now >= self._deadline and self.root_visits >= MIN_VISITS:
             self.tree.counters[arrays.STOP] = 1
-        return now - begin
+        return now
 
     def _is_done(self) -> bool:
         """Whether all playouts are backed up; one that is only claimed may still come back for want of memory."""
