@@ -92,7 +92,8 @@ class GtpRival:
             client.ask("clear_cache")
         for color, move in game.moves:
             client.play(format_color(color), format_vertex(move, game.size))
-        begin = client.process.send(self._command.format(format_color(game.side_to_move)))
+        begin = time.monotonic()  # the first report may come before `send` is back
+        client.process.send(self._command.format(format_color(game.side_to_move)))
         last = (begin, 0)
         try:
             while True:
@@ -148,7 +149,8 @@ class UsiRival:
         client.new_game()
         moves = " ".join(format_usi(move) for _, move in game.moves)
         position = f"position sfen {game.initial_sfen}"
-        begin = client.process.send(f"{position} moves {moves}" if moves else position, "go infinite")
+        begin = time.monotonic()
+        client.process.send(f"{position} moves {moves}" if moves else position, "go infinite")
         last, deadline, is_stopped = (begin, 0), begin + seconds, False
         while True:
             try:

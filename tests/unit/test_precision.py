@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from dataclasses import replace
@@ -67,6 +68,7 @@ class Scripted(UniformEvaluator):
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(precision, "compare", functools.partial(compare, positions=precision.MIN_POSITIONS))
     return tmp_path
 
 
