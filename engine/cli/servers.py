@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from engine.cli import logs
 from engine.cli.errors import CliError
 from engine.options import Options, Value
+from engine.own_network import fill_in
 
 if TYPE_CHECKING:
     from engine.servers.client import Client
@@ -85,7 +86,7 @@ def _chosen(accounts: tuple[Account, ...], args: argparse.Namespace) -> list[Acc
 
 
 def options_of(account: Account, game: str, **defaults: Value) -> Options:
-    """Return the options that an account gives yomi, over the defaults of the command.
+    """Return the options that an account gives yomi, over the defaults of the command, yomi's own network among them.
 
     Raises:
         CliError: they name a file that is not there, or do not go together.
@@ -96,4 +97,5 @@ def options_of(account: Account, game: str, **defaults: Value) -> Options:
     for name, value in {**defaults, **account.options}.items():
         options.set(name, value)
     check(options, game)
+    fill_in(options, game)
     return options

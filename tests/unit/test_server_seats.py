@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from engine.cli.servers import options_of
 from engine.clock import TimeSystem
 from engine.games.shogi.notation import format_usi
 from engine.matches.answers import Evaluation
@@ -22,6 +23,7 @@ from engine.servers.seat import GaveUpError
 from engine.servers.settings import CGOS, CSA, Account, Server
 from engine.servers.shogi_seat import Turn, YomiShogiSeat
 from engine.servers.usi_seat import UsiSeat, decision_of, go_line
+from nets.models import default_network
 from tests.fakes.player import FakePlayer
 from tests.fakes.shogi_player import FakeShogiPlayer
 
@@ -63,6 +65,14 @@ def test_a_move_that_only_another_rule_of_ko_allows_is_played() -> None:
     moves = ["e5", "e6", "d6", "d5", "d4", "c4", "f7", "c6", "a1", "b5"]  # Black's d6 and White's d5 cannot both be
     seat.begin(replace(START, moves=tuple((1 + i % 2, vertex) for i, vertex in enumerate(moves))))
     seat.play(1, "d7")
+
+
+@pytest.mark.parametrize(("game", "protocol"), [("go", CGOS), ("shogi", CSA)])
+def test_yomi_plays_with_its_own_network_where_an_account_names_none(game: str, protocol: str) -> None:
+    account = Account("a", Server("s", protocol, "localhost", 1), "user", "password_env", "PASSWORD")
+    assert options_of(account, game).net == str(default_network(game))
+    plain = replace(account, options={"evaluator": "rollouts" if game == "go" else "material"})
+    assert options_of(plain, game).net is None
 
 
 def test_another_engine_plays_go() -> None:
