@@ -63,8 +63,7 @@ def _add_make(make: argparse.ArgumentParser) -> None:
     make.add_argument("--shard-rows", type=int, metavar="N", help=rows)
     make.add_argument("--min-moves", type=int, default=20, metavar="N", help="moves of a game, at least (20)")
     make.add_argument("--seed", type=int, default=1, metavar="N", help="of all choices (1)")
-    groups = {"go": make.add_argument_group("Go"), "shogi": make.add_argument_group("shogi")}
-    go, shogi = groups["go"].add_argument, groups["shogi"].add_argument
+    go, shogi = (make.add_argument_group(name).add_argument for name in ("Go", "shogi"))
     of_go = [
         go("--rules", default="chinese", help="of records that name none (chinese)"),
         go("--size", type=int, action="append", default=[], metavar="N", help="only boards of this size"),

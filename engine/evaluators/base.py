@@ -31,7 +31,10 @@ class Evaluator(Protocol):
         """Write logits, values and ownership of the first `rows` rows; blocks, without the GIL where it takes long."""
 
     def bind(self, batch: Batch) -> Calls | None:
-        """Return calls that evaluate this batch without Python, in the thread that asks; None where there are none."""
+        """Return calls that evaluate this batch without Python; None where there are none.
+
+        They may share the working memory of the thread that asks: another may make them once this one has ended.
+        """
 
     def close(self) -> None:
         """Release the device; nothing may be called afterwards."""

@@ -46,7 +46,7 @@ class MaterialEvaluator:
         self.bind(batch).run(rows)
 
     def bind(self, batch: Batch) -> Calls:
-        """Return the call that evaluates this batch in the thread that asks."""
+        """Return the call that evaluates this batch, with the effects of the thread that asks."""
         return evaluate_rows.bind(batch, self._local.effects)
 
     def close(self) -> None:

@@ -35,7 +35,7 @@ class EvaluationQueue(Protocol):
         """Take a job; may evaluate it at once in the caller's thread."""
 
     def bind(self, batch: Batch) -> Calls | None:
-        """Return calls by which the thread that asks evaluates this batch itself; None where it has to submit it."""
+        """Return calls (see Evaluator.bind) by which a thread evaluates this batch; None where it has to submit it."""
 
     def call(self, function: Callable[[Evaluator], T]) -> T:
         """Return what `function` makes of an evaluator, called in the thread that the evaluator is bound to."""

@@ -329,6 +329,8 @@ class Search:
             except Exception:
                 self._drop_tree()
                 raise
+            finally:
+                self._bound.pop(0, None)  # perhaps with working memory that belongs to this thread
             tree.counters[arrays.CLAIM_LIMIT] = limit
             node = tree.nodes[tree.counters[arrays.ROOT]]
         edges = self._root_edges()

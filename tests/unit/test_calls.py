@@ -101,6 +101,26 @@ def test_batches_are_kept_from_search_to_search() -> None:
     check_tree(search)
 
 
+def test_no_search_thread_uses_the_working_memory_of_a_living_thread() -> None:
+    class Watching(UniformEvaluator):
+        """Remembers who bound."""
+
+        binders: ClassVar[list[str]] = []
+
+        def bind(self, batch: Any) -> Calls:
+            self.binders.append(threading.current_thread().name)
+            return super().bind(batch)
+
+    search = new_search(Watching(4), 5, root_noise=0.25)
+    search.set_position(new_game(5))
+    for _ in range(2):
+        search.start(Limits(playouts=50), noise=True)
+        search.wait()
+        search.stop()
+    here = threading.current_thread().name
+    assert Watching.binders == [here, "search-0"]  # the root is evaluated here, for its noise
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_what_is_not_a_number_ends_the_search(workers: int) -> None:
     class Broken(UniformEvaluator):
