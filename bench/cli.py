@@ -139,6 +139,10 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     precision = for_each_game(add("precision", "how far a network in fewer bits is from fp32", _precision))
     precision.add_argument("--positions", metavar="N", type=int, default=1000, help="positions compared (1000)")
     add_options(precision, leave_out=("seconds", "visits", "playouts"), game=game if game in GAMES else "go")
+    score = add("score", "error of a network's points on a data set, beside rollouts in the same time", _score)
+    score.add_argument("network", metavar="NET", type=Path, help="a network for Go that tells points")
+    score.add_argument("data", metavar="DATA", type=Path, help="data set with points, of the network's features")
+    score.add_argument("--positions", metavar="N", type=int, default=5000, help="positions of its test split (5000)")
     train = add("train", "training steps per second, of the bare network and with its data", _train)
     train.add_argument("config", metavar="CONFIG", type=Path, help="configuration of a training (TOML)")
     train.add_argument("--for", dest="duration", metavar="S", type=_positive, default=5.0, help="seconds each (5)")
@@ -272,6 +276,14 @@ def _precision(args: argparse.Namespace) -> Rows:
     if args.positions < 1:
         raise CliError(f"--positions {args.positions}: expected at least 1")
     return precision.run(collect(args, args.game), args.game, args.positions)
+
+
+def _score(args: argparse.Namespace) -> Rows:
+    from bench import score
+
+    if args.positions < 1:
+        raise CliError(f"--positions {args.positions}: expected at least 1")
+    return score.run(args.network, args.data, args.positions)
 
 
 def _levels(args: argparse.Namespace) -> Rows:

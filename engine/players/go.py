@@ -42,8 +42,8 @@ from native.go.spec import go_spec
 if TYPE_CHECKING:
     from engine.options import Options, Value
 
-OWNERSHIP_PLAYOUTS, OWNERSHIP_SECONDS = 64, 1.0
-"""Limits of the search that decides who owns what at the end."""
+OWNERSHIP_LIMITS = Limits(playouts=64, seconds=1.0)
+"""Of the search that decides who owns what at the end."""
 
 
 class GoPlayer:
@@ -151,10 +151,7 @@ class GoPlayer:
         if not self._search.queue.evaluator.wants_planes:
             return ownership_by_rollouts(self.game)
         self._prepare(self.game.side_to_move)
-        report = self._search.run(Limits(playouts=OWNERSHIP_PLAYOUTS, seconds=OWNERSHIP_SECONDS))
-        if report.ownership is None:
-            return ownership_by_rollouts(self.game)
-        return report.ownership if report.side_to_move == BLACK else -report.ownership
+        return black_ownership(self._search.run(OWNERSHIP_LIMITS), self.game)
 
     def set_option(self, name: str, value: Value) -> None:
         """Put a setting in force."""
@@ -250,6 +247,13 @@ class GoPlayer:
         dead = dead_stones(self.game, self.final_ownership())
         self._search.set_position(self.game, color)
         return any(self.game.color_at(point) == 3 - color for point in dead)
+
+
+def black_ownership(report: SearchReport, game: GoGame) -> npt.NDArray[np.float32]:
+    """Return who owns each point at the end, +1 Black: as the search of the game says, or else as rollouts do."""
+    if report.ownership is None:
+        return ownership_by_rollouts(game)
+    return report.ownership if report.side_to_move == BLACK else -report.ownership
 
 
 def _end(now: float, seconds: float | None) -> float:

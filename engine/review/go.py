@@ -20,7 +20,7 @@ from engine.games.go.scoring import dead_stones, ownership_by_rollouts
 from engine.games.go.sgf import GameRecord, Node, SgfError, load_sgf
 from engine.games.go.vertex import format_color, format_vertex
 from engine.players.analyst import Analysis, Analyst, Assignment
-from engine.players.go import OWNERSHIP_PLAYOUTS, OWNERSHIP_SECONDS
+from engine.players.go import OWNERSHIP_LIMITS, black_ownership
 from engine.review.model import BLACK, WHITE, Opinion, Review, ReviewedMove, ReviewError, Tick
 from engine.search.report import Limits
 
@@ -152,11 +152,8 @@ class GoReviewer:
         """Return who owns each point of a game that is over, +1 Black."""
         if analyst.model is None:
             return ownership_by_rollouts(game)
-        limits = Limits(playouts=OWNERSHIP_PLAYOUTS, seconds=OWNERSHIP_SECONDS)
-        report = analyst.analyze(Assignment(game, self.options, limits, raw=False), _nothing).report
-        if report.ownership is None:
-            return ownership_by_rollouts(game)
-        return report.ownership if report.side_to_move == BLACK else -report.ownership
+        task = Assignment(game, self.options, OWNERSHIP_LIMITS, raw=False)
+        return black_ownership(analyst.analyze(task, _nothing).report, game)
 
 
 class Parts:

@@ -40,7 +40,7 @@ _log = logging.getLogger("yomi.search")
 NO_LIMIT = 2**62
 IDLE_PAUSE = 50e-6
 """Seconds that a worker waits which found nothing to gather: all leaves are under way elsewhere."""
-LOOK_SECONDS = 20e-3
+LOOK_SECONDS = 0.1
 """Seconds after which a worker whose batches need no Python looks at the clock, or a batch where that takes longer."""
 MIN_BATCHES = 16
 """Batches, at least, for each worker of a search of limited playouts: leaves of a batch are chosen without knowing of

@@ -19,7 +19,10 @@ class LineReader:
         self._is_dropping = False
 
     def feed(self, data: bytes) -> list[str]:
-        """Return the lines that end in `data`, without their ends; empty ones, too."""
+        """Return the lines that end in `data`, without their ends; empty ones, too.
+
+        What is not UTF-8 is replaced: names go into logs and records, and nothing but ASCII is sent back.
+        """
         *lines, rest = data.split(b"\n")
         found = []
         for line in lines:
@@ -29,7 +32,7 @@ class LineReader:
                 self.dropped += not self._is_dropping
                 self._is_dropping = False
                 continue
-            found.append(decode(whole))
+            found.append(decode(whole, "replace"))
         if self._is_dropping or len(self._rest) + len(rest) > MAX_LINE:
             self.dropped += not self._is_dropping
             self._is_dropping, self._rest = True, b""

@@ -1,14 +1,19 @@
 """`yomi dataset` and `yomi train` as commands."""
 
 import importlib.util
+import json
+from importlib import resources
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from engine.cli.main import main
+from engine.datasets.testing import evaluate_network
 from engine.games.go.game import GoGame
 from engine.games.go.rules import PRESETS
 from engine.games.go.sgf import to_sgf
+from nets.data.shards import open_dataset
 from nets.katago.write import write_network
 from tests.naive.katago_networks import RandomNetworks
 
@@ -63,6 +68,28 @@ def test_data_sets_are_checked_and_described(made: Path, capsys: pytest.CaptureF
     # A network tested on its own labels: all that differs is the symmetry that each position was labelled under.
     assert "policy accuracy" in table
     assert "ownership error" in table
+
+
+def test_points_beside_an_even_board_and_rollouts(
+    made: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("native.warmup.compile_all", lambda game, report: None)
+    net, folder = made / "net.bin", made / "set"
+    assert main(["bench", "score", str(net), str(folder), "--json", str(made / "rows.json")]) == 0
+    rows = {row["method"]: row for row in json.loads((made / "rows.json").read_text())["results"]}
+    (shard,) = (each for each in open_dataset(folder).shards if each.split == "test")
+    columns = shard.open()
+    points = columns["lead"].astype(np.float32) - columns["komi"].astype(np.float32)
+    assert rows["even board"]["mean_absolute_error"] == pytest.approx(np.abs(points).mean(), rel=1e-5)
+    table = evaluate_network(net, open_dataset(folder), "test", 0, "cpu").values()
+    assert rows["network"]["mean_absolute_error"] == pytest.approx(table["score_error"], rel=1e-5)
+    assert {row["positions"] for row in rows.values()} == {shard.rows}
+    # 49 points are all that a rollout can win or lose
+    assert 0.0 < rows["1 rollout"]["mean_absolute_error"] <= np.abs(points).max() + 49
+
+    shogi = str(resources.files("nets.models") / "yomi-shogi-6x64.onnx")
+    assert main(["bench", "score", shogi, str(folder)]) == 2
+    assert "feature set katago-v7 found, expected dlshogi-62-57" in capsys.readouterr().err
 
 
 def test_errors_are_one_line(made: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -194,6 +194,11 @@ def test_a_line_without_end_takes_no_memory() -> None:
     assert reader.dropped == 1
 
 
+def test_lines_can_be_written_anywhere_whatever_came_in() -> None:
+    (line,) = LineReader().feed(b"setup \xff\xfeman \xe6\xa3\x8b\n")
+    assert line == "setup \ufffd\ufffdman \u68cb"
+
+
 def test_a_line_of_a_million_characters_in_one_piece() -> None:
     reader = LineReader()
     assert reader.feed(b"a\n" + b"x" * 10**6 + b"\nb\n") == ["a", "b"]

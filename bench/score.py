@@ -1,0 +1,109 @@
+"""`bench score`: how far a network's points are from those of a data set, beside an even board's and rollouts'.
+
+Each position is judged on one core: by the network; by the guess that the board is even, so that komi is all the lead
+there is; by one patterned rollout; and by as many as take the network's time.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.datasets.testing import ROWS, make_judge
+from engine.games.go.game import GoGame
+from engine.games.go.rules import PRESETS
+from engine.games.go.vertex import board_points
+from native.go.board import BLACK, POSITION_DTYPE, WHITE
+from native.go.rollout_evaluator import rollout_leaves
+from nets.data.batches import BatchSource
+from nets.data.shards import open_dataset
+from nets.data.unpack import FloatArray, unpack
+from nets.errors import NetworkError
+
+OWN_STONES = {"go-stones-2": 0, "cosumi-3": 0, "katago-v7": 1}
+"""By feature set: the plane of the mover's stones; the opponent's follow."""
+SEED = 1
+
+Positions = npt.NDArray[np.void]
+
+
+def run(net: Path, folder: Path, limit: int) -> list[dict[str, Any]]:
+    """Judge about `limit` positions of a data set's test split, in batches.
+
+    Raises:
+        NetworkError: the network or the data set cannot be used, do not fit, or know no points.
+        EvaluatorError: the network cannot be computed here.
+    """
+    dataset = open_dataset(folder)
+    features, judge = make_judge(net, "cpu")
+    if features != dataset.manifest.feature_set:
+        raise NetworkError(f"{folder}: feature set {dataset.manifest.feature_set} found, expected {features} for {net}")
+    if features not in OWN_STONES:
+        raise NetworkError(f"{net}: feature set {features} found, expected one of {', '.join(OWN_STONES)}")
+    source = BatchSource([dataset], "test", ROWS, 0)
+    labels, found, boards = [], [], []
+    seconds = 0.0
+    for number, batch in enumerate(source.in_order((limit + ROWS - 1) // ROWS)):
+        planes, extras = unpack(batch, source.features)
+        if number == 0:
+            judge(batch.size, planes, extras)  # makes the evaluator
+        begin = time.perf_counter()
+        judged = judge(batch.size, planes, extras)
+        seconds += time.perf_counter() - begin
+        if judged.lead is None or "lead" not in batch.columns:
+            raise NetworkError(f"{net}, {folder}: no points found, expected a network and labels that have them")
+        komi = batch.columns["komi"].astype(np.float32)
+        labels.append(batch.columns["lead"].astype(np.float32) - komi)
+        found.append(judged.lead - komi if judged.counts_komi else judged.lead)
+        boards.append(_positions(planes[:, OWN_STONES[features] :]))
+    wanted = np.concatenate(labels)
+    known = np.isfinite(wanted)
+    each = seconds / len(wanted)
+
+    def row(method: str, seconds: float, points: FloatArray) -> dict[str, Any]:
+        error = float(np.abs(points - wanted)[known].mean())
+        return {"method": method, "positions": int(known.sum()), "us": 1e6 * seconds, "mean_absolute_error": error}
+
+    single, points = _rollouts(boards, 1)
+    rows = [
+        row("network", each, np.concatenate(found)),
+        row("even board", 0.0, np.zeros_like(wanted)),
+        row("1 rollout", single, points),
+    ]
+    count = round(each / single)
+    if count > 1:
+        rows.append(row(f"{count} rollouts", *_rollouts(boards, count)))
+    return rows
+
+
+def _positions(planes: FloatArray) -> Positions:
+    """Return the positions that planes [B, >= 2, N, N] of stones show: Black to move, no komi."""
+    size = planes.shape[-1]
+    points = np.array(list(board_points(size)))
+    positions = np.zeros(len(planes), POSITION_DTYPE)
+    game = GoGame(size, PRESETS["tromp-taylor"], 0.0)
+    for row, (own, other) in enumerate(planes[:, :2].reshape(len(planes), 2, -1) > 0.0):
+        stones = [(BLACK, int(p)) for p in points[own]] + [(WHITE, int(p)) for p in points[other]]
+        game.set_position(stones, BLACK)
+        positions[row] = game.position
+    return positions
+
+
+def _rollouts(boards: list[Positions], count: int) -> tuple[float, FloatArray]:
+    """Return the seconds that `count` rollouts take for a position, and their mean lead for each."""
+    rng = np.array([SEED], np.uint64)
+    scratch = np.zeros(1, POSITION_DTYPE)[0]
+    results = []
+    begin = time.perf_counter()
+    for positions in boards:
+        rows, area = len(positions), int(positions[0]["size"]) ** 2
+        values, scores = np.zeros(rows, np.float32), np.zeros(rows, np.float32)
+        rollout_leaves(positions, rows, count, rng, scratch, values, scores, np.zeros((rows, area), np.float32))
+        results.append(scores)
+    seconds = time.perf_counter() - begin
+    points = np.concatenate(results)
+    return seconds / len(points), points
