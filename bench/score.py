@@ -39,9 +39,8 @@ def run(net: Path, folder: Path, limit: int) -> list[dict[str, Any]]:
         EvaluatorError: the network cannot be computed here.
     """
     dataset = open_dataset(folder)
-    features, judge = make_judge(net, "cpu")
-    if features != dataset.manifest.feature_set:
-        raise NetworkError(f"{folder}: feature set {dataset.manifest.feature_set} found, expected {features} for {net}")
+    judge = make_judge(net, dataset, "cpu")
+    features = dataset.manifest.feature_set
     if features not in OWN_STONES:
         raise NetworkError(f"{net}: feature set {features} found, expected one of {', '.join(OWN_STONES)}")
     source = BatchSource([dataset], "test", ROWS, 0)

@@ -39,11 +39,7 @@ def evaluate_network(path: Path, dataset: Dataset, split: str, limit: int, devic
         NetworkError: the network's file or the data set cannot be used, or do not fit.
         EvaluatorError: the device cannot be used.
     """
-    features, judge = make_judge(path, device)
-    if features != dataset.manifest.feature_set:
-        raise NetworkError(
-            f"{dataset.folder}: feature set {dataset.manifest.feature_set} found, expected {features} for {path}"
-        )
+    judge = make_judge(path, dataset, device)
     source = BatchSource([dataset], split, ROWS, 0)
     table = Table()
     for batch in source.in_order((limit + ROWS - 1) // ROWS):
@@ -56,13 +52,22 @@ def _judged(batch: Batch, source: BatchSource, judge: Judge) -> Judged:
     return judge(batch.size, planes, extras)
 
 
-def make_judge(path: Path, device: str) -> tuple[str, Judge]:
-    """Return a network's feature set, and what judges with it.
+def make_judge(path: Path, dataset: Dataset, device: str) -> Judge:
+    """Return what judges the positions of a data set by a network.
 
     Raises:
-        NetworkError: the file cannot be used.
-        EvaluatorError: the device cannot.
+        NetworkError: the file cannot be used, or the data set has other features than the network.
+        EvaluatorError: the device cannot be used.
     """
+    expected, judge = _network(path, device)
+    found = dataset.manifest.feature_set
+    if found != expected:
+        raise NetworkError(f"{dataset.folder}: feature set {found} found, expected {expected} for {path}")
+    return judge
+
+
+def _network(path: Path, device: str) -> tuple[str, Judge]:
+    """Return a network's feature set, and what judges with it."""
     kind = identify(path)
     if kind in (NetworkKind.DLSHOGI, NetworkKind.ALPHAZERO_SHOGI):
         return _shogi(path, device)

@@ -27,6 +27,8 @@ MAX_ROWS = 16
 _WEIGHTS_A_MAP = 32
 _CHUNK_BYTES = 1_400_000
 """Transformed tiles and products that are at work at a time."""
+_LINE_BYTES = 300_000
+"""Points of a 1x1 convolution, before and after, that are at work at a time."""
 _MIN_CHUNK = 24
 """Fewer tiles would read the weights too often."""
 _ALIGNMENT = 16
@@ -79,8 +81,9 @@ class Program:
     def make_scratch(self) -> Scratch:
         """Return scratch for one thread."""
         area = int(self.plan["size"]) ** 2
-        inputs = area * int(self.plan["planes"])
-        lists = np.zeros(area + 1 + 3 * MAX_KERNEL + inputs, np.int64)
+        planes = int(self.plan["planes"])
+        inputs = area * planes
+        lists = np.zeros(area + 1 + 3 * MAX_KERNEL + planes + inputs, np.int64)
         return Scratch(_aligned(self.scratch_floats), lists, np.zeros(inputs, np.float32))
 
     def run(
@@ -119,8 +122,8 @@ class ProgramBuilder:
             size: N of the N × N boards.
             planes: input planes.
             globals_: input numbers that are not by point.
-            narrow: multiply bfloats in 3x3 convolutions, where nearly all of the time goes; what is added up, and all
-                else, stays in floats. Takes a processor with HAS_BF16.
+            narrow: multiply bfloats in convolutions after the first, where nearly all of the time goes; what is added
+                up, and all else, stays in floats. Takes a processor with HAS_BF16.
 
         Raises:
             ValueError: the size is out of range, or the processor multiplies no bfloats.
@@ -290,22 +293,25 @@ class ProgramBuilder:
         kernel = weights.shape[2:]
         channels, depth = _padded(weights.shape[0]), _padded(source.channels)
         maps = {"source": source, **maps}
+        words = depth // 2 if self._narrow else depth
+        pack_words = pack_pairs if self._narrow else pack
+        norms = {"narrow": int(self._narrow), **norms}
         if kernel == (1, 1):
-            self._products = max(self._products, self._size * channels)
-            packed = self._constant(pack(weights[:, :, 0, 0].T))
-            self._append(program.CONV1, maps, channels=channels, weights=packed, norms=norms)
+            lines = min(self._size, max(1, _LINE_BYTES // (self._size * (words + channels) * 4)))
+            self._work = max(self._work, lines * self._size * words)
+            self._products = max(self._products, lines * self._size * channels)
+            packed = self._constant(pack_words(weights[:, :, 0, 0].T))
+            self._append(program.CONV1, maps, channels=channels, weights=packed, chunk=lines, norms=norms)
             return
         if kernel != (3, 3):
             raise ValueError(f"convolution of {kernel[0]}x{kernel[1]} points found, expected 1x1 or 3x3")
         places = (self._tile + 2) ** 2
-        words = depth // 2 if self._narrow else depth
         chunk = max(_MIN_CHUNK, _CHUNK_BYTES // (places * (words + channels) * 4))
         self._work = max(self._work, places * (chunk * words + PLACE_GAP))
         self._products = max(self._products, places * (chunk * channels + PLACE_GAP))
-        matrices = transform_weights(weights, self._tile)
-        packed = self._constant(pack_pairs(matrices) if self._narrow else pack(matrices))
-        numbers = {"tile": self._tile, "chunk": chunk, "narrow": int(self._narrow), **norms}
-        self._append(program.CONV3, maps, channels=channels, weights=packed, norms=numbers)
+        packed = self._constant(pack_words(transform_weights(weights, self._tile)))
+        tiles = {"tile": self._tile, "chunk": chunk}
+        self._append(program.CONV3, maps, channels=channels, weights=packed, norms=norms, **tiles)
 
     # Vectors
 

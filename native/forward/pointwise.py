@@ -6,7 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from native.forward.emit import FLOAT_BYTES, I64, INT_VECTOR, VECTOR, WIDTH, Emitter, Routine
+from native.forward.emit import FLOAT_BYTES, HAS_BF16, I64, INT_VECTOR, VECTOR, WIDTH, Emitter, Routine
 
 
 def _write_finish(
@@ -49,6 +49,37 @@ finish = Routine("finish", 11, _write_finish).intrinsic()
 
 For each point and channel: x = source [+ residual]; [stream = x]; target = max(x * scale + shift, floor). Scale, shift
 and floor are by channel. Residual and stream lie as the target does, `point` bytes from point to point; 0 is none.
+"""
+
+
+def _gather_routine(narrow: bool) -> Routine:
+    """Return the routine of one kind of words, without the first argument of `gather`."""
+
+    def body(e: Emitter, source: Any, point: Any, points: Any, channels: Any, target: Any) -> None:
+        word_bytes, store = (FLOAT_BYTES // 2, e.store_narrow) if narrow else (FLOAT_BYTES, e.store)
+        with e.loop(points, 1) as row:
+            first = e.at(source, e.ir.mul(row.index, point))
+            out = e.at(target, e.times(e.ir.mul(row.index, channels), word_bytes))
+            with e.loop(channels, WIDTH) as loop:
+                value = e.load(e.at(first, e.times(loop.index, FLOAT_BYTES)))
+                store(value, e.at(out, e.times(loop.index, word_bytes)))
+
+    return Routine(f"gather_{int(narrow)}", 5, body)
+
+
+_GATHERS = {narrow: _gather_routine(narrow) for narrow in ((False, True) if HAS_BF16 else (False,))}
+
+
+def _write_gather(e: Emitter, narrow: Any, *arguments: Any) -> None:
+    for each, chosen in _GATHERS.items():
+        with e.ir.if_then(e.ir.icmp_signed("!=" if each else "==", narrow, I64(0))):
+            chosen.call(e, *arguments)
+
+
+gather = Routine("gather", 6, _write_gather).intrinsic()
+"""gather(narrow, source, point, points, channels, target): copy points, `point` bytes apart, one behind the other.
+
+narrow: whether they are written as bfloats, which takes HAS_BF16; without it nothing is written then.
 """
 
 
@@ -177,7 +208,8 @@ def _sparse_routine(vectors: int) -> Any:
     return Routine(f"sparse_{vectors}", 8, body).intrinsic()
 
 
-SPARSE_WIDE, SPARSE_NARROW = 12, 2
-"""Vectors of the two routines for the first convolution; the narrow one takes what the wide one leaves."""
+SPARSE_WIDE, SPARSE_MIDDLE, SPARSE_NARROW = 12, 6, 2
+"""Vectors of the routines for the first convolution; a narrower one takes what a wider one leaves."""
 sparse_wide = _sparse_routine(SPARSE_WIDE)
+sparse_middle = _sparse_routine(SPARSE_MIDDLE)
 sparse_narrow = _sparse_routine(SPARSE_NARROW)

@@ -14,11 +14,14 @@ from native.forward.emit import WIDTH
 from native.forward.gemm import PANEL, multiply
 from native.forward.pointwise import (
     CLAMP,
+    SPARSE_MIDDLE,
     SPARSE_NARROW,
     SPARSE_WIDE,
     activate,
     finish,
+    gather,
     pool,
+    sparse_middle,
     sparse_narrow,
     sparse_wide,
 )
@@ -47,8 +50,8 @@ OP_DTYPE = np.dtype(
             "floor",  # by channel, like scale and shift: target = max(x * scale + shift, floor)
             "activation",
             "tile",  # m of a Winograd convolution
-            "chunk",  # tiles transformed at a time
-            "narrow",  # whether a Winograd convolution multiplies bfloats
+            "chunk",  # tiles of a 3x3 convolution, lines of a 1x1 convolution at a time
+            "narrow",  # whether a convolution multiplies bfloats
             "kernel",  # of the first convolution
             "base",  # the first convolution of a plane of ones, [area, channels], then of zeros [channels]; or what is
             # added to an output, [area]
@@ -152,15 +155,21 @@ def _finish_line(plan, op, w, s, source, source_point, row, y, scale, shift):  #
 @inlined
 def _conv1(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
     """1x1 convolution of `depth` channels of a map, then as for `finish`."""
-    products = s + plan.products * 4
+    work, products = s + plan.work * 4, s + plan.products * 4
+    words = op.depth // 2 if op.narrow else op.depth
     in_point, out_point = op.source_channels * 4, op.channels * 4
+    in_line, out_line = plan.size * words * 4, plan.size * out_point
     factors, panels = w + op.weights * 4, op.channels // PANEL
     scale, shift = w + op.scale * 4, w + op.shift * 4
     for row in range(rows):
-        for y in range(plan.size):
-            source = s + op.source * 4 + ((row * plan.side + y + 1) * plan.side + 1) * in_point
-            multiply(0, source, in_point, plan.size, factors, op.depth, panels, products, out_point)
-            _finish_line(plan, op, w, s, products, out_point, row, y, scale, shift)
+        for top in range(0, plan.size, op.chunk):
+            lines = min(op.chunk, plan.size - top)
+            for k in range(lines):
+                source = s + op.source * 4 + ((row * plan.side + top + k + 1) * plan.side + 1) * in_point
+                gather(op.narrow, source, in_point, plan.size, op.depth, work + k * in_line)
+            multiply(op.narrow, work, words * 4, lines * plan.size, factors, words, panels, products, out_point)
+            for k in range(lines):
+                _finish_line(plan, op, w, s, products + k * out_line, out_point, row, top + k, scale, shift)
 
 
 @inlined
@@ -224,21 +233,31 @@ def _dense(op, rows, w, s):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _list_inputs(plan, op, row, planes, starts, offsets, values):  # type: ignore[no-untyped-def]
+def _list_inputs(plan, op, row, planes, starts, used, offsets, values):  # type: ignore[no-untyped-def]
     """List what is not zero in one row's planes, point by point; return whether plane 0 is all ones and left out.
 
     The entries of a point begin at starts[point]. An entry's offset is that of its plane's and column's weights.
+    `used` receives the planes that are not all zero.
     """
     area = plan.size * plan.size
     full = True
     for point in range(area):
         if planes[U(row), U(0), U(point)] != 1.0:
             full = False
+    users = 0
+    for plane in range(1 if full else 0, plan.planes):
+        entries = 0
+        for point in range(area):
+            entries += planes[U(row), U(plane), U(point)] != 0.0
+        if entries != 0:
+            used[U(users)] = plane
+            users += 1
     count = 0
     for point in range(area):
         starts[U(point)] = count
         column = point % plan.size
-        for plane in range(1 if full else 0, plan.planes):
+        for k in range(users):
+            plane = used[U(k)]
             value = planes[U(row), U(plane), U(point)]
             if value != 0.0:
                 offsets[U(count)] = (plane * op.kernel + column) * op.channels * 4
@@ -259,12 +278,13 @@ def _input(plan, op, rows, w, s, planes, lists, values):  # type: ignore[no-unty
     area = size * size
     starts = lists[: area + 1]
     spans = lists[area + 1 : area + 1 + 3 * op.kernel]
-    offsets = lists[area + 1 + 3 * op.kernel :]
+    used = lists[area + 1 + 3 * op.kernel : area + 1 + 3 * op.kernel + plan.planes]
+    offsets = lists[area + 1 + 3 * op.kernel + plan.planes :]
     offsets_at, values_at, spans_at = offsets.ctypes.data, values.ctypes.data, spans.ctypes.data
     products = s + plan.products * 4
-    wide, narrow = SPARSE_WIDE * WIDTH, SPARSE_NARROW * WIDTH
+    wide, middle, narrow = SPARSE_WIDE * WIDTH, SPARSE_MIDDLE * WIDTH, SPARSE_NARROW * WIDTH
     for row in range(rows):
-        full = _list_inputs(plan, op, row, planes, starts, offsets, values)
+        full = _list_inputs(plan, op, row, planes, starts, used, offsets, values)
         bias = s + (op.vector + row * channels) * 4
         for y in range(size):
             top, bottom = max(0, y - half), min(size - 1, y + half)
@@ -288,6 +308,11 @@ def _input(plan, op, rows, w, s, planes, lists, values):  # type: ignore[no-unty
                             spans_at, bottom + 1 - top, at, offsets_at, values_at, base + at, bias + at, target + at
                         )
                         c += wide
+                    elif channels - c >= middle:
+                        sparse_middle(
+                            spans_at, bottom + 1 - top, at, offsets_at, values_at, base + at, bias + at, target + at
+                        )
+                        c += middle
                     else:
                         sparse_narrow(
                             spans_at, bottom + 1 - top, at, offsets_at, values_at, base + at, bias + at, target + at

@@ -109,8 +109,9 @@ def apply(e: Emitter, matrix: npt.NDArray[np.float64], values: Sequence[Any]) ->
             apart = np.count_nonzero(row) + np.count_nonzero(matrix[i + 1])
             if np.count_nonzero(even) + np.count_nonzero(odd) + 2 < apart:
                 half = _combine(e, list(zip(even, values, strict=True)))
-                other = _combine(e, list(zip(odd, values, strict=True)))
-                results += [e.add(half, other), e.sub(half, other)]
+                factor = odd[np.flatnonzero(odd)[-1]]
+                other = _combine(e, list(zip(odd / factor, values, strict=True)))
+                results += [e.fma(other, e.splat(by), half) for by in (factor, -factor)]
                 i += 2
                 continue
         results.append(_combine(e, list(zip(row, values, strict=True))))

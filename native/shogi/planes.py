@@ -210,12 +210,12 @@ def write_alphazero(pos, history, planes):  # type: ignore[no-untyped-def]
 
 @kernel
 def write_planes(pos, history, symmetry, scratch, planes, extras):  # type: ignore[no-untyped-def]
-    """Write the network's two inputs; the number of planes tells the form. Shogi has no symmetries.
+    """Write the network's two inputs; the number of planes tells the form.
 
     Args:
         pos: position.
         history: its history.
-        symmetry: not used.
+        symmetry: not used: left and right are not mirrored in search.
         scratch: not used.
         planes: float32[62, 9, 9] or float32[45, 9, 9].
         extras: float32[57] or float32[119]: the channels of dlshogi's second input. AlphaZero's form has none.
