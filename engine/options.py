@@ -83,10 +83,10 @@ class Options:
     precision: str = option(
         "auto",
         "choice",
-        "numbers that the network computes with; auto: bf16 on a processor that has it, fp16 on a GPU, if they agree "
+        "numbers that the network computes with; auto: int16 on a processor that has it, fp16 on a GPU, if they agree "
         "with fp32, which is tried once for each network",
         NETWORK,
-        choices=("auto", "fp32", "fp16", "bf16"),
+        choices=("auto", "fp32", "fp16", "int16"),
         live=False,
     )
     symmetry: str = option(

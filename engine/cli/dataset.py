@@ -88,7 +88,7 @@ def _add_make(make: argparse.ArgumentParser) -> None:
         go("--teacher", type=Path, metavar="NET", help="label with a KataGo network instead of with results"),
         go("--visits", type=int, default=1, metavar="N", help="of the teacher's search; 1: network alone (1)"),
         go("--device", default="auto", help="of the teacher: auto, cpu, cuda, tensorrt (auto)"),
-        go("--precision", default="auto", help="of the teacher: auto, fp32, bf16 (auto)"),
+        go("--precision", default="auto", help="of the teacher: auto, fp32, int16 (auto)"),
         go(
             "--score-search",
             metavar="NET",

@@ -54,7 +54,7 @@ def _add_go(go: argparse.ArgumentParser) -> None:
     go.add_argument("--random-moves", type=float, default=0.03, metavar="S", help="drawn from all legal ones (0.03)")
     go.add_argument("--test-share", type=float, default=0.03, metavar="S", help="shards held out (0.03)")
     go.add_argument("--device", default="auto", help="of the teacher: auto, cpu, cuda, tensorrt (auto)")
-    go.add_argument("--precision", default="auto", help="of the teacher: auto, fp32, bf16 (auto)")
+    go.add_argument("--precision", default="auto", help="of the teacher: auto, fp32, int16 (auto)")
 
 
 def _add_shogi(shogi: argparse.ArgumentParser) -> None:

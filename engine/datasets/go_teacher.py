@@ -52,7 +52,7 @@ class NetworkTeacher:
             path: the network.
             visits: of the search for each position; 1 for the network alone, under a random symmetry.
             device: auto, cpu, cuda or tensorrt.
-            precision: fp32, bf16 or auto.
+            precision: fp32, int16 or auto.
             seed: of symmetries and searches.
         """
         self.path = path

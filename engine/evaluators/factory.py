@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("yomi.networks")
 
 BACKENDS = ("auto", "native", "onnx", "tensorrt")
+PRECISIONS = ("auto", "fp32", "fp16", "int16")
 
 
 def make_katago_evaluator(
@@ -36,7 +37,7 @@ def make_katago_evaluator(
         backend: native (our kernels, on the CPU, for convolutional KataGo networks), onnx (onnxruntime), tensorrt
             (TensorRT itself), or auto: the fastest that can, which the evaluator's description tells.
         batch_size: rows of a batch; None for what suits the network and the device.
-        precision: fp32, fp16 (GPUs only), bf16 (backend native only), or auto: the fastest there is.
+        precision: fp32, fp16 (GPUs only), int16 (backend native only), or auto: the fastest there is.
 
     Raises:
         NetworkError: the file cannot be used.
@@ -45,7 +46,7 @@ def make_katago_evaluator(
     check_backend(device, backend, precision)
     path = Path(path)
     if backend == "native" or (backend == "auto" and chooses_cpu(device)):
-        required = backend == "native" or precision == "bf16"
+        required = backend == "native" or precision == "int16"
         evaluator = _native(path, size, batch_size, precision, required=required)
         if evaluator is not None:
             return evaluator
@@ -71,6 +72,8 @@ def check_backend(device: str, backend: str, precision: str) -> None:
     """
     if backend not in BACKENDS:
         raise EvaluatorError(f"backend {backend} found, expected one of {', '.join(BACKENDS)}")
+    if precision not in PRECISIONS:
+        raise EvaluatorError(f"precision {precision} found, expected one of {', '.join(PRECISIONS)}")
     kind = device.partition(":")[0]
     if backend == "native" and kind not in ("auto", "cpu"):
         raise EvaluatorError(f"backend native computes on the CPU: expected device cpu, not {device}")
@@ -78,8 +81,8 @@ def check_backend(device: str, backend: str, precision: str) -> None:
         raise EvaluatorError(f"backend tensorrt computes on GPUs: expected device tensorrt, not {device}")
     if precision == "fp16" and (backend == "native" or chooses_cpu(device)):
         raise EvaluatorError("precision fp16 is for GPUs: expected device cuda or tensorrt, or precision fp32")
-    if precision == "bf16" and (backend not in ("auto", "native") or not chooses_cpu(device)):
-        raise EvaluatorError("precision bf16 is for backend native: expected device cpu with it, or precision fp32")
+    if precision == "int16" and (backend not in ("auto", "native") or not chooses_cpu(device)):
+        raise EvaluatorError("precision int16 is for backend native: expected device cpu with it, or precision fp32")
 
 
 def chooses_cpu(device: str) -> bool:

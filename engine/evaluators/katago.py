@@ -28,7 +28,7 @@ class KataGoEvaluator(ABC):
     wants_planes = True
     wants_positions = False
     precision: str
-    """What the network computes with: fp32, bf16."""
+    """What the network computes with: fp32, int16."""
 
     def __init__(self, info: NetworkInfo, device: str, batch_size: int) -> None:
         """Hold what every backend needs.

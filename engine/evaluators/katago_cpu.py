@@ -37,7 +37,7 @@ class NativeKataGoEvaluator(KataGoEvaluator):
             network: the parsed file.
             info: what it says of itself.
             batch_size: rows of a batch; None for what suits the network.
-            precision: fp32, bf16, or auto: bf16 where the processor has it.
+            precision: fp32, int16, or auto: int16 where the processor gains from it.
 
         Raises:
             EvaluatorError: the network has parts that the kernels cannot compute, the size is out of range, or the
@@ -48,7 +48,7 @@ class NativeKataGoEvaluator(KataGoEvaluator):
         if not MIN_SIZE <= info.board_size <= MAX_SIZE:
             raise EvaluatorError(f"board size {info.board_size} found, expected {MIN_SIZE} to {MAX_SIZE}")
         self.precision = native_precision(precision)
-        narrow = self.precision == "bf16"
+        narrow = self.precision == "int16"
         builder = ProgramBuilder(info.board_size, SPATIAL_CHANNELS, GLOBAL_CHANNELS, narrow=narrow)
         write_program(network, info.board_size, builder)
         self._program = builder.build()

@@ -26,7 +26,7 @@ class ShogiEvaluator(ABC):
     wants_planes = True
     wants_positions = False
     precision: str
-    """What the network computes with: fp32, bf16, fp16."""
+    """What the network computes with: fp32, int16, fp16."""
 
     def __init__(self, network: ShogiNetwork, info: NetworkInfo, device: str, batch_size: int) -> None:
         """Hold what every backend needs.

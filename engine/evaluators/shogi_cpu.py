@@ -48,7 +48,7 @@ class NativeShogiEvaluator(ShogiEvaluator):
             network: the outside of the file.
             info: what is known of it.
             batch_size: rows of a batch; None for what suits the network.
-            precision: fp32, bf16, or auto: bf16 where the processor has it.
+            precision: fp32, int16, or auto: int16 where the processor gains from it.
 
         Raises:
             NetworkError: the file is damaged.
@@ -56,7 +56,7 @@ class NativeShogiEvaluator(ShogiEvaluator):
                 processor does not have the precision.
         """
         self.precision = native_precision(precision)
-        builder = ProgramBuilder(SIDE, network.planes, network.extras, narrow=self.precision == "bf16")
+        builder = ProgramBuilder(SIDE, network.planes, network.extras, narrow=self.precision == "int16")
         try:
             self._squash = write_program(read_onnx_graph(path), network, builder)
         except UnsupportedGraphError as error:

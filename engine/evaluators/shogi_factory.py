@@ -31,7 +31,7 @@ def make_shogi_evaluator(
         backend: native (our kernels, on the CPU), onnx (onnxruntime), tensorrt (TensorRT itself), or auto: the fastest
             that can, which the evaluator's description tells.
         batch_size: rows of a batch; None for what suits the network and the device.
-        precision: fp32, fp16 (GPUs only), bf16 (backend native only), or auto: the fastest there is.
+        precision: fp32, fp16 (GPUs only), int16 (backend native only), or auto: the fastest there is.
 
     Raises:
         NetworkError: the file cannot be used.
@@ -47,7 +47,7 @@ def make_shogi_evaluator(
         try:
             return NativeShogiEvaluator(path, network, info, batch_size=batch_size, precision=precision)
         except EvaluatorError as error:
-            if backend == "native" or precision == "bf16":
+            if backend == "native" or precision == "int16":
                 raise
             _log.info("%s; computed by onnxruntime", error)
     if not chooses_cpu(device):

@@ -50,7 +50,7 @@ class NetworkEvaluator(Evaluator, Protocol):
 
     info: NetworkInfo
     precision: str
-    """fp32, fp16 or bf16."""
+    """fp32, fp16 or int16."""
 
 
 E = TypeVar("E", bound=NetworkEvaluator)

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from native.forward import program
-from native.forward.emit import HAS_BF16, WIDTH
+from native.forward.emit import HAS_PAIRS, WIDTH
 from native.forward.entry import bind_program
-from native.forward.gemm import PANEL, FloatArray, pack, pack_pairs
+from native.forward.gemm import PANEL, FloatArray, pack, quantise
 from native.forward.pointwise import CLAMP, MISH, SIGMOID, SILU
-from native.forward.program import OP_DTYPE, PLACE_GAP, PLAN_DTYPE, compiled_width
-from native.forward.winograd import choose_tile, transform_weights
+from native.forward.program import FACTORS, OP_DTYPE, PLACE_GAP, PLAN_DTYPE, compiled_width
+from native.forward.winograd import choose_tile, even_matrices, transform_weights
 
 Norm: TypeAlias = tuple[FloatArray, FloatArray, str]
 """What follows a sum x: activation(x * scale + shift), scale and shift being [channels] and the activation identity,
@@ -122,16 +122,16 @@ class ProgramBuilder:
             size: N of the N × N boards.
             planes: input planes.
             globals_: input numbers that are not by point.
-            narrow: multiply bfloats in convolutions after the first, where nearly all of the time goes; what is added
-                up, and all else, stays in floats. Takes a processor with HAS_BF16.
+            narrow: multiply 16-bit integers in convolutions after the first, where nearly all of the time goes; all
+                else stays in floats. Takes a processor with HAS_PAIRS.
 
         Raises:
-            ValueError: the size is out of range, or the processor multiplies no bfloats.
+            ValueError: the size is out of range, or the processor has no such products.
         """
         if not MIN_SIZE <= size <= MAX_SIZE:
             raise ValueError(f"board size {size} found, expected {MIN_SIZE} to {MAX_SIZE}")
-        if narrow and not HAS_BF16:
-            raise ValueError("a processor without AVX512-BF16 found, expected one with it for products of bfloats")
+        if narrow and not HAS_PAIRS:
+            raise ValueError("a processor without products of 16-bit integers found, expected one with them")
         if compiled_width() != WIDTH:
             raise RuntimeError(f"kernels compiled for vectors of {compiled_width()} floats found, expected {WIDTH}")
         self._size, self._planes, self._globals = size, planes, globals_
@@ -145,6 +145,7 @@ class ProgramBuilder:
         self._weight_floats = 0
         self._scratch_floats = 0
         self._work = self._products = size * PANEL
+        self._unit_channels = 0
 
     # Inputs
 
@@ -294,14 +295,13 @@ class ProgramBuilder:
         channels, depth = _padded(weights.shape[0]), _padded(source.channels)
         maps = {"source": source, **maps}
         words = depth // 2 if self._narrow else depth
-        pack_words = pack_pairs if self._narrow else pack
-        norms = {"narrow": int(self._narrow), **norms}
         if kernel == (1, 1):
             lines = min(self._size, max(1, _LINE_BYTES // (self._size * (words + channels) * 4)))
             self._work = max(self._work, lines * self._size * words)
             self._products = max(self._products, lines * self._size * channels)
-            packed = self._constant(pack_words(weights[:, :, 0, 0].T))
-            self._append(program.CONV1, maps, channels=channels, weights=packed, chunk=lines, norms=norms)
+            matrix = weights[:, :, 0, 0].T
+            packed = self._quantised(matrix[None], np.ones(1)) if self._narrow else self._floats(matrix)
+            self._append(program.CONV1, maps, channels=channels, chunk=lines, norms={**packed, **norms})
             return
         if kernel != (3, 3):
             raise ValueError(f"convolution of {kernel[0]}x{kernel[1]} points found, expected 1x1 or 3x3")
@@ -309,9 +309,33 @@ class ProgramBuilder:
         chunk = max(_MIN_CHUNK, _CHUNK_BYTES // (places * (words + channels) * 4))
         self._work = max(self._work, places * (chunk * words + PLACE_GAP))
         self._products = max(self._products, places * (chunk * channels + PLACE_GAP))
-        packed = self._constant(pack_words(transform_weights(weights, self._tile)))
-        tiles = {"tile": self._tile, "chunk": chunk}
-        self._append(program.CONV3, maps, channels=channels, weights=packed, norms=norms, **tiles)
+        matrices = transform_weights(weights, self._tile, even=self._narrow)
+        factors = even_matrices(self._tile)[2]
+        packed = self._quantised(matrices, np.outer(factors, factors)) if self._narrow else self._floats(matrices)
+        numbers = {"tile": self._tile, "chunk": chunk, **packed, **norms}
+        self._append(program.CONV3, maps, channels=channels, norms=numbers)
+
+    def _floats(self, matrices: FloatArray) -> dict[str, int]:
+        return {"weights": self._constant(pack(matrices))}
+
+    def _quantised(self, matrices: FloatArray, factors: npt.NDArray[np.float64]) -> dict[str, int]:
+        """Return the fields of a convolution that multiplies integers.
+
+        Args:
+            matrices: [places, in, out].
+            factors: what brings inputs of at most 1 to numbers of at most 1 in each place.
+        """
+        words, most, units = quantise(matrices)
+        padded = np.ones(_padded(len(units)), np.float32)
+        padded[: len(units)] = units / np.float32(most)
+        self._unit_channels = max(self._unit_channels, len(padded))
+        return {
+            "narrow": 1,
+            "weights": self._constant(words),
+            "places": factors.size,
+            "factors": self._constant((most * factors).astype(np.float32)),
+            "units": self._constant(padded),
+        }
 
     # Vectors
 
@@ -361,7 +385,13 @@ class ProgramBuilder:
         max_rows = self._suitable_rows()
         map_offsets = self._place_maps(max_rows)
         vector_offsets = [self._reserve(max_rows * padded) for padded in self._vectors]
-        areas = {"work": self._reserve(self._work), "products": self._reserve(self._products)}
+        areas = {
+            "work": self._reserve(self._work),
+            "products": self._reserve(self._products),
+            "factors": self._reserve(max_rows * FACTORS),
+            "units": self._reserve(max_rows * self._unit_channels),
+            "unit_channels": self._unit_channels,
+        }
         ops = np.zeros(len(self._ops), OP_DTYPE)
         ops["stream"] = -1
         for row, op in zip(ops, self._ops, strict=True):

@@ -19,23 +19,7 @@ from numba import types
 from numba.core import config
 from numba.extending import intrinsic
 
-
-class BFloat16(ir.Type):  # type: ignore[misc]
-    """LLVM's bfloat, the upper half of a float, which llvmlite does not name."""
-
-    def _to_string(self) -> str:
-        return "bfloat"
-
-    def __eq__(self, other: object) -> bool:
-        """All are the same."""
-        return isinstance(other, BFloat16)
-
-    def __hash__(self) -> int:
-        """As equality wants it."""
-        return hash(BFloat16)
-
-
-I32, I64, F32, BF16 = ir.IntType(32), ir.IntType(64), ir.FloatType(), BFloat16()
+I16, I32, I64, F32 = ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
 
 
 def _target_has(feature: str, level: str | None = None) -> bool:
@@ -54,13 +38,15 @@ def _target_has(feature: str, level: str | None = None) -> bool:
 
 WIDTH = 16 if _target_has("avx512f", "x86-64-v4") else 8 if _target_has("avx2", "x86-64-v3") else 4
 """Floats of a vector."""
-HAS_BF16 = WIDTH == 16 and _target_has("avx512bf16")
-"""Whether the processor multiplies pairs of bfloats, which it does twice as fast as floats (AMD since Zen 4, Intel's
-servers since Sapphire Rapids)."""
+HAS_DOT_PRODUCTS = (WIDTH == 16 and _target_has("avx512vnni")) or (WIDTH == 8 and _target_has("avxvnni"))
+"""Whether one instruction adds up products of pairs of 16-bit integers (Intel since Ice Lake and Cascade Lake, in
+vectors of 8 since Alder Lake; AMD since Zen 4)."""
+HAS_PAIRS = HAS_DOT_PRODUCTS or WIDTH == 8 or (WIDTH == 16 and _target_has("avx512bw"))
+"""Whether pairs of 16-bit integers are multiplied faster than floats: by two instructions at least."""
 VECTOR = ir.VectorType(F32, WIDTH)
 INT_VECTOR = ir.VectorType(I32, WIDTH)
-NARROW_VECTOR = ir.VectorType(BF16, WIDTH)
-PAIR_VECTOR = ir.VectorType(BF16, 2 * WIDTH)
+SHORT_VECTOR = ir.VectorType(I16, WIDTH)
+PAIR_VECTOR = ir.VectorType(I16, 2 * WIDTH)
 REGISTERS = 32 if WIDTH == 16 else 16
 """Vector registers; NEON has 32, of which this leaves half unused."""
 FLOAT_BYTES = 4
@@ -93,14 +79,32 @@ class Emitter:
         """Store a value at an address with the alignment of a float."""
         self.ir.store(value, self.ir.inttoptr(address, value.type.as_pointer()), align=FLOAT_BYTES)
 
-    def store_narrow(self, value: Any, address: Any) -> None:
-        """Store a vector as bfloats, rounded to nearest."""
-        narrow = self._call("llvm.x86.avx512bf16.cvtneps2bf16.512", NARROW_VECTOR, [value])
-        self.ir.store(narrow, self.ir.inttoptr(address, NARROW_VECTOR.as_pointer()), align=2)
+    def store_rounded(self, value: Any, factor: Any, address: Any) -> None:
+        """Store a vector times another, rounded to the nearest integers of 16 bits, which must hold them."""
+        # Adding 1.5 * 2**23 rounds to an integer, which then stands in the lowest bits.
+        bits = self.ir.bitcast(self.fma(value, factor, self.splat(float(3 << 22))), INT_VECTOR)
+        self.ir.store(self.ir.trunc(bits, SHORT_VECTOR), self.ir.inttoptr(address, SHORT_VECTOR.as_pointer()), align=2)
+
+    def greatest_of(self, integers: Any) -> Any:
+        """Return the greatest of a vector of integers."""
+        return self._call(f"llvm.vector.reduce.smax.v{WIDTH}i32", I32, [integers])
 
     def add_products_of_pairs(self, a: Any, b: Any, c: Any) -> Any:
-        """Return c plus, in each place, the two products of the pairs of bfloats there in a and b."""
-        return self._call("llvm.x86.avx512bf16.dpbf16ps.512", VECTOR, [c, a, b])
+        """Return integers c plus, in each place, the two products of the pairs of integers there in a and b."""
+        bits = 32 * WIDTH
+        if HAS_DOT_PRODUCTS:
+            words = [self.ir.bitcast(value, INT_VECTOR) for value in (a, b)]
+            return self._call(f"llvm.x86.avx512.vpdpwssd.{bits}", INT_VECTOR, [c, *words])
+        name = "llvm.x86.avx512.pmaddw.d.512" if WIDTH == 16 else "llvm.x86.avx2.pmadd.wd"
+        return self.ir.add(c, self._call(name, INT_VECTOR, [a, b]))
+
+    def to_floats(self, integers: Any) -> Any:
+        """Return a vector of integers as floats."""
+        return self.ir.sitofp(integers, VECTOR)
+
+    def magnitude_bits(self, value: Any) -> Any:
+        """Return the bits of the magnitudes of floats: integers in the same order."""
+        return self.ir.and_(self.ir.bitcast(value, INT_VECTOR), ir.Constant(INT_VECTOR, [0x7FFFFFFF] * WIDTH))
 
     def _call(self, name: str, result: Any, values: list[Any]) -> Any:
         module = self.ir.module
@@ -126,7 +130,7 @@ class Emitter:
         return self.splat(self.load(address, F32))
 
     def broadcast_pair(self, address: Any) -> Any:
-        """Return a vector with the pair of bfloats at an address in each place."""
+        """Return a vector with the pair of integers at an address in each place."""
         return self.ir.bitcast(self.broadcast(address), PAIR_VECTOR)
 
     def add(self, a: Any, b: Any) -> Any:

@@ -4,17 +4,31 @@ B lies in panels of PANEL columns, [panels][depth][PANEL]; A and C have their ro
 BLOCK_ROWS rows and one panel is kept in registers while the loop runs over the depth. The rows are shared out evenly
 among the blocks, so that no block is left with so few that the latency of the additions shows.
 
-A and B hold words of four bytes: a float, or a pair of bfloats that follow each other along the depth. C holds floats.
+A and B hold words of four bytes: a float, or a pair of 16-bit integers that follow each other along the depth. C holds
+floats, or integers of 32 bits.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from llvmlite import ir
 
-from native.forward.emit import FLOAT_BYTES, HAS_BF16, I64, PAIR_VECTOR, REGISTERS, WIDTH, Emitter, Routine
+from native.forward.emit import (
+    FLOAT_BYTES,
+    HAS_PAIRS,
+    I64,
+    INT_VECTOR,
+    PAIR_VECTOR,
+    REGISTERS,
+    VECTOR,
+    WIDTH,
+    Emitter,
+    Routine,
+)
 
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 
@@ -26,6 +40,10 @@ BLOCK_ROWS = 12 if REGISTERS == 32 else 6
 _UNROLL = 4
 """Divides PANEL, and so every depth."""
 _CACHE_LINE = 64
+_LIMIT = 2.0**31 - 1.0
+_BALANCE = 40.0
+"""Shares the bits of a product out between input and entry, so that the rounding of both does as much harm where the
+inputs' root mean square is a 32nd of the greatest and the entries' 5/4 of their mean magnitude."""
 
 
 def _block_routine(rows: int, narrow: bool) -> Routine:
@@ -57,7 +75,7 @@ def _products(e: Emitter, rows: int, narrow: bool, a: Any, lda: Any, b: Any, dep
     it a 6-block network takes 0.7 (9x9) to 0.8 (19x19) of the time for single positions.
     """
     row_addresses = [e.at(a, e.times(lda, row)) for row in range(rows)]
-    zeros = [e.splat(0.0)] * (rows * _VECTORS)
+    zeros = [ir.Constant(INT_VECTOR if narrow else VECTOR, None)] * (rows * _VECTORS)
     with e.loop(depth, _UNROLL, zeros) as loop:
         sums = list(loop.values)
         a_offset = e.times(loop.index, FLOAT_BYTES)
@@ -123,7 +141,7 @@ def _share_out(
             builder.position_at_end(after)
 
 
-_PRODUCTS = {narrow: _product_routine(narrow) for narrow in ((False, True) if HAS_BF16 else (False,))}
+_PRODUCTS = {narrow: _product_routine(narrow) for narrow in ((False, True) if HAS_PAIRS else (False,))}
 
 
 def _write_product(e: Emitter, narrow: Any, *arguments: Any) -> None:
@@ -135,23 +153,39 @@ def _write_product(e: Emitter, narrow: Any, *arguments: Any) -> None:
 multiply = Routine("multiply", 9, _write_product).intrinsic()
 """multiply(narrow, a, lda, rows, b, depth, panels, c, ldc)
 
-narrow: whether words are pairs of bfloats, which takes HAS_BF16; without it nothing is done then.
+narrow: whether words are pairs of integers, which takes HAS_PAIRS; without it nothing is done then.
 Addresses and strides are in bytes, the depth in words; rows, depth and panels are positive.
 """
 
 
-def pack_pairs(matrices: FloatArray) -> FloatArray:
-    """Return matrices [..., depth, columns] as panels of pairs of bfloats [..., panels, depth' / 2, PANEL].
+def quantise(matrices: FloatArray) -> tuple[FloatArray, float, FloatArray]:
+    """Return matrices [places, depth, columns] as panels of pairs of integers, and what they stand for.
 
-    They are returned as an array of floats, which they are not.
+    A column counts the same unit in all places. No sum of products leaves 32 bits, whatever the inputs are.
+
+    Returns:
+        panels [places, panels, depth' / 2, PANEL], an array of floats, which they are not;
+        how great the inputs may be, as integers;
+        the unit of each column, [columns].
+
+    Raises:
+        ValueError: an entry is not finite.
     """
-    panels = pack(matrices)
+    if not np.isfinite(matrices).all():
+        raise ValueError("weights that are not finite found, expected finite ones")
+    depth = matrices.shape[-2]
+    most = min(32_000.0, math.sqrt(_BALANCE * _LIMIT / depth))
+    magnitudes = np.abs(matrices).astype(np.float64)
+    sums, largest = magnitudes.sum(axis=-2).max(axis=0), magnitudes.max(axis=(0, -2))
+    # Rounding adds a half to an entry and to an input; inputs are floats before, hence the other half.
+    room = _LIMIT / (most + 1.0) - 0.5 * depth
+    with np.errstate(divide="ignore"):
+        factors = np.minimum(room / sums, 32_767.0 / largest)
+    factors[largest == 0.0] = 1.0
+    panels = pack(np.rint(matrices * factors).astype(np.float32)).astype(np.int16)
     *lead, depth, columns = panels.shape
-    bits = panels.view(np.uint32)
-    # to nearest, ties to even
-    rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
-    pairs = rounded.astype(np.uint16).reshape(*lead, depth // 2, 2, columns)
-    return np.ascontiguousarray(np.swapaxes(pairs, -1, -2)).view(np.float32)[..., 0]
+    pairs = np.swapaxes(panels.reshape(*lead, depth // 2, 2, columns), -1, -2)
+    return np.ascontiguousarray(pairs).view(np.float32)[..., 0], most, (1.0 / factors).astype(np.float32)
 
 
 def pack(matrices: FloatArray) -> FloatArray:

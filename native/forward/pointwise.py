@@ -6,7 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from native.forward.emit import FLOAT_BYTES, HAS_BF16, I64, INT_VECTOR, VECTOR, WIDTH, Emitter, Routine
+from native.forward.emit import FLOAT_BYTES, HAS_PAIRS, I64, INT_VECTOR, VECTOR, WIDTH, Emitter, Routine
 
 
 def _write_finish(
@@ -22,6 +22,7 @@ def _write_finish(
     point: Any,
     residual: Any,
     stream: Any,
+    units: Any,
 ) -> None:
     builder = e.ir
     with e.loop(points, 1) as row:
@@ -31,7 +32,15 @@ def _write_finish(
             offset = e.times(loop.index, FLOAT_BYTES)
             by, plus, least = (e.load(e.at(base, offset)) for base in (scale, shift, floor))
             where = e.at(offset, target_offset)
-            value = e.load(e.at(first, offset))
+            plain = e.load(e.at(first, offset))
+            with_floats = builder.block
+            with builder.if_then(builder.icmp_signed("!=", units, I64(0))):
+                integers = builder.bitcast(plain, INT_VECTOR)
+                counted = e.mul(e.to_floats(integers), e.load(e.at(units, offset)))
+                with_integers = builder.block
+            value = builder.phi(VECTOR)
+            value.add_incoming(counted, with_integers)
+            value.add_incoming(plain, with_floats)
             without_residual = builder.block
             with builder.if_then(builder.icmp_signed("!=", residual, I64(0))):
                 summed = e.add(value, e.load(e.at(residual, where)))
@@ -44,30 +53,36 @@ def _write_finish(
             e.store(e.maximum(e.fma(total, by, plus), least), e.at(target, where))
 
 
-finish = Routine("finish", 11, _write_finish).intrinsic()
-"""finish(source, source_point, points, channels, scale, shift, floor, target, point, residual, stream)
+finish = Routine("finish", 12, _write_finish).intrinsic()
+"""finish(source, source_point, points, channels, scale, shift, floor, target, point, residual, stream, units)
 
 For each point and channel: x = source [+ residual]; [stream = x]; target = max(x * scale + shift, floor). Scale, shift
 and floor are by channel. Residual and stream lie as the target does, `point` bytes from point to point; 0 is none.
+With units, floats by channel, the source holds integers of 32 bits that count them.
 """
 
 
 def _gather_routine(narrow: bool) -> Routine:
     """Return the routine of one kind of words, without the first argument of `gather`."""
 
-    def body(e: Emitter, source: Any, point: Any, points: Any, channels: Any, target: Any) -> None:
-        word_bytes, store = (FLOAT_BYTES // 2, e.store_narrow) if narrow else (FLOAT_BYTES, e.store)
+    def body(e: Emitter, source: Any, point: Any, points: Any, channels: Any, factor: Any, target: Any) -> None:
+        by = e.broadcast(factor) if narrow else None
+        number_bytes = FLOAT_BYTES // 2 if narrow else FLOAT_BYTES
         with e.loop(points, 1) as row:
             first = e.at(source, e.ir.mul(row.index, point))
-            out = e.at(target, e.times(e.ir.mul(row.index, channels), word_bytes))
+            out = e.at(target, e.times(e.ir.mul(row.index, channels), number_bytes))
             with e.loop(channels, WIDTH) as loop:
                 value = e.load(e.at(first, e.times(loop.index, FLOAT_BYTES)))
-                store(value, e.at(out, e.times(loop.index, word_bytes)))
+                where = e.at(out, e.times(loop.index, number_bytes))
+                if narrow:
+                    e.store_rounded(value, by, where)
+                else:
+                    e.store(value, where)
 
-    return Routine(f"gather_{int(narrow)}", 5, body)
+    return Routine(f"gather_{int(narrow)}", 6, body)
 
 
-_GATHERS = {narrow: _gather_routine(narrow) for narrow in ((False, True) if HAS_BF16 else (False,))}
+_GATHERS = {narrow: _gather_routine(narrow) for narrow in ((False, True) if HAS_PAIRS else (False,))}
 
 
 def _write_gather(e: Emitter, narrow: Any, *arguments: Any) -> None:
@@ -76,11 +91,31 @@ def _write_gather(e: Emitter, narrow: Any, *arguments: Any) -> None:
             chosen.call(e, *arguments)
 
 
-gather = Routine("gather", 6, _write_gather).intrinsic()
-"""gather(narrow, source, point, points, channels, target): copy points, `point` bytes apart, one behind the other.
+gather = Routine("gather", 7, _write_gather).intrinsic()
+"""gather(narrow, source, point, points, channels, factor, target): copy points, `point` bytes apart, behind each other.
 
-narrow: whether they are written as bfloats, which takes HAS_BF16; without it nothing is written then.
+narrow: whether they are written as 16-bit integers, times the float at `factor`, which takes HAS_PAIRS; without it
+nothing is written then.
 """
+
+
+def _write_greatest(e: Emitter, source: Any, line: Any, point: Any, size: Any, channels: Any, target: Any) -> None:
+    start = [ir.Constant(INT_VECTOR, None)]
+    with e.loop(size, 1, start) as rows:
+        row = e.at(source, e.ir.mul(rows.index, line))
+        with e.loop(size, 1, rows.values) as columns:
+            here = e.at(row, e.ir.mul(columns.index, point))
+            with e.loop(channels, WIDTH, columns.values) as loop:
+                bits = e.magnitude_bits(e.load(e.at(here, e.times(loop.index, FLOAT_BYTES))))
+                is_more = e.ir.icmp_signed(">", bits, loop.values[0])
+                loop.results = [e.ir.select(is_more, bits, loop.values[0])]
+            columns.results = loop.results
+        rows.results = columns.results
+    e.store(e.greatest_of(rows.results[0]), target)
+
+
+greatest = Routine("greatest", 6, _write_greatest).intrinsic()
+"""greatest(source, line, point, size, channels, target): write the greatest magnitude in one map."""
 
 
 def _exp(e: Emitter, x: Any) -> Any:

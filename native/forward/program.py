@@ -20,6 +20,7 @@ from native.forward.pointwise import (
     activate,
     finish,
     gather,
+    greatest,
     pool,
     sparse_middle,
     sparse_narrow,
@@ -51,7 +52,10 @@ OP_DTYPE = np.dtype(
             "activation",
             "tile",  # m of a Winograd convolution
             "chunk",  # tiles of a 3x3 convolution, lines of a 1x1 convolution at a time
-            "narrow",  # whether a convolution multiplies bfloats
+            "narrow",  # whether a convolution multiplies 16-bit integers
+            "places",  # factors of one row's inputs, to make them integers
+            "factors",  # these, for inputs of at most 1
+            "units",  # of the products by channel, for inputs of at most 1
             "kernel",  # of the first convolution
             "base",  # the first convolution of a plane of ones, [area, channels], then of zeros [channels]; or what is
             # added to an output, [area]
@@ -67,12 +71,19 @@ PLAN_DTYPE = np.dtype(
             "planes",
             "work",  # area in the scratch for transformed tiles
             "products",  # area in the scratch for what matrix products yield
+            "factors",  # area in the scratch: a row's, FACTORS apart
+            "units",  # area in the scratch: a row's, `unit_channels` apart
+            "unit_channels",
         )
     ]
 )
 
 PLACE_GAP = 16
 """Floats between the places of transformed tiles, lest they all fall into the same sets of the first-level cache."""
+FACTORS = 64
+"""Floats from one row's factors to the next: more than the places of any tile."""
+LEAST = 1e-30
+"""Inputs that are nowhere greater than this count as zero."""
 
 
 @kernel
@@ -82,7 +93,26 @@ def compiled_width():  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _conv3(plan, op, rows, w, s, scratch):  # type: ignore[no-untyped-def]
+def _measure(plan, op, rows, s, weights, scratch):  # type: ignore[no-untyped-def]
+    """Write each row's factors, which bring its inputs to the range of integers, and the units of its products.
+
+    A row's do not depend on the others, lest a position's value depended on its batch.
+    """
+    point = op.source_channels * 4
+    for row in range(rows):
+        source = s + op.source * 4 + ((row * plan.side + 1) * plan.side + 1) * point
+        factors, units = plan.factors + row * FACTORS, plan.units + row * plan.unit_channels
+        greatest(source, plan.side * point, point, plan.size, op.depth, s + factors * 4)
+        most = scratch[U(factors)]
+        inverse = np.float32(0.0) if most < LEAST else np.float32(1.0) / most
+        for k in range(op.places):
+            scratch[U(factors + k)] = weights[U(op.factors + k)] * inverse
+        for c in range(op.channels):
+            scratch[U(units + c)] = weights[U(op.units + c)] * most
+
+
+@inlined
+def _conv3(plan, op, rows, w, s, weights, scratch):  # type: ignore[no-untyped-def]
     """3x3 convolution by Winograd, then as for `finish`."""
     m, side = op.tile, plan.side
     tiles_a_side = (plan.size + m - 1) // m
@@ -96,6 +126,8 @@ def _conv3(plan, op, rows, w, s, scratch):  # type: ignore[no-untyped-def]
     summed = op.stream >= 0
     if summed and op.residual == 0:
         scratch[op.stream : op.stream + rows * side * side * op.channels] = 0.0
+    if op.narrow:
+        _measure(plan, op, rows, s, weights, scratch)
     chunks = (tiles + op.chunk - 1) // op.chunk
     for chunk in range(chunks):
         begin, end = tiles * chunk // chunks, tiles * (chunk + 1) // chunks
@@ -106,11 +138,12 @@ def _conv3(plan, op, rows, w, s, scratch):  # type: ignore[no-untyped-def]
             y, x = tile // tiles_a_side * m, tile % tiles_a_side * m
             source = s + op.source * 4 + ((row * side + y) * side + x) * in_point
             target = work + (i - begin) * words * 4
-            transform(m, op.narrow, source, side * in_point, in_point, target, in_place, op.depth)
+            factors = s + (plan.factors + row * FACTORS) * 4
+            transform(m, op.narrow, source, side * in_point, in_point, target, in_place, op.depth, factors)
         for place in range((m + 2) * (m + 2)):
-            factors = w + (op.weights + place * words * op.channels) * 4
+            matrix = w + (op.weights + place * words * op.channels) * 4
             left, right = work + place * in_place, products + place * out_place
-            multiply(op.narrow, left, words * 4, count, factors, words, op.channels // PANEL, right, out_point)
+            multiply(op.narrow, left, words * 4, count, matrix, words, op.channels // PANEL, right, out_point)
         for i in range(begin, end):
             row, tile = i // tiles_a_row, i % tiles_a_row
             y, x = tile // tiles_a_side * m, tile % tiles_a_side * m
@@ -118,8 +151,10 @@ def _conv3(plan, op, rows, w, s, scratch):  # type: ignore[no-untyped-def]
             source = products + (i - begin) * out_point
             high, wide = min(m, plan.size - y), min(m, plan.size - x)
             target, stream = s + op.target * 4 + point, s + op.stream * 4 + point
+            units = s + (plan.units + row * plan.unit_channels) * 4
             transform_back(
                 m,
+                op.narrow,
                 summed,
                 source,
                 out_place,
@@ -133,6 +168,7 @@ def _conv3(plan, op, rows, w, s, scratch):  # type: ignore[no-untyped-def]
                 floor,
                 target,
                 stream,
+                units,
             )
             if op.activation != CLAMP:
                 for k in range(high):
@@ -140,7 +176,7 @@ def _conv3(plan, op, rows, w, s, scratch):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _finish_line(plan, op, w, s, source, source_point, row, y, scale, shift):  # type: ignore[no-untyped-def]
+def _finish_line(plan, op, w, s, source, source_point, row, y, scale, shift, units):  # type: ignore[no-untyped-def]
     """Scale, clamp and activate one line of the target, perhaps by way of the stream; see `finish`."""
     point = op.channels * 4
     where = ((row * plan.side + y + 1) * plan.side + 1) * point
@@ -148,28 +184,32 @@ def _finish_line(plan, op, w, s, source, source_point, row, y, scale, shift):  #
     stream = s + op.stream * 4 + where if op.stream >= 0 else 0
     residual = stream if op.residual != 0 else 0
     floor = w + op.floor * 4
-    finish(source, source_point, plan.size, op.channels, scale, shift, floor, target, point, residual, stream)
+    finish(source, source_point, plan.size, op.channels, scale, shift, floor, target, point, residual, stream, units)
     activate(op.activation, target, point, plan.size, op.channels)
 
 
 @inlined
-def _conv1(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
+def _conv1(plan, op, rows, w, s, weights, scratch):  # type: ignore[no-untyped-def]
     """1x1 convolution of `depth` channels of a map, then as for `finish`."""
     work, products = s + plan.work * 4, s + plan.products * 4
     words = op.depth // 2 if op.narrow else op.depth
     in_point, out_point = op.source_channels * 4, op.channels * 4
     in_line, out_line = plan.size * words * 4, plan.size * out_point
-    factors, panels = w + op.weights * 4, op.channels // PANEL
+    matrix, panels = w + op.weights * 4, op.channels // PANEL
     scale, shift = w + op.scale * 4, w + op.shift * 4
+    if op.narrow:
+        _measure(plan, op, rows, s, weights, scratch)
     for row in range(rows):
+        factor = s + (plan.factors + row * FACTORS) * 4
+        units = s + (plan.units + row * plan.unit_channels) * 4 if op.narrow else 0
         for top in range(0, plan.size, op.chunk):
             lines = min(op.chunk, plan.size - top)
             for k in range(lines):
                 source = s + op.source * 4 + ((row * plan.side + top + k + 1) * plan.side + 1) * in_point
-                gather(op.narrow, source, in_point, plan.size, op.depth, work + k * in_line)
-            multiply(op.narrow, work, words * 4, lines * plan.size, factors, words, panels, products, out_point)
+                gather(op.narrow, source, in_point, plan.size, op.depth, factor, work + k * in_line)
+            multiply(op.narrow, work, words * 4, lines * plan.size, matrix, words, panels, products, out_point)
             for k in range(lines):
-                _finish_line(plan, op, w, s, products + k * out_line, out_point, row, top + k, scale, shift)
+                _finish_line(plan, op, w, s, products + k * out_line, out_point, row, top + k, scale, shift, units)
 
 
 @inlined
@@ -185,7 +225,7 @@ def _rewrite(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
             scale = vector
         for y in range(plan.size):
             source = s + op.source * 4 + ((row * plan.side + y + 1) * plan.side + 1) * in_point
-            _finish_line(plan, op, w, s, source, in_point, row, y, scale, shift)
+            _finish_line(plan, op, w, s, source, in_point, row, y, scale, shift, 0)
 
 
 @inlined
@@ -197,7 +237,7 @@ def _flatten(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
     for row in range(rows):
         for y in range(plan.size):
             source = s + op.source * 4 + ((row * plan.side + y + 1) * plan.side + 1) * in_point
-            finish(source, in_point, plan.size, op.channels, scale, shift, floor, target, out_point, 0, 0)
+            finish(source, in_point, plan.size, op.channels, scale, shift, floor, target, out_point, 0, 0, 0)
             target += plan.size * out_point
 
 
@@ -228,7 +268,7 @@ def _dense(op, rows, w, s):  # type: ignore[no-untyped-def]
     factors, panels = w + op.weights * 4, op.channels // PANEL
     multiply(0, s + op.source * 4, op.depth * 4, rows, factors, op.depth, panels, target, point)
     scale, shift, floor = w + op.scale * 4, w + op.shift * 4, w + op.floor * 4
-    finish(target, point, rows, op.channels, scale, shift, floor, target, point, 0, 0)
+    finish(target, point, rows, op.channels, scale, shift, floor, target, point, 0, 0, 0)
     activate(op.activation, target, point, rows, op.channels)
 
 
@@ -319,7 +359,7 @@ def _input(plan, op, rows, w, s, planes, lists, values):  # type: ignore[no-unty
                         )
                         c += narrow
             scale, shift = w + op.scale * 4, w + op.shift * 4
-            _finish_line(plan, op, w, s, products, channels * 4, row, y, scale, shift)
+            _finish_line(plan, op, w, s, products, channels * 4, row, y, scale, shift, 0)
 
 
 @inlined
@@ -356,9 +396,9 @@ def forward(plan, ops, weights, scratch, lists, values, planes, extras, policy, 
         op = ops[i]
         kind = op.kind
         if kind == CONV3:
-            _conv3(plan, op, rows, w, s, scratch)
+            _conv3(plan, op, rows, w, s, weights, scratch)
         elif kind == CONV1:
-            _conv1(plan, op, rows, w, s)
+            _conv1(plan, op, rows, w, s, weights, scratch)
         elif kind == SPREAD or kind == GATE or kind == JOIN:
             _rewrite(plan, op, rows, w, s)
         elif kind == ACTIVATE:

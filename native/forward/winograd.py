@@ -1,42 +1,46 @@
 """Winograd's minimal filtering for 3x3 convolutions: F(m x m, 3 x 3) turns tiles of (m + 2)² inputs into m² outputs.
 
 A convolution becomes: transform each input tile (B^T d B), multiply in each of the (m + 2)² places the matrix
-[tiles, in] by [in, out], transform the products back (A^T x A). F(4) multiplies 3.6 times less often than the plain
-sum on 19x19, F(3), whose tiles fit exactly, 3.2 times on 9x9.
+[tiles, in] by [in, out], transform the products back (A^T x A). F(5) multiplies 4.1 times less often than the plain sum
+on 19x19, 3.7 times on 9x9.
 
 The matrices are those of Cook and Toom (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2015) for
 infinity and points that were searched for: short binary fractions, so that the sums are exact, in pairs, so that half
-of the factors are 0. Where products are of bfloats, they halve the rounding error of the customary 0, 1, -1, 2, -2:
-from 11e-3 to 5e-3 of the outputs' size for F(3), from 21e-3 to 9e-3 for F(4) (simulated). F(5) would multiply less
-still, but reads 1.4 times the weights of F(4): it was measured as 2 to 4% faster on 9x9 and 19x19 and 16% on 13x13,
-where it costs precision (the best move of g170-b6c96 is the same in 95.8% of positions, with F(4) in 98.5%).
+of the factors are 0. They halve the rounding error of the customary 0, 1, -1, 2, -2.
+
+Products may be of 16-bit integers: they take as long as those of bfloats, on more processors, and round less. Errors of
+the outputs, simulated, in parts of their size: F(3) 1.4e-3, F(4) 2.8e-3, F(5) 5.1e-3; with bfloats 5.6e-3, 9.4e-3 and
+18e-3. F(7), which would multiply 27% less on 13x13, has 43e-3.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from native.forward.emit import FLOAT_BYTES, HAS_BF16, I64, WIDTH, Emitter, Routine
+from native.forward.emit import FLOAT_BYTES, HAS_PAIRS, I64, INT_VECTOR, WIDTH, Emitter, Routine
 from native.forward.gemm import FloatArray
+
+Matrix: TypeAlias = npt.NDArray[np.float64]
 
 _POINTS = {
     3: (0.375, -0.375, 1.25, -1.25),
     4: (0.0, 0.6875, -0.6875, 1.5625, -1.5625),
+    5: (0.28125, -0.28125, 0.84375, -0.84375, 1.75, -1.75),
 }
 TILE_OUTPUTS = tuple(_POINTS)
 """The m there are."""
 
 
 def choose_tile(size: int) -> int:
-    """Return the m that multiplies least on boards of `size`; the greater tile only where it gains."""
+    """Return the m that multiplies least on boards of `size`; a greater tile only where it gains."""
     return min(TILE_OUTPUTS, key=lambda m: (-(-size // m) * (m + 2)) ** 2)
 
 
-def matrices(m: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def matrices(m: int) -> tuple[Matrix, Matrix, Matrix]:
     """Return A^T [m, n], G [n, 3] and B^T [n, n] with n = m + 2: outputs = A^T ((G g) * (B^T d))."""
     points = _POINTS[m]
     n = m + 2
@@ -52,10 +56,22 @@ def matrices(m: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], 
     return a, g, b
 
 
-def transform_weights(weights: FloatArray, m: int) -> FloatArray:
-    """Return G g G^T of weights [out, in, 3, 3] as matrices [(m + 2)², in, out]."""
+def even_matrices(m: int) -> tuple[Matrix, Matrix, Matrix]:
+    """Return A^T, G and factors [n] such that outputs = A^T ((G g) * (factors * (B^T d))), for products of integers.
+
+    The rows of G are equally great, and factors * (B^T d) is nowhere greater than the greatest input.
+    """
+    a, g, b = matrices(m)
+    # Rounded, so that opposite points keep equal factors, which `apply` makes use of.
+    factors = 1.0 / np.abs(b).sum(axis=1).round(9)
+    weights = 1.0 / np.linalg.norm(g, axis=1).round(9)
+    return a / (factors * weights), g * weights[:, None], factors
+
+
+def transform_weights(weights: FloatArray, m: int, even: bool = False) -> FloatArray:
+    """Return G g G^T of weights [out, in, 3, 3] as matrices [(m + 2)², in, out], G of `even_matrices` or `matrices`."""
     out_channels, in_channels = weights.shape[:2]
-    g = matrices(m)[1].astype(np.float32)
+    g = (even_matrices if even else matrices)(m)[1].astype(np.float32)
     flat = weights.transpose(2, 3, 1, 0).reshape(3, 3, in_channels * out_channels)
     # One axis after the other and without BLAS, whose threads cost more than these few sums: 30 ms a convolution.
     rows = np.einsum("ik,klp->ilp", g, flat)
@@ -88,7 +104,7 @@ def _combine(e: Emitter, terms: list[tuple[float, Any]]) -> Any:
     return total
 
 
-def apply(e: Emitter, matrix: npt.NDArray[np.float64], values: Sequence[Any]) -> list[Any]:
+def apply(e: Emitter, matrix: Matrix, values: Sequence[Any]) -> list[Any]:
     """Write matrix @ values for vectors, sharing sums between pairs of opposite points.
 
     The columns of two opposite points in A^T are equal but for signs, so that only the values' sum and difference are
@@ -124,26 +140,31 @@ def _input_routine(m: int, narrow: bool) -> Routine:
     n = m + 2
     matrix = matrices(m)[2]
 
-    def body(e: Emitter, source: Any, line: Any, point: Any, target: Any, place: Any, channels: Any) -> None:
+    def body(
+        e: Emitter, source: Any, line: Any, point: Any, target: Any, place: Any, channels: Any, factors: Any
+    ) -> None:
         with e.loop(channels, WIDTH) as loop:
             offset = e.times(loop.index, FLOAT_BYTES)
             first, out = e.at(source, offset), e.at(target, e.times(loop.index, 2) if narrow else offset)
-            store = e.store_narrow if narrow else e.store
             columns = []
             for x in range(n):
                 start = e.at(first, e.times(point, x))
                 columns.append(apply(e, matrix, [e.load(e.at(start, e.times(line, y))) for y in range(n)]))
             for i in range(n):
                 for j, value in enumerate(apply(e, matrix, [column[i] for column in columns])):
-                    store(value, e.at(out, e.times(place, i * n + j)))
+                    where = e.at(out, e.times(place, i * n + j))
+                    if narrow:
+                        e.store_rounded(value, e.broadcast(e.at(factors, (i * n + j) * FLOAT_BYTES)), where)
+                    else:
+                        e.store(value, where)
 
-    return Routine(f"winograd_input_{m}_{int(narrow)}", 6, body)
+    return Routine(f"winograd_input_{m}_{int(narrow)}", 7, body)
 
 
-def _output_routine(m: int, summed: bool) -> Routine:
-    """Return the routine for tiles of products, without the first two arguments of `transform_back`."""
+def _output_routine(m: int, narrow: bool, summed: bool) -> Routine:
+    """Return the routine for tiles of products, without the first three arguments of `transform_back`."""
     n = m + 2
-    matrix = matrices(m)[0]
+    matrix = (even_matrices if narrow else matrices)(m)[0]
 
     def body(
         e: Emitter,
@@ -159,15 +180,23 @@ def _output_routine(m: int, summed: bool) -> Routine:
         floor: Any,
         target: Any,
         stream: Any,
+        units: Any,
     ) -> None:
         builder = e.ir
+
+        def load(address: Any) -> Any:
+            return e.to_floats(e.load(address, INT_VECTOR)) if narrow else e.load(address)
+
         with e.loop(channels, WIDTH) as loop:
             offset = e.times(loop.index, FLOAT_BYTES)
             first = e.at(source, offset)
             by, plus, least = (e.load(e.at(base, offset)) for base in (scale, shift, floor))
+            unit = e.load(e.at(units, offset)) if narrow else e.splat(1.0)
+            if not summed:
+                by = e.mul(by, unit)
             columns = []
             for j in range(n):
-                values = [e.load(e.at(first, e.times(place, i * n + j))) for i in range(n)]
+                values = [load(e.at(first, e.times(place, i * n + j))) for i in range(n)]
                 columns.append(apply(e, matrix, values))
             for y in range(m):
                 with builder.if_then(builder.icmp_signed("<", I64(y), height)):
@@ -176,41 +205,52 @@ def _output_routine(m: int, summed: bool) -> Routine:
                         with builder.if_then(builder.icmp_signed("<", I64(x), width)):
                             where = e.at(offset, e.times(line, y), e.times(point, x))
                             if summed:
-                                value = e.add(value, e.load(e.at(stream, where)))
+                                value = e.fma(value, unit, e.load(e.at(stream, where)))
                                 e.store(value, e.at(stream, where))
                             e.store(e.maximum(e.fma(value, by, plus), least), e.at(target, where))
 
-    return Routine(f"winograd_output_{m}_{int(summed)}", 12, body)
+    return Routine(f"winograd_output_{m}_{int(narrow)}_{int(summed)}", 13, body)
 
 
-_INPUT = {
-    (m, narrow): _input_routine(m, narrow) for m in TILE_OUTPUTS for narrow in ((False, True) if HAS_BF16 else (False,))
+_KINDS = (False, True) if HAS_PAIRS else (False,)
+_INPUT: dict[tuple[int, ...], Routine] = {
+    (m, narrow): _input_routine(m, narrow) for m in TILE_OUTPUTS for narrow in _KINDS
 }
-_OUTPUT = {(m, summed): _output_routine(m, summed) for m in TILE_OUTPUTS for summed in (False, True)}
+_OUTPUT: dict[tuple[int, ...], Routine] = {
+    (m, narrow, summed): _output_routine(m, narrow, summed)
+    for m in TILE_OUTPUTS
+    for narrow in _KINDS
+    for summed in (False, True)
+}
 
 
-def _chosen(routines: dict[tuple[int, bool], Routine]) -> Callable[..., None]:
-    """Return what writes a call of the routine for the tile and the flag that are the first arguments."""
+def _chosen(routines: dict[tuple[int, ...], Routine]) -> Callable[..., None]:
+    """Return what writes a call of the routine for the tile and the flags that are the first arguments."""
 
-    def body(e: Emitter, m: Any, flag: Any, *arguments: Any) -> None:
-        for (tile, is_set), routine in routines.items():
-            same = e.ir.icmp_signed("==", m, I64(tile)), e.ir.icmp_signed("!=" if is_set else "==", flag, I64(0))
-            with e.ir.if_then(e.ir.and_(*same)):
-                routine.call(e, *arguments)
+    def body(e: Emitter, m: Any, *arguments: Any) -> None:
+        for (tile, *flags), routine in routines.items():
+            same = e.ir.icmp_signed("==", m, I64(tile))
+            for is_set, flag in zip(flags, arguments, strict=False):
+                same = e.ir.and_(same, e.ir.icmp_signed("!=" if is_set else "==", flag, I64(0)))
+            with e.ir.if_then(same):
+                routine.call(e, *arguments[len(flags) :])
 
     return body
 
 
-transform = Routine("winograd_input", 8, _chosen(_INPUT)).intrinsic()
-"""transform(m, narrow, source, line, point, target, place, channels): one tile of inputs.
+transform = Routine("winograd_input", 9, _chosen(_INPUT)).intrinsic()
+"""transform(m, narrow, source, line, point, target, place, channels, factors): one tile of inputs.
 
-narrow: whether bfloats are written, which takes HAS_BF16; without it nothing is written then.
+narrow: whether 16-bit integers are written, times the floats at `factors`, one for each place; takes HAS_PAIRS, without
+it nothing is written then.
 source: address of the tile's first input [n, n, channels], its lines and points `line` and `point` bytes apart.
 target: address of the tile's vector in the first of the n² places, which are `place` bytes apart.
 """
-transform_back = Routine("winograd_output", 14, _chosen(_OUTPUT)).intrinsic()
-"""transform_back(m, summed, source, place, height, width, line, point, channels, scale, shift, floor, target, stream)
+transform_back = Routine("winograd_output", 16, _chosen(_OUTPUT)).intrinsic()
+"""transform_back(m, narrow, summed, source, place, height, width, line, point, channels, scale, shift, floor, target,
+stream, units)
 
-One tile of products back to sums x, of which the first height * width are written. If `summed`, x is first added to the
-stream, which is written too; then target = max(x * scale + shift, floor), scale, shift and floor by channel.
+One tile of products back to sums x, of which the first height * width are written. If `narrow`, products are integers
+of 32 bits which count the units of their channel. If `summed`, x is first added to the stream, which is written too;
+then target = max(x * scale + shift, floor), scale, shift and floor by channel.
 """

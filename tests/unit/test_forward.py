@@ -8,9 +8,9 @@ import pytest
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.katago_cpu import NativeKataGoEvaluator
 from native.forward.builder import ProgramBuilder
-from native.forward.emit import HAS_BF16
-from native.forward.gemm import BLOCK_ROWS, PANEL, multiply, pack, pack_pairs
-from native.forward.winograd import TILE_OUTPUTS, choose_tile, matrices
+from native.forward.emit import HAS_PAIRS
+from native.forward.gemm import BLOCK_ROWS, PANEL, multiply, pack, quantise
+from native.forward.winograd import TILE_OUTPUTS, choose_tile, even_matrices, matrices
 from native.jit import kernel
 from nets.katago.cpu_program import unsupported
 from nets.katago.description import describe
@@ -19,7 +19,7 @@ from nets.katago.outputs import RawOutputs
 from tests.naive.katago_forward import forward
 from tests.naive.katago_networks import RandomNetworks
 
-needs_bf16 = pytest.mark.skipif(not HAS_BF16, reason="this processor multiplies no bfloats")
+needs_pairs = pytest.mark.skipif(not HAS_PAIRS, reason="this processor has no products of 16-bit integers")
 
 
 @kernel
@@ -52,63 +52,105 @@ def test_product(rows: int) -> None:
     assert not c[:, columns:].any()
 
 
-def rounded(array: np.ndarray) -> np.ndarray:
-    """Return the nearest bfloats, ties to even, as floats: the obvious way, by distance to both neighbours."""
-    below = (array.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
-    above = ((array.view(np.uint32) & np.uint32(0xFFFF0000)) + np.uint32(0x10000)).view(np.float32)
-    nearer = np.abs(array - above) < np.abs(array - below)
-    tie = np.abs(array - above) == np.abs(array - below)
-    is_odd = (below.view(np.uint32) >> np.uint32(16)) & np.uint32(1) == 1
-    return np.where(nearer | (tie & is_odd), above, below)
+def integers(panels: np.ndarray) -> np.ndarray:
+    """Return panels [..., panels, depth / 2, PANEL] of pairs as int16[..., depth, columns], the obvious way."""
+    pairs = np.ascontiguousarray(panels).view(np.int16).reshape(*panels.shape, 2)
+    *lead, count, half, width, _ = pairs.shape
+    found = np.zeros((*lead, 2 * half, count * width), np.int16)
+    for panel in range(count):
+        for depth in range(2 * half):
+            found[..., depth, panel * width : (panel + 1) * width] = pairs[..., panel, depth // 2, :, depth % 2]
+    return found
 
 
-def test_packing_of_pairs() -> None:
-    rng = np.random.default_rng(3)
-    matrix = rng.standard_normal((PANEL, PANEL + 1)).astype(np.float32)
-    matrix[0, 0] = np.array([0x3F808000], np.uint32).view(np.float32)[0]  # halfway, the lower one even
-    matrix[1, 0] = np.array([0x3F818000], np.uint32).view(np.float32)[0]  # halfway, the upper one even
-    pairs = pack_pairs(matrix).view(np.uint32)
-    assert pairs.shape == (2, PANEL // 2, PANEL)
-    low = (pairs << np.uint32(16)).view(np.float32)
-    high = (pairs & np.uint32(0xFFFF0000)).view(np.float32)
-    expected = rounded(matrix)
-    for depth in range(PANEL):
-        found = (low, high)[depth % 2][:, depth // 2].ravel()
-        np.testing.assert_array_equal(found[: PANEL + 1], expected[depth])
-        assert not found[PANEL + 1 :].any()
+@pytest.mark.parametrize("depth", [1, 3, PANEL, 5 * PANEL])
+def test_quantising(depth: int) -> None:
+    rng = np.random.default_rng(depth)
+    matrices_ = rng.standard_normal((4, depth, PANEL + 1)).astype(np.float32) ** 3
+    matrices_[:, :, 2] = 0.0
+    panels, most, units = quantise(matrices_)
+    found = integers(panels)
+    assert not found[:, :, PANEL + 1 :].any()
+    assert not found[:, depth:].any()
+    whole = found[:, :depth, : PANEL + 1].astype(np.int64)
+    np.testing.assert_allclose(whole * units, matrices_, atol=0.501 * units.max())
+    assert most < 2**15 - 1
+    assert np.abs(whole).sum(axis=1).max() * (most + 0.6) < 2**31
+    # A bit is not wasted: either the sums or the entries are as great as they may be.
+    assert (np.abs(whole).sum(axis=1).max() * most > 2**30.9) or np.abs(whole).max() > 32_000
 
 
-@needs_bf16
+def test_weights_that_are_not_finite_are_refused() -> None:
+    with pytest.raises(ValueError, match="weights that are not finite found, expected finite ones"):
+        quantise(np.full((1, 2, 3), np.nan, np.float32))
+
+
+@needs_pairs
 @pytest.mark.parametrize("rows", [1, BLOCK_ROWS, BLOCK_ROWS + 1, 72])
 def test_product_of_pairs(rows: int) -> None:
     rng = np.random.default_rng(rows)
-    a = rounded(rng.standard_normal((rows, PANEL)).astype(np.float32))
-    b = rng.standard_normal((PANEL, PANEL + 5)).astype(np.float32)
+    panels, most, _ = quantise(rng.standard_normal((1, PANEL, PANEL + 5)).astype(np.float32))
+    a = rng.integers(-int(most), int(most) + 1, (rows, PANEL)).astype(np.int16)
+    b = integers(panels)[0].astype(np.int64)
+    a[0] = np.where(b[:, 3] > 0, int(most), -int(most))  # the greatest sum that there may be
     c = np.full((rows, 2 * PANEL), np.nan, np.float32)
-    bfloats = (a.view(np.uint32) >> np.uint32(16)).astype(np.uint16).view(np.float32)
-    multiply_arrays(1, bfloats, pack_pairs(b), c, PANEL // 2)
-    np.testing.assert_allclose(c[:, : PANEL + 5], a @ rounded(b), rtol=1e-4, atol=1e-4)
+    multiply_arrays(1, a.view(np.float32), panels[0], c, PANEL // 2)
+    np.testing.assert_array_equal(c.view(np.int32), a.astype(np.int64) @ b)
 
 
-@needs_bf16
-@pytest.mark.parametrize("size", [9, 19])
-def test_networks_in_bfloats_are_close(size: int) -> None:
+@needs_pairs
+@pytest.mark.parametrize("size", [5, 9, 11, 19])
+def test_networks_in_integers_are_close(size: int) -> None:
     network = RandomNetworks(15).network(["gpool", "bottleneck", "ordinary"], channels=40)
     planes, extras = inputs(size, 3)
-    info = describe(network, size, "random.bin.gz", "")
-    exact = NativeKataGoEvaluator(network, info).run(planes, extras)
-    narrow = NativeKataGoEvaluator(network, info, precision="bf16").run(planes, extras)
+    exact = evaluator(network, size).run(planes, extras)
+    narrow = evaluator(network, size, "int16").run(planes, extras)
     for name in ("policy", "value", "misc", "ownership"):
         found, expected = getattr(narrow, name), getattr(exact, name)
         assert not np.array_equal(found, expected)
-        assert np.abs(found - expected).mean() < 0.03 * np.abs(expected).mean(), name
+        assert np.abs(found - expected).mean() < 0.01 * np.abs(expected).mean(), name
 
 
-@pytest.mark.skipif(HAS_BF16, reason="this processor multiplies bfloats")
-def test_bfloats_are_refused_where_there_are_none() -> None:
+@needs_pairs
+def test_integers_do_not_depend_on_the_batch() -> None:
+    network = RandomNetworks(15).network(["ordinary", "gpool", "bottleneck"], channels=40)
+    planes, extras = inputs(7, 5)
+    planes[3] *= 50.0
+    made = evaluator(network, 7, "int16")
+    together = made.run(planes, extras)
+    for row in range(5):
+        alone = made.run(planes[row : row + 1], extras[row : row + 1])
+        np.testing.assert_array_equal(alone.policy[0], together.policy[row])
+        np.testing.assert_array_equal(alone.value[0], together.value[row])
+
+
+@needs_pairs
+@pytest.mark.parametrize("factor", [1e-20, 1e25])
+def test_integers_have_the_range_of_their_inputs(factor: float) -> None:
+    network = RandomNetworks(15, norms="bias").network(["ordinary", "bottleneck"], channels=24)
+    planes, extras = inputs(7, 2)
+    planes[1] *= factor
+    extras[1] *= factor
+    exact = evaluator(network, 7).run(planes, extras).policy
+    found = evaluator(network, 7, "int16").run(planes, extras).policy
+    assert np.abs(found[1] - exact[1]).mean() < 0.01 * np.abs(exact[1]).mean()
+
+
+@needs_pairs
+def test_integers_of_an_empty_map() -> None:
+    network = RandomNetworks(15).network(["ordinary"], channels=8)
+    network.trunk.conv.weights[:] = 0.0
+    planes, extras = inputs(7, 2)
+    extras[:] = 0.0
+    exact = evaluator(network, 7).run(planes, extras)
+    np.testing.assert_allclose(evaluator(network, 7, "int16").run(planes, extras).value, exact.value, rtol=1e-3)
+
+
+@pytest.mark.skipif(HAS_PAIRS, reason="this processor has products of 16-bit integers")
+def test_integers_are_refused_where_there_are_none() -> None:
     network = RandomNetworks(10).network(["ordinary"])
-    with pytest.raises(EvaluatorError, match="without AVX512-BF16 found: expected precision auto or fp32"):
-        NativeKataGoEvaluator(network, describe(network, 5, "random.bin.gz", ""), precision="bf16")
+    with pytest.raises(EvaluatorError, match="without products of 16-bit integers found: expected precision auto or"):
+        evaluator(network, 5, "int16")
 
 
 @pytest.mark.parametrize("m", TILE_OUTPUTS)
@@ -121,13 +163,26 @@ def test_winograd_matrices(m: int) -> None:
     np.testing.assert_allclose(found, expected, atol=1e-10)
 
 
+@pytest.mark.parametrize("m", TILE_OUTPUTS)
+def test_even_matrices(m: int) -> None:
+    rng = np.random.default_rng(m)
+    a, g, factors = even_matrices(m)
+    b = matrices(m)[2] * factors[:, None]
+    inputs_, filter_ = rng.uniform(-1, 1, (m + 2, m + 2)), rng.standard_normal((3, 3))
+    expected = [[(inputs_[y : y + 3, x : x + 3] * filter_).sum() for x in range(m)] for y in range(m)]
+    np.testing.assert_allclose(a @ ((g @ filter_ @ g.T) * (b @ inputs_ @ b.T)) @ a.T, expected, atol=1e-10)
+    signs = np.sign(b)
+    for i in range(m + 2):
+        for j in range(m + 2):
+            assert abs((b @ np.outer(signs[i], signs[j]) @ b.T)[i, j]) <= 1.0 + 1e-8  # the greatest input is 1
+
+
 def test_choice_of_tiles() -> None:
-    assert choose_tile(9) == 3
-    assert choose_tile(19) == 4
+    assert [choose_tile(size) for size in (3, 4, 9, 13, 19)] == [3, 4, 5, 5, 5]
 
 
-def evaluator(network: KataGoNetwork, size: int) -> NativeKataGoEvaluator:
-    return NativeKataGoEvaluator(network, describe(network, size, "random.bin.gz", ""))
+def evaluator(network: KataGoNetwork, size: int, precision: str = "fp32") -> NativeKataGoEvaluator:
+    return NativeKataGoEvaluator(network, describe(network, size, "random.bin.gz", ""), precision=precision)
 
 
 def inputs(size: int, batch: int, seed: int = 7) -> tuple[np.ndarray, np.ndarray]:

@@ -189,6 +189,11 @@ def test_unknown_backend(tmp_path: Path) -> None:
         make_shogi_evaluator(tmp_path / "net.onnx", backend="cuda")
 
 
+def test_unknown_precision(tmp_path: Path) -> None:
+    with pytest.raises(EvaluatorError, match="precision bf16 found, expected one of auto, fp32, fp16, int16"):
+        make_shogi_evaluator(tmp_path / "net.onnx", precision="bf16")
+
+
 def foreign(path: Path, inputs: dict[str, list[int | str]], outputs: dict[str, list[int | str]], kind: int) -> Path:
     def declare(tensors: dict[str, list[int | str]]) -> list[onnx.ValueInfoProto]:
         return [helper.make_tensor_value_info(name, kind, shape) for name, shape in tensors.items()]

@@ -73,13 +73,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_equal_evaluators_agree() -> None:
-    agreement = compare(Scripted("fp32"), Scripted("bf16"), SAMPLING, seconds=math.inf)
+    agreement = compare(Scripted("fp32"), Scripted("int16"), SAMPLING, seconds=math.inf)
     assert agreement == Agreement(precision.POSITIONS, 1.0, 0.0)
     assert agreement.is_enough
 
 
 def test_differences_are_measured() -> None:
-    agreement = compare(Scripted("fp32"), Scripted("bf16", error=0.03, other_move_every=4), SAMPLING, 200, math.inf)
+    agreement = compare(Scripted("fp32"), Scripted("int16", error=0.03, other_move_every=4), SAMPLING, 200, math.inf)
     assert agreement.value_error == pytest.approx(0.03, abs=1e-6)
     assert agreement.same_move == pytest.approx(0.75, abs=0.02)
     assert not agreement.is_enough
@@ -100,17 +100,17 @@ class Factory:
         self.made: list[Scripted] = []
 
     def __call__(self, name: str) -> Scripted:
-        made = Scripted("fp32") if name == "fp32" else Scripted("bf16", error=self.error)
+        made = Scripted("fp32") if name == "fp32" else Scripted("int16", error=self.error)
         self.made.append(made)
         return made
 
 
 def test_a_good_candidate_is_taken_and_compared_once(cache: Path) -> None:
     first, second = Factory(0.001), Factory(0.001)
-    assert with_suitable_precision(first, "auto", lambda _: SAMPLING).precision == "bf16"
-    assert [(made.precision, made.is_closed) for made in first.made] == [("bf16", False), ("fp32", True)]
+    assert with_suitable_precision(first, "auto", lambda _: SAMPLING).precision == "int16"
+    assert [(made.precision, made.is_closed) for made in first.made] == [("int16", False), ("fp32", True)]
     assert len(list((cache / "precision").iterdir())) == 1
-    assert with_suitable_precision(second, "auto", lambda _: SAMPLING).precision == "bf16"
+    assert with_suitable_precision(second, "auto", lambda _: SAMPLING).precision == "int16"
     assert len(second.made) == 1
 
 
@@ -121,14 +121,14 @@ def test_a_bad_candidate_is_left_out_with_a_warning(caplog: pytest.LogCaptureFix
         assert chosen.precision == "fp32"
         assert not chosen.is_closed
         assert factory.made[0].is_closed
-        assert "bf16 is left out for fp32" in caplog.text
+        assert "int16 is left out for fp32" in caplog.text
         assert "mean value error 0.5000" in caplog.text
         caplog.clear()
 
 
 def test_what_was_asked_for_is_not_compared(cache: Path) -> None:
     factory = Factory(0.5)
-    assert with_suitable_precision(factory, "bf16", lambda _: SAMPLING).precision == "bf16"
+    assert with_suitable_precision(factory, "int16", lambda _: SAMPLING).precision == "int16"
     assert len(factory.made) == 1
     assert not (cache / "precision").exists()
 
