@@ -79,18 +79,26 @@ def _processor() -> str:
 
 
 CACHE_DIRECTORY = cache_directory()
+_MARK = "is_kernel"
+"""Attribute of the kernels of other files, whose compiled code is kept there as well."""
 
 
 class _KernelLocator(_CacheLocator):
     """Keeps kernels by their place in this package, wherever and whenever it was installed.
 
-    numba's own locators go by absolute path and modification time: a second installation would compile all again.
+    numba's own locators go by absolute path and modification time: a second installation would compile all again, and
+    kernels of other files (those of tests, say) would keep what they were made of when a kernel here has changed.
     """
 
     def __init__(self, function: Any, file: Path) -> None:
-        package = file.relative_to(SOURCE_ROOT).parent
-        self._key = kernel_key(package.name or "bits")
-        self._folder = CACHE_DIRECTORY / f"{package.name or 'bits'}-{self._key}"
+        if file.is_relative_to(SOURCE_ROOT):
+            name = file.relative_to(SOURCE_ROOT).parent.name or "bits"
+            self._key = kernel_key(name)
+        else:
+            name = "others"
+            own = hashlib.sha256(str(file).encode() + file.read_bytes()).hexdigest()
+            self._key = hashlib.sha256(f"{kernel_key(COMBINING[0])} {own}".encode()).hexdigest()[:16]
+        self._folder = CACHE_DIRECTORY / f"{name}-{self._key}"
         self._line = function.__code__.co_firstlineno
 
     def get_cache_path(self) -> str:
@@ -105,7 +113,8 @@ class _KernelLocator(_CacheLocator):
     @classmethod
     def from_function(cls, function: Any, file: str) -> "_KernelLocator | None":
         path = Path(file).resolve()
-        return cls(function, path) if path.is_relative_to(SOURCE_ROOT) else None
+        is_ours = path.is_relative_to(SOURCE_ROOT) or getattr(function, _MARK, False)
+        return cls(function, path) if is_ours else None
 
 
 CacheImpl._locator_classes.insert(0, _KernelLocator)
@@ -126,6 +135,7 @@ def allocating_kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _compiled(function: Callable[P, R], *, allocates: bool) -> Callable[P, R]:
+    setattr(function, _MARK, True)
     # no_cfunc_wrapper: a tenth less to compile, and nobody calls kernels from C.
     decorate: Any = numba.njit
     compiled = decorate(nogil=True, cache=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=allocates)(function)
