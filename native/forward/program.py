@@ -69,7 +69,7 @@ PLAN_DTYPE = np.dtype(
             "size",  # of the board
             "side",  # of a map, borders included
             "planes",
-            "work",  # area in the scratch for transformed tiles
+            "work",  # area in the scratch for transformed tiles, or points behind each other
             "products",  # area in the scratch for what matrix products yield
             "factors",  # area in the scratch: a row's, FACTORS apart
             "units",  # area in the scratch: a row's, `unit_channels` apart
