@@ -42,8 +42,7 @@ HAS_DOT_PRODUCTS = (WIDTH == 16 and _target_has("avx512vnni")) or (WIDTH == 8 an
 """Whether one instruction adds up products of pairs of 16-bit integers (Intel since Cascade Lake on servers and Alder
 Lake on desktops; AMD since Zen 4)."""
 HAS_PAIRS = HAS_DOT_PRODUCTS or WIDTH == 8 or (WIDTH == 16 and _target_has("avx512bw", "x86-64-v4"))
-"""Whether the processor adds up products of pairs of 16-bit integers at all: in one instruction twice as fast as with
-floats, in two 1.5 times."""
+"""Whether the processor adds up products of pairs of 16-bit integers at all, be it in two instructions."""
 VECTOR = ir.VectorType(F32, WIDTH)
 INT_VECTOR = ir.VectorType(I32, WIDTH)
 SHORT_VECTOR = ir.VectorType(I16, WIDTH)
