@@ -9,7 +9,8 @@ keeps them apart where it cannot (llvm.fma would call a library function there).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -43,6 +44,8 @@ HAS_DOT_PRODUCTS = (WIDTH == 16 and _target_has("avx512vnni")) or (WIDTH == 8 an
 Lake on desktops; AMD since Zen 4)."""
 HAS_PAIRS = HAS_DOT_PRODUCTS or WIDTH == 8 or (WIDTH == 16 and _target_has("avx512bw", "x86-64-v4"))
 """Whether the processor adds up products of pairs of 16-bit integers at all, be it in two instructions."""
+PRODUCT_KINDS = (False, True) if HAS_PAIRS else (False,)
+"""Of words: whether they are pairs of integers."""
 VECTOR = ir.VectorType(F32, WIDTH)
 INT_VECTOR = ir.VectorType(I32, WIDTH)
 SHORT_VECTOR = ir.VectorType(I16, WIDTH)
@@ -258,3 +261,15 @@ class Routine:
             return context.get_dummy_value()
 
         return types.none(*argument_types), codegen
+
+
+def chosen(routines: Mapping[tuple[int, ...], Routine]) -> Callable[..., None]:
+    """Return what writes a call of the routine whose key the first arguments are; of none if there is none."""
+
+    def body(e: Emitter, *arguments: Any) -> None:
+        for key, routine in routines.items():
+            same = [e.ir.icmp_signed("==", value, I64(int(part))) for part, value in zip(key, arguments, strict=False)]
+            with e.ir.if_then(functools.reduce(e.ir.and_, same)):
+                routine.call(e, *arguments[len(key) :])
+
+    return body

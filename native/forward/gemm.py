@@ -19,15 +19,16 @@ from llvmlite import ir
 
 from native.forward.emit import (
     FLOAT_BYTES,
-    HAS_PAIRS,
     I64,
     INT_VECTOR,
     PAIR_VECTOR,
+    PRODUCT_KINDS,
     REGISTERS,
     VECTOR,
     WIDTH,
     Emitter,
     Routine,
+    chosen,
 )
 
 FloatArray: TypeAlias = npt.NDArray[np.float32]
@@ -141,16 +142,7 @@ def _share_out(
             builder.position_at_end(after)
 
 
-_PRODUCTS = {narrow: _product_routine(narrow) for narrow in ((False, True) if HAS_PAIRS else (False,))}
-
-
-def _write_product(e: Emitter, narrow: Any, *arguments: Any) -> None:
-    for each, chosen in _PRODUCTS.items():
-        with e.ir.if_then(e.ir.icmp_signed("!=" if each else "==", narrow, I64(0))):
-            chosen.call(e, *arguments)
-
-
-multiply = Routine("multiply", 9, _write_product).intrinsic()
+multiply = Routine("multiply", 9, chosen({(kind,): _product_routine(kind) for kind in PRODUCT_KINDS})).intrinsic()
 """multiply(narrow, a, lda, rows, b, depth, panels, c, ldc)
 
 narrow: whether words are pairs of integers, which takes HAS_PAIRS; without it nothing is done then.

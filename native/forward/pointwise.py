@@ -6,7 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from native.forward.emit import FLOAT_BYTES, HAS_PAIRS, I64, INT_VECTOR, VECTOR, WIDTH, Emitter, Routine
+from native.forward.emit import FLOAT_BYTES, I64, INT_VECTOR, PRODUCT_KINDS, VECTOR, WIDTH, Emitter, Routine, chosen
 
 
 def _write_finish(
@@ -82,16 +82,7 @@ def _gather_routine(narrow: bool) -> Routine:
     return Routine(f"gather_{int(narrow)}", 6, body)
 
 
-_GATHERS = {narrow: _gather_routine(narrow) for narrow in ((False, True) if HAS_PAIRS else (False,))}
-
-
-def _write_gather(e: Emitter, narrow: Any, *arguments: Any) -> None:
-    for each, chosen in _GATHERS.items():
-        with e.ir.if_then(e.ir.icmp_signed("!=" if each else "==", narrow, I64(0))):
-            chosen.call(e, *arguments)
-
-
-gather = Routine("gather", 7, _write_gather).intrinsic()
+gather = Routine("gather", 7, chosen({(kind,): _gather_routine(kind) for kind in PRODUCT_KINDS})).intrinsic()
 """gather(narrow, source, point, points, channels, factor, target): copy points, `point` bytes apart, behind each other.
 
 narrow: whether they are written as 16-bit integers, times the float at `factor`, which takes HAS_PAIRS; without it
@@ -173,19 +164,11 @@ CLAMP, SILU, MISH, SIGMOID = range(4)
 """Activations: the greater of x and a floor (a ReLU, or nothing), x / (1 + e**-x), x * tanh(log(1 + e**x)),
 1 / (1 + e**-x)."""
 _ACTIVATIONS = {
-    SILU: Routine("silu", 4, _write_silu),
-    MISH: Routine("mish", 4, _write_mish),
-    SIGMOID: Routine("sigmoid", 4, _write_sigmoid),
+    (SILU,): Routine("silu", 4, _write_silu),
+    (MISH,): Routine("mish", 4, _write_mish),
+    (SIGMOID,): Routine("sigmoid", 4, _write_sigmoid),
 }
-
-
-def _write_activate(e: Emitter, kind: Any, *arguments: Any) -> None:
-    for each, chosen in _ACTIVATIONS.items():
-        with e.ir.if_then(e.ir.icmp_signed("==", kind, I64(each))):
-            chosen.call(e, *arguments)
-
-
-activate = Routine("activate", 5, _write_activate).intrinsic()
+activate = Routine("activate", 5, chosen(_ACTIVATIONS)).intrinsic()
 """activate(kind, address, point, points, channels): what a floor cannot do, in place."""
 
 

@@ -15,13 +15,13 @@ the outputs, simulated, in parts of their size: F(3) 1.4e-3, F(4) 2.8e-3, F(5) 5
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from native.forward.emit import FLOAT_BYTES, HAS_PAIRS, I64, INT_VECTOR, WIDTH, Emitter, Routine
+from native.forward.emit import FLOAT_BYTES, I64, INT_VECTOR, PRODUCT_KINDS, WIDTH, Emitter, Routine, chosen
 from native.forward.gemm import FloatArray
 
 Matrix: TypeAlias = npt.NDArray[np.float64]
@@ -212,33 +212,18 @@ def _output_routine(m: int, narrow: bool, summed: bool) -> Routine:
     return Routine(f"winograd_output_{m}_{int(narrow)}_{int(summed)}", 13, body)
 
 
-_KINDS = (False, True) if HAS_PAIRS else (False,)
 _INPUT: dict[tuple[int, ...], Routine] = {
-    (m, narrow): _input_routine(m, narrow) for m in TILE_OUTPUTS for narrow in _KINDS
+    (m, narrow): _input_routine(m, narrow) for m in TILE_OUTPUTS for narrow in PRODUCT_KINDS
 }
 _OUTPUT: dict[tuple[int, ...], Routine] = {
     (m, narrow, summed): _output_routine(m, narrow, summed)
     for m in TILE_OUTPUTS
-    for narrow in _KINDS
+    for narrow in PRODUCT_KINDS
     for summed in (False, True)
 }
 
 
-def _chosen(routines: dict[tuple[int, ...], Routine]) -> Callable[..., None]:
-    """Return what writes a call of the routine for the tile and the flags that are the first arguments."""
-
-    def body(e: Emitter, m: Any, *arguments: Any) -> None:
-        for (tile, *flags), routine in routines.items():
-            same = e.ir.icmp_signed("==", m, I64(tile))
-            for is_set, flag in zip(flags, arguments, strict=False):
-                same = e.ir.and_(same, e.ir.icmp_signed("!=" if is_set else "==", flag, I64(0)))
-            with e.ir.if_then(same):
-                routine.call(e, *arguments[len(flags) :])
-
-    return body
-
-
-transform = Routine("winograd_input", 9, _chosen(_INPUT)).intrinsic()
+transform = Routine("winograd_input", 9, chosen(_INPUT)).intrinsic()
 """transform(m, narrow, source, line, point, target, place, channels, factors): one tile of inputs.
 
 narrow: whether 16-bit integers are written, times the floats at `factors`, one for each place; takes HAS_PAIRS, without
@@ -246,7 +231,7 @@ it nothing is written then.
 source: address of the tile's first input [n, n, channels], its lines and points `line` and `point` bytes apart.
 target: address of the tile's vector in the first of the n² places, which are `place` bytes apart.
 """
-transform_back = Routine("winograd_output", 16, _chosen(_OUTPUT)).intrinsic()
+transform_back = Routine("winograd_output", 16, chosen(_OUTPUT)).intrinsic()
 """transform_back(m, narrow, summed, source, place, height, width, line, point, channels, scale, shift, floor, target,
 stream, units)
 
