@@ -163,7 +163,7 @@ def _write_mish(e: Emitter, address: Any, point: Any, points: Any, channels: Any
 CLAMP, SILU, MISH, SIGMOID = range(4)
 """Activations: the greater of x and a floor (a ReLU, or nothing), x / (1 + e**-x), x * tanh(log(1 + e**x)),
 1 / (1 + e**-x)."""
-_ACTIVATIONS = {
+_ACTIVATIONS: dict[tuple[int, ...], Routine] = {
     (SILU,): Routine("silu", 4, _write_silu),
     (MISH,): Routine("mish", 4, _write_mish),
     (SIGMOID,): Routine("sigmoid", 4, _write_sigmoid),
