@@ -47,7 +47,7 @@ def read_onnx_graph(path: Path) -> OnnxGraph:
     """Read a whole ONNX file.
 
     Raises:
-        NetworkError: the file is damaged, or keeps its weights elsewhere.
+        NetworkError: the file is damaged, keeps its weights elsewhere, or has weights that are not numbers.
         OSError: it cannot be read.
     """
     view = memoryview(path.read_bytes())
@@ -62,6 +62,8 @@ def read_onnx_graph(path: Path) -> OnnxGraph:
                     nodes.append(_node(view, inner_start, inner_end))
                 elif inner == _GRAPH_INITIALIZER:
                     name, array = _tensor(view, inner_start, inner_end)
+                    if array.dtype.kind == "f" and np.isnan(array).any():
+                        raise NetworkError(f"weights {name!r} with NaN found, expected numbers")
                     weights[name] = array
     except (MalformedError, UnicodeDecodeError, struct.error):
         raise NetworkError(f"{path}: a damaged ONNX file found, expected a whole one") from None

@@ -239,6 +239,8 @@ class _Writer(Generic[M, V]):
             return self._values[name]
         if name in self._graph.weights:
             array = self._graph.weights[name]
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                raise UnsupportedGraphError(f"{node.kind} has weights that are not finite")
             return array.astype(np.float32) if array.dtype.kind == "f" else array
         raise UnsupportedGraphError(f"{node.kind} reads {name!r}, which nothing writes")
 

@@ -299,6 +299,31 @@ def _read_again(model: onnx.ModelProto) -> None:
     convs[-1].input[0] = relus[2].output[0]
 
 
+def _set_weight(value: float) -> Callable[[onnx.ModelProto], None]:
+    """Change one weight of the first convolution."""
+
+    def change(model: onnx.ModelProto) -> None:
+        conv = next(node for node in model.graph.node if node.op_type == "Conv")
+        tensor = next(tensor for tensor in model.graph.initializer if tensor.name == conv.input[1])
+        weights = numpy_helper.to_array(tensor).copy()
+        weights.flat[0] = value
+        tensor.CopyFrom(numpy_helper.from_array(weights, tensor.name))
+
+    return change
+
+
+def test_weights_that_are_not_numbers_are_refused(tmp_path: Path) -> None:
+    path = changed(tmp_path / "nan.onnx", _set_weight(np.nan))
+    for backend in ("auto", "native"):
+        with pytest.raises(NetworkError, match=r"nan.onnx: weights '.*' with NaN found, expected numbers"):
+            make_shogi_evaluator(path, "cpu", backend)
+    path = changed(tmp_path / "inf.onnx", _set_weight(np.inf))
+    with pytest.raises(EvaluatorError, match="Conv has weights that are not finite: expected backend onnx"):
+        make_shogi_evaluator(path, "cpu", "native")
+    with pytest.raises(EvaluatorError, match=r"inf.onnx: (logits|value)"):
+        make_shogi_evaluator(path, "cpu", "auto")
+
+
 UNSUPPORTED: dict[str, Callable[[onnx.ModelProto], None]] = {
     "operator Elu has no kernel": lambda model: _rename(model, "Relu", "Elu"),
     r"a convolution with strides \[1, 2\] has no kernel": _stride,
