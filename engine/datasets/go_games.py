@@ -8,8 +8,13 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
+import multiprocessing
+import os
+import signal
+import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +32,8 @@ from native.go.rules import MAX_HISTORY
 from nets.errors import NetworkError
 
 PART_GAMES = 4096
+PIECE_GAMES = 256
+"""Games that a process reads at a time; so few, or fewer, are read without one."""
 TRUSTS = ("all", "resigned", "rollouts")
 ROLLOUT_SHARE = 0.6
 """Share of the rollouts from the last position that must confirm a result (Aya's)."""
@@ -107,23 +114,9 @@ def read_games(
     folder.mkdir(parents=True, exist_ok=True)
     refused: Counter[str] = Counter()
     tables: list[GameTable] = []
-    for path in paths:
-        stat = path.stat()
-        key = hashlib.sha256(f"{path.name} {stat.st_size} {rules.to_json()}".encode()).hexdigest()[:12]
-        texts = sgf_texts(path)
-        for number in itertools.count():
-            part = folder / f"{key}-{number:05d}.npz"
-            if part.exists():
-                table, reasons, count = _load_part(part)
-                skipped = sum(1 for _ in itertools.islice(texts, count))
-            else:
-                chunk = list(itertools.islice(texts, PART_GAMES))
-                skipped = len(chunk)
-                table, reasons = _read_chunk(chunk, rules)
-                if chunk:
-                    _save_part(part, table, reasons, skipped)
-            if not skipped:
-                break
+    # Spawned: a process that has threads, numba's for one, cannot be forked safely.
+    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"), initializer=_begin_reader) as pool:
+        for table, reasons in itertools.chain.from_iterable(_parts(pool, path, folder, rules) for path in paths):
             tables.append(table)
             refused += reasons
             progress(sum(len(table.games) for table in tables), refused.total())
@@ -133,7 +126,49 @@ def read_games(
     return _joined(tables), refused
 
 
-def _read_chunk(texts: Sequence[bytes], rules: Rules) -> tuple[GameTable, Counter[str]]:
+def _parts(
+    pool: ProcessPoolExecutor, path: Path, folder: Path, rules: Rules
+) -> Iterator[tuple[GameTable, Counter[str]]]:
+    """Yield the games of a file in parts, as they were kept, or read now and kept."""
+    key = hashlib.sha256(f"{path.name} {path.stat().st_size} {rules.to_json()}".encode()).hexdigest()[:12]
+    texts = sgf_texts(path)
+    for number in itertools.count():
+        part = folder / f"{key}-{number:05d}.npz"
+        if part.exists():
+            table, reasons, count = _load_part(part)
+            next(itertools.islice(texts, count, count), None)  # skips what the part holds
+        else:
+            chunk = list(itertools.islice(texts, PART_GAMES))
+            if not chunk:
+                return
+            table, reasons = _read_chunk(pool, chunk, rules)
+            _save_part(part, table, reasons, len(chunk))
+        yield table, reasons
+
+
+def _begin_reader() -> None:
+    """Let a reading process end with its parent, however that ends; Ctrl-C is for the parent to see."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+def _read_chunk(pool: ProcessPoolExecutor, texts: Sequence[bytes], rules: Rules) -> tuple[GameTable, Counter[str]]:
+    """Read games, with the help of the pool's processes if there are many."""
+    if len(texts) <= PIECE_GAMES:
+        return _read_piece(texts, rules)
+    pieces = [texts[begin : begin + PIECE_GAMES] for begin in range(0, len(texts), PIECE_GAMES)]
+    read = list(pool.map(_read_piece, pieces, itertools.repeat(rules)))
+    return _joined([table for table, _ in read]), sum((reasons for _, reasons in read), Counter())
+
+
+def _read_piece(texts: Sequence[bytes], rules: Rules) -> tuple[GameTable, Counter[str]]:
     rows, codes, refused = [], [], Counter[str]()
     position = 0
     for text in texts:

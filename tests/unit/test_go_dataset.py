@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.datasets import go_teacher
+from engine.datasets import go_games, go_teacher
 from engine.datasets.go_dataset import GoDataOptions, choose_games, choose_positions, make_go_dataset
 from engine.datasets.go_games import parse_result, read_games
 from engine.datasets.go_rows import Row, blank_columns
@@ -96,6 +96,16 @@ def test_games_are_read_once_and_chosen(collection: Path, tmp_path: Path) -> Non
     assert wins == [4, 3]
     with pytest.raises(NetworkError, match="0 of 16 games left"):
         choose_games(table, GoDataOptions(min_moves=500))
+
+
+def test_games_are_read_by_several_processes(collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, refused = read_games([collection], tmp_path / "one", CHINESE, lambda read, bad: None)
+    monkeypatch.setattr(go_games, "PIECE_GAMES", 5)
+    several, refused_by_several = read_games([collection], tmp_path / "several", CHINESE, lambda read, bad: None)
+    assert refused_by_several == refused
+    np.testing.assert_array_equal(several.codes, table.codes)
+    for name in GAME_DTYPE.names or ():
+        np.testing.assert_array_equal(several.games[name], table.games[name])
 
 
 def test_positions_are_spread_over_a_game(collection: Path, tmp_path: Path) -> None:
