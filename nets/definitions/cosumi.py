@@ -24,6 +24,11 @@ def _checked_planes(planes: int) -> str:
     return PLANES[planes]
 
 
+def _outputs(points: Tensor, training: bool) -> dict[str, Tensor]:
+    score = {"score": points.mean((2, 3))}
+    return {**score, "points": points} if training else score
+
+
 class ScoreStack(Network):
     """3×3 convolutions without padding, then 1×1 to one filter, and the mean of what is left of the board."""
 
@@ -68,8 +73,8 @@ class ScoreStack(Network):
         glorot_uniform(self, init_scale)
 
     def forward(self, planes: Tensor, globals_: Tensor) -> dict[str, Tensor]:
-        """Return the score [B, 1]."""
-        return {"score": self.body(planes).mean((2, 3))}
+        """Return the score [B, 1]; in training also the map whose mean it is."""
+        return _outputs(self.body(planes), self.training)
 
 
 class _Step(nn.Module):
@@ -117,5 +122,5 @@ class ScoreResidual(Network):
         glorot_uniform(self, init_scale)
 
     def forward(self, planes: Tensor, globals_: Tensor) -> dict[str, Tensor]:
-        """Return the score [B, 1]."""
-        return {"score": self.body(planes).mean((2, 3))}
+        """Return the score [B, 1]; in training also the map whose mean it is."""
+        return _outputs(self.body(planes), self.training)

@@ -93,6 +93,9 @@ class LossConfig:
     value: float = 1.0
     score: float = 1.0
     """Of COSUMI's score networks: mean absolute error in points."""
+    points: float = 0.0
+    """Of the map whose mean is their score: errors of all points by who owns them, added up, in points. One number a
+    board says little of where the points are; with 0.3 the score is learned much faster (nets/README.md)."""
     lead: float = 0.25
     score_mean: float = 0.1
     score_stdev: float = 0.05

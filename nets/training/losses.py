@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -39,6 +40,8 @@ def losses(outputs: dict[str, Tensor], example: Example) -> dict[str, Tensor]:
         found["value"] = _mean(-(shares * log_shares).sum(1), known)
     if "score" in outputs and example.lead is not None and example.komi is not None:
         found["score"] = _points(outputs["score"].float()[:, 0], example.lead - example.komi, None)
+    if "points" in outputs and example.ownership is not None:
+        found["points"] = _owned_points(outputs["points"].float()[:, 0], example.ownership)
     if "misc" in outputs:
         found |= _misc(outputs["misc"].float(), example)
     if "ownership" in outputs and example.ownership is not None:
@@ -107,6 +110,22 @@ def _points(found: Tensor, label: Tensor, huber: float | None) -> Tensor:
     if huber is None:
         return _mean(errors.abs(), known)
     return _mean(functional.huber_loss(errors, torch.zeros_like(errors), reduction="none", delta=huber), known) / huber
+
+
+def _owned_points(points: Tensor, ownership: Tensor) -> Tensor:
+    """Return the sum of absolute errors of a map's parts in its mean, by who owns the board.
+
+    Args:
+        points: [B, n, n]; each point's part is its n²th.
+        ownership: [B, N * N], N >= n; what convolutions without padding cut off belongs to the nearest point left.
+    """
+    size, side = math.isqrt(ownership.shape[1]), points.shape[1]
+    nearest = (torch.arange(size, device=points.device) - (size - side) // 2).clamp(0, side - 1)
+    folded = functional.one_hot(nearest, side).to(points.dtype)
+    known = ownership.isfinite().all(1)
+    owner = torch.where(known[:, None], ownership, 0.0).view(-1, size, size)
+    errors = points / side**2 - folded.T @ owner @ folded
+    return _mean(errors.abs().sum((1, 2)), known)
 
 
 def _misc(misc: Tensor, example: Example) -> dict[str, Tensor]:

@@ -139,6 +139,25 @@ def test_losses_know_what_is_not_known(tmp_path: Path) -> None:
     assert all(torch.isfinite(each.grad).all() for each in nothing.values())
 
 
+@pytest.mark.parametrize("side", [5, 3, 1])
+def test_points_of_a_score_are_owned(side: int, tmp_path: Path) -> None:
+    source = BatchSource([make_set(tmp_path, "cosumi-3", (5,))], "train", 16, 1)
+    example = Decoder(source.features, torch.device("cpu"), "none", 1, 0.0).example(source.batch(0))
+    ownership = example.ownership.numpy()
+    known = np.isfinite(ownership).all(1)
+    assert 0 < known.sum() < 16  # make_set leaves some owners unknown
+    points = np.random.default_rng(1).normal(0.0, 20.0, (16, side, side)).astype(np.float32)
+    cut = (5 - side) // 2
+    expected = []
+    for row in np.flatnonzero(known):
+        parts = points[row] / side**2
+        for y, x in np.ndindex(5, 5):
+            parts[min(max(y - cut, 0), side - 1), min(max(x - cut, 0), side - 1)] -= ownership[row, 5 * y + x]
+        expected.append(np.abs(parts).sum())
+    outputs = {"points": torch.from_numpy(points)[:, None]}
+    assert losses.losses(outputs, example)["points"].item() == pytest.approx(np.mean(expected), rel=1e-5)
+
+
 def value_of(example: Any) -> Any:
     """Return the result's sign of each row: the score's labels were made of it."""
     return torch.sign(example.score_mean)
