@@ -98,6 +98,8 @@ def read_games(
 ) -> tuple[GameTable, Counter[str]]:
     """Read all games of files, by way of the parts in `folder`.
 
+    Many games are read by as many processes as there are cores, each of which imports the program's main module.
+
     Args:
         paths: SGF files and collections.
         folder: where parts are kept; those of other files or rules are read again.

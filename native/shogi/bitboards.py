@@ -31,6 +31,26 @@ def first_square(low, high):  # type: ignore[no-untyped-def]
     return lowest_bit(low) if low != U(0) else U(64) + lowest_bit(high)
 
 
+@inlined
+def without_first(low, high):  # type: ignore[no-untyped-def]
+    """Return a set that is not empty without its lowest square."""
+    if low != U(0):
+        low &= low - U(1)
+    else:
+        high &= high - U(1)
+    return low, high
+
+
+@inlined
+def toggled(low, high, square):  # type: ignore[no-untyped-def]
+    """Return a set with a square put in, or taken out if it was in it."""
+    if square < U(64):
+        low ^= U(1) << square
+    else:
+        high ^= U(1) << (square & U(63))
+    return low, high
+
+
 @kernel
 def nearest(low, high, direction):  # type: ignore[no-untyped-def]
     """Return the first square of a set, part of a ray that leads in `direction`; the set is not empty."""

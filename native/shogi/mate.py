@@ -9,7 +9,7 @@ import numpy as np
 
 from native.bits import U
 from native.jit import allocating_kernel, inlined, kernel
-from native.shogi.bitboards import attacks, first_square
+from native.shogi.bitboards import attacks, first_square, toggled, without_first
 from native.shogi.movegen import PROMOTES, generate, lone_blockers, write_moves
 from native.shogi.position import (
     BISHOPS,
@@ -236,10 +236,7 @@ def checking_moves(pos, moves, thorough):  # type: ignore[no-untyped-def]
             to_high &= free_high
             while to_low | to_high != U(0):
                 to = first_square(to_low, to_high)
-                if to_low != U(0):
-                    to_low &= to_low - U(1)
-                else:
-                    to_high &= to_high - U(1)
+                to_low, to_high = without_first(to_low, to_high)
                 attack_low, attack_high = attackers(pos, to, them, occupied_low & ~bit_low, occupied_high & ~bit_high)
                 if attack_low | attack_high == U(0):
                     moves[count] = to | origin
@@ -285,16 +282,10 @@ def can_escape(pos, moves):  # type: ignore[no-untyped-def]
     high = STEPS[row + U(1)] & ~pos.color_bits[us * U(2) + U(1)]
     occupied_low = pos.color_bits[U(0)] | pos.color_bits[U(2)]
     occupied_high = pos.color_bits[U(1)] | pos.color_bits[U(3)]
-    if king < U(64):
-        occupied_low ^= U(1) << king
-    else:
-        occupied_high ^= U(1) << (king & U(63))
+    occupied_low, occupied_high = toggled(occupied_low, occupied_high, king)
     while low | high != U(0):
         s = first_square(low, high)
-        if low != U(0):
-            low &= low - U(1)
-        else:
-            high &= high - U(1)
+        low, high = without_first(low, high)
         attack_low, attack_high = attackers(pos, s, U(1) - us, occupied_low, occupied_high)
         if attack_low | attack_high == U(0):
             return True

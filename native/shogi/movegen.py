@@ -8,7 +8,7 @@ import numpy as np
 
 from native.bits import U, lowest_bit, popcount
 from native.jit import allocating_kernel, inlined, kernel
-from native.shogi.bitboards import attacks, first_square
+from native.shogi.bitboards import attacks, first_square, toggled, without_first
 from native.shogi.position import MAX_MOVES, PAWNS, attackers, between, slider_lines
 from native.shogi.tables import (
     DEAD,
@@ -59,10 +59,7 @@ def lone_blockers(pos, square, slider, owner, occupied_low, occupied_high):  # t
     slider_low, slider_high = slider_lines(pos, square, slider)
     while slider_low | slider_high != U(0):
         s = first_square(slider_low, slider_high)
-        if slider_low != U(0):
-            slider_low &= slider_low - U(1)
-        else:
-            slider_high &= slider_high - U(1)
+        slider_low, slider_high = without_first(slider_low, slider_high)
         between_low, between_high = between(square, s)
         between_low &= occupied_low
         between_high &= occupied_high
@@ -78,32 +75,20 @@ def drop_pawn_mates(pos, square, occupied_low, occupied_high):  # type: ignore[n
     us = U(pos.side_to_move) - U(1)
     them = U(1) - us
     king = U(pos.king[them])
-    if square < U(64):
-        occupied_low |= U(1) << square
-    else:
-        occupied_high |= U(1) << (square & U(63))
+    occupied_low, occupied_high = toggled(occupied_low, occupied_high, square)
     # who could take the pawn: anybody but the king (a king takes by moving) who is not pinned to another line
     low, high = attackers(pos, square, them, occupied_low, occupied_high)
     pinned_low, pinned_high = lone_blockers(pos, king, us, them, occupied_low, occupied_high)
-    if king < U(64):
-        pinned_low |= U(1) << king
-    else:
-        pinned_high |= U(1) << (king & U(63))
+    pinned_low, pinned_high = toggled(pinned_low, pinned_high, king)
     if (low & ~pinned_low) | (high & ~pinned_high) != U(0):
         return False
     row = ((U(8) + them * U(WHITE_PIECE)) * U(ROWS) + king) * U(2)
     low = STEPS[row] & ~pos.color_bits[them * U(2)]
     high = STEPS[row + U(1)] & ~pos.color_bits[them * U(2) + U(1)]
-    if king < U(64):
-        occupied_low ^= U(1) << king
-    else:
-        occupied_high ^= U(1) << (king & U(63))
+    occupied_low, occupied_high = toggled(occupied_low, occupied_high, king)
     while low | high != U(0):
         s = first_square(low, high)
-        if low != U(0):
-            low &= low - U(1)
-        else:
-            high &= high - U(1)
+        low, high = without_first(low, high)
         attack_low, attack_high = attackers(pos, s, us, occupied_low, occupied_high)
         if attack_low | attack_high == U(0):
             return False
@@ -116,17 +101,11 @@ def _write_king_moves(pos, moves, us, king, occupied_low, occupied_high):  # typ
     low = STEPS[row] & ~pos.color_bits[us * U(2)]
     high = STEPS[row + U(1)] & ~pos.color_bits[us * U(2) + U(1)]
     # a king does not hide behind itself
-    if king < U(64):
-        occupied_low ^= U(1) << king
-    else:
-        occupied_high ^= U(1) << (king & U(63))
+    occupied_low, occupied_high = toggled(occupied_low, occupied_high, king)
     count = U(0)
     while low | high != U(0):
         s = first_square(low, high)
-        if low != U(0):
-            low &= low - U(1)
-        else:
-            high &= high - U(1)
+        low, high = without_first(low, high)
         attack_low, attack_high = attackers(pos, s, U(1) - us, occupied_low, occupied_high)
         if attack_low | attack_high == U(0):
             moves[count] = s | (king << U(7))
@@ -149,10 +128,7 @@ def _write_drops(pos, moves, count, us, low, high, occupied_low, occupied_high):
             pawn_high = pos.type_bits[U(PAWNS + 1)] & pos.color_bits[us * U(2) + U(1)]
             while pawn_low | pawn_high != U(0):
                 s = first_square(pawn_low, pawn_high)
-                if pawn_low != U(0):
-                    pawn_low &= pawn_low - U(1)
-                else:
-                    pawn_high &= pawn_high - U(1)
+                pawn_low, pawn_high = without_first(pawn_low, pawn_high)
                 to_low &= ~FILES[s * U(2)]
                 to_high &= ~FILES[s * U(2) + U(1)]
             row = ((U(PAWN) + (U(1) - us) * U(WHITE_PIECE)) * U(ROWS) + U(pos.king[U(1) - us])) * U(2)
@@ -260,10 +236,7 @@ def generate(pos, moves):  # type: ignore[no-untyped-def]
                 target_low |= between_low
                 target_high |= between_high
         pinned_low, pinned_high = lone_blockers(pos, king, U(1) - us, us, occupied_low, occupied_high)
-        if king < U(64):
-            own_low ^= U(1) << king
-        else:
-            own_high ^= U(1) << (king & U(63))
+        own_low, own_high = toggled(own_low, own_high, king)
     pawn_low = own_low & pos.type_bits[U(PAWNS)] & ~pinned_low
     pawn_high = own_high & pos.type_bits[U(PAWNS + 1)] & ~pinned_high
     count = _write_pawn_moves(moves, count, us, pawn_low, pawn_high, target_low, target_high)

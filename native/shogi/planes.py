@@ -17,7 +17,7 @@ from numba.extending import intrinsic
 
 from native.bits import U, lowest_bit, popcount
 from native.jit import inlined, kernel
-from native.shogi.bitboards import attacks, first_square
+from native.shogi.bitboards import attacks, first_square, without_first
 from native.shogi.position import BISHOPS, FIRST_DROP, FORM_ALPHAZERO, ROOKS, WHITE
 from native.shogi.rules import ALL_PLIES, DRAW, repetition
 from native.shogi.tables import NO_SQUARE, SQUARES, ZONE
@@ -117,10 +117,7 @@ def _write_side(pos, flat, color, first, last, occupied_low, occupied_high):  # 
     once_low = once_high = twice_low = twice_high = thrice_low = thrice_high = U(0)
     while low | high != U(0):
         square = first_square(low, high)
-        if low != U(0):
-            low &= low - U(1)
-        else:
-            high &= high - U(1)
+        low, high = without_first(low, high)
         code = U(pos.board[square])
         plane = first + (code & U(15)) - U(1)
         flat[plane * U(SQUARES) + (square if last == U(0) else last - square)] = np.float32(1.0)
