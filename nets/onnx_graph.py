@@ -62,8 +62,6 @@ def read_onnx_graph(path: Path) -> OnnxGraph:
                     nodes.append(_node(view, inner_start, inner_end))
                 elif inner == _GRAPH_INITIALIZER:
                     name, array = _tensor(view, inner_start, inner_end)
-                    if array.dtype.kind == "f" and np.isnan(array).any():
-                        raise NetworkError(f"weights {name!r} with NaN found, expected numbers")
                     weights[name] = array
     except (MalformedError, UnicodeDecodeError, struct.error):
         raise NetworkError(f"{path}: a damaged ONNX file found, expected a whole one") from None
@@ -116,7 +114,7 @@ def _tensor(view: memoryview, start: int, end: int) -> tuple[str, npt.NDArray[An
     """Return name and content of a TensorProto.
 
     Raises:
-        NetworkError: it is of an unusual type, or its content lies in another file.
+        NetworkError: it is of an unusual type, its content lies in another file, or is not all numbers.
     """
     shape: list[int] = []
     name, kind = "", 0
@@ -150,6 +148,8 @@ def _tensor(view: memoryview, start: int, end: int) -> tuple[str, npt.NDArray[An
         array = np.array(numbers, dtype)
     if array.size != np.prod(shape, dtype=np.int64):
         raise NetworkError(f"weights {name!r} with {array.size} numbers found, expected shape {shape}")
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        raise NetworkError(f"weights {name!r} with NaN found, expected numbers")
     return name, array.reshape(shape)
 
 

@@ -238,10 +238,7 @@ class _Writer(Generic[M, V]):
         if name in self._values:
             return self._values[name]
         if name in self._graph.weights:
-            array = self._graph.weights[name]
-            if array.dtype.kind == "f" and not np.isfinite(array).all():
-                raise UnsupportedGraphError(f"{node.kind} has weights that are not finite")
-            return array.astype(np.float32) if array.dtype.kind == "f" else array
+            return _finite(node, self._graph.weights[name])
         raise UnsupportedGraphError(f"{node.kind} reads {name!r}, which nothing writes")
 
     def _weights(self, node: Node, index: int) -> FloatArray:
@@ -272,7 +269,7 @@ class _Writer(Generic[M, V]):
         value = node.attributes.get("value")
         if not isinstance(value, np.ndarray):
             raise UnsupportedGraphError("a Constant that is no tensor has no reader")
-        return value.astype(np.float32) if value.dtype.kind == "f" else value
+        return _finite(node, value)
 
     def _conv(self, node: Node) -> Any:
         source, weights = self._value(node), self._weights(node, 1)
@@ -491,6 +488,19 @@ class _Writer(Generic[M, V]):
             plain = np.ones(made.channels, np.float32), np.zeros(made.channels, np.float32), "identity"
             bias = self._builder.dense(self._builder.globals_(), _float(made.hands.T), plain)
         return _Points(self._builder.first(convs[0][1], bias, norm), made.channels)
+
+
+def _finite(node: Node, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return weights that a node holds or reads: floats as float32, integers as they are.
+
+    Raises:
+        UnsupportedGraphError: they are not finite.
+    """
+    if array.dtype.kind != "f":
+        return array
+    if not np.isfinite(array).all():
+        raise UnsupportedGraphError(f"{node.kind} has weights that are not finite")
+    return array.astype(np.float32)
 
 
 def _check_conv(node: Node, weights: FloatArray) -> None:
