@@ -34,9 +34,9 @@ class NetworkInfo:
     name: str
     """The network's own name."""
     source_file: str
-    """File name, without folder, of what the ONNX file was made from."""
+    """File name, without folder, of what the ONNX file was made from; empty inside a file that was made of no other."""
     source_sha256: str
-    """Hexadecimal digest of that file."""
+    """Hexadecimal digest of that file; empty likewise. `nets.load` puts the ONNX file itself in the place of both."""
     model_version: int
     """KataGo's model version: says how raw outputs are to be read."""
     policy_channels: int

@@ -1,6 +1,6 @@
 """Whether a network may be computed with fewer bits: both ways are compared on positions of games that it plays itself.
 
-The verdict is kept beside the converted networks, so that a network is compared once.
+The verdict is kept beside the converted networks, so that a network is compared once; yomi's own networks come with it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from engine.search.position import SearchableGame
 from engine.search.report import Limits
 from engine.search.search import Search
 from nets.load import default_cache_dir, write_atomically
+from nets.models import PRECISION_DIR
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -234,25 +235,30 @@ def with_suitable_precision(make: Callable[[str], E], precision: str, sampling: 
     return reference or make("fp32")
 
 
-def _verdict_file(evaluator: NetworkEvaluator) -> Path:
+def _file_name(evaluator: NetworkEvaluator) -> str:
     info = evaluator.info
-    name = f"{info.source_sha256[:32]}-{info.board_size}-{evaluator.precision}.json"
-    return default_cache_dir() / "precision" / name
+    return f"{info.source_sha256[:32]}-{info.board_size}-{evaluator.precision}.json"
+
+
+def _cache_dir() -> Path:
+    return default_cache_dir() / "precision"
 
 
 def _known(evaluator: NetworkEvaluator) -> Agreement | None:
-    """Return the verdict that was kept; None where there is none, or none that can be read."""
-    try:
-        return Agreement(**json.loads(_verdict_file(evaluator).read_text()))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, TypeError) as error:
-        _log.warning("%s cannot be read (%s): comparing again", _verdict_file(evaluator), error)
-        return None
+    """Return the verdict that was kept or came with yomi; None where there is none, or none that can be read."""
+    for folder in (PRECISION_DIR, _cache_dir()):
+        path = folder / _file_name(evaluator)
+        try:
+            return Agreement(**json.loads(path.read_text()))
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError, TypeError) as error:
+            _log.warning("%s cannot be read (%s): comparing again", path, error)
+    return None
 
 
 def _keep(evaluator: NetworkEvaluator, verdict: Agreement) -> None:
-    path = _verdict_file(evaluator)
+    path = _cache_dir() / _file_name(evaluator)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps(asdict(verdict)).encode())

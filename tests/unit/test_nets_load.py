@@ -2,6 +2,7 @@
 
 import dataclasses
 import gzip
+import hashlib
 import json
 import logging
 import os
@@ -17,8 +18,9 @@ from onnx import TensorProto, helper
 from nets import NetworkError
 from nets import load as load_module
 from nets.katago.write import write_network
-from nets.load import NetworkKind, default_cache_dir, identify, prepare
+from nets.load import NetworkKind, default_cache_dir, identify, prepare, prepare_shogi
 from nets.metadata import KATAGO_CONVERTER_VERSION, NetworkInfo
+from nets.models import default_network
 from nets.onnx_header import read_onnx_header
 from tests.naive.katago_networks import RandomNetworks
 
@@ -64,6 +66,26 @@ def test_the_onnx_file_says_the_same_and_can_be_given_itself(network_file: Path,
     assert set(header.outputs) == {"policy", "value", "misc", "ownership"}
     with pytest.raises(NetworkError, match="made for boards of size 9, expected size 19"):
         prepare(path, 19)
+
+
+@pytest.mark.parametrize("name", ["one.onnx", "two.onnx"])
+def test_a_file_that_was_made_of_no_other_is_its_own_source(name: str, network_file: Path, tmp_path: Path) -> None:
+    converted, info = prepare(network_file, 9, tmp_path)
+    model = onnx.load(converted)
+    own = dataclasses.replace(info, name=name, source_file="", source_sha256="")
+    helper.set_model_props(model, own.to_props())
+    path = tmp_path / name
+    onnx.save(model, path)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert prepare(path, 9)[1] == dataclasses.replace(own, source_file=name, source_sha256=digest)
+
+
+def test_the_same_for_shogi() -> None:
+    path = default_network("shogi")
+    info = prepare_shogi(path)[1]
+    assert info.source_file == path.name
+    assert info.source_sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert prepare(path, 9) == (path, info)
 
 
 @pytest.mark.parametrize("damage", ["onnx", "truncate", "sidecar", "json", "lost onnx", "lost sidecar", "info"])

@@ -12,12 +12,20 @@ import numpy as np
 import pytest
 
 from engine.evaluators.base import UniformEvaluator
+from engine.evaluators.factory import make_katago_evaluator
+from engine.evaluators.shogi_factory import make_shogi_evaluator
 from engine.games.go.rules import PRESETS
+from engine.options import Options
 from engine.players import precision
 from engine.players.go_setup import go_sampling
+from engine.players.go_setup import make_queue as go_queue
 from engine.players.precision import Agreement, compare, with_suitable_precision
+from engine.players.shogi_setup import make_queue as shogi_queue
+from engine.players.shogi_setup import shogi_sampling
 from native.tree.arrays import Batch
+from nets.load import source_digest
 from nets.metadata import NetworkInfo
+from nets.models import PRECISION_DIR, default_network
 
 SAMPLING = go_sampling(5, PRESETS["tromp-taylor"])
 INFO = NetworkInfo(
@@ -155,3 +163,37 @@ def test_verdicts_belong_to_a_network_and_a_size(cache: Path) -> None:
 
         with_suitable_precision(make, "auto", lambda _: SAMPLING)
     assert len(list((cache / "precision").iterdir())) == 3
+
+
+OWN = [("go", 9), ("go", 13), ("go", 19), ("shogi", 9)]
+
+
+def test_verdicts_of_our_own_networks_come_with_them() -> None:
+    digests = {game: source_digest(default_network(game))[:32] for game, _ in OWN}
+    expected = {f"{digests[game]}-{size}-int16.json" for game, size in OWN}
+    assert {path.name for path in PRECISION_DIR.iterdir()} == expected
+    for path in PRECISION_DIR.iterdir():
+        verdict = Agreement(**json.loads(path.read_text()))
+        assert verdict.positions == precision.POSITIONS
+        assert verdict.is_enough
+
+
+@pytest.mark.parametrize("game", ["go", "shogi"])
+def test_our_own_networks_are_not_compared_again(game: str, capsys: pytest.CaptureFixture[str], cache: Path) -> None:
+    options = Options(net=str(default_network(game)), device="cpu")
+    queue = go_queue(options, 9, PRESETS["chinese"]) if game == "go" else shogi_queue(options)
+    queue.close()
+    assert "comparing" not in capsys.readouterr().err
+    assert not (cache / "precision").exists()
+
+
+def test_the_verdict_on_our_network_for_go_still_holds() -> None:
+    net = str(default_network("go"))
+    reference, candidate = (make_katago_evaluator(net, 9, "cpu", "auto", 1, name) for name in ("fp32", "auto"))
+    assert compare(reference, candidate, go_sampling(9, PRESETS["chinese"])).is_enough
+
+
+def test_the_verdict_on_our_network_for_shogi_still_holds() -> None:
+    net = str(default_network("shogi"))
+    reference, candidate = (make_shogi_evaluator(net, "cpu", "auto", 1, name) for name in ("fp32", "auto"))
+    assert compare(reference, candidate, shogi_sampling(candidate)).is_enough
