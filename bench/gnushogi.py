@@ -1,7 +1,8 @@
 """GNU Shogi as a USI engine, so that `yomi match` can play against it: `python -m bench.gnushogi --seconds 1`.
 
-GNU Shogi 1.4 speaks xshogi's protocol: `new`, `force`, moves as in USI, `go`. It echoes a move as `7. 7g7f 1000` and
-plays one as `7. ... 3c3d 1000`; anything else that it says instead of a move means that it has none.
+GNU Shogi 1.4 speaks xshogi's protocol: `new`, `level MOVES MINUTES:SECONDS` (which `new` forgets), `force`, moves as in
+USI, `go`. It echoes a move as `7. 7g7f 1000` and plays one as `7. ... 3c3d 1000`; anything else that it says instead of
+a move means that it has none.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 from collections.abc import Iterator
 
 _MOVE = re.compile(r"^\d+\. \.\.\. ((?:[1-9][a-i]|[PLNSGBR]\*)[1-9][a-i]\+?)(?!\S)")
+_PERIOD = 60  # moves in a period of its clock
 _OVER = ("mate", "resign", "draw", "repetition", "wins")
 
 
@@ -24,10 +26,12 @@ class GnuShogi:
 
         Args:
             command: the program.
-            seconds: of each of its moves, as it is told, whole ones; told 1, it was seen to take 8.
+            seconds: of each of its moves, on average; 0.05 to 600.
         """
+        minutes, rest = divmod(round(_PERIOD * seconds), 60)
+        self._level = f"level {_PERIOD} {minutes}:{rest:02d}"
         self._process = subprocess.Popen(
-            [command, f"{seconds:.0f}"],
+            [command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -45,7 +49,7 @@ class GnuShogi:
         if self._moves and moves[:-1] == self._moves:
             self._send(moves[-1])
         else:
-            self._send("new", "force", *moves, "go")
+            self._send("new", self._level, "force", *moves, "go")  # `new` forgets the level
         move = next(self._answers(), None)
         self._moves = [*moves, move] if move is not None else []
         return move
@@ -77,8 +81,10 @@ def main() -> int:
     """Serve USI until the end of input."""
     parser = argparse.ArgumentParser(description="GNU Shogi as a USI engine; `go` takes no notice of clocks")
     parser.add_argument("--command", default="gnushogi", help="the program (gnushogi)")
-    parser.add_argument("--seconds", type=float, default=1.0, metavar="S", help="of each move, as it is told (1)")
+    parser.add_argument("--seconds", type=float, default=1.0, metavar="S", help="of each move, on average (1)")
     args = parser.parse_args()
+    if not 0.05 <= args.seconds <= 600:
+        parser.error(f"--seconds {args.seconds}: expected 0.05 to 600")
     try:
         engine = GnuShogi(args.command, args.seconds)
     except OSError as error:

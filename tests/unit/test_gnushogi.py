@@ -20,6 +20,9 @@ for line in sys.stdin:
     if line in ("new\\n", "force\\n"):
         forced = True
         continue
+    if line.startswith("level "):
+        print("Clocks: 60000 60000", flush=True)
+        continue
     if line != "go\\n":
         print("Clocks: 1000 1000\\n1. " + line.strip() + " 1000", flush=True)
     else:
@@ -44,7 +47,8 @@ def test_it_is_told_no_more_than_it_must_know(tmp_path: Path) -> None:
     assert engine.choose(["7g7f", "3c3d", "2g2f"]) == "P*5e"
     assert engine.choose(["2g2f"]) == "8h2b+"
     engine.close()
-    assert log.read_text().split() == ["new", "force", "7g7f", "go", "2g2f", "new", "force", "2g2f", "go"]
+    first = ["new", "level 60 1:00", "force", "7g7f", "go", "2g2f"]
+    assert log.read_text().splitlines() == [*first, "new", "level 60 1:00", "force", "2g2f", "go"]
 
 
 @pytest.mark.parametrize("words", ["Illegal move (no match) 7g7f", "White mates!", "Black resigns"])
@@ -77,6 +81,26 @@ def test_what_goes_wrong_is_no_resignation(lines: str, error: str, tmp_path: Pat
     assert done.returncode == 1
     assert error in done.stderr
     assert "bestmove" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("seconds", "level"), [(0.25, "level 60 0:15"), (1.5, "level 60 1:30"), (10.0, "level 60 10:00")]
+)
+def test_seconds_a_move(seconds: float, level: str, tmp_path: Path) -> None:
+    command, log = fake(tmp_path, "1. ... 3c3d 900")
+    engine = GnuShogi(command, seconds)
+    engine.choose(["7g7f"])
+    engine.close()
+    assert log.read_text().splitlines()[1] == level
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "0.001", "nan", "1e9"])
+def test_seconds_that_it_cannot_be_told(seconds: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.gnushogi", f"--seconds={seconds}"], capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert "expected 0.05 to 600" in done.stderr
 
 
 def test_without_the_program(tmp_path: Path) -> None:
