@@ -58,7 +58,8 @@ class EngineProcess:
             EngineFailure: the program cannot be started.
         """
         self.errors = bytearray()
-        self._lines: queue.SimpleQueue[tuple[float, str] | None] = queue.SimpleQueue()
+        # Not a SimpleQueue: before Python 3.13 its `get` waits for ever if time is up between two of its steps.
+        self._lines: queue.Queue[tuple[float, str] | None] = queue.Queue()
         self._fault = ""
         try:
             with _pinned(cpus):

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from queue import Empty, SimpleQueue
+from queue import Empty, Queue
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -141,7 +141,8 @@ class _OwnThread:
     def __init__(self, evaluator: Evaluator) -> None:
         self.evaluator = evaluator
         self._inline = InlineQueue(evaluator)
-        self._jobs: SimpleQueue[Job] = SimpleQueue()
+        # Not a SimpleQueue: before Python 3.13 its `get` waits for ever if time is up between two of its steps.
+        self._jobs: Queue[Job] = Queue()
 
     def submit(self, job: Job) -> None:
         self._jobs.put(job)

@@ -30,7 +30,7 @@ class GtpProcess:
             bufsize=0,
             env=os.environ | {"PYTHONPATH": str(ROOT)},
         )
-        self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._lines: queue.Queue[bytes | None] = queue.Queue()
         self.errors: list[bytes] = []
         self._readers = [
             threading.Thread(target=target, daemon=True) for target in (self._read_output, self._read_errors)

@@ -5,24 +5,28 @@ from __future__ import annotations
 import functools
 import json
 import math
+import threading
 from dataclasses import replace
 from pathlib import Path
+from queue import SimpleQueue
 
 import numpy as np
 import pytest
 
 from engine.evaluators.base import UniformEvaluator
 from engine.evaluators.factory import make_katago_evaluator
+from engine.evaluators.queue import Job
 from engine.evaluators.shogi_factory import make_shogi_evaluator
 from engine.games.go.rules import PRESETS
 from engine.options import Options
 from engine.players import precision
 from engine.players.go_setup import go_sampling
 from engine.players.go_setup import make_queue as go_queue
-from engine.players.precision import Agreement, compare, with_suitable_precision
+from engine.players.precision import Agreement, _OwnThread, compare, with_suitable_precision
 from engine.players.shogi_setup import make_queue as shogi_queue
 from engine.players.shogi_setup import shogi_sampling
 from native.tree.arrays import Batch
+from native.tree.buffers import make_batch
 from nets.load import source_digest
 from nets.metadata import NetworkInfo
 from nets.models import PRECISION_DIR, default_network
@@ -91,6 +95,31 @@ def test_differences_are_measured() -> None:
     assert agreement.value_error == pytest.approx(0.03, abs=1e-6)
     assert agreement.same_move == pytest.approx(0.75, abs=0.02)
     assert not agreement.is_enough
+
+
+def test_a_comparison_ends_however_short_its_looks_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(precision, "POLL", 3e-7)  # time is up between any two steps of the wait
+    own = _OwnThread(UniformEvaluator(1))
+    batch = make_batch(SAMPLING.spec, 1, planes=False, positions=False)
+    done: SimpleQueue[Job] = SimpleQueue()
+
+    class Running:
+        """A search that has a batch there before every second look."""
+
+        looks = 0
+
+        @property
+        def is_running(self) -> bool:
+            self.looks += 1
+            if self.looks % 2:
+                own.submit(Job(batch, 1, done))
+            return self.looks <= 20_000
+
+    thread = threading.Thread(target=own.serve, args=(Running(),), daemon=True)
+    thread.start()
+    thread.join(60.0)
+    assert not thread.is_alive()
+    assert done.qsize() == 10_000
 
 
 @pytest.mark.parametrize(
