@@ -18,7 +18,7 @@ from engine.games.go.rules import Rules
 from engine.games.go.scoring import dead_stones, ownership_by_rollouts
 from engine.players.base import Decision
 from engine.players.go_network import ask_network
-from engine.players.go_setup import evaluator_kind, make_queue, search_settings
+from engine.players.go_setup import evaluator_kind, make_queue, queue_key, search_settings
 from engine.players.thinking import (
     DEFAULT_SECONDS,
     PATIENCE,
@@ -174,10 +174,10 @@ class GoPlayer:
     def clear_cache(self) -> None:
         """Forget the tree and all cached evaluations."""
         self._search.clear()
-        self._search.set_position(self.game)
+        self._prepare(self.game.side_to_move)
 
     def new_game(self) -> None:
-        """Forget what belongs to the last game."""
+        """Forget what belongs to the last game, and load what a board of another size needs before a clock runs."""
         self.clear_cache()
         self._lost = LostMoves()
 
@@ -188,7 +188,7 @@ class GoPlayer:
     def _make_search(self) -> Search:
         options = tuned(self.options, self.game.size)
         queue = make_queue(options, self.game.size, self.game.rules)
-        self._search_for = (self.game.size, self.game.rules)
+        self._key = queue_key(self.game.size, self.game.rules)
         return Search(go_spec(self.game.size), queue, search_settings(options, queue))
 
     def _replace_search(self) -> None:
@@ -201,7 +201,7 @@ class GoPlayer:
     def _prepare(self, color: int) -> None:
         """Bring the search to the game as it stands with `color` to move."""
         self._search.stop()
-        if self._search_for != (self.game.size, self.game.rules):
+        if self._key != queue_key(self.game.size, self.game.rules):
             self._replace_search()
         self._search.set_position(self.game, color)
 

@@ -24,7 +24,7 @@ from engine.games.go.vertex import board_points
 from engine.machine import usable_cores
 from engine.players.analyst import Analysis, Assignment, Model
 from engine.players.go_network import ask_network, network_behind
-from engine.players.go_setup import make_queue, search_settings
+from engine.players.go_setup import QueueKey, make_queue, queue_key, search_settings
 from engine.players.thinking import warm_up
 from engine.players.tuning import tuned
 from engine.search.report import SearchReport
@@ -32,25 +32,16 @@ from engine.search.reports import root_priors
 from engine.search.search import Search
 from native.go.board import BLACK, PASS
 from native.go.spec import go_spec
-from nets.katago.outputs import has_no_result
 
 if TYPE_CHECKING:
     from engine.evaluators.queue import EvaluationQueue
     from engine.options import Options
-
-Key = tuple[int, bool]
-"""Board size, and whether the rules know games without result: what an evaluator is made for."""
 
 IDLE_QUEUES = 2
 """Evaluators for other boards that are kept although nobody uses them."""
 GPU_ANALYSTS = 4
 ROLLOUTS_A_MOVE = 100
 """For the owners after a move, where there is no network."""
-
-
-def key_of(size: int, rules: Rules) -> Key:
-    """Return what an evaluator is made for."""
-    return size, has_no_result(rules.ko, rules.scoring)
 
 
 class QueuePool:
@@ -60,10 +51,10 @@ class QueuePool:
         """Make queues as the options say, when they are asked for."""
         self.options = options
         self._lock = threading.Lock()
-        self._queues: dict[Key, EvaluationQueue] = {}
-        self._users: dict[Key, int] = {}
+        self._queues: dict[QueueKey, EvaluationQueue] = {}
+        self._users: dict[QueueKey, int] = {}
 
-    def take(self, key: Key, rules: Rules) -> EvaluationQueue:
+    def take(self, key: QueueKey, rules: Rules) -> EvaluationQueue:
         """Return the queue for a key, to be given back by `release`.
 
         Raises:
@@ -76,7 +67,7 @@ class QueuePool:
             self._queues[key] = self._queues.pop(key)  # the latest stands last
             return self._queues[key]
 
-    def release(self, key: Key, kept: int = IDLE_QUEUES) -> None:
+    def release(self, key: QueueKey, kept: int = IDLE_QUEUES) -> None:
         """Give a queue back; of those that nobody uses the `kept` latest stay, the others are closed."""
         with self._lock:
             self._users[key] -= 1
@@ -105,7 +96,7 @@ class GoAnalyst:
         self._share = share
         self._workers = workers
         game = GoGame(options.size, Rules.parse(options.rules), options.komi)
-        self._key: Key | None = None
+        self._key: QueueKey | None = None
         self._search = self._search_for(game)
         warm_up(self._search, game, lambda move: game.play(game.side_to_move, move))
 
@@ -170,7 +161,7 @@ class GoAnalyst:
 
     def _search_for(self, game: GoGame) -> Search:
         """Return the search for the board and rules of a game; another one's tree is given up first."""
-        key = key_of(game.size, game.rules)
+        key = queue_key(game.size, game.rules)
         if key == self._key:
             return self._search
         queue = self._pool.take(key, game.rules)
@@ -235,7 +226,7 @@ def make_analysts(options: Options, count: int | None, *, prompt: bool = True) -
     workers = None
     if count is None:
         rules = Rules.parse(options.rules)
-        key = key_of(options.size, rules)
+        key = queue_key(options.size, rules)
         queue = pool.take(key, rules)
         count = GPU_ANALYSTS
         if isinstance(queue, InlineQueue):

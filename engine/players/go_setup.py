@@ -13,6 +13,7 @@ from engine.players.precision import Sampling, with_suitable_precision
 from engine.players.thinking import search_threads
 from engine.search.parameters import SearchSettings
 from native.go.spec import go_spec
+from nets.katago.outputs import has_no_result
 
 if TYPE_CHECKING:
     from engine.evaluators.base import Evaluator
@@ -25,6 +26,15 @@ ROLLOUT_BATCH = 8
 """Leaves that a thread takes at once for rollouts: the cost of a call is shared, and the leaves are still good ones."""
 NETWORK_C_PUCT, ROLLOUT_C_PUCT = 1.0, 1.8
 """KataGo's constant; and what beat 1.1 by 58% ± 6 with rollouts, whose values are far noisier (9×9, 60 games)."""
+
+
+QueueKey = tuple[int, bool]
+"""Board size, and whether the rules know games without result: what an evaluator is made for."""
+
+
+def queue_key(size: int, rules: Rules) -> QueueKey:
+    """Return what an evaluator for these boards and rules is made for; those of one key are the same."""
+    return size, has_no_result(rules.ko, rules.scoring)
 
 
 def evaluator_kind(options: Options) -> str:
@@ -60,7 +70,6 @@ def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
     if kind == "rollouts":
         return InlineQueue(RolloutEvaluator(ROLLOUTS_A_LEAF, options.batch_size or ROLLOUT_BATCH, options.seed))
     from engine.evaluators.factory import make_katago_evaluator
-    from nets.katago.outputs import has_no_result
 
     net = options.net
     assert net is not None
@@ -70,7 +79,7 @@ def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
             return make_katago_evaluator(net, size, device, options.backend, options.batch_size, precision)
 
         evaluator = with_suitable_precision(in_precision, options.precision, lambda _: go_sampling(size, rules))
-        evaluator.may_have_no_result = has_no_result(rules.ko, rules.scoring)
+        _, evaluator.may_have_no_result = queue_key(size, rules)
         if options.rollout_weight > 0.0:
             return MixedEvaluator(evaluator, options.rollout_weight, ROLLOUTS_A_LEAF, options.seed)
         return evaluator

@@ -362,6 +362,20 @@ def test_other_boards_and_rules(make: Make, kind: str) -> None:
     assert player.genmove(BLACK).report.playouts == 20
 
 
+def test_a_new_game_loads_what_its_board_needs(make: Make, kind: str) -> None:
+    player = make(kind)
+    player.game = GoGame(9, PRESETS["tromp-taylor"], 6.5)
+    player.new_game()
+    search = player.search
+    assert search.spec.policy_size == 82
+    player.game.set_rules(PRESETS["aga"])  # which differ in nothing that an evaluator is made for
+    player.genmove(BLACK)
+    assert player.search is search
+    player.game.set_rules(PRESETS["japanese"])
+    player.genmove(BLACK)
+    assert player.search is not search
+
+
 def test_a_tree_is_kept_from_move_to_move(make: Make, kind: str) -> None:
     player = make(kind, visits=200)
     report = player.genmove(BLACK).report

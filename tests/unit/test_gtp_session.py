@@ -4,10 +4,12 @@ import importlib
 import json
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
 from engine.clock import TimeSystem
+from engine.evaluators.base import EvaluatorError
 from engine.options import Options
 from engine.players.base import Decision
 from engine.protocols.gtp import table
@@ -61,6 +63,22 @@ def test_internal_errors_are_answered_and_the_session_goes_on() -> None:
     assert session.send("8 name") == "=8 yomi\n\n"
     # the header of an analysing command is out already: the answer is ended, the error is in the log
     assert session.send("9 kata-genmove_analyze b") == "=9\n\n"
+
+
+def test_a_board_without_an_evaluator_is_refused_and_the_game_stays(tmp_path: Path) -> None:
+    class Small(FakePlayer):
+        def new_game(self) -> None:
+            if self.game.size != 9:
+                raise EvaluatorError(f"board size {self.game.size} found, expected 9")
+            super().new_game()
+
+    record = tmp_path / "large.sgf"
+    record.write_text("(;GM[1]FF[4]SZ[13];B[cc])")
+    session = ScriptedSession(Small(Options(size=9)))
+    session.send("play b e5")
+    assert session.send("boardsize 19") == "? board size 19 found, expected 9\n\n"
+    assert session.send(f"loadsgf {record}") == "? board size 13 found, expected 9\n\n"
+    assert session.send("move_history") == "= black E5\n\n"
 
 
 def test_an_illegal_move_of_the_player_is_not_played() -> None:

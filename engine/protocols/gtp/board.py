@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from engine.evaluators.base import EvaluatorError
 from engine.games.go.game import MAX_KOMI, GoGame, IllegalMove, SetupError
 from engine.games.go.handicap import HandicapError, fixed_handicap, free_handicap, parse_free_handicap
 from engine.games.go.rules import Rules, RulesError
@@ -15,6 +16,7 @@ from engine.protocols.gtp.codec import Command
 from engine.protocols.gtp.session import USER_ERRORS, GtpError, Session
 from engine.protocols.gtp.table import command
 from native.go.board import BLACK, EMPTY, MAX_SIZE, MIN_SIZE, PASS, WHITE
+from nets.errors import NetworkError
 
 USER_ERRORS += [VertexError, IllegalMove, SetupError, HandicapError, RulesError, SgfError]
 
@@ -24,9 +26,19 @@ COLOR_NAMES = {EMPTY: "empty", BLACK: "black", WHITE: "white"}
 def new_game(session: Session, size: int) -> None:
     """Put an empty board in place of the game; rules and komi stay."""
     game = session.game
-    session.player.game = GoGame(size, game.rules, game.komi)
-    session.player.new_game()
+    take_up(session, GoGame(size, game.rules, game.komi))
     session.clock.reset()
+
+
+def take_up(session: Session, game: GoGame) -> None:
+    """Put a game in place of the present one, which stays where no evaluator can be had for the new one."""
+    player, old = session.player, session.game
+    player.game = game
+    try:
+        player.new_game()
+    except (NetworkError, EvaluatorError):
+        player.game = old
+        raise
 
 
 @command("boardsize", "rectangular_boardsize")
@@ -201,8 +213,7 @@ def loadsgf(session: Session, request: Command) -> str:
         game = load_sgf(path).game(moves, rules=session.game.rules)
     except SgfError as error:
         raise GtpError(f"cannot load file: {error}") from None
-    session.player.game = game
-    session.player.new_game()
+    take_up(session, game)
     return "black" if game.side_to_move == BLACK else "white"
 
 
