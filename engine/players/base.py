@@ -107,7 +107,11 @@ class Player(Protocol):
         """Forget the tree and all cached evaluations."""
 
     def new_game(self) -> None:
-        """Forget what belongs to the last game (tree, resignation count)."""
+        """Forget what belongs to the last game (tree, resignation count); load what the board of this one needs.
+
+        Raises:
+            NetworkError, EvaluatorError: There is no evaluator for this board.
+        """
 
     def close(self) -> None:
         """Stop everything and release devices and threads; nothing may be called afterwards."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -11,8 +12,10 @@ from engine.matches.process import EngineProcess
 
 
 @pytest.fixture
-def echo() -> EngineProcess:
-    return EngineProcess(["cat"])
+def echo() -> Iterator[EngineProcess]:
+    process = EngineProcess(["cat"])
+    yield process
+    process.close()
 
 
 def test_lines_come_with_their_time(echo: EngineProcess) -> None:
@@ -20,7 +23,6 @@ def test_lines_come_with_their_time(echo: EngineProcess) -> None:
     first, second = echo.line(sent + 30.0), echo.line(sent + 30.0)
     assert (first[1], second[1]) == ("one", "two")
     assert sent <= first[0] <= second[0] <= time.monotonic()
-    echo.close()
 
 
 def test_a_wait_ends_however_short_it_is(echo: EngineProcess) -> None:
@@ -36,4 +38,3 @@ def test_a_wait_ends_however_short_it_is(echo: EngineProcess) -> None:
     ended = threading.Event()
     threading.Thread(target=wait, daemon=True).start()
     assert ended.wait(60.0)
-    echo.close()
