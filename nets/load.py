@@ -81,7 +81,7 @@ def prepare(path: str | Path, board_size: int, cache_dir: str | Path | None = No
     kind, header = _identify(path)
     if kind is NetworkKind.YOMI_ONNX:
         assert header is not None
-        info = _own_info(path, header)
+        info = own_info(path, header)
         if info.board_size not in (0, board_size):
             raise NetworkError(f"{path}: made for boards of size {info.board_size}, expected size {board_size}")
         return path, info
@@ -110,12 +110,24 @@ def prepare_shogi(path: str | Path) -> tuple[ShogiNetwork, NetworkInfo]:
         raise NetworkError(f"{path}: {kind.value} for Go found, expected a network for shogi (dlshogi ONNX)")
     network = _recognise(path, header)
     if kind is NetworkKind.YOMI_ONNX:
-        info = _own_info(path, header)
+        info = own_info(path, header)
         if network is None or info.game != "shogi":
             raise NetworkError(f"{path}: a network for {info.game} found, expected one for shogi")
         return network, info
     assert network is not None
     return network, network.describe(path.name.removesuffix(".onnx"), path.name, source_digest(path))
+
+
+def own_info(path: Path, header: OnnxHeader) -> NetworkInfo:
+    """Return what an ONNX file of yomi says of itself; one that was made of no other network is its own source.
+
+    Raises:
+        NetworkError: its metadata is damaged, or the file cannot be read.
+    """
+    info = NetworkInfo.from_props(header.metadata)
+    if info.source_sha256:
+        return info
+    return dataclasses.replace(info, source_file=path.name, source_sha256=source_digest(path))
 
 
 def default_cache_dir() -> Path:
@@ -150,14 +162,6 @@ def _identify(path: Path) -> tuple[NetworkKind, OnnxHeader | None]:
     if looks_like_network(path):
         return NetworkKind.KATAGO, None
     raise NetworkError(f"{path}: {_describe(path)} found, expected a KataGo network (.bin.gz) or an ONNX file")
-
-
-def _own_info(path: Path, header: OnnxHeader) -> NetworkInfo:
-    """Return what a file of ours says of itself; one that was made of no other is its own source."""
-    info = NetworkInfo.from_props(header.metadata)
-    if info.source_sha256:
-        return info
-    return dataclasses.replace(info, source_file=path.name, source_sha256=source_digest(path))
 
 
 def _recognise(path: Path, header: OnnxHeader) -> ShogiNetwork | None:

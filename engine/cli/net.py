@@ -65,8 +65,7 @@ def facts(path: Path) -> list[tuple[str, str]]:
         NetworkError: It is no network that can be used.
     """
     from nets.katago.file import read_network
-    from nets.load import NetworkKind, identify
-    from nets.metadata import NetworkInfo
+    from nets.load import NetworkKind, identify, own_info
     from nets.onnx_header import read_onnx_header
 
     kind = identify(path)
@@ -90,7 +89,7 @@ def facts(path: Path) -> list[tuple[str, str]]:
         return rows + _shogi_facts(path)
     header = read_onnx_header(path)
     if header is not None:
-        for name, value in dataclasses.asdict(NetworkInfo.from_props(header.metadata)).items():
+        for name, value in dataclasses.asdict(own_info(path, header)).items():
             rows.append((name.replace("_", " "), str(value)))
     return rows
 

@@ -220,9 +220,7 @@ def with_suitable_precision(make: Callable[[str], E], precision: str, sampling: 
     verdict = _known(evaluator)
     reference: E | None = None
     if verdict is None:
-        print(
-            f"yomi: comparing {evaluator.precision} with fp32, once for this network ...", file=sys.stderr, flush=True
-        )
+        _say_that_it_takes_time(evaluator)
         reference = make("fp32")
         verdict = compare(reference, evaluator, sampling(evaluator))
         _keep(evaluator, verdict)
@@ -234,6 +232,16 @@ def with_suitable_precision(make: Callable[[str], E], precision: str, sampling: 
     _log.warning("%s: %s is left out for fp32: %s", evaluator.info.source_file, evaluator.precision, verdict)
     evaluator.close()
     return reference or make("fp32")
+
+
+def _say_that_it_takes_time(evaluator: NetworkEvaluator) -> None:
+    size = evaluator.info.board_size
+    board = f"{size}x{size}" if size else "boards of any size"
+    print(
+        f"yomi: comparing {evaluator.precision} with fp32, once for this network on {board} ...",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 def _file_name(evaluator: NetworkEvaluator) -> str:

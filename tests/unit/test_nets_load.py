@@ -15,6 +15,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from engine.cli.net import facts
 from nets import NetworkError
 from nets import load as load_module
 from nets.katago.write import write_network
@@ -78,6 +79,8 @@ def test_a_file_that_was_made_of_no_other_is_its_own_source(name: str, network_f
     onnx.save(model, path)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     assert prepare(path, 9)[1] == dataclasses.replace(own, source_file=name, source_sha256=digest)
+    told = dict(facts(path))
+    assert (told["source file"], told["source sha256"]) == (name, digest)
 
 
 def test_the_same_for_shogi() -> None:

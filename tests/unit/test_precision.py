@@ -181,7 +181,7 @@ def test_a_damaged_verdict_is_replaced(cache: Path, caplog: pytest.LogCaptureFix
     assert json.loads(verdict.read_text())["positions"] >= precision.MIN_POSITIONS
 
 
-def test_verdicts_belong_to_a_network_and_a_size(cache: Path) -> None:
+def test_verdicts_belong_to_a_network_and_a_size(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for info in (INFO, replace(INFO, board_size=9), replace(INFO, source_sha256="cd" * 32)):
         factory = Factory(0.0)
 
@@ -191,6 +191,8 @@ def test_verdicts_belong_to_a_network_and_a_size(cache: Path) -> None:
             return made
 
         with_suitable_precision(make, "auto", lambda _: SAMPLING)
+        board = f"{info.board_size}x{info.board_size}"
+        assert f"comparing int16 with fp32, once for this network on {board} ..." in capsys.readouterr().err
     assert len(list((cache / "precision").iterdir())) == 3
 
 
