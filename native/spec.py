@@ -30,7 +30,17 @@ class GameSpec:
     """Legal moves of a position on average; decides how a tree's memory is shared out."""
     score_unit: float
     """Points of score that count as much; the square root of the board's area in Go. Unused where scores are 0."""
+    marks: tuple[tuple[str, int], ...] = ()
+    """Fields of the position records, with their values, that say how the network is to be shown a position."""
 
     def positions(self, count: int) -> npt.NDArray[np.void]:
         """Return `count` blank position records."""
         return np.zeros(count, self.position_dtype)
+
+    def marked(self, position: np.void) -> np.void:
+        """Return a copy of a position record that has the marks."""
+        record = self.positions(1)
+        record[0] = position
+        for name, value in self.marks:
+            record[name] = value
+        return record[0]  # type: ignore[no-any-return]

@@ -22,6 +22,7 @@ from engine.search.parameters import SearchSettings
 from engine.search.report import Limits
 from engine.search.search import Search
 from native.go.board import BLACK
+from native.go.spec import go_spec
 from nets.errors import NetworkError
 
 STAGES = "10:2000,4:20000,2:50000"
@@ -128,10 +129,10 @@ class KomiScorer:
 
     def _search(self, size: int) -> Search:
         """Return this thread's search on boards of `size`."""
-        queue = InlineQueue(self._rollouts)
-        if self.teacher is not None:
-            queue = DeviceQueue(self.teacher, self.teacher.evaluator(size))
-        return self._searches.get(size, queue, self._settings)
+        if self.teacher is None:
+            return self._searches.get(go_spec(size), InlineQueue(self._rollouts), self._settings)
+        network = self.teacher.evaluator(size)
+        return self._searches.get(network.spec(size), DeviceQueue(self.teacher, network), self._settings)
 
 
 def _settings(has_network: bool, playouts: int, seed: int) -> SearchSettings:

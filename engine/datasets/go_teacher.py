@@ -21,7 +21,6 @@ from engine.search.search import Search
 from native.go.board import MAX_AREA, PASS
 from native.go.planes import GLOBALS, PLANES, policy_index, symmetry_table, write_planes
 from native.go.rules import legal_moves
-from native.go.spec import go_spec
 from nets.data.shards import OWNER_SCALE
 from nets.katago.outputs import Outputs, has_no_result, post_process
 
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from engine.evaluators.katago import KataGoEvaluator
     from engine.search.report import SearchReport
     from native.calls import Calls
+    from native.spec import GameSpec
     from native.tree.arrays import Batch
 
 T = TypeVar("T")
@@ -105,7 +105,8 @@ class NetworkTeacher:
         """Write what a search of `visits` says of a position, as it stands, into row `index`."""
         size = int(position["size"])
         settings = SearchSettings(workers=1, memory=SEARCH_MEMORY, cache_size=0, seed=self.seed)
-        search = self._searches.get(size, DeviceQueue(self, self.evaluator(size)), settings)
+        network = self.evaluator(size)
+        search = self._searches.get(network.spec(size), DeviceQueue(self, network), settings)
         search.clear()
         search.set_position(Searchable(position, history))
         report = search.run(Limits(visits=self.visits))
@@ -125,8 +126,10 @@ class NetworkTeacher:
         legal = np.zeros((count, area + 1), np.bool_)
         moves = np.zeros(MAX_AREA + 1, np.uint16)
         symmetries = [int(row.position["hash"] ^ np.uint64(self.seed)) >> 7 & 7 for row in rows]
+        spec = evaluator.spec(size)
         for index, (row, symmetry) in enumerate(zip(rows, symmetries, strict=True)):
-            write_planes(row.position, row.history, symmetry, self._scratch.go, planes[index], globals_[index])
+            shown = spec.marked(row.position)
+            write_planes(shown, row.history, symmetry, self._scratch.go, planes[index], globals_[index])
             for move in moves[: legal_moves(row.position, row.history, moves)]:
                 legal[index, policy_index(size, int(move), symmetry)] = True
         names = [(KO_NAMES[row.position["ko_rule"]], SCORING_NAMES[row.position["scoring"]]) for row in rows]
@@ -165,16 +168,16 @@ class DeviceQueue(InlineQueue):
 
 
 class Searches(threading.local):
-    """The searches of one thread, by board size."""
+    """The searches of one thread, by what they know of the game: one for each board size."""
 
     def __init__(self) -> None:
-        self._searches: dict[int, Search] = {}
+        self._searches: dict[GameSpec, Search] = {}
 
-    def get(self, size: int, queue: InlineQueue, settings: SearchSettings) -> Search:
-        """Return the one for boards of `size`, made with this queue and these settings if it is the first time."""
-        if size not in self._searches:
-            self._searches[size] = Search(go_spec(size), queue, settings)
-        return self._searches[size]
+    def get(self, spec: GameSpec, queue: InlineQueue, settings: SearchSettings) -> Search:
+        """Return the one for `spec`, made with this queue and these settings if it is the first time."""
+        if spec not in self._searches:
+            self._searches[spec] = Search(spec, queue, settings)
+        return self._searches[spec]
 
 
 def write_outputs(outputs: Outputs, columns: Columns, rows: slice, seen: npt.NDArray[np.int64] | None = None) -> None:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from native.go.outputs import decode
+from native.go.spec import go_spec
 from nets.katago.outputs import scales_of
 
 if TYPE_CHECKING:
     from native.calls import Calls
+    from native.spec import GameSpec
     from native.tree.arrays import Batch
     from nets.katago.network import FloatArray
     from nets.katago.outputs import RawOutputs
@@ -28,7 +30,7 @@ class KataGoEvaluator(ABC):
     wants_planes = True
     wants_positions = False
     precision: str
-    """What the network computes with: fp32, int16."""
+    """What the network computes with: fp32, int16, fp16."""
 
     def __init__(self, info: NetworkInfo, device: str, batch_size: int) -> None:
         """Hold what every backend needs.
@@ -45,6 +47,10 @@ class KataGoEvaluator(ABC):
         self._scales = np.array([scales.score_mean, scales.score_stdev, scales.lead], np.float32)
         self.may_have_no_result = False
         """Set by who knows the rules: whether a game can end without a result."""
+
+    def spec(self, size: int) -> GameSpec:
+        """Return what a search with this network has to know of Go on a `size` × `size` board."""
+        return go_spec(size, suicide_areas=self.info.prefer_pass_alive_under_suicide_rules)
 
     @property
     @abstractmethod

@@ -23,7 +23,7 @@ from engine.games.go.scoring import ownership_by_rollouts
 from engine.games.go.vertex import board_points
 from engine.machine import usable_cores
 from engine.players.analyst import Analysis, Assignment, Model
-from engine.players.go_network import ask_network, network_behind
+from engine.players.go_network import ask_network, network_behind, spec_for
 from engine.players.go_setup import QueueKey, make_queue, queue_key, search_settings
 from engine.players.thinking import warm_up
 from engine.players.tuning import tuned
@@ -31,7 +31,6 @@ from engine.search.report import SearchReport
 from engine.search.reports import root_priors
 from engine.search.search import Search
 from native.go.board import BLACK, PASS
-from native.go.spec import go_spec
 
 if TYPE_CHECKING:
     from engine.evaluators.queue import EvaluationQueue
@@ -177,7 +176,7 @@ class GoAnalyst:
                 memory=settings.memory // self._share,
                 cache_size=settings.cache_size // self._share,
             )
-        self._search = Search(go_spec(game.size), queue, settings)
+        self._search = Search(spec_for(game.size, queue.evaluator), queue, settings)
         return self._search
 
     def _policy(self, game: GoGame) -> npt.NDArray[np.float32]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from engine.evaluators.base import Evaluator
     from engine.evaluators.queue import EvaluationQueue
     from engine.games.go.game import GoGame
+    from native.spec import GameSpec
 
 
 def network_behind(evaluator: Evaluator) -> KataGoEvaluator | None:
@@ -26,6 +27,12 @@ def network_behind(evaluator: Evaluator) -> KataGoEvaluator | None:
     if isinstance(evaluator, MixedEvaluator):
         evaluator = evaluator.network
     return evaluator if isinstance(evaluator, KataGoEvaluator) else None
+
+
+def spec_for(size: int, evaluator: Evaluator) -> GameSpec:
+    """Return what a search with an evaluator has to know of Go on a `size` × `size` board."""
+    network = network_behind(evaluator)
+    return go_spec(size) if network is None else network.spec(size)
 
 
 def ask_network(queue: EvaluationQueue, game: GoGame, symmetry: int | None) -> RawEvaluation:
@@ -49,13 +56,14 @@ def ask_network(queue: EvaluationQueue, game: GoGame, symmetry: int | None) -> R
 def evaluate_position(network: KataGoEvaluator, game: GoGame, symmetry: int | None) -> RawEvaluation:
     """Return the network's opinion of a game for White; None averages over all eight symmetries."""
     chosen = list(range(8)) if symmetry is None else [symmetry]
-    spec = go_spec(game.size)
+    spec = network.spec(game.size)
+    position = spec.marked(game.position)
     planes = np.zeros((len(chosen), *spec.planes_shape), np.float32)
     extras = np.zeros((len(chosen), *spec.extras_shape), np.float32)
     legal = np.zeros((len(chosen), spec.policy_size), np.bool_)
     scratch = np.zeros(1, spec.scratch_dtype)[0]
     for row, each in enumerate(chosen):
-        write_planes(game.position, game.history, each, scratch, planes[row], extras[row])
+        write_planes(position, game.history, each, scratch, planes[row], extras[row])
         for move in game.legal_moves():
             legal[row, policy_index(game.size, move, each)] = True
     raw = network.run(planes, extras)

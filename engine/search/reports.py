@@ -51,7 +51,7 @@ def read_report(
     shown = max(1, visits)
     value = float(root["value_sum"]) / shown
     score = float(root["score_sum"]) / shown
-    stdev = math.sqrt(max(0.0, float(root["score_square_sum"]) / shown - score * score))
+    stdev = math.sqrt(float(root["score_variance"]))
     children = _children(tree)
     tried = children[(children["visits"] > 0) & (tree.banned[children["move"]] == 0)]
     bounds = utility_bounds(tried)

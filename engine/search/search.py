@@ -1,6 +1,7 @@
 """The search: threads that gather leaves, hand them to the evaluation queue and put what comes back into the tree.
 
-Begin reading here: `Search.start` and `Search._submit`. What happens inside a tree stands in native/tree/search.py.
+Begin reading here: `Search.start` and `Search._work`, which evaluates by kernels (`_advance`) or through the evaluation
+queue (`_submit`). What happens inside a tree stands in native/tree/search.py.
 """
 
 from __future__ import annotations
@@ -84,6 +85,8 @@ class Search:
         """The root's edges without noise, in any order, while there is noise in the tree."""
         self._latency = 0.0
         self._count_lock = threading.Lock()
+        self._layout_lock = threading.Lock()
+        """Held by who moves nodes about, and by who reads them from outside the search."""
         self._error: Exception | None = None
         self._finished = threading.Event()
         self._finished.set()
@@ -143,7 +146,7 @@ class Search:
         if self._root is not None and self._root.key != root.key:
             self.clear_cache()  # komi and rules are no part of the keys
         self._root = root
-        self._root_record[0] = game.position
+        self._root_record[0] = self.spec.marked(game.position)
         if side != int(game.position["side_to_move"]):
             self._root_record["side_to_move"] = side
             self._root_record["simple_ko"] = 0
@@ -248,16 +251,17 @@ class Search:
         assert self._root is not None, "set_position comes first"
         end = time.perf_counter() if self.is_running else self._end_time
         ownership = sum(worker.ownership for worker in self._workers) if self.settings.ownership else None
-        return read_report(
-            self.tree,
-            side_to_move=self._root.side_to_move,
-            seconds=end - self._start_time,
-            evaluations=self.evaluations,
-            ownership_sums=ownership,
-            use_lcb=self.settings.use_lcb,
-            max_moves=max_moves,
-            pv_length=pv_length,
-        )
+        with self._layout_lock:
+            return read_report(
+                self.tree,
+                side_to_move=self._root.side_to_move,
+                seconds=end - self._start_time,
+                evaluations=self.evaluations,
+                ownership_sums=ownership,
+                use_lcb=self.settings.use_lcb,
+                max_moves=max_moves,
+                pv_length=pv_length,
+            )
 
     def is_banned(self, move: int) -> bool:
         """Whether the last search was told to leave out this root move."""
@@ -492,7 +496,8 @@ class Search:
         self._pruned_at = int(counters[arrays.PLAYOUTS])
         for exponent in range(self._pruned_to + 1 if is_stuck else 1, 32):
             self._pruned_to = exponent
-            compact(tree, counters[arrays.ROOT], 1 << exponent)
+            with self._layout_lock:
+                compact(tree, counters[arrays.ROOT], 1 << exponent)
             used = max(
                 counters[arrays.NODE_TOP] / len(tree.nodes),
                 counters[arrays.EDGE_TOP] / len(tree.edges),

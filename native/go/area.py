@@ -294,8 +294,8 @@ def find_areas(s, pos, suicide):  # type: ignore[no-untyped-def]
     """Set `s.owned_black` and `s.owned_white` to the areas that KataGo's planes 18 and 19 show under area scoring.
 
     `load_sets` has been called. `suicide` says whether pass-alive is judged as if suicide of several stones were legal:
-    the rule of the game, or true for networks that ask for it. Under `pos.tax` SEKI or ALL areas in seki hold their
-    stones alone. The group tax itself is not counted.
+    the rule of the game, or true for networks that ask for it (`pos.suicide_areas`). Under `pos.tax` SEKI or ALL areas
+    in seki hold their stones alone. The group tax itself is not counted.
     """
     words = U(pos.words)
     for w in range(words):

@@ -50,6 +50,7 @@ POSITION_DTYPE = np.dtype(
         ("side_to_move", np.uint8),
         ("passes", np.uint8),  # consecutive passes that ended the history so far
         ("suicide", np.uint8),  # rules: suicide of several stones is legal
+        ("suicide_areas", np.uint8),  # the network is shown areas as if suicide were legal
         ("ko_rule", np.uint8),
         ("scoring", np.uint8),
         ("tax", np.uint8),
@@ -155,6 +156,7 @@ def copy(target, source):  # type: ignore[no-untyped-def]
     target.side_to_move = source.side_to_move
     target.passes = source.passes
     target.suicide = source.suicide
+    target.suicide_areas = source.suicide_areas
     target.ko_rule = source.ko_rule
     target.scoring = source.scoring
     target.tax = source.tax

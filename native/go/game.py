@@ -6,7 +6,7 @@ from native import game
 from native.bits import U
 from native.game import GOES_ON, OVER, OVER_UNSCORED
 from native.go import board, planes, rules
-from native.go.board import BLACK, POSITION_DTYPE, REPEATED_PASS, SCORING_AREA, THIRD_REPETITION
+from native.go.board import BLACK, POSITION_DTYPE, REPEATED_PASS, SCORING_AREA, TAX_NONE, THIRD_REPETITION
 from native.go.rules import MAX_HISTORY
 from native.jit import kernel
 
@@ -18,10 +18,10 @@ def outcome(pos, history):  # type: ignore[no-untyped-def]
     Two passes in a row end it and, under the simple ko rule, a pass where the same side has passed before on the same
     board; a third repetition under that rule leaves no result. Area is counted as the board stands: a server that does
     so would not forgive dead stones left inside pass-alive territory. Under territory scoring dead stones would have to
-    be agreed, so the evaluator is asked; so it is when the history is full.
+    be agreed, and a tax depends on what is a seki, so the evaluator is asked; so it is when the history is full.
     """
     if pos.passes >= 2 or (pos.passes == 1 and pos.finished == REPEATED_PASS):
-        if pos.scoring != SCORING_AREA:
+        if pos.scoring != SCORING_AREA or pos.tax != TAX_NONE:
             return OVER_UNSCORED, 0.0, 0.0
         score = float(rules.area_points(pos)) - float(pos.komi)
         if pos.side_to_move != BLACK:

@@ -276,7 +276,7 @@ def write_planes(pos, history, symmetry, scratch, spatial, globals_):  # type: i
     shown = _write_moves(pos, hidden, scratch, view, area, flat, globals_)
     _write_ladders(pos, history, scratch, shown, view, area, flat)
     if pos.scoring == SCORING_AREA:
-        find_areas(scratch, pos, pos.suicide)
+        find_areas(scratch, pos, pos.suicide | pos.suicide_areas)
         black = pos.side_to_move == BLACK
         for side in range(U(2)):
             mine = black == (side == U(0))

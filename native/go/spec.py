@@ -10,8 +10,13 @@ SPATIAL_PLANES = 22
 GLOBAL_FEATURES = 19
 
 
-def go_spec(size: int) -> GameSpec:
-    """Return the sizes of Go on a `size` × `size` board."""
+def go_spec(size: int, *, suicide_areas: bool = False) -> GameSpec:
+    """Return the sizes of Go on a `size` × `size` board.
+
+    Args:
+        size: of the board.
+        suicide_areas: the network is shown areas as if suicide of several stones were legal, whatever the rules are.
+    """
     area = size * size
     return GameSpec(
         name="go",
@@ -26,4 +31,5 @@ def go_spec(size: int) -> GameSpec:
         cached_moves=0,
         mean_moves=area * 0.97 + 1.0,
         score_unit=float(size),
+        marks=(("suicide_areas", int(suicide_areas)),),
     )

@@ -64,7 +64,9 @@ def _make_reach(kind: str) -> npt.NDArray[np.uint8]:
 def _make_distance() -> npt.NDArray[np.uint8]:
     file, rank = np.divmod(np.arange(81), 9)
     files, ranks = np.abs(file[:, None] - file[None, :]), np.abs(rank[:, None] - rank[None, :])
-    return np.asarray(np.maximum(files, ranks), np.uint8)
+    table = np.full((82, 82), 8, np.uint8)
+    table[:81, :81] = np.maximum(files, ranks)
+    return table
 
 
 NEXT = _make_next()
@@ -74,7 +76,7 @@ JUMP = _make_jumps()
 STEPS = _make_reach("steps")
 SLIDES = _make_reach("slides")
 DISTANCE = _make_distance()
-"""uint8[81, 81]: king's steps from square to square."""
+"""uint8[82, 82]: king's steps from square to square; 8, the greatest, for NO_SQUARE (a side without a king)."""
 
 _RANKING = "PAWN LANCE KNIGHT PROM_PAWN PROM_LANCE PROM_KNIGHT SILVER PROM_SILVER GOLD BISHOP HORSE ROOK DRAGON KING"
 RANKED = _RANKING.split()
@@ -198,6 +200,8 @@ def find_attacks(board, black_king, white_king, effects):  # type: ignore[no-unt
             slides &= slides - U(1)
             influence += slide(board, effects, origin, direction, color, unit, own_king, enemy_king)
         effects.influence[U(color)] += influence
+    effects.attackers[U(0), U(NO_SQUARE)] = U(0)
+    effects.attackers[U(1), U(NO_SQUARE)] = U(0)
 
 
 @kernel

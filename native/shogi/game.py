@@ -8,7 +8,7 @@ from native.shogi import mate, movegen, planes, position, rules
 from native.shogi.position import MAX_HISTORY, POSITION_DTYPE
 
 UNPROVEN_WIN = 0.99
-"""Value of a first repetition with check or with more in hand: as good as won, but not by the rules."""
+"""Value, at most, of a first repetition and of a draw: as good as won, but not by the rules."""
 
 
 @kernel
@@ -20,7 +20,7 @@ def outcome(pos, history):  # type: ignore[no-untyped-def]
     """
     if not rules.has_legal_move(pos):
         return OVER, -1.0, 0.0
-    draw = float(pos.draw_value[U(pos.side_to_move) - U(1)])
+    draw = min(max(float(pos.draw_value[U(pos.side_to_move) - U(1)]), -UNPROVEN_WIN), UNPROVEN_WIN)
     kind = rules.repetition(pos, history, rules.ALL_PLIES)
     if kind == rules.DRAW:
         return OVER, draw, 0.0

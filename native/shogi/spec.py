@@ -41,4 +41,5 @@ def shogi_spec(form: int = FORM_DLSHOGI, extras: int = 57) -> GameSpec:
         cached_moves=CACHED_MOVES,
         mean_moves=100.0,
         score_unit=1.0,
+        marks=(("form", form),),
     )

@@ -22,12 +22,12 @@ PENDING, EXPANDED, TERMINAL, UNTOUCHED = 0, 1, 2, 3
 
 NODE_DTYPE = np.dtype(
     [
-        # sums over all playouts through this node, for the side to move here
+        # of all playouts through this node, for the side to move here
         ("utility_sum", np.float64),
         ("value_sum", np.float64),  # expected win minus loss, each in [-1, 1]
         ("score_sum", np.float64),
-        ("utility_square_sum", np.float32),
-        ("score_square_sum", np.float32),  # of the score's square, its uncertainty included
+        ("utility_variance", np.float32),  # of about the last VARIANCE_PLAYOUTS
+        ("score_variance", np.float32),  # likewise; the evaluator's uncertainty is part of it
         ("parent", np.uint32),
         ("edges", np.uint32),  # first edge in the pool
         ("stats", np.uint32),  # first statistics record in the pool
@@ -42,6 +42,8 @@ NODE_DTYPE = np.dtype(
     ],
     align=True,
 )
+VARIANCE_PLAYOUTS = 1 << 20
+"""Playouts after which a node's variances begin to forget: one in so many is what a 32-bit mean still takes in."""
 STATS_DTYPE = np.dtype(
     [
         ("child", np.uint32),
@@ -61,6 +63,8 @@ NO_INDEX = 0xFFFF
 """No index of the policy."""
 EDGE_BYTES = 4
 """An edge is a uint32: prior * 65535 in the upper half, move in the lower."""
+SPARE_EDGES = 4096
+"""Edges that a pool has beyond the mean: one node may have many."""
 
 STATS_CLASSES = 12
 
@@ -199,7 +203,8 @@ def make_tree(memory: int, mean_edges: float, cache_size: int, policy_size: int,
     """Make a tree of at most `memory` bytes and its evaluation cache.
 
     Args:
-        memory: bytes for nodes, edges and statistics. The system hands out pages as the tree grows.
+        memory: bytes for nodes, edges and statistics. The system hands out pages as the tree grows. No more is
+            used than 2 ** 32 edges need (17 GiB on 19x19).
         mean_edges: expected number of legal moves of a node; decides how the memory is shared out.
         cache_size: bytes for the cache; 0 for none.
         policy_size: length of the policy vector.
@@ -208,13 +213,14 @@ def make_tree(memory: int, mean_edges: float, cache_size: int, policy_size: int,
     stats_a_node = 2.0
     node_bytes = NODE_DTYPE.itemsize + 4 + mean_edges * EDGE_BYTES + stats_a_node * STATS_DTYPE.itemsize
     capacity = max(64, int(memory / node_bytes))
+    capacity = min(capacity, int((NONE - SPARE_EDGES) / max(mean_edges, stats_a_node)))  # what 32 bits can name
     entry_bytes = 4 * cached_moves + 32 if cached_moves else 2 * policy_size + 32
     entries = 1 << max(0, (cache_size // entry_bytes).bit_length() - 1)  # a power of two; 1 is no cache
     priors = cached_moves or policy_size
     tree = Tree(
         nodes=_at_cache_line(capacity, NODE_DTYPE),
         locks=np.zeros(capacity + 1, np.uint32),
-        edges=np.zeros(int(capacity * mean_edges) + 4096, np.uint32),
+        edges=np.zeros(int(capacity * mean_edges) + SPARE_EDGES, np.uint32),
         stats=_at_cache_line(int(capacity * stats_a_node) + 64, STATS_DTYPE),
         counters=np.zeros(COUNTERS, np.int64),
         parameters=np.zeros(PARAMETERS, np.float64),

@@ -10,7 +10,7 @@ import numpy as np
 
 from native.bits import U, atomic_add
 from native.jit import inlined, kernel
-from native.tree.arrays import CLAIMED, LOST_EDGE, NONE, PLAYOUTS, WON_EDGE
+from native.tree.arrays import CLAIMED, LOST_EDGE, NONE, PLAYOUTS, VARIANCE_PLAYOUTS, WON_EDGE
 from native.tree.memory import lock, unlock
 from native.tree.selection import all_lost
 
@@ -39,6 +39,23 @@ def _mean_without(total, visits, own, child_total, child_visits):  # type: ignor
     return (total + child_total) / rest if rest > 0.0 else own
 
 
+@inlined
+def _add(node, visits, utility, value, score, own_variance):  # type: ignore[no-untyped-def]
+    """Add a result to the sums and variances of the locked `node`, which has `visits` visits with it."""
+    node.utility_sum += utility
+    node.value_sum += value
+    node.score_sum += score
+    share = 1.0 / float(visits)
+    utility_off = utility - node.utility_sum * share
+    score_off = score - node.score_sum * share
+    # From the new mean a result is off by (visits - 1) / visits of what it is off from the old one.
+    unbiased = float(visits) / max(1.0, float(visits) - 1.0)
+    share = max(share, 1.0 / float(VARIANCE_PLAYOUTS))
+    node.utility_variance += np.float32((utility_off * utility_off * unbiased - node.utility_variance) * share)
+    spread = score_off * score_off * unbiased + own_variance
+    node.score_variance += np.float32((spread - node.score_variance) * share)
+
+
 @kernel
 def back_up(tree, leaf, utility, value, score, stdev, proof):  # type: ignore[no-untyped-def]
     """Add one playout's result, for the side to move at `leaf`, to the leaf and everything above it.
@@ -52,8 +69,7 @@ def back_up(tree, leaf, utility, value, score, stdev, proof):  # type: ignore[no
         stdev: the evaluator's uncertainty of the score.
         proof: +1 where the leaf is proven won for its side to move, -1 lost, 0 open.
     """
-    utility_square = np.float32(utility * utility)
-    score_square = np.float32(score * score + stdev * stdev)
+    own_variance = stdev * stdev
     index = np.int64(leaf)
     known = np.int64(proof)  # of the node at hand
     is_left_out = False  # the child that we come from: its edge has just been lost
@@ -70,11 +86,7 @@ def back_up(tree, leaf, utility, value, score, stdev, proof):  # type: ignore[no
             value = float(known)
         node.visits += 1
         visits = np.int64(node.visits)
-        node.utility_sum += utility
-        node.utility_square_sum += utility_square
-        node.value_sum += value
-        node.score_sum += score
-        node.score_square_sum += score_square
+        _add(node, visits, utility, value, score, own_variance)
         if proof != 0:
             node.utility_sum += utility_shift
             node.value_sum += value_shift
@@ -92,7 +104,7 @@ def back_up(tree, leaf, utility, value, score, stdev, proof):  # type: ignore[no
             if known != 0:
                 node.utility_sum = float(known) * float(visits)
                 node.value_sum = node.utility_sum
-                node.utility_square_sum = np.float32(visits)
+                node.utility_variance = 0.0
         mean = -node.utility_sum / float(visits)
         parent = np.int64(node.parent)
         slot = U(node.parent_slot)

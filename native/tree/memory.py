@@ -52,10 +52,10 @@ def new_node(tree, parent, slot):  # type: ignore[no-untyped-def]
         return np.int64(NONE)
     node = tree.nodes[U(index)]
     node.utility_sum = 0.0
-    node.utility_square_sum = 0.0
+    node.utility_variance = 0.0
     node.value_sum = 0.0
     node.score_sum = 0.0
-    node.score_square_sum = 0.0
+    node.score_variance = 0.0
     node.parent = parent
     node.parent_slot = slot
     node.edges = NONE
@@ -247,10 +247,10 @@ def _slide_nodes(tree, forward, root):  # type: ignore[no-untyped-def]
         parent = old.parent
         new.parent = NONE if i == U(root) or parent == NONE else forward[U(parent)]
         new.utility_sum = old.utility_sum
-        new.utility_square_sum = old.utility_square_sum
+        new.utility_variance = old.utility_variance
         new.value_sum = old.value_sum
         new.score_sum = old.score_sum
-        new.score_square_sum = old.score_square_sum
+        new.score_variance = old.score_variance
         new.edges = old.edges
         new.stats = old.stats
         new.visits = old.visits

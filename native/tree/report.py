@@ -62,13 +62,11 @@ def root_children(tree, children):  # type: ignore[no-untyped-def]
             lock(tree, np.int64(child.node))
             below = tree.nodes[U(child.node)]
             n = max(1.0, float(below.visits))
-            mean = below.utility_sum / n
-            child.utility = -mean
-            child.utility_stdev = np.sqrt(max(0.0, below.utility_square_sum / n - mean * mean))
+            child.utility = -below.utility_sum / n
+            child.utility_stdev = np.sqrt(below.utility_variance)
             child.value = -below.value_sum / n
-            score = below.score_sum / n
-            child.score = -score
-            child.score_stdev = np.sqrt(max(0.0, below.score_square_sum / n - score * score))
+            child.score = -below.score_sum / n
+            child.score_stdev = np.sqrt(below.score_variance)
             unlock(tree, np.int64(child.node))
     return np.int64(count)
 

@@ -272,7 +272,6 @@ def _restore(node, stat):  # type: ignore[no-untyped-def]
     u = -float(stat.utility)
     node.visits = stat.visits
     node.utility_sum = u * n
-    node.utility_square_sum = u * u * n
     node.value_sum = u * n
     node.own_utility = u
 
@@ -318,7 +317,7 @@ def _gather(tree, root, worker, batch):  # type: ignore[no-untyped-def]
             lock(tree, leaf)
             n = max(1.0, float(node.visits))
             value, score = node.value_sum / n, node.score_sum / n
-            stdev = math.sqrt(max(0.0, node.score_square_sum / n - score * score))
+            stdev = math.sqrt(node.score_variance)
             unlock(tree, leaf)
             back_up(tree, leaf, float(node.own_utility), value, score, stdev, np.int64(0))
             continue

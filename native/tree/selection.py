@@ -42,10 +42,8 @@ def _exploration(tree, node, is_root, weight):  # type: ignore[no-untyped-def]
     if p[STDEV_SCALE] > 0.0:
         n = float(node.visits)
         prior_weight = p[STDEV_PRIOR_WEIGHT]
-        mean = node.utility_sum / max(n, 1.0)
-        square = mean * mean + p[STDEV_PRIOR] * p[STDEV_PRIOR]
-        square = (node.utility_square_sum + square * prior_weight) / (n + prior_weight)
-        stdev = math.sqrt(max(0.0, square - mean * mean))
+        assumed = p[STDEV_PRIOR] * p[STDEV_PRIOR]
+        stdev = math.sqrt((node.utility_variance * n + assumed * prior_weight) / (n + prior_weight))
         spread = 1.0 + p[STDEV_SCALE] * (stdev / p[STDEV_PRIOR] - 1.0)
     return c_puct * spread * math.sqrt(weight + 0.01)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,10 @@ from native.go.planes import policy_index, write_planes
 from native.go.spec import go_spec
 from native.tree.arrays import Batch
 from native.tree.buffers import make_batch
+from nets.katago.write import write_network
 from nets.load import prepare
 from tests.contract.networks import write_small_network
+from tests.naive.katago_networks import RandomNetworks
 
 SIZE = 9
 LINE = "E5 C4 G6 E3 D3 F4 D4 pass E4"
@@ -223,3 +226,15 @@ def test_a_mixture_lies_between_network_and_rollouts(tmp_path: Path) -> None:
 def test_passing_is_always_among_the_moves() -> None:
     for game in games():
         assert game.legal_moves()[-1] == PASS
+
+
+@pytest.mark.parametrize("backend", ["native", "onnx"])
+def test_a_network_says_how_it_is_shown_areas(backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path / "cache"))
+    network = RandomNetworks(15, seed=3).network(["ordinary"])
+    for asked in (False, True):
+        path = tmp_path / f"{asked}.bin"
+        path.write_bytes(write_network(replace(network, prefer_pass_alive_under_suicide_rules=asked)))
+        evaluator = _katago(path, backend)
+        assert evaluator.spec(SIZE) == go_spec(SIZE, suicide_areas=asked)
+        evaluator.close()

@@ -55,7 +55,10 @@ def _shogi(form: int, extras: int, max_moves: int = 0, mate_depth: int = 0) -> C
     return Case(shogi_spec(form, extras), begin, 1, 400)
 
 
-CASES = {f"go {size} {rules}": _go(size, rules) for size, rules in [(2, "tromp-taylor"), (5, "japanese"), (9, "aga")]}
+CASES = {
+    f"go {size} {rules}": _go(size, rules)
+    for size, rules in [(2, "tromp-taylor"), (5, "japanese"), (9, "aga"), (4, "stone-scoring")]
+}
 CASES["go 19 chinese"] = _go(19, "chinese")
 CASES["shogi"] = _shogi(FORM_DLSHOGI, 57)
 CASES["shogi, entering kings, mates, 100 moves"] = _shogi(FORM_DLSHOGI, 119, 100, 3)

@@ -52,12 +52,24 @@ class SlowNode:
     is_terminal: bool = False
     visits: int = 0
     utility_sum: float = 0.0
-    utility_square_sum: np.float32 = ZERO
+    utilities: list[float] = field(default_factory=list)
+    """Of all playouts through the node."""
     value_sum: float = 0.0
     score_sum: float = 0.0
-    score_square_sum: np.float32 = ZERO
+    scores: list[tuple[float, float]] = field(default_factory=list)
+    """Of all playouts, each with the evaluator's uncertainty as a variance."""
     tried_prior: np.float32 = ZERO
     own_utility: np.float32 = ZERO
+
+    @property
+    def utility_variance(self) -> float:
+        """How far the playouts' utilities are from their mean."""
+        return float(np.var(self.utilities))
+
+    @property
+    def score_variance(self) -> float:
+        """How far the playouts' scores are from their mean, and how far each may be from what it is."""
+        return float(np.var([score for score, _ in self.scores]) + np.mean([own for _, own in self.scores]))
 
 
 class SlowSearch:
@@ -129,10 +141,7 @@ class SlowSearch:
             c = c if s.root_c_puct is None else s.root_c_puct
             base = base if s.root_c_puct_base is None else s.root_c_puct_base
         c += s.c_puct_log * math.log((weight + base) / base)
-        mean = node.utility_sum / node.visits
-        assumed = mean * mean + 0.4 * 0.4
-        square = (float(node.utility_square_sum) + 2.0 * assumed) / (node.visits + 2.0)
-        stdev = math.sqrt(max(0.0, square - mean * mean))
+        stdev = math.sqrt((node.utility_variance * node.visits + 2.0 * 0.4 * 0.4) / (node.visits + 2.0))
         return c * (1.0 + s.spread_scale * (stdev / 0.4 - 1.0)) * math.sqrt(weight + 0.01)
 
     def first_play_urgency(self, node: SlowNode) -> float:
@@ -163,9 +172,7 @@ class SlowSearch:
         """Return (utility, value, score, the score's stdev) of a leaf for its side to move; expand it."""
         if node.is_terminal:
             n = node.visits
-            score = node.score_sum / n
-            stdev = math.sqrt(max(0.0, float(node.score_square_sum) / n - score * score))
-            return float(node.own_utility), node.value_sum / n, score, stdev
+            return float(node.own_utility), node.value_sum / n, node.score_sum / n, math.sqrt(node.score_variance)
         end = self.end_of_game(pos, history) if depth else None
         if end is not None:
             node.is_terminal = True
@@ -227,10 +234,10 @@ class SlowSearch:
             node = path[depth]
             node.visits += 1
             node.utility_sum += utility
-            node.utility_square_sum = F(node.utility_square_sum + F(utility * utility))
+            node.utilities.append(utility)
             node.value_sum += value
             node.score_sum += score
-            node.score_square_sum = F(node.score_square_sum + F(score * score + stdev * stdev))
+            node.scores.append((score, stdev * stdev))
             if depth:
                 taken[depth - 1].visits = node.visits
                 taken[depth - 1].utility = F(-node.utility_sum / node.visits)

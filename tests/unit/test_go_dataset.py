@@ -98,6 +98,24 @@ def test_games_are_read_once_and_chosen(collection: Path, tmp_path: Path) -> Non
         choose_games(table, GoDataOptions(min_moves=500))
 
 
+def test_files_of_one_name_and_size_are_told_apart(tmp_path: Path) -> None:
+    paths = [tmp_path / name / "0001.sgf" for name in ("a", "b")]
+    for seed, path in enumerate(paths):
+        path.parent.mkdir()
+        path.write_text(random_record(7, seed, 30, "B+R"))
+    assert paths[0].stat().st_size == paths[1].stat().st_size
+    for _ in range(2):  # read, and as they were kept
+        table, _ = read_games(paths, tmp_path / "parts", CHINESE, lambda read, bad: None)
+        assert len(table.games) == 2
+        assert table.moves(0).tolist() != table.moves(1).tolist()
+    other = tmp_path / "c" / "0002.sgf"  # what is read was read before, under another name
+    other.parent.mkdir()
+    other.write_bytes(paths[0].read_bytes())
+    again, _ = read_games([other], tmp_path / "parts", CHINESE, lambda read, bad: None)
+    assert again.moves(0).tolist() == table.moves(0).tolist()
+    assert len(list((tmp_path / "parts").iterdir())) == 2
+
+
 def test_games_are_read_by_several_processes(collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table, refused = read_games([collection], tmp_path / "one", CHINESE, lambda read, bad: None)
     monkeypatch.setattr(go_games, "PIECE_GAMES", 5)
@@ -212,7 +230,7 @@ def test_a_device_is_used_by_one_thread(
         def __init__(self, inner: Any) -> None:
             users.add(threading.current_thread().name)
             self.inner = inner
-            self.info, self.batch_size = inner.info, inner.batch_size
+            self.info, self.batch_size, self.spec = inner.info, inner.batch_size, inner.spec
             self.wants_planes, self.wants_positions = True, False
 
         def run(self, planes: Any, extras: Any) -> Any:

@@ -15,6 +15,7 @@ from native.go.ladder import read_ladders
 from native.go.planes import GLOBALS, PLANES, policy_index, symmetry_table, write_planes
 from native.go.rules import play
 from native.go.scratch import SCRATCH_DTYPE
+from native.go.spec import go_spec
 from tests.naive import go_board
 from tests.naive.go_board import BLACK, PASS, WHITE
 from tests.naive.go_ladder import TooLongError, ladders
@@ -117,3 +118,21 @@ def test_what_is_remembered_changes_nothing(scratch: Any) -> None:
             cold, cold_numbers = planes_of(pos, history, 3, np.zeros(1, SCRATCH_DTYPE)[0])
             np.testing.assert_array_equal(warm, cold)
             np.testing.assert_array_equal(numbers, cold_numbers)
+
+
+def test_areas_as_if_suicide_were_legal(scratch: Any) -> None:
+    differ = 0
+    for seed in range(4):
+        spec = go_spec(5, suicide_areas=True)
+        for ply, (pos, history, _) in enumerate(random_game(5, 0, False, seed, 75, 0.0)):
+            if (ply + seed) % 4:
+                continue
+            plain, numbers = planes_of(pos, history, 0, scratch)
+            lenient = pos.copy()
+            lenient["suicide"] = 1
+            shown, shown_numbers = planes_of(spec.marked(pos), history, 0, scratch)
+            np.testing.assert_array_equal(shown_numbers, numbers)
+            np.testing.assert_array_equal(shown[:18], plain[:18])
+            np.testing.assert_array_equal(shown[18:20], planes_of(lenient, history, 0, scratch)[0][18:20])
+            differ += not np.array_equal(shown, plain)
+    assert differ

@@ -14,7 +14,9 @@ from engine.games.go.scoring import (
     ownership_by_rollouts,
     pass_alive_stones,
 )
+from native.game import OVER, OVER_UNSCORED
 from native.go.board import BLACK, WHITE
+from native.go.game import outcome
 from native.go.rules import area_points
 from tests.unit.go_boards import game_of, play_all, points
 
@@ -228,3 +230,12 @@ def test_chains() -> None:
         (BLACK, points("C1", 3)),
         (WHITE, points("C3 B2 C2", 3)),
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("tromp-taylor", OVER), ("stone-scoring", OVER_UNSCORED), ("japanese", OVER_UNSCORED)]
+)
+def test_a_search_counts_what_nobody_has_to_judge(name: str, expected: int) -> None:
+    game = game_of(SPLIT, PRESETS[name])
+    play_all(game, "pass pass")
+    assert outcome(game.position, game.history)[0] == expected

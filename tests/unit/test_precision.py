@@ -31,7 +31,7 @@ from nets.load import source_digest
 from nets.metadata import NetworkInfo
 from nets.models import PRECISION_DIR, default_network
 
-SAMPLING = go_sampling(5, PRESETS["tromp-taylor"])
+SAMPLING = go_sampling(5, PRESETS["tromp-taylor"], UniformEvaluator(1))
 INFO = NetworkInfo(
     game="go",
     board_size=5,
@@ -221,7 +221,7 @@ def test_our_own_networks_are_not_compared_again(game: str, capsys: pytest.Captu
 def test_the_verdict_on_our_network_for_go_still_holds() -> None:
     net = str(default_network("go"))
     reference, candidate = (make_katago_evaluator(net, 9, "cpu", "auto", 1, name) for name in ("fp32", "auto"))
-    assert compare(reference, candidate, go_sampling(9, PRESETS["chinese"])).is_enough
+    assert compare(reference, candidate, go_sampling(9, PRESETS["chinese"], reference)).is_enough
 
 
 def test_the_verdict_on_our_network_for_shogi_still_holds() -> None:

@@ -11,16 +11,20 @@ import pytest
 
 from bench import signature
 from engine.evaluators.base import UniformEvaluator
-from engine.evaluators.queue import Job
+from engine.evaluators.queue import InlineQueue, Job
 from engine.evaluators.rollouts import RolloutEvaluator
 from engine.evaluators.workers import EvaluationWorkers
 from engine.games.go.vertex import board_points
+from engine.search import search as search_module
 from engine.search.report import Limits
+from engine.search.reports import read_report
 from engine.search.search import Search
 from native.go.board import PASS
 from native.go.spec import go_spec
 from native.tree import arrays
+from native.tree.arrays import Batch
 from native.tree.buffers import make_batch
+from native.tree.memory import compact
 from tests.fakes.evaluators import ScriptedEvaluator
 from tests.unit.trees import check_tree, new_game, new_search
 
@@ -143,6 +147,55 @@ def test_a_search_with_all_moves_banned_ends(limits: Limits, workers: int) -> No
     report = run(search, Limits(visits=50), allow=[PASS])
     assert [move.move for move in report.moves] == [PASS]
     check_tree(search)
+
+
+def test_nobody_reads_a_tree_whose_nodes_are_moving(monkeypatch: pytest.MonkeyPatch) -> None:
+    moving, seen = threading.Event(), []
+
+    def compact_slowly(tree: Any, root: int, min_visits: int) -> int:
+        moving.set()
+        time.sleep(0.05)
+        kept = compact(tree, root, min_visits)
+        moving.clear()
+        return kept
+
+    def read(*given: Any, **named: Any) -> Any:
+        seen.append(moving.is_set())
+        return read_report(*given, **named)
+
+    monkeypatch.setattr(search_module, "compact", compact_slowly)
+    monkeypatch.setattr(search_module, "read_report", read)
+    search = new_search(UniformEvaluator(8), memory=200_000)
+    search.set_position(new_game())
+    search.start(Limits(playouts=6000))
+    reports_while_moving = 0
+    while not search.wait(0.001):
+        reports_while_moving += moving.is_set()
+        search.report()
+    search.stop()
+    assert reports_while_moving
+    assert not any(seen)
+
+
+def test_a_network_is_shown_positions_as_it_asks() -> None:
+    marks: list[int] = []
+
+    class Watching(ScriptedEvaluator):
+        wants_positions = True
+
+        def evaluate(self, batch: Batch, rows: int) -> None:
+            marks.extend(batch.positions[:rows]["suicide_areas"])
+            super().evaluate(batch, rows)
+
+    game = new_game()
+    settings = new_search(UniformEvaluator(8)).settings
+    for asked in (0, 1):
+        marks.clear()
+        search = Search(go_spec(9, suicide_areas=bool(asked)), InlineQueue(Watching(8)), settings)
+        search.set_position(game)
+        run(search, Limits(playouts=20))
+        assert set(marks) == {asked}
+    assert game.position["suicide_areas"] == 0
 
 
 def test_moves_that_were_searched_before_are_not_reported_once_banned() -> None:
@@ -341,7 +394,9 @@ def test_every_evaluation_is_counted() -> None:
     search.set_position(new_game())
     report = run(search, Limits(playouts=800))
     hits = int(search.tree.counters[arrays.CACHE_HITS])
-    assert report.evaluations == sum(sum(evaluator.rows) for evaluator in made) == 800 - hits
+    nodes = search.tree.nodes[: search.tree.counters[arrays.NODE_TOP]]
+    finished = int(nodes["visits"][nodes["state"] == arrays.TERMINAL].sum())
+    assert report.evaluations == sum(sum(evaluator.rows) for evaluator in made) == 800 - hits - finished
     assert search.moves_made >= report.playouts - 1
     queue.close()
 

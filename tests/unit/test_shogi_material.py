@@ -8,7 +8,7 @@ from engine.evaluators.material import MaterialEvaluator
 from engine.games.shogi.game import ShogiGame
 from engine.games.shogi.notation import parse_usi
 from native.shogi import material
-from native.shogi.effects import CAPTURE, EFFECTS_DTYPE, RANK, TYPES, find_attacks, find_losses
+from native.shogi.effects import CAPTURE, EFFECTS_DTYPE, NO_SQUARE, RANK, TYPES, find_attacks, find_losses
 from native.shogi.spec import shogi_spec
 from native.tree.buffers import make_batch
 from tests.unit.shogi_boards import walk
@@ -141,6 +141,14 @@ def test_colors_are_alike(effects: np.void) -> None:
             assert first == pytest.approx(second, abs=1e-4)
             other = [material.prior_logit(theirs.position, effects, move) for move in moves]
             np.testing.assert_allclose(logits, other, atol=1e-4)
+
+
+@pytest.mark.parametrize("sfen", ["4k4/9/4P4/9/9/9/9/9/9 b G2r2b3g4s4n4l17p 1", "4k4/4r4/9/9/9/9/9/9/4L4 w P 1"])
+def test_a_side_without_a_king_is_not_in_check(sfen: str, effects: np.void) -> None:
+    values = [float(material.evaluate(ShogiGame(each).position, effects)) for each in (sfen, turned(sfen))]
+    assert values[0] == pytest.approx(values[1], abs=1e-4)
+    assert not effects["attackers"][:, NO_SQUARE].any()
+    assert abs(values[0]) <= 1.0
 
 
 def test_material_decides(effects: np.void) -> None:

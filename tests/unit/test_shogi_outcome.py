@@ -12,7 +12,7 @@ MATED = "4k4/4G4/4P4/9/9/9/9/9/4K4 w - 100"
 ENTERED = "K2R1B3/+P+P+P+P+P+P+P+P1/9/9/9/9/9/9/8k b RB6P 1"
 
 
-def outcome_of(sfen: str, moves: str = "", **rules: float) -> tuple[int, float]:
+def outcome_of(sfen: str, moves: str = "", **rules: float | tuple[float, float]) -> tuple[int, float]:
     game = ShogiGame(sfen, entering_king="27")
     game.position["draw_value"] = 0.25, -0.25
     for name, value in rules.items():
@@ -42,6 +42,12 @@ def test_draws_are_worth_what_the_record_says() -> None:
     assert outcome_of(BARE_KINGS, "5i5h 5a5b 5h5i 5b5a") == (OVER, 0.25)
     assert outcome_of(BARE_KINGS, "5i5h", max_moves=1) == (OVER, -0.25)
     assert outcome_of(BARE_KINGS, "5i5h", max_moves=2) == (GOES_ON, 0.0)
+
+
+def test_a_draw_that_is_worth_a_loss_proves_nothing() -> None:
+    cycle = "5i5h 5a5b 5h5i 5b5a"
+    assert outcome_of(BARE_KINGS, cycle, draw_value=(-1.0, 1.0)) == (OVER, -UNPROVEN_WIN)
+    assert outcome_of(BARE_KINGS, cycle, draw_value=(1.0, -1.0)) == (OVER, UNPROVEN_WIN)
 
 
 def test_a_perpetual_check_is_as_good_as_lost() -> None:

@@ -15,7 +15,9 @@ from engine.search.report import Limits
 from engine.search.search import Search
 from native.go.board import PASS
 from native.go.planes import policy_index
+from native.jit import kernel
 from native.tree import arrays
+from native.tree.backup import back_up
 from native.tree.memory import compact
 from native.tree.report import find_child
 from tests.fakes.evaluators import ScriptedEvaluator, opinion
@@ -31,6 +33,14 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "temperature": {"policy_temperature": 0.6, "root_policy_temperature": 2.0, "fpu_reduction": 0.6},
     "rollouts": {"fpu_from_mean": True, "spread_scale": 0.0},
 }
+
+
+@kernel
+def back_up_often(tree, leaf, times):  # type: ignore[no-untyped-def]
+    """Back up two results in turn, each `times` times."""
+    for _ in range(times):
+        back_up(tree, leaf, 0.9, 0.9, 30.0, 2.0, 0)
+        back_up(tree, leaf, 0.1, 0.1, 10.0, 2.0, 0)
 
 
 def twins(size: int, line: str = "", rules: str = "tromp-taylor", **settings: Any) -> tuple[Search, naive.SlowSearch]:
@@ -53,7 +63,7 @@ def test_the_tree_is_that_of_the_slow_twin(size: int, line: str, name: str) -> N
     twin.run(300)
     assert shape_of(search.tree) == naive.shape_of(twin.root)
     root = search.tree.nodes[search.tree.counters[arrays.ROOT]]
-    for field in ("utility_sum", "value_sum", "score_sum", "utility_square_sum", "score_square_sum"):
+    for field in ("utility_sum", "value_sum", "score_sum", "utility_variance", "score_variance"):
         assert root[field] == pytest.approx(getattr(twin.root, field), rel=1e-4, abs=1e-4)
     assert check_tree(search) == search.tree.counters[arrays.NODE_TOP]
 
@@ -81,7 +91,8 @@ def test_finished_games_are_leaves(rules: str) -> None:
     assert visits > 1
     check_tree(search)
     best = next(move for move in search.report().moves if move.move == PASS)
-    assert (best.score_lead, best.score_stdev) == (4 - 7, 0)
+    assert best.score_lead == 4 - 7
+    assert best.score_stdev == pytest.approx(0, abs=1e-6)
     assert best.winrate == 0
 
 
@@ -244,6 +255,28 @@ def test_pruning_keeps_the_statistics_of_what_it_drops(min_visits: int) -> None:
     report = search.run(Limits(playouts=400))
     assert report.visits == 1100
     check_tree(search, pruned=True)
+
+
+@pytest.mark.parametrize(("mean_edges", "policy_size"), [(351.2, 362), (100.0, 2187), (1.0, 2)])
+def test_no_pool_is_larger_than_its_numbers_reach(
+    mean_edges: float, policy_size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrays, "NONE", 10**6)
+    tree = arrays.make_tree(2**32, mean_edges, 0, policy_size)
+    sizes = [len(pool) for pool in (tree.nodes, tree.edges, tree.stats)]
+    assert 900_000 < max(sizes) <= 10**6
+
+
+def test_variances_are_right_after_millions_of_visits() -> None:
+    search = new_search(UniformEvaluator(1), 5)
+    search.set_position(new_game(5))
+    search.run(Limits(playouts=1))
+    root = search.tree.counters[arrays.ROOT]
+    node = search.tree.nodes[root]
+    back_up_often(search.tree, root, 3_000_000)
+    assert node["visits"] == 6_000_001
+    assert node["utility_variance"] == pytest.approx(0.16, rel=0.01)
+    assert node["score_variance"] == pytest.approx(100 + 4, rel=0.01)
 
 
 @pytest.mark.parametrize(("memory", "workers", "size"), [(200_000, 1, 9), (2**20, 3, 9), (2**20, 2, 19)])
