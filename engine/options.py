@@ -144,7 +144,7 @@ class Options:
     memory: int = option(
         2**30,
         "memory",
-        "memory for the search tree",
+        "memory for the search tree; 2 ** 32 moves (17G on 19×19) are all that it uses",
         LIMITS,
         low=2**20,
         high=2**44,
@@ -471,6 +471,7 @@ class Options:
         "file",
         "book of openings: YaneuraOu's text form (.db) or Apery's (.bin)",
         PLAY,
+        live=False,
         games=("shogi",),
         usi=Usi("BookFile", "Book_File"),
     )

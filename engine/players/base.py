@@ -54,7 +54,6 @@ class Player(Protocol):
         allow: Sequence[int] | None = None,
         limits: Limits | None = None,
         cleanup: bool = False,
-        ownership: bool = False,
         on_report: Callable[[SearchReport], None] | None = None,
         interval: float = 1.0,
     ) -> Decision:
@@ -65,8 +64,8 @@ class Player(Protocol):
             avoid: Moves that are not to be chosen.
             allow: Where given, the only moves that may be chosen.
             limits: In place of those that follow from the options and the clock.
-            cleanup: Capture all dead stones before passing, whatever the option says (kgs-genmove_cleanup).
-            ownership: Put the expected owners into the reports.
+            cleanup: Capture all dead stones before passing, whatever the option says (kgs-genmove_cleanup), as far as
+                the time for the move lets them be found.
             on_report: Called in this thread every `interval` seconds while the search runs. An exception
                 that it raises stops the search and leaves this method.
             interval: Seconds.
@@ -75,7 +74,7 @@ class Player(Protocol):
     def start_analysis(self, color: int, *, avoid: Sequence[int] = (), allow: Sequence[int] | None = None) -> None:
         """Search without limit from `game` with `color` to move; return at once."""
 
-    def report(self, *, ownership: bool = False) -> SearchReport:
+    def report(self) -> SearchReport:
         """Report the search that runs, or the last one after it was stopped; may be called at any time."""
 
     def stop(self) -> None:
@@ -101,10 +100,18 @@ class Player(Protocol):
 
         Raises:
             ValueError: This setting cannot be changed while the program runs.
+            NetworkError, EvaluatorError: There is no evaluator for it; it stays as it was.
         """
 
     def clear_cache(self) -> None:
         """Forget the tree and all cached evaluations."""
+
+    def prepare(self) -> None:
+        """Load what the board and the rules of `game` need, before a clock runs; nothing where it is loaded.
+
+        Raises:
+            NetworkError, EvaluatorError: There is no evaluator for them.
+        """
 
     def new_game(self) -> None:
         """Forget what belongs to the last game (tree, resignation count); load what the board of this one needs.

@@ -12,12 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.clock import Clock
-from engine.evaluators.base import EvaluatorError
 from engine.games.go.game import GoGame
 from engine.games.go.rules import Rules
-from engine.games.go.scoring import dead_stones, ownership_by_rollouts
+from engine.games.go.scoring import ROLLOUTS, dead_stones, ownership_by_rollouts
 from engine.players.base import Decision
-from engine.players.go_network import ask_network
+from engine.players.go_network import ask_network, spec_for
 from engine.players.go_setup import evaluator_kind, make_queue, queue_key, search_settings
 from engine.players.thinking import (
     DEFAULT_SECONDS,
@@ -37,13 +36,17 @@ from engine.players.tuning import tuned
 from engine.search.report import Limits, RawEvaluation, SearchReport
 from engine.search.search import HANG, Search
 from native.go.board import BLACK, PASS
-from native.go.spec import go_spec
 
 if TYPE_CHECKING:
     from engine.options import Options, Value
 
-OWNERSHIP_LIMITS = Limits(playouts=64, seconds=1.0)
+OWNERSHIP_SECONDS = 1.0
+OWNERSHIP_LIMITS = Limits(playouts=64, seconds=OWNERSHIP_SECONDS)
 """Of the search that decides who owns what at the end."""
+ROLLOUTS_A_SECOND = 10_000
+"""That decide the same without a network; measured on 19×19."""
+CLEANUP_SHARE = 0.1
+"""Share of a move's time in which it is found out whether dead stones are left."""
 
 
 class GoPlayer:
@@ -86,7 +89,6 @@ class GoPlayer:
         allow: Sequence[int] | None = None,
         limits: Limits | None = None,
         cleanup: bool = False,
-        ownership: bool = False,
         on_report: Callable[[SearchReport], None] | None = None,
         interval: float = 1.0,
     ) -> Decision:
@@ -97,8 +99,11 @@ class GoPlayer:
             return Decision(PASS, False, self._search.report())
         schedule, bounded = self._limits(color, limits)
         avoid = list(avoid)
-        if cleanup and allow is None and len(self.game.legal_moves()) > 1 and self._must_clean_up(color):
-            avoid.append(PASS)
+        if cleanup and allow is None and len(self.game.legal_moves()) > 1:
+            if self._must_clean_up(color, schedule):
+                avoid.append(PASS)
+            if bounded.seconds is not None:
+                bounded = replace(bounded, seconds=max(0.0, schedule.hard - time.monotonic()))
         self._search.start(bounded, avoid=avoid, allow=allow, noise=self.options.root_noise > 0.0)
         try:
             self._lateness.note(watch(self._search, lambda: schedule, on_report=on_report, interval=interval))
@@ -118,7 +123,7 @@ class GoPlayer:
         self._prepare(color)
         self._search.start(Limits(), avoid=avoid, allow=allow)
 
-    def report(self, *, ownership: bool = False) -> SearchReport:
+    def report(self) -> SearchReport:
         """Report the search that runs, or the last one."""
         return self._search.report()
 
@@ -147,11 +152,7 @@ class GoPlayer:
 
     def final_ownership(self) -> npt.NDArray[np.float32]:
         """Return the expected owner of each point at the end, +1 Black."""
-        self._search.stop()
-        if not self._search.queue.evaluator.wants_planes:
-            return ownership_by_rollouts(self.game)
-        self._prepare(self.game.side_to_move)
-        return black_ownership(self._search.run(OWNERSHIP_LIMITS), self.game)
+        return self._ownership(OWNERSHIP_SECONDS)
 
     def set_option(self, name: str, value: Value) -> None:
         """Put a setting in force."""
@@ -159,22 +160,21 @@ class GoPlayer:
         before = self.options.get(name)
         self.options.set(name, value)
         try:
-            evaluator_kind(self.options)
-        except EvaluatorError:
+            self._take_up(name)
+        except Exception:
             self.options.set(name, before)
             raise
-        if name == "seed":
-            self._rng = np.random.default_rng(self.options.seed)
-        if name in ("rollout_weight", "seed"):
-            self._replace_search()
-        else:
-            options = tuned(self.options, self.game.size)
-            self._search.configure(search_settings(options, self._search.queue))
 
     def clear_cache(self) -> None:
         """Forget the tree and all cached evaluations."""
         self._search.clear()
         self._prepare(self.game.side_to_move)
+
+    def prepare(self) -> None:
+        """Load what the board and the rules of the game need."""
+        self._search.stop()
+        if self._key != queue_key(self.game.size, self.game.rules):
+            self._replace_search()
 
     def new_game(self) -> None:
         """Forget what belongs to the last game, and load what a board of another size needs before a clock runs."""
@@ -189,7 +189,18 @@ class GoPlayer:
         options = tuned(self.options, self.game.size)
         queue = make_queue(options, self.game.size, self.game.rules)
         self._key = queue_key(self.game.size, self.game.rules)
-        return Search(go_spec(self.game.size), queue, search_settings(options, queue))
+        return Search(spec_for(self.game.size, queue.evaluator), queue, search_settings(options, queue))
+
+    def _take_up(self, name: str) -> None:
+        """Bring the search in line with an option that has changed."""
+        evaluator_kind(self.options)
+        if name in ("rollout_weight", "seed"):
+            self._replace_search()
+        else:
+            options = tuned(self.options, self.game.size)
+            self._search.configure(search_settings(options, self._search.queue))
+        if name == "seed":
+            self._rng = np.random.default_rng(self.options.seed)
 
     def _replace_search(self) -> None:
         old = self._search
@@ -200,9 +211,7 @@ class GoPlayer:
 
     def _prepare(self, color: int) -> None:
         """Bring the search to the game as it stands with `color` to move."""
-        self._search.stop()
-        if self._key != queue_key(self.game.size, self.game.rules):
-            self._replace_search()
+        self.prepare()
         self._search.set_position(self.game, color)
 
     def _limits(self, color: int, limits: Limits | None) -> tuple[Schedule, Limits]:
@@ -242,9 +251,20 @@ class GoPlayer:
         count = self._lost.count(color, len(self.game.moves), best < self.options.resign_threshold)
         return self.options.resign and count >= self.options.resign_moves
 
-    def _must_clean_up(self, color: int) -> bool:
-        """Whether dead stones of the opponent are still on the board."""
-        dead = dead_stones(self.game, self.final_ownership())
+    def _ownership(self, seconds: float) -> npt.NDArray[np.float32]:
+        """Return the expected owners, +1 Black, as they are found within `seconds`."""
+        self._search.stop()
+        if not self._search.queue.evaluator.wants_planes:
+            return ownership_by_rollouts(self.game, max(1, min(ROLLOUTS, int(seconds * ROLLOUTS_A_SECOND))))
+        self._prepare(self.game.side_to_move)
+        return black_ownership(self._search.run(replace(OWNERSHIP_LIMITS, seconds=seconds)), self.game)
+
+    def _must_clean_up(self, color: int, schedule: Schedule) -> bool:
+        """Whether dead stones of the opponent are still on the board, as far as a share of the move's time shows it."""
+        left = min(schedule.soft, schedule.hard) - time.monotonic()
+        if left <= 0.0:
+            return False
+        dead = dead_stones(self.game, self._ownership(min(OWNERSHIP_SECONDS, CLEANUP_SHARE * left)))
         self._search.set_position(self.game, color)
         return any(self.game.color_at(point) == 3 - color for point in dead)
 

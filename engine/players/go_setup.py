@@ -9,10 +9,10 @@ from engine.evaluators.devices import make_device_queue
 from engine.evaluators.queue import EvaluationQueue, InlineQueue
 from engine.evaluators.rollouts import MixedEvaluator, RolloutEvaluator
 from engine.games.go.game import GoGame
+from engine.players.go_network import spec_for
 from engine.players.precision import Sampling, with_suitable_precision
 from engine.players.thinking import search_threads
 from engine.search.parameters import SearchSettings
-from native.go.spec import go_spec
 from nets.katago.outputs import has_no_result
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ def evaluator_kind(options: Options) -> str:
     """Return onnx, rollouts or uniform.
 
     Raises:
-        EvaluatorError: onnx or a mixture with rollouts was asked for without a network, or a network with an evaluator
-            that has no use for one.
+        EvaluatorError: onnx or a mixture with rollouts was asked for without a network, or something that Go does not
+            know, or a network with an evaluator that has no use for one.
     """
     if options.rollout_weight > 0.0 and not options.net:
         raise EvaluatorError(
@@ -52,6 +52,10 @@ def evaluator_kind(options: Options) -> str:
         return "onnx" if options.net else "rollouts"
     if options.evaluator == "onnx" and not options.net:
         raise EvaluatorError("evaluator onnx needs a network: expected --net FILE")
+    if options.evaluator not in ("onnx", "rollouts", "uniform"):
+        raise EvaluatorError(
+            f"evaluator {options.evaluator} does not know Go: expected auto, onnx, rollouts or uniform"
+        )
     if options.evaluator != "onnx" and options.net:
         raise EvaluatorError(f"evaluator {options.evaluator} uses no network: leave out --net, or --evaluator")
     return options.evaluator
@@ -78,7 +82,7 @@ def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
         def in_precision(precision: str) -> KataGoEvaluator:
             return make_katago_evaluator(net, size, device, options.backend, options.batch_size, precision)
 
-        evaluator = with_suitable_precision(in_precision, options.precision, lambda _: go_sampling(size, rules))
+        evaluator = with_suitable_precision(in_precision, options.precision, lambda it: go_sampling(size, rules, it))
         _, evaluator.may_have_no_result = queue_key(size, rules)
         if options.rollout_weight > 0.0:
             return MixedEvaluator(evaluator, options.rollout_weight, ROLLOUTS_A_LEAF, options.seed)
@@ -87,10 +91,10 @@ def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
     return make_device_queue(network, options)
 
 
-def go_sampling(size: int, rules: Rules) -> Sampling[GoGame]:
+def go_sampling(size: int, rules: Rules, network: Evaluator) -> Sampling[GoGame]:
     """Return how games are played on which precisions are compared."""
     return Sampling(
-        spec=go_spec(size),
+        spec=spec_for(size, network),
         new_game=lambda: GoGame(size, rules),
         play=lambda game, move: game.play(game.side_to_move, move),
         is_over=lambda game: game.is_over,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import random
 import time
@@ -58,6 +59,8 @@ from nets.errors import NetworkError
 if TYPE_CHECKING:
     from engine.options import Options
 
+log = logging.getLogger("yomi.shogi")
+
 MIN_INTERVAL = 0.01
 """Seconds between reports, at least."""
 MATE_NODES = 10**9
@@ -108,11 +111,11 @@ class ShogiPlayer:
 
     def load(self) -> None:
         """Load what the options name, as far as it is not loaded; what was loaded stays where this fails."""
-        key = loading_key(self.options)
-        if key == self._loaded:
+        if not self.needs_loading:
             return
         try:
             self._wishes.apply(self.options)
+            key = loading_key(self.options)
             book = make_book(self.options)
             options = tuned(self.options, SIDE)
             queue = make_queue(options)
@@ -120,10 +123,8 @@ class ShogiPlayer:
             raise LoadingError(str(error)) from None
         self._release()
         self._book = book
-        form, extras = features_of(queue)
-        self._form = form
         self._settings = search_settings(options, queue)
-        self._search = Search(shogi_spec(form, extras), queue, self._settings)
+        self._search = Search(shogi_spec(*features_of(queue)), queue, self._settings)
         self._rng = np.random.default_rng(self.options.seed)
         self._book_rng = random.Random(self.options.seed)
         self._rules = None
@@ -133,13 +134,15 @@ class ShogiPlayer:
     def _warm_up(self) -> None:
         """Load what a search and a mate search need before a clock runs."""
         game = ShogiGame()
-        game.position["form"] = self._form
         warm_up(self._search, game, game.play)
         self._mate.solve(ShogiGame().position, max_ply=1, nodes=10)
 
     def _release(self) -> None:
         if self._loaded is not None:
             release(self._search)
+        self._close_book()
+
+    def _close_book(self) -> None:
         if self._book is not None:
             self._book.close()
             self._book = None
@@ -212,6 +215,7 @@ class ShogiPlayer:
         allowed = [move for move in legal if task.moves is None or move in task.moves] or legal
         if not legal:
             return ShogiDecision(None)
+        self._end_background()
         self._prepare()
         if not task.infinite:
             if self.game.can_declare:
@@ -241,20 +245,27 @@ class ShogiPlayer:
         return answer
 
     def _from_book(self, allowed: list[int]) -> ShogiDecision | None:
+        """Return a move of the book, if it has one; a book that turns out to be broken is not used any more."""
         options = self.options
         if self._book is None or not options.own_book or not options.book_moves:
             return None
-        found = choose_from_book(
-            self._book,
-            self.game.placement,
-            self._book_rng,
-            lambda move: move in allowed,
-            taste_of(options),
-        )
+        try:
+            found = choose_from_book(
+                self._book,
+                self.game.placement,
+                self._book_rng,
+                lambda move: move in allowed,
+                taste_of(options),
+            )
+        except BookError as error:
+            log.warning("%s; the game goes on without the book", error)
+            self._close_book()
+            return None
         if found is None:
             return None
         line = (found.move,) if found.ponder is None else (found.move, found.ponder)
-        winrate = 0.5 if found.score is None else 1.0 / (1.0 + math.exp(-found.score / options.centipawns))
+        # as 1 / (1 + exp(-score / scale)), which overflows for a score of -99999
+        winrate = 0.5 if found.score is None else 0.5 + 0.5 * math.tanh(found.score / (2.0 * options.centipawns))
         progress = Progress((Line(line, winrate),))
         return ShogiDecision(found.move, ponder=found.ponder, progress=progress, note="book move")
 
@@ -271,7 +282,10 @@ class ShogiPlayer:
         before.undo()
         self._seeks_mate = False
         self._search.set_position(before)
-        self._start(task, Limits(visits=self.options.visits), ())
+        try:
+            self._start(task, Limits(visits=self.options.visits), ())
+        except Exception as error:  # what an evaluator raised; the position itself is tried all the same
+            log.error("no pondering: %s", error, exc_info=not isinstance(error, EvaluatorError))
         try:
             watch(
                 self._search,
@@ -280,14 +294,20 @@ class ShogiPlayer:
                 on_report=None if on_report is None else lambda report: on_report(self._below(report, expected)),
                 interval=interval,
             )
-            while not task.is_stopped and task.is_pondering:  # the tree is full
+            while not task.is_stopped and task.is_pondering:  # the tree is full, or the evaluator has failed
                 task.wait(1.0)
+        except BaseException:
+            self._end_background()
+            raise
         finally:
             task.on_change = None
-            self._search.stop()
+        progress = Progress(())
+        try:
+            progress = self._below(end_search(self._search, PATIENCE), expected)
+        except Exception as error:  # likewise; nothing was found until then
+            log.error("the pondering ended early: %s", error, exc_info=not isinstance(error, EvaluatorError))
         if not task.is_stopped:
             return None
-        progress = self._below(self._search.report(), expected)
         line = progress.lines[0].pv if progress.lines else (legal[0],)
         return ShogiDecision(line[0], ponder=line[1] if len(line) > 1 else None, progress=progress)
 
@@ -339,6 +359,13 @@ class ShogiPlayer:
             return False
         return task.moves is None or line[0] in task.moves
 
+    def _end_background(self) -> None:
+        """End a search that nobody waits for; how it failed goes to the log."""
+        try:
+            self._search.stop()
+        except Exception as error:
+            log.error("an earlier search ended early: %s", error, exc_info=not isinstance(error, EvaluatorError))
+
     def _start(self, task: Task, limits: Limits, allowed: Sequence[int] | None) -> None:
         self._search.start(limits, allow=allowed or None, noise=self.options.root_noise > 0.0)
         task.on_change = self._search.interrupt if not task.is_pondering else None
@@ -374,11 +401,10 @@ class ShogiPlayer:
             self._search.stop()
             self._search.configure(settings)
         draw = options.draw_value_black if game.side_to_move == BLACK else 1.0 - options.draw_value_white
-        rules = (options.entering_king, options.max_moves or 0, options.leaf_mate_depth, draw, self._form)
+        rules = (options.entering_king, options.max_moves or 0, options.leaf_mate_depth, draw)
         game.set_rules(entering_king=options.entering_king, max_moves=options.max_moves or 0)
         game.position["mate_depth"] = options.leaf_mate_depth
         game.position["draw_value"] = (2.0 * draw - 1.0, 1.0 - 2.0 * draw)
-        game.position["form"] = self._form
         if rules != self._rules:
             self._rules = rules
             self._search.clear()

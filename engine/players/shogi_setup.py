@@ -13,7 +13,7 @@ from engine.evaluators.queue import EvaluationQueue, InlineQueue
 from engine.evaluators.shogi_factory import make_shogi_evaluator
 from engine.games.shogi.book import Book, BookError, Taste, open_book
 from engine.games.shogi.game import ShogiGame
-from engine.options import TABLE, USI_NAMES, OptionError
+from engine.options import LOG, TABLE, USI_NAMES, OptionError, rows_for
 from engine.players.precision import Sampling, with_suitable_precision
 from engine.players.thinking import search_threads
 from engine.search.parameters import SearchSettings
@@ -28,21 +28,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("yomi.shogi")
 
-LOADED = (
-    *(
-        "net",
-        "evaluator",
-        "device",
-        "devices",
-        "device_workers",
-        "backend",
-        "precision",
-        "batch_size",
-        "batches_in_flight",
-    ),
-    *("workers", "memory", "cache_size", "seed", "book_file", "book_ignore_ply", "book_flipped"),
-)
-"""The options that take effect when the player loads."""
+LOADED = (*(row.name for row in rows_for("shogi") if not row.live and row.group != LOG), "seed")
+"""The options that take effect when the player loads. Go's player takes up a seed at any time; here search and book
+draw from it for as long as they are loaded."""
 
 
 def loading_key(options: Options) -> tuple[Value, ...]:
@@ -94,16 +82,9 @@ def make_queue(options: Options) -> EvaluationQueue:
 
 def shogi_sampling(network: ShogiEvaluator) -> Sampling[ShogiGame]:
     """Return how games are played on which precisions are compared."""
-    form, extras = network.spec_features
-
-    def new_game() -> ShogiGame:
-        game = ShogiGame()
-        game.position["form"] = form
-        return game
-
     return Sampling(
-        spec=shogi_spec(form, extras),
-        new_game=new_game,
+        spec=shogi_spec(*network.spec_features),
+        new_game=ShogiGame,
         play=lambda game, move: game.play(move),
         is_over=lambda game: game.is_over,
     )

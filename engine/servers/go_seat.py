@@ -75,12 +75,14 @@ class YomiGoSeat(YomiSeat[Player]):
     """yomi's own player."""
 
     def begin(self, start: GoStart) -> None:
-        """Take up a game; another board size has its evaluator loaded here."""
+        """Take up a game; what its board needs is loaded here, before a clock runs."""
         player = self._player
         player.stop()
         player.game = GoGame(start.size, RULES, start.komi)
         if start.is_new:
             player.new_game()
+        else:
+            player.prepare()
         for color, vertex in start.moves:
             self.play(color, vertex)
         player.clock.set(TimeSettings(TimeSystem.ABSOLUTE, start.seconds))
@@ -98,7 +100,7 @@ class YomiGoSeat(YomiSeat[Player]):
         player.clock.set_left(color, left, 0)
         player.clock.start(color, at)
         try:
-            decision = player.genmove(color, ownership=True)
+            decision = player.genmove(color)
         finally:
             player.clock.cancel()
         report = decision.report

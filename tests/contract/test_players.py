@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from engine.games.go.game import GoGame
 from engine.games.go.rules import PRESETS
 from engine.games.go.vertex import board_points, parse_vertex
 from engine.options import TABLE, Options, rows_for
-from engine.players.go import GoPlayer
+from engine.players import go
+from engine.players.go import CLEANUP_SHARE, ROLLOUTS_A_SECOND, GoPlayer
 from engine.search.report import Limits, SearchReport
 from native.go.board import BLACK, PASS, WHITE
 from tests.contract.networks import write_small_network
@@ -293,6 +295,46 @@ def test_dead_stones_are_captured_before_passing(make: Make) -> None:
     assert player.genmove(WHITE, cleanup=True).move in [*board_points(5), PASS]
 
 
+@pytest.mark.parametrize("left", [0.4, 10.0])
+def test_cleaning_up_keeps_the_time_for_a_move(
+    make: Make, kind: str, left: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    player = make(kind, visits=None, cleanup=True)
+    player.clock.set(TimeSettings(TimeSystem.ABSOLUTE, left))
+    budget = player.clock.budget(BLACK, 25, 0, player.options.lag)
+    assert budget is not None
+    looks: list[float] = []
+    limits: list[Limits] = []
+
+    def take(seconds: float) -> None:
+        looks.append(seconds)
+        time.sleep(0.05)
+
+    def rollouts(game: GoGame, count: int = 1000) -> Any:
+        take(count / ROLLOUTS_A_SECOND)
+        return np.zeros(25, np.float32)
+
+    def run(limits: Limits) -> SearchReport:
+        assert limits.seconds is not None
+        take(limits.seconds)
+        return replace(player.search.report(), ownership=np.zeros(25, np.float32))
+
+    def start(given: Limits, **keywords: Any) -> None:
+        limits.append(given)
+        begin(replace(given, playouts=20), **keywords)
+
+    begin = player.search.start
+    monkeypatch.setattr(go, "ownership_by_rollouts", rollouts)
+    monkeypatch.setattr(player.search, "run", run)
+    monkeypatch.setattr(player.search, "start", start)
+    player.clock.start(BLACK)
+    assert player.genmove(BLACK).report.moves
+    assert len(looks) == (budget.soft > 0.0)
+    assert all(look <= CLEANUP_SHARE * budget.soft for look in looks)
+    assert limits[0].seconds is not None
+    assert limits[0].seconds <= max(0.0, budget.hard - 0.05 * len(looks))
+
+
 OTHER_VALUES: dict[str, Any] = {
     "visits": 15,
     "playouts": 10,
@@ -372,8 +414,28 @@ def test_a_new_game_loads_what_its_board_needs(make: Make, kind: str) -> None:
     player.genmove(BLACK)
     assert player.search is search
     player.game.set_rules(PRESETS["japanese"])
-    player.genmove(BLACK)
+    player.prepare()
     assert player.search is not search
+    search = player.search
+    player.genmove(BLACK)
+    assert player.search is search
+
+
+def test_an_option_whose_evaluator_cannot_be_had_stays(make: Make, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    player = make(kind)
+
+    def fail(*_: object) -> None:
+        raise EvaluatorError("the device is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(go, "make_queue", fail)
+        for name, value in OTHER_VALUES.items():
+            if name in ("seed", "rollout_weight"):
+                before = player.options.get(name)
+                with pytest.raises(EvaluatorError):
+                    player.set_option(name, value)
+                assert player.options.get(name) == before
+    assert player.genmove(BLACK).report.visits == 20
 
 
 def test_a_tree_is_kept_from_move_to_move(make: Make, kind: str) -> None:
@@ -426,7 +488,13 @@ def test_a_report_may_be_asked_for_at_any_time(make: Make, kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"evaluator": "onnx"}, {"evaluator": "uniform", "net": "x.bin"}, {"rollout_weight": 0.5}]
+    "options",
+    [
+        {"evaluator": "onnx"},
+        {"evaluator": "uniform", "net": "x.bin"},
+        {"evaluator": "material"},
+        {"rollout_weight": 0.5},
+    ],
 )
 def test_contradictory_options_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(EvaluatorError, match=r"expected|leave out"):

@@ -12,10 +12,12 @@ import pytest
 
 from engine.games.shogi.book import BookMove
 from engine.games.shogi.notation import format_usi, parse_usi
-from engine.games.shogi.sfen import STARTPOS
+from engine.games.shogi.sfen import STARTPOS, parse_sfen
 from engine.options import TABLE, Options, rows_for
 from engine.players.shogi import ShogiPlayer
 from engine.players.shogi_base import LoadingError, Progress, Task, Times
+from engine.players.shogi_setup import LOADED
+from engine.protocols.usi.serve import SHOWN
 from engine.search.report import Limits
 from nets.dlshogi.definition import NetworkShape, write_network
 from tests.fakes.books import write_yaneuraou
@@ -253,6 +255,49 @@ def test_ponderhit(make: Make, stochastic: bool) -> None:
     assert len(player.game.moves) == 2
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.25])
+@pytest.mark.parametrize("end", ["stop", "ponderhit"])
+def test_pondering_that_fails_leaves_the_move(
+    make: Make, end: str, noise: float, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    player = make("material", playouts=50, root_noise=noise)
+    player.set_position("startpos", ["7g7f", "3c3d"])
+    failed = threading.Event()
+
+    def fail(*_: object) -> None:
+        failed.set()
+        raise RuntimeError("the device is gone")
+
+    task = Task(ponder=True, times=Times(10, 10))
+    with monkeypatch.context() as patch:
+        patch.setattr("engine.search.search.advance", fail)
+        wait = in_background(player, task)
+        assert failed.wait(60)
+        assert player.search.wait(60)
+    if end == "stop":
+        task.stop()
+    else:
+        task.ponderhit(None, time.monotonic())
+    decision = wait()
+    assert decision.move in player.legal_moves()
+    assert (decision.progress.playouts, decision.resign) == (0 if end == "stop" else 50, False)
+    assert "the device is gone" in caplog.text
+
+
+def test_a_failure_after_the_answer_leaves_the_next_one(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    player = make("material", playouts=50)
+    player.think(Task(), ignore)
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("the device is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("engine.search.search.advance", fail)
+        player.search.start(Limits())
+        assert player.search.wait(60)
+    assert player.think(Task(), ignore).progress.playouts == 50
+
+
 def test_stochastic_pondering_helps_whatever_comes(make: Make) -> None:
     player = make("material", playouts=200)
     player.set_position("startpos", ["7g7f", "3c3d"])
@@ -336,6 +381,38 @@ def test_a_book_is_played(make: Make, tmp_path: Path) -> None:
     assert not player.think(Task(), ignore).note
 
 
+@pytest.mark.parametrize("score", [-99_999, 99_999])
+def test_extreme_scores_of_a_book_are_winrates(make: Make, tmp_path: Path, score: int) -> None:
+    path = tmp_path / "book.db"
+    write_yaneuraou(path, [(parse_sfen(STARTPOS), [BookMove(parse_usi("9g9f"), 1, score)])])
+    player = make(book_file=str(path), centipawns=1.0)
+    decision = player.think(Task(), ignore)
+    assert decision.note == "book move"
+    assert decision.progress.lines[0].winrate == (score > 0)
+
+
+def test_a_broken_book_is_put_away(make: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "book.db"
+    path.write_text(f"#YANEURAOU-DB2016 1.00\nsfen {STARTPOS}\n9g9f none many\n")
+    player = make(playouts=20, book_file=str(path))
+    for _ in range(2):
+        decision = player.think(Task(times=Times(10, 10)), ignore)
+        assert (decision.note, decision.resign, decision.progress.playouts) == ("", False, 20)
+    assert caplog.text.count("broken line '9g9f none many'") == 1
+    assert {record.name for record in caplog.records} <= set(SHOWN)
+    # loaded anew, it is used again
+    path.write_text(path.read_text().replace("many", "10"))
+    player.options.set("book_flipped", False)
+    player.load()
+    assert player.think(Task(), ignore).note == "book move"
+
+
+def test_what_waits_for_loading_is_marked() -> None:
+    """What USI can change is live, or takes effect with the next `isready`, as docs/OPTIONS.md says."""
+    for row in rows_for("shogi"):
+        assert row.usi is None or row.live == (row.name not in LOADED), row.name
+
+
 def test_what_cannot_be_loaded_leaves_what_was(make: Make, tmp_path: Path) -> None:
     player = make(playouts=20)
     (tmp_path / "net.onnx").write_bytes(b"nonsense")
@@ -368,8 +445,6 @@ def test_every_live_option_may_be_changed(make: Make, name: str) -> None:
         values: list[Any] = [not old]
     elif row.kind == "choice":
         values = list(row.choices)
-    elif name == "book_file":
-        values = []
     else:
         values = [row.check(row.low), row.check(row.high)]
     for value in (*values, old):
@@ -382,12 +457,18 @@ def test_a_network_and_its_wishes(make: Make, tmp_path: Path) -> None:
     path = write_network(tmp_path / "net.onnx", NetworkShape(blocks=1, channels=8))
     Path(f"{path}.ini").write_text(
         "C_init=150\nSoftmax_Temperature=120\nResign_Threshold=20\nC_init_root=116\nC_base_root=25617\nNo_Such=99\n"
+        "DNN_Batch_Size=4\n"
     )
     player = make(playouts=20, device="cpu", resign_threshold=0.3)
     player.options.set("evaluator", "auto")
     player.options.set("net", str(path))
     assert player.needs_loading
     player.load()
+    assert not player.needs_loading  # although the network wishes for a setting that counts when it is loaded
+    search = player.search
+    player.load()
+    assert player.search is search
+    assert player.options.batch_size == 4
     assert "net on cpu" in player.description
     assert player.options.c_puct == pytest.approx(3.0)
     assert (player.options.root_c_puct, player.options.root_c_puct_base) == (pytest.approx(2.32), 25617)

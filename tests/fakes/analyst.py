@@ -34,9 +34,7 @@ class FakeAnalyst:
         self.assignments.append(assignment)
         player, game = self._player, assignment.game
         player.game = game
-        report = player.genmove(
-            game.side_to_move, avoid=assignment.avoid, allow=assignment.allow, ownership=True
-        ).report
+        report = player.genmove(game.side_to_move, avoid=assignment.avoid, allow=assignment.allow).report
         raw = player.evaluate(0)
         owners = {move.move: np.float32(0.5) * np.float32(report.ownership) for move in report.moves}
         analysis = Analysis(report, raw.policy, raw, owners if assignment.moves_ownership else {})

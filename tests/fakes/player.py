@@ -63,7 +63,7 @@ class FakePlayer:
         stride = self.game.size + 1
         return all(colors[q] in (color, 3) for q in (point - 1, point + 1, point - stride, point + stride))
 
-    def _report(self, ownership: bool) -> SearchReport:
+    def _report(self) -> SearchReport:
         visits = self._visits
         moves = tuple(
             MoveReport(
@@ -100,7 +100,7 @@ class FakePlayer:
             score_selfplay=2.0,
             weight=float(visits),
             moves=moves,
-            ownership=self._owner(self._color) if ownership else None,
+            ownership=self._owner(self._color),
         )
 
     def _owner(self, color: int) -> npt.NDArray[np.float32]:
@@ -116,7 +116,6 @@ class FakePlayer:
         allow: Sequence[int] | None = None,
         limits: Limits | None = None,
         cleanup: bool = False,
-        ownership: bool = False,
         on_report: Callable[[SearchReport], None] | None = None,
         interval: float = 1.0,
     ) -> Decision:
@@ -129,9 +128,9 @@ class FakePlayer:
         while (left := deadline - time.monotonic()) > 0 and not self._interrupted.wait(min(left, interval)):
             self._visits += 16
             if on_report:
-                on_report(self._report(ownership))
+                on_report(self._report())
         resign = self.resign_at is not None and len(self.game.moves) >= self.resign_at
-        return Decision(self._candidates[0], resign, self._report(ownership))
+        return Decision(self._candidates[0], resign, self._report())
 
     def start_analysis(self, color: int, *, avoid: Sequence[int] = (), allow: Sequence[int] | None = None) -> None:
         self.calls.append("analysis")
@@ -139,9 +138,9 @@ class FakePlayer:
         self._visits = 0
         self.is_searching = True
 
-    def report(self, *, ownership: bool = False) -> SearchReport:
+    def report(self) -> SearchReport:
         self._visits += 16
-        return self._report(ownership)
+        return self._report()
 
     def stop(self) -> None:
         self.is_searching = False
@@ -168,6 +167,9 @@ class FakePlayer:
 
     def clear_cache(self) -> None:
         self.calls.append("clear_cache")
+
+    def prepare(self) -> None:
+        self.calls.append("prepare")
 
     def new_game(self) -> None:
         self.calls.append("new_game")

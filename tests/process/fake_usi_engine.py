@@ -1,11 +1,14 @@
 """A USI engine with the real loop and a player without a search.
 
-python -m tests.process.fake_usi_engine [SECONDS [LOAD_SECONDS [ERROR]]]
+python -m tests.process.fake_usi_engine [SECONDS [LOAD_SECONDS [ERROR [FAILURE]]]]
+
+ERROR is what loading ends with, FAILURE what thinking ends with; empty for none.
 """
 
 import sys
 from collections.abc import Callable
 
+from engine.evaluators.base import EvaluatorError
 from engine.options import Options
 from engine.players.shogi_base import ShogiThinker
 from engine.protocols.usi.serve import serve
@@ -16,7 +19,8 @@ def make(options: Options, words: list[str], say: Callable[[str], None]) -> Shog
     from tests.fakes.shogi_player import FakeShogiPlayer
 
     numbers = [float(word) for word in words[:2]]
-    return FakeShogiPlayer(options, *numbers, error=words[2] if len(words) > 2 else None)
+    error, failure, *_ = [*words[2:], "", ""]
+    return FakeShogiPlayer(options, *numbers, error=error or None, fail=EvaluatorError(failure) if failure else None)
 
 
 if __name__ == "__main__":

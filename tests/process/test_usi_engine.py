@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.games.shogi.sfen import STARTPOS
 from tests.process.usi_fuzz import run_engine
 from tests.process.usi_process import UsiProcess
 
@@ -106,6 +107,18 @@ def test_the_network_that_comes_with_yomi_plays() -> None:
         process.send("setoption name DNN_Model value <empty>", "isready")
         assert any("yomi-shogi" in line for line in process.until("readyok"))
         assert BESTMOVE.fullmatch(process.bestmove("position startpos", "go nodes 100"))
+
+
+def test_a_broken_book_is_told_and_the_game_goes_on(tmp_path: Path) -> None:
+    book = tmp_path / "book.db"
+    book.write_text(f"#YANEURAOU-DB2016 1.00\nsfen {STARTPOS}\n7g7f none many\n")
+    with UsiProcess(*ENGINE, "--book-file", str(book)) as process:
+        process.ready()
+        for count in (1, 0):
+            process.send("position startpos", "go nodes 50")
+            lines = process.until("bestmove")
+            assert BESTMOVE.fullmatch(lines[-1])
+            assert sum(line.startswith(f"info string warning: {book}: broken line") for line in lines) == count
 
 
 def test_ends_of_games(engine: UsiProcess) -> None:

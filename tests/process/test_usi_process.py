@@ -110,6 +110,20 @@ def test_answers_are_held_back(go: str, seconds: str, middle: tuple[str, ...]) -
         assert engine.end(5) == 0
 
 
+@pytest.mark.parametrize("go", HELD)
+def test_a_failure_is_told_at_once_and_its_answer_held_back(go: str) -> None:
+    with UsiProcess(FAKE, "0", "0", "", "the device is gone") as engine:
+        engine.ready()
+        engine.send(go)
+        assert engine.line() == "info string Error! the device is gone"
+        engine.send("isready")
+        assert engine.line() == "readyok"
+        engine.send("stop" if "infinite" in go else "ponderhit")
+        assert engine.line() == "bestmove resign"
+        engine.send("go mate 100")
+        assert engine.line() == "checkmate timeout"
+
+
 def test_ponderhit_starts_the_clock() -> None:
     with UsiProcess(FAKE, "0.2") as engine:
         engine.ready()

@@ -10,7 +10,7 @@ import pytest
 
 from engine.clock import TimeSystem
 from engine.evaluators.base import EvaluatorError
-from engine.options import Options
+from engine.options import Options, Value
 from engine.players.base import Decision
 from engine.protocols.gtp import table
 from engine.protocols.gtp.basics import gtp_version
@@ -18,6 +18,7 @@ from engine.protocols.gtp.session import GRACE, Session
 from engine.protocols.process import LoadError
 from engine.protocols.streams import OutputClosedError
 from engine.protocols.text import MAX_LINE
+from engine.search.report import SearchReport
 from tests.fakes.player import FakePlayer
 from tests.fakes.session import ScriptedSession
 
@@ -81,6 +82,24 @@ def test_a_board_without_an_evaluator_is_refused_and_the_game_stays(tmp_path: Pa
     assert session.send("move_history") == "= black E5\n\n"
 
 
+def test_rules_without_an_evaluator_are_refused_and_the_old_ones_stay() -> None:
+    class AreaOnly(FakePlayer):
+        def prepare(self) -> None:
+            if self.game.rules.scoring != "AREA":
+                raise EvaluatorError("no evaluator for these rules")
+            super().prepare()
+
+    session = ScriptedSession(AreaOnly(Options(size=9)))
+    before = session.send("kata-get-rules")
+    for line in ("kata-set-rules japanese", "kata-set-rule scoring TERRITORY", "kgs-rules japanese"):
+        assert session.send(line) == "? no evaluator for these rules\n\n"
+        assert session.send("kata-get-rules") == before
+    for line in ("kata-set-rules aga", "kata-set-rule ko SIMPLE", "kgs-rules chinese"):
+        session.fake.calls.clear()
+        assert session.send(line) == "=\n\n"
+        assert session.fake.calls == ["prepare"]  # before a clock runs
+
+
 def test_an_illegal_move_of_the_player_is_not_played() -> None:
     class Cheat(FakePlayer):
         def genmove(self, color: int, **keywords: object) -> Decision:
@@ -107,6 +126,55 @@ def test_quiet_commands_leave_pondering_alone() -> None:
     assert not session.fake.is_searching
     session.send("kata-search b")
     assert not session.fake.is_searching
+
+
+class Breaking(FakePlayer):
+    """A player whose search in the background fails, which `stop` says once."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(Options(size=9, ponder=True))
+        self.error = error
+
+    def stop(self) -> None:
+        if self.is_searching:
+            self.is_searching = False
+            raise self.error
+
+
+DEVICE_ERRORS = [EvaluatorError("the device is gone"), RuntimeError("the device is gone")]
+
+
+@pytest.mark.parametrize("error", DEVICE_ERRORS, ids=["EvaluatorError", "RuntimeError"])
+@pytest.mark.parametrize("line", ["play w d4", "no_such_command"])
+def test_pondering_that_fails_leaves_the_next_command(
+    line: str, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    session = ScriptedSession(Breaking(error))
+    session.script.wait = lambda timeout=None: False  # type: ignore[method-assign]
+    session.send("genmove b")
+    assert session.fake.is_searching
+    assert session.send(line) == ("=\n\n" if line.startswith("play") else "? unknown command no_such_command\n\n")
+    assert session.send("last_move") == f"= {'white D4' if line.startswith('play') else 'black E5'}\n\n"
+    assert "the device is gone" in caplog.text
+
+
+@pytest.mark.parametrize("error", DEVICE_ERRORS, ids=["EvaluatorError", "RuntimeError"])
+def test_an_analysis_that_fails_is_ended(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    session = ScriptedSession(Breaking(error))
+    answer = session.send("5 kata-analyze b 5", ticks=2)
+    assert answer.startswith("=5\ninfo move E5")
+    assert answer.endswith("\n\n")
+    assert session.send("6 name") == "=6 yomi\n\n"
+    assert "the device is gone" in caplog.text
+
+    class Mute(FakePlayer):
+        def report(self) -> SearchReport:
+            raise error
+
+    session = ScriptedSession(Mute(Options(size=9)))
+    assert session.send("7 lz-analyze", ticks=2) == "=7\n\n"
+    assert not session.fake.is_searching
+    assert session.send("8 name") == "=8 yomi\n\n"
 
 
 def test_clock_runs_for_moves_that_are_played() -> None:
@@ -208,6 +276,33 @@ def test_interrupt_ends_a_move() -> None:
     start = time.monotonic()
     assert session.send("genmove b") == "= E5\n\n"
     assert time.monotonic() - start < 5
+
+
+def test_several_parameters_are_set_or_none() -> None:
+    class Stubborn(FakePlayer):
+        def set_option(self, name: str, value: Value) -> None:
+            super().set_option(name, value)
+            if name == "rollout_weight":
+                raise EvaluatorError("expected a network")
+
+    session = ScriptedSession(Stubborn(Options(size=9, visits=100)))
+    line = 'kata-set-params {"visits": 5, "maxTime": 3.0, "rollout_weight": 0.5, "playouts": 7}'
+    assert session.send(line) == "? expected a network\n\n"
+    assert session.options == Options(size=9, visits=100)
+    assert session.fake.calls[-2:] == ["set seconds", "set visits"]  # put back in the player as well
+
+
+def test_closed_output_ends_an_analysis() -> None:
+    session = ScriptedSession()
+
+    def write(text: str) -> None:
+        if text.startswith("info"):
+            raise OutputClosedError("gone")
+
+    session.write = write
+    with pytest.raises(OutputClosedError):
+        session.send("kata-analyze b 5", ticks=2)
+    assert not session.fake.is_searching
 
 
 def test_closed_output_ends_the_session() -> None:

@@ -223,7 +223,14 @@ def test_a_missing_book() -> None:
         open_book("no/such/book")
 
 
-@pytest.mark.parametrize("line", ["7g7x none 1 1 1", "7g7f 3c3x 1 1 1", "7g7f none x 1 1", "7g7f none 1 1 1.5"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("7g7x none 1 1 1", "7g7f 3c3x 1 1 1", "7g7f none x 1 1", "7g7f none 1 1 1.5"),
+        f"7g7f none 1 1 {10**19}",
+        f"7g7f none {-(10**19)}",
+    ],
+)
 def test_broken_lines(tmp_path: Path, line: str) -> None:
     book = open_book(text_book(tmp_path, TEXT.replace("2g2f none 30 32 39", line)))
     with pytest.raises(BookError, match=f"broken line '{line}', expected a move"):

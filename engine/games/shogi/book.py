@@ -31,6 +31,8 @@ POSITION_LINE = re.compile(rb"^sfen ([^\r\n]*)", re.MULTILINE)
 RECORD = struct.Struct("<QHHi")
 NO_MOVES = ("none", "resign", "win", "pass", "0000")
 """Words that may stand where a move is missing."""
+MAX_NUMBER = 2**63 - 1
+"""Of the numbers in a text book; greater ones are no scores, depths or counts."""
 
 NARROW_SHARE = 0.1
 """A narrow book leaves out moves chosen less often than this; YaneuraOu takes the same."""
@@ -209,6 +211,8 @@ class YaneuraouBook:
             move = parse_usi(words[0])
             ponder = parse_usi(words[1]) if len(words) > 1 and words[1] not in NO_MOVES else None
             numbers = [int(word) for word in words[2:5]]
+            if any(abs(number) > MAX_NUMBER for number in numbers):
+                raise ValueError("out of range")
         except (NotationError, ValueError):
             raise BookError(
                 f"{self.path}: broken line '{line[:60]}', expected a move, its answer, score, depth and count"

@@ -57,7 +57,7 @@ JAPANESE_MOVE = re.compile(
     r"(?P<side>[左右直])?(?P<motion>[上行入寄引])?(?P<kind>不成|成|生|打)?"
     r"(?:[(（](?P<source>[1-9１-９0０]{2})[)）])?"
 )
-BLACK_MARKS, WHITE_MARKS = "▲▼☗", "△▽☖"
+BLACK_MARKS = "▲▼☗"
 
 
 class NotationError(ValueError):

@@ -131,4 +131,4 @@ def analyze(session: Session, request: Command) -> Stream:
     player.start_analysis(
         wish.color, avoid=sorted(wish.avoid), allow=None if wish.allow is None else sorted(wish.allow)
     )
-    return Stream(lambda: info_line(player.report(ownership=style.ownership), size, style), wish.interval, player.stop)
+    return Stream(lambda: info_line(player.report(), size, style), wish.interval, player.stop)

@@ -303,18 +303,29 @@ def kata_get_rules(session: Session, request: Command) -> str:
     return session.game.rules.to_json()
 
 
+def set_rules(session: Session, rules: Rules) -> None:
+    """Put rules in force; the old ones stay where no evaluator can be had for the new ones."""
+    game, old = session.game, session.game.rules
+    game.set_rules(rules)
+    try:
+        session.player.prepare()
+    except (NetworkError, EvaluatorError):
+        game.set_rules(old)
+        raise
+
+
 @command("kata-set-rules")
 def kata_set_rules(session: Session, request: Command) -> None:
     """Set the rules by name or in KataGo's JSON form; board and komi stay."""
     expect_count(request, 1, None, "RULES")
-    session.game.set_rules(Rules.parse(request.text))
+    set_rules(session, Rules.parse(request.text))
 
 
 @command("kata-set-rule")
 def kata_set_rule(session: Session, request: Command) -> None:
     """Change one field of the rules."""
     expect_count(request, 2, 2, "FIELD VALUE")
-    session.game.set_rules(session.game.rules.with_rule(*request.arguments))
+    set_rules(session, session.game.rules.with_rule(*request.arguments))
 
 
 @command("kgs-rules")
@@ -322,7 +333,7 @@ def kgs_rules(session: Session, request: Command) -> None:
     """Set the rules by KGS's name."""
     expect_count(request, 1, 1, "RULES")
     name = request.arguments[0].lower()
-    session.game.set_rules(Rules.parse("chinese-kgs" if name == "chinese" else name))
+    set_rules(session, Rules.parse("chinese-kgs" if name == "chinese" else name))
 
 
 @command("cgos-gameover", "kgs-game_over")

@@ -29,7 +29,7 @@ def search(session: Session) -> SearchReport:
     options = session.options
     seconds = SECONDS if options.seconds is None else min(SECONDS, options.seconds)
     limits = Limits(options.visits, options.playouts, seconds)
-    return session.player.genmove(session.game.side_to_move, limits=limits, ownership=True).report
+    return session.player.genmove(session.game.side_to_move, limits=limits).report
 
 
 def _by_point(report: SearchReport) -> dict[int, MoveReport]:

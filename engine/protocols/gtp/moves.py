@@ -51,7 +51,6 @@ def decide(session: Session, request: Command, wish: Wish, *, show: bool, play: 
             avoid=sorted(wish.avoid),
             allow=None if wish.allow is None else sorted(wish.allow),
             limits=Limits(seconds=HURRY) if session.is_hurried else None,
-            ownership=style.ownership or request.name.startswith("cgos-"),
             cleanup=request.name == "kgs-genmove_cleanup",
             on_report=on_report if show or cancellable else None,
             interval=POLL if cancellable else wish.interval,

@@ -72,8 +72,16 @@ def set_params(session: Session, request: Command) -> None:
         checked.append((row, row.parse(value) if isinstance(value, str) else row.check(value)))
         if not row.live:
             raise OptionError(f"{row.name} can only be set at the start")
-    for row, value in checked:
-        set_value(session, row, value)
+    changed: list[tuple[Option, Value]] = []
+    try:
+        for row, value in checked:
+            old = session.options.get(row.name)
+            set_value(session, row, value)
+            changed.append((row, old))
+    except Exception:
+        for row, old in reversed(changed):
+            set_value(session, row, old)
+        raise
 
 
 @command("kata-get-models")

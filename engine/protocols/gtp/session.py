@@ -181,17 +181,16 @@ class Session:
         try:
             if len(line) > MAX_LINE:
                 raise GtpError(f"line too long: expected at most {MAX_LINE} bytes")
-            answer = self._dispatch(command)
+            self._finish(self._dispatch(command))
         except tuple(USER_ERRORS) as error:
             self._fail(str(error) or "syntax error")
         except (OutputClosedError, LoadError):
             raise
         except Exception as error:  # a fault of ours: the controller gets a line, the log the traceback
             log.exception("internal error in %s", command.name)
-            self._recover()
+            self._end_background()
             self._fail(f"internal error: {type(error).__name__}: {error}")
         else:
-            self._finish(answer)
             if self.ponder_after and self.options.ponder and not self.inbox.wait(0):
                 self._ponder()
         return not self._quitting
@@ -206,19 +205,21 @@ class Session:
     def _dispatch(self, command: Command) -> Answer:
         row = table.find(command.name)
         if row is None:
-            self.stop()
+            self._end_background()
             raise GtpError(
                 f"unknown command {command.name}" if command.name else "unknown command: nothing after the id"
             )
         if not row.quiet:
-            self.stop()
+            self._end_background()
         return table.load(row)(self, command)
 
-    def _recover(self) -> None:
+    def _end_background(self) -> None:
+        """End analysis or pondering; how it failed goes to the log, for it is no answer to the command in progress."""
         try:
             self.stop()
-        except Exception:  # the same fault, seen from the other side; it is in the log
-            log.exception("stopping after an internal error")
+        except Exception as error:
+            is_ours = not isinstance(error, EvaluatorError)
+            log.error("the search in the background ended early: %s", error, exc_info=is_ours)
 
     def _fail(self, message: str) -> None:
         if self._has_begun:  # the header said success; the controller must still get the end of the answer

@@ -12,9 +12,12 @@ from engine.protocols.process import run_session
 from engine.protocols.streams import OutputClosedError
 from engine.protocols.usi.session import MakePlayer, Session
 
+SHOWN = ("yomi.evaluators", "yomi.shogi")
+"""Logs whose warnings the user sees."""
+
 
 class _InfoStrings(logging.Handler):
-    """Shows the user what the evaluators warn of: a graphical interface has no stderr."""
+    """Shows the user what evaluators and player warn of: a graphical interface has no stderr."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         super().__init__(logging.WARNING)
@@ -35,7 +38,9 @@ def serve(options: Options, make_player: MakePlayer) -> int:
 
     def make_session(write: Callable[[str], None]) -> Session:
         session = Session(options, make_player, write)
-        logging.getLogger("yomi.evaluators").addHandler(_InfoStrings(session.note))
+        handler = _InfoStrings(session.note)
+        for name in SHOWN:
+            logging.getLogger(name).addHandler(handler)
         return session
 
     return run_session(make_session)

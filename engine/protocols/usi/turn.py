@@ -115,9 +115,16 @@ class Turn:
             self._give_up(f"internal error: {type(error).__name__}: {error}")
 
     def _give_up(self, reason: str) -> None:
-        """Answer that there is no answer."""
-        answer = format_checkmate("timeout") if self._go.mate is not None else format_bestmove("resign")
-        self._answer([format_error(reason), answer])
+        """Say at once what is wrong, and answer that there is no answer when that may be given."""
+        try:
+            self._session.send(format_error(reason))
+        except OutputClosedError:
+            return
+        if self._go.mate is not None:
+            self._answer([format_checkmate("timeout")])
+        else:
+            self._may_answer.wait()
+            self._answer([format_bestmove("resign")])
 
     def _answer(self, lines: list[str]) -> None:
         try:
