@@ -34,8 +34,8 @@ examples:
 SGF is Go; CSA, KIF, KI2 and lines of USI are shogi. The worst moves of each side are printed, and the annotated record
 is written beside the record (or in --out) as NAME.yomi.sgf, .csa, .kif or .kifu: winrates, best moves and losses as
 comments, in SGF also as variations, marks and Sabaki's graph. The record's own variations are kept, but not reviewed.
-Without a limit a move gets 100 visits. A record that cannot be read is named on stderr, the others are reviewed all the
-same, and the exit status is 1.
+Without a limit a move gets 100 visits. A record that cannot be read, or that the network cannot take, is named on
+stderr, the others are reviewed all the same, and the exit status is 1.
 """
 
 GO_SUFFIXES = (".sgf",)
@@ -157,6 +157,20 @@ def game_of(path: Path) -> str:
         raise ReviewError(f"cannot read {path}: {error.strerror}") from None
 
 
+def only_size(net: str | None) -> int:
+    """Return the one board size that a network of Go was made for; 0 where it takes all, or cannot be read."""
+    from nets.metadata import METADATA_KEY, NetworkInfo
+    from nets.onnx_header import read_onnx_header
+
+    try:
+        header = None if net is None else read_onnx_header(Path(net))
+    except OSError:  # who loads it will say so
+        return 0
+    if header is None or METADATA_KEY not in header.metadata:
+        return 0
+    return NetworkInfo.from_props(header.metadata).board_size
+
+
 class Reviewers:
     """The reviewer of each game, made when the first record of the game comes."""
 
@@ -184,7 +198,7 @@ class Reviewers:
         options = self._options("go")
         with loading_errors():
             check_device(options)
-            options.size = read_checked(str(path), Rules.parse(options.rules)).size
+            options.size = only_size(options.net) or read_checked(str(path), Rules.parse(options.rules)).size
             # Seconds are those of the whole machine.
             analysts = make_analysts(options, None if options.seconds is None else 1, prompt=False)
         return GoReviewer(analysts, options)
@@ -214,6 +228,9 @@ class Reviewers:
 
 def _review_file(job: Job, reviewers: Reviewers, args: argparse.Namespace, outcome: Outcome, count: str) -> None:
     """Review the games of a file; what is wrong with it is told, and the next file's turn comes."""
+    from engine.evaluators.base import EvaluatorError
+    from nets.errors import NetworkError
+
     try:
         reviewer = reviewers.get(game_of(job.path), job.path)
         records = reviewer.read(str(job.path))
@@ -222,7 +239,7 @@ def _review_file(job: Job, reviewers: Reviewers, args: argparse.Namespace, outco
             annotated = _search(reviewer, record, f"{count} {name}".strip())
             _publish(job, name, annotated, args, outcome.written)
             outcome.reviewed.append({"file": str(job.path), "number": number, **annotated.review.to_json()})
-    except ReviewError as error:
+    except (ReviewError, NetworkError, EvaluatorError) as error:
         text = str(error) if str(job.path) in str(error) else f"{job.path}: {error}"
         outcome.broken += 1
         outcome.reviewed.append({"file": str(job.path), "error": text})

@@ -71,7 +71,7 @@ def make_client(account: Account, password: Password, records: Path, reporter: R
 
             return GtpSeat(account)
         try:
-            return YomiGoSeat(load_player(options))
+            return YomiGoSeat(load_player(options.copy()))
         except CliError as error:
             raise GaveUpError(f"{account.name}: {error}") from None
 

@@ -29,7 +29,7 @@ examples:
   yomi dataset openings floodgate/ --rating 3800 --out balanced.sfen
 
 A run that was stopped goes on with the same command: what is lost is the shard that was being written.
-The format of data sets: nets/README.md.
+The format of data sets: nets/data/shards.py.
 """
 
 
@@ -77,9 +77,10 @@ def _add_make(make: argparse.ArgumentParser) -> None:
         go("--handicap", action="store_true", help="use handicap games, too"),
         go(
             "--trust",
-            choices=("all", "resigned", "rollouts"),
+            metavar="WHAT",
             default="all",
-            help="results that are believed: all; resigned games'; those, clear counts and what rollouts confirm (all)",
+            help="results that are believed: all; resigned: those of resigned games; rollouts: those, clear counts and"
+            " what rollouts confirm (all)",
         ),
         go("--rollouts", type=int, default=500, metavar="N", help="for --trust rollouts (500)"),
         go("--narrow", type=float, default=3.0, metavar="P", help="points that rollouts must confirm (3)"),
@@ -168,10 +169,13 @@ def _refuse_others(args: argparse.Namespace, game: str) -> None:
 
 def _make_go(args: argparse.Namespace) -> Dataset:
     from engine.datasets.go_dataset import GoDataOptions, make_go_dataset
+    from engine.datasets.go_games import TRUSTS
     from engine.datasets.go_teacher import NetworkTeacher
     from engine.datasets.sources import SGF_SUFFIXES, find_files
     from nets.load import source_digest
 
+    if args.trust not in TRUSTS:
+        raise CliError(f"--trust {args.trust}: expected one of {', '.join(TRUSTS)}")
     find_files(args.paths, SGF_SUFFIXES)
     announce_kernels("go")
     scorer, scored = _make_scorer(args)

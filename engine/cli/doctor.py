@@ -14,7 +14,8 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from engine.evaluators.providers import CUDA_COMMAND, REMOVE_COMMAND
+from engine.evaluators.providers import CUDA_COMMAND, PIP, REMOVE_COMMAND
+from engine.machine import processor_name, usable_cores
 from engine.version import VERSION
 
 USAGE = "yomi doctor"
@@ -23,6 +24,8 @@ A line starts with ok, or with -- where something is missing that yomi can do wi
 installs it. Errors start with !! and make the exit status 1.
 """
 
+EXTRAS = {"matplotlib": ("plot", "pictures (--plot)"), "torch": ("train", "training (yomi train)")}
+"""The extra of yomi that brings a package, and what it is for."""
 FEATURES = ("avx2", "fma", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "amx_bf16", "asimd", "sve")
 
 OK, MISSING, ERROR = "ok", "--", "!!"
@@ -60,26 +63,29 @@ def _version(package: str) -> str | None:
 
 
 def program() -> Iterator[Finding]:
-    """Yield versions of yomi, Python and the packages that every user needs."""
+    """Yield versions of yomi, Python, the packages that every user needs, and those of the extras."""
     yield OK, f"yomi {VERSION}, Python {platform.python_version()} ({sys.executable}), {platform.platform()}"
     for package in ("numpy", "onnx", "sgfmill", "tqdm"):
         found = _version(package)
         yield (OK, f"{package} {found}") if found else (ERROR, f"{package} is missing: pip install {package}")
+    for package, (extra, use) in EXTRAS.items():
+        if found := _version(package):
+            yield OK, f"{package} {found}"
+        else:
+            yield MISSING, f"{use}: {package} is not installed; to install it:"
+            yield MISSING, f'    {PIP} install "yomi-engine[{extra}]"'
 
 
 def processor() -> Iterator[Finding]:
     """Yield the processor's name, cores and the features that matter."""
-    name, flags = platform.processor() or platform.machine(), set[str]()
-    with contextlib.suppress(OSError):  # only Linux has this file; elsewhere the name above has to do
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
+    yield OK, f"{processor_name()}: {usable_cores()} cores for yomi"
+    flags = set[str]()
+    with contextlib.suppress(OSError):  # only Linux has this file
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             key, _, value = line.partition(":")
-            if key.strip() == "model name":
-                name = value.strip()
-            elif key.strip() in ("flags", "Features"):
+            if key.strip() in ("flags", "Features"):
                 flags = set(value.split())
                 break
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    yield OK, f"{name}: {cores} cores for yomi"
     useful = [feature for feature in FEATURES if feature in flags]
     if useful:
         yield OK, "features: " + ", ".join(useful)

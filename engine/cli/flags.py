@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from engine.cli.errors import CliError
@@ -77,14 +77,21 @@ def collect(args: argparse.Namespace, game: str = "go", /, **defaults: Value) ->
     return options
 
 
-def check(options: Options, game: str = "go") -> None:
+def check(options: Options, game: str = "go", places: Mapping[str, str] | None = None) -> None:
     """Check what can be checked before anything slow is loaded.
+
+    Args:
+        options: What to check.
+        game: go or shogi.
+        places: Where options stand that are no flags, for the error.
 
     Raises:
         CliError: A network that is not a file, or unknown rules.
     """
+    places = places or {}
     if options.net is not None and not Path(options.net).is_file():
-        raise CliError(f"--net {options.net}: no such file; expected a network ({NETWORKS[game]})")
+        place = places.get("net", "--net")
+        raise CliError(f"{place} {options.net}: no such file; expected a network ({NETWORKS[game]})")
     if game != "go":
         return
     from engine.games.go.rules import Rules, RulesError
@@ -92,4 +99,4 @@ def check(options: Options, game: str = "go") -> None:
     try:
         Rules.parse(options.rules)
     except RulesError as error:
-        raise CliError(f"--rules: {error}") from None
+        raise CliError(f"{places.get('rules', '--rules')}: {error}") from None

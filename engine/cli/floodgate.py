@@ -71,7 +71,7 @@ def make_client(account: Account, password: Password, records: Path, reporter: R
 
             return UsiSeat(account)
         try:
-            return YomiShogiSeat(load_shogi_player(options))
+            return YomiShogiSeat(load_shogi_player(options.copy()))
         except CliError as error:
             raise GaveUpError(f"{account.name}: {error}") from None
 

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,7 @@ examples:
   yomi match "yomi:net=b6c96.bin.gz" "gnugo --mode gtp --level 10" --size 9 --komi 7 --games 100 --seconds 1
   yomi match "yomi:net=a.bin.gz ;; name=a visits=400" "yomi:net=b.bin.gz ;; name=b visits=200" --cpus 0,1
   yomi match yomi fairy-stockfish --games 20 --main 60 --byoyomi 1 --openings balanced.sfen
-  yomi match new old --sprt 0,20 --games 10000 --openings policy      (new, old: scripts that start an engine)
+  yomi match ./new ./old --sprt 0,20 --games 10000 --openings policy      (new, old: scripts that start an engine)
   yomi match --config match.toml
 
 In a TOML file stand the same settings (`seconds = 1`, `opening_moves = 8`) and tables [[players]] with engine, name,
@@ -153,14 +154,26 @@ def _check_cpus(groups: Sequence[frozenset[int]]) -> None:
 
 
 def _described(player: PlayerSpec, limits: Limits) -> dict[str, object]:
-    """Return what makes a player the same one when a match goes on."""
-    return {
+    """Return what makes a player the same one when a match goes on; older journals lack what is told last."""
+    described: dict[str, object] = {
         "name": player.name,
         "command": list(player.command),
         "limits": str(limits),
         "options": dict(player.options),
         "init": list(player.commands),
     }
+    if player.folder is not None:
+        described["folder"] = player.folder
+    if player.environment:
+        described["env"] = {name: _digest(value) for name, value in player.environment.items()}
+    if not player.evaluations:
+        described["evaluations"] = False
+    return described
+
+
+def _digest(value: str) -> str:
+    """Return what tells a value from others without giving it away: a journal may be shown to others."""
+    return sha256(value.encode()).hexdigest()[:16]
 
 
 def _find_game(words: Sequence[str], tables: Sequence[Mapping[str, Any]]) -> str:

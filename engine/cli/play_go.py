@@ -63,7 +63,7 @@ class GoTable:
         return str(self.player.game)
 
     def ended(self) -> str | None:
-        """Return the score after the end."""
+        """Return the score after the end; Void for a game without result."""
         return self._score() if self.player.game.is_over else None
 
     def play(self, text: str) -> None:
@@ -134,6 +134,8 @@ class GoTable:
 
     def _score(self, owners: npt.NDArray[np.float32] | None = None) -> str:
         game = self.player.game
+        if game.is_no_result:
+            return "Void"
         owners = self.player.final_ownership() if owners is None else owners
         return score_text(game.final_score(dead_stones(game, owners)))
 

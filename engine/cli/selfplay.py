@@ -55,7 +55,7 @@ class Played:
     """One finished game."""
 
     winner: int
-    """1 Black, 2 White, 0 for a draw."""
+    """1 Black, 2 White, 0 for a draw or a game without result."""
     moves: int
     files: dict[str, bytes]
     """Content of its record by ending of the file's name."""

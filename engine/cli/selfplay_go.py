@@ -53,6 +53,8 @@ class GoSeries:
             comments.append(f"{100 * report.winrate:.1f}% {report.score_lead:+.1f} {report.visits} visits")
         if resigned:
             winner, result = 3 - resigned, "W+R" if resigned == 1 else "B+R"
+        elif game.is_no_result:
+            winner, result = 0, "Void"
         else:
             score = game.final_score(dead_stones(game, player.final_ownership()))
             winner, result = (1 if score > 0 else 2 if score < 0 else 0), score_text(score)

@@ -89,13 +89,13 @@ def options_of(account: Account, game: str, **defaults: Value) -> Options:
     """Return the options that an account gives yomi, over the defaults of the command, yomi's own network among them.
 
     Raises:
-        CliError: they name a file that is not there, or do not go together.
+        CliError: they name a file that is not there, or rules that nobody knows; file, line and key are told.
     """
     from engine.cli.flags import check
 
     options = Options.for_game(game)
     for name, value in {**defaults, **account.options}.items():
         options.set(name, value)
-    check(options, game)
+    check(options, game, account.places)
     fill_in(options, game)
     return options

@@ -132,10 +132,22 @@ def _compare(path: Path, found: Mapping[str, object], wanted: Mapping[str, objec
     """Check that a journal is of the match that is to be played; the number of games is no part of it."""
     for key in sorted({*found, *wanted} - {"kept"}):
         if found.get(key) != wanted.get(key):
-            old, new = (json.dumps(each.get(key))[:80] for each in (found, wanted))
+            name, *values = _first_difference(key, found.get(key), wanted.get(key))
+            old, new = (json.dumps(value)[:80] for value in values)
             raise MatchError(
-                f"{path} is of another match: {key} was {old}, now {new}; expected the same match or another --out"
+                f"{path} is of another match: {name} was {old}, now {new}; expected the same match or another --out"
             )
+
+
+def _first_difference(name: str, old: object, new: object) -> tuple[str, object, object]:
+    """Return the innermost part that tells two values apart, its name such as `players.0.folder` first."""
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        old, new = dict(enumerate(old)), dict(enumerate(new))
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in (*old, *new):
+            if old.get(key) != new.get(key):
+                return _first_difference(f"{name}.{key}", old.get(key), new.get(key))
+    return name, old, new
 
 
 def _lock(descriptor: int, path: Path) -> None:

@@ -86,11 +86,11 @@ def player_of(values: Mapping[str, object], game: str) -> PlayerSpec:
         raise PlayerError("a player without engine: expected yomi or a command line")
     limits = {key: left.pop(key) for key in (*TIMES, *COUNTS) if key in left}
     name = str(left.pop("name", ""))
-    options = {key: _text(value) for key, value in _table("options", left.pop("options", {})).items()}
-    environment = {key: _text(value) for key, value in _table("env", left.pop("env", {})).items()}
+    options = {key: text_of(value) for key, value in _table("options", left.pop("options", {})).items()}
+    environment = {key: text_of(value) for key, value in _table("env", left.pop("env", {})).items()}
     commands = tuple(_texts("init", left.pop("init", [])))
     folder = left.pop("folder", None)
-    evaluations = _text(left.pop("evaluations", "true"))
+    evaluations = text_of(left.pop("evaluations", "true"))
     if left:
         raise PlayerError(f"unknown key '{next(iter(left))}' of a player: expected engine, name, a limit, options, ...")
     if evaluations not in ("true", "false"):
@@ -201,7 +201,8 @@ def _split(text: str) -> list[str]:
         raise PlayerError(f"'{text}': {str(error).lower()}") from None
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
+    """Return a value of a TOML file as engines read it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

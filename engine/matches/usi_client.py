@@ -121,15 +121,15 @@ class UsiClient(EngineClient):
         if clocks[color].is_limited:
             for name, side in (("btime", 1), ("wtime", 2)):
                 clock = clocks[side]
-                words.append(f"{name} {_milliseconds(max(clock.left.main - clock.settings.increment, 0.0))}")
+                words.append(f"{name} {milliseconds(max(clock.left.main - clock.settings.increment, 0.0))}")
             if own.system is TimeSystem.FISCHER:
                 words += [
-                    f"{name} {_milliseconds(clocks[c].settings.increment)}" for name, c in (("binc", 1), ("winc", 2))
+                    f"{name} {milliseconds(clocks[c].settings.increment)}" for name, c in (("binc", 1), ("winc", 2))
                 ]
             elif own.system is TimeSystem.BYOYOMI:
-                words.append(f"byoyomi {_milliseconds(own.period)}")
+                words.append(f"byoyomi {milliseconds(own.period)}")
         elif limits.seconds is not None:
-            words.append(f"movetime {_milliseconds(limits.seconds)}")
+            words.append(f"movetime {milliseconds(limits.seconds)}")
         if limits.nodes is not None:
             words.append(f"nodes {limits.nodes}")
         if limits.depth is not None:
@@ -137,7 +137,8 @@ class UsiClient(EngineClient):
         return " ".join(words) if len(words) > 1 else f"go btime 0 wtime 0 byoyomi {FOREVER}"
 
 
-def _milliseconds(seconds: float) -> int:
+def milliseconds(seconds: float) -> int:
+    """Return a time as USI has it, never more than it is."""
     return math.floor(1000.0 * seconds + 1e-6)
 
 
@@ -153,13 +154,13 @@ def read_info(line: str, before: Evaluation | None) -> Evaluation | None:
         return before
     nodes = words[words.index("nodes") + 1] if "nodes" in words[:-1] else ""
     pv = tuple(words[words.index("pv") + 1 :]) if "pv" in words else ()
-    winrate = 1.0 / (1.0 + math.exp(-score / CENTIPAWNS))
+    winrate = 0.5 + 0.5 * math.tanh(score / (2.0 * CENTIPAWNS))
     return Evaluation(winrate, score, int(nodes) if nodes.isdecimal() else None, pv or (before.pv if before else ()))
 
 
 def _score(kind: str, text: str) -> float | None:
     """Return centipawns of `score cp N` or `score mate N` (also `+` and `-` for a mate of unknown length)."""
-    match = re.fullmatch(r"([+-]?)([0-9]*)", text)
+    match = re.fullmatch(r"([+-]?)([0-9]{0,18})", text)
     if match is None or (kind == "cp" and not match[2]) or kind not in ("cp", "mate"):
         return None
     sign = -1.0 if match[1] == "-" else 1.0

@@ -136,9 +136,11 @@ class GoReviewer:
         """Return the opinion of a position, and the evaluations that it took."""
         options, color = self.options, game.side_to_move
         if game.is_over:
+            if game.is_no_result:
+                return Opinion(color, 0.5, 0.0), 0
             score = game.final_score(dead_stones(game, self._owners(analyst, game)))
             score = score if color == BLACK else -score
-            return Opinion(color, 0.5 if score == 0 or game.is_no_result else float(score > 0), score), 0
+            return Opinion(color, 0.5 if score == 0 else float(score > 0), score), 0
         limits = Limits(options.visits, options.playouts, options.seconds)
         task = Assignment(game, options, limits, raw=False, keep_tree=True, stopped=stopped)
         report = analyst.analyze(task, _nothing).report

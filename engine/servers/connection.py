@@ -43,8 +43,6 @@ class Connection:
 
     def __init__(self, link: socket.socket) -> None:
         """Take over a connected socket."""
-        self.connect_seconds = 0.0
-        """How long it took to connect: about the time there and back."""
         self._socket = link
         self._reader = LineReader()
         link.settimeout(SEND_TIMEOUT)
@@ -63,13 +61,10 @@ class Connection:
         Raises:
             ConnectionLostError: nobody answers.
         """
-        begin = time.monotonic()
         try:
-            connection = cls(socket.create_connection((host, port), CONNECT_TIMEOUT))
+            return cls(socket.create_connection((host, port), CONNECT_TIMEOUT))
         except OSError as error:
             raise ConnectionLostError(f"cannot connect to {host}:{port}: {reason(error)}") from None
-        connection.connect_seconds = time.monotonic() - begin
-        return connection
 
     def fileno(self) -> int:
         """Return the descriptor, for `select`."""

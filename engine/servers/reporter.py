@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import shutil
@@ -15,7 +16,11 @@ log = logging.getLogger("yomi.servers")
 
 
 class Reporter:
-    """Shared by all clients; every method may be called by any thread."""
+    """Shared by all clients; every method may be called by any thread.
+
+    Where the events or the terminal cannot be written any more, the log says so once and nothing more goes there: games
+    go on.
+    """
 
     def __init__(self, events: Path | None = None, terminal: IO[str] | None = None) -> None:
         """Report.
@@ -28,8 +33,9 @@ class Reporter:
         Raises:
             OSError: the file cannot be written.
         """
-        self._terminal = sys.stderr if terminal is None else terminal
-        self._has_status = self._terminal.isatty()
+        self._terminal: IO[str] | None = sys.stderr if terminal is None else terminal
+        """None where there is none (any more)."""
+        self._has_status = self._terminal is not None and self._terminal.isatty()
         self._events = None if events is None else events.open("a", encoding="utf-8")
         self._status: dict[str, str] = {}
         self._lock = threading.Lock()
@@ -50,8 +56,12 @@ class Reporter:
                 self._print(f"{time.strftime('%H:%M:%S')} {account}: {text}\n")
             if self._events is not None:
                 fields = {"time": round(time.time(), 3), "account": account, "event": kind, **data}
-                self._events.write(json.dumps(fields, ensure_ascii=False) + "\n")
-                self._events.flush()
+                try:
+                    self._events.write(json.dumps(fields, ensure_ascii=False) + "\n")
+                    self._events.flush()
+                except OSError as error:
+                    log.error("no further events are written to %s: %s", self._events.name, error.strerror)
+                    self._close_events()
 
     def status(self, account: str, text: str) -> None:
         """Show how an account stands in the status line, if there is one."""
@@ -64,17 +74,29 @@ class Reporter:
         """End the status line and close the events."""
         with self._lock:
             if self._has_status:
-                self._terminal.write("\n")
-            if self._events is not None:
+                self._write("\n")
+            self._close_events()
+
+    def _close_events(self) -> None:
+        if self._events is not None:
+            with contextlib.suppress(OSError):  # what could not be written before
                 self._events.close()
-                self._events = None
+            self._events = None
 
     def _print(self, line: str) -> None:
         """Print a line above the status line."""
-        if not self._has_status:
-            self._terminal.write(line)
-        else:
+        if self._has_status:
             width = shutil.get_terminal_size().columns - 1
             shown = " | ".join(f"{name}: {text}" for name, text in self._status.items())
-            self._terminal.write(f"\r\x1b[K{line}{shown[:width]}")
-        self._terminal.flush()
+            line = f"\r\x1b[K{line}{shown[:width]}"
+        self._write(line)
+
+    def _write(self, text: str) -> None:
+        if self._terminal is None:
+            return
+        try:
+            self._terminal.write(text)
+            self._terminal.flush()
+        except OSError as error:
+            self._terminal, self._has_status = None, False
+            log.error("nothing more is shown in the terminal: %s", error.strerror)

@@ -16,7 +16,8 @@
     engine.visits = 400               # any option of docs/OPTIONS.md
     #command = "gnugo --mode gtp"     # another engine in yomi's place
 
-Relative paths are seen from the file's own folder.
+Relative paths are seen from the file's own folder: records, events, the password's file, files that options name, and
+the engine of a command that holds a slash. The arguments of a command are left as they are.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.options import OptionError, Options, Value
+from engine.matches.players import text_of
+from engine.options import OptionError, Options, Value, find
 from engine.servers.passwords import Password, PasswordError, from_environment, from_file, from_keyring
 
 CGOS, CSA = "cgos", "csa"
@@ -74,6 +76,8 @@ class Account:
     """Games to play; 0: until told to stop."""
     options: Mapping[str, Value] = field(default_factory=dict)
     """Options of yomi."""
+    places: Mapping[str, str] = field(default_factory=dict)
+    """File, line and key of each of them, for an error."""
     command: tuple[str, ...] = ()
     """Another engine in yomi's place: its command line."""
     usi_options: Mapping[str, str] = field(default_factory=dict)
@@ -183,12 +187,13 @@ class _Reader:
         user = table.text("user")
         if not NAME.fullmatch(user):
             raise table.error("user", "a name of letters, digits, _ . @ and -")
-        command = tuple(shlex.split(table.text("command", "")))
+        command = self._command(table)
         if command and "engine" in table.data:
             raise table.error("engine", "either engine (options of yomi) or command (another engine)")
         for key in ("usi_options", "go"):
             if key in table.data and not (command and server.protocol == CSA):
                 raise table.error(key, 'it with a command on a server with protocol = "csa" only')
+        options, places = self._options(table.table("engine"), GAMES[server.protocol])
         return Account(
             name,
             server,
@@ -196,22 +201,39 @@ class _Reader:
             keys[0],
             str(self.beside(source)) if keys[0] == "password_file" else source,
             games=table.integer("games", 0, 0, 10**9),
-            options=self._options(table.table("engine"), GAMES[server.protocol]),
+            options=options,
+            places=places,
             command=command,
-            usi_options={key: _usi(value) for key, value in table.table("usi_options").data.items()},
+            usi_options={key: text_of(value) for key, value in table.table("usi_options").data.items()},
             go=table.text("go", ""),
         )
 
-    def _options(self, table: _Table, game: str) -> dict[str, Value]:
+    def _command(self, table: _Table) -> tuple[str, ...]:
+        """Return the words of a command line; a path of the engine is seen from the file's folder, a name is not."""
+        try:
+            words = shlex.split(table.text("command", ""))
+        except ValueError as error:
+            raise table.error("command", f"a command line ({str(error).lower()})") from None
+        if words and "/" in words[0]:
+            words[0] = str(self.beside(words[0]).absolute())
+        return tuple(words)
+
+    def _options(self, table: _Table, game: str) -> tuple[dict[str, Value], dict[str, str]]:
+        """Return the options, files as seen from the file's folder, and where each stands."""
         options = Options.for_game(game)
         found: dict[str, Value] = {}
+        places: dict[str, str] = {}
         for key, value in table.data.items():
             try:
+                row = find(key)
                 options.set(key, None if value == "none" else value)
             except OptionError as error:
                 raise SettingsError(f"{table.where(key)}: {error}") from None
-            found[key] = options.get(key)
-        return found
+            checked = options.get(key)
+            is_file = row.kind == "file" and checked is not None
+            found[row.name] = str(self.beside(str(checked))) if is_file else checked
+            places[row.name] = table.where(key)
+        return found, places
 
     def line_of(self, keys: tuple[str, ...]) -> int | None:
         """Return the number of the line where a key (or the longest part of its path that is found) stands."""
@@ -230,11 +252,6 @@ class _Reader:
             elif best is None and here[: len(keys)] == keys:
                 best = number
         return best
-
-
-def _usi(value: object) -> str:
-    """Return a value as USI has it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _path(text: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from engine.options import OptionError
 from engine.players.shogi_base import ShogiDecision, ShogiThinker, Task, Times
 from engine.servers.seat import Seat, YomiSeat
 
@@ -30,7 +31,7 @@ class ShogiSeat(Seat, Protocol):
         """Centipawns of a logit of its winrates."""
 
     def begin(self, max_moves: int) -> None:
-        """Begin a game, which is drawn after `max_moves` moves; 0 for no limit."""
+        """Begin a game, which is drawn after `max_moves` moves; 0 where the server tells no limit."""
 
     def times(self, times: Times | None, lag: float) -> Times | None:
         """Return the clocks as a task of this seat wants them; any thread may call.
@@ -50,15 +51,23 @@ class ShogiSeat(Seat, Protocol):
 class YomiShogiSeat(YomiSeat[ShogiThinker]):
     """yomi's own player."""
 
+    def __init__(self, player: ShogiThinker) -> None:
+        """Play with `player`; the limit of moves in its options is the user's own."""
+        super().__init__(player)
+        self._max_moves = player.options.max_moves
+
     @property
     def centipawns(self) -> float:
         """Centipawns of a logit."""
         return self._player.options.centipawns
 
     def begin(self, max_moves: int) -> None:
-        """Begin a game."""
-        if max_moves:
-            self._player.options.set("max_moves", max_moves)
+        """Begin a game; the user's own limit holds where the server's is none that the option takes."""
+        options = self._player.options
+        try:
+            options.set("max_moves", max_moves)
+        except OptionError:
+            options.max_moves = self._max_moves
         self._player.new_game()
 
     def times(self, times: Times | None, lag: float) -> Times | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Iterable
@@ -11,7 +10,7 @@ from dataclasses import replace
 from engine.games.shogi.notation import NotationError, parse_usi
 from engine.matches.answers import Evaluation
 from engine.matches.process import EngineFailure
-from engine.matches.usi_client import CENTIPAWNS, UsiClient, read_info
+from engine.matches.usi_client import CENTIPAWNS, UsiClient, milliseconds, read_info
 from engine.players.shogi_base import MATE_SCORE, Line, Progress, ShogiDecision, Task, Times
 from engine.players.shogi_notes import LINE_MOVES
 from engine.servers.seat import PATIENCE, EngineSeat
@@ -115,16 +114,12 @@ def go_line(task: Task, limit: str = "") -> str:
         return f"go {'ponder ' if task.ponder else ''}{limit}"
     times = task.times or Times(byoyomi=PATIENCE)
     words = ["go", *(["ponder"] if task.ponder else [])]
-    words += [f"btime {_milliseconds(times.black)}", f"wtime {_milliseconds(times.white)}"]
+    words += [f"btime {milliseconds(times.black)}", f"wtime {milliseconds(times.white)}"]
     if times.black_increment or times.white_increment:
-        words += [f"binc {_milliseconds(times.black_increment)}", f"winc {_milliseconds(times.white_increment)}"]
+        words += [f"binc {milliseconds(times.black_increment)}", f"winc {milliseconds(times.white_increment)}"]
     else:
-        words.append(f"byoyomi {_milliseconds(times.byoyomi)}")
+        words.append(f"byoyomi {milliseconds(times.byoyomi)}")
     return " ".join(words)
-
-
-def _milliseconds(seconds: float) -> int:
-    return math.floor(1000 * seconds + 1e-6)
 
 
 def _check_patience(task: Task, stopped_at: float | None) -> None:

@@ -1,5 +1,6 @@
 """The command line in this process: parsing, help, errors, the terminal game and self-play with a fake player."""
 
+import dataclasses
 import io
 import re
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 import engine.cli.make
+import nets
 from engine.cli import doctor, play, selfplay_go
 from engine.cli.main import COMMANDS, main, main_usi
 from engine.cli.play import Table, Terminal
@@ -15,11 +17,15 @@ from engine.cli.play_go import GoTable
 from engine.cli.selfplay_go import GoSeries
 from engine.evaluators import cuda, providers
 from engine.evaluators.base import EvaluatorError
-from engine.evaluators.providers import Fault
+from engine.evaluators.providers import PIP, Fault
+from engine.games.go.rules import PRESETS
 from engine.games.go.sgf import load_sgf, read_sgf
 from engine.options import Options, rows_for
+from engine.players.base import Decision
 from engine.version import VERSION
+from native.go.board import BLACK, PASS
 from tests.fakes.player import FakePlayer
+from tests.unit.test_go_game import take_kos_once_around, three_kos
 
 
 @pytest.fixture
@@ -63,6 +69,21 @@ def test_help_of_every_command(name: str, capsys: pytest.CaptureFixture[str]) ->
     if name == "gtp":
         assert all(row.flag in text for row in rows_for("go"))
         assert text.count("default:") >= len(rows_for("go"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("dataset", "The format of data sets: nets/data/shards.py."),
+        ("train", "The keys of a configuration: nets/training/config.py; configurations to begin with: nets/recipes/"),
+        ("match", "yomi match ./new ./old --sprt"),
+    ],
+)
+def test_help_names_what_is_there(name: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([name, "--help"])
+    assert text in capsys.readouterr().out
+    assert all((Path(nets.__path__[0]).parent / path).exists() for path in re.findall(r"nets/[a-z/]+(?:\.py)?", text))
 
 
 def test_usi_as_a_program_of_its_own(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -165,6 +186,18 @@ def test_two_passes_end_a_game_in_the_terminal() -> None:
     assert "Result: B+" in text
 
 
+def test_a_game_without_result_in_the_terminal(tmp_path: Path) -> None:
+    player = FakePlayer()
+    player.game, tops = three_kos(PRESETS["japanese"])
+    for _ in range(2):
+        take_kos_once_around(player.game, tops)
+    path = tmp_path / "game.sgf"
+    terminal, text = play_with(["score", f"save {path}", "quit"], player)
+    assert terminal.result == load_sgf(path).result == "Void"
+    assert "Result: Void" in text
+    assert "as the board stands, dead stones taken off: Void" in text
+
+
 def test_the_engine_may_resign_and_watch() -> None:
     player = FakePlayer(Options(size=5), resign_at=4)
     terminal, text = play_with([], player, human=None)
@@ -215,6 +248,26 @@ def test_selfplay_scores_games_that_never_end(monkeypatch: pytest.MonkeyPatch) -
     assert b"RE[B+R]" in resigned.files[".sgf"]
 
 
+def test_selfplay_gives_a_game_without_result_to_nobody() -> None:
+    class TripleKo(FakePlayer):
+        """Plays the stones of three kos, then takes them twice around."""
+
+        def genmove(self, color: int, **other: Any) -> Decision:
+            return dataclasses.replace(super().genmove(color, **other), move=moves.pop(0))
+
+    game, tops = three_kos(PRESETS["japanese"])
+    stones: dict[bool, list[int]] = {True: [], False: []}
+    for color, point in game.stones():
+        stones[color == BLACK].append(point)
+    moves = [move for pair in zip([*stones[True], PASS], stones[False], strict=True) for move in pair]
+    for _ in range(2):
+        take_kos_once_around(game, tops)
+    moves += [move for _, move in game.moves]
+    played = GoSeries(TripleKo(Options(rules="japanese"))).play(0)
+    assert (moves, played.moves, played.winner) == ([], 34, 0)
+    assert b"RE[Void]" in played.files[".sgf"]
+
+
 def test_doctor(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor"]) == 0
     text = capsys.readouterr().out
@@ -260,6 +313,23 @@ def test_doctor_sees_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: py
     monkeypatch.setattr(doctor, "_version", lambda name: None if name == "tqdm" else real(name))
     assert main(["doctor"]) == 1
     assert "!! tqdm is missing: pip install tqdm" in capsys.readouterr().out
+
+
+def test_doctor_names_the_extras(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    real = doctor._version
+    versions = {"torch": None, "matplotlib": "3.10"}
+    monkeypatch.setattr(doctor, "_version", lambda name: versions[name] if name in versions else real(name))
+    assert main(["doctor"]) == 0
+    text = capsys.readouterr().out
+    assert "ok matplotlib 3.10\n" in text
+    missing = "-- training (yomi train): torch is not installed; to install it:"
+    assert f'{missing}\n  --     {PIP} install "yomi-engine[train]"\n' in text
+
+
+def test_doctor_knows_the_machine_as_measurements_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "processor_name", lambda: "Some CPU")
+    monkeypatch.setattr(doctor, "usable_cores", lambda: 7)
+    assert next(doctor.processor()) == (doctor.OK, "Some CPU: 7 cores for yomi")
 
 
 def test_interrupt_at_the_keyboard(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.cli.match import _described
 from engine.cli.match_settings import bounds, cpus
 from engine.clock import TimeSystem
 from engine.matches.adjudicate import Adjudicator
@@ -185,6 +186,34 @@ def test_another_match_is_not_mixed_in(tmp_path: Path) -> None:
         Journal(tmp_path, {"size": 9})
 
 
+@pytest.mark.parametrize(
+    ("was", "now", "message"),
+    [
+        ("folder=old", "folder=new", 'players.0.folder was "old", now "new"'),
+        ("env.OMP=2 env.X=1", "env.OMP=2 env.X=3", 'players.0.env.X was "6b86b273ff34fce1", now "4e07408562bedb8b"'),
+        ("env.OMP=2", "", 'players.0.env was {"OMP": "d4735e3a265e16ee"}, now null'),
+        ("", "evaluations=false", "players.0.evaluations was null, now false"),
+        ("init=a", "init=b", 'players.0.init.0 was "a", now "b"'),
+    ],
+)
+def test_another_player_is_another_match(tmp_path: Path, was: str, now: str, message: str) -> None:
+    def described(settings: str) -> dict[str, object]:
+        names = (f"prog ;; name=a {settings}", "prog ;; name=b")
+        return {"players": [_described(parse_player(name, "go"), Limits()) for name in names]}
+
+    with Journal(tmp_path, described(was)) as journal:
+        journal.add(result(0))
+    with Journal(tmp_path, described(was)) as journal:
+        assert journal.results == [result(0)]
+    with pytest.raises(MatchError) as error:
+        Journal(tmp_path, described(now))
+    assert f"another match: {message}; expected the same match" in str(error.value)
+
+
+def test_a_journal_from_before_all_of_a_player_was_told() -> None:
+    assert set(_described(parse_player("prog", "go"), Limits())) == {"name", "command", "limits", "options", "init"}
+
+
 def test_two_programs_cannot_write_one_journal(tmp_path: Path) -> None:
     pytest.importorskip("fcntl")
     with Journal(tmp_path, {}), pytest.raises(MatchError, match="written by another match"):
@@ -265,6 +294,10 @@ def test_evaluations_of_usi_engines() -> None:
     assert found.winrate == pytest.approx(0.475, abs=0.001)
     assert read_info("info multipv 2 score cp 500", found) is found
     assert read_info("info string score", found) is found
+    for digits, winrate in ((6, 0.0), (18, 0.0), (400, found.winrate)):  # so many are no score
+        answer = read_info(f"info score cp -{'9' * digits}", found)
+        assert answer is not None
+        assert answer.winrate == pytest.approx(winrate)
     mates = {text: read_info(f"info score mate {text}", None) for text in ("5", "-4", "+", "-")}
     assert [each and each.score for each in mates.values()] == [29995.0, -29996.0, 30000.0, -30000.0]
     assert read_info("info score cp", None) is None

@@ -201,3 +201,16 @@ def test_the_ladder_is_played(game: str, tmp_path: Path, capsys: pytest.CaptureF
         (pairings,) = read_pairings(out).values()
         assert pairings[2].games == games
     assert "elo_above_level_1" in capsys.readouterr().out
+
+
+def test_without_a_file_the_ladder_is_only_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from bench import levels as ladder
+    from bench.cli import main as bench
+
+    monkeypatch.setattr("native.warmup.compile_all", lambda game, report: None)
+    monkeypatch.setattr(ladder.Ladder, "pairing", lambda self, level, games, seed: Pairing(1, 0, 1))
+    monkeypatch.setattr(ladder, "_write", lambda path, subject, known: pytest.fail(f"{path} was written"))
+    assert bench(["levels", "--games", "2", "--levels", "2", "--size", "5"]) == 0
+    assert "elo_above_level_1" in capsys.readouterr().out

@@ -15,7 +15,8 @@ import pytest
 from engine.cli import analyze
 from engine.cli.main import main
 from engine.evaluators.base import EvaluatorError
-from engine.games.go.sgf import read_sgf
+from engine.games.go.rules import PRESETS
+from engine.games.go.sgf import read_sgf, to_sgf
 from engine.games.shogi.notation import format_usi
 from engine.games.shogi.records import load_records, read_records
 from engine.options import Options
@@ -24,8 +25,12 @@ from engine.review.go import MARK, AnnotatedGo, GoReviewer
 from engine.review.model import BLACK, WHITE, Opinion, Review, ReviewedMove
 from engine.review.shogi import ShogiReviewer
 from engine.review.text import table
+from nets.errors import NetworkError
+from nets.load import prepare
+from tests.contract.networks import write_small_network
 from tests.fakes.analyst import FakeAnalyst
 from tests.fakes.shogi_game_player import FakeShogiGamePlayer
+from tests.unit.test_go_game import take_kos_once_around, three_kos
 
 SGF = "(;GM[1]FF[4]SZ[5]KM[6.5]RU[Chinese]PB[Ann]PW[Bob]EV[Cup];B[cc]C[center];W[bb](;B[dd])(;B[ee]C[mine]))"
 CSA = "V2.2\nN+Ann\nN-Bob\nPI\n+\n+7776FU\n'** 42 -3334FU\n-3334FU\n+8822UM\n%TORYO\n"
@@ -143,6 +148,14 @@ def test_setup_handicap_and_the_end_of_a_game(tmp_path: Path) -> None:
     last = annotated.review.opinions[-1]
     assert last.winrate in (0.0, 1.0)
     assert last.best is None
+
+
+def test_a_game_without_result_is_nobodys(tmp_path: Path) -> None:
+    game, tops = three_kos(PRESETS["japanese"])
+    for _ in range(2):
+        take_kos_once_around(game, tops)
+    last = go_review(to_sgf(game), tmp_path).review.opinions[-1]
+    assert (last.winrate, last.score, last.visits) == (0.5, 0.0, 0)
 
 
 def test_unknown_rules_are_told(tmp_path: Path) -> None:
@@ -299,6 +312,47 @@ def test_a_folder_with_a_broken_record(
     assert found[0]["positions"][0].keys() >= {"turn", "winrate", "score", "side_to_move"}
     assert [move["move"] for move in found[0]["moves"]] == ["C3", "B4", "D2"]
     assert load_records(out / "sub" / "two-1.yomi.csa")[0].moves
+
+
+@pytest.mark.parametrize("kind", [NetworkError, EvaluatorError])
+def test_a_record_that_the_network_cannot_take(
+    kind: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class OfOneSize(FakeAnalyst):
+        def analyze(self, assignment: Assignment, on_report: Callable[[Analysis], None]) -> Analysis:
+            if assignment.game.size != 5:
+                raise kind(f"net.onnx: made for boards of size 5, expected size {assignment.game.size}")
+            return super().analyze(assignment, on_report)
+
+    monkeypatch.setattr("engine.cli.make.make_analysts", lambda options, count, prompt: [OfOneSize(), OfOneSize()])
+    folder, report = tmp_path / "games", tmp_path / "report.json"
+    folder.mkdir()
+    for name, text in (("a.sgf", SGF), ("b.sgf", "(;SZ[9];B[cc];W[dd])"), ("c.sgf", SGF)):
+        (folder / name).write_text(text)
+    assert main(["analyze", str(folder), "--json", str(report)]) == analyze.BROKEN
+    error = f"{folder / 'b.sgf'}: net.onnx: made for boards of size 5, expected size 9"
+    lines = capsys.readouterr().err.splitlines()
+    assert [line for line in lines if line.startswith("yomi: ")] == [f"yomi: error: {error}"]
+    assert [each.get("error") for each in json.loads(report.read_text())] == [None, error, None]
+    assert sorted(path.name for path in folder.glob("*.yomi.sgf")) == ["a.yomi.sgf", "c.yomi.sgf"]
+
+
+def test_the_first_record_need_not_be_of_the_networks_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    network = write_small_network(tmp_path)
+    of_one_size = prepare(network, 5, tmp_path)[0]
+    assert [analyze.only_size(str(path)) for path in (network, of_one_size, tmp_path / "none")] == [0, 5, 0]
+    sizes: list[int] = []
+
+    def make(options: Options, count: int | None, prompt: bool) -> list[FakeAnalyst]:
+        sizes.append(options.size)
+        return [FakeAnalyst()]
+
+    monkeypatch.setattr("engine.cli.make.make_analysts", make)
+    path = tmp_path / "game.sgf"
+    path.write_text("(;SZ[9];B[cc];W[dd])")
+    assert main(["analyze", str(path), "--net", str(of_one_size), "--device", "cpu"]) == 0
+    assert main(["analyze", str(path), "--net", str(network), "--device", "cpu"]) == 0
+    assert sizes == [5, 9]
 
 
 def test_a_good_record_beside_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import logging
 import os
 import random
 import socket
@@ -13,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.cli.errors import CliError
+from engine.cli.servers import options_of
 from engine.servers.backoff import FIRST, JITTER, LONGEST, LONGEST_IN_GAME, Backoff
 from engine.servers.connection import Connection, ConnectionLostError, Mailbox
 from engine.servers.lag import Lag
@@ -156,6 +160,41 @@ def test_settings(tmp_path: Path) -> None:
     assert two.password_source == str(tmp_path / "secret")
 
 
+def test_paths_are_seen_from_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def written(command: str, net: str = "none") -> tuple[tuple[str, ...], object]:
+        text = FILE.replace("engine --option 'a b'", command).replace('"none"', f'"{net}"')
+        (tmp_path / "servers.toml").write_text(text)
+        two, one = (read_settings(Path("servers.toml"), protocol).accounts[0] for protocol in ("csa", "cgos"))
+        return two.command, one.options["net"]
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/anna")
+    assert written("./engine books/a", "nets/a.onnx") == ((str(tmp_path / "engine"), "books/a"), "nets/a.onnx")
+    assert written("~/engine -x", "~/a.onnx") == (("/home/anna/engine", "-x"), "/home/anna/a.onnx")
+    assert written("engine", "/nets/a.onnx") == (("engine",), "/nets/a.onnx")
+    monkeypatch.chdir("/")
+    assert read_settings(tmp_path / "servers.toml", "cgos").accounts[0].options["net"] == "/nets/a.onnx"
+    (tmp_path / "servers.toml").write_text(FILE.replace('"none"', '"a.onnx"'))
+    assert read_settings(tmp_path / "servers.toml", "cgos").accounts[0].options["net"] == str(tmp_path / "a.onnx")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('net = "none"', 'net = "a.gz"', "line 22: accounts.one.engine.net {folder}/a.gz: no such file; expected"),
+        ('net = "none"', 'rules = "go"', "line 22: accounts.one.engine.rules: unknown rules 'go': expected"),
+    ],
+)
+def test_options_of_an_account_that_are_wrong(tmp_path: Path, old: str, new: str, message: str) -> None:
+    path = tmp_path / "servers.toml"
+    path.write_text(FILE.replace(old, new))
+    (account,) = read_settings(path, "cgos").accounts
+    with pytest.raises(CliError) as error:
+        options_of(account, "go")
+    assert str(error.value).startswith(f"{path}, {message.format(folder=tmp_path)}")
+    assert "--" not in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -176,6 +215,11 @@ def test_settings(tmp_path: Path) -> None:
         ("[accounts.one]", "[account.one]", "line 16: account: unknown key, expected one of records"),
         ("size = 9", "size = ", "is not a TOML file"),
         ("engine.visits = 400", 'command = "gnugo"', "either engine (options of yomi) or command"),
+        (
+            "--option 'a b'",
+            "--option 'a b",
+            'line 28: accounts.two.command: found "engine --option \'a b", expected a command line (no closing quota',
+        ),
     ],
 )
 def test_settings_that_are_wrong(tmp_path: Path, old: str, new: str, message: str) -> None:
@@ -230,6 +274,61 @@ def test_the_status_line_stays_below_the_events() -> None:
     reporter.status("one", "move 3")
     reporter.event("one", "over", "won")
     assert terminal.getvalue().split("\r\x1b[K")[-1].splitlines()[1] == "one: move 3"
+
+
+class Broken(io.StringIO):
+    """A terminal that takes a few texts and no more."""
+
+    def __init__(self, texts: int) -> None:
+        super().__init__()
+        self.texts = texts
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self.texts -= 1
+        if self.texts < 0:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return super().write(text)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no file that is always full")
+def test_a_full_disk_is_told_once_and_people_still_read(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.ERROR, "yomi.servers")
+    terminal = io.StringIO()
+    reporter = Reporter(Path("/dev/full"), terminal)
+    for ply in range(3):
+        reporter.event("one", "move", f"move {ply}", ply=ply)
+    reporter.close()
+    assert [record.message for record in caplog.records] == [
+        "no further events are written to /dev/full: No space left on device"
+    ]
+    assert "move 2" in terminal.getvalue()
+
+
+def test_a_terminal_that_is_gone_is_told_once_and_programs_still_read(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.ERROR, "yomi.servers")
+    reporter = Reporter(tmp_path / "events", Broken(2))
+    reporter.status("one", "move 3")
+    for text in ("won", "lost", "drawn"):
+        reporter.event("one", "over", text)
+        reporter.status("one", "waiting")
+    reporter.close()
+    assert [record.message for record in caplog.records] == [
+        "nothing more is shown in the terminal: Input/output error"
+    ]
+    assert (tmp_path / "events").read_text().count("\n") == 3
+
+
+def test_a_program_without_stderr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", None)
+    reporter = Reporter(tmp_path / "events")
+    reporter.event("one", "over", "won")
+    reporter.close()
+    assert (tmp_path / "events").read_text().count("\n") == 1
 
 
 def test_a_worker_tells_of_results_and_errors() -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from engine.cli import floodgate
 from engine.cli.servers import options_of
 from engine.clock import TimeSystem
 from engine.games.shogi.notation import format_usi
@@ -19,6 +22,8 @@ from engine.options import Options
 from engine.players.shogi_base import Task, Times
 from engine.servers.go_seat import RULES, GoStart, YomiGoSeat
 from engine.servers.gtp_seat import GtpSeat, analysis_of
+from engine.servers.passwords import Password
+from engine.servers.reporter import Reporter
 from engine.servers.seat import GaveUpError
 from engine.servers.settings import CGOS, CSA, Account, Server
 from engine.servers.shogi_seat import Turn, YomiShogiSeat
@@ -125,6 +130,34 @@ def test_yomi_keeps_the_lag_in_reserve() -> None:
     decision = seat.think(Turn("startpos", ("7g7f",), Task()))
     assert decision.move is not None
     seat.close()
+
+
+@pytest.mark.parametrize("own", [None, 320])
+def test_a_servers_limit_of_moves_holds_for_its_game(own: int | None) -> None:
+    player = FakeShogiPlayer(Options.for_game("shogi"))
+    player.options.max_moves = own
+    seat = YomiShogiSeat(player)
+    for told, expected in ((256, 256), (0, own), (10_000, 10_000), (10_001, own), (1, 1), (0, own)):
+        seat.begin(told)
+        assert player.options.max_moves == expected
+
+
+def test_an_engine_that_is_started_again_has_the_users_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[FakeShogiPlayer] = []
+    monkeypatch.setattr(
+        floodgate, "load_shogi_player", lambda options: made.append(FakeShogiPlayer(options)) or made[-1]
+    )
+    own = {"evaluator": "material", "max_moves": 320, "lag": 0.5}
+    one = Account("one", Server("home", CSA, "localhost", 1), "one", "", "", options=own)
+    client = floodgate.make_client(one, Password("secret1"), tmp_path, Reporter(None, io.StringIO()))
+    for _ in range(2):
+        seat = client._open_seat()
+        seat.begin(0)
+        assert (made[-1].options.max_moves, made[-1].options.lag) == (320, 0.5)
+        seat.begin(256)
+        seat.times(TIMES, 3.0)
+        assert (made[-1].options.max_moves, made[-1].options.lag) == (256, 3.5)
+    client.mailbox.close()
 
 
 def test_another_engine_plays_shogi_and_ponders() -> None:
