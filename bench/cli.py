@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import sys
-from collections.abc import Callable, Sequence
-from importlib import resources
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.report import print_facts, print_table, write_json
 from engine.cli.errors import CliError
 from engine.cli.flags import add_options, collect
 from engine.cli.games import GAMES
+from engine.cli.report import print_facts, print_table, write_json
 from engine.options import TABLE
 from engine.players.tuning import TUNED
 
@@ -21,6 +20,19 @@ Rows = list[dict[str, Any]]
 
 BY_LEVEL = ("seconds", "visits", "playouts", "temperature", "temperature_moves", "workers", "memory", "seed", "ponder")
 """Options that a level, or the ladder, sets."""
+EVALUATOR_OPTIONS = (
+    *TUNED,
+    *("net", "evaluator", "devices", "device_workers", "symmetry", "rollout_weight", "seed", "size"),
+)
+"""What decides how positions are evaluated, and how many at once."""
+SEARCH_OPTIONS = (
+    *EVALUATOR_OPTIONS,
+    *("cache_size", "memory", "c_puct", "c_puct_log", "c_puct_base", "root_c_puct", "root_c_puct_base"),
+    *("fpu_reduction", "root_fpu_reduction", "virtual_loss", "score_utility", "dynamic_score_utility"),
+    *("policy_temperature", "root_policy_temperature", "leaf_mate_depth"),
+)
+"""And what decides how the tree grows; `bench nps` searches for a given time, without noise."""
+PRECISION_OPTIONS = ("net", "device", "devices", "backend", "precision", "batch_size", "size")
 GPU_OPTIONS = (*TUNED, "devices", "device_workers", "memory")
 """What `bench gpu` lets the user choose; the networks are its own."""
 
@@ -92,10 +104,10 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     )
     nps.add_argument("--csv", metavar="FILE", type=Path, help="write the rates of all positions and engines")
     nps.add_argument("--plot", metavar="FILE", type=Path, help="draw a box for each engine (PNG, SVG, PDF)")
-    add_options(nps, leave_out=("seconds", "visits", "playouts"), game=game if game in GAMES else "go")
+    add_options(nps, leave_out=_all_but(SEARCH_OPTIONS), game=game if game in GAMES else "go")
     evaluator = for_each_game(add("evaluator", "positions per second of the evaluator, by batch size", _evaluator))
     evaluator.add_argument("--for", dest="duration", metavar="S", type=_positive, default=1.0, help="seconds each (1)")
-    add_options(evaluator, leave_out=("seconds", "visits", "playouts"), game=game if game in GAMES else "go")
+    add_options(evaluator, leave_out=_all_but(EVALUATOR_OPTIONS), game=game if game in GAMES else "go")
     tree = for_each_game(add("tree", "playouts per second with an evaluator that costs nothing", _tree))
     tree.add_argument("--sizes", metavar="N", type=int, nargs="+", default=[9, 19], help="Go: board sizes (9 19)")
     tree.add_argument(
@@ -114,7 +126,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     nets.add_argument("--for", dest="duration", metavar="S", type=_positive, default=2.0, help="seconds each (2)")
     gpu = add("gpu", "what a GPU reaches in search and alone, and how the tree scales", _gpu)
     gpu.add_argument("--for", dest="duration", metavar="S", type=_positive, default=2.0, help="seconds each (2)")
-    add_options(gpu, leave_out=[name for name in TABLE if name not in GPU_OPTIONS])
+    add_options(gpu, leave_out=_all_but(GPU_OPTIONS))
     gpu.set_defaults(kernels=GAMES, game="go", check=_check_gpu)
     counting = add("perft", "legal moves of shogi a second on one core, counted to a depth, beside cshogi", _perft)
     counting.add_argument("--depth", metavar="N", type=int, choices=range(1, 10), default=5, help="moves deep (5)")
@@ -134,11 +146,11 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         default=[2, 3, 4, 5],
         help="play each against the one below (2 3 4 5)",
     )
-    levels.add_argument("--out", metavar="FILE", type=Path, help="add the games to this table (that of the package)")
+    levels.add_argument("--out", metavar="FILE", type=Path, help="add the games to this table (none: only print)")
     add_options(levels, leave_out=BY_LEVEL, game=game if game in GAMES else "go")
     precision = for_each_game(add("precision", "how far a network in fewer bits is from fp32", _precision))
     precision.add_argument("--positions", metavar="N", type=int, default=1000, help="positions compared (1000)")
-    add_options(precision, leave_out=("seconds", "visits", "playouts"), game=game if game in GAMES else "go")
+    add_options(precision, leave_out=_all_but(PRECISION_OPTIONS), game=game if game in GAMES else "go")
     score = add("score", "error of a network's points on a data set, beside rollouts in the same time", _score)
     score.add_argument("network", metavar="NET", type=Path, help="a network for Go that tells points")
     score.add_argument("data", metavar="DATA", type=Path, help="data set with points, of the network's features")
@@ -150,6 +162,11 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     signature = add("signature", "one number that changes when the search's decisions change", _signature)
     signature.set_defaults(kernels=GAMES)
     return parser
+
+
+def _all_but(names: Collection[str]) -> list[str]:
+    """Return the options to leave out where only those named mean something."""
+    return [name for name in TABLE if name not in names]
 
 
 def _positive(text: str) -> float:
@@ -288,7 +305,7 @@ def _score(args: argparse.Namespace) -> Rows:
 
 def _levels(args: argparse.Namespace) -> Rows:
     from bench import levels
-    from engine.players.levels import COUNT, TABLE
+    from engine.players.levels import COUNT
     from engine.players.shogi_base import LoadingError
 
     for level in args.levels:
@@ -296,23 +313,15 @@ def _levels(args: argparse.Namespace) -> Rows:
             raise CliError(f"--levels {level}: expected 2 to {COUNT}")
     if args.games < 2 or args.games % 2:
         raise CliError(f"--games {args.games}: expected an even number of at least 2")
-    out = args.out or Path(str(resources.files("engine.players") / TABLE))
     try:
-        return levels.run(collect(args, args.game), args.game, args.levels, args.games, out)
+        return levels.run(collect(args, args.game), args.game, args.levels, args.games, args.out)
     except LoadingError as error:
         raise CliError(str(error)) from None
     except OSError as error:
-        raise CliError(f"--out {out}: {error.strerror}") from None
-
-
-def _need_cshogi() -> None:
-    """Complain before anything is measured where the library that some benchmarks compare with is not installed."""
-    if importlib.util.find_spec("cshogi") is None:
-        raise CliError("this benchmark measures beside cshogi, which is not installed: pip install cshogi")
+        raise CliError(f"{error.filename}: {error.strerror}") from None
 
 
 def _perft(args: argparse.Namespace) -> Rows:
-    _need_cshogi()
     from bench import perft
     from engine.games.shogi.sfen import STARTPOS, SfenError
 
@@ -323,7 +332,6 @@ def _perft(args: argparse.Namespace) -> Rows:
 
 
 def _mate(args: argparse.Namespace) -> Rows:
-    _need_cshogi()
     from bench import mate
 
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bench.measure import BATCH_SIZES, evaluator_rate
+from bench.measure import batch_sizes, evaluator_rate
 from bench.subjects import measured
 
 if TYPE_CHECKING:
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 def run(options: Options, seconds: float, game: str) -> list[dict[str, Any]]:
     """Measure every batch size with one thread and with as many as the search has workers."""
     subject, queue, settings = measured(options, game)
-    position, workers = subject.games[-1], settings.workers
+    position, workers, in_flight = subject.games[-1], settings.workers, settings.batches_in_flight
     try:
         return [
             {
                 "batch": rows,
-                "one_thread_per_second": evaluator_rate(queue, subject, position, rows, 1, seconds),
+                "one_thread_per_second": evaluator_rate(queue, subject, position, rows, 1, seconds, in_flight),
                 "threads": workers,
-                "all_threads_per_second": evaluator_rate(queue, subject, position, rows, workers, seconds),
+                "all_threads_per_second": evaluator_rate(queue, subject, position, rows, workers, seconds, in_flight),
             }
-            for rows in BATCH_SIZES
+            for rows in batch_sizes(queue, settings)
         ]
     finally:
         queue.close()

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from engine.games.go.scoring import dead_stones
 from engine.games.shogi.game import ShogiGame
 from engine.machine import usable_cores
 from engine.matches.rating import CONFIDENCE, fit
-from engine.players.levels import COUNT, Rating, level_settings, subject_of
+from engine.players.levels import COUNT, TABLE, Rating, level_settings, subject_of
 
 if TYPE_CHECKING:
     from engine.options import Options
@@ -160,28 +161,29 @@ class Ladder:
         return Pairing(counts[1.0], counts[0.5], counts[0.0])
 
 
-def run(options: Options, game: str, levels: Iterable[int], games: int, out: Path) -> list[dict[str, Any]]:
-    """Measure levels against the ones below them, and add what was found to the table.
+def run(options: Options, game: str, levels: Iterable[int], games: int, out: Path | None) -> list[dict[str, Any]]:
+    """Measure levels against the ones below them, and add what was found to a table.
 
     Args:
         options: the settings that the levels do not set: network, board size, rules.
         game: go or shogi.
         levels: the upper levels of the pairings.
         games: of each pairing, which are added to those that the table has.
-        out: the table.
+        out: the table; None for that of the package, to which nothing is written.
 
     Returns:
         One row for each level that is measured by now.
     """
     ladder, subject = Ladder(game, options), subject_of(game, options)
-    known = read_pairings(out).get(subject, {})
+    known = read_pairings(out or package_table()).get(subject, {})
     seconds: dict[int, float] = {}
     for level in levels:
         begin = time.monotonic()
         before = known.get(level, Pairing())
         known[level] = before + ladder.pairing(level, games, 1000 * level + before.games)
         seconds[level] = (time.monotonic() - begin) / games
-        _write(out, subject, known)
+        if out is not None:
+            _write(out, subject, known)
     ratings = rate(known)
     return [_row(level, known[level], ratings, seconds.get(level)) for level in sorted(known)]
 
@@ -199,6 +201,11 @@ def _row(level: int, pairing: Pairing, ratings: Mapping[int, Rating], seconds: f
         "error": None if rating is None else round(rating.error),
         "seconds_a_game": seconds,
     }
+
+
+def package_table() -> Path:
+    """Return the table that comes with yomi."""
+    return Path(str(resources.files("engine.players") / TABLE))
 
 
 def read_pairings(path: Path) -> dict[str, dict[int, Pairing]]:

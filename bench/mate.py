@@ -6,8 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import cshogi
-
+from bench.comparison import find_cshogi
 from engine.games.shogi.game import IllegalMove, ShogiGame
 from engine.games.shogi.sfen import SfenError
 from engine.players.shogi_mate import MateSearch
@@ -24,8 +23,8 @@ class ProblemError(Exception):
 def run(paths: list[Path], nodes: int) -> list[dict[str, Any]]:
     """Solve all problems of some files: one SFEN a line, the side to move mates.
 
-    The time is that of a whole answer, the variation included; cshogi gives the first move. Every mate found is
-    replayed.
+    The time is that of a whole answer, the variation included; cshogi gives the first move, and without it its columns
+    are None. Every mate found is replayed.
 
     Args:
         paths: the files.
@@ -36,9 +35,10 @@ def run(paths: list[Path], nodes: int) -> list[dict[str, Any]]:
         RuntimeError: a variation does not mate.
     """
     search = MateSearch()
-    theirs = cshogi.DfPn(MAX_PLY, nodes, 10_000)
+    cshogi = find_cshogi()
     search.solve(ShogiGame().position, max_ply=MAX_PLY, nodes=nodes)  # loads or compiles the kernels
-    return [_solve_file(path, search, theirs, nodes) for path in paths]
+    theirs = None if cshogi is None else cshogi.DfPn(MAX_PLY, nodes, 10_000)
+    return [_solve_file(path, search, cshogi, theirs, nodes) for path in paths]
 
 
 def read_problems(path: Path) -> list[ShogiGame]:
@@ -65,18 +65,18 @@ def read_problems(path: Path) -> list[ShogiGame]:
     return games
 
 
-def _solve_file(path: Path, search: MateSearch, theirs: cshogi.DfPn, nodes: int) -> dict[str, Any]:
+def _solve_file(path: Path, search: MateSearch, cshogi: Any, theirs: Any, nodes: int) -> dict[str, Any]:
     own_seconds = cshogi_seconds = 0.0
     own_solved = cshogi_solved = searched = plies = 0
     games = read_problems(path)
     for game in games:
-        board = cshogi.Board(game.sfen())
+        board = None if cshogi is None else cshogi.Board(game.sfen())
         own, other = [], []
         for _ in range(TURNS):
             begin = time.perf_counter()
             answer = search.solve(game.position, max_ply=MAX_PLY, nodes=nodes, shorten=False)
             middle = time.perf_counter()
-            found = theirs.search(board)
+            found = theirs is not None and theirs.search(board)
             own.append(middle - begin)
             other.append(time.perf_counter() - middle)
         own_seconds += min(own)
@@ -95,9 +95,9 @@ def _solve_file(path: Path, search: MateSearch, theirs: cshogi.DfPn, nodes: int)
         "ms": 1000.0 * own_seconds / count,
         "nodes": searched / count,
         "plies": plies / max(own_solved, 1),
-        "cshogi_solved": cshogi_solved,
-        "cshogi_ms": 1000.0 * cshogi_seconds / count,
-        "ratio": own_seconds / cshogi_seconds,
+        "cshogi_solved": None if theirs is None else cshogi_solved,
+        "cshogi_ms": None if theirs is None else 1000.0 * cshogi_seconds / count,
+        "ratio": None if theirs is None else own_seconds / cshogi_seconds,
     }
 
 

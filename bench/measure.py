@@ -10,16 +10,28 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engine.evaluators.queue import Job
-from engine.search.report import Limits
+from native.bits import U
+from native.game import legal_moves, policy_index
+from native.jit import kernel
 from native.tree.buffers import make_batch
 
 if TYPE_CHECKING:
     from bench.subjects import Subject
     from engine.evaluators.queue import EvaluationQueue
+    from engine.search.parameters import SearchSettings
     from engine.search.position import SearchableGame
-    from engine.search.search import Search
 
-BATCH_SIZES = (1, 2, 4, 8, 16, 32)
+LARGEST_BATCH = 32
+"""Rows that are tried even where the search takes fewer."""
+
+
+@kernel
+def _write_moves(pos, history, symmetry, moves, indices):  # type: ignore[no-untyped-def]
+    """Write the legal moves and their places in the policy under a symmetry; return how many there are."""
+    count = legal_moves(pos, history, moves)
+    for i in range(U(count)):
+        indices[i] = policy_index(pos, moves[i], symmetry)
+    return count
 
 
 def evaluator_rate(
@@ -43,13 +55,16 @@ def evaluator_rate(
 
     def make_job(done: SimpleQueue[Job]) -> Job:
         batch = make_batch(spec, rows, planes=evaluator.wants_planes, positions=evaluator.wants_positions)
-        scratch = np.zeros(1, spec.scratch_dtype)[0]
+        position, scratch = spec.marked(game.position), np.zeros(1, spec.scratch_dtype)[0]
         for row in range(rows):
+            symmetry = row % 8 if evaluator.wants_planes else 0
+            moves, indices = batch.moves[row], batch.indices[row]
+            batch.symmetry[row] = symmetry
+            batch.move_count[row] = _write_moves(position, game.history, symmetry, moves, indices)
             if evaluator.wants_planes:
-                planes, extras = batch.planes[row], batch.extras[row]
-                subject.write_planes(game.position, game.history, row % 8, scratch, planes, extras)
+                subject.write_planes(position, game.history, symmetry, scratch, batch.planes[row], batch.extras[row])
             if evaluator.wants_positions:
-                batch.positions[row] = game.position
+                batch.positions[row] = position
         return Job(batch, rows, done)
 
     def work(index: int) -> None:
@@ -99,18 +114,17 @@ def _next(done: SimpleQueue[Job], failures: list[Exception]) -> Job:
     return job
 
 
-def best_batch(queue: EvaluationQueue, subject: Subject, threads: int, seconds: float) -> dict[int, float]:
-    """Return positions/s by batch size, at the game's start."""
-    return {rows: evaluator_rate(queue, subject, subject.games[0], rows, threads, seconds) for rows in BATCH_SIZES}
+def batch_sizes(queue: EvaluationQueue, settings: SearchSettings) -> list[int]:
+    """Return the batch sizes to try: the search's own, and the powers of two up to it or to LARGEST_BATCH."""
+    own = max(settings.rows_a_leaf, queue.evaluator.batch_size)
+    largest = max(own, LARGEST_BATCH)
+    return sorted({own, *(1 << exponent for exponent in range(largest.bit_length()))})
 
 
-def search_counts(search: Search, game: SearchableGame, seconds: float) -> dict[str, float]:
-    """Search `game` from scratch for `seconds` and return what was done each second."""
-    search.clear()
-    search.set_position(game)
-    report = search.run(Limits(seconds=seconds))
+def best_batch(queue: EvaluationQueue, subject: Subject, settings: SearchSettings, seconds: float) -> dict[int, float]:
+    """Return positions/s by batch size, at the game's start, with as many batches under way as the search has."""
+    workers, in_flight = settings.workers, settings.batches_in_flight
     return {
-        "evaluations_per_second": report.evaluations / report.seconds,
-        "playouts_per_second": report.playouts / report.seconds,
-        "moves_per_second": search.moves_made / report.seconds,
+        rows: evaluator_rate(queue, subject, subject.games[0], rows, workers, seconds, in_flight)
+        for rows in batch_sizes(queue, settings)
     }

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.measure import best_batch, evaluator_rate, search_counts
+from bench.measure import best_batch, evaluator_rate
 from bench.rivals import COUNTS, SUMMARIES, Rival, close_rivals, column, measure, open_rivals
 from bench.subjects import measured
 from engine.search.search import Search
+from engine.tuning.tuner import search_counts
 
 if TYPE_CHECKING:
     from engine.options import Options
@@ -43,13 +44,14 @@ def run(
     search = Search(subject.spec, queue, settings)
     try:
         search_counts(search, games[0], 0.5)  # warms caches and clocks up
-        by_batch = best_batch(queue, subject, settings.workers, min(1.0, seconds / 2))
+        by_batch = best_batch(queue, subject, settings, min(1.0, seconds / 2))
         best = max(by_batch, key=lambda rows: by_batch[rows])
+        how = best, settings.workers, seconds / 2, settings.batches_in_flight
         rows: list[dict[str, Any]] = []
         for number, position in enumerate(games, 1):
-            before = evaluator_rate(queue, subject, position, best, settings.workers, seconds / 2)
+            before = evaluator_rate(queue, subject, position, *how)
             counts = search_counts(search, position, seconds)
-            after = evaluator_rate(queue, subject, position, best, settings.workers, seconds / 2)
+            after = evaluator_rate(queue, subject, position, *how)
             alone = (before + after) / 2
             share = counts["evaluations_per_second"] / alone
             others = {column(rival): measure(rival, position, seconds) for rival in rivals}

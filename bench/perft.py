@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import cshogi
-
+from bench.comparison import find_cshogi
 from engine.games.shogi.game import ShogiGame
 from native.shogi.perft import perft
 
@@ -18,31 +17,36 @@ TURNS = 3
 def run(sfen: str, depth: int) -> list[dict[str, Any]]:
     """Count the lines of 1 to `depth` moves from a position; the last move of a line is counted, not made.
 
+    Without cshogi its columns are None.
+
     Raises:
         engine.games.shogi.sfen.SfenError: no position, or one that cannot be.
         RuntimeError: cshogi counts otherwise.
     """
     game = ShogiGame(sfen)
-    board = cshogi.Board(game.sfen())
+    cshogi = find_cshogi()
+    board = None if cshogi is None else cshogi.Board(game.sfen())
     perft(game.position, game.history, 2)  # loads or compiles the kernels
     rows = []
     for each in range(1, depth + 1):
         own, theirs = [], []
         for _ in range(TURNS):
             own.append(_timed(lambda n: perft(game.position, game.history, n), each))
-            theirs.append(_timed(lambda n: _count(board, n), each))
+            if board is not None:
+                theirs.append(_timed(lambda n: _count(board, n), each))
         leaves = own[0][0]
-        if leaves != theirs[0][0]:
+        if theirs and leaves != theirs[0][0]:
             raise RuntimeError(f"depth {each}: found {leaves} leaves, expected cshogi's {theirs[0][0]}")
-        rates = [leaves / min(seconds for _, seconds in side) for side in (own, theirs)]
+        seconds, their_seconds = (min((spent for _, spent in side), default=None) for side in (own, theirs))
+        assert seconds is not None
         rows.append(
             {
                 "depth": each,
                 "leaves": leaves,
-                "seconds": leaves / rates[0],
-                "leaves_per_second": rates[0],
-                "cshogi_per_second": rates[1],
-                "ratio": rates[0] / rates[1],
+                "seconds": seconds,
+                "leaves_per_second": leaves / seconds,
+                "cshogi_per_second": None if their_seconds is None else leaves / their_seconds,
+                "ratio": None if their_seconds is None else their_seconds / seconds,
             }
         )
     return rows
@@ -54,7 +58,7 @@ def _timed(count: Callable[[int], int], depth: int) -> tuple[int, float]:
     return leaves, time.perf_counter() - begin
 
 
-def _count(board: cshogi.Board, depth: int) -> int:
+def _count(board: Any, depth: int) -> int:
     if depth == 1:
         return len(board.legal_moves)
     total = 0

@@ -34,7 +34,7 @@ def run(options: Options, game: str, positions: int) -> list[dict[str, Any]]:
         return [_row(other.precision, compare(exact, other, shogi_sampling(exact), positions, math.inf))]
     size = options.size
     first, second = (make_katago_evaluator(net, size, *how, precision) for precision in ("fp32", options.precision))
-    sampling = go_sampling(size, PRESETS["tromp-taylor"])
+    sampling = go_sampling(size, PRESETS["tromp-taylor"], first)
     return [_row(second.precision, compare(first, second, sampling, positions, math.inf))]
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from bench.positions import go_positions, shogi_positions
+from engine.tuning.positions import go_positions, shogi_positions
 
 if TYPE_CHECKING:
     from engine.evaluators.queue import EvaluationQueue
@@ -74,7 +74,9 @@ def measured(options: Options, game: str) -> tuple[Subject, EvaluationQueue, Sea
         return subject, queue, shogi_setup.search_settings(options, queue)
     from engine.games.go.rules import PRESETS
     from engine.players import go_setup
+    from engine.players.go_network import spec_for
 
     options = tuned(options, options.size)
     queue = go_setup.make_queue(options, options.size, PRESETS["tromp-taylor"])
-    return go_subject(options.size), queue, go_setup.search_settings(options, queue)
+    subject = replace(go_subject(options.size), spec=spec_for(options.size, queue.evaluator))
+    return subject, queue, go_setup.search_settings(options, queue)

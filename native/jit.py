@@ -45,23 +45,28 @@ def kernel_key(package: str) -> str:
 
 
 def cache_directory() -> Path:
-    """Return a writable directory for compiled kernels: the user's cache, or a temporary one where it is read-only."""
+    """Return a writable directory for compiled kernels: the user's cache, or a temporary one where it is read-only.
+
+    Its path is absolute, and it is the one of any process whose YOMI_CACHE_DIR is its parent.
+    """
     base = os.environ.get("YOMI_CACHE_DIR")
     home = Path(base) if base else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "yomi"
-    directory = home / "kernels"
+    directory = home.absolute() / "kernels"
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=directory):
             return directory
     except OSError as error:
         print(f"yomi: cannot write {directory} ({error.strerror}): using a temporary folder", file=sys.stderr)
-        return _temporary_directory()
+        directory = _temporary_directory() / "kernels"
+        directory.mkdir(exist_ok=True)
+        return directory
 
 
 def _temporary_directory() -> Path:
     """Return a folder that only this user can write: compiled code must not be read from anywhere else."""
     user = os.getuid() if hasattr(os, "getuid") else 0
-    folder = Path(tempfile.gettempdir()) / f"yomi-kernels-{user}"
+    folder = Path(tempfile.gettempdir()) / f"yomi-{user}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if hasattr(os, "getuid") and (folder.is_symlink() or folder.stat().st_uid != user):
         raise RuntimeError(f"{folder} belongs to another user: expected YOMI_CACHE_DIR to name a folder to write to")

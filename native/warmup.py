@@ -5,6 +5,7 @@ a word; `compile_all` does it beforehand. Later starts find a mark in the cache 
 """
 
 import hashlib
+import os
 import subprocess
 import sys
 import time
@@ -262,10 +263,17 @@ def _mark(game: str) -> Path:
 
 
 def _spawn(groups: tuple[str, ...]) -> "subprocess.Popen[bytes]":
+    """Start a process that compiles some groups, in the folder that this one reads from."""
     command = [sys.executable, "-m", "native.warmup", *groups]
     root = Path(__file__).resolve().parent.parent
+    environment = {**os.environ, "YOMI_CACHE_DIR": str(CACHE_DIRECTORY.parent)}
     return subprocess.Popen(
-        command, cwd=root, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        command,
+        cwd=root,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import enum
+import functools
 import hashlib
 import json
 import logging
@@ -131,15 +132,24 @@ def own_info(path: Path, header: OnnxHeader) -> NetworkInfo:
 
 
 def default_cache_dir() -> Path:
-    """Return YOMI_CACHE_DIR, else XDG_CACHE_HOME/yomi, else ~/.cache/yomi; without a home, a temporary folder."""
+    """Return YOMI_CACHE_DIR, else XDG_CACHE_HOME/yomi, else ~/.cache/yomi; without a home, a temporary folder.
+
+    The path is absolute; one that was given relative stays where it was at the first call.
+    """
     if own := os.environ.get("YOMI_CACHE_DIR"):
-        return Path(own)
+        return _absolute(own)
     if xdg := os.environ.get("XDG_CACHE_HOME"):
-        return Path(xdg) / "yomi"
+        return _absolute(xdg) / "yomi"
     try:
         return Path.home() / ".cache" / "yomi"
     except RuntimeError:
         return _temporary_cache_dir()
+
+
+@functools.cache
+def _absolute(folder: str) -> Path:
+    """Return a folder's absolute path, which is kept: a process may change its own folder."""
+    return Path(folder).absolute()
 
 
 def _identify(path: Path) -> tuple[NetworkKind, OnnxHeader | None]:

@@ -144,11 +144,11 @@ def tune_network(path: Path, size: int, device: str, seconds: float) -> None:
         CliError: a size that no board has, no way to compute the network here, or the result cannot be written.
         NetworkError: the network cannot be used.
     """
-    from bench.report import print_facts, print_table
-    from bench.tune import run as tune
+    from engine.cli.report import print_facts, print_table
     from engine.evaluators.base import EvaluatorError
     from engine.evaluators.devices import choose_devices
     from engine.players.tuning import save
+    from engine.tuning.tuner import tune
     from native.warmup import compile_all
     from nets.dlshogi.network import SIDE
     from nets.load import game_of

@@ -18,7 +18,8 @@ examples:
   yomi train export nets/recipes/go.toml --out runs/go      write the network's file from the last checkpoint
   yomi train test runs/go/small.bin.gz data/9        policy and value on the test set, for any known network
 
-Training needs PyTorch: pip install "yomi-engine[train]". Configurations: nets/README.md.
+Training needs PyTorch: pip install "yomi-engine[train]".
+The keys of a configuration: nets/training/config.py; configurations to begin with: nets/recipes/*.toml.
 """
 
 
@@ -111,7 +112,7 @@ def test(path: Path, folder: Path, args: argparse.Namespace) -> None:
         NetworkError: one of them cannot be used, or they do not fit.
         EvaluatorError: the device cannot be used.
     """
-    from engine.datasets.testing import evaluate_network
+    from engine.datasets.judging import evaluate_network
     from nets.data.metrics import NAMES
     from nets.data.shards import open_dataset
 

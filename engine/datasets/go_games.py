@@ -30,6 +30,7 @@ from native.datasets.replay import COLOR_SHIFT, GAME_DTYPE, black_wins, replay
 from native.go.board import BLACK, POSITION_DTYPE, WHITE
 from native.go.rules import MAX_HISTORY
 from nets.errors import NetworkError
+from nets.load import source_digest
 
 PART_GAMES = 4096
 PIECE_GAMES = 256
@@ -132,7 +133,7 @@ def _parts(
     pool: ProcessPoolExecutor, path: Path, folder: Path, rules: Rules
 ) -> Iterator[tuple[GameTable, Counter[str]]]:
     """Yield the games of a file in parts, as they were kept, or read now and kept."""
-    key = hashlib.sha256(f"{path.name} {path.stat().st_size} {rules.to_json()}".encode()).hexdigest()[:12]
+    key = hashlib.sha256(f"{source_digest(path)} {rules.to_json()}".encode()).hexdigest()[:12]
     texts = sgf_texts(path)
     for number in itertools.count():
         part = folder / f"{key}-{number:05d}.npz"

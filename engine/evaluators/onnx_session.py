@@ -15,7 +15,7 @@ import numpy.typing as npt
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.cuda import ThreadDevice
 from engine.evaluators.providers import PROVIDERS, find_fault, split_device
-from nets.load import default_cache_dir
+from nets.load import default_cache_dir, source_digest
 
 _log = logging.getLogger("yomi.evaluators")
 
@@ -231,12 +231,14 @@ def _run_options(graph: int) -> Any:
 def tensorrt_options(path: Path, sizes: Sequence[int], *, half: bool) -> dict[str, str]:
     """Return the options of the TensorRT provider for batches of `sizes`.
 
-    Engines and timings are kept in the cache folder; onnxruntime names them after the graph, the device and TensorRT.
+    Engines and timings are kept in the cache folder, those of another file in another folder: onnxruntime names engines
+    after the names in the graph, the device and TensorRT, which all stay when a network learns more.
     """
     import onnxruntime
 
-    folder = default_cache_dir() / "tensorrt" / f"onnxruntime-{onnxruntime.__version__}"
-    folder.mkdir(parents=True, exist_ok=True)
+    timings = default_cache_dir() / "tensorrt" / f"onnxruntime-{onnxruntime.__version__}"
+    engines = timings / source_digest(path)[:16]
+    engines.mkdir(parents=True, exist_ok=True)
     shapes = {tensor.name: tensor.shape[1:] for tensor in make_session(path, "cpu").get_inputs()}
     profile = {
         name: ",".join(f"{tensor}:{'x'.join(map(str, (size, *shape)))}" for tensor, shape in shapes.items())
@@ -245,9 +247,9 @@ def tensorrt_options(path: Path, sizes: Sequence[int], *, half: bool) -> dict[st
     return {
         "trt_fp16_enable": str(int(half)),
         "trt_engine_cache_enable": "1",
-        "trt_engine_cache_path": os.fspath(folder),
+        "trt_engine_cache_path": os.fspath(engines),
         "trt_timing_cache_enable": "1",
-        "trt_timing_cache_path": os.fspath(folder),
+        "trt_timing_cache_path": os.fspath(timings),
         "trt_cuda_graph_enable": "1",
         **{f"trt_profile_{name}_shapes": text for name, text in profile.items()},
     }

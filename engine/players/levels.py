@@ -5,8 +5,8 @@ policy, in shogi a shorter mate search. Without the noise sixteen visits are har
 Elo in 80 games): both see the few likeliest moves and no more. With it a weak level considers odd moves beside shapes
 that are likely, and misreads both, as beginners do.
 
-The Elo of levels stands in levels.json, which `yomi bench levels` writes from games between neighbours; a level that
-has not been measured has none.
+The Elo of levels stands in levels.json, which `yomi bench levels --out FILE` writes from games between neighbours; a
+level that has not been measured has none.
 """
 
 from __future__ import annotations

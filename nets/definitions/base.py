@@ -36,11 +36,6 @@ class Network(nn.Module):
         """Return the number of trainable parameters."""
         return int(sum(parameter.numel() for parameter in self.parameters() if parameter.requires_grad))
 
-    def count_all(self) -> int:
-        """Return the number of all weights, the running statistics of norms included (Keras's total)."""
-        statistics = (buffer.numel() for buffer in self.buffers() if buffer.is_floating_point())
-        return self.count() + int(sum(statistics))
-
 
 def conv(inputs: int, outputs: int, kernel: int, *, bias: bool = True, padded: bool = True) -> nn.Conv2d:
     """Return a convolution with stride 1; without padding the board shrinks by kernel - 1."""

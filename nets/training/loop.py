@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import math
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,7 +30,7 @@ from nets.training.checkpoint import load_checkpoint, save_checkpoint
 from nets.training.config import Config, LossConfig
 from nets.training.export import export_file
 from nets.training.log import CsvLog, can_plot, plot_curves
-from nets.training.optimizers import make_optimizer
+from nets.training.optimizers import make_optimizer, restore_optimizer
 from nets.training.schedule import EarlyStopping, learning_rate
 from nets.training.teacher import Teacher
 from nets.training.tensors import Decoder, Example
@@ -122,7 +123,7 @@ class Trainer:
         """Train to the last step of the configuration, or to `stop_at`, or until a test stops it.
 
         Raises:
-            NetworkError: the losses are no longer numbers.
+            NetworkError: the losses or the weights are no longer numbers.
             OSError: the folder cannot be written.
         """
         settings = self.config.training
@@ -137,17 +138,20 @@ class Trainer:
                 if self.stopping.stops:
                     break
                 means.add(self.train_step(self.decoder.example(batch)), batch.rows)
-                if self.step % LOG_EVERY == 0 or self.step == last:
+                is_shown = self.step % LOG_EVERY == 0 or self.step == last
+                is_tested = self.step % settings.test_every == 0 or self.step == settings.steps
+                is_saved = self.step % settings.checkpoint_every == 0
+                if is_shown or is_tested or is_saved:
+                    means.check(self.step)
+                if is_shown:
                     values = {**means.take(), "learning_rate": learning_rate(settings, self.step - 1)}
-                    if not torch.isfinite(torch.tensor(values["total"])):
-                        raise NetworkError(f"loss {values['total']} at step {self.step} found, expected a number")
                     self.seconds += values["seconds"]
                     log.add(self.step, values)
                     progress(self.step, values)
-                if self.tests is not None and (self.step % settings.test_every == 0 or self.step == settings.steps):
+                if self.tests is not None and is_tested:
                     self._note_test(tests)
                     means.restart()
-                if self.step % settings.checkpoint_every == 0:
+                if is_saved:
                     self.save()
         self.save()
 
@@ -200,13 +204,21 @@ class Trainer:
             return export_file(self.network, self.config.name, self.folder, info)
 
     def save(self) -> None:
-        """Write the checkpoint."""
+        """Write the checkpoint.
+
+        Raises:
+            NetworkError: the weights are no longer numbers; the last checkpoint stays.
+            OSError: it cannot be written.
+        """
+        weights = self.network.state_dict()
+        if not all(bool(torch.isfinite(each).all()) for each in weights.values()):
+            raise NetworkError(f"weights that are not finite at step {self.step} found, expected numbers")
         state = {
             "config": json.dumps(self.config.to_dict(), sort_keys=True),
             "data": self.source.digest(),
             "step": self.step,
             "seconds": self.seconds,
-            "network": self.network.state_dict(),
+            "network": weights,
             "optimizer": self.optimizer.state_dict(),
             "scaler": self.scaler.state_dict(),
             "average": self.average.state if self.average is not None else {},
@@ -217,20 +229,23 @@ class Trainer:
         save_checkpoint(self.checkpoint, state)
 
     def _restore(self, state: dict[str, Any]) -> None:
-        """Go on from a checkpoint.
+        """Go on from a checkpoint, with what the configuration says of the optimizer by now.
 
         Raises:
-            NetworkError: it belongs to another network.
+            NetworkError: it belongs to another network or optimizer.
         """
         stored, own = json.loads(state["config"]), json.loads(json.dumps(self.config.to_dict()))
         if (stored["kind"], stored["options"]) != (own["kind"], own["options"]):
             raise NetworkError(f"{self.checkpoint}: a run of another network found, expected a new folder")
+        before, wanted = stored["training"]["optimizer"], own["training"]["optimizer"]
+        if before != wanted:
+            raise NetworkError(f"{self.checkpoint}: optimizer {before} found, expected {wanted}, or a new folder")
         if stored != own:
             _log.warning("%s: the configuration has changed since step %d", self.checkpoint, state["step"])
         if state["data"] != self.source.digest():
             _log.warning("%s: the data have changed since step %d", self.checkpoint, state["step"])
         self.network.load_state_dict(state["network"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        restore_optimizer(self.optimizer, state["optimizer"])
         self.scaler.load_state_dict(state["scaler"])
         self.step, self.seconds = state["step"], state["seconds"]
         self.stopping.best, self.stopping.failures = state["best"], state["failures"]
@@ -286,6 +301,16 @@ class _Means:
     def add(self, found: dict[str, Tensor], positions: int) -> None:
         self._found.append(found)
         self._positions += positions
+
+    def check(self, step: int) -> None:
+        """See to it that losses are numbers.
+
+        Raises:
+            NetworkError: one of them is not.
+        """
+        total = float(torch.stack([found["total"] for found in self._found]).mean())
+        if not math.isfinite(total):
+            raise NetworkError(f"loss {total} at step {step} found, expected a number")
 
     def take(self) -> dict[str, float]:
         """Return the means by name, with `seconds` and `positions_per_second`, and begin anew."""

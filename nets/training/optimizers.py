@@ -42,6 +42,17 @@ def make_optimizer(network: nn.Module, config: TrainingConfig) -> torch.optim.Op
     return kind(groups, lr=config.learning_rate)
 
 
+def restore_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
+    """Give an optimizer the state of an earlier one of its kind; the groups keep their own settings.
+
+    PyTorch's own way brings the old settings back with the state: decay and momentum that have changed since.
+    """
+    groups = [{name: each for name, each in group.items() if name != "params"} for group in optimizer.param_groups]
+    optimizer.load_state_dict(state)
+    for group, own in zip(optimizer.param_groups, groups, strict=True):
+        group.update(own)
+
+
 class Muon(torch.optim.Optimizer):
     """Muon for matrices and convolutions, Adam for everything else; weights decay as AdamW's do."""
 

@@ -6,14 +6,24 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-from bench import tree
+from bench import measure, nps, tree
 from bench.cli import main
-from bench.positions import go_positions, shogi_positions
 from bench.rivals import percent, visits_of
 from bench.subjects import go_subject, shogi_subject
+from engine.evaluators.base import UniformEvaluator
+from engine.evaluators.material import MaterialEvaluator
+from engine.evaluators.queue import InlineQueue
+from engine.evaluators.rollouts import RolloutEvaluator
+from engine.options import Options
+from engine.search.parameters import SearchSettings
+from engine.tuning.positions import go_positions, shogi_positions
+from native.go.planes import policy_index
+from native.tree.buffers import make_batch
 from tests.process.match_process import scripted
 
 
@@ -50,11 +60,76 @@ def test_shogi_from_the_command_line(
 ) -> None:
     monkeypatch.setattr("native.warmup.compile_all", lambda game, report: None)
     path = tmp_path / "rows.json"
-    words = [benchmark, "--game", "shogi", "--for", "0.02", "--workers", "1", "--memory", "16M", "--json", str(path)]
+    words = [benchmark, "--game", "shogi", "--for", "0.02", "--workers", "1", "--json", str(path)]
+    words += ["--memory", "16M"] if benchmark == "nps" else []
     assert main([*words, "--evaluator", "material"]) == 0
     rows = json.loads(path.read_text())["results"]
     assert len(rows) == (10 if benchmark == "nps" else 6)
     assert "per_second" in capsys.readouterr().out
+
+
+def batch_of(evaluator: Any, subject: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a batch of nine rows of the last position, as it was evaluated alone."""
+    made = []
+
+    def note(*args: Any, **how: Any) -> Any:
+        made.append(make_batch(*args, **how))
+        return made[-1]
+
+    monkeypatch.setattr(measure, "make_batch", note)
+    assert measure.evaluator_rate(InlineQueue(evaluator), subject, subject.games[-1], 9, 1, 0.01) > 0
+    return made[0]
+
+
+@pytest.mark.parametrize("game", ["go", "shogi"])
+def test_the_evaluator_alone_computes_priors(game: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    subject = go_subject(9) if game == "go" else shogi_subject()
+    evaluator = RolloutEvaluator(seed=1) if game == "go" else MaterialEvaluator()
+    batch = batch_of(evaluator, subject, monkeypatch)
+    legal = subject.games[-1].legal_moves()  # type: ignore[attr-defined]
+    for row in range(9):
+        assert batch.moves[row, : batch.move_count[row]].tolist() == legal
+        places = batch.indices[row, : len(legal)]
+        assert len(set(places.tolist())) == len(legal)
+        assert np.count_nonzero(batch.logits[row]) == np.count_nonzero(batch.logits[row, places]) > len(legal) / 2
+
+
+def test_moves_stand_under_the_symmetry_of_the_planes(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = batch_of(UniformEvaluator(wants_planes=True), go_subject(9), monkeypatch)
+    assert batch.symmetry.tolist() == [*range(8), 0]
+    for row in range(9):
+        moves, indices = (array[row, : batch.move_count[row]] for array in (batch.moves, batch.indices))
+        assert indices.tolist() == [policy_index(9, int(move), int(batch.symmetry[row])) for move in moves]
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "symmetry", "sizes"),
+    [
+        (1, "random", [1, 2, 4, 8, 16, 32]),
+        (48, "random", [1, 2, 4, 8, 16, 32, 48]),
+        (128, "random", [1, 2, 4, 8, 16, 32, 64, 128]),
+        (3, "average", [1, 2, 4, 8, 16, 32]),
+    ],
+)
+def test_batches_of_the_search_are_tried(batch_size: int, symmetry: str, sizes: list[int]) -> None:
+    settings = SearchSettings(symmetry=symmetry)
+    assert measure.batch_sizes(InlineQueue(UniformEvaluator(batch_size)), settings) == sizes
+
+
+def test_the_evaluator_alone_has_as_many_batches_as_in_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, ...]] = []
+
+    def rate(queue: Any, subject: Any, game: Any, rows: int, threads: int, seconds: float, in_flight: int = 1) -> float:
+        asked.append((rows, threads, in_flight))
+        return float(rows)
+
+    monkeypatch.setattr(measure, "evaluator_rate", rate)
+    monkeypatch.setattr(nps, "evaluator_rate", rate)
+    options = Options(evaluator="uniform", size=5, workers=2, batch_size=64, batches_in_flight=3, memory=2**24)
+    rows, _ = nps.run(options, 0.02, "go")
+    assert {each[1:] for each in asked} == {(2, 3)}
+    assert asked[-1][0] == 64
+    assert rows[0]["evaluator_per_second"] == 64.0
 
 
 @pytest.mark.parametrize("game", ["go", "shogi"])
@@ -106,6 +181,51 @@ def test_a_plot_without_matplotlib(
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert main(["nps", "--plot", str(tmp_path / "x.png")]) == 2
     assert "matplotlib is not installed: pip install 'yomi-engine[plot]'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+@pytest.mark.parametrize("benchmark", ["perft", "mate"])
+def test_without_cshogi_nothing_is_compared(
+    benchmark: str,
+    is_there: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setattr("native.warmup.compile_all", lambda game, report: None)
+    if not is_there:
+        monkeypatch.setitem(sys.modules, "cshogi", None)
+    problems = tmp_path / "problems.sfen"
+    problems.write_text("4k4/9/4P4/9/9/9/9/9/4K4 b G 1\n")
+    words = ["perft", "--depth", "2"] if benchmark == "perft" else ["mate", str(problems)]
+    assert main([*words, "--json", str(tmp_path / "rows.json")]) == 0
+    row = json.loads((tmp_path / "rows.json").read_text())["results"][-1]
+    own = {"depth": 2, "leaves": 900} if benchmark == "perft" else {"problems": 1, "solved": 1, "plies": 1.0}
+    assert own.items() <= row.items()
+    compared = [value for name, value in row.items() if name.startswith("cshogi") or name == "ratio"]
+    assert [value is not None for value in compared] == [is_there] * len(compared)
+    assert ("pip install cshogi" in capsys.readouterr().err) is not is_there
+
+
+@pytest.mark.parametrize("game", ["go", "shogi"])
+@pytest.mark.parametrize(
+    ("benchmark", "offered", "left_out"),
+    [
+        ("nps", "net evaluator device precision workers memory cache-size c-puct policy-temperature", "root-noise"),
+        ("evaluator", "net evaluator device devices backend precision workers batch-size", "memory c-puct"),
+        ("precision", "net device backend precision", "evaluator workers memory c-puct"),
+    ],
+)
+def test_only_options_that_matter_are_offered(
+    benchmark: str, offered: str, left_out: str, game: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([benchmark, "--game", game, "--help"])
+    flags = set(re.findall(r"^  --(?:\[no-\])?([a-z-]+)", capsys.readouterr().out, re.MULTILINE))
+    flags |= {"size"} if game == "shogi" else set()
+    assert {*offered.split(), "size", "game", "json", "config"} <= flags
+    play = "visits seconds lag ponder resign-threshold temperature-moves cleanup own-book max-moves komi multipv"
+    assert not flags & {*left_out.split(), *play.split()}
 
 
 @pytest.mark.parametrize(

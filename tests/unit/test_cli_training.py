@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from engine.cli.main import main
-from engine.datasets.testing import evaluate_network
+from engine.datasets import go_games
+from engine.datasets.judging import evaluate_network
 from engine.games.go.game import GoGame
 from engine.games.go.rules import PRESETS
 from engine.games.go.sgf import to_sgf
@@ -126,6 +127,14 @@ def test_errors_are_one_line(made: Path, capsys: pytest.CaptureFixture[str]) -> 
         error = capsys.readouterr().err
         assert message in error
         assert error.rstrip().count("\n") == 0, error
+
+
+def test_whose_results_are_believed_is_known_in_one_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(go_games, "TRUSTS", ("all", "some"))
+    assert main(["dataset", "make", str(tmp_path), "--out", str(tmp_path / "set"), "--trust", "few"]) == 2
+    assert capsys.readouterr().err == "yomi: error: --trust few: expected one of all, some\n"
 
 
 def test_without_pytorch_training_says_what_to_install(

@@ -383,3 +383,19 @@ def test_options_of_the_tensorrt_provider(network: Path, tmp_path: Path, monkeyp
     assert options["trt_fp16_enable"] == "1"
     assert Path(options["trt_engine_cache_path"]).is_dir()
     assert tensorrt_options(network, [4], half=False)["trt_fp16_enable"] == "0"
+
+
+def test_engines_of_another_network_of_the_same_name_go_unused(
+    network: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path / "cache"))
+    path = tmp_path / "net.onnx"
+    path.write_bytes(network.read_bytes())
+    before = tensorrt_options(path, [4], half=True)
+    assert tensorrt_options(path, [4], half=True) == before
+    assert tensorrt_options(network, [4], half=True) == before
+    write_network(path, NetworkShape(blocks=2, channels=16, seed=2))
+    after = tensorrt_options(path, [4], half=True)
+    assert after["trt_engine_cache_path"] != before["trt_engine_cache_path"]
+    assert Path(after["trt_engine_cache_path"]).is_dir()
+    assert after["trt_timing_cache_path"] == before["trt_timing_cache_path"]

@@ -143,6 +143,20 @@ def test_cache_folder_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch
     assert default_cache_dir() == tmp_path / "own"
 
 
+@pytest.mark.parametrize(("name", "folder"), [("YOMI_CACHE_DIR", "own"), ("XDG_CACHE_HOME", "own/yomi")])
+def test_a_relative_cache_folder_stays_where_it_is(
+    name: str, folder: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    load_module._absolute.cache_clear()
+    monkeypatch.delenv("YOMI_CACHE_DIR", raising=False)
+    monkeypatch.setenv(name, "own")
+    monkeypatch.chdir(tmp_path)
+    assert default_cache_dir() == tmp_path / folder
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert default_cache_dir() == tmp_path / folder
+
+
 def test_a_warm_start_imports_neither_onnx_nor_onnxruntime(network_file: Path, tmp_path: Path) -> None:
     prepare(network_file, 9, tmp_path)
     code = (

@@ -1,13 +1,14 @@
 """Muon: orthogonal steps for matrices, Adam's for the rest, and a state that a checkpoint keeps."""
 
 import copy
+import dataclasses
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch (extra train)")
 
 from nets.training.config import TrainingConfig  # noqa: E402
-from nets.training.optimizers import Muon, make_optimizer, orthogonal  # noqa: E402
+from nets.training.optimizers import Muon, make_optimizer, orthogonal, restore_optimizer  # noqa: E402
 
 
 @pytest.mark.parametrize("shape", [(8, 8), (16, 40), (40, 16)])
@@ -64,3 +65,23 @@ def test_it_learns_and_goes_on_exactly_from_its_state() -> None:
     again = Muon(network.parameters(), lr=1e-2)
     again.load_state_dict(state)
     assert learn(network, again, 30, first=31) == after
+
+
+@pytest.mark.parametrize("name", ["adamw", "adam", "sgd", "muon"])
+def test_a_state_brings_no_settings_back(name: str) -> None:
+    network = small_network()
+    config = TrainingConfig(steps=1, optimizer=name, momentum=0.0, weight_decay=0.1)
+    optimizer = make_optimizer(network, config)
+    learn(network, optimizer, 2)
+    state = copy.deepcopy(optimizer.state_dict())
+    changed = dataclasses.replace(config, momentum=0.8, weight_decay=0.01)
+    again = make_optimizer(network, changed)
+    restore_optimizer(again, state)
+    for group, plain in zip(again.param_groups, make_optimizer(network, changed).param_groups, strict=True):
+        assert {**group, "params": None} == {**plain, "params": None}
+    assert [group["weight_decay"] for group in again.param_groups] == [0.01, 0.0]
+    if name in ("sgd", "muon"):
+        assert [group["momentum"] for group in again.param_groups] == [0.8, 0.8]
+    kept = again.state_dict()["state"]
+    assert {index: set(each) for index, each in kept.items()} == {i: set(each) for i, each in state["state"].items()}
+    learn(network, again, 1)

@@ -19,6 +19,7 @@ from nets.features import feature_set  # noqa: E402
 from nets.katago.file import read_network  # noqa: E402
 from nets.training import losses  # noqa: E402
 from nets.training.average import Average  # noqa: E402
+from nets.training.checkpoint import load_checkpoint  # noqa: E402
 from nets.training.config import LossConfig, TeacherConfig, TrainingConfig, parse_config  # noqa: E402
 from nets.training.export import export_file  # noqa: E402
 from nets.training.log import read_log  # noqa: E402
@@ -172,18 +173,14 @@ def test_a_run_that_was_stopped_goes_on_exactly(optimizer: str, tmp_path: Path) 
     make_set(tmp_path / "set", "katago-v7")
     training = {"optimizer": optimizer, "average": "ema", "schedule": "cosine", "warmup": 3, "checkpoint_every": 4}
     config = config_of(tmp_path, training)
-
-    def quiet(step: int, values: dict[str, float]) -> None:
-        """Say nothing."""
-
     whole = Trainer(config, tmp_path / "whole")
-    whole.run(quiet)
+    whole.run(quietly)
     first = Trainer(config, tmp_path / "parts")
-    first.run(quiet, 5)
+    first.run(quietly, 5)
     # What a killed run has done since its checkpoint is lost, and done again.
     second = Trainer(config, tmp_path / "parts")
     assert second.step == 5
-    second.run(quiet)
+    second.run(quietly)
     assert second.step == whole.step == 12
     for name, value in state_of(whole).items():
         assert torch.equal(value, second.network.state_dict()[name]), name
@@ -196,6 +193,52 @@ def test_a_run_that_was_stopped_goes_on_exactly(optimizer: str, tmp_path: Path) 
     assert [row["step"] for row in rows[0]] == ["6", "12"]
     with pytest.raises(NetworkError, match="a run of another network found"):
         Trainer(parse_config({**tables_of(config), "network": other_network()}, tmp_path), tmp_path / "parts")
+
+
+def quietly(step: int, values: dict[str, float]) -> None:
+    """Say nothing."""
+
+
+def test_a_run_goes_on_with_the_settings_of_its_optimizer_by_now(tmp_path: Path) -> None:
+    make_set(tmp_path / "set", "katago-v7")
+    training = {"optimizer": "sgd", "momentum": 0.5, "weight_decay": 0.1}
+    Trainer(config_of(tmp_path, training), tmp_path / "run").run(quietly, 3)
+    changed = Trainer(config_of(tmp_path, {**training, "momentum": 0.9, "weight_decay": 0.001}), tmp_path / "run")
+    assert changed.step == 3
+    groups = changed.optimizer.param_groups
+    assert [(group["weight_decay"], group["momentum"]) for group in groups] == [(0.001, 0.9), (0.0, 0.9)]
+    changed.run(quietly, 4)
+    with pytest.raises(NetworkError, match=r"checkpoint\.pt: optimizer sgd found, expected adamw, or a new folder"):
+        Trainer(config_of(tmp_path, {}), tmp_path / "run")
+
+
+@pytest.mark.parametrize("test_every", [6, 7])
+def test_a_checkpoint_is_not_replaced_by_one_that_is_no_number(
+    test_every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_set(tmp_path / "set", "katago-v7")
+    config = config_of(tmp_path, {"checkpoint_every": 4, "test_every": test_every})
+    trainer = Trainer(config, tmp_path / "run")
+    plain = losses.total
+
+    def total(found: Any, weights: Any) -> Any:
+        return plain(found, weights) * (float("nan") if trainer.step == 5 else 1.0)
+
+    monkeypatch.setattr(losses, "total", total)
+    with pytest.raises(NetworkError, match=f"loss nan at step {min(test_every, 8)} found, expected a number"):
+        trainer.run(quietly)
+    assert load_checkpoint(trainer.checkpoint)["step"] == 4
+    assert Trainer(config, tmp_path / "run").step == 4
+
+
+def test_weights_that_are_no_numbers_are_not_kept(tmp_path: Path) -> None:
+    make_set(tmp_path / "set", "katago-v7")
+    trainer = Trainer(config_of(tmp_path, {}), tmp_path / "run")
+    trainer.run(quietly, 2)
+    next(trainer.network.parameters()).data[0] = float("inf")
+    with pytest.raises(NetworkError, match="weights that are not finite at step 2 found, expected numbers"):
+        trainer.save()
+    assert Trainer(config_of(tmp_path, {}), tmp_path / "run").step == 2
 
 
 def tables_of(config: Any) -> dict[str, Any]:

@@ -1,15 +1,21 @@
-"""What was tuned is used where options leave it open, for the network, size and machine that it was tuned on."""
+"""The fastest way to search is found; it is used where options leave it open, for its network, size and machine."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from engine.evaluators.base import EvaluatorError, UniformEvaluator
+from engine.evaluators.queue import InlineQueue
 from engine.options import Options, Value
-from engine.players import tuning
-from engine.players.tuning import Tuning, load, save, tuned
+from engine.players import go_setup, shogi_setup, tuning
+from engine.players.tuning import TUNED, Tuning, load, save, tuned
+from engine.search.search import Search
+from engine.tuning import tuner
+from engine.tuning.tuner import tune
 
 CHOICE: dict[str, Value] = {
     "device": "cpu",
@@ -94,3 +100,63 @@ def test_a_choice_reads_as_flags() -> None:
         "--device cpu --backend native --precision fp32 --batch-size 16 --workers 3 --batches-in-flight 1 "
         "(1,234 evaluations/s)"
     )
+
+
+@pytest.mark.parametrize("game", ["go", "shogi"])
+def test_the_fastest_way_is_found(game: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With evaluators that say nothing, and rates that are made up: fp32, 8 rows and 3 workers are fastest."""
+    closed: list[Any] = []
+
+    class Silent(UniformEvaluator):
+        def __init__(self, options: Options) -> None:
+            super().__init__(options.batch_size or 4)
+            self.precision = "int16" if options.precision == "auto" and options.backend == "native" else "fp32"
+
+        def close(self) -> None:
+            closed.append(self)
+
+    def make_queue(options: Options, *_: Any) -> InlineQueue:
+        if options.device != "cpu":
+            raise EvaluatorError(f"device {options.device}: no GPU")
+        return InlineQueue(Silent(options))
+
+    def counts(search: Search, position: Any, seconds: float) -> dict[str, float]:
+        evaluator = search.queue.evaluator
+        assert isinstance(evaluator, Silent)
+        search.set_position(position)
+        rate = 1000.0 * (evaluator.precision == "fp32") + 100.0 * (evaluator.batch_size == 8)
+        return {"evaluations_per_second": rate + 50.0 * (search.settings.workers == 3)}
+
+    monkeypatch.setattr(go_setup if game == "go" else shogi_setup, "make_queue", make_queue)
+    monkeypatch.setattr(tuner, "usable_cores", lambda: 3)
+    monkeypatch.setattr(tuner, "search_counts", counts)
+    said: list[str] = []
+    options = Options.for_game(game)
+    options.net, options.size, options.memory = "net.bin.gz", 5, 2**24
+    found, rows = tune(options, game, 0.1, said.append)
+    assert found.choice == {
+        "device": "cpu",
+        "backend": "native",
+        "precision": "fp32",
+        "batch_size": 8,
+        "workers": 3,
+        "batches_in_flight": 1,
+    }
+    assert found.evaluations_per_second == 1150.0
+    assert {tuple(row) for row in rows} == {(*TUNED, "evaluations_per_second")}
+    assert {(row["backend"], row["precision"]) for row in rows} == {
+        ("native", "int16"),
+        ("native", "fp32"),
+        ("onnx", "fp32"),
+    }
+    assert "tensorrt, onnx, auto: device tensorrt: no GPU" in said
+    assert len(closed) == 4 + 6 + 2
+
+
+def test_no_way_to_compute_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*_: Any) -> Any:
+        raise EvaluatorError("no onnxruntime")
+
+    monkeypatch.setattr(go_setup, "make_queue", none)
+    with pytest.raises(EvaluatorError, match="no backend computes this network here"):
+        tune(Options(net="net.bin.gz", size=5), "go", 0.1, lambda line: None)

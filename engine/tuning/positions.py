@@ -1,4 +1,4 @@
-"""The positions that benchmarks search: openings, middle games and endgames that the engine's own play would reach."""
+"""The positions whose search is measured: openings, middle games and endgames as the engine's own play reaches."""
 
 from engine.games.go.game import GoGame
 from engine.games.go.rules import PRESETS

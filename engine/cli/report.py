@@ -1,4 +1,4 @@
-"""What every benchmark prints and writes: the facts of the machine, the command, a table, a JSON file."""
+"""What measurements print and write: the facts of the machine, the command, a table, a JSON file."""
 
 import json
 import platform

@@ -1,4 +1,4 @@
-"""`yomi net tune`: the fastest provider, precision, batch size, workers and batches in flight, by measuring the search.
+"""The fastest device, precision, batch size, workers and batches in flight, by measuring the search.
 
 One thing after the other is varied, what matters most first, and each time the best so far is measured beside the
 others, in turns, so that a machine that slows down does so for all. KataGo's tuner goes about it in the same way.
@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from bench.measure import search_counts
-from bench.subjects import measured
 from engine.evaluators.base import EvaluatorError
+from engine.games.go.rules import PRESETS
 from engine.machine import usable_cores
+from engine.players import go_setup, shogi_setup
+from engine.players.go_network import spec_for
 from engine.players.tuning import TUNED, Tuning
+from engine.search.report import Limits
 from engine.search.search import Search
+from engine.tuning.positions import go_positions, shogi_positions
+from native.shogi.spec import shogi_spec
 
 if TYPE_CHECKING:
-    from bench.subjects import Subject
     from engine.options import Options, Value
+    from engine.search.position import SearchableGame
 
 TURNS = 3
 CLEAR_GAIN = 1.02
@@ -39,7 +43,8 @@ class _Candidate:
     """A choice with the search that tries it."""
 
     choice: Choice
-    subject: Subject
+    games: tuple[SearchableGame, SearchableGame]
+    """The game's start, and a late position."""
     search: Search
     rates: list[float] = field(default_factory=list)
 
@@ -49,7 +54,9 @@ class _Candidate:
         return max(self.rates)
 
 
-def run(options: Options, game: str, seconds: float, say: Callable[[str], None]) -> tuple[Tuning, list[dict[str, Any]]]:
+def tune(
+    options: Options, game: str, seconds: float, say: Callable[[str], None]
+) -> tuple[Tuning, list[dict[str, Any]]]:
     """Tune for a network, and return the choice and the rows of a table of all that was measured.
 
     Args:
@@ -129,8 +136,7 @@ def _fastest(
             candidates.append(candidate)
         for _ in range(TURNS):
             for candidate in candidates:
-                games = candidate.subject.games
-                counts = [search_counts(candidate.search, each, seconds / TURNS / 2) for each in (games[0], games[-1])]
+                counts = [search_counts(candidate.search, each, seconds / TURNS / 2) for each in candidate.games]
                 candidate.rates.append(sum(count["evaluations_per_second"] for count in counts) / len(counts))
         best: _Candidate | None = None
         for candidate in candidates:
@@ -145,20 +151,53 @@ def _make(options: Options, game: str, choice: Choice, say: Callable[[str], None
     """Set a candidate up, with what it chose for itself written into its choice; None where it cannot be had."""
     chosen = dataclasses.replace(options, **choice)  # type: ignore[arg-type]
     try:
-        subject, queue, settings = measured(chosen, game)
+        search, games = _set_up(chosen, game)
     except EvaluatorError as error:
         say(f"{choice['device']}, {choice['backend']}, {choice['precision']}: {error}")
         return None
+    evaluator, settings = search.queue.evaluator, search.settings
     settled = {
         **choice,
-        "precision": getattr(queue.evaluator, "precision", "fp32"),
-        "batch_size": queue.evaluator.batch_size,
+        "precision": getattr(evaluator, "precision", "fp32"),
+        "batch_size": evaluator.batch_size,
         "workers": settings.workers,
         "batches_in_flight": settings.batches_in_flight,
     }
-    search = Search(subject.spec, queue, settings)
-    search_counts(search, subject.games[0], 0.2)  # warms caches and clocks up
-    return _Candidate({name: settled[name] for name in TUNED}, subject, search)
+    search_counts(search, games[0], 0.2)  # warms caches and clocks up
+    return _Candidate({name: settled[name] for name in TUNED}, games, search)
+
+
+def _set_up(options: Options, game: str) -> tuple[Search, tuple[SearchableGame, SearchableGame]]:
+    """Return a search as a player makes it, and two positions for it: the game's start, and a late one.
+
+    Raises:
+        NetworkError: the network's file cannot be used.
+        EvaluatorError: the evaluator or the device cannot.
+    """
+    games: Sequence[SearchableGame]
+    if game == "shogi":
+        queue = shogi_setup.make_queue(options)
+        spec, settings = shogi_spec(*shogi_setup.features_of(queue)), shogi_setup.search_settings(options, queue)
+        games = shogi_positions()
+        for each in games:
+            each.position["mate_depth"] = options.leaf_mate_depth
+    else:
+        queue = go_setup.make_queue(options, options.size, PRESETS["tromp-taylor"])
+        spec, settings = spec_for(options.size, queue.evaluator), go_setup.search_settings(options, queue)
+        games = go_positions(options.size)
+    return Search(spec, queue, settings), (games[0], games[-1])
+
+
+def search_counts(search: Search, game: SearchableGame, seconds: float) -> dict[str, float]:
+    """Search `game` from scratch for `seconds` and return what was done each second."""
+    search.clear()
+    search.set_position(game)
+    report = search.run(Limits(seconds=seconds))
+    return {
+        "evaluations_per_second": report.evaluations / report.seconds,
+        "playouts_per_second": report.playouts / report.seconds,
+        "moves_per_second": search.moves_made / report.seconds,
+    }
 
 
 def _line(candidate: _Candidate) -> str:

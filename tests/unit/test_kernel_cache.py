@@ -1,0 +1,48 @@
+"""Where compiled kernels are kept, and that whoever compiles them keeps them there."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from native import jit, warmup
+from native.jit import cache_directory
+
+
+@pytest.mark.parametrize(("name", "folder"), [("YOMI_CACHE_DIR", "cache"), ("XDG_CACHE_HOME", "cache/yomi")])
+def test_a_relative_folder_becomes_absolute(
+    name: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("YOMI_CACHE_DIR", raising=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(name, "cache")
+    assert cache_directory() == tmp_path / folder / "kernels"
+
+
+@pytest.mark.parametrize("is_writable", [True, False])
+def test_compiling_processes_keep_kernels_where_they_are_read(
+    is_writable: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(jit.tempfile, "gettempdir", lambda: str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    if not is_writable:
+        (tmp_path / "cache").write_text("a file, which is no folder for root either")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("YOMI_CACHE_DIR", "cache")
+    directory = cache_directory()
+    assert directory.is_dir()
+    assert directory.is_relative_to(tmp_path / ("cache" if is_writable else "temporary"))
+    assert ("cannot write" in capsys.readouterr().err) is not is_writable
+
+    started: dict[str, Any] = {}
+    monkeypatch.setattr(warmup, "CACHE_DIRECTORY", directory)
+    monkeypatch.setattr(subprocess, "Popen", lambda command, **how: started.update(how))
+    warmup._spawn(("rules",))
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")  # as the compiling process begins elsewhere
+    monkeypatch.setenv("YOMI_CACHE_DIR", started["env"]["YOMI_CACHE_DIR"])
+    assert cache_directory() == directory
+    assert not capsys.readouterr().err
