@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import os
 import sys
 import time
 from dataclasses import dataclass
@@ -100,17 +101,31 @@ class Files:
         self._numbers = itertools.count(1)
 
     def write(self, files: dict[str, bytes]) -> None:
-        """Write the records of one game under the next free number; hcpe is appended to one file for all."""
+        """Write the records of one game under the next free number; hcpe is appended to one file for all.
+
+        A name appears only once its content is complete; part of a record at the end of hcpe is cut off.
+        """
         number = next(n for n in self._numbers if not any(self._path(n, suffix).exists() for suffix in files))
         for suffix, data in files.items():
             if suffix == ".hcpe":
-                with (self.folder / "games.hcpe").open("ab") as file:
-                    file.write(data)
+                _append_hcpe(self.folder / "games.hcpe", data)
             else:
-                self._path(number, suffix).write_bytes(data)
+                path = self._path(number, suffix)
+                part = path.with_name(f".{path.name}.part")
+                part.write_bytes(data)
+                os.replace(part, path)
 
     def _path(self, number: int, suffix: str) -> Path:
         return self.folder / f"game-{number:05d}{suffix}"
+
+
+def _append_hcpe(path: Path, data: bytes) -> None:
+    """Append records behind the whole ones of a file: a full disk or a kill may have left part of one."""
+    from engine.games.shogi.hcpe import RECORD
+
+    with path.open("ab") as file:
+        file.truncate(file.tell() // RECORD.size * RECORD.size)
+        file.write(data)
 
 
 def open_series(args: argparse.Namespace) -> Series:

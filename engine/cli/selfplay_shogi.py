@@ -11,6 +11,7 @@ from engine.cli.errors import CliError
 from engine.cli.make import load_shogi_player
 from engine.cli.selfplay import Played
 from engine.games.shogi.game import ShogiGame
+from engine.games.shogi.hcpe import pack
 from engine.games.shogi.records import (
     GameRecord,
     RecordedMove,
@@ -48,12 +49,17 @@ class ShogiSeries:
         """Return games of the player that the options describe.
 
         Raises:
-            CliError: it cannot be made, or the openings cannot be read.
+            CliError: it cannot be made, or the openings cannot be read or held by one of the forms.
         """
         try:
             lines = load_records(openings) if openings else []
         except RecordError as error:
             raise CliError(f"--openings {error}") from None
+        for number, line in enumerate(lines if ".hcpe" in suffixes else [], 1):
+            try:
+                pack(line.initial)
+            except RecordError as error:
+                raise CliError(f"--openings {openings}, opening {number}: {error} (--format hcpe)") from None
         return cls(load_shogi_player(options), suffixes, lines)
 
     def play(self, number: int) -> Played:

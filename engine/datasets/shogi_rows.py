@@ -53,6 +53,8 @@ class ShogiLimits:
 def read_rows(path: Path, limits: ShogiLimits, game: int) -> npt.NDArray[np.void]:
     """Return the positions of a file: ROW_DTYPE[n], its games numbered from `game` on.
 
+    Handicap games are left out: hcp cannot hold a board without all 40 pieces.
+
     Raises:
         NetworkError: the file is broken.
     """
@@ -115,10 +117,20 @@ def _record_rows(record: GameRecord, limits: ShogiLimits, game: int) -> Iterator
         return
     if limits.rating and min(ratings_of(record), default=0.0) < limits.rating:
         return
+    if not _is_packable(record.initial):
+        return
     winner = record.winner if record.winner in (BLACK, WHITE) else 0
     for recorded, placement in zip(record.moves, record.placements(), strict=False):
         score = np.nan if recorded.score is None else float(recorded.score)
         yield np.frombuffer(pack(placement), np.uint8), HCP, recorded.move, score, winner, game
+
+
+def _is_packable(placement: Placement) -> bool:
+    try:
+        pack(placement)
+    except RecordError:
+        return False
+    return True
 
 
 def ratings_of(record: GameRecord) -> list[float]:

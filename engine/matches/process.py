@@ -94,7 +94,7 @@ class EngineProcess:
         Raises:
             EngineFailure: the engine has gone.
         """
-        data = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
+        data = "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(data)
@@ -181,7 +181,7 @@ class EngineProcess:
                 now = time.monotonic()
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
-                    self._lines.put((now, line.decode("utf-8", "surrogateescape").rstrip("\r")))
+                    self._lines.put((now, line.decode("utf-8", "backslashreplace").rstrip("\r")))
                 if len(rest) > MAX_LINE or self._lines.qsize() > MAX_PENDING:
                     self._fault = "floods stdout: a line too long" if len(rest) > MAX_LINE else "floods stdout"
                     break

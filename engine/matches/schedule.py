@@ -14,7 +14,7 @@ class Pairing:
     """One game to play."""
 
     number: int
-    """From 0."""
+    """From 0, the same whatever number of games is asked for: some may be missing at the end."""
     black: int
     """Index of the player."""
     white: int
@@ -46,10 +46,9 @@ def schedule(pairs: Sequence[tuple[int, int]], games: int, openings: int) -> Ite
         games: of each pair.
         openings: how many there are; taken in turn.
     """
-    number = 0
     for begin in range(0, games, 2):
         opening = begin // 2 % openings
-        for first, second in pairs:
-            for black, white in ((first, second), (second, first))[: games - begin]:
-                yield Pairing(number, black, white, opening)
-                number += 1
+        for index, (first, second) in enumerate(pairs):
+            number = begin * len(pairs) + 2 * index
+            for turn, (black, white) in enumerate(((first, second), (second, first))[: games - begin]):
+                yield Pairing(number + turn, black, white, opening)

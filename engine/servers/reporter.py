@@ -36,7 +36,7 @@ class Reporter:
         self._terminal: IO[str] | None = sys.stderr if terminal is None else terminal
         """None where there is none (any more)."""
         self._has_status = self._terminal is not None and self._terminal.isatty()
-        self._events = None if events is None else events.open("a", encoding="utf-8")
+        self._events = None if events is None else events.open("a", encoding="utf-8", errors="backslashreplace")
         self._status: dict[str, str] = {}
         self._lock = threading.Lock()
 

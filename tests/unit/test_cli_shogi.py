@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import re
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import engine.cli.make
 from engine.cli.main import main
 from engine.cli.play import Terminal
 from engine.cli.play_shogi import ShogiTable
+from engine.cli.selfplay import Files
 from engine.cli.selfplay_shogi import ShogiSeries
 from engine.games.shogi.game import ShogiGame
 from engine.games.shogi.hcpe import read_hcpe
@@ -212,6 +214,45 @@ def test_selfplay_from_openings(tmp_path: Path, fake: list[FakeShogiGamePlayer])
     assert records[2].winner == 1
     assert records[0].moves[1].score is None
     assert records[0].moves[2].score is not None
+
+
+def test_selfplay_appends_behind_whole_records(tmp_path: Path, fake: list[FakeShogiGamePlayer]) -> None:
+    words = ["selfplay", "shogi", "--games", "1", "--out", str(tmp_path), "--max-moves", "12", "--format", "hcpe"]
+    assert main(words) == 0
+    path = tmp_path / "games.hcpe"
+    whole = path.read_bytes()
+    path.write_bytes(whole + whole[:17])
+    assert main(words) == 0
+    assert path.read_bytes() == 2 * whole
+    assert len(read_hcpe(path.read_bytes())) == 24
+
+
+def test_records_of_selfplay_appear_when_they_are_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(path: Path, data: bytes) -> int:
+        with path.open("wb") as file:
+            file.write(data[:2])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    files = Files(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", fail)
+        with pytest.raises(OSError, match="No space"):
+            files.write({".csa": b"a game"})
+    assert not list(tmp_path.glob("game-*"))
+    Files(tmp_path).write({".csa": b"a game"})
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("game-00001.csa", b"a game")]
+
+
+def test_openings_that_hcpe_cannot_hold(
+    tmp_path: Path, fake: list[FakeShogiGamePlayer], capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = tmp_path / "lines.sfen"
+    lines.write_text("startpos\nsfen 4k4/9/4P4/9/9/9/9/9/4K4 b G 1\n")
+    words = ["selfplay", "shogi", "--games", "2", "--openings", str(lines), "--out", str(tmp_path / "games")]
+    text = error_of(capsys, *words, "--max-moves", "4", "--format", "csa", "hcpe")
+    assert f"--openings {lines}, opening 2: a position without all 40 pieces" in text
+    assert not fake
+    assert main([*words, "--max-moves", "4"]) == 0
 
 
 def test_selfplay_resigns_where_it_is_allowed() -> None:

@@ -149,6 +149,57 @@ def test_encodings() -> None:
     assert read_sgf(b"(;CA[UTF-8]SZ[9]C[\xff])").root.comment == "�"
 
 
+@pytest.mark.parametrize(
+    ("encoding", "name"),
+    [
+        ("Shift_JIS", "表"),
+        ("Shift_JIS", "ゾンビ"),
+        ("cp932", "①十"),
+        ("Big5", "成功"),
+        ("GBK", "昞"),
+        ("GB18030", "昞"),
+        ("ISO-2022-JP", "本因坊"),
+        ("EUC-JP", "表"),
+    ],
+)
+def test_characters_with_bytes_that_are_brackets(encoding: str, name: str) -> None:
+    for head in (f"CA[{encoding}] PB[{name}]", f"PB[{name}]\nCA[{encoding}]"):
+        record = read_sgf(f"(;GM[1]{head}PW[x]KM[6.5]C[\\]{name}];B[aa]XX[{name}])".encode(encoding))
+        assert (record.black, record.white, record.komi, record.root.comment) == (name, "x", 6.5, f"]{name}")
+        assert record.root.children[0].other == {"XX": [name]}
+        assert_equal_records(read_sgf(record.to_sgf().encode()), record)
+
+
+def test_bytes_that_are_not_of_the_encoding() -> None:
+    record = read_sgf(b"(;CA[Shift_JIS]PB[\x95\xff]PW[x];B[aa])")
+    assert (record.black[0], record.white, len(record.root.children)) == ("�", "x", 1)
+
+
+@pytest.mark.parametrize("charset", ["", " ", "x-foo", "rot13", "UTF-16", "é"])
+def test_unknown_encodings_are_none(charset: str) -> None:
+    assert read_sgf(f"(;CA[{charset}]SZ[9]PB[Müller];B[aa])".encode()).black == "Müller"
+    assert read_sgf(f"(;CA[{charset}]SZ[9]PB[Müller];B[aa])".encode("latin-1")).black == "Müller"
+
+
+def test_times_and_handicaps_that_are_no_numbers() -> None:
+    for text in ("2 hours", "1h", "inf"):
+        record = read_sgf(f"(;SZ[9]TM[{text}])")
+        assert (record.seconds, record.root.other) == (None, {"TM": [text]})
+        assert f"TM[{text}]" in record.to_sgf()
+        assert_equal_records(read_sgf(record.to_sgf()), record)
+    assert read_sgf("(;SZ[9]TM[])").root.other == {}
+    for text in ("none", "nan", "inf"):
+        record = read_sgf(f"(;SZ[9]HA[{text}])")
+        assert (record.handicap, record.root.other) == (0, {})
+
+
+def test_the_side_to_move_in_other_words() -> None:
+    for text in ("B", "b", "Black", "1"):
+        assert read_sgf(f"(;SZ[9]PL[{text}])").root.side == BLACK
+    for text in ("W", "white", "2"):
+        assert read_sgf(f"(;SZ[9]PL[{text}])").root.side == WHITE
+
+
 def test_komi_and_rules_that_need_interpretation() -> None:
     assert read_sgf("(;KM[375])").komi == 7.5
     assert read_sgf("(;KM[650])").komi == 6.5
@@ -174,12 +225,15 @@ def test_komi_and_rules_that_need_interpretation() -> None:
         ("(;SZ[1])", "board size 1"),
         ("(;SZ[big])", "board size 'big'"),
         ("(;GM[2]SZ[8])", "not a game of Go"),
-        ("(;SZ[9];B[jj])", "broken SGF"),
-        ("(;SZ[9];B[a])", "broken SGF"),
+        ("(;SZ[9];B[jj])", r"^B\[jj\]: expected a point of a 9x9 board"),
+        ("(;SZ[13];W[a])", r"^W\[a\]: expected a point of a 13x13 board"),
+        ("(;SZ[9];B[a\n\n])", r"^B\[a\]: expected a point"),
+        ("(;SZ[9]AB[aa][zz][bb])", r"^AB\[zz\]: expected a point of a 9x9 board"),
+        ("(;SZ[9]AE[aa:zz])", r"^AE\[aa:zz\]: expected a point"),
         ("(;SZ[9]KM[six])", "KM is 'six'"),
         ("(;SZ[9];B[aa]W[bb])", "moves of both colors"),
-        ("(;CA[no-such-charset]SZ[9])", "broken SGF"),
-        ("(;SZ[9]PL[green])", "broken SGF"),
+        ("(;SZ[9]PL[green])", r"^PL\[green\]: expected B or W"),
+        ("(;SZ[9]PL[])", r"^PL\[\]: expected B or W"),
     ],
 )
 def test_broken_files_are_one_clear_line(text: str, words: str) -> None:

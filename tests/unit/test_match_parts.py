@@ -45,6 +45,15 @@ def test_an_odd_number_of_games() -> None:
     assert [(game.black, game.white, game.opening) for game in games] == [(0, 1, 0), (1, 0, 0), (0, 1, 1)]
 
 
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_a_game_has_its_number_whatever_is_asked_for(players: int) -> None:
+    longest = {game.number: game for game in schedule(pairs_of(players), 8, 3)}
+    for games in range(1, 8):
+        shorter = list(schedule(pairs_of(players), games, 3))
+        assert len(shorter) == games * len(pairs_of(players))
+        assert all(longest[game.number] == game for game in shorter)
+
+
 def test_pairs() -> None:
     assert pairs_of(4, "gauntlet") == [(0, 1), (0, 2), (0, 3)]
     assert len(pairs_of(5)) == 10

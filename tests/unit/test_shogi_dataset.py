@@ -16,12 +16,12 @@ from engine.datasets.shogi_rows import (
     to_hcpe,
     to_psv,
 )
-from engine.games.shogi.csa import format_csa_record
+from engine.games.shogi.csa import format_csa_record, format_csa_records
 from engine.games.shogi.game import ShogiGame
 from engine.games.shogi.hcpe import pack, write_hcpe
 from engine.games.shogi.psv import PSV_DTYPE, from_psv_move, pack_psv, to_psv_move
 from engine.games.shogi.records import GameRecord, record_of
-from engine.games.shogi.sfen import format_sfen
+from engine.games.shogi.sfen import format_sfen, parse_sfen
 from native.datasets.packed import HCP, PSV, unpack_board
 from native.shogi.planes import policy_index, write_planes
 from nets.data.batches import BatchSource
@@ -119,6 +119,21 @@ def test_records_are_limited(tmp_path: Path) -> None:
     for record in records[1:]:
         path.write_text(format_csa_record(record))
         assert len(read_rows(path, ShogiLimits(), 0)) == 0
+
+
+def test_handicap_games_are_left_out(tmp_path: Path) -> None:
+    lance = parse_sfen("lnsgkgsn1/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1")
+    path = tmp_path / "a.csa"
+    path.write_text(format_csa_records([GameRecord(lance, ending="TORYO"), random_record(1, 60)]))
+    rows = read_rows(path, ShogiLimits(min_moves=0), 0)
+    assert len(rows) == 60
+    game = ShogiGame(format_sfen(lance))
+    for _ in range(60):
+        game.play(game.legal_moves()[0])
+    handicap = record_of(game, ending="TORYO")
+    path.write_text(format_csa_records([random_record(1, 60), handicap, random_record(2, 70)]))
+    rows = read_rows(path, ShogiLimits(), 0)
+    assert np.unique(rows["game"], return_counts=True)[1].tolist() == [60, 70]
 
 
 def test_duplicates_are_merged(tmp_path: Path) -> None:

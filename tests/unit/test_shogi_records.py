@@ -80,6 +80,22 @@ def test_csa_is_read_back(seed: int) -> None:
     assert again == [record, record]
 
 
+def test_a_comment_of_stars_is_no_evaluation() -> None:
+    record = random_record(1)
+    record.moves[3].score, record.moves[3].pv, record.moves[3].comment = None, "", "* 5 stars\n** 17"
+    (again,) = read_records(to_bytes([record], ".csa"))
+    assert again.moves[3].score is None
+    assert again.moves[3].comment == " * 5 stars\n ** 17"
+
+
+def test_a_last_separator_ends_the_games() -> None:
+    record = random_record(2)
+    data = to_bytes([record, record], ".csa")
+    assert read_records(data + b"/\n") == read_records(data)
+    with pytest.raises(RecordError, match="ends without a position"):
+        read_records(b"/\n")
+
+
 def test_csa_is_read_by_cshogi() -> None:
     for seed in range(6):
         record = random_record(seed, sfen=MIDDLE if seed % 2 else None)
@@ -194,7 +210,6 @@ def test_csa_version_3() -> None:
         ("P+59OU59KI\n", "line 1: .* puts two pieces on 59"),
         ("PI\n+\nP+00FU\n", "line 3: .* after the side to move"),
         ("", "an empty record"),
-        ("PI\n+\n/\n", "line 3: the record ends without a position"),
     ],
 )
 def test_broken_csa(text: str, words: str) -> None:

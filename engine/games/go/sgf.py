@@ -4,14 +4,17 @@ A `GameRecord` is the tree of a file, a `GoGame` one position in it with the mov
 several games in one file (the first is read), boards that are not square, other games than Go.
 """
 
+import codecs
+import contextlib
 import itertools
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sgfmill import sgf, sgf_grammar
+from sgfmill import sgf, sgf_grammar, sgf_properties
 
 from engine.games.go.game import GoGame, IllegalMove, SetupError
 from engine.games.go.rules import PRESETS, Rules, RulesError
@@ -23,6 +26,12 @@ RULE_NAMES = {"japanese": "Japanese", "chinese": "Chinese", "aga": "AGA", "new-z
 
 COLORS = {"b": BLACK, "w": WHITE}
 LETTERS = {BLACK: "b", WHITE: "w"}
+SIDES = {"b": BLACK, "w": WHITE, "1": BLACK, "2": WHITE}
+"""First letters of PL, in any case; old programs write numbers."""
+SETUP_PROPERTIES = {"AB": BLACK, "AW": WHITE, "AE": EMPTY}
+BRACKET_CODECS = ("shift_jis", "cp932", "big5", "big5hkscs", "cp950", "gbk", "gb18030", "johab", "iso2022_jp")
+"""Python's names of encodings in which the second byte of a character may be SGF's backslash or bracket."""
+_CHARSET = re.compile(rb"[;\]\s]CA\s*\[([^\]]*)\]")
 
 
 class SgfError(ValueError):
@@ -202,16 +211,17 @@ class GameRecord:
 def read_sgf(data: bytes | str) -> GameRecord:
     """Read the first game of SGF data.
 
-    Text without CA is UTF-8 where it can be, else Latin-1 (the standard's default). Characters that the encoding does
-    not have are replaced in names and comments.
+    Text without CA, or with one that is unknown, is UTF-8 where it can be, else Latin-1 (the standard's default).
+    Characters that the encoding does not have are replaced in names and comments. A TM that is no number is kept as
+    text (in `other`), a HA that is none is left out.
 
     Raises:
         SgfError: not SGF, not Go, a board that is not square or not from 2x2 to 19x19, or a property that is broken.
     """
-    raw = data.encode("utf-8") if isinstance(data, str) else data
     try:
+        raw, encoding = (data.encode("utf-8"), "utf-8") if isinstance(data, str) else _recoded(data)
         coarse = sgf_grammar.parse_sgf_game(raw)
-        encoding = "utf-8" if isinstance(data, str) or _is_plain_utf8(raw, coarse.sequence[0]) else None
+        encoding = encoding or _encoding(raw, coarse.sequence[0])
         size = _checked_size(coarse.sequence[0])
         source = sgf.Sgf_game.from_coarse_game_tree(coarse, encoding)
         return _read_record(source.get_root(), size)
@@ -269,14 +279,35 @@ def to_sgf(game: GoGame, comments: Sequence[str] = (), **info: Any) -> str:
     return record.to_sgf()
 
 
-def _is_plain_utf8(raw: bytes, root: dict[str, list[bytes]]) -> bool:
-    if "CA" in root:
-        return False
+def _recoded(data: bytes) -> tuple[bytes, str]:
+    """Return a file in UTF-8, and "utf-8", where its characters may hold bytes of brackets; others as they are."""
+    found = _CHARSET.search(data)
+    codec = _codec_of(found[1]) if found else None
+    if codec in BRACKET_CODECS:
+        with contextlib.suppress(UnicodeError):
+            return data.decode(codec).encode("utf-8"), "utf-8"
+    return data, ""
+
+
+def _encoding(raw: bytes, root: dict[str, list[bytes]]) -> str:
+    """Return the encoding that CA names, or else that of the bytes."""
+    codec = _codec_of(root["CA"][0]) if "CA" in root else None
+    if codec is not None:
+        return codec
     try:
         raw.decode("utf-8")
     except UnicodeDecodeError:
-        return False
-    return True
+        return "iso8859-1"
+    return "utf-8"
+
+
+def _codec_of(charset: bytes) -> str | None:
+    """Return Python's name of a charset; None for one that is unknown or cannot hold SGF."""
+    name = charset.decode("ascii", "replace").strip()
+    try:
+        return codecs.lookup(name).name if b"(;)".decode(name) == "(;)" else None
+    except (LookupError, ValueError):
+        return None
 
 
 def _checked_size(root: dict[str, list[bytes]]) -> int:
@@ -302,9 +333,10 @@ def _read_record(root: Any, size: int) -> GameRecord:
     record.black, record.white = _text(root, "PB"), _text(root, "PW")
     record.result, record.date, record.overtime = _text(root, "RE"), _text(root, "DT"), _text(root, "OT")
     record.komi = _read_komi(root)
-    handicap = _number(root, "HA")
+    handicap, seconds = _number(root, "HA"), _number(root, "TM")
     record.handicap = int(handicap) if handicap is not None and handicap >= 2 else 0
-    record.seconds = _number(root, "TM")
+    is_text = seconds is not None and math.isnan(seconds)
+    record.seconds = None if is_text else seconds
     name = _text(root, "RU").strip()
     try:
         record.rules = Rules.parse(name) if name else None
@@ -318,24 +350,30 @@ def _read_record(root: Any, size: int) -> GameRecord:
             node.children.append(Node())
             pending.append((child, node.children[-1]))
     for key in ROOT_PROPERTIES:
-        record.root.other.pop(key, None)
+        if not (key == "TM" and is_text):
+            record.root.other.pop(key, None)
     return record
 
 
 ROOT_PROPERTIES = ("FF", "GM", "SZ", "CA", "PB", "PW", "RE", "DT", "OT", "KM", "HA", "TM", "RU")
-NODE_PROPERTIES = ("B", "W", "AB", "AW", "AE", "PL", "C")
+NODE_PROPERTIES = ("B", "W", *SETUP_PROPERTIES, "PL", "C")
 
 
 def _read_node(source: Any, node: Node, size: int) -> None:
     if source.has_property("B") and source.has_property("W"):
         raise SgfError("a node has moves of both colors")
-    color, move = source.get_move()
-    if color is not None:
-        node.move = (COLORS[color], PASS if move is None else _point(move, size))
-    for stone, points in zip((BLACK, WHITE, EMPTY), source.get_setup_stones(), strict=True):
-        node.setup += [(stone, _point(point, size)) for point in sorted(points)]
+    letter, raw = source.get_raw_move()
+    if letter is not None:
+        node.move = (COLORS[letter], _move(letter.upper(), raw, size))
+    for key, stone in SETUP_PROPERTIES.items():
+        if source.has_property(key):
+            node.setup += [(stone, point) for point in _setup_points(source, key, size)]
     if source.has_property("PL"):
-        node.side = COLORS[source.get("PL")]
+        raw = source.get_raw("PL")
+        side = raw.decode("ascii", "replace").strip().lower()[:1]
+        if side not in SIDES:
+            raise SgfError(f"{_shown('PL', raw)}: expected B or W")
+        node.side = SIDES[side]
     node.comment = _text(source, "C")
     encoding = source.get_encoding()
     for key in source.properties():
@@ -357,6 +395,32 @@ def _write_node(node: Node, target: Any, size: int) -> None:
         target.set_raw_list(key, [value.encode("utf-8") for value in values])
 
 
+def _move(key: str, raw: bytes, size: int) -> int:
+    """Return the point of a move, or PASS."""
+    try:
+        position = sgf_properties.interpret_go_point(raw, size)
+    except ValueError:
+        raise SgfError(f"{_shown(key, raw)}: expected a point of a {size}x{size} board") from None
+    return PASS if position is None else _point(position, size)
+
+
+def _setup_points(source: Any, key: str, size: int) -> list[int]:
+    """Return the points that a property lists, alone or as corners of rectangles."""
+    values = source.get_raw_list(key)
+    positions = set()
+    for raw in [] if values == [b""] else values:
+        try:
+            positions |= sgf_properties.interpret_point_list([raw], source.get_presenter())
+        except ValueError:
+            raise SgfError(f"{_shown(key, raw)}: expected a point of a {size}x{size} board") from None
+    return [_point(position, size) for position in sorted(positions)]
+
+
+def _shown(key: str, raw: bytes) -> str:
+    """Return a property on one line, for a message."""
+    return f"{key}[{' '.join(raw[:40].decode('ascii', 'replace').split())}]"
+
+
 def _point(position: tuple[int, int], size: int) -> int:
     """Return the point of sgfmill's (row, column), rows counted from the bottom."""
     row, column = position
@@ -376,16 +440,15 @@ def _text(node: Any, key: str) -> str:
 
 
 def _number(node: Any, key: str) -> float | None:
+    """Return a number, NaN for text that is none; None where there is no text."""
     text = _text(node, key).strip()
     if not text:
         return None
     try:
         value = float(text)
     except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise SgfError(f"property {key} is '{text}': expected a number")
-    return value
+        return math.nan
+    return value if math.isfinite(value) else math.nan
 
 
 def _read_komi(root: Any) -> float | None:
@@ -393,6 +456,8 @@ def _read_komi(root: Any) -> float | None:
     komi = _number(root, "KM")
     if komi is None:
         return None
+    if math.isnan(komi):
+        raise SgfError(f"property KM is '{_text(root, 'KM').strip()}': expected a number")
     if abs(komi) >= 100 and komi % 25 == 0:
         komi /= 100
         if komi % 0.5 != 0:

@@ -229,7 +229,8 @@ def read_csa(text: str) -> list[GameRecord]:
                     reader = _Reader()
                 else:
                     reader.read(statement)
-        records.append(_finished(reader))
+        if not (records and reader.is_empty):  # a last "/" ends a game as well as it begins one
+            records.append(_finished(reader))
     except RecordError as error:
         raise RecordError(f"line {number}: {error}") from None
     return records
@@ -295,4 +296,5 @@ def _line(text: str) -> str:
 
 
 def _comments(text: str) -> list[str]:
-    return [f"'*{line}" for line in text.splitlines()]
+    """Return the lines of a comment; one that begins with a star is moved on: two stars are an evaluation."""
+    return [f"'*{' ' if line.startswith('*') else ''}{line}" for line in text.splitlines()]
