@@ -19,7 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 from nets.errors import NetworkError
 from nets.load import default_cache_dir, source_digest, write_atomically
 
-VERSION = 1
+VERSION = 2
 """Raise it with every change of what is written here: cached files of other versions go unused."""
 SUFFIX = "_packed"
 """Of the names of packed inputs."""
@@ -95,10 +95,51 @@ def make_variant(path: Path, variant: Variant) -> bytes:
 def _halve(model: onnx.ModelProto) -> onnx.ModelProto:
     from onnxruntime.transformers.float16 import DEFAULT_OP_BLOCK_LIST, convert_float_to_float16
 
+    between = _between_kept(model.graph)
     half: onnx.ModelProto = convert_float_to_float16(
-        model, keep_io_types=True, op_block_list=[*DEFAULT_OP_BLOCK_LIST, *KEEP_FLOAT]
+        model,
+        keep_io_types=True,
+        op_block_list=[*DEFAULT_OP_BLOCK_LIST, *KEEP_FLOAT],
+        node_block_list=between,
     )
+    _join_casts(half.graph, between)
     return half
+
+
+def _between_kept(graph: onnx.GraphProto) -> list[str]:
+    """Return the names of the nodes that stand between operators of KEEP_FLOAT: the epsilon of a norm's mean square."""
+    kept = {output for node in graph.node if node.op_type in KEEP_FLOAT for output in node.output}
+    readers: dict[str, list[str]] = {}
+    for node in graph.node:
+        for name in node.input:
+            readers.setdefault(name, []).append(node.op_type)
+    return [
+        node.name
+        for node in graph.node
+        if kept.intersection(node.input)
+        and all(readers.get(name) and set(readers[name]) <= set(KEEP_FLOAT) for name in node.output)
+    ]
+
+
+def _join_casts(graph: onnx.GraphProto, between: list[str]) -> None:
+    """Have what stays in float32 hand its results on as they are, not by way of float16 and back."""
+    makers = {output: node for node in graph.node for output in node.output}
+    exact: dict[str, str] = {}
+    for node in graph.node:
+        source = makers.get(node.input[0]) if node.op_type == "Cast" else None
+        if source is None or source.op_type != "Cast" or node.attribute[0].i != TensorProto.FLOAT:
+            continue
+        origin = makers.get(source.input[0])
+        if origin is not None and (origin.op_type in KEEP_FLOAT or origin.name in between):
+            exact[node.output[0]] = source.input[0]
+    for node in graph.node:
+        for index, name in enumerate(node.input):
+            node.input[index] = exact.get(name, name)
+    used = {name for node in graph.node for name in node.input} | {output.name for output in graph.output}
+    while unused := [node for node in graph.node if node.op_type == "Cast" and node.output[0] not in used]:
+        for node in unused:
+            graph.node.remove(node)
+        used = {name for node in graph.node for name in node.input} | {output.name for output in graph.output}
 
 
 def _unpack_input(path: Path, graph: onnx.GraphProto, name: str, *, is_constant: bool) -> None:

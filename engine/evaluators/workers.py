@@ -34,6 +34,8 @@ HANG = 5.0
 """Seconds after which an evaluation that has not ended is taken to hang; on a GPU the longest takes some tenths."""
 LOOKS = 10
 """Looks at each worker in that time. Looks are counted, not seconds: nothing hangs in a process that was stopped."""
+MAKING_LOOKS = 24 * LOOKS
+"""Looks after which a worker that makes its evaluator anew is given up: 2 minutes. What it was made of is in caches."""
 MAX_FAILURES = 3
 """Failures in a row that end a worker: two may be those of one batch that no device can evaluate."""
 
@@ -52,7 +54,9 @@ class _Worker:
     task: Task | None = None
     """What it evaluates now."""
     looks: int = 0
-    """How often it was seen with this task."""
+    """How often it was seen with this task, or making its evaluator."""
+    is_making: bool = False
+    """It makes its evaluator anew."""
     is_lost: bool = False
     """It hangs: its task is with somebody else, and what it may still say counts for nothing."""
 
@@ -149,19 +153,22 @@ class EvaluationWorkers:
             started: where the first evaluator goes; None where the worker replaces one that hangs.
         """
         while True:
+            worker.looks, worker.is_making = 0, started is None
             try:
                 evaluator = worker.make()
             except Exception as error:
                 if started is not None:
                     started.put(error)
-                else:
+                elif not worker.is_lost:
                     self._give_up(worker, error)
                 return
+            with self._lock:
+                worker.is_making = False
             worker.description = evaluator.description
             if started is not None:
                 started.put(evaluator)
                 started = None
-            error_met = self._serve(worker, evaluator)
+            error_met = None if worker.is_lost else self._serve(worker, evaluator)
             try:
                 evaluator.close()
             except Exception as error:  # a device in disorder; what matters is who evaluates the next batch
@@ -197,7 +204,8 @@ class EvaluationWorkers:
     def _fail(self, worker: _Worker, task: Task, error: Exception) -> None:
         """Put a task back into the queue; one that has failed elsewhere before goes back to whom it came from."""
         worker.failures += 1
-        if task.failed_at is not None and (task.failed_at != worker.seat or self.worker_count == 1):
+        others = any(not other.is_making for other in self._workers if other is not worker)
+        if task.failed_at is not None and (task.failed_at != worker.seat or not others):
             task.finish(error)
             return
         task.failed_at = worker.seat
@@ -250,12 +258,16 @@ class EvaluationWorkers:
             with self._lock:
                 lost = [worker for worker in self._workers if self._hangs(worker)]
             for worker in lost:
-                self._replace(worker)
+                if worker.is_making:
+                    seconds = self._hang * MAKING_LOOKS / LOOKS
+                    self._give_up(worker, EvaluatorError(f"it could not be set up anew within {seconds:g} s"))
+                else:
+                    self._replace(worker)
 
     def _hangs(self, worker: _Worker) -> bool:
         """Look at a worker; called with the lock held."""
-        worker.looks = worker.looks + 1 if worker.task is not None else 0
-        worker.is_lost = worker.looks > LOOKS
+        worker.looks = worker.looks + 1 if worker.task is not None or worker.is_making else 0
+        worker.is_lost = worker.looks > (MAKING_LOOKS if worker.is_making else LOOKS)
         return worker.is_lost
 
     def _replace(self, worker: _Worker) -> None:

@@ -21,7 +21,9 @@ def rms_norm(graph: GraphBuilder, norm: RmsNorm, points: str) -> str:
 def _rms_scaled(graph: GraphBuilder, norm: RmsNorm, points: str) -> str:
     """Append points / root mean square, without gamma and beta."""
     axes = [1, 2] if norm.spatial else [2]
-    mean = graph.op("ReduceMean", graph.op("Mul", points, points), axes=axes, keepdims=1)
+    # A power, which stays in float32 where all else is halved: a product of large numbers would be infinite.
+    square = graph.op("Pow", points, graph.constant(np.float32(2.0)))
+    mean = graph.op("ReduceMean", square, axes=axes, keepdims=1)
     root = graph.op("Sqrt", graph.op("Add", mean, graph.constant(norm.epsilon)))
     # The reciprocal of one number for each point, so that the division does not run over all channels.
     return graph.op("Mul", points, graph.op("Reciprocal", root))

@@ -148,6 +148,29 @@ def test_a_batch_that_fails_everywhere_is_itself_at_fault() -> None:
     queue.close()
 
 
+def test_a_device_that_cannot_be_set_up_anew_is_given_up(caplog: pytest.LogCaptureFixture) -> None:
+    devices = Devices(("hang", range(3, 4)), seconds=3.0)
+    queue = EvaluationWorkers(devices.factories(), hang=0.05)
+    search = new_search(queue)
+    search.set_position(new_game())
+    with pytest.raises(EvaluatorError, match=r"no other device is left: it could not be set up anew within 1\.2 s"):
+        run(search, Limits(playouts=100))
+    assert queue.worker_count == 0
+    devices.release()
+    queue.close()
+
+
+def test_a_batch_is_not_kept_for_a_device_that_is_being_set_up() -> None:
+    devices = Devices(("hang", range(2, 3)), ("nan", range(3, 10**9)), seconds=1.0)
+    queue = EvaluationWorkers(devices.factories(), hang=0.1)
+    search = new_search(queue, workers=2)
+    search.set_position(new_game())
+    with pytest.raises(EvaluatorError):
+        run(search, Limits(playouts=10**6))
+    devices.release()
+    queue.close()
+
+
 def test_a_slow_thread_that_comes_back_changes_nothing() -> None:
     devices = Devices(("hang", range(1, 2)), once=True)
     queue = EvaluationWorkers(devices.factories(), hang=HANG)

@@ -1,5 +1,7 @@
 """The exported graph computes what the obvious forward pass computes, for every version, block and norm."""
 
+from pathlib import Path
+
 import numpy as np
 import onnx
 import onnxruntime
@@ -7,6 +9,7 @@ import pytest
 
 from nets.katago.network import Activation, KataGoNetwork
 from nets.katago.onnx_export import export_onnx
+from nets.packed import Variant, make_variant
 from tests.naive.katago_forward import forward
 from tests.naive.katago_networks import RandomNetworks
 
@@ -51,6 +54,23 @@ def test_every_norm_and_activation(kind: str, norms: str, activation: Activation
 def test_transformer_blocks_between_convolutions(kind: str, tip: str) -> None:
     made = RandomNetworks(17, activation=Activation.SILU, norms="bias")
     check(made.network(["ordinary", kind, kind, "gpool", kind], tip=tip))
+
+
+@pytest.mark.parametrize("tip", ["rms", "rms-spatial"])
+def test_norms_of_transformers_stay_in_float32_in_half_precision(tip: str, tmp_path: Path) -> None:
+    made = RandomNetworks(17, activation=Activation.SILU, norms="bias")
+    path = tmp_path / "net.onnx"
+    onnx.save(export_onnx(made.network(["attention", "ffn"], tip=tip), 5), path)
+    graph = onnx.load_from_string(make_variant(path, Variant(half=True))).graph
+    made_by = {output: node for node in graph.node for output in node.output}
+    roots = [node for node in graph.node if node.op_type == "Sqrt"]
+    assert len(roots) >= 3
+    for root in roots:
+        chain, node = [], root
+        while node.input[0] in made_by and node.op_type not in ("Pow", "Mul", "Cast"):
+            node = made_by[node.input[0]]
+            chain.append(node.op_type)
+        assert chain == ["Add", "ReduceMean", "Pow"]  # nothing is cast in between
 
 
 @pytest.mark.parametrize("size", [2, 3, 9, 19])
