@@ -29,6 +29,9 @@ __all__ = ["GAMES", "TABLE", "Option", "OptionError", "Options", "Value", "find"
 NETWORK, LIMITS, SEARCH, PLAY, GAME = "Network", "Limits", "Search", "Play", "Game"
 REPORTS, LOG = "Reports", "Log"
 
+SHOGI_C_PUCT = 2.88
+"""Twice dlshogi's 1.44, as values go from -1 to 1 here; also what none means in shogi."""
+
 
 @dataclass
 class Options:
@@ -213,7 +216,7 @@ class Options:
         low=0,
         high=100,
         katago="cpuctExploration",
-        shogi=2.88,
+        shogi=SHOGI_C_PUCT,
         usi=Usi("C_init", scale=50),
     )
     c_puct_log: float = option(

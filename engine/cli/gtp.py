@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from engine.cli import logs
 from engine.cli.errors import CliError
 from engine.cli.flags import add_options, collect
-from engine.cli.make import load_player
+from engine.cli.make import load_go_player
 
 if TYPE_CHECKING:
-    from engine.players.base import Player
+    from engine.players.go_base import GoThinker
 
 USAGE = "yomi gtp [options]"
 EPILOG = """\
@@ -39,9 +39,9 @@ def run(args: argparse.Namespace) -> int:
     options = collect(args)
     logs.set_up(options)
 
-    def make() -> Player:
+    def make() -> GoThinker:
         try:
-            return load_player(options)
+            return load_go_player(options)
         except CliError as error:
             raise LoadError(str(error)) from error
 

@@ -13,12 +13,12 @@ from engine.options import OptionError, Options
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from engine.players.base import Player
     from engine.players.go_analyst import GoAnalyst
+    from engine.players.go_base import GoThinker
     from engine.players.shogi import ShogiPlayer
 
 
-def make_player(options: Options) -> Player:
+def make_go_player(options: Options) -> GoThinker:
     """Return the player of Go that the options describe; slow (kernels and the network are loaded).
 
     Kernels that were never compiled on this machine are compiled first, with progress on stderr.
@@ -49,7 +49,7 @@ def _prepare_go(options: Options) -> None:
 
 
 def make_shogi_player(options: Options, say: Callable[[str], None]) -> ShogiPlayer:
-    """Return the player of shogi that the options describe; slow like `make_player`.
+    """Return the player of shogi that the options describe; slow like `make_go_player`.
 
     Args:
         options: the settings.
@@ -74,7 +74,7 @@ def make_shogi_player(options: Options, say: Callable[[str], None]) -> ShogiPlay
 
 
 def make_analysts(options: Options, count: int | None, *, prompt: bool = True) -> list[GoAnalyst]:
-    """Return the analysts of Go that the options describe; slow like `make_player`.
+    """Return the analysts of Go that the options describe; slow like `make_go_player`.
 
     Args:
         options: the settings.
@@ -87,14 +87,14 @@ def make_analysts(options: Options, count: int | None, *, prompt: bool = True) -
     return go_analyst.make_analysts(options, count, prompt=prompt)
 
 
-def load_player(options: Options) -> Player:
-    """Like `make_player`, for commands of the terminal.
+def load_go_player(options: Options) -> GoThinker:
+    """Like `make_go_player`, for commands of the terminal.
 
     Raises:
         CliError: The network, the device or the position cannot be used.
     """
     with loading_errors():
-        return make_player(options)
+        return make_go_player(options)
 
 
 @contextlib.contextmanager

@@ -43,12 +43,12 @@ def make_openings(settings: argparse.Namespace, game: str) -> list[str]:
 
 
 def _go_openings(options: Options, moves: int, wanted: int) -> list[str]:
-    from engine.cli.make import load_player
+    from engine.cli.make import load_go_player
     from engine.games.go.game import GoGame
     from engine.games.go.vertex import format_vertex
     from engine.matches.openings import draw_openings
 
-    player = load_player(options)
+    player = load_go_player(options)
 
     def draw() -> str:
         game = player.game = GoGame(player.game.size, player.game.rules, player.game.komi)

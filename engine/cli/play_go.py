@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.cli.errors import CliError
-from engine.cli.make import load_player
+from engine.cli.make import load_go_player
 from engine.cli.play import Answer
 from engine.games.go.game import score_text
 from engine.games.go.handicap import HandicapError, fixed_handicap
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from engine.options import Options, Value
-    from engine.players.base import Player
+    from engine.players.go_base import GoThinker
     from engine.search.report import SearchReport
 
 OWNED = 0.5
@@ -38,7 +38,7 @@ class GoTable:
 
     commands = COMMANDS
 
-    def __init__(self, player: Player, advice: Mapping[str, Value] | None = None) -> None:
+    def __init__(self, player: GoThinker, advice: Mapping[str, Value] | None = None) -> None:
         """Play in the player's present game; `advice` are the options for hints and scores, where they are others."""
         self.player = player
         self._advice = advice or {}
@@ -158,7 +158,7 @@ def open_table(options: Options, handicap: int, advice: Mapping[str, Value] | No
     Raises:
         CliError: it cannot be made, or there is no such handicap.
     """
-    table = GoTable(load_player(options), advice)
+    table = GoTable(load_go_player(options), advice)
     if handicap:
         game = table.player.game
         try:

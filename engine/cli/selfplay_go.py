@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from engine.cli.make import load_player
+from engine.cli.make import load_go_player
 from engine.cli.selfplay import Played
 from engine.games.go.game import GoGame, score_text
 from engine.games.go.scoring import dead_stones
@@ -13,7 +13,7 @@ from engine.games.go.sgf import to_sgf
 
 if TYPE_CHECKING:
     from engine.options import Options
-    from engine.players.base import Player
+    from engine.players.go_base import GoThinker
 
 MOVES_PER_POINT = 3.0
 """Moves for each point of the board after which a game is scored as it stands."""
@@ -22,7 +22,7 @@ MOVES_PER_POINT = 3.0
 class GoSeries:
     """Games from an empty board under the size, rules and komi of the player's first game."""
 
-    def __init__(self, player: Player) -> None:
+    def __init__(self, player: GoThinker) -> None:
         """Let `player` play both sides."""
         self.player = player
 
@@ -33,7 +33,7 @@ class GoSeries:
         Raises:
             CliError: it cannot be made.
         """
-        return cls(load_player(options))
+        return cls(load_go_player(options))
 
     def play(self, number: int) -> Played:
         """Play one game."""

@@ -217,8 +217,7 @@ def _write_report(report: SearchReport, size: int, columns: Columns, index: int)
         shares[policy_index(size, move.move, 0) if move.move != PASS else size * size] = move.visits
     _write_policy(shares[None], columns, slice(index, index + 1))
     columns["value"][index] = 2.0 * report.winrate - 1.0
-    columns["lead"][index] = report.score_lead
-    columns["score_mean"][index] = report.score_mean
+    columns["lead"][index] = columns["score_mean"][index] = report.score_lead
     columns["score_stdev"][index] = report.score_stdev
     if report.ownership is not None:
         columns["ownership"][index] = np.rint(report.ownership * OWNER_SCALE)

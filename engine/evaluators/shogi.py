@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.evaluators.base import EvaluatorError
+from native.tree.arrays import VALUE
 from nets.dlshogi.network import SIDE, ShogiForm
 
 if TYPE_CHECKING:
@@ -72,8 +73,8 @@ class ShogiEvaluator(ABC):
     def evaluate(self, batch: Batch, rows: int) -> None:
         """Write logits and values of the first `rows` rows; shogi has no score and no ownership."""
         values = self.run(batch.planes[:rows], batch.extras[:rows], batch.logits[:rows])
-        batch.values[:rows, 1:] = 0.0
-        batch.values[:rows, 0] = values if self.network.form is ShogiForm.ALPHAZERO else 2.0 * values - 1.0
+        batch.values[:rows] = 0.0
+        batch.values[:rows, VALUE] = values if self.network.form is ShogiForm.ALPHAZERO else 2.0 * values - 1.0
 
     def check(self) -> None:
         """Evaluate an empty board, and see whether the value is what the form says.

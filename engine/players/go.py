@@ -15,7 +15,7 @@ from engine.clock import Clock
 from engine.games.go.game import GoGame
 from engine.games.go.rules import Rules
 from engine.games.go.scoring import ROLLOUTS, dead_stones, ownership_by_rollouts
-from engine.players.base import Decision
+from engine.players.go_base import GoDecision
 from engine.players.go_network import ask_network, spec_for
 from engine.players.go_setup import evaluator_kind, make_queue, queue_key, search_settings
 from engine.players.thinking import (
@@ -26,7 +26,6 @@ from engine.players.thinking import (
     Schedule,
     choose,
     end_search,
-    likeliest,
     release,
     temperature_at,
     warm_up,
@@ -50,7 +49,7 @@ CLEANUP_SHARE = 0.1
 
 
 class GoPlayer:
-    """See engine.players.base.Player for what each method promises."""
+    """See engine.players.go_base.GoThinker for what each method promises."""
 
     def __init__(self, options: Options) -> None:
         """Load the network, or what judges without one, for the board size of the options.
@@ -91,12 +90,12 @@ class GoPlayer:
         cleanup: bool = False,
         on_report: Callable[[SearchReport], None] | None = None,
         interval: float = 1.0,
-    ) -> Decision:
+    ) -> GoDecision:
         """Choose a move for `color` without playing it."""
         self._prepare(color)
         cleanup = cleanup or self.options.cleanup
         if self.game.is_over and not cleanup:
-            return Decision(PASS, False, self._search.report())
+            return GoDecision(PASS, False, self._search.report())
         schedule, bounded = self._limits(color, limits)
         avoid = list(avoid)
         if cleanup and allow is None and len(self.game.legal_moves()) > 1:
@@ -116,7 +115,7 @@ class GoPlayer:
             self._search.stop()
             report = self._search.report()
         resigns = limits is None and self._resigns(report, color)
-        return Decision(self._choose(report), resigns, report)
+        return GoDecision(self._choose(report), resigns, report)
 
     def start_analysis(self, color: int, *, avoid: Sequence[int] = (), allow: Sequence[int] | None = None) -> None:
         """Search without limit; return at once."""
@@ -237,7 +236,7 @@ class GoPlayer:
     def _choose(self, report: SearchReport) -> int:
         """Return the best move, or one drawn by visits where a temperature is set for this part of the game."""
         if not report.moves:
-            move = likeliest(self._search)
+            move = self._search.likeliest()
             return PASS if move is None else move
         options = self.options
         heat = temperature_at(len(self.game.moves), options.temperature, options.temperature_moves)

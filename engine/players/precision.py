@@ -23,6 +23,7 @@ from engine.search.parameters import SearchSettings
 from engine.search.position import SearchableGame
 from engine.search.report import Limits
 from engine.search.search import Search
+from native.tree.arrays import VALUE
 from nets.load import default_cache_dir, write_atomically
 from nets.models import PRECISION_DIR
 
@@ -126,7 +127,7 @@ class _Both:
             legal = batch.indices[row, : batch.move_count[row]]
             if legal.size:
                 self._same.append(bool(batch.logits[row, legal].argmax() == other.logits[row, legal].argmax()))
-                self._errors.append(abs(float(batch.values[row, 0] - other.values[row, 0])))
+                self._errors.append(abs(float(batch.values[row, VALUE] - other.values[row, VALUE])))
 
     def bind(self, batch: Batch) -> None:
         """Return None: it is Python."""

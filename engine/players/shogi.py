@@ -38,10 +38,7 @@ from engine.players.thinking import (
     LostMoves,
     Schedule,
     choose,
-    deepest,
     end_search,
-    fullness,
-    likeliest,
     release,
     temperature_at,
     warm_up,
@@ -377,7 +374,7 @@ class ShogiPlayer:
         if mate and mate[0] in allowed:
             return ShogiDecision(mate[0], ponder=mate[1] if len(mate) > 1 else None, progress=progress, note="mate")
         if not report.moves:
-            move = likeliest(self._search)
+            move = self._search.likeliest()
             return ShogiDecision(move if move in allowed else allowed[0], progress=progress)
         options = self.options
         heat = temperature_at(self.game.ply, options.temperature, options.temperature_moves)
@@ -469,14 +466,14 @@ class ShogiPlayer:
         if mate:
             lines = [Line(mate, 1.0, len(mate)), *(line for line in lines if line.pv[0] != mate[0])]
         shown = tuple(lines[: self.options.multipv])
-        return Progress(shown, report.seconds, report.playouts, deepest(self._search), fullness(self._search))
+        return Progress(shown, report.seconds, report.playouts, self._search.deepest, self._search.fullness)
 
     def _below(self, report: SearchReport, expected: int) -> Progress:
         """Return the part of a report on the opponent's position that follows the expected move, for our side."""
         found = next((move for move in report.moves if move.move == expected and len(move.pv) > 1), None)
         lines = () if found is None else (Line(found.pv[1:], 1.0 - found.winrate),)
-        depth = max(0, deepest(self._search) - 1)
-        return Progress(lines, report.seconds, report.playouts, depth, fullness(self._search))
+        depth = max(0, self._search.deepest - 1)
+        return Progress(lines, report.seconds, report.playouts, depth, self._search.fullness)
 
 
 def mate_in(move: MoveReport) -> int | None:

@@ -13,7 +13,7 @@ from engine.evaluators.queue import EvaluationQueue, InlineQueue
 from engine.evaluators.shogi_factory import make_shogi_evaluator
 from engine.games.shogi.book import Book, BookError, Taste, open_book
 from engine.games.shogi.game import ShogiGame
-from engine.options import LOG, TABLE, USI_NAMES, OptionError, rows_for
+from engine.options import LOG, SHOGI_C_PUCT, TABLE, USI_NAMES, OptionError, rows_for
 from engine.players.precision import Sampling, with_suitable_precision
 from engine.players.thinking import search_threads
 from engine.search.parameters import SearchSettings
@@ -110,7 +110,7 @@ def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
         memory=options.memory,
         cache_size=options.cache_size if queue.evaluator.wants_planes else 0,
         symmetry="none",
-        c_puct=options.c_puct if options.c_puct is not None else float(str(TABLE["c_puct"].shogi)),
+        c_puct=SHOGI_C_PUCT if options.c_puct is None else options.c_puct,
         c_puct_log=options.c_puct_log,
         c_puct_base=options.c_puct_base,
         root_c_puct=options.root_c_puct,

@@ -14,8 +14,6 @@ import numpy as np
 from engine.evaluators.workers import EvaluationWorkers
 from engine.machine import usable_cores
 from engine.search.report import Limits
-from engine.search.reports import root_priors
-from native.tree import arrays
 
 if TYPE_CHECKING:
     from engine.evaluators.queue import EvaluationQueue
@@ -68,6 +66,10 @@ class Schedule:
     """It ends here in any case."""
 
 
+MAX_LATENESS = 0.5
+"""Seconds of which a reserve is made, at most: what takes longer is no load but a machine that stood still."""
+
+
 class Lateness:
     """How late a loaded machine wakes this process up: time that has to be kept in reserve."""
 
@@ -77,7 +79,7 @@ class Lateness:
 
     def note(self, seconds: float) -> None:
         """Take what `watch` saw at a move."""
-        self._expected = max(LATENESS_DECAY * self._expected, seconds)
+        self._expected = max(LATENESS_DECAY * self._expected, min(seconds, MAX_LATENESS))
 
     @property
     def reserve(self) -> float:
@@ -204,12 +206,6 @@ def release(search: Search) -> None:
     search.queue.close()
 
 
-def likeliest(search: Search) -> int | None:
-    """Return the move of greatest prior, for a search that was cut off before it tried any; None without priors."""
-    priors = root_priors(search.tree)
-    return max((move for move in priors if not search.is_banned(move)), key=lambda move: priors[move], default=None)
-
-
 def choose(report: SearchReport, temperature: float, rng: np.random.Generator) -> int:
     """Return the best move of a report that has moves, or one drawn by visits at a temperature above 0."""
     if temperature <= 0.0:
@@ -241,18 +237,3 @@ class LostMoves:
             lost.clear()
         self._plies[color] = lost
         return len(lost)
-
-
-def deepest(search: Search) -> int:
-    """Return the length of the longest line of the search."""
-    return int(search.tree.counters[arrays.MAX_DEPTH])
-
-
-def fullness(search: Search) -> float:
-    """Return the share of the tree's memory in use."""
-    tree, counters = search.tree, search.tree.counters
-    return max(
-        int(counters[arrays.NODE_TOP]) / len(tree.nodes),
-        int(counters[arrays.EDGE_TOP]) / len(tree.edges),
-        int(counters[arrays.STATS_TOP]) / len(tree.stats),
-    )

@@ -35,28 +35,20 @@ class MoveReport:
     """Point on the bordered board, or PASS."""
     visits: int
     """Playouts through the move's child node."""
-    edge_visits: int
-    """Playouts that took this move here; below `visits` only where positions are shared between lines."""
     winrate: float
     """[0, 1]."""
     utility: float
     """[-1, +1] and somewhat beyond: what the search maximises, value and score together."""
     score_lead: float
     """Points."""
-    score_mean: float
-    """Points; KataGo's name for the lead (equal to `score_lead`)."""
     score_stdev: float
     """Points."""
-    score_selfplay: float
-    """Points that self-play from here would end with on average."""
     prior: float
     """Policy of the network, [0, 1], after noise and temperature."""
     lcb: float
     """Lower confidence bound of the winrate; may leave [0, 1]."""
     utility_lcb: float
     """Lower confidence bound of the utility."""
-    weight: float
-    """Sum of the weights of the playouts (equal to `visits` where all weigh the same)."""
     order: int
     """0 is the move that would be played."""
     pv: tuple[int, ...]
@@ -85,10 +77,7 @@ class SearchReport:
     winrate: float
     utility: float
     score_lead: float
-    score_mean: float
     score_stdev: float
-    score_selfplay: float
-    weight: float
     moves: tuple[MoveReport, ...]
     """Visited moves, best first; empty before the root is evaluated and when the game is over."""
     ownership: npt.NDArray[np.float32] | None = None

@@ -69,10 +69,7 @@ def read_report(
         winrate=0.5 + 0.5 * value,
         utility=float(root["utility_sum"]) / shown,
         score_lead=score,
-        score_mean=score,
         score_stdev=stdev,
-        score_selfplay=score,
-        weight=float(visits),
         moves=moves,
         ownership=ownership,
         proven=_proven(tree, children),
@@ -103,9 +100,8 @@ def _proven(tree: Tree, children: npt.NDArray[Any]) -> int:
 def utility_bounds(tried: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """Return the lower confidence bound of each move's utility."""
     n = tried["visits"].astype(np.float64)
-    variance = (np.nan_to_num(tried["utility_stdev"]) ** 2 * n + 2.0 * PRIOR_STDEV**2) / (n + 2.0)
-    utility = np.nan_to_num(tried["utility"], nan=-1.0)
-    bounds: npt.NDArray[np.float64] = utility - LCB_STDEVS * np.sqrt(variance / np.maximum(n, 1.0))
+    variance = (np.nan_to_num(tried["utility_stdev"], nan=PRIOR_STDEV) ** 2 * n + 2.0 * PRIOR_STDEV**2) / (n + 2.0)
+    bounds: npt.NDArray[np.float64] = tried["utility"] - LCB_STDEVS * np.sqrt(variance / np.maximum(n, 1.0))
     return bounds
 
 
@@ -127,8 +123,8 @@ def move_order(tried: npt.NDArray[Any], bounds: npt.NDArray[np.float64], use_lcb
 
 def _move_report(tree: Tree, child: Any, bound: float, rank: int, pv_length: int) -> MoveReport:
     visits = int(child["visits"])
-    utility = _known(child["utility"])
-    winrate = 0.5 + 0.5 * _known(child["value"])
+    utility = float(child["utility"])
+    winrate = 0.5 + 0.5 * float(child["value"])
     moves = np.zeros(pv_length, np.uint16)
     counts = np.zeros(pv_length, np.uint32)
     length = int(most_visited_path(tree, int(child["node"]), moves, counts)) if pv_length else 0
@@ -136,17 +132,13 @@ def _move_report(tree: Tree, child: Any, bound: float, rank: int, pv_length: int
     return MoveReport(
         move=int(child["move"]),
         visits=visits,
-        edge_visits=visits,
         winrate=winrate,
         utility=utility,
         score_lead=score,
-        score_mean=score,
         score_stdev=_known(child["score_stdev"]),
-        score_selfplay=score,
         prior=float(child["prior"]),
         lcb=winrate + 0.5 * (bound - utility),
         utility_lcb=bound,
-        weight=float(visits),
         order=rank,
         pv=(int(child["move"]), *moves[:length].tolist()),
         pv_visits=(visits, *counts[:length].tolist()),
@@ -155,5 +147,5 @@ def _move_report(tree: Tree, child: Any, bound: float, rank: int, pv_length: int
 
 
 def _known(number: np.float64) -> float:
-    """Return a mean over the node below a move; 0 where that was pruned."""
+    """Return a figure of the score below a move; 0 where that was pruned."""
     return 0.0 if math.isnan(number) else float(number)

@@ -20,7 +20,7 @@ from engine.evaluators.base import EvaluatorError
 from engine.evaluators.queue import EvaluationQueue, InlineQueue, Job, check_numbers
 from engine.search.position import Root, SearchableGame
 from engine.search.report import Limits, SearchReport
-from engine.search.reports import read_report
+from engine.search.reports import read_report, root_priors
 from native.calls import NO_CALLS
 from native.tree import arrays
 from native.tree.arrays import Batch
@@ -133,6 +133,21 @@ class Search:
     def moves_made(self) -> int:
         """Moves made on a board since the search started."""
         return int(self.tree.counters[arrays.MOVES_MADE])
+
+    @property
+    def deepest(self) -> int:
+        """Length of the longest line of the search."""
+        return int(self.tree.counters[arrays.MAX_DEPTH])
+
+    @property
+    def fullness(self) -> float:
+        """Share of the tree's memory in use, [0, 1]: of the pool that is nearest to its end."""
+        tree, counters = self.tree, self.tree.counters
+        return max(
+            int(counters[arrays.NODE_TOP]) / len(tree.nodes),
+            int(counters[arrays.EDGE_TOP]) / len(tree.edges),
+            int(counters[arrays.STATS_TOP]) / len(tree.stats),
+        )
 
     def set_position(self, game: SearchableGame, side_to_move: int | None = None, *, keep_tree: bool = True) -> None:
         """Make `game` the root, keeping the part of the tree below it; `side_to_move` may differ from the game's.
@@ -266,6 +281,11 @@ class Search:
     def is_banned(self, move: int) -> bool:
         """Whether the last search was told to leave out this root move."""
         return bool(self.tree.banned[move])
+
+    def likeliest(self) -> int | None:
+        """Return the move of greatest prior, where the search was cut off before it tried any; None without priors."""
+        priors = root_priors(self.tree)
+        return max((move for move in priors if not self.is_banned(move)), key=lambda move: priors[move], default=None)
 
     def _claim_limit(self, limits: Limits) -> int:
         claims = NO_LIMIT
@@ -491,19 +511,14 @@ class Search:
 
     def _prune(self) -> None:
         """Drop the least visited nodes until the tree can grow again. Runs while all workers wait."""
-        tree, counters = self.tree, self.tree.counters
+        counters = self.tree.counters
         is_stuck = counters[arrays.PLAYOUTS] == self._pruned_at
         self._pruned_at = int(counters[arrays.PLAYOUTS])
         for exponent in range(self._pruned_to + 1 if is_stuck else 1, 32):
             self._pruned_to = exponent
             with self._layout_lock:
-                compact(tree, counters[arrays.ROOT], 1 << exponent)
-            used = max(
-                counters[arrays.NODE_TOP] / len(tree.nodes),
-                counters[arrays.EDGE_TOP] / len(tree.edges),
-                counters[arrays.STATS_TOP] / len(tree.stats),
-            )
-            if used <= PRUNE_TO:
+                compact(self.tree, counters[arrays.ROOT], 1 << exponent)
+            if self.fullness <= PRUNE_TO:
                 _log.info("tree full: dropped nodes with fewer than %d visits", 1 << exponent)
                 return
         _log.warning("the tree's memory is too small to go on: the search stops here")

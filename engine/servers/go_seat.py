@@ -9,7 +9,7 @@ from engine.clock import TimeSettings, TimeSystem
 from engine.games.go.game import GoGame
 from engine.games.go.rules import PRESETS
 from engine.games.go.vertex import format_vertex, parse_vertex
-from engine.players.base import Player
+from engine.players.go_base import GoThinker
 from engine.protocols.gtp.formats import cgos_json
 from engine.servers.seat import Seat, YomiSeat
 
@@ -71,7 +71,7 @@ class GoSeat(Seat, Protocol):
         """Think in the opponent's time until the next call; return at once. Called if it `ponders`."""
 
 
-class YomiGoSeat(YomiSeat[Player]):
+class YomiGoSeat(YomiSeat[GoThinker]):
     """yomi's own player."""
 
     def begin(self, start: GoStart) -> None:

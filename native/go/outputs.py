@@ -6,6 +6,7 @@ import numpy as np
 
 from native.bits import U
 from native.calls import entry, load, types_of
+from native.tree.arrays import LEAD, SCORE, STDEV, VALUE
 
 _MATRIX = np.zeros((1, 1), np.float32)
 _ARGUMENTS = types_of(
@@ -40,7 +41,7 @@ def decode(address, rows):  # type: ignore[no-untyped-def]
             is_root: uint8[B]
             may_have_no_result: whether the rules know games without a result; their logit is dropped otherwise.
             logits: float32[B, P], written.
-            values: float32[B, 4], written: win minus loss, score mean, score stdev, lead.
+            values: float32[B, VALUES] of a Batch, written.
             owners: float32[B, A], written.
         rows: rows in use.
     """
@@ -62,10 +63,10 @@ def decode(address, rows):  # type: ignore[no-untyped-def]
         none = math.exp(value[b, 2] - top) if may_have_no_result else np.float32(0.0)
         total = win + loss + none
         result = np.float32(1.0) - none / total
-        values[b, 0] = (win - loss) / total
-        values[b, 1] = misc[b, 0] * scales[0] * result
+        values[b, VALUE] = (win - loss) / total
+        values[b, SCORE] = misc[b, 0] * scales[0] * result
         m = misc[b, 1]
-        values[b, 2] = (max(m, np.float32(0.0)) + math.log1p(math.exp(-abs(m)))) * scales[1]
-        values[b, 3] = misc[b, 2] * scales[2] * result
+        values[b, STDEV] = (max(m, np.float32(0.0)) + math.log1p(math.exp(-abs(m)))) * scales[1]
+        values[b, LEAD] = misc[b, 2] * scales[2] * result
         for i in range(U(ownership.shape[1])):
             owners[b, i] = math.tanh(ownership[b, i])

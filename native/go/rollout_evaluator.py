@@ -10,6 +10,7 @@ from native.go.planes import symmetry_steps
 from native.go.playout_policy import patterned_rollout
 from native.go.spec import go_spec
 from native.jit import kernel
+from native.tree.arrays import LEAD, SCORE, STDEV, VALUE, VALUES
 from native.tree.buffers import make_batch
 
 
@@ -109,7 +110,7 @@ def write_priors(address, rows):  # type: ignore[no-untyped-def]
     for row in range(U(rows)):
         for i in range(U(batch.move_count[row])):
             batch.logits[row, U(batch.indices[row, i])] = prior_logit(batch.positions[row], batch.moves[row, i])
-        for i in range(4):
+        for i in range(VALUES):
             batch.values[row, U(i)] = 0.0
         for i in range(U(batch.ownership.shape[1])):
             batch.ownership[row, i] = 0.0
@@ -131,10 +132,10 @@ def mix_rollouts(address, rows):  # type: ignore[no-untyped-def]
     rest = np.float32(1.0) - weight
     for row in range(U(rows)):
         rollout_leaves(batch.positions[row : row + U(1)], 1, rollouts, rng, scratch, value, score, owners)
-        batch.values[row, U(0)] = rest * batch.values[row, U(0)] + weight * value[0]
-        batch.values[row, U(1)] = rest * batch.values[row, U(1)] + weight * score[0]
-        batch.values[row, U(2)] = rest * batch.values[row, U(2)]
-        batch.values[row, U(3)] = rest * batch.values[row, U(3)] + weight * score[0]
+        batch.values[row, U(VALUE)] = rest * batch.values[row, U(VALUE)] + weight * value[0]
+        batch.values[row, U(SCORE)] = rest * batch.values[row, U(SCORE)] + weight * score[0]
+        batch.values[row, U(STDEV)] = rest * batch.values[row, U(STDEV)]
+        batch.values[row, U(LEAD)] = rest * batch.values[row, U(LEAD)] + weight * score[0]
         size = np.int64(batch.positions[row].size)
         start, step_x, step_y = symmetry_steps(size, np.int64(batch.symmetry[row]))
         for y in range(size):

@@ -33,6 +33,7 @@ from native.shogi.effects import (
     find_losses,
 )
 from native.shogi.spec import shogi_spec
+from native.tree import arrays
 from native.tree.buffers import make_batch
 
 PAWN, LANCE, SILVER, BISHOP, ROOK, GOLD = (TYPES[k] for k in ("PAWN", "LANCE", "SILVER", "BISHOP", "ROOK", "GOLD"))
@@ -296,8 +297,8 @@ def evaluate_rows(address, rows):  # type: ignore[no-untyped-def]
     batch, effects = load(address, _ARGUMENTS)
     for row in range(U(rows)):
         pos = batch.positions[row]
-        batch.values[row, U(0)] = evaluate(pos, effects)
-        for i in range(U(1), U(4)):
+        for i in range(U(arrays.VALUES)):
             batch.values[row, i] = 0.0
+        batch.values[row, U(arrays.VALUE)] = evaluate(pos, effects)
         for i in range(U(batch.move_count[row])):
             batch.logits[row, U(batch.indices[row, i])] = prior_logit(pos, effects, batch.moves[row, i])

@@ -6,6 +6,7 @@ import numpy as np
 
 from native.bits import U
 from native.calls import entry, load, types_of
+from native.tree.arrays import VALUE, VALUES
 
 IDENTITY, SIGMOID, TANH = 0, 1, 2
 """What remains to be done to a value."""
@@ -23,7 +24,7 @@ def write_values(address, rows):  # type: ignore[no-untyped-def]
             raw: float32[B, 1], as the network leaves them.
             squash: IDENTITY, SIGMOID or TANH: what makes them values.
             is_chance: whether these are chances to win, 0 to 1; else they are in [-1, 1] already.
-            values: float32[B, 4] of a Batch, written.
+            values: float32[B, VALUES] of a Batch, written.
         rows: rows in use.
     """
     raw, squash, is_chance, values = load(address, _ARGUMENTS)
@@ -33,6 +34,6 @@ def write_values(address, rows):  # type: ignore[no-untyped-def]
             value = math.tanh(value)
         elif squash == SIGMOID:
             value = math.tanh(value * np.float32(0.5)) * np.float32(0.5) + np.float32(0.5)
-        values[row, U(0)] = np.float32(2.0) * value - np.float32(1.0) if is_chance else value
-        for i in range(U(1), U(4)):
+        for i in range(U(VALUES)):
             values[row, i] = 0.0
+        values[row, U(VALUE)] = np.float32(2.0) * value - np.float32(1.0) if is_chance else value

@@ -104,6 +104,11 @@ SOLVER = 21  # 1: a game that is over with a value of exactly 1 or -1 proves wha
 ROOT_C_PUCT, ROOT_C_PUCT_BASE = 22, 23
 PARAMETERS = 24
 
+VALUE, SCORE, STDEV, LEAD = 0, 1, 2, 3
+"""Columns of Batch.values. Utility is made of the score that the game would end with and its deviation; what is carried
+up the tree and reported as the score is the lead, the points that would make the game even."""
+VALUES = 4
+
 
 class Tree(NamedTuple):
     """The arrays of one tree. Sizes are fixed when it is made; see `make_tree`."""
@@ -127,7 +132,7 @@ class Tree(NamedTuple):
     cache_locks: Any
     """uint32[cache_capacity]"""
     cache_values: Any
-    """float32[cache_capacity, 4]: as Batch.values"""
+    """float32[cache_capacity, VALUES]: as Batch.values"""
     cache_priors: Any
     """uint16[cache_capacity, policy_size]: prior * 65535 by policy index without symmetry; or [cache_capacity, K]: in
     the order of the position's moves"""
@@ -168,8 +173,8 @@ class Batch(NamedTuple):
     logits: Any
     """float32[B, P]: written by the evaluator, in the row's symmetry"""
     values: Any
-    """float32[B, 4]: written by the evaluator for the side to move: win minus loss in [-1, 1], expected score, the
-    score's standard deviation, lead"""
+    """float32[B, VALUES]: written by the evaluator for the side to move: win minus loss in [-1, 1] at VALUE, expected
+    score at SCORE, the score's standard deviation at STDEV, lead at LEAD"""
     ownership: Any
     """float32[B, A]: written by the evaluator for the side to move, in the row's symmetry, in [-1, 1]"""
 
@@ -190,7 +195,7 @@ class Worker(NamedTuple):
     indices: Any
     """uint16[M]: policy indices of `moves` without symmetry, where there is a cache"""
     values: Any
-    """float32[4]: one leaf's evaluation, as Batch.values"""
+    """float32[VALUES]: one leaf's evaluation, as Batch.values"""
     rng: Any
     """uint64[1]"""
     scratch: Any
@@ -227,7 +232,7 @@ def make_tree(memory: int, mean_edges: float, cache_size: int, policy_size: int,
         banned=np.zeros(65536, np.uint8),
         cache_keys=np.zeros(entries, np.uint64),
         cache_locks=np.zeros(entries, np.uint32),
-        cache_values=np.zeros((entries, 4), np.float32),
+        cache_values=np.zeros((entries, VALUES), np.float32),
         cache_priors=np.zeros((entries, priors if entries > 1 else 1), np.uint16),
         cache_moves=np.zeros((entries, cached_moves), np.uint16),
     )

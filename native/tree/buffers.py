@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from native.tree.arrays import Batch, Worker
+from native.tree.arrays import VALUES, Batch, Worker
 
 if TYPE_CHECKING:
     from native.spec import GameSpec
@@ -30,7 +30,7 @@ def make_batch(spec: GameSpec, rows: int, *, planes: bool, positions: bool) -> B
         extras=np.zeros((rows, *extras_shape), np.float32),
         positions=spec.positions(rows if positions else 0),
         logits=np.zeros((rows, spec.policy_size), np.float32),
-        values=np.zeros((rows, 4), np.float32),
+        values=np.zeros((rows, VALUES), np.float32),
         ownership=np.zeros((rows, spec.area), np.float32),
     )
 
@@ -44,7 +44,7 @@ def make_worker(spec: GameSpec, seed: int) -> Worker:
         priors=np.zeros(spec.max_moves, np.float32),
         weights=np.zeros(spec.max_moves, np.float32),
         indices=np.zeros(spec.max_moves, np.uint16),
-        values=np.zeros(4, np.float32),
+        values=np.zeros(VALUES, np.float32),
         rng=np.array([int(seed) | 1], np.uint64),
         scratch=np.zeros(1, spec.scratch_dtype),
         ownership=np.zeros(spec.area + 1, np.float64),

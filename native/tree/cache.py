@@ -7,7 +7,7 @@ import numpy as np
 
 from native.bits import U, atomic_exchange, atomic_store
 from native.jit import inlined, kernel
-from native.tree.arrays import NO_INDEX
+from native.tree.arrays import NO_INDEX, VALUES
 
 
 @inlined
@@ -46,7 +46,7 @@ def probe_cache(tree, key, policy_indices, count, priors, values):  # type: igno
             prior = np.float32(tree.cache_priors[slot, i if in_order else U(policy_indices[i])])
             priors[i] = prior
             total += prior
-        for i in range(4):
+        for i in range(VALUES):
             values[i] = tree.cache_values[slot, U(i)]
     atomic_store(tree.cache_locks, slot, 0)
     if not found or total <= np.float32(0.0):
@@ -77,6 +77,6 @@ def store_cache(tree, key, policy_indices, count, priors, values):  # type: igno
             tree.cache_priors[slot, i] = 0
         for i in range(U(count)):
             tree.cache_priors[slot, U(policy_indices[i])] = _packed(priors[i])
-    for i in range(4):
+    for i in range(VALUES):
         tree.cache_values[slot, U(i)] = values[i]
     atomic_store(tree.cache_locks, slot, 0)

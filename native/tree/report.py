@@ -15,7 +15,7 @@ CHILD_DTYPE = np.dtype(
         ("node", np.uint32),
         ("prior", np.float32),
         ("proven", np.int32),  # +1 the move wins, -1 it loses, 0 open
-        # for the side to move at the root; NaN where the move was never tried
+        # for the side to move at the root; NaN where the move was never tried, and what is unknown of a pruned node
         ("utility", np.float64),
         ("utility_stdev", np.float64),
         ("value", np.float64),
@@ -44,20 +44,23 @@ def root_children(tree, children):  # type: ignore[no-untyped-def]
         child.visits = 0
         child.node = NONE
         child.proven = 0
+        child.utility = np.nan
+        child.utility_stdev = np.nan
+        child.value = np.nan
+        child.score = np.nan
+        child.score_stdev = np.nan
         if i < U(node.tried):
             stat = tree.stats[U(node.stats) + i]
             child.visits = stat.visits
             child.node = stat.child
             if stat.in_flight > IN_FLIGHT:
                 child.proven = 1 if stat.in_flight & WON_EDGE != 0 else -1
+            if child.visits > 0:  # what the edge keeps where the node is pruned; a node that is there tells more
+                child.utility = float(child.proven) if child.proven != 0 else float(stat.utility)
+                child.value = child.utility
     unlock(tree, root)
     for i in range(count):
         child = children[i]
-        child.utility = np.nan
-        child.utility_stdev = np.nan
-        child.value = np.nan
-        child.score = np.nan
-        child.score_stdev = np.nan
         if child.node != NONE and child.visits > 0:
             lock(tree, np.int64(child.node))
             below = tree.nodes[U(child.node)]

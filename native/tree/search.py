@@ -29,6 +29,7 @@ from native.tree.arrays import (
     EVALUATED,
     EXPANDED,
     FULL,
+    LEAD,
     MAX_COLLISIONS,
     MAX_DEPTH,
     MOVES_MADE,
@@ -39,15 +40,19 @@ from native.tree.arrays import (
     ROOT,
     ROOT_POLICY_TEMPERATURE,
     ROWS_A_LEAF,
+    SCORE,
     SCORE_CENTER,
     SCORE_DYNAMIC,
     SCORE_STATIC,
     SCORE_UNIT,
     SOLVER,
+    STDEV,
     STOP,
     SYMMETRY,
     TERMINAL,
     UNTOUCHED,
+    VALUE,
+    VALUES,
     VISITS_A_ROW,
 )
 from native.tree.backup import back_up, take_back
@@ -73,12 +78,12 @@ def expected_arctan(mean, stdev, center, unit):  # type: ignore[no-untyped-def]
 def leaf_utility(tree, values, odd):  # type: ignore[no-untyped-def]
     """Return the utility of an evaluation (a row of Batch.values) for the side to move at the leaf."""
     p = tree.parameters
-    utility = float(values[0])
+    utility = float(values[VALUE])
     if p[SCORE_STATIC] != 0.0 or p[SCORE_DYNAMIC] != 0.0:
         unit = p[SCORE_UNIT]
         center = -p[SCORE_CENTER] if odd else p[SCORE_CENTER]
-        mean = float(values[1])
-        stdev = float(values[2])
+        mean = float(values[SCORE])
+        stdev = float(values[STDEV])
         utility += p[SCORE_STATIC] * expected_arctan(mean, stdev, 0.0, 2.0 * unit)
         utility += p[SCORE_DYNAMIC] * expected_arctan(mean, stdev, center, 0.75 * unit)
     return utility
@@ -170,10 +175,10 @@ def _open_leaf(tree, batch, worker, row, leaf, depth):  # type: ignore[no-untype
     state, value, score = outcome(pos, history)
     values = worker.values
     if state == OVER and depth > 0:
-        values[0] = value
-        values[1] = score
-        values[2] = 0.0
-        values[3] = score
+        values[VALUE] = value
+        values[SCORE] = score
+        values[STDEV] = 0.0
+        values[LEAD] = score
         utility = leaf_utility(tree, values, odd)
         lock(tree, leaf)
         node = tree.nodes[U(leaf)]
@@ -194,7 +199,7 @@ def _open_leaf(tree, batch, worker, row, leaf, depth):  # type: ignore[no-untype
         utility = leaf_utility(tree, values, odd)
         tree.nodes[U(leaf)].own_utility = utility
         if expand(tree, leaf, worker.moves, worker.priors, count):
-            back_up(tree, leaf, utility, float(values[0]), float(values[3]), float(values[2]), np.int64(0))
+            back_up(tree, leaf, utility, float(values[VALUE]), float(values[LEAD]), float(values[STDEV]), np.int64(0))
             atomic_add(tree.counters, U(CACHE_HITS), 1)
         else:
             take_back(tree, leaf)
@@ -342,7 +347,7 @@ def _scatter(tree, root, worker, batch, used):  # type: ignore[no-untyped-def]
         leaf = np.int64(batch.node[U(row)])
         count = np.int64(batch.move_count[U(row)])
         odd = np.int64(batch.odd[U(row)])
-        for i in range(4):
+        for i in range(VALUES):
             values[i] = 0.0
         for i in range(U(count)):
             worker.priors[i] = 0.0
@@ -353,7 +358,7 @@ def _scatter(tree, root, worker, batch, used):  # type: ignore[no-untyped-def]
             r = U(row + k)
             if count > 0:
                 _softmax(batch.logits[r], batch.indices[r], count, temperature, share, worker.weights, worker.priors)
-            for i in range(4):
+            for i in range(VALUES):
                 values[i] += batch.values[r, U(i)] * np.float32(share)
             if tree.parameters[OWNERSHIP] != 0.0:
                 sign = -share if odd else share
@@ -379,7 +384,7 @@ def _settle(tree, worker, batch, row, leaf, values, utility):  # type: ignore[no
         if not expand(tree, leaf, batch.moves[row], worker.priors, count):
             take_back(tree, leaf)
             return
-    back_up(tree, leaf, utility, float(values[0]), float(values[3]), float(values[2]), np.int64(0))
+    back_up(tree, leaf, utility, float(values[VALUE]), float(values[LEAD]), float(values[STDEV]), np.int64(0))
 
 
 @inlined
@@ -389,7 +394,7 @@ def _are_numbers(batch, rows):  # type: ignore[no-untyped-def]
     for row in range(U(rows)):
         for i in range(U(batch.move_count[row])):
             total += batch.logits[row, U(batch.indices[row, i])]
-        for i in range(U(4)):
+        for i in range(U(VALUES)):
             total += batch.values[row, i]
     return math.isfinite(total)
 

@@ -21,7 +21,7 @@ from engine.games.go.vertex import parse_vertex
 from native.go.board import BLACK, PASS, WHITE
 from native.go.planes import policy_index, write_planes
 from native.go.spec import go_spec
-from native.tree.arrays import Batch
+from native.tree.arrays import LEAD, STDEV, VALUE, Batch
 from native.tree.buffers import make_batch
 from nets.katago.write import write_network
 from nets.load import prepare
@@ -109,8 +109,8 @@ def test_outputs_are_finite_and_in_range(make: Make) -> None:
             assert np.isfinite(legal_logits(batch, row)).all()
         values = batch.values[: len(positions)]
         assert np.isfinite(values).all()
-        assert (np.abs(values[:, 0]) <= 1.0).all()
-        assert (values[:, 2] >= 0.0).all()
+        assert (np.abs(values[:, VALUE]) <= 1.0).all()
+        assert (values[:, STDEV] >= 0.0).all()
         owners = batch.ownership[: len(positions)]
         assert np.isfinite(owners).all()
         assert (np.abs(owners) <= 1.0 + 1e-6).all()
@@ -167,8 +167,8 @@ def test_a_won_board_is_won_for_its_owner(make: Make) -> None:
         boards.append(game)
     batch = batch_of(evaluator, boards)
     evaluator.evaluate(batch, 2)
-    assert list(batch.values[:2, 0]) == [1.0, -1.0]
-    assert list(batch.values[:2, 3]) == [74.0, -74.0]
+    assert list(batch.values[:2, VALUE]) == [1.0, -1.0]
+    assert list(batch.values[:2, LEAD]) == [74.0, -74.0]
     assert (batch.ownership[0] == 1.0).all()
     assert (batch.ownership[1] == -1.0).all()
 

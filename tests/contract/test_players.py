@@ -1,4 +1,4 @@
-"""What every player of Go owes to the protocols (engine.players.base.Player)."""
+"""What every player of Go owes to the protocols (engine.players.go_base.GoThinker)."""
 
 from __future__ import annotations
 

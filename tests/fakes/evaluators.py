@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from native.tree.arrays import VALUE
+
 if TYPE_CHECKING:
     from engine.evaluators.base import Evaluator
     from native.tree.arrays import Batch
 
 
 def opinion(key: int, symmetry: int, policy_size: int, area: int) -> tuple[npt.NDArray[np.float32], ...]:
-    """Return what the scripted evaluator says of a position: logits[P], values[4], ownership[A].
+    """Return what the scripted evaluator says of a position: logits[P], values[VALUES], ownership[A].
 
     Drawn at random with the position's hash (and the symmetry) as the seed, so that equal positions get equal opinions.
     """
@@ -108,7 +110,7 @@ class FaultyEvaluator:
             self.released.wait(self.seconds)
         self.inner.evaluate(batch, rows)
         if is_faulty and self.fault == "nan":
-            batch.values[rows - 1, 0] = np.nan
+            batch.values[rows - 1, VALUE] = np.nan
 
     def bind(self, batch: Batch) -> None:
         """Return None: it is Python."""

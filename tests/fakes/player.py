@@ -14,7 +14,7 @@ from engine.games.go.game import GoGame
 from engine.games.go.rules import Rules
 from engine.games.go.vertex import board_points
 from engine.options import Options, Value
-from engine.players.base import Decision
+from engine.players.go_base import GoDecision
 from engine.search.report import Limits, MoveReport, RawEvaluation, SearchReport
 from native.go.board import BLACK, PASS, WHITE
 
@@ -69,17 +69,13 @@ class FakePlayer:
             MoveReport(
                 move=move,
                 visits=max(visits >> (i + 1), 1),
-                edge_visits=max(visits >> (i + 1), 1),
                 winrate=0.5 - 0.0625 * i,
                 utility=-0.125 * i,
                 score_lead=1.5 - i,
-                score_mean=1.5 - i,
                 score_stdev=10.0,
-                score_selfplay=2.0 - i,
                 prior=0.5 / (i + 1),
                 lcb=0.4375 - 0.0625 * i,
                 utility_lcb=-0.25 * (i + 1),
-                weight=float(max(visits >> (i + 1), 1)),
                 order=i,
                 pv=(move, *(m for m in self._candidates[:3] if m != move)),
                 pv_visits=(max(visits >> (i + 1), 1),) + (1,) * sum(m != move for m in self._candidates[:3]),
@@ -95,10 +91,7 @@ class FakePlayer:
             winrate=0.5,
             utility=0.0,
             score_lead=1.5,
-            score_mean=1.5,
             score_stdev=10.0,
-            score_selfplay=2.0,
-            weight=float(visits),
             moves=moves,
             ownership=self._owner(self._color),
         )
@@ -118,7 +111,7 @@ class FakePlayer:
         cleanup: bool = False,
         on_report: Callable[[SearchReport], None] | None = None,
         interval: float = 1.0,
-    ) -> Decision:
+    ) -> GoDecision:
         self.calls.append("genmove cleanup" if cleanup else "genmove")
         self._color, self._candidates = color, self._rank(color, avoid, allow)
         self._visits = 16
@@ -130,7 +123,7 @@ class FakePlayer:
             if on_report:
                 on_report(self._report())
         resign = self.resign_at is not None and len(self.game.moves) >= self.resign_at
-        return Decision(self._candidates[0], resign, self._report())
+        return GoDecision(self._candidates[0], resign, self._report())
 
     def start_analysis(self, color: int, *, avoid: Sequence[int] = (), allow: Sequence[int] | None = None) -> None:
         self.calls.append("analysis")

@@ -17,12 +17,13 @@ from engine.search.parameters import SearchSettings
 from native.go import board, rules
 from native.go.board import BLACK, KO_SIMPLE, MAX_AREA, POSITION_DTYPE, REPEATED_PASS
 from native.go.planes import policy_index
+from native.tree.arrays import LEAD, SCORE, STDEV, VALUE
 from tests.naive.go_area import area_balance
 
 F = np.float32
 ZERO = F(0)
 Opinion = Callable[[int], tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]]
-"""position key -> (logits[P], values[4]) for the side to move."""
+"""position key -> (logits[P], values[VALUES]) for the side to move."""
 
 
 @dataclass
@@ -183,7 +184,7 @@ class SlowSearch:
         utility = self.utility(values, depth)
         node.own_utility = F(utility)
         self.order(node)
-        return utility, float(values[0]), float(values[3]), float(values[2])
+        return utility, float(values[VALUE]), float(values[LEAD]), float(values[STDEV])
 
     def temperature(self, depth: int) -> float:
         """Return the temperature of the policy."""
@@ -212,14 +213,14 @@ class SlowSearch:
     def utility(self, values: npt.NDArray[np.float32], depth: int) -> float:
         """Return value and score together."""
         s = self.settings
-        mean, stdev, unit = float(values[1]), float(values[2]), math.sqrt(len(self.root_area))
+        mean, stdev, unit = float(values[SCORE]), float(values[STDEV]), math.sqrt(len(self.root_area))
         center = -self.center if depth % 2 else self.center
 
         def squashed(x: float, width: float) -> float:
             return math.atan(x / math.sqrt(width * width + 0.5 * stdev * stdev)) * 2.0 / math.pi
 
         static = s.score_utility * squashed(mean, 2.0 * unit)
-        return float(values[0]) + static + s.dynamic_score_utility * squashed(mean - center, 0.75 * unit)
+        return float(values[VALUE]) + static + s.dynamic_score_utility * squashed(mean - center, 0.75 * unit)
 
     @property
     def root_area(self) -> range:

@@ -3,11 +3,11 @@
 import sys
 
 from engine.options import Options
-from engine.players.base import Player
+from engine.players.go_base import GoThinker
 from engine.protocols.gtp.serve import serve
 
 
-def make(options: Options) -> Player:
+def make(options: Options) -> GoThinker:
     """Return the player; slow, like the real one."""
     from tests.fakes.player import FakePlayer
 

@@ -21,7 +21,7 @@ from engine.evaluators.providers import PIP, Fault
 from engine.games.go.rules import PRESETS
 from engine.games.go.sgf import load_sgf, read_sgf
 from engine.options import Options, rows_for
-from engine.players.base import Decision
+from engine.players.go_base import GoDecision
 from engine.version import VERSION
 from native.go.board import BLACK, PASS
 from tests.fakes.player import FakePlayer
@@ -37,7 +37,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> list[FakePlayer]:
         made.append(FakePlayer(options))
         return made[-1]
 
-    monkeypatch.setattr(engine.cli.make, "make_player", make)
+    monkeypatch.setattr(engine.cli.make, "make_go_player", make)
     return made
 
 
@@ -130,7 +130,7 @@ def test_a_player_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch, capsys: p
     def fail(options: Options) -> FakePlayer:
         raise EvaluatorError("device cuda: not here")
 
-    monkeypatch.setattr(engine.cli.make, "make_player", fail)
+    monkeypatch.setattr(engine.cli.make, "make_go_player", fail)
     assert "device cuda: not here" in error_of(capsys, "play", "go")
 
 
@@ -252,7 +252,7 @@ def test_selfplay_gives_a_game_without_result_to_nobody() -> None:
     class TripleKo(FakePlayer):
         """Plays the stones of three kos, then takes them twice around."""
 
-        def genmove(self, color: int, **other: Any) -> Decision:
+        def genmove(self, color: int, **other: Any) -> GoDecision:
             return dataclasses.replace(super().genmove(color, **other), move=moves.pop(0))
 
     game, tops = three_kos(PRESETS["japanese"])

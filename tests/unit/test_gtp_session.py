@@ -11,7 +11,7 @@ import pytest
 from engine.clock import TimeSystem
 from engine.evaluators.base import EvaluatorError
 from engine.options import Options, Value
-from engine.players.base import Decision
+from engine.players.go_base import GoDecision
 from engine.protocols.gtp import table
 from engine.protocols.gtp.basics import gtp_version
 from engine.protocols.gtp.session import GRACE, Session
@@ -56,7 +56,7 @@ def test_what_gtp_requires_is_there() -> None:
 
 def test_internal_errors_are_answered_and_the_session_goes_on() -> None:
     class Broken(FakePlayer):
-        def genmove(self, color: int, **_: object) -> Decision:
+        def genmove(self, color: int, **_: object) -> GoDecision:
             raise ZeroDivisionError("on purpose\nin two lines")
 
     session = ScriptedSession(Broken(Options(size=9)))
@@ -102,9 +102,9 @@ def test_rules_without_an_evaluator_are_refused_and_the_old_ones_stay() -> None:
 
 def test_an_illegal_move_of_the_player_is_not_played() -> None:
     class Cheat(FakePlayer):
-        def genmove(self, color: int, **keywords: object) -> Decision:
+        def genmove(self, color: int, **keywords: object) -> GoDecision:
             decision = super().genmove(color)
-            return Decision(60, False, decision.report)
+            return GoDecision(60, False, decision.report)
 
     session = ScriptedSession(Cheat(Options(size=9)))
     session.send("play b e5")

@@ -17,6 +17,7 @@ from engine.evaluators.base import EvaluatorError
 from engine.evaluators.factory import make_katago_evaluator
 from engine.evaluators.shogi_factory import make_shogi_evaluator
 from native.shogi.spec import shogi_spec
+from native.tree.arrays import SCORE, VALUE
 from native.tree.buffers import make_batch
 from nets import NetworkError
 from nets.dlshogi.definition import NetworkShape, make_model, write_network
@@ -177,8 +178,8 @@ def test_batches_of_the_search_are_filled(kind: str, backend: str, tmp_path: Pat
     logits = np.empty((3, spec.policy_size), np.float32)
     raw = evaluator.run(batch.planes[:3], batch.extras[:3], logits)
     assert batch.logits[:3] == pytest.approx(logits, abs=1e-5)
-    assert batch.values[:3, 0] == pytest.approx(raw if kind == "alphazero" else 2.0 * raw - 1.0, abs=1e-5)
-    assert not batch.values[:3, 1:].any()
+    assert batch.values[:3, VALUE] == pytest.approx(raw if kind == "alphazero" else 2.0 * raw - 1.0, abs=1e-5)
+    assert not batch.values[:3, SCORE:].any()
     assert np.isnan(batch.values[3:]).all()
     assert np.isnan(batch.logits[3:]).all()
     evaluator.close()

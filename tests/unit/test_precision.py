@@ -25,7 +25,7 @@ from engine.players.go_setup import make_queue as go_queue
 from engine.players.precision import Agreement, _OwnThread, compare, with_suitable_precision
 from engine.players.shogi_setup import make_queue as shogi_queue
 from engine.players.shogi_setup import shogi_sampling
-from native.tree.arrays import Batch
+from native.tree.arrays import VALUE, Batch
 from native.tree.buffers import make_batch
 from nets.load import source_digest
 from nets.metadata import NetworkInfo
@@ -67,7 +67,7 @@ class Scripted(UniformEvaluator):
             turned = self.other_move_every and self._count % self.other_move_every == 0
             batch.logits[row] = -logits if turned else logits
             batch.values[row] = 0.0
-            batch.values[row, 0] = np.sin(seed) * 0.5 + self.error
+            batch.values[row, VALUE] = np.sin(seed) * 0.5 + self.error
         batch.ownership[:rows] = 0.0
 
     def bind(self, batch: Batch) -> None:

@@ -10,6 +10,7 @@ from engine.games.shogi.notation import parse_usi
 from native.shogi import material
 from native.shogi.effects import CAPTURE, EFFECTS_DTYPE, NO_SQUARE, RANK, TYPES, find_attacks, find_losses
 from native.shogi.spec import shogi_spec
+from native.tree.arrays import SCORE, VALUE
 from native.tree.buffers import make_batch
 from tests.unit.shogi_boards import walk
 
@@ -184,8 +185,8 @@ def test_the_evaluator_fills_a_batch() -> None:
         batch.indices[row, : len(moves)] = np.arange(len(moves))
     batch.values[:] = np.nan
     evaluator.evaluate(batch, 2)
-    assert np.all(np.abs(batch.values[:, 0]) <= 1.0)
-    assert not batch.values[:, 1:].any()
+    assert np.all(np.abs(batch.values[:, VALUE]) <= 1.0)
+    assert not batch.values[:, SCORE:].any()
     first = batch.logits.copy()
     evaluator.evaluate(batch, 2)
     np.testing.assert_array_equal(first, batch.logits)

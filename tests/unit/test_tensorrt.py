@@ -22,6 +22,7 @@ from engine.evaluators.shogi_gpu import GpuShogiEvaluator
 from engine.evaluators.shogi_onnx import OnnxShogiEvaluator
 from engine.evaluators.tensorrt_session import TensorRtSession
 from engine.evaluators.workers import EvaluationWorkers
+from native.tree.arrays import VALUE, VALUES
 from nets.dlshogi.definition import NetworkShape, write_network
 from nets.load import prepare, prepare_shogi
 from nets.packed import Variant
@@ -198,14 +199,14 @@ class Row:
             planes=self.planes,
             extras=self.extras,
             logits=np.zeros_like(self.logits),
-            values=np.zeros((3, 4), np.float32),
+            values=np.zeros((3, VALUES), np.float32),
         )
         return Job(blank, 3, done)  # type: ignore[arg-type]  # what the evaluators read of a batch
 
     def check(self, job: Job) -> None:
         assert job.error is None, job.error
         assert job.batch.logits == pytest.approx(self.logits, abs=1e-5)
-        assert job.batch.values[:, 0] == pytest.approx(self.values, abs=1e-5)
+        assert job.batch.values[:, VALUE] == pytest.approx(self.values, abs=1e-5)
 
 
 def lives(log: Log) -> Iterator[tuple[int, int, list[str]]]:

@@ -257,6 +257,20 @@ def test_pruning_keeps_the_statistics_of_what_it_drops(min_visits: int) -> None:
     check_tree(search, pruned=True)
 
 
+def test_pruned_moves_are_reported_as_their_edges_know_them() -> None:
+    search = new_search(ScriptedEvaluator(), 5, score_utility=0.0, dynamic_score_utility=0.0)
+    search.set_position(new_game(5, "C3"))
+    before = {move.move: move for move in search.run(Limits(playouts=700)).moves}
+    compact(search.tree, search.tree.counters[arrays.ROOT], 10**6)
+    after = search.report().moves
+    assert {move.move for move in after} == set(before)
+    for move in after:
+        assert move.visits == before[move.move].visits
+        assert move.winrate == pytest.approx(before[move.move].winrate, abs=1e-5)
+        assert move.utility == pytest.approx(before[move.move].utility, abs=1e-5)
+        assert move.lcb == pytest.approx(0.5 + 0.5 * move.utility_lcb, abs=1e-5)
+
+
 @pytest.mark.parametrize(("mean_edges", "policy_size"), [(351.2, 362), (100.0, 2187), (1.0, 2)])
 def test_no_pool_is_larger_than_its_numbers_reach(
     mean_edges: float, policy_size: int, monkeypatch: pytest.MonkeyPatch
@@ -371,7 +385,7 @@ def test_symmetries_are_averaged() -> None:
     assert evaluator.rows == [8]
     moves = game.legal_moves()
     priors = np.zeros(len(moves))
-    values = np.zeros(4)
+    values = np.zeros(arrays.VALUES)
     owners = np.zeros((size, size))
     from native.go.rules import position_key
 
@@ -386,8 +400,8 @@ def test_symmetries_are_averaged() -> None:
             owners[y, x] += ownership[policy_index(size, point, symmetry)] / 8
     found = dict(edges_of(search.tree, 0))
     assert [found[move] / 65535 for move in moves] == pytest.approx(list(priors), abs=1e-5)
-    assert report.winrate == pytest.approx(0.5 + 0.5 * values[0], abs=1e-6)
-    assert report.score_lead == pytest.approx(values[3], abs=1e-5)
+    assert report.winrate == pytest.approx(0.5 + 0.5 * values[arrays.VALUE], abs=1e-6)
+    assert report.score_lead == pytest.approx(values[arrays.LEAD], abs=1e-5)
     assert report.ownership == pytest.approx(owners.ravel(), abs=1e-5)
     search.run(Limits(playouts=100))
     assert set(evaluator.rows) <= {8}

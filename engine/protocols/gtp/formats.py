@@ -63,11 +63,11 @@ def _move_info(move: MoveReport, size: int, style: Style) -> str:
             f" prior {_per_10000(move.prior)} lcb {round(10000 * move.lcb)} order {move.order} pv {pv}"
         )
     text = (
-        f"info move {vertex} visits {move.visits} edgeVisits {move.edge_visits} utility {number(move.utility)}"
-        f" winrate {number(move.winrate)} scoreMean {number(move.score_mean)} scoreStdev {number(move.score_stdev)}"
-        f" scoreLead {number(move.score_lead)} scoreSelfplay {number(move.score_selfplay)}"
+        f"info move {vertex} visits {move.visits} edgeVisits {move.visits} utility {number(move.utility)}"
+        f" winrate {number(move.winrate)} scoreMean {number(move.score_lead)} scoreStdev {number(move.score_stdev)}"
+        f" scoreLead {number(move.score_lead)} scoreSelfplay {number(move.score_lead)}"
         f" prior {number(move.prior)} lcb {number(move.lcb)} utilityLcb {number(move.utility_lcb)}"
-        f" weight {number(move.weight)} order {move.order} pv {pv}"
+        f" weight {number(move.visits)} order {move.order} pv {pv}"
     )
     visits = " ".join(map(str, move.pv_visits))
     if style.pv_visits:
@@ -80,9 +80,9 @@ def _move_info(move: MoveReport, size: int, style: Style) -> str:
 def _root_info(report: SearchReport) -> str:
     return (
         f"rootInfo visits {report.visits} utility {number(report.utility)} winrate {number(report.winrate)}"
-        f" scoreMean {number(report.score_mean)} scoreStdev {number(report.score_stdev)}"
-        f" scoreLead {number(report.score_lead)} scoreSelfplay {number(report.score_selfplay)}"
-        f" weight {number(report.weight)}"
+        f" scoreMean {number(report.score_lead)} scoreStdev {number(report.score_stdev)}"
+        f" scoreLead {number(report.score_lead)} scoreSelfplay {number(report.score_lead)}"
+        f" weight {number(report.visits)}"
     )
 
 

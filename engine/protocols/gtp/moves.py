@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.games.go.vertex import format_vertex, parse_color
-from engine.players.base import Decision
+from engine.players.go_base import GoDecision
 from engine.protocols.gtp.analysis import Wish, form_of, read_wish
 from engine.protocols.gtp.arguments import expect_count
 from engine.protocols.gtp.codec import Command
@@ -20,7 +20,7 @@ class CancelledError(Exception):
     """A line of input came during a search that it cancels."""
 
 
-def decide(session: Session, request: Command, wish: Wish, *, show: bool, play: bool = True) -> Decision:
+def decide(session: Session, request: Command, wish: Wish, *, show: bool, play: bool = True) -> GoDecision:
     """Choose a move, and play it unless it is only asked for.
 
     Args:
@@ -64,7 +64,7 @@ def decide(session: Session, request: Command, wish: Wish, *, show: bool, play: 
     return decision
 
 
-def _answer(decision: Decision, size: int) -> str:
+def _answer(decision: GoDecision, size: int) -> str:
     return "resign" if decision.resign else format_vertex(decision.move, size)
 
 
@@ -113,7 +113,7 @@ def search_analyze(session: Session, request: Command) -> Finished:
     return _finish(session, request, wish, decision)
 
 
-def _finish(session: Session, request: Command, wish: Wish, decision: Decision) -> Finished:
+def _finish(session: Session, request: Command, wish: Wish, decision: GoDecision) -> Finished:
     """Print the final report, which is what clients show for the move, and the move."""
     style = wish.style(form_of(request.name))
     last = info_line(decision.report, session.game.size, style)

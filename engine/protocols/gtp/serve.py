@@ -10,10 +10,10 @@ from engine.protocols.gtp.session import Session
 from engine.protocols.process import run_session
 
 if TYPE_CHECKING:
-    from engine.players.base import Player
+    from engine.players.go_base import GoThinker
 
 
-def serve(options: Options, make_player: Callable[[], Player]) -> int:
+def serve(options: Options, make_player: Callable[[], GoThinker]) -> int:
     """Serve the controller on stdin and stdout until it ends; return the exit status.
 
     Args:

@@ -27,7 +27,7 @@ from nets.errors import NetworkError
 
 if TYPE_CHECKING:
     from engine.games.go.game import GoGame
-    from engine.players.base import Player
+    from engine.players.go_base import GoThinker
 
 log = logging.getLogger("yomi.gtp")
 
@@ -70,7 +70,7 @@ Handler = Callable[["Session", Command], Answer]
 class Session:
     """What the handlers of one controller share."""
 
-    def __init__(self, options: Options, make_player: Callable[[], Player], write: Callable[[str], None]) -> None:
+    def __init__(self, options: Options, make_player: Callable[[], GoThinker], write: Callable[[str], None]) -> None:
         """Make a session; nothing is loaded yet.
 
         Args:
@@ -91,7 +91,7 @@ class Session:
         self.is_hurried = False
         """The controller has gone away: answer what it asked for without thinking."""
         self._make_player = make_player
-        self._player: Player | None = None
+        self._player: GoThinker | None = None
         self._failure: str | None = None
         self._loaded = threading.Event()
         self._quitting = False
@@ -124,7 +124,7 @@ class Session:
         self.inbox.close()
 
     @property
-    def player(self) -> Player:
+    def player(self) -> GoThinker:
         """The player; waits until it is loaded.
 
         Raises:

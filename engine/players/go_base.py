@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class GoDecision:
     """A move that a player has chosen."""
 
     move: int
@@ -31,7 +31,7 @@ class Decision:
     """The search behind it; without moves where none was needed (the game is over)."""
 
 
-class Player(Protocol):
+class GoThinker(Protocol):
     """A player of Go with its game, its clock and its search."""
 
     game: GoGame
@@ -56,7 +56,7 @@ class Player(Protocol):
         cleanup: bool = False,
         on_report: Callable[[SearchReport], None] | None = None,
         interval: float = 1.0,
-    ) -> Decision:
+    ) -> GoDecision:
         """Choose a move for `color` in `game`, without playing it; block until it is chosen.
 
         Args:
