@@ -765,12 +765,12 @@ def reference() -> str:
         "",
         "Each option is a command-line flag and a key of the TOML file given by `--config FILE` (same name, `_` for",
         "`-`). The command line goes before the file, the file before the defaults. In Go each is a parameter of",
-        "`kata-get-param` and `kata-set-param`, where KataGo's name (in the fourth column) is understood as well; in",
+        "`kata-get-param` and `kata-set-param`, where KataGo's name (among the other names) is understood as well; in",
         "shogi those with a USI name (after `USI`) are options of `setoption`. Options marked `start` cannot be",
         "changed while the engine runs; in USI they take effect with the next `isready`.",
     ]
     for group in dict.fromkeys(row.group for row in TABLE.values()):
-        lines += ["", f"## {group}", "", "| option | value | default | | meaning |", "|---|---|---|---|---|"]
+        lines += ["", f"## {group}", "", "| option | value | default | other names, when | meaning |", "|---|---|---|---|---|"]
         lines += [_reference_line(row) for row in TABLE.values() if row.group == group]
     return "\n".join(lines) + "\n"
 
