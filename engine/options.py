@@ -770,7 +770,8 @@ def reference() -> str:
         "changed while the engine runs; in USI they take effect with the next `isready`.",
     ]
     for group in dict.fromkeys(row.group for row in TABLE.values()):
-        lines += ["", f"## {group}", "", "| option | value | default | other names, when | meaning |", "|---|---|---|---|---|"]
+        lines += ["", f"## {group}", "", "| option | value | default | other names, when | meaning |"]
+        lines += ["|---|---|---|---|---|"]
         lines += [_reference_line(row) for row in TABLE.values() if row.group == group]
     return "\n".join(lines) + "\n"
 
