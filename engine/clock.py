@@ -25,6 +25,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
+from engine.color import BLACK, WHITE
+
 RESERVE_MOVES = 25
 """Own moves that the reserve is for at least, in games that go on longer than anyone expects."""
 MAX_TIME = 1e10
@@ -157,17 +159,17 @@ class Budget:
 
 
 class Clock:
-    """The clocks of both sides. Colors are 1 and 2 (BLACK and WHITE)."""
+    """The clocks of both sides."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         """Make a clock without limits; `now` returns seconds from any start."""
         self._now = now
         self.settings = TimeSettings()
         self._is_set = False
-        self._left = {1: Left(), 2: Left()}
+        self._left = {BLACK: Left(), WHITE: Left()}
         self._started: float | None = None
-        self._color = 1
-        self._reported = {1: False, 2: False}
+        self._color = BLACK
+        self._reported = {BLACK: False, WHITE: False}
 
     @property
     def is_limited(self) -> bool:
@@ -183,7 +185,7 @@ class Clock:
     def reset(self) -> None:
         """Give both sides all their time again (a new game under the same settings)."""
         s = self.settings
-        for color in (1, 2):
+        for color in (BLACK, WHITE):
             self._left[color] = Left(s.main, s.period, s.count)
             self._reported[color] = False
         self._started = None

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
-from engine.matches.results import DRAW, GameResult
+from engine.color import DRAW
+from engine.matches.results import GameResult
 
 if TYPE_CHECKING:
     from engine.matches.journal import Journal

@@ -16,6 +16,7 @@ from engine.cli import logs
 from engine.cli.errors import CliError
 from engine.cli.flags import add_options, collect
 from engine.cli.games import add_games
+from engine.color import BLACK, WHITE
 from engine.options import TABLE
 from engine.players.levels import COUNT, FULL, describe_level, level_settings
 
@@ -61,7 +62,7 @@ board       draw the board again
 resign      give up
 quit        leave"""
 
-COLORS = {"black": 1, "white": 2, "none": None}
+COLORS = {"black": BLACK, "white": WHITE, "none": None}
 
 AUTO = "auto"
 """For --save: a name made from date and time."""
@@ -271,7 +272,7 @@ class Terminal:
     def _save(self, path: str) -> None:
         if not path:
             raise ValueError("expected a file name after save")
-        names = {1: ("you", "yomi"), 2: ("yomi", "you")}
+        names = {BLACK: ("you", "yomi"), WHITE: ("yomi", "you")}
         self.table.save(path, names.get(self.human or 0, ("yomi", "yomi")), self.result or "")
         self._save_to, self._is_saved = path, True
         self.write(f"saved {path}")

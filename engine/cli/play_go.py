@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from engine.cli.errors import CliError
 from engine.cli.make import load_go_player
 from engine.cli.play import Answer
+from engine.color import BLACK, opponent
 from engine.games.go.game import score_text
 from engine.games.go.handicap import HandicapError, fixed_handicap
 from engine.games.go.scoring import dead_stones
 from engine.games.go.sgf import to_sgf
 from engine.games.go.vertex import format_color, format_vertex, parse_vertex
-from native.go.board import BLACK
 
 if TYPE_CHECKING:
     import numpy as np
@@ -99,7 +99,7 @@ class GoTable:
 
     def resigned(self) -> str:
         """Return the result when the side to move gives up."""
-        return f"{format_color(3 - self.side_to_move)}+R"
+        return f"{format_color(opponent(self.side_to_move))}+R"
 
     def score(self) -> str:
         """Return the expected owners as a map, the score as the board stands, and what the search expects."""

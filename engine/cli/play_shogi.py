@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Protocol
 from engine.cli.errors import CliError
 from engine.cli.make import load_shogi_player
 from engine.cli.play import Answer
+from engine.color import BLACK, COLOR_NAMES, opponent
 from engine.games.shogi.diagram import draw
 from engine.games.shogi.game import ShogiGame
 from engine.games.shogi.moves import target_of
 from engine.games.shogi.notation import format_japanese, format_usi, parse_any
-from engine.games.shogi.pieces import BLACK, COLOR_NAMES
 from engine.games.shogi.records import record_of, save_records
 from engine.games.shogi.sfen import STARTPOS, SfenError
 from engine.players.shogi_base import score_of
@@ -152,7 +152,7 @@ class ShogiTable:
             return "nothing to search"
         line = decision.progress.lines[0]
         if line.mate:
-            winner = side if line.mate > 0 else 3 - side
+            winner = side if line.mate > 0 else opponent(side)
             return f"{COLOR_NAMES[winner]} mates in {abs(line.mate)}: {self._line(line.pv[:8])}"
         winrate = line.winrate if side == BLACK else 1.0 - line.winrate
         centipawns = score_of(winrate, None, self.player.options.centipawns)
@@ -161,7 +161,7 @@ class ShogiTable:
     def resigned(self) -> str:
         """Return the result when the side to move gives up."""
         self._ending = "TORYO"
-        return f"{COLOR_NAMES[3 - self.side_to_move]} wins by resignation"
+        return f"{COLOR_NAMES[opponent(self.side_to_move)]} wins by resignation"
 
     def command(self, word: str, rest: str) -> Answer | None:
         """Obey `declare` and `sfen`."""

@@ -18,6 +18,7 @@ from engine.cli import logs
 from engine.cli.errors import CliError
 from engine.cli.flags import add_options, collect
 from engine.cli.games import add_games
+from engine.color import BLACK, WHITE
 
 USAGE = "yomi selfplay GAME [options]"
 EPILOG = """\
@@ -172,8 +173,8 @@ def run(args: argparse.Namespace) -> int:
         raise CliError(f"--out {args.out}: {error.strerror}") from None
     finally:
         series.close()
-    black = sum(game.winner == 1 for game in games)
-    white = sum(game.winner == 2 for game in games)
+    black = sum(game.winner == BLACK for game in games)
+    white = sum(game.winner == WHITE for game in games)
     moves = sum(game.moves for game in games)
     seconds = time.monotonic() - start
     print(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.cli.make import load_go_player
 from engine.cli.selfplay import Played
+from engine.color import BLACK, opponent
 from engine.games.go.game import GoGame, score_text
 from engine.games.go.scoring import dead_stones
 from engine.games.go.sgf import to_sgf
@@ -52,7 +53,7 @@ class GoSeries:
             report = decision.report
             comments.append(f"{100 * report.winrate:.1f}% {report.score_lead:+.1f} {report.visits} visits")
         if resigned:
-            winner, result = 3 - resigned, "W+R" if resigned == 1 else "B+R"
+            winner, result = opponent(resigned), "W+R" if resigned == BLACK else "B+R"
         elif game.is_no_result:
             winner, result = 0, "Void"
         else:

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from engine.color import BLACK
 from engine.datasets.go_games import GameTable, read_games, thinned, trusted, without_duplicates
 from engine.datasets.go_rows import PLY_DTYPE, Columns, Row, RowWriter, Teacher, blank_columns
 from engine.datasets.go_scores import KomiScorer
@@ -24,7 +25,7 @@ from engine.datasets.sources import SGF_SUFFIXES, find_files
 from engine.datasets.split import held_out
 from engine.games.go.rules import Rules
 from native.datasets.replay import write_keys
-from native.go.board import BLACK, POSITION_DTYPE
+from native.go.board import POSITION_DTYPE
 from native.go.rules import MAX_HISTORY
 from nets.data.shards import (
     SPLITS,

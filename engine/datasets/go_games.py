@@ -21,13 +21,14 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from engine.color import BLACK, WHITE
 from engine.datasets.sources import sgf_texts
 from engine.games.go.game import GoGame
 from engine.games.go.handicap import handicap_stones
 from engine.games.go.rules import Rules
 from engine.games.go.sgf import GameRecord, SgfError, read_sgf
 from native.datasets.replay import COLOR_SHIFT, GAME_DTYPE, black_wins, replay
-from native.go.board import BLACK, POSITION_DTYPE, WHITE
+from native.go.board import POSITION_DTYPE
 from native.go.rules import MAX_HISTORY
 from nets.errors import NetworkError
 from nets.load import source_digest

@@ -23,12 +23,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from engine.color import BLACK
 from engine.datasets.go_rows import Columns, blank_columns
 from engine.datasets.go_teacher import TOP_MOVES, NetworkTeacher, write_outputs
 from engine.games.go.game import GoGame
 from engine.games.go.rules import Rules
 from native.datasets.parallel_games import play_games, show_games
-from native.go.board import BLACK, MAX_AREA, POSITION_DTYPE
+from native.go.board import MAX_AREA, POSITION_DTYPE
 from native.go.planes import GLOBALS, PLANES, symmetry_table
 from native.go.rules import MAX_HISTORY
 from native.go.scratch import SCRATCH_DTYPE

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from engine.color import BLACK
 from engine.datasets.go_rows import Columns, Row
 from engine.datasets.go_teacher import DeviceQueue, NetworkTeacher, Searchable, Searches
 from engine.evaluators.queue import InlineQueue
@@ -21,7 +22,6 @@ from engine.players.go_setup import ROLLOUT_BATCH, ROLLOUT_C_PUCT, ROLLOUTS_A_LE
 from engine.search.parameters import SearchSettings
 from engine.search.report import Limits
 from engine.search.search import Search
-from native.go.board import BLACK
 from native.go.spec import go_spec
 from nets.errors import NetworkError
 

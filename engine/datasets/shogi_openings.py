@@ -13,18 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.color import DRAW
 from engine.datasets.shogi_rows import ratings_of
 from engine.games.shogi.hcpe import read_hcpe
 from engine.games.shogi.placement import Placement
-from engine.games.shogi.records import (
-    DRAW,
-    START,
-    GameRecord,
-    RecordedMove,
-    RecordError,
-    format_usi_line,
-    load_records,
-)
+from engine.games.shogi.records import START, GameRecord, RecordedMove, RecordError, format_usi_line, load_records
 from nets.errors import NetworkError
 
 OPENING_SUFFIXES = (".csa", ".kif", ".kifu", ".ki2", ".usi", ".sfen", ".hcpe")

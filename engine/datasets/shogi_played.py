@@ -15,11 +15,11 @@ from typing import Protocol
 
 import numpy as np
 
+from engine.color import BLACK, WHITE, opponent
 from engine.datasets.shogi_rows import HCPE_DTYPE, MARKS
 from engine.games.shogi.game import IllegalMove, ShogiGame
 from engine.games.shogi.hcpe import MAX_SCORE, RESULTS, pack
 from engine.games.shogi.notation import NotationError, format_usi, parse_usi
-from engine.games.shogi.pieces import BLACK, WHITE
 from engine.games.shogi.records import GameRecord, RecordError
 from engine.games.shogi.sfen import format_sfen
 from engine.matches.adjudicate import Adjudicator
@@ -153,10 +153,10 @@ class _Game:
                 continue
             answer = self.engine.go(self._position(), color, self.clocks)
             if answer.move == "resign":
-                return 3 - color, "TORYO"
+                return opponent(color), "TORYO"
             self._play_answer(answer)
             if loser := self.adjudicator.loser(color, answer.evaluation):
-                return 3 - loser, "ADJUDICATION"
+                return opponent(loser), "ADJUDICATION"
         return outcome.winner, outcome.ending
 
     def _position(self) -> str:

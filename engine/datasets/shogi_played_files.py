@@ -22,10 +22,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from engine.color import BLACK, DRAW, WHITE
 from engine.datasets.shogi_played import PlayedPositions, ShogiPlayOptions, play_positions
 from engine.datasets.shogi_rows import HCPE_DTYPE, records_of
-from engine.games.shogi.pieces import BLACK, WHITE
-from engine.games.shogi.records import DRAW, GameRecord
+from engine.games.shogi.records import GameRecord
 from engine.matches.limits import Limits
 from engine.matches.players import PlayerSpec
 from engine.matches.process import EngineFailure

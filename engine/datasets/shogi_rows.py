@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from engine.color import BLACK, DRAW, WHITE
 from engine.games.shogi.hcpe import RECORD, RESULTS, pack
-from engine.games.shogi.pieces import BLACK, WHITE
 from engine.games.shogi.placement import Placement
 from engine.games.shogi.psv import PSV_DTYPE, from_psv_move, pack_psv, to_psv_move
-from engine.games.shogi.records import DRAW, GameRecord, RecordError, load_records
+from engine.games.shogi.records import GameRecord, RecordError, load_records
 from native.datasets.packed import HCP, PSV, unpack_board
 from nets.errors import NetworkError
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engine.color import BLACK, WHITE, opponent
 from engine.matches.answers import Evaluation
 
 
@@ -37,7 +38,7 @@ class Adjudicator:
         """
         self.threshold = threshold
         self.moves = moves
-        self._in_a_row = {1: 0, 2: 0}
+        self._in_a_row = {BLACK: 0, WHITE: 0}
         """Plies for which a color has been lost, as both say."""
 
     def loser(self, color: int, evaluation: Evaluation | None) -> int:
@@ -47,7 +48,7 @@ class Adjudicator:
         if self.threshold is None:
             return 0
         winrate = None if evaluation is None else evaluation.winrate
-        for side in (1, 2):
+        for side in (BLACK, WHITE):
             seen = winrate if color == side or winrate is None else 1.0 - winrate
             self._in_a_row[side] = self._in_a_row[side] + 1 if seen is not None and seen < self.threshold else 0
-        return 3 - color if self._in_a_row[3 - color] >= 2 * self.moves else 0
+        return opponent(color) if self._in_a_row[opponent(color)] >= 2 * self.moves else 0

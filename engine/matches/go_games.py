@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from engine.color import BLACK, DRAW, WHITE, opponent
 from engine.games.go.game import GoGame, score_text
 from engine.games.go.rules import Rules
 from engine.games.go.scoring import dead_stones, ownership_by_rollouts
@@ -20,15 +21,12 @@ from engine.matches.players import PlayerSpec
 from engine.matches.process import EngineFailure, Refusal
 from engine.matches.results import (
     ADJUDICATION,
-    BLACK,
-    DRAW,
     ILLEGAL,
     MAX_MOVES,
     NO_RESULT,
     RESIGNATION,
     SCORE,
     TIME,
-    WHITE,
     Blame,
     Ended,
     Forfeit,
@@ -135,7 +133,7 @@ class GoHost:
             played.begin(opening.split())
             ended = played.run()
         except Forfeit as forfeit:
-            ended = Ended(3 - forfeit.color, forfeit.ending, forfeit.detail)
+            ended = Ended(opponent(forfeit.color), forfeit.ending, forfeit.detail)
         if ended.ending in (SCORE, MAX_MOVES):
             score = self.scorer.score(played.game)
             ended = Ended(BLACK if score > 0 else WHITE if score < 0 else DRAW, ended.ending, score_text(score))
@@ -192,10 +190,10 @@ class _GoGame:
             if not self.clocks[color].spend(answer.seconds):
                 raise Forfeit(color, TIME, f"{answer.move} after {answer.seconds:.2f} s, {limit:.2f} s were left")
             if answer.move.lower() == "resign":
-                return Ended(3 - color, RESIGNATION)
+                return Ended(opponent(color), RESIGNATION)
             self._play(color, answer)
             if loser := self.adjudicator.loser(color, answer.evaluation):
-                return Ended(3 - loser, ADJUDICATION, f"both below {self.settings.conduct.resign_below:g}")
+                return Ended(opponent(loser), ADJUDICATION, f"both below {self.settings.conduct.resign_below:g}")
         return Ended(DRAW, NO_RESULT, "third repetition") if game.is_no_result else Ended(DRAW, SCORE)
 
     def _play(self, color: int, answer: Answer) -> None:
@@ -211,8 +209,8 @@ class _GoGame:
             raise Forfeit(color, ILLEGAL, f"{format_vertex(move, game.size)} at move {len(game.moves) + 1}: {why}")
         game.play(color, move)
         self.comments.append(f"{answer.seconds:.2f} s {answer.evaluation or ''}".strip())
-        with Blame(3 - color):
-            self.clients[3 - color].play(format_color(color), format_vertex(move, game.size))
+        with Blame(opponent(color)):
+            self.clients[opponent(color)].play(format_color(color), format_vertex(move, game.size))
 
     def finish(self, ended: Ended, event: str) -> PlayedGame:
         """Return the game with its record."""

@@ -6,11 +6,10 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
+from engine.color import BLACK, DRAW, WHITE, opponent
 from engine.matches.journal import NAME, read_journal
 from engine.matches.results import (
-    BLACK,
     DECLARATION,
-    DRAW,
     FAILURE,
     ILLEGAL,
     MATE,
@@ -20,7 +19,6 @@ from engine.matches.results import (
     RESIGNATION,
     SCORE,
     TIME,
-    WHITE,
     GameResult,
     MatchError,
 )
@@ -123,11 +121,11 @@ def _from_shogi(path: Path) -> list[GameResult]:
         first = record.initial.side
         used: dict[int, float | None] = {BLACK: None, WHITE: None}
         for number, move in enumerate(record.moves):
-            color = first if number % 2 == 0 else 3 - first
+            color = first if number % 2 == 0 else opponent(first)
             if move.seconds is not None:
                 used[color] = (used[color] or 0.0) + move.seconds
         count = len(record.moves)
-        own = {first: (count + 1) // 2, 3 - first: count // 2}
+        own = {first: (count + 1) // 2, opponent(first): count // 2}
         results.append(
             GameResult(
                 number=0,

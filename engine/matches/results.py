@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 
+from engine.color import BLACK, WHITE
 from engine.matches.process import EngineFailure
-
-BLACK, WHITE, DRAW = 1, 2, 0
 
 RESIGNATION = "resignation"
 SCORE = "score"

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from engine.color import BLACK, WHITE, opponent
 from engine.matches.engine_client import EngineClient
 from engine.matches.journal import Journal
 from engine.matches.limits import Limits
 from engine.matches.players import PlayerSpec
 from engine.matches.process import EngineFailure
-from engine.matches.results import BLACK, FAILURE, FAULTS, WHITE, Ended, GameResult, MatchError, PlayedGame
+from engine.matches.results import FAILURE, FAULTS, Ended, GameResult, MatchError, PlayedGame
 from engine.matches.schedule import Pairing
 
 
@@ -191,7 +192,7 @@ class _Slot:
             try:
                 clients[color] = self._client(host, player)
             except EngineFailure as failure:
-                ended = Ended(3 - color, FAILURE, str(failure))
+                ended = Ended(opponent(color), FAILURE, str(failure))
                 break
         if runner.is_stopped:  # clients that were being started were not killed
             return
@@ -201,7 +202,7 @@ class _Slot:
         if runner.is_stopped:
             return
         if ended.ending in FAULTS:
-            guilty = players[3 - ended.winner]
+            guilty = players[opponent(ended.winner)]
             if guilty in self._clients:
                 errors = self._clients[guilty].process.error_tail()
                 self._clients[guilty].process.kill()  # it may hang

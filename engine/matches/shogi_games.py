@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from engine.color import BLACK, WHITE, opponent
 from engine.games.shogi.game import IllegalMove, ShogiGame
 from engine.games.shogi.notation import NotationError, format_csa, format_usi, parse_usi
 from engine.games.shogi.records import RecordedMove, RecordError, parse_usi_line, record_of, to_bytes
@@ -18,7 +19,6 @@ from engine.matches.players import PlayerSpec
 from engine.matches.process import EngineFailure, Refusal
 from engine.matches.results import (
     ADJUDICATION,
-    BLACK,
     DECLARATION,
     FAILURE,
     ILLEGAL,
@@ -28,7 +28,6 @@ from engine.matches.results import (
     REPETITION,
     RESIGNATION,
     TIME,
-    WHITE,
     Blame,
     Ended,
     Forfeit,
@@ -94,7 +93,7 @@ class ShogiHost:
             played.begin()
             ended = played.run()
         except Forfeit as forfeit:
-            ended = Ended(3 - forfeit.color, forfeit.ending, forfeit.detail)
+            ended = Ended(opponent(forfeit.color), forfeit.ending, forfeit.detail)
         played.announce(ended)
         return played.finish(ended, event)
 
@@ -151,13 +150,13 @@ class _ShogiGame:
                 raise Forfeit(color, TIME, f"{answer.move} after {answer.seconds:.3f} s, {limit:.3f} s were left")
             if answer.move == "resign":
                 self.last_seconds = answer.seconds
-                return Ended(3 - color, RESIGNATION)
+                return Ended(opponent(color), RESIGNATION)
             if answer.move == "win":
                 self.last_seconds = answer.seconds
                 return self._declare(color)
             self._play(color, answer)
             if loser := self.adjudicator.loser(color, answer.evaluation):
-                return Ended(3 - loser, ADJUDICATION, f"both below {self.settings.conduct.resign_below:g}")
+                return Ended(opponent(loser), ADJUDICATION, f"both below {self.settings.conduct.resign_below:g}")
         return Ended(outcome.winner, OUTCOMES.get(outcome.ending, PERPETUAL_CHECK), "")
 
     def _declare(self, color: int) -> Ended:

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
+from engine.color import BLACK, DRAW, WHITE, opponent
 from engine.matches.rating import Ratings, count, fit
-from engine.matches.results import BLACK, DRAW, FAULTS, WHITE, GameResult
+from engine.matches.results import FAULTS, GameResult
 
 FORMS = ("text", "markdown", "json")
 
@@ -162,7 +163,7 @@ def _row(rank: int, order: Sequence[int], ratings: Ratings, games: Sequence[Game
         None if following is None else 100.0 * ratings.superiority(index, following),
         total / len(known) if known else None,
         total / moves if moves else None,
-        sum(game.ending in FAULTS and game.winner == 3 - color for game, color in played),
+        sum(game.ending in FAULTS and game.winner == opponent(color) for game, color in played),
     )
 
 

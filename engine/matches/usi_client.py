@@ -6,6 +6,7 @@ import math
 import re
 
 from engine.clock import TimeSystem
+from engine.color import BLACK, WHITE
 from engine.matches.answers import Answer, Evaluation
 from engine.matches.engine_client import EngineClient
 from engine.matches.limits import GameClock
@@ -119,13 +120,12 @@ class UsiClient(EngineClient):
         limits, own = self.limits, clocks[color].settings
         words = ["go"]
         if clocks[color].is_limited:
-            for name, side in (("btime", 1), ("wtime", 2)):
+            for name, side in (("btime", BLACK), ("wtime", WHITE)):
                 clock = clocks[side]
                 words.append(f"{name} {milliseconds(max(clock.left.main - clock.settings.increment, 0.0))}")
             if own.system is TimeSystem.FISCHER:
-                words += [
-                    f"{name} {milliseconds(clocks[c].settings.increment)}" for name, c in (("binc", 1), ("winc", 2))
-                ]
+                for name, side in (("binc", BLACK), ("winc", WHITE)):
+                    words.append(f"{name} {milliseconds(clocks[side].settings.increment)}")
             elif own.system is TimeSystem.BYOYOMI:
                 words.append(f"byoyomi {milliseconds(own.period)}")
         elif limits.seconds is not None:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.clock import Clock
+from engine.color import BLACK, opponent
 from engine.games.go.game import GoGame
 from engine.games.go.rules import Rules
 from engine.games.go.scoring import ROLLOUTS, dead_stones, ownership_by_rollouts
@@ -34,7 +35,7 @@ from engine.players.thinking import (
 from engine.players.tuning import tuned
 from engine.search.report import Limits, RawEvaluation, SearchReport
 from engine.search.search import HANG, Search
-from native.go.board import BLACK, PASS
+from native.go.board import PASS
 
 if TYPE_CHECKING:
     from engine.options import Options, Value
@@ -265,7 +266,7 @@ class GoPlayer:
             return False
         dead = dead_stones(self.game, self._ownership(min(OWNERSHIP_SECONDS, CLEANUP_SHARE * left)))
         self._search.set_position(self.game, color)
-        return any(self.game.color_at(point) == 3 - color for point in dead)
+        return any(self.game.color_at(point) == opponent(color) for point in dead)
 
 
 def black_ownership(report: SearchReport, game: GoGame) -> npt.NDArray[np.float32]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from engine.color import BLACK
 from engine.evaluators.queue import InlineQueue
 from engine.games.go.game import GoGame
 from engine.games.go.rules import Rules
@@ -30,7 +31,7 @@ from engine.players.tuning import tuned
 from engine.search.report import SearchReport
 from engine.search.reports import root_priors
 from engine.search.search import Search
-from native.go.board import BLACK, PASS
+from native.go.board import PASS
 
 if TYPE_CHECKING:
     from engine.evaluators.queue import EvaluationQueue

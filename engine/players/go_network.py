@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from engine.color import BLACK
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.katago import ROOT_OPTIMISM, KataGoEvaluator
 from engine.evaluators.rollouts import MixedEvaluator
 from engine.search.report import RawEvaluation
-from native.go.board import BLACK
 from native.go.planes import policy_index, symmetry_table, write_planes
 from native.go.spec import go_spec
 from nets.katago.outputs import Outputs, has_no_result, post_process

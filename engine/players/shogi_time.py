@@ -14,9 +14,9 @@ the way, M an estimate of the moves still to play:
 from __future__ import annotations
 
 from engine.clock import Budget
+from engine.color import BLACK
 from engine.players.shogi_base import Times
 
-BLACK = 1
 MAX_RESERVE = 0.4
 """Share of a byo-yomi that the reserves take at most, so that periods of less than a second can be used."""
 MOST_RESERVE = 0.9

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from engine.color import BLACK, WHITE
 from engine.evaluators.workers import EvaluationWorkers
 from engine.machine import usable_cores
 from engine.search.report import Limits
@@ -226,7 +227,7 @@ class LostMoves:
 
     def __init__(self) -> None:
         """Begin a game."""
-        self._plies: dict[int, set[int]] = {1: set(), 2: set()}
+        self._plies: dict[int, set[int]] = {BLACK: set(), WHITE: set()}
 
     def count(self, color: int, ply: int, is_lost: bool) -> int:
         """Take what the search says of a move, and return how many in a row looked lost; asked twice counts once."""

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.color import BLACK, WHITE, opponent
 from engine.games.go.game import GoGame, score_text
 from engine.games.go.rules import Rules
 from engine.games.go.scoring import dead_stones, ownership_by_rollouts
@@ -21,7 +22,7 @@ from engine.games.go.sgf import GameRecord, Node, SgfError, load_sgf
 from engine.games.go.vertex import format_color, format_vertex
 from engine.players.analyst import Analysis, Analyst, Assignment
 from engine.players.go import OWNERSHIP_LIMITS, black_ownership
-from engine.review.model import BLACK, WHITE, Opinion, Review, ReviewedMove, ReviewError, Tick
+from engine.review.model import Opinion, Review, ReviewedMove, ReviewError, Tick
 from engine.search.report import Limits
 
 if TYPE_CHECKING:
@@ -289,4 +290,4 @@ def _add_variation(parent: Node, move: ReviewedMove, size: int) -> None:
     for point in move.before.pv[:PV_MOVES]:
         text = f"{MARK}better, {format_color(color)} {100 * move.before.winrate:.1f}%" if node is parent else ""
         node = node.add(color, point, text)
-        color = 3 - color
+        color = opponent(color)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-BLACK, WHITE = 1, 2
-COLOR_NAMES = {BLACK: "Black", WHITE: "White"}
+from engine.color import BLACK, WHITE, opponent
+
 LETTERS = {BLACK: "B", WHITE: "W"}
 
 
@@ -47,7 +47,7 @@ class Opinion:
         """Return what it says of the position before, where this one is the only way on."""
         mate = None if self.mate is None else -self.mate + (1 if self.mate <= 0 else -1)
         score = None if self.score is None else -self.score
-        return Opinion(3 - self.color, 1.0 - self.winrate, score, mate=mate, visits=self.visits)
+        return Opinion(opponent(self.color), 1.0 - self.winrate, score, mate=mate, visits=self.visits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from engine.color import BLACK, WHITE
 from engine.plotting import figure, png
-from engine.review.model import BLACK, WHITE, Review
+from engine.review.model import Review
 
 WIDTH, HEIGHT = 10.0, 4.5
 """Inches."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.color import BLACK, WHITE
 from engine.games.shogi.game import ShogiGame
 from engine.games.shogi.moves import target_of
 from engine.games.shogi.notation import format_csa, format_japanese, format_usi
@@ -22,7 +23,7 @@ from engine.games.shogi.records import (
 )
 from engine.games.shogi.sfen import format_sfen
 from engine.players.shogi_base import score_of
-from engine.review.model import BLACK, WHITE, Opinion, Review, ReviewedMove, ReviewError, Tick
+from engine.review.model import Opinion, Review, ReviewedMove, ReviewError, Tick
 
 if TYPE_CHECKING:
     from engine.players.shogi import ShogiPlayer

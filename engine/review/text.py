@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from engine.review.model import BLACK, COLOR_NAMES, WHITE, Review, ReviewedMove
+from engine.color import BLACK, COLOR_NAMES, WHITE
+from engine.review.model import Review, ReviewedMove
 
 UNITS = {"go": "points", "shogi": "cp"}
 DIGITS = {"go": 1, "shogi": 0}

@@ -7,6 +7,8 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
+from engine.color import opponent
+
 
 class SearchableGame(Protocol):
     """A game as the search sees it."""
@@ -42,5 +44,5 @@ class Root:
             if color != side:
                 return None
             line.append(move)
-            side = 3 - side
+            side = opponent(side)
         return line if side == other.side_to_move else None

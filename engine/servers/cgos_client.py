@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from engine.color import BLACK, COLOR_NAMES, WHITE, opponent
 from engine.servers.cgos_codec import (
     LETTERS,
     AskPassword,
@@ -42,7 +43,6 @@ OPPONENT_GRACE = 60.0
 """Seconds beyond the opponent's time after which a silent server is gone."""
 WAITING_SILENCE = 1800.0
 """Seconds without a game after which the log-in is repeated; there is no way to ask a server whether it is there."""
-COLOR_NAMES = {1: "Black", 2: "White"}
 POINTS = {1: "won", -1: "lost", 0: "drawn", None: "broken off"}
 
 
@@ -158,13 +158,14 @@ class CgosClient(Client):
         self._save(game)
         self.report(
             "game",
-            f"game {game.id}: {COLOR_NAMES[game.color]} against {game.opponent} ({setup.ratings[3 - game.color]}),"
+            f"game {game.id}: {COLOR_NAMES[game.color]} against {game.opponent}"
+            f" ({setup.ratings[opponent(game.color)]}),"
             f" {setup.size}x{setup.size}, komi {setup.komi:g}, {setup.seconds:g} s"
             + (f", from move {game.ply + 1}" if game.ply else ""),
             game=game.id,
             color=LETTERS[game.color],
             opponent=game.opponent,
-            rating=setup.ratings[3 - game.color],
+            rating=setup.ratings[opponent(game.color)],
             size=setup.size,
             komi=setup.komi,
             total=setup.seconds,
@@ -253,7 +254,7 @@ class CgosClient(Client):
             comment=last.comment,
             lag=round(self.lag.mean, 4),
         )
-        left = ", ".join(f"{COLOR_NAMES[color]} {game.left[color]:.0f} s" for color in (1, 2))
+        left = ", ".join(f"{COLOR_NAMES[color]} {game.left[color]:.0f} s" for color in (BLACK, WHITE))
         self.status(f"{game.opponent}, move {game.ply}, {left}, lag {1000 * self.lag.mean:.0f} ms")
 
     def _over(self, game: CgosGame, message: Gameover) -> None:
@@ -341,7 +342,6 @@ class CgosClient(Client):
         if game is None:
             dues.append((self.last_line + WAITING_SILENCE, "silence"))
         elif game.due is None and self._logged_in_at is None:
-            dues.append(
-                (self.last_line + game.left[3 - game.color] + OPPONENT_GRACE, "silence beyond the opponent's time")
-            )
+            patience = game.left[opponent(game.color)] + OPPONENT_GRACE
+            dues.append((self.last_line + patience, "silence beyond the opponent's time"))
         return dues

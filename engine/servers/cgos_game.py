@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.color import opponent
 from engine.games.go.sgf import GameRecord, Node
 from engine.games.go.vertex import VertexError, parse_vertex
 from engine.servers.cgos_codec import BLACK, WHITE, Setup
@@ -73,13 +74,13 @@ class CgosGame:
     @property
     def opponent(self) -> str:
         """The other side's name."""
-        return self.setup.names[3 - self.color]
+        return self.setup.names[opponent(self.color)]
 
     def start(self, is_new: bool) -> GoStart:
         """Return what the engine has to know of the game."""
         setup = self.setup
         moves = tuple((move.color, move.vertex) for move in self.moves)
-        rating = setup.ratings[3 - self.color]
+        rating = setup.ratings[opponent(self.color)]
         return GoStart(setup.size, setup.komi, setup.seconds, self.opponent, rating, moves, is_new)
 
     def resume(self, setup: Setup) -> bool:

@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from engine.color import BLACK, COLOR_NAMES, WHITE, opponent
 from engine.games.shogi.notation import format_usi
-from engine.games.shogi.pieces import BLACK, COLOR_NAMES
 from engine.games.shogi.records import RecordedMove
 from engine.players.shogi_base import ShogiDecision, Task
 from engine.players.shogi_notes import note_of
@@ -244,7 +244,7 @@ class CsaClient(Client):
             game.turn = None
 
     def _moved(self, game: CsaGame, message: Moved, at: float) -> None:
-        color = BLACK if message.move[0] == "+" else 3 - BLACK
+        color = BLACK if message.move[0] == "+" else WHITE
         if color == game.color:
             if game.sent_at is None or not game.is_last(message.move):
                 raise ConnectionLostError(f"the server plays {message.move} for us, which was not sent")
@@ -392,7 +392,7 @@ class CsaClient(Client):
             log.error("%s: cannot write %s: %s", self.account.name, game.file.path, error.strerror)
 
     def _show(self, game: CsaGame) -> None:
-        left = ", ".join(f"{COLOR_NAMES[color]} {game.clock.left[color]:.0f} s" for color in (1, 2))
+        left = ", ".join(f"{COLOR_NAMES[color]} {game.clock.left[color]:.0f} s" for color in (BLACK, WHITE))
         self.status(f"{game.opponent}, move {game.ply}, {left}, lag {1000 * self.lag.mean:.0f} ms")
 
     # -- time ------------------------------------------------------------------------------------------------------
@@ -435,7 +435,7 @@ class CsaClient(Client):
             if game.sent_at is not None:
                 dues.append((game.sent_at + ANSWER_TIMEOUT, "no answer to our move"))
             if game.clock.is_limited and not game.is_our_turn:
-                patience = game.clock.allowed(3 - game.color) + OPPONENT_GRACE
+                patience = game.clock.allowed(opponent(game.color)) + OPPONENT_GRACE
                 dues.append((max(self.last_line, game.asked_at) + patience, "silence beyond the opponent's time"))
         return dues
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from engine.games.shogi.pieces import BLACK, WHITE
+from engine.color import BLACK, WHITE
 from engine.players.shogi_base import Times
 from engine.servers.csa_codec import TimeRule
 

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from engine.color import BLACK, WHITE
 from engine.games.shogi.csa import read_csa
-from engine.games.shogi.pieces import BLACK, WHITE
 from engine.games.shogi.records import GameRecord, RecordError
 
 COLORS = {"+": BLACK, "-": WHITE}

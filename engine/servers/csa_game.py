@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from engine.color import BLACK, DRAW, WHITE, opponent
 from engine.games.shogi.notation import NotationError, format_csa, format_usi, parse_csa
-from engine.games.shogi.pieces import BLACK, WHITE
-from engine.games.shogi.records import DRAW, START, GameRecord, RecordedMove, to_bytes
+from engine.games.shogi.records import START, GameRecord, RecordedMove, to_bytes
 from engine.games.shogi.sfen import format_sfen
 from engine.players.shogi_base import ShogiDecision
 from engine.servers.csa_clock import CsaClock
@@ -107,7 +107,7 @@ class CsaGame:
     @property
     def opponent(self) -> str:
         """The other side's name."""
-        return self.names[3 - self.color]
+        return self.names[opponent(self.color)]
 
     def play_own(self, note: RecordedMove) -> str:
         """Play our move; return it in CSA's form."""
@@ -155,11 +155,11 @@ class CsaGame:
             self.sent_at = None
         self.record.ending = ENDINGS.get(self.reason, "")
         if self.reason == "OUTE_SENNICHITE" and points:
-            loser = self.color if points < 0 else 3 - self.color
+            loser = self.color if points < 0 else opponent(self.color)
             self.record.ending = "+ILLEGAL_ACTION" if loser == BLACK else "-ILLEGAL_ACTION"
         elif not self.record.ending:
             self.record.ending = "HIKIWAKE" if points == 0 else "CHUDAN"
-        winner = {1: self.color, -1: 3 - self.color, 0: DRAW, None: None}[points]
+        winner = {1: self.color, -1: opponent(self.color), 0: DRAW, None: None}[points]
         if winner != self.record.winner:
             self.record.comment = f"#{self.reason} #{result}: the server's words, for {self.names[self.color]}"
         return points

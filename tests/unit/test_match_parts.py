@@ -13,6 +13,7 @@ import pytest
 from engine.cli.match import _described
 from engine.cli.match_settings import bounds, cpus
 from engine.clock import TimeSystem
+from engine.color import DRAW
 from engine.matches.adjudicate import Adjudicator
 from engine.matches.answers import Evaluation
 from engine.matches.gtp_client import read_evaluation
@@ -21,7 +22,7 @@ from engine.matches.limits import GameClock, LimitError, Limits, limits_of
 from engine.matches.openings import draw_openings, load_openings, shuffled
 from engine.matches.players import PlayerError, parse_player, player_of, with_own_names
 from engine.matches.rating import expected_score
-from engine.matches.results import DRAW, GameResult, MatchError
+from engine.matches.results import GameResult, MatchError
 from engine.matches.schedule import pairs_of, schedule
 from engine.matches.sprt import PAIR_SCORES, Sprt, pair_counts
 from engine.matches.usi_client import read_info

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from engine.cli.main import main
+from engine.color import BLACK, DRAW, WHITE
 from engine.games.shogi.notation import parse_usi
 from engine.games.shogi.records import GameRecord, RecordedMove, save_records
 from engine.matches.plot import plot_boxes, plot_ratings
 from engine.matches.read import read_results
-from engine.matches.results import BLACK, DRAW, WHITE, GameResult, MatchError
+from engine.matches.results import GameResult, MatchError
 from engine.matches.table import report, to_json, to_markdown, to_text, without_duplicates
 from engine.plotting import PlotError
 

@@ -14,6 +14,7 @@ import pytest
 
 from engine.cli import analyze
 from engine.cli.main import main
+from engine.color import BLACK, WHITE
 from engine.evaluators.base import EvaluatorError
 from engine.games.go.rules import PRESETS
 from engine.games.go.sgf import read_sgf, to_sgf
@@ -22,7 +23,7 @@ from engine.games.shogi.records import load_records, read_records
 from engine.options import Options
 from engine.players.analyst import Analysis, Assignment
 from engine.review.go import MARK, AnnotatedGo, GoReviewer
-from engine.review.model import BLACK, WHITE, Opinion, Review, ReviewedMove
+from engine.review.model import Opinion, Review, ReviewedMove
 from engine.review.shogi import ShogiReviewer
 from engine.review.text import table
 from nets.errors import NetworkError

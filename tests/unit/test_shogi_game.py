@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.color import BLACK, WHITE
 from engine.games.shogi.diagram import draw, japanese_hand
 from engine.games.shogi.game import SETTINGS, IllegalMove, Outcome, SetupError, ShogiGame
 from engine.games.shogi.notation import parse_usi
-from engine.games.shogi.pieces import BLACK, WHITE
 from engine.games.shogi.sfen import STARTPOS, SfenError
 from tests.unit.shogi_boards import placement_of, random_moves, walk
 

@@ -11,14 +11,13 @@ from cshogi import CSA, KIF
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.color import BLACK, DRAW, WHITE
 from engine.games.shogi import csa, hcpe, kif
 from engine.games.shogi.game import ShogiGame
 from engine.games.shogi.moves import target_of
 from engine.games.shogi.notation import format_japanese, format_usi, parse_usi
-from engine.games.shogi.pieces import BLACK, WHITE
 from engine.games.shogi.placement import Placement
 from engine.games.shogi.records import (
-    DRAW,
     ENDINGS,
     START,
     GameRecord,

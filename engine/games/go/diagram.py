@@ -2,9 +2,10 @@
 
 from typing import TYPE_CHECKING
 
+from engine.color import BLACK, WHITE
 from engine.games.go.handicap import fixed_handicap, max_fixed_handicap
 from engine.games.go.vertex import COLUMNS, format_color, format_vertex, point_at
-from native.go.board import BLACK, EMPTY, WHITE
+from native.go.board import EMPTY
 
 if TYPE_CHECKING:
     from engine.games.go.game import GoGame

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from engine.color import BLACK, WHITE, opponent
 from engine.games.go.handicap import HandicapError, check_free_handicap, handicap_stones
 from engine.games.go.rules import PRESETS, Rules
 from engine.games.go.vertex import board_points, format_color, format_vertex
 from native.go import board
 from native.go import rules as kernels
-from native.go.board import BLACK, EMPTY, MAX_SIZE, MIN_SIZE, NO_POINT, PASS, POSITION_DTYPE, WHITE
+from native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, NO_POINT, PASS, POSITION_DTYPE
 
 SNAPSHOT_INTERVAL = 8
 """Moves between two stored positions: undo replays at most 7 moves; 400 moves keep 1.4 MB."""
@@ -110,7 +111,7 @@ class GoGame:
 
     def captures(self, color: int) -> int:
         """Return how many stones `color` has captured."""
-        return int(self.position["prisoners"][3 - color])
+        return int(self.position["prisoners"][opponent(color)])
 
     @property
     def handicap_bonus(self) -> int:

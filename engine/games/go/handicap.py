@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
+from engine.color import BLACK, WHITE
 from engine.games.go.vertex import board_points, column_and_row, parse_vertex, point_at
-from native.go.board import BLACK, PASS, WHITE
+from native.go.board import PASS
 
 
 class HandicapError(ValueError):

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from engine.color import BLACK, WHITE, opponent
 from engine.games.go.vertex import board_points, format_vertex
 from native.go.area import pass_alive
-from native.go.board import BLACK, EMPTY, MAX_POINTS, POSITION_DTYPE, WHITE
+from native.go.board import EMPTY, MAX_POINTS, POSITION_DTYPE
 from native.go.ownership import rollout_ownership
 from native.go.scratch import SCRATCH_DTYPE
 
@@ -154,7 +155,7 @@ def score(game: "GoGame", dead: Iterable[int] = ()) -> float:
         points[group.color] += territory + stones
     if game.rules.scoring == "TERRITORY":
         for color in points:
-            points[color] += game.captures(color) + sum(game.color_at(p) == 3 - color for p in removed)
+            points[color] += game.captures(color) + sum(game.color_at(p) == opponent(color) for p in removed)
     return points[BLACK] - points[WHITE] - float(game.position["komi"])
 
 

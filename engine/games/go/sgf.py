@@ -16,10 +16,11 @@ from typing import Any
 
 from sgfmill import sgf, sgf_grammar, sgf_properties
 
+from engine.color import BLACK, WHITE
 from engine.games.go.game import GoGame, IllegalMove, SetupError
 from engine.games.go.rules import PRESETS, Rules, RulesError
 from engine.games.go.vertex import column_and_row, point_at
-from native.go.board import BLACK, EMPTY, MAX_SIZE, MIN_SIZE, PASS, WHITE
+from native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, PASS
 
 RULE_NAMES = {"japanese": "Japanese", "chinese": "Chinese", "aga": "AGA", "new-zealand": "NZ", "goe": "GOE"}
 """SGF's own names of rule sets; others are written as in GTP."""

@@ -2,7 +2,8 @@
 
 import functools
 
-from native.go.board import BLACK, PASS, WHITE
+from engine.color import BLACK, WHITE
+from native.go.board import PASS
 
 COLUMNS = "ABCDEFGHJKLMNOPQRST"
 

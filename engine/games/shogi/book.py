@@ -20,9 +20,9 @@ from typing import Protocol
 
 import numpy as np
 
+from engine.color import WHITE
 from engine.games.shogi.moves import is_move, turned
 from engine.games.shogi.notation import NotationError, parse_usi
-from engine.games.shogi.pieces import WHITE
 from engine.games.shogi.placement import Placement
 from engine.games.shogi.sfen import format_sfen
 

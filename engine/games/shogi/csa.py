@@ -5,6 +5,7 @@ Evaluations are the comments that Floodgate writes, `'** SCORE LINE` after a mov
 
 import re
 
+from engine.color import BLACK, WHITE
 from engine.games.shogi.notation import (
     CSA_NAMES,
     CSA_SIGNS,
@@ -14,17 +15,7 @@ from engine.games.shogi.notation import (
     format_csa,
     parse_csa,
 )
-from engine.games.shogi.pieces import (
-    BLACK,
-    COUNTS,
-    HAND_INDEX,
-    HAND_TYPES,
-    WHITE,
-    code_of,
-    color_of,
-    type_of,
-    unpromoted,
-)
+from engine.games.shogi.pieces import COUNTS, HAND_INDEX, HAND_TYPES, code_of, color_of, type_of, unpromoted
 from engine.games.shogi.placement import Placement
 from engine.games.shogi.records import ENDINGS, START, GameRecord, RecordError
 from engine.games.shogi.sfen import SfenError, check

@@ -2,20 +2,10 @@
 
 from typing import TYPE_CHECKING
 
+from engine.color import BLACK, COLOR_NAMES, WHITE
 from engine.games.shogi.moves import target_of
 from engine.games.shogi.notation import FILES, JAPANESE_NAMES, RANKS, format_japanese, format_usi, japanese_number
-from engine.games.shogi.pieces import (
-    BLACK,
-    COLOR_NAMES,
-    HAND_TYPES,
-    KING,
-    LETTERS,
-    PROMOTION,
-    WHITE,
-    color_of,
-    type_of,
-    unpromoted,
-)
+from engine.games.shogi.pieces import HAND_TYPES, KING, LETTERS, PROMOTION, color_of, type_of, unpromoted
 
 if TYPE_CHECKING:
     from engine.games.shogi.game import ShogiGame

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from engine.color import BLACK, COLOR_NAMES, opponent
 from engine.games.shogi.moves import is_move
 from engine.games.shogi.notation import format_usi
-from engine.games.shogi.pieces import BLACK, COLOR_NAMES
 from engine.games.shogi.placement import Placement
 from engine.games.shogi.sfen import STARTPOS, format_sfen, parse_sfen
 from native.shogi import rules
@@ -66,7 +66,7 @@ class Outcome:
 
     def __str__(self) -> str:
         """Return it in words."""
-        loser = COLOR_NAMES.get(3 - self.winner, "")
+        loser = COLOR_NAMES.get(opponent(self.winner), "")
         reasons = {
             "TSUMI": f"{loser} is mated",
             "SENNICHITE": "the position stands for the fourth time",
@@ -245,7 +245,7 @@ class ShogiGame:
         """Return how the game has ended; None while it goes on. Declaring and resigning are up to the players."""
         side = self.side_to_move
         if not rules.has_legal_move(self.position):
-            return Outcome(3 - side, "TSUMI")
+            return Outcome(opponent(side), "TSUMI")
         if self.repetitions >= REPETITIONS:
             return self._repetition()
         if self.max_moves and self.ply >= self.max_moves:
@@ -262,9 +262,9 @@ class ShogiGame:
         side = self.side_to_move
         first = self._seen[self._entries[-1]][0]
         checks = [bool(hands & CHECK_BIT) for _, hands in self._entries[first + 1 :]]
-        for loser, given in ((side, checks[0::2]), (3 - side, checks[1::2])):
+        for loser, given in ((side, checks[0::2]), (opponent(side), checks[1::2])):
             if all(given):
-                return Outcome(3 - loser, "+ILLEGAL_ACTION" if loser == BLACK else "-ILLEGAL_ACTION")
+                return Outcome(opponent(loser), "+ILLEGAL_ACTION" if loser == BLACK else "-ILLEGAL_ACTION")
         return Outcome(0, "SENNICHITE")
 
     def __str__(self) -> str:

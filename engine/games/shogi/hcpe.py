@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.color import BLACK, DRAW, WHITE
 from engine.games.shogi.pieces import (
     BISHOP,
-    BLACK,
     GOLD,
     HAND_INDEX,
     HAND_TYPES,
@@ -26,7 +26,6 @@ from engine.games.shogi.pieces import (
     PROMOTION,
     ROOK,
     SILVER,
-    WHITE,
     can_promote,
     code_of,
     color_of,
@@ -34,7 +33,7 @@ from engine.games.shogi.pieces import (
     unpromoted,
 )
 from engine.games.shogi.placement import Placement
-from engine.games.shogi.records import DRAW, RecordError
+from engine.games.shogi.records import RecordError
 from engine.games.shogi.sfen import SfenError, check
 
 if TYPE_CHECKING:

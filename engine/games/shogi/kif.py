@@ -8,6 +8,7 @@ Evaluations are comments `*評価値 SCORE LINE` below the move, in centipawns f
 import re
 from collections.abc import Callable
 
+from engine.color import BLACK, WHITE, opponent
 from engine.games.shogi.diagram import SHORT_NAMES, japanese_hand
 from engine.games.shogi.moves import target_of
 from engine.games.shogi.notation import (
@@ -18,7 +19,7 @@ from engine.games.shogi.notation import (
     japanese_number,
     parse_japanese,
 )
-from engine.games.shogi.pieces import BLACK, HAND_INDEX, WHITE, code_of, color_of, type_of
+from engine.games.shogi.pieces import HAND_INDEX, code_of, color_of, type_of
 from engine.games.shogi.placement import Placement
 from engine.games.shogi.records import ENDINGS, START, GameRecord, RecordedMove, RecordError
 from engine.games.shogi.sfen import SfenError, check, format_sfen, parse_sfen
@@ -234,7 +235,7 @@ class _Reader:
             raise RecordError(f"'{text}': expected how the game ended, such as 先手の勝ち or 千日手")
         color, what = NAMES[match[1]], match[2]
         if what.startswith("反則"):
-            guilty = color if what == "反則負け" else 3 - color
+            guilty = color if what == "反則負け" else opponent(color)
             self.record.ending = "+ILLEGAL_ACTION" if guilty == BLACK else "-ILLEGAL_ACTION"
         elif what == "入玉勝ち":
             self.record.ending = "KACHI"
@@ -385,7 +386,7 @@ def _word(record: GameRecord) -> str:
     word = ENDINGS[record.ending][0]
     if word:
         return word
-    last = record.initial.side if len(record.moves) % 2 == 0 else 3 - record.initial.side
+    last = record.initial.side if len(record.moves) % 2 == 0 else opponent(record.initial.side)
     guilty = BLACK if record.ending[0] == "+" else WHITE
     return "反則負け" if guilty == last else "反則勝ち"
 
@@ -395,7 +396,7 @@ def _result_line(record: GameRecord, word: str) -> str:
     sides = {BLACK: "先手", WHITE: "後手"}
     how = word
     if record.winner:
-        winner, loser = sides[record.winner], sides[3 - record.winner]
+        winner, loser = sides[record.winner], sides[opponent(record.winner)]
         special = {"入玉勝ち": f"{winner}の入玉勝ち", "切れ負け": f"{loser}の切れ負け"}
         how = f"{loser}の反則負け" if word.startswith("反則") else special.get(word, f"{winner}の勝ち")
     return f"まで{len(record.moves)}手で{how}"

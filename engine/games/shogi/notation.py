@@ -7,10 +7,10 @@ move is legal is not checked here, except where Japanese text leaves a choice.
 import re
 from collections.abc import Callable
 
+from engine.color import BLACK, WHITE
 from engine.games.shogi.moves import board_move, drop, dropped_type, promotes, source_of, target_of
 from engine.games.shogi.pieces import (
     BISHOP,
-    BLACK,
     DRAGON,
     HAND_INDEX,
     HORSE,
@@ -22,7 +22,6 @@ from engine.games.shogi.pieces import (
     PROM_SILVER,
     PROMOTION,
     ROOK,
-    WHITE,
     can_promote,
     color_of,
     in_zone,

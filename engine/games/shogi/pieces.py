@@ -1,12 +1,12 @@
 """Names and movements of the pieces, in plain Python: what notations and readers need of the rules.
 
 The numbers are those of native.shogi (squares by files from Black's right edge, piece codes in which White's are 16
-higher); this module imports nothing, so that texts can be read before anything is compiled or loaded.
+higher); this module imports no kernels, so that texts can be read before anything is compiled or loaded.
 """
 
 from collections.abc import Sequence
 
-BLACK, WHITE = 1, 2
+from engine.color import BLACK, WHITE
 
 PAWN, LANCE, KNIGHT, SILVER, BISHOP, ROOK, GOLD, KING = range(1, 9)
 PROM_PAWN, PROM_LANCE, PROM_KNIGHT, PROM_SILVER, HORSE, DRAGON = range(9, 15)
@@ -29,7 +29,6 @@ COUNTS = {PAWN: 18, LANCE: 4, KNIGHT: 4, SILVER: 4, BISHOP: 2, ROOK: 2, GOLD: 4,
 """Pieces of a full set by unpromoted type."""
 
 NAMES = ("", "pawn", "lance", "knight", "silver", "bishop", "rook", "gold", "king")
-COLOR_NAMES = {BLACK: "Black", WHITE: "White"}
 
 Steps = tuple[tuple[int, int], ...]
 

@@ -6,10 +6,9 @@ the moves of a record without loading or compiling anything.
 
 from dataclasses import dataclass
 
+from engine.color import BLACK, COLOR_NAMES, opponent
 from engine.games.shogi.moves import dropped_type, is_move, promotes, source_of, target_of
 from engine.games.shogi.pieces import (
-    BLACK,
-    COLOR_NAMES,
     HAND_INDEX,
     KING,
     NAMES,
@@ -42,8 +41,8 @@ class Placement:
 
     def turned(self) -> "Placement":
         """Return the position as the other side would see it: the board turned by 180 degrees, colors exchanged."""
-        board = tuple(code and code_of(type_of(code), 3 - color_of(code)) for code in reversed(self.board))
-        return Placement(board, (self.hands[1], self.hands[0]), 3 - self.side, self.number)
+        board = tuple(code and code_of(type_of(code), opponent(color_of(code))) for code in reversed(self.board))
+        return Placement(board, (self.hands[1], self.hands[0]), opponent(self.side), self.number)
 
     def after(self, move: int) -> "Placement":
         """Return the position after a move that `why_not` has nothing against (drop-pawn mate included)."""
@@ -60,7 +59,7 @@ class Placement:
                 hand[HAND_INDEX[unpromoted(type_of(board[target]))]] += 1
         board[target] = code_of(piece_type, self.side)
         hands = (tuple(hand), self.hands[1]) if self.side == BLACK else (self.hands[0], tuple(hand))
-        return Placement(tuple(board), hands, 3 - self.side, self.number + 1)
+        return Placement(tuple(board), hands, opponent(self.side), self.number + 1)
 
     def king_square(self, color: int) -> int | None:
         """Return where the king of `color` stands; None where it has none."""
@@ -70,7 +69,7 @@ class Placement:
     def is_check(self, color: int) -> bool:
         """Whether the king of `color` is attacked."""
         king = self.king_square(color)
-        return king is not None and is_attacked(self.board, 3 - color, king)
+        return king is not None and is_attacked(self.board, opponent(color), king)
 
     def why_not(self, move: int) -> str | None:
         """Return why the side to move may not play a move, in a few words; None where only drop-pawn mate could be."""

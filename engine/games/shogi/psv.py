@@ -8,21 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from engine.color import BLACK, WHITE
 from engine.games.shogi.hcpe import BITS, CODES
 from engine.games.shogi.moves import board_move, drop, dropped_type, promotes, source_of, target_of
-from engine.games.shogi.pieces import (
-    BLACK,
-    GOLD,
-    HAND_TYPES,
-    KING,
-    KNIGHT,
-    SILVER,
-    WHITE,
-    can_promote,
-    color_of,
-    type_of,
-    unpromoted,
-)
+from engine.games.shogi.pieces import GOLD, HAND_TYPES, KING, KNIGHT, SILVER, can_promote, color_of, type_of, unpromoted
 from engine.games.shogi.placement import Placement
 from engine.games.shogi.records import RecordError
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.color import BLACK, DRAW, WHITE, opponent
 from engine.games.shogi.notation import NotationError, format_usi, parse_usi
-from engine.games.shogi.pieces import BLACK, WHITE
 from engine.games.shogi.placement import Placement
 from engine.games.shogi.sfen import STARTPOS, SfenError, format_sfen, parse_sfen
 
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from engine.games.shogi.game import ShogiGame
 
 START = parse_sfen(STARTPOS)
-
-DRAW = 0
-"""Winner of a drawn game."""
 
 MOVER, WAITER, NOBODY = "mover", "waiter", "nobody"
 
@@ -90,9 +87,9 @@ class GameRecord:
         """BLACK, WHITE or DRAW; None for a game without an end."""
         if self.ending in ("+ILLEGAL_ACTION", "-ILLEGAL_ACTION"):
             return WHITE if self.ending[0] == "+" else BLACK
-        mover = self.initial.side if len(self.moves) % 2 == 0 else 3 - self.initial.side
+        mover = self.initial.side if len(self.moves) % 2 == 0 else opponent(self.initial.side)
         who = ENDINGS[self.ending][1] if self.ending else None
-        return None if who is None else {MOVER: mover, WAITER: 3 - mover, NOBODY: DRAW}[who]
+        return None if who is None else {MOVER: mover, WAITER: opponent(mover), NOBODY: DRAW}[who]
 
     def placements(self) -> list[Placement]:
         """Return the position before each move, and the last one."""

@@ -3,9 +3,8 @@
 import re
 from collections import Counter
 
+from engine.color import BLACK, COLOR_NAMES, WHITE, opponent
 from engine.games.shogi.pieces import (
-    BLACK,
-    COLOR_NAMES,
     COUNTS,
     HAND_INDEX,
     HAND_TYPES,
@@ -14,7 +13,6 @@ from engine.games.shogi.pieces import (
     NAMES,
     PAWN,
     PROMOTION,
-    WHITE,
     can_promote,
     code_of,
     color_of,
@@ -134,7 +132,7 @@ def check(placement: Placement) -> None:
     for piece_type, most in COUNTS.items():
         if counts[piece_type] > most:
             raise SfenError(f"{counts[piece_type]} {NAMES[piece_type]}s: expected at most {most}")
-    waiting = 3 - placement.side
+    waiting = opponent(placement.side)
     if placement.is_check(waiting):
         raise SfenError(f"{COLOR_NAMES[waiting]} is in check but {COLOR_NAMES[placement.side]} is to move")
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from engine.color import BLACK, WHITE
 from engine.options import Option, OptionError, Options, Value, find
 from engine.protocols.analysis.fields import FieldError, shown
-from native.go.board import BLACK, WHITE
 
 FIELD = "overrideSettings"
 PERSPECTIVES: dict[str, int | None] = {

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engine.color import BLACK, WHITE
 from engine.games.go.game import MAX_KOMI, GoGame, IllegalMove, SetupError
 from engine.games.go.rules import Rules, RulesError
 from engine.games.go.vertex import format_color, format_vertex
@@ -28,7 +29,7 @@ from engine.protocols.analysis.overrides import FIELD, MAX_PV, Settings, overrid
 from engine.protocols.analysis.results import Style
 from engine.protocols.text import MAX_LINE
 from engine.search.report import Limits
-from native.go.board import BLACK, MAX_SIZE, MIN_SIZE, WHITE
+from native.go.board import MAX_SIZE, MIN_SIZE
 
 ACTIONS = ("query_version", "query_models", "clear_cache", "terminate", "terminate_all")
 _NAMES = (

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from engine.color import BLACK, WHITE
 from engine.games.go.vertex import board_points, format_color, format_vertex
-from native.go.board import BLACK, WHITE
 from native.go.planes import symmetry_table
 
 if TYPE_CHECKING:

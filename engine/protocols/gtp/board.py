@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from engine.color import BLACK, WHITE
 from engine.evaluators.base import EvaluatorError
 from engine.games.go.game import MAX_KOMI, GoGame, IllegalMove, SetupError
 from engine.games.go.handicap import HandicapError, fixed_handicap, free_handicap, parse_free_handicap
@@ -15,7 +16,7 @@ from engine.protocols.gtp.arguments import expect_count, integer, real
 from engine.protocols.gtp.codec import Command
 from engine.protocols.gtp.session import USER_ERRORS, GtpError, Session
 from engine.protocols.gtp.table import command
-from native.go.board import BLACK, EMPTY, MAX_SIZE, MIN_SIZE, PASS, WHITE
+from native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, PASS
 from nets.errors import NetworkError
 
 USER_ERRORS += [VertexError, IllegalMove, SetupError, HandicapError, RulesError, SgfError]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from engine.color import BLACK, opponent
 from engine.games.go.vertex import board_points, format_color, format_vertex, parse_color
 from engine.protocols.gtp.arguments import expect_count, integer
 from engine.protocols.gtp.codec import Command
@@ -16,7 +17,7 @@ from engine.protocols.gtp.formats import board_of, dboard, raw_evaluation
 from engine.protocols.gtp.session import GtpError, Session
 from engine.protocols.gtp.table import command
 from engine.search.report import Limits, MoveReport, SearchReport
-from native.go.board import BLACK, PASS, WHITE
+from native.go.board import PASS
 
 SECONDS = 1.0
 """For a search that a map needs."""
@@ -139,7 +140,7 @@ def best_moves(session: Session, request: Command) -> str:
     variation = []
     for move in report.moves[0].pv:
         variation.append(f"{format_color(color).lower()} {format_vertex(move, size)}")
-        color = WHITE if color == BLACK else BLACK
+        color = opponent(color)
     best = report.moves[0]
     lines = [f"VAR {' '.join(variation)}"]
     if labels:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from engine.clock import MAX_TIME, ClockError, TimeSettings, TimeSystem
+from engine.color import BLACK, WHITE
 from engine.protocols.gtp.arguments import expect_count, integer, real
 from engine.protocols.gtp.codec import Command
 from engine.protocols.gtp.session import GtpError, Session
 from engine.protocols.gtp.table import command
 
 KGS_SYSTEMS = (TimeSystem.NONE, TimeSystem.ABSOLUTE, TimeSystem.BYOYOMI, TimeSystem.CANADIAN)
-COLORS = {"b": 1, "black": 1, "w": 2, "white": 2}
+COLORS = {"b": BLACK, "black": BLACK, "w": WHITE, "white": WHITE}
 
 
 @command("time_settings")

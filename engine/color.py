@@ -1,0 +1,12 @@
+"""The two sides of both games: Black moves first (in shogi BLACK is sente). The numbers are those of the boards."""
+
+BLACK, WHITE = 1, 2
+DRAW = 0
+"""Stands for the winner where nobody has won."""
+
+COLOR_NAMES = {BLACK: "Black", WHITE: "White"}
+
+
+def opponent(color: int) -> int:
+    """Return the other side."""
+    return BLACK + WHITE - color
