@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.evaluators.base import EvaluatorError, UniformEvaluator
@@ -11,8 +12,7 @@ from engine.evaluators.rollouts import MixedEvaluator, RolloutEvaluator
 from engine.games.go.game import GoGame
 from engine.players.go_network import spec_for
 from engine.players.precision import Sampling, with_suitable_precision
-from engine.players.thinking import search_threads
-from engine.search.parameters import SearchSettings
+from engine.players.setup import common_settings, kind_of_evaluator
 from nets.katago.outputs import has_no_result
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from engine.evaluators.katago import KataGoEvaluator
     from engine.games.go.rules import Rules
     from engine.options import Options
+    from engine.search.parameters import SearchSettings
 
 ROLLOUTS_A_LEAF = 1
 ROLLOUT_BATCH = 8
@@ -41,24 +42,13 @@ def evaluator_kind(options: Options) -> str:
     """Return onnx, rollouts or uniform.
 
     Raises:
-        EvaluatorError: onnx or a mixture with rollouts was asked for without a network, or something that Go does not
-            know, or a network with an evaluator that has no use for one.
+        EvaluatorError: a mixture with rollouts was asked for without a network, or what kind_of_evaluator refuses.
     """
     if options.rollout_weight > 0.0 and not options.net:
         raise EvaluatorError(
             f"rollout_weight {options.rollout_weight:g} mixes rollouts into a network's values: expected --net FILE"
         )
-    if options.evaluator == "auto":
-        return "onnx" if options.net else "rollouts"
-    if options.evaluator == "onnx" and not options.net:
-        raise EvaluatorError("evaluator onnx needs a network: expected --net FILE")
-    if options.evaluator not in ("onnx", "rollouts", "uniform"):
-        raise EvaluatorError(
-            f"evaluator {options.evaluator} does not know Go: expected auto, onnx, rollouts or uniform"
-        )
-    if options.evaluator != "onnx" and options.net:
-        raise EvaluatorError(f"evaluator {options.evaluator} uses no network: leave out --net, or --evaluator")
-    return options.evaluator
+    return kind_of_evaluator(options, "Go", "rollouts")
 
 
 def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
@@ -104,28 +94,11 @@ def go_sampling(size: int, rules: Rules, network: Evaluator) -> Sampling[GoGame]
 def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
     """Return the settings of the search; what the options leave open is chosen for the machine."""
     has_network = queue.evaluator.wants_planes
-    c_puct = options.c_puct if options.c_puct is not None else NETWORK_C_PUCT if has_network else ROLLOUT_C_PUCT
-    workers, batches_in_flight = search_threads(options, queue)
-    return SearchSettings(
-        workers=workers,
-        batches_in_flight=batches_in_flight,
-        memory=options.memory,
-        cache_size=options.cache_size if has_network else 0,
+    return replace(
+        common_settings(options, queue, NETWORK_C_PUCT if has_network else ROLLOUT_C_PUCT),
         symmetry=options.symmetry if has_network else "none",
-        c_puct=c_puct,
-        c_puct_log=options.c_puct_log,
-        c_puct_base=options.c_puct_base,
-        fpu_reduction=options.fpu_reduction,
-        root_fpu_reduction=options.root_fpu_reduction,
-        virtual_loss=options.virtual_loss,
         score_utility=options.score_utility,
         dynamic_score_utility=options.dynamic_score_utility,
-        policy_temperature=options.policy_temperature,
-        root_policy_temperature=options.root_policy_temperature or options.policy_temperature,
-        root_noise=options.root_noise,
-        root_noise_total=options.root_noise_total,
         fpu_from_mean=not has_network,
         spread_scale=0.85 if has_network else 0.0,
-        use_lcb=options.use_lcb,
-        seed=options.seed,
     )

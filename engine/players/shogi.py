@@ -16,10 +16,10 @@ from engine.games.shogi.book import Book, BookError
 from engine.games.shogi.book import choose as choose_from_book
 from engine.games.shogi.game import ShogiGame
 from engine.games.shogi.notation import parse_usi
-from engine.games.shogi.sfen import STARTPOS
+from engine.games.shogi.sfen import START_WORD, STARTPOS
 from engine.options import OptionError
-from engine.players.shogi_base import Line, LoadingError, MateAnswer, Progress, ShogiDecision, Task
-from engine.players.shogi_mate import MateSearch
+from engine.players.shogi_base import Line, LoadingError, MateAnswer, Progress, ShogiDecision, Task, winrate_of
+from engine.players.shogi_mate import MateSearch, can_be_played
 from engine.players.shogi_setup import (
     NetworkWishes,
     features_of,
@@ -75,7 +75,7 @@ class ShogiPlayer:
         """
         self.options = options
         self.game = ShogiGame()
-        self._given: tuple[str, list[str]] = ("startpos", [])
+        self._given: tuple[str, list[str]] = (START_WORD, [])
         self._lost = LostMoves()
         self._rng = np.random.default_rng(options.seed)
         self._book_rng = random.Random(options.seed)
@@ -83,6 +83,9 @@ class ShogiPlayer:
         self._book: Book | None = None
         self._mate = MateSearch()
         self._seeks_mate = False
+        self._judged_mate: tuple[int, ...] = ()
+        self._is_mate = False
+        """Whether `_judged_mate` can be played in this game."""
         self._lateness = Lateness()
         self._loaded: object = None
         self._rules: object = None
@@ -160,7 +163,7 @@ class ShogiPlayer:
         if sfen == given_sfen and list(moves[:count]) == given_moves and len(self.game.moves) == count:
             game = self.game.copy()
         else:
-            game, count = ShogiGame(STARTPOS if sfen == "startpos" else sfen), 0
+            game, count = ShogiGame(STARTPOS if sfen == START_WORD else sfen), 0
         for number, text in enumerate(moves[count:], count + 1):
             try:
                 game.play(parse_usi(text))
@@ -261,8 +264,7 @@ class ShogiPlayer:
         if found is None:
             return None
         line = (found.move,) if found.ponder is None else (found.move, found.ponder)
-        # as 1 / (1 + exp(-score / scale)), which overflows for a score of -99999
-        winrate = 0.5 if found.score is None else 0.5 + 0.5 * math.tanh(found.score / (2.0 * options.centipawns))
+        winrate = 0.5 if found.score is None else winrate_of(found.score, options.centipawns)
         progress = Progress((Line(line, winrate),))
         return ShogiDecision(found.move, ponder=found.ponder, progress=progress, note="book move")
 
@@ -320,6 +322,7 @@ class ShogiPlayer:
         self._search.set_position(self.game)
         is_forced = len(legal) == 1 and not task.infinite
         self._seeks_mate = self.options.root_mate_search > 0 and not is_forced
+        self._judged_mate = ()
         if self._seeks_mate:
             self._mate.start(
                 self.game.position, max_ply=self.options.root_mate_search, nodes=self.options.root_mate_nodes
@@ -346,8 +349,11 @@ class ShogiPlayer:
         return self._decide(task, report, allowed)
 
     def _mate_line(self) -> tuple[int, ...]:
-        """Return the mate that was found beside the search, so far."""
-        return self._mate.answer.moves if self._seeks_mate else ()
+        """Return the mate that was found beside the search, so far; none that the game would end before."""
+        line = self._mate.answer.moves if self._seeks_mate else ()
+        if line != self._judged_mate:
+            self._judged_mate, self._is_mate = line, can_be_played(self.game, line)
+        return line if self._is_mate else ()
 
     def _has_mate(self, task: Task) -> bool:
         """Whether a mate is found that may be played, and no shorter one is looked for."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,12 +14,27 @@ from native.shogi.dfpn import MATE, MAX_PLY, NO_MATE, NODES, make_solver, prove
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from engine.games.shogi.game import ShogiGame
+
 DEFAULT_MEMORY = 64 * 2**20
 """Bytes of the table: two million positions."""
 SHORTENING = 2
 """A mate is searched for a shorter one as long as that costs at most so many times the nodes it took, ..."""
 MIN_SHORTENING = 5_000
 """... but these in any case."""
+
+
+def can_be_played(game: ShogiGame, line: Sequence[int]) -> bool:
+    """Whether a line does not end the game before its last move, by a repetition or the limit of moves.
+
+    The search for a mate knows nothing of the game so far: its check may be the last of a perpetual check, which loses.
+    """
+    game = game.copy()
+    for move in line:
+        if game.is_over:
+            return False
+        game.play(move)
+    return True
 
 
 class MateSearch:

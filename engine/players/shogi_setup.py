@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.evaluators.base import EvaluatorError, UniformEvaluator
+from engine.evaluators.base import UniformEvaluator
 from engine.evaluators.devices import make_device_queue
 from engine.evaluators.material import MaterialEvaluator
 from engine.evaluators.queue import EvaluationQueue, InlineQueue
@@ -15,8 +16,7 @@ from engine.games.shogi.book import Book, BookError, Taste, open_book
 from engine.games.shogi.game import ShogiGame
 from engine.options import LOG, SHOGI_C_PUCT, TABLE, USI_NAMES, OptionError, rows_for
 from engine.players.precision import Sampling, with_suitable_precision
-from engine.players.thinking import search_threads
-from engine.search.parameters import SearchSettings
+from engine.players.setup import common_settings, kind_of_evaluator
 from native.shogi.position import FORM_DLSHOGI
 from native.shogi.spec import shogi_spec
 from nets.dlshogi.settings import read_settings
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from engine.evaluators.base import Evaluator
     from engine.evaluators.shogi import ShogiEvaluator
     from engine.options import Options, Value
+    from engine.search.parameters import SearchSettings
 
 log = logging.getLogger("yomi.shogi")
 
@@ -42,19 +43,9 @@ def evaluator_kind(options: Options) -> str:
     """Return onnx, material or uniform.
 
     Raises:
-        EvaluatorError: onnx was asked for without a network, or something that shogi does not know, or a network with
-            an evaluator that has no use for one.
+        EvaluatorError: see kind_of_evaluator.
     """
-    kind = options.evaluator
-    if kind == "auto":
-        return "onnx" if options.net else "material"
-    if kind == "onnx" and not options.net:
-        raise EvaluatorError("evaluator onnx needs a network: expected --net FILE (or DNN_Model)")
-    if kind not in ("onnx", "material", "uniform"):
-        raise EvaluatorError(f"evaluator {kind} does not know shogi: expected auto, onnx, material or uniform")
-    if kind != "onnx" and options.net:
-        raise EvaluatorError(f"evaluator {kind} uses no network: leave out --net (DNN_Model), or --evaluator")
-    return kind
+    return kind_of_evaluator(options, "shogi", "material")
 
 
 def make_queue(options: Options) -> EvaluationQueue:
@@ -102,34 +93,17 @@ def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
     As dlshogi has it, unvisited moves are judged from the mean below their parent, and the spread of the values has no
     say in exploration; scores and owners there are none.
     """
-    workers, batches_in_flight = search_threads(options, queue)
-    temperature = options.policy_temperature
-    return SearchSettings(
-        workers=workers,
-        batches_in_flight=batches_in_flight,
-        memory=options.memory,
-        cache_size=options.cache_size if queue.evaluator.wants_planes else 0,
+    return replace(
+        common_settings(options, queue, SHOGI_C_PUCT),
         symmetry="none",
-        c_puct=SHOGI_C_PUCT if options.c_puct is None else options.c_puct,
-        c_puct_log=options.c_puct_log,
-        c_puct_base=options.c_puct_base,
         root_c_puct=options.root_c_puct,
         root_c_puct_base=options.root_c_puct_base,
-        fpu_reduction=options.fpu_reduction,
-        root_fpu_reduction=options.root_fpu_reduction,
-        virtual_loss=options.virtual_loss,
         score_utility=0.0,
         dynamic_score_utility=0.0,
-        policy_temperature=temperature,
-        root_policy_temperature=options.root_policy_temperature or temperature,
-        root_noise=options.root_noise,
-        root_noise_total=options.root_noise_total,
         fpu_from_mean=True,
         spread_scale=0.0,
         solver=True,
-        use_lcb=options.use_lcb,
         ownership=False,
-        seed=options.seed,
     )
 
 

@@ -12,13 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engine.color import BLACK, WHITE
-from engine.evaluators.workers import EvaluationWorkers
-from engine.machine import usable_cores
 from engine.search.report import Limits
 
 if TYPE_CHECKING:
-    from engine.evaluators.queue import EvaluationQueue
-    from engine.options import Options
     from engine.search.position import SearchableGame
     from engine.search.report import SearchReport
     from engine.search.search import Search
@@ -39,20 +35,6 @@ LATENESS_DECAY = 0.8
 """Share of the lateness seen at earlier moves that is expected of the next."""
 WARM_UP = 16
 """Playouts of a search before the first that counts."""
-
-
-def search_threads(options: Options, queue: EvaluationQueue) -> tuple[int, int]:
-    """Return how many search workers there are, and how many batches each has under way.
-
-    On a processor every core evaluates its own. GPUs get twice as many search workers as evaluation workers, with two
-    batches each, so that there is always one that waits for the device.
-    """
-    cores = usable_cores()
-    if isinstance(queue, EvaluationWorkers):
-        workers, batches = max(2, min(cores, 2 * queue.worker_count)), 2
-    else:
-        workers, batches = cores, 1
-    return options.workers or workers, options.batches_in_flight or batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +144,12 @@ def is_settled(report: SearchReport, begin: float, now: float, plan: Schedule) -
         now: the time.
         plan: the clock.
     """
-    if len(report.moves) < 2:
-        return len(report.moves) > 0 and now >= plan.soft
-    first, second = sorted((move.visits for move in report.moves), reverse=True)[:2]
+    moves = report.candidates
+    if len(moves) < 2:
+        return len(moves) > 0 and now >= plan.soft
+    first, second = sorted((move.visits for move in moves), reverse=True)[:2]
     if now >= plan.soft:
-        return report.moves[0].visits == first
+        return moves[0].visits == first
     remaining = report.playouts / max(now - begin, 1e-3) * (plan.soft - now)
     is_early = now - plan.start <= 0.1 * (plan.soft - plan.start)
     return not is_early and first - second > LEAD_TO_STOP * remaining

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 VISITS_A_ROW = 12
 """A batch takes one leaf for so many visits of the root: a young tree has too few good leaves for a full batch."""
-SYMMETRIES = {"random": -1, "none": 0, "average": 0}
+SYMMETRIES = {"random": -1, "none": 0, "average": -1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +72,7 @@ class SearchSettings:
         p[arrays.POLICY_TEMPERATURE] = self.policy_temperature
         p[arrays.ROOT_POLICY_TEMPERATURE] = self.root_policy_temperature
         p[arrays.SYMMETRY] = SYMMETRIES[self.symmetry]
-        p[arrays.ROWS_A_LEAF] = 1.0
-        if self.symmetry == "average":
-            p[arrays.SYMMETRY] = -1.0
-            p[arrays.ROWS_A_LEAF] = 8.0
+        p[arrays.ROWS_A_LEAF] = self.rows_a_leaf
         p[arrays.MAX_COLLISIONS] = 8.0
         p[arrays.VISITS_A_ROW] = VISITS_A_ROW
         p[arrays.SOLVER] = 1.0 if self.solver else 0.0

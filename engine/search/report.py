@@ -21,11 +21,6 @@ class Limits:
     seconds: float | None = None
     """Wall-clock time from the start of this search."""
 
-    @property
-    def is_bounded(self) -> bool:
-        """Whether the search ends by itself."""
-        return self.visits is not None or self.playouts is not None or self.seconds is not None
-
 
 @dataclass(frozen=True, slots=True)
 class MoveReport:
@@ -108,6 +103,8 @@ class RawEvaluation:
     """Points that self-play would end with on average."""
     white_score_stdev: float
     """Points."""
+    white_score_mean_square: float
+    """Mean of that score's square."""
     policy: npt.NDArray[np.float32]
     """[area + 1], row by row from the top left, pass last, NaN illegal."""
     white_ownership: npt.NDArray[np.float32]

@@ -31,7 +31,6 @@ def read_report(
     evaluations: int,
     ownership_sums: npt.NDArray[np.float64] | None,
     use_lcb: bool,
-    max_moves: int | None,
     pv_length: int,
 ) -> SearchReport:
     """Read the tree as it stands, while threads may be searching it.
@@ -43,7 +42,6 @@ def read_report(
         evaluations: since the search started.
         ownership_sums: [area + 1] as Worker.ownership, or None.
         use_lcb: whether the first move is chosen by its confidence bound.
-        max_moves: moves reported at most.
         pv_length: moves of a principal variation at most.
     """
     root = tree.nodes[int(tree.counters[arrays.ROOT])]
@@ -55,7 +53,7 @@ def read_report(
     children = _children(tree)
     tried = children[(children["visits"] > 0) & (tree.banned[children["move"]] == 0)]
     bounds = utility_bounds(tried)
-    order = move_order(tried, bounds, use_lcb)[:max_moves]
+    order = move_order(tried, bounds, use_lcb)
     moves = tuple(_move_report(tree, tried[i], float(bounds[i]), rank, pv_length) for rank, i in enumerate(order))
     ownership = None
     if ownership_sums is not None and ownership_sums[-1] > 0:

@@ -27,7 +27,7 @@ from native.tree.arrays import Batch
 from native.tree.buffers import make_batch, make_worker
 from native.tree.memory import clear_tree, compact
 from native.tree.report import find_child, restore_root_order
-from native.tree.search import advance
+from native.tree.search import CENTER_SHARE, advance
 from native.tree.selection import PRIOR_SCALE
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("yomi.search")
 
-NO_LIMIT = 2**62
+MOST_VISITS = 2**32 - 2
+"""Visits that a node can count."""
 IDLE_PAUSE = 50e-6
 """Seconds that a worker waits which found nothing to gather: all leaves are under way elsewhere."""
 LOOK_SECONDS = 0.1
@@ -46,11 +47,13 @@ LOOK_SECONDS = 0.1
 MIN_BATCHES = 16
 """Batches, at least, for each worker of a search of limited playouts: leaves of a batch are chosen without knowing of
 each other, and at the end one worker waits for the other's last."""
+KEPT_IN_TREE = ("score_utility", "dynamic_score_utility", "policy_temperature", "root_policy_temperature", "solver")
+"""Settings that what a tree has counted depends on."""
 PRUNE_TO = 0.6
 """Share of each pool that may still be in use after pruning."""
 MIN_VISITS = 2
 """Visits that a search makes however little time it has: the root's, and one move's."""
-HANG = 30.0
+SEARCH_HANG = 30.0
 """Seconds that a search may take to end after it was told to; the largest networks take some for a batch on a CPU."""
 
 
@@ -83,6 +86,8 @@ class Search:
         self._pruned_at, self._pruned_to = -1, 0
         self._clean_edges: npt.NDArray[np.uint32] | None = None
         """The root's edges without noise, in any order, while there is noise in the tree."""
+        self._is_tempered = True
+        """Whether the root's priors have the root's temperature, as those of a root that was expanded as one have."""
         self._latency = 0.0
         self._count_lock = threading.Lock()
         self._layout_lock = threading.Lock()
@@ -96,7 +101,7 @@ class Search:
         """Put new settings in force; those of sizes and threads (memory, workers, cache, seed) stay as made."""
         if settings.policy_temperature != self.settings.policy_temperature:
             self.clear_cache()  # priors are kept as the temperature made them
-        if settings.solver != self.settings.solver:
+        if any(getattr(settings, name) != getattr(self.settings, name) for name in KEPT_IN_TREE):
             self._drop_tree()
         self.settings = settings
         self.batch_rows = max(settings.rows_a_leaf, self.queue.evaluator.batch_size)
@@ -196,8 +201,8 @@ class Search:
         counters = self.tree.counters
         counters[[arrays.STOP, arrays.CLAIMED, arrays.PLAYOUTS]] = 0
         counters[[arrays.MOVES_MADE, arrays.CACHE_HITS, arrays.EVALUATED]] = 0
-        counters[arrays.CLAIM_LIMIT] = self._claim_limit(limits)
         self._ban(avoid, allow)
+        counters[arrays.CLAIM_LIMIT] = self._claim_limit(limits)
         self._center_score()
         self._latency = 0.0
         self._error = None
@@ -208,6 +213,7 @@ class Search:
             length = int(self._root_record["history_length"][0])
             worker.history[:length] = self._root_history[:length]
         self._remove_noise()
+        self._temper_root()
         if noise and self.settings.root_noise > 0.0:
             self._add_noise()
         self._barrier = threading.Barrier(len(self._workers), action=self._prune)
@@ -229,13 +235,13 @@ class Search:
                 empty then: leaves were lost on their way.
         """
         self.tree.counters[arrays.STOP] = 1
-        end = time.monotonic() + HANG
+        end = time.monotonic() + SEARCH_HANG
         for thread in self._threads:
             if thread is not threading.current_thread():
                 thread.join(max(0.0, end - time.monotonic()))
                 if thread.is_alive():
                     name = self.queue.evaluator.description
-                    raise EvaluatorError(f"{name} has not answered for {HANG:g} s: expected it to end a batch")
+                    raise EvaluatorError(f"{name} has not answered for {SEARCH_HANG:g} s: expected it to end a batch")
         self._threads = []
         if self._error is not None:
             error, self._error = self._error, None
@@ -261,7 +267,7 @@ class Search:
         self.stop()
         return self.report()
 
-    def report(self, *, max_moves: int | None = None, pv_length: int = 60) -> SearchReport:
+    def report(self, *, pv_length: int = 60) -> SearchReport:
         """Report the search as it stands, running or not."""
         assert self._root is not None, "set_position comes first"
         end = time.perf_counter() if self.is_running else self._end_time
@@ -274,7 +280,6 @@ class Search:
                 evaluations=self.evaluations,
                 ownership_sums=ownership,
                 use_lcb=self.settings.use_lcb,
-                max_moves=max_moves,
                 pv_length=pv_length,
             )
 
@@ -288,30 +293,34 @@ class Search:
         return max((move for move in priors if not self.is_banned(move)), key=lambda move: priors[move], default=None)
 
     def _claim_limit(self, limits: Limits) -> int:
-        claims = NO_LIMIT
-        if limits.visits is not None:
-            claims = max(0, limits.visits - self.root_visits)
+        most = MOST_VISITS if limits.visits is None else min(limits.visits, MOST_VISITS)
+        claims = max(0, most - self.root_visits)
         if limits.playouts is not None:
             claims = min(claims, limits.playouts)
         return claims
 
     def _ban(self, avoid: Sequence[int], allow: Sequence[int] | None) -> None:
-        banned = self.tree.banned
-        was_banned = self.tree.counters[arrays.BANNED] != 0
-        banned[:] = 0 if allow is None else 1
+        """Ban root moves; what the root has seen under other bans is dropped: its visits would decide this search."""
+        banned = np.full_like(self.tree.banned, 0 if allow is None else 1)
         if allow is not None:
             banned[list(allow)] = 0
         banned[list(avoid)] = 1
+        if not np.array_equal(banned, self.tree.banned):
+            self._drop_tree()
+            self._set_bans(banned)
+
+    def _set_bans(self, banned: npt.NDArray[np.uint8]) -> None:
+        self.tree.banned[:] = banned
         self.tree.counters[arrays.BANNED] = int(banned.any())
-        if was_banned or banned.any():
-            restore_root_order(self.tree)
 
     def _center_score(self) -> None:
-        """Measure the dynamic part of the score's utility from the score that is expected at the root now."""
+        """Measure the dynamic part of the score's utility from the score that is expected at the root now.
+
+        A root without visits is centered when it is evaluated.
+        """
         node = self.tree.nodes[self.tree.counters[arrays.ROOT]]
         score = float(node["score_sum"]) / max(1, int(node["visits"]))
-        # KataGo draws the center a fifth of the way to zero.
-        self.tree.parameters[arrays.SCORE_CENTER] = 0.8 * score
+        self.tree.parameters[arrays.SCORE_CENTER] = CENTER_SHARE * score
 
     def _reroot(self, line: list[int] | None) -> None:
         """Keep what `line` leads to, or begin anew."""
@@ -329,12 +338,15 @@ class Search:
             self._drop_tree()
             return
         compact(self.tree, child, 0)
+        self._set_bans(np.zeros_like(self.tree.banned))  # those were the old root's
+        self._is_tempered = False
         self.tree.counters[arrays.MAX_DEPTH] = 0
         self._forget_ownership()
 
     def _drop_tree(self) -> None:
         clear_tree(self.tree)
         self._clean_edges = None
+        self._is_tempered = True
         self._forget_ownership()
 
     def _forget_ownership(self) -> None:
@@ -365,6 +377,18 @@ class Search:
         noise = self._noise.dirichlet(np.full(len(edges), self.settings.root_noise_total / len(edges)))
         priors = (edges >> 16) * (1.0 - share) + 65535.0 * share * noise
         edges[:] = ((priors + 0.5).astype(np.uint32) << 16) | (edges & 0xFFFF)
+        self._priors_have_changed()
+
+    def _temper_root(self) -> None:
+        """Give a root that was expanded further down the tree the priors of the root's own temperature."""
+        exponent = self.settings.policy_temperature / self.settings.root_policy_temperature
+        if self._is_tempered or exponent == 1.0:
+            return
+        edges = self._root_edges()
+        priors = (edges >> 16).astype(np.float64) ** exponent
+        priors *= 65535.0 / priors.sum()
+        edges[:] = ((priors + 0.5).astype(np.uint32) << 16) | (edges & 0xFFFF)
+        self._is_tempered = True
         self._priors_have_changed()
 
     def _remove_noise(self) -> None:

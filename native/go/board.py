@@ -51,6 +51,7 @@ POSITION_DTYPE = np.dtype(
         ("passes", np.uint8),  # consecutive passes that ended the history so far
         ("suicide", np.uint8),  # rules: suicide of several stones is legal
         ("suicide_areas", np.uint8),  # the network is shown areas as if suicide were legal
+        ("judges_agreement", np.uint8),  # the evaluator knows dead stones where players agree on them; see outcome
         ("ko_rule", np.uint8),
         ("scoring", np.uint8),
         ("tax", np.uint8),
@@ -157,6 +158,7 @@ def copy(target, source):  # type: ignore[no-untyped-def]
     target.passes = source.passes
     target.suicide = source.suicide
     target.suicide_areas = source.suicide_areas
+    target.judges_agreement = source.judges_agreement
     target.ko_rule = source.ko_rule
     target.scoring = source.scoring
     target.tax = source.tax
@@ -230,7 +232,7 @@ def second_liberty(pos, slot):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _add_liberty(pos, slot, p):  # type: ignore[no-untyped-def]
+def add_liberty(pos, slot, p):  # type: ignore[no-untyped-def]
     index = U(slot) * U(pos.words) + (U(p) >> U(6))
     old = pos.liberty_bits[index]
     bit = U(1) << (U(p) & U(63))
@@ -240,7 +242,7 @@ def _add_liberty(pos, slot, p):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _drop_liberty(pos, slot, p):  # type: ignore[no-untyped-def]
+def drop_liberty(pos, slot, p):  # type: ignore[no-untyped-def]
     index = U(slot) * U(pos.words) + (U(p) >> U(6))
     old = pos.liberty_bits[index]
     bit = U(1) << (U(p) & U(63))
@@ -250,7 +252,7 @@ def _drop_liberty(pos, slot, p):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _new_slot(pos):  # type: ignore[no-untyped-def]
+def new_slot(pos):  # type: ignore[no-untyped-def]
     """Take the lowest free slot; its chain has no stones and no liberties."""
     w = U(0)
     while ~pos.slots[w] == U(0):
@@ -306,7 +308,7 @@ def remove_chain(pos, stone):  # type: ignore[no-untyped-def]
         for neighbor in (i - 1, i + 1, i - stride, i + stride):
             q = U(neighbor)
             if pos.color[q] == enemy:
-                _add_liberty(pos, pos.chain[q], p)
+                add_liberty(pos, pos.chain[q], p)
         p = U(pos.next_stone[p])
         if p == U(stone):
             break
@@ -356,10 +358,10 @@ def place_stone(pos, point, color):  # type: ignore[no-untyped-def]
                 pos.next_stone[p] = pos.next_stone[q]
                 pos.next_stone[q] = ring
     if slot == U(MAX_CHAINS):
-        slot = _new_slot(pos)
+        slot = new_slot(pos)
         pos.next_stone[p] = p
     else:
-        _drop_liberty(pos, slot, p)
+        drop_liberty(pos, slot, p)
     pos.chain[p] = slot
     pos.stones[slot] += 1
 
@@ -369,10 +371,10 @@ def place_stone(pos, point, color):  # type: ignore[no-untyped-def]
         q = U(neighbor)
         c = pos.color[q]
         if c == EMPTY:
-            _add_liberty(pos, slot, q)
+            add_liberty(pos, slot, q)
         elif c == enemy:
             other = U(pos.chain[q])
-            _drop_liberty(pos, other, p)
+            drop_liberty(pos, other, p)
             if pos.liberties[other] == 0:
                 captured += remove_chain(pos, q)
                 captured_point = q

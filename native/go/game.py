@@ -17,11 +17,14 @@ def outcome(pos, history):  # type: ignore[no-untyped-def]
 
     Two passes in a row end it and, under the simple ko rule, a pass where the same side has passed before on the same
     board; a third repetition under that rule leaves no result. Area is counted as the board stands: a server that does
-    so would not forgive dead stones left inside pass-alive territory. Under territory scoring dead stones would have to
-    be agreed, and a tax depends on what is a seki, so the evaluator is asked; so it is when the history is full.
+    so would not forgive dead stones left inside pass-alive territory. Where players agree on dead stones (territory
+    scoring; rules with friendly passes if the evaluator can judge that, as KataGo has it, but not a repeated pass), and
+    where a tax depends on what is a seki, the evaluator is asked; so it is when the history is full.
     """
-    if pos.passes >= 2 or (pos.passes == 1 and pos.finished == REPEATED_PASS):
-        if pos.scoring != SCORING_AREA or pos.tax != TAX_NONE:
+    repeated = pos.passes == 1 and pos.finished == REPEATED_PASS
+    if pos.passes >= 2 or repeated:
+        is_agreed = pos.scoring != SCORING_AREA or (pos.friendly_pass & pos.judges_agreement != 0 and not repeated)
+        if is_agreed or pos.tax != TAX_NONE:
             return OVER_UNSCORED, 0.0, 0.0
         score = float(rules.area_points(pos)) - float(pos.komi)
         if pos.side_to_move != BLACK:

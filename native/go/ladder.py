@@ -24,13 +24,13 @@ from native.go.board import (
     NO_POINT,
     WHITE,
     WORDS,
-    _add_liberty,
-    _drop_liberty,
-    _new_slot,
+    add_liberty,
     clear,
     copy,
+    drop_liberty,
     first_liberty,
     is_suicide,
+    new_slot,
     place_stone,
     second_liberty,
 )
@@ -98,7 +98,7 @@ def _join(b, s, p, own, depth):  # type: ignore[no-untyped-def]
     s.undo_joined[depth] = joined
     next_stone[p] = p
     if joined == U(0):
-        target = _new_slot(b)
+        target = new_slot(b)
         b.stones[target] = 1
     else:
         s.undo_liberties[depth] = b.liberties[target]
@@ -121,7 +121,7 @@ def _join(b, s, p, own, depth):  # type: ignore[no-untyped-def]
             next_stone[p] = next_stone[q]
             next_stone[q] = ring
         b.stones[target] += 1
-        _drop_liberty(b, target, p)
+        drop_liberty(b, target, p)
     chain[p] = target
     s.undo_target[depth] = target
     return target
@@ -139,9 +139,9 @@ def _recolor(b, stone, color, enemy):  # type: ignore[no-untyped-def]
             q = U(neighbor)
             if b.color[q] == enemy:
                 if color == EMPTY:
-                    _add_liberty(b, U(b.chain[q]), p)
+                    add_liberty(b, U(b.chain[q]), p)
                 else:
-                    _drop_liberty(b, U(b.chain[q]), p)
+                    drop_liberty(b, U(b.chain[q]), p)
         p = U(b.next_stone[p])
         if p == U(stone):
             break
@@ -167,10 +167,10 @@ def _play_stone(b, s, p, own):  # type: ignore[no-untyped-def]
         q = U(neighbor)
         c = b.color[q]
         if c == EMPTY:
-            _add_liberty(b, target, q)
+            add_liberty(b, target, q)
         elif c == enemy:
             slot = U(b.chain[q])
-            _drop_liberty(b, slot, p)
+            drop_liberty(b, slot, p)
             if b.liberties[slot] == 0:
                 s.undo_captured_stone[depth * U(4) + captured] = q
                 captured += U(1)
@@ -202,7 +202,7 @@ def _take_back(b, s):  # type: ignore[no-untyped-def]
     for neighbor in (i - 1, i + 1, i - stride, i + stride):
         q = U(neighbor)
         if b.color[q] == enemy:
-            _add_liberty(b, U(b.chain[q]), p)
+            add_liberty(b, U(b.chain[q]), p)
     joined = U(s.undo_joined[depth])
     target = U(s.undo_target[depth])
     if joined == U(0):
@@ -233,7 +233,7 @@ def _union(bits, words, w, first, second, third):  # type: ignore[no-untyped-def
 
 
 @kernel
-def liberties_after(b, p, own, without, prey):  # type: ignore[no-untyped-def]
+def escape_liberties(b, p, own, without, prey):  # type: ignore[no-untyped-def]
     """Return how many liberties a stone of `own` on the empty `p` gets, 3 for any number from there.
 
     Not counted are `without` and captures; the chain in slot `prey` has no other liberties than these two points.
@@ -353,7 +353,7 @@ def _expand_defender(b, s, stone, ply, top):  # type: ignore[no-untyped-def]
     else:
         own = U(b.color[stone])
         extension = first_liberty(b, slot)
-        gained = liberties_after(b, extension, own, U(NO_POINT), slot)
+        gained = escape_liberties(b, extension, own, U(NO_POINT), slot)
         if gained >= 3:
             verdict = ESCAPED
         else:
@@ -388,8 +388,8 @@ def _expand_attacker(b, s, stone, ply, top):  # type: ignore[no-untyped-def]
         first = first_liberty(b, slot)
         second = second_liberty(b, slot)
         # what the defender gets by answering on the other liberty; three is an escape whatever the attack did
-        after_first = liberties_after(b, second, own, first, slot)
-        after_second = liberties_after(b, first, own, second, slot)
+        after_first = escape_liberties(b, second, own, first, slot)
+        after_second = escape_liberties(b, first, own, second, slot)
         no_help = after_first <= 1 and after_second <= 1
         if no_help and _is_ko_capture(b, first, U(3) - own) and _is_ko_capture(b, second, U(3) - own):
             no_help = _list_captures(b, s, stone, top) == top
@@ -536,7 +536,7 @@ def read_ladders(pos, s, prey, borrowed):  # type: ignore[no-untyped-def]
                     second = second_liberty(pos, slot)
                     attack = first if k == U(0) else second
                     extension = second if k == U(0) else first
-                if (hit and own != prey) or liberties_after(pos, extension, own, attack, slot) >= 3:
+                if (hit and own != prey) or escape_liberties(pos, extension, own, attack, slot) >= 3:
                     continue
                 if liberties == 2 and (attack == pos.simple_ko or is_suicide(pos, np.int64(attack), 3 - np.int64(own))):
                     continue

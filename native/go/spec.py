@@ -10,12 +10,14 @@ SPATIAL_PLANES = 22
 GLOBAL_FEATURES = 19
 
 
-def go_spec(size: int, *, suicide_areas: bool = False) -> GameSpec:
+def go_spec(size: int, *, suicide_areas: bool = False, judges_agreement: bool = False) -> GameSpec:
     """Return the sizes of Go on a `size` × `size` board.
 
     Args:
         size: of the board.
         suicide_areas: the network is shown areas as if suicide of several stones were legal, whatever the rules are.
+        judges_agreement: the evaluator scores games that end by agreement under area rules; else the board counts as
+            it stands, which rollouts do not know better.
     """
     area = size * size
     return GameSpec(
@@ -31,5 +33,5 @@ def go_spec(size: int, *, suicide_areas: bool = False) -> GameSpec:
         cached_moves=0,
         mean_moves=area * 0.97 + 1.0,
         score_unit=float(size),
-        marks=(("suicide_areas", int(suicide_areas)),),
+        marks=(("suicide_areas", int(suicide_areas)), ("judges_agreement", int(judges_agreement))),
     )

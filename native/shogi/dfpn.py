@@ -456,6 +456,54 @@ def solve(solver):  # type: ignore[no-untyped-def]
         expand(solver, ply)
 
 
+@inlined
+def _begin(solver, nodes, max_ply):  # type: ignore[no-untyped-def]
+    """Forget what the table holds, and return how many plies a mate of positions[0] may take; below 1 for none."""
+    counters = solver.counters
+    counters[U(NODES)] = 0
+    counters[U(WAS_CUT)] = 0
+    counters[U(SHORTEST)] = 0
+    counters[U(NODE_LIMIT)] = nodes
+    counters[U(GENERATION)] += 1
+    if counters[U(GENERATION)] > 65535:
+        counters[U(GENERATION)] = 1
+        for i in range(U(len(solver.table))):
+            solver.table[i].generation = 0
+    start = solver.positions[U(0)]
+    start.history_length = 2
+    limit = min(np.int64(max_ply), MAX_PLY)
+    if start.max_moves != 0:
+        limit = min(limit, np.int64(start.max_moves) - np.int64(start.ply))
+    limit -= 1 - (limit & 1)  # mates take an odd number of plies
+    counters[U(DEPTH_LIMIT)] = limit
+    return limit
+
+
+@inlined
+def _short_mate(solver, here, evasions, limit, variation):  # type: ignore[no-untyped-def]
+    """Look for a mate of one or three plies; play and write its moves; return (moves written, is it at its end).
+
+    Such a mate is found more quickly by looking at everything, and is the shortest.
+    """
+    length = np.int64(0)
+    depth = min(3, limit)
+    while depth > 0:
+        move = U(attack(solver.positions, solver.history, solver.moves, 0, depth))
+        if move == U(0):
+            break
+        variation[U(length)] = move
+        length += 1
+        play(here, solver.history, move)
+        if generate(here, evasions) == U(0):
+            return length, True
+        variation[U(length)] = evasions[U(0)]
+        length += 1
+        play(here, solver.history, evasions[U(0)])
+        copy(solver.positions[U(0)], here)
+        depth = 1
+    return length, False
+
+
 @kernel
 def prove(solver, nodes, max_ply, variation):  # type: ignore[no-untyped-def]
     """Search for a mate of positions[0] by its side to move, and write the moves to it.
@@ -476,47 +524,20 @@ def prove(solver, nodes, max_ply, variation):  # type: ignore[no-untyped-def]
         at least its first move.
     """
     counters = solver.counters
-    counters[U(NODES)] = 0
-    counters[U(WAS_CUT)] = 0
-    counters[U(SHORTEST)] = 0
-    counters[U(NODE_LIMIT)] = nodes
-    counters[U(GENERATION)] += 1
-    if counters[U(GENERATION)] > 65535:
-        counters[U(GENERATION)] = 1
-        for i in range(U(len(solver.table))):
-            solver.table[i].generation = 0
-    start = solver.positions[U(0)]
-    start.history_length = 2
-    limit = min(np.int64(max_ply), MAX_PLY)
-    if start.max_moves != 0:
-        limit = min(limit, np.int64(start.max_moves) - np.int64(start.ply))
-    limit -= 1 - (limit & 1)  # mates take an odd number of plies
+    limit = _begin(solver, nodes, max_ply)
     if limit < 1:
         return UNKNOWN, np.int64(0)
-    counters[U(DEPTH_LIMIT)] = limit
     root = solver.nodes[U(0)]
-    here = solver.line[U(0)]
-    copy(here, start)
+    here = solver.line[U(0)]  # where the variation has come to
+    copy(here, solver.positions[U(0)])
     evasions = solver.moves[U(2)]
-    length = np.int64(0)
+    length, is_mated = _short_mate(solver, here, evasions, limit, variation)
+    if is_mated:
+        return MATE, length
+    # the evasions of `here`: how many there are, how many have been searched, and the one that is mated last: its
+    # plies, the move, and the attacker's answer
     count, next_one = U(0), U(0)
     longest, reply, best_move = np.int64(-1), U(0), U(0)
-    # a short mate is found more quickly by looking at everything, and is the shortest
-    depth = min(3, limit)
-    while depth > 0:
-        move = U(attack(solver.positions, solver.history, solver.moves, 0, depth))
-        if move == U(0):
-            break
-        variation[U(length)] = move
-        length += 1
-        play(here, solver.history, move)
-        if generate(here, evasions) == U(0):
-            return MATE, length
-        variation[U(length)] = evasions[U(0)]
-        length += 1
-        play(here, solver.history, evasions[U(0)])
-        copy(solver.positions[U(0)], here)
-        depth = 1
     while True:
         solve(solver)
         if root.pn != 0:

@@ -16,7 +16,7 @@ def outcome(pos, history):  # type: ignore[no-untyped-def]
     """Say whether the game has ended at a position of a search, and what it is worth to the side to move.
 
     The first repetition counts, though in a game it would have to be the fourth occurrence: what was worth repeating
-    once will be again. A mate on the very move that reaches the limit of moves is a mate.
+    once will be again. A mate on the very move that reaches the limit of moves is a mate; to declare is too late then.
     """
     if not rules.has_legal_move(pos):
         return OVER, -1.0, 0.0
@@ -26,10 +26,10 @@ def outcome(pos, history):  # type: ignore[no-untyped-def]
         return OVER, draw, 0.0
     if kind != rules.NONE:
         return OVER, (UNPROVEN_WIN if kind == rules.WIN or kind == rules.SUPERIOR else -UNPROVEN_WIN), 0.0
-    if rules.declaration(pos):
-        return OVER, 1.0, 0.0
     if pos.max_moves != 0 and pos.ply >= pos.max_moves:
         return OVER, draw, 0.0
+    if rules.declaration(pos):
+        return OVER, 1.0, 0.0
     if pos.history_length + 2 > MAX_HISTORY:
         return OVER_UNSCORED, 0.0, 0.0
     if mate.settles(pos, history):

@@ -113,36 +113,6 @@ def _candidates(pos, us, king):  # type: ignore[no-untyped-def]
     return low & pos.color_bits[us * U(2)], high & pos.color_bits[us * U(2) + U(1)]
 
 
-@inlined
-def _write_dropped_checks(pos, moves, count, us, king, free_low, free_high, lines):  # type: ignore[no-untyped-def]
-    """Write the drops that give check; a pawn's drop that mates is among them."""
-    them = U(1) - us
-    for i in range(U(7)):
-        if pos.hand[us, i] == 0:
-            continue
-        kind = U(_HAND_TYPE[i])
-        row = ((kind + them * U(WHITE_PIECE)) * U(ROWS) + king) * U(2)
-        low = STEPS[row]
-        high = STEPS[row + U(1)]
-        if kind == U(BISHOP):
-            low, high = lines[0], lines[1]
-        elif kind == U(ROOK):
-            low, high = lines[2], lines[3]
-        elif kind == U(LANCE):
-            low, high = lines[4], lines[5]
-        dead = (kind + us * U(WHITE_PIECE)) * U(2)
-        low &= free_low & ~DEAD[dead]
-        high &= free_high & ~DEAD[dead + U(1)]
-        if kind == U(PAWN) and low | high != U(0):
-            file = first_square(low, high) * U(2)
-            pawns_low = pos.type_bits[U(PAWNS)] & pos.color_bits[us * U(2)] & FILES[file]
-            pawns_high = pos.type_bits[U(PAWNS + 1)] & pos.color_bits[us * U(2) + U(1)] & FILES[file + U(1)]
-            if pawns_low | pawns_high != U(0):
-                continue
-        count = write_moves(moves, count, low, high, (U(80) + kind) << U(7), U(1))
-    return count
-
-
 @kernel
 def _checked_from(lines, kind, them, king):  # type: ignore[no-untyped-def]
     """Return the squares on which a piece of a type checks the king of `them`."""
@@ -159,6 +129,53 @@ def _checked_from(lines, kind, them, king):  # type: ignore[no-untyped-def]
         low |= lines[4]
         high |= lines[5]
     return low, high
+
+
+@inlined
+def _write_dropped_checks(pos, moves, count, us, king, free_low, free_high, lines):  # type: ignore[no-untyped-def]
+    """Write the drops that give check; a pawn's drop that mates is among them."""
+    them = U(1) - us
+    for i in range(U(7)):
+        if pos.hand[us, i] == 0:
+            continue
+        kind = U(_HAND_TYPE[i])
+        low, high = _checked_from(lines, kind, them, king)
+        dead = (kind + us * U(WHITE_PIECE)) * U(2)
+        low &= free_low & ~DEAD[dead]
+        high &= free_high & ~DEAD[dead + U(1)]
+        if kind == U(PAWN) and low | high != U(0):
+            file = first_square(low, high) * U(2)
+            pawns_low = pos.type_bits[U(PAWNS)] & pos.color_bits[us * U(2)] & FILES[file]
+            pawns_high = pos.type_bits[U(PAWNS + 1)] & pos.color_bits[us * U(2) + U(1)] & FILES[file + U(1)]
+            if pawns_low | pawns_high != U(0):
+                continue
+        count = write_moves(moves, count, low, high, (U(80) + kind) << U(7), U(1))
+    return count
+
+
+@kernel
+def _checks_out_of_check(pos, moves):  # type: ignore[no-untyped-def]
+    """Write the legal moves that end a check and give one; return how many there are."""
+    n = generate(pos, moves)
+    count = U(0)
+    for i in range(n):
+        if gives_check(pos, moves[i]):
+            moves[count] = moves[i]
+            count += U(1)
+    return count
+
+
+@inlined
+def _write_king_moves(pos, moves, count, origin, them, low, high, rest_low, rest_high):  # type: ignore[no-untyped-def]
+    """Write the king's moves to squares that `them` do not attack; `rest` are the pieces without the king."""
+    while low | high != U(0):
+        to = first_square(low, high)
+        low, high = without_first(low, high)
+        attack_low, attack_high = attackers(pos, to, them, rest_low, rest_high)
+        if attack_low | attack_high == U(0):
+            moves[count] = to | origin
+            count += U(1)
+    return count
 
 
 @kernel
@@ -180,13 +197,7 @@ def checking_moves(pos, moves, thorough):  # type: ignore[no-untyped-def]
     if king == U(NO_SQUARE):
         return U(0)
     if pos.in_check != 0:
-        n = generate(pos, moves)
-        count = U(0)
-        for i in range(n):
-            if gives_check(pos, moves[i]):
-                moves[count] = moves[i]
-                count += U(1)
-        return count
+        return _checks_out_of_check(pos, moves)
     occupied_low = pos.color_bits[U(0)] | pos.color_bits[U(2)]
     occupied_high = pos.color_bits[U(1)] | pos.color_bits[U(3)]
     own_low = pos.color_bits[us * U(2)]
@@ -234,13 +245,8 @@ def checking_moves(pos, moves, thorough):  # type: ignore[no-untyped-def]
         if kind == U(KING):
             to_low &= free_low
             to_high &= free_high
-            while to_low | to_high != U(0):
-                to = first_square(to_low, to_high)
-                to_low, to_high = without_first(to_low, to_high)
-                attack_low, attack_high = attackers(pos, to, them, occupied_low & ~bit_low, occupied_high & ~bit_high)
-                if attack_low | attack_high == U(0):
-                    moves[count] = to | origin
-                    count += U(1)
+            rest_low, rest_high = occupied_low & ~bit_low, occupied_high & ~bit_high
+            count = _write_king_moves(pos, moves, count, origin, them, to_low, to_high, rest_low, rest_high)
             continue
         if kind <= U(ROOK):
             check_low, check_high = _checked_from(lines, kind + U(PROMOTED), them, king)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from native.bits import U, atomic_add, atomic_exchange, atomic_store, cpu_pause
-from native.jit import kernel
+from native.jit import inlined, kernel
 from native.tree.arrays import (
     EDGE_TOP,
     FREE_STATS,
@@ -112,6 +112,15 @@ def _free_stats(tree, block, size_class):  # type: ignore[no-untyped-def]
     unlock(tree, guard)
 
 
+@inlined
+def _copy_stat(new, old):  # type: ignore[no-untyped-def]
+    """Copy one statistics record."""
+    new.child = old.child
+    new.visits = old.visits
+    new.utility = old.utility
+    new.in_flight = old.in_flight
+
+
 @kernel
 def add_stats(tree, node):  # type: ignore[no-untyped-def]
     """Make room for one more statistics record of the locked `node`; False (and FULL set) where there is none."""
@@ -122,12 +131,7 @@ def add_stats(tree, node):  # type: ignore[no-untyped-def]
     if block == NONE:
         return False
     for i in range(U(node.tried)):
-        old = tree.stats[U(node.stats) + i]
-        new = tree.stats[U(block) + i]
-        new.child = old.child
-        new.visits = old.visits
-        new.utility = old.utility
-        new.in_flight = old.in_flight
+        _copy_stat(tree.stats[U(block) + i], tree.stats[U(node.stats) + i])
     if size_class > 0:
         _free_stats(tree, node.stats, size_class)
     node.stats = block
@@ -214,12 +218,7 @@ def _slide_stats(tree, live):  # type: ignore[no-untyped-def]
         if node.stats_class > 0:
             source = U(node.stats)
             for i in range(U(node.tried)):
-                old = tree.stats[source + i]
-                new = tree.stats[top + i]
-                new.child = old.child
-                new.visits = old.visits
-                new.utility = old.utility
-                new.in_flight = old.in_flight
+                _copy_stat(tree.stats[top + i], tree.stats[source + i])
             node.stats = top
             top += U(1) << U(node.stats_class - 1)
     tree.counters[STATS_TOP] = np.int64(top)

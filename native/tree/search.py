@@ -60,6 +60,11 @@ from native.tree.cache import probe_cache, store_cache
 from native.tree.memory import add_stats, lock, new_edges, new_node, unlock
 from native.tree.selection import PRIOR_SCALE, raise_candidate, select
 
+CENTER_SHARE = 0.8
+"""The center of the score's utility as a share of the score that is expected: KataGo draws it a fifth towards zero."""
+MOST_SETTLED = 100_000
+"""Descents to leaves that need no evaluation, after which a thread looks at the clock again."""
+
 NO_LEAF = np.int64(-1)
 """Nothing is to be searched at the root."""
 NO_MEMORY = np.int64(-2)
@@ -286,8 +291,9 @@ def _gather(tree, root, worker, batch):  # type: ignore[no-untyped-def]
     """Descend until the batch is full, or has as many leaves as the tree is good for; return its rows in use.
 
     Settles terminal and cached leaves on the way. Stops early at STOP, at the playout limit, when the tree is full, and
-    after MAX_COLLISIONS descents that ended at leaves which are already being evaluated. Sets STOP where there is
-    nothing to search: every move of the root is banned or proven lost, or one is proven won.
+    after MAX_COLLISIONS descents that ended at leaves which are already being evaluated, and after MOST_SETTLED that
+    needed no evaluation. Sets STOP where there is nothing to search: every move of the root is banned or proven lost,
+    or one is proven won.
     """
     row = np.int64(0)
     rows = np.int64(tree.parameters[ROWS_A_LEAF])
@@ -295,10 +301,11 @@ def _gather(tree, root, worker, batch):  # type: ignore[no-untyped-def]
     leaves = 1 + root_visits // np.int64(tree.parameters[VISITS_A_ROW])
     capacity = min(np.int64(batch.node.size), leaves * rows)
     collisions = 0
+    settled = 0
     limit = tree.parameters[MAX_COLLISIONS]
     moves_made = 0
     deepest = 0
-    while row + rows <= capacity and collisions <= limit:
+    while row + rows <= capacity and collisions <= limit and settled < MOST_SETTLED:
         if tree.counters[STOP] != 0 or tree.counters[FULL] != 0:
             break
         if atomic_add(tree.counters, U(CLAIMED), 1) >= tree.counters[CLAIM_LIMIT]:
@@ -325,6 +332,7 @@ def _gather(tree, root, worker, batch):  # type: ignore[no-untyped-def]
             stdev = math.sqrt(node.score_variance)
             unlock(tree, leaf)
             back_up(tree, leaf, float(node.own_utility), value, score, stdev, np.int64(0))
+            settled += 1
             continue
         if not is_new:
             take_back(tree, leaf)
@@ -365,6 +373,8 @@ def _scatter(tree, root, worker, batch, used):  # type: ignore[no-untyped-def]
                 add_ownership(root, batch.ownership[r], np.int64(batch.symmetry[r]), sign, worker.ownership)
         if tree.parameters[OWNERSHIP] != 0.0:
             worker.ownership[worker.ownership.size - 1] += 1.0
+        if root_row and tree.nodes[U(leaf)].visits == 0:
+            tree.parameters[SCORE_CENTER] = CENTER_SHARE * float(values[LEAD])
         utility = leaf_utility(tree, values, odd)
         _settle(tree, worker, batch, U(row), leaf, values, utility)
         row += rows

@@ -495,3 +495,14 @@ def test_a_failing_search_is_told(make: Make, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("engine.search.search.advance", fail)
     with pytest.raises(RuntimeError, match="the device is gone"):
         player.think(Task(), ignore)
+
+
+def test_a_mate_that_begins_with_the_last_of_a_perpetual_check_is_not_played(make: Make) -> None:
+    cycle = "4b4c 1c2b 4c4b 2b1c"
+    player = make("material", root_mate_search=33, visits=500)
+    player.set_position("9/5+R1k1/9/9/7S1/9/9/9/1K7 w S 2", ["2b1c", *f"{cycle} {cycle} {cycle}".split()])
+    decision = player.go()
+    assert decision.move is not None
+    player.game.play(decision.move)
+    assert player.game.outcome() is None
+    assert player.go().progress.lines  # the game goes on

@@ -22,6 +22,8 @@ from tests.naive.go_area import area_balance
 
 F = np.float32
 ZERO = F(0)
+UNSCORED = (math.inf, math.inf)
+"""The end of a game that the evaluator has to score."""
 Opinion = Callable[[int], tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]]
 """position key -> (logits[P], values[VALUES]) for the side to move."""
 
@@ -87,7 +89,7 @@ class SlowSearch:
         self.center = 0.0
 
     def run(self, playouts: int) -> None:
-        """Make playouts, the first of which evaluates the root; the score's center is measured once, before."""
+        """Make playouts; the score's center is measured once, before, or as the first of them evaluates the root."""
         self.center = 0.8 * self.root.score_sum / max(1, self.root.visits)
         self.order(self.root)
         for _ in range(playouts):
@@ -175,12 +177,15 @@ class SlowSearch:
             n = node.visits
             return float(node.own_utility), node.value_sum / n, node.score_sum / n, math.sqrt(node.score_variance)
         end = self.end_of_game(pos, history) if depth else None
-        if end is not None:
-            node.is_terminal = True
+        node.is_terminal = end is not None
+        if end is not None and end != UNSCORED:
             values = np.array([end[0], end[1], 0, end[1]], F)
         else:
             logits, values = self.said(int(rules.position_key(pos)))
+        if not node.is_terminal:
             node.edges = self.expand(pos, history, logits, self.temperature(depth))
+            if node is self.root:
+                self.center = 0.8 * float(values[LEAD])
         utility = self.utility(values, depth)
         node.own_utility = F(utility)
         self.order(node)
@@ -191,8 +196,13 @@ class SlowSearch:
         return self.settings.policy_temperature if depth else self.settings.root_policy_temperature
 
     def end_of_game(self, pos: Any, history: Any) -> tuple[float, float] | None:
-        """Return (value, score) of a finished game (area scoring) for the side to move, else None."""
+        """Return (value, score) of a finished game (area scoring) for the side to move, else None.
+
+        UNSCORED where the players would agree on dead stones.
+        """
         repeated = pos["passes"] == 1 and pos["finished"] == REPEATED_PASS
+        if pos["passes"] >= 2 and pos["friendly_pass"] and pos["judges_agreement"]:
+            return UNSCORED
         if pos["passes"] >= 2 or repeated:
             score = area_balance(pos) - float(pos["komi"])
             score = score if pos["side_to_move"] == BLACK else -score

@@ -198,14 +198,15 @@ def test_a_network_is_shown_positions_as_it_asks() -> None:
     assert game.position["suicide_areas"] == 0
 
 
-def test_moves_that_were_searched_before_are_not_reported_once_banned() -> None:
+def test_a_search_of_other_moves_does_not_decide_the_next_one() -> None:
     search = new_search(ScriptedEvaluator(), 5)
     search.set_position(new_game(5))
-    best = run(search, Limits(visits=200)).moves[0].move
-    report = run(search, Limits(visits=210), avoid=[best])
-    assert report.moves
-    assert best not in [move.move for move in report.moves]
-    assert best in [move.move for move in run(search, Limits(visits=220)).moves]
+    free = run(search, Limits(visits=200)).moves
+    report = run(search, Limits(visits=200), avoid=[free[0].move])
+    assert report.visits == report.playouts == 200
+    assert free[0].move not in [move.move for move in report.moves]
+    run(search, Limits(visits=400), allow=[free[-1].move])
+    assert run(search, Limits(visits=200)).moves == free
 
 
 def test_the_side_to_move_may_be_the_other_one() -> None:

@@ -61,6 +61,12 @@ def test_a_declaration_wins_under_its_rule() -> None:
     assert outcome_of(ENTERED, entering_king=0)[0] == GOES_ON
 
 
+def test_a_declaration_is_too_late_at_the_limit_of_moves() -> None:
+    second = ENTERED.removesuffix("1") + "2"
+    assert outcome_of(second, max_moves=2) == (OVER, 1.0)
+    assert outcome_of(second, max_moves=1) == (OVER, 0.25)  # a draw
+
+
 def test_a_mate_at_hand_is_a_win_if_it_is_looked_for() -> None:
     before = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
     assert outcome_of(before) == (GOES_ON, 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,12 @@ import pytest
 
 from engine.evaluators.base import UniformEvaluator
 from engine.evaluators.rollouts import RolloutEvaluator
-from engine.games.go.vertex import board_points
+from engine.games.go.vertex import board_points, format_vertex
 from engine.search.report import Limits
-from engine.search.search import Search
+from engine.search.search import MOST_VISITS, Search
 from native.go.board import PASS
 from native.go.planes import policy_index
+from native.go.spec import go_spec
 from native.jit import kernel
 from native.tree import arrays
 from native.tree.backup import back_up
@@ -96,26 +98,89 @@ def test_finished_games_are_leaves(rules: str) -> None:
     assert best.winrate == 0
 
 
+def test_an_evaluator_that_can_scores_what_players_agree_on() -> None:
+    usual, twin = twins(2, "A1 pass", "chinese")
+    search = Search(go_spec(2, judges_agreement=True), usual.queue, usual.settings)
+    search.set_position(new_game(2, "A1 pass", "chinese"))
+    twin.position["judges_agreement"] = 1
+    search.run(Limits(playouts=400))
+    twin.run(400)
+    shape = shape_of(search.tree)
+    assert shape == naive.shape_of(twin.root)
+    assert shape["children"][PASS][1]["state"] == "terminal"
+    best = next(move for move in search.report().moves if move.move == PASS)
+    assert best.score_lead != 4 - 7
+    # Tromp and Taylor's rules know no agreement
+    search.set_position(new_game(2, "A1 pass"))
+    search.run(Limits(playouts=400))
+    best = next(move for move in search.report().moves if move.move == PASS)
+    assert best.score_lead == 4 - 7
+
+
 def test_banned_moves_are_not_tried() -> None:
     search, twin = twins(5, "C3")
     points = board_points(5)
     avoid, allow = [*points[:7], PASS], points[4:20]
-    search.run(Limits(playouts=120), avoid=avoid)
     twin.banned = set(avoid)
-    twin.run(120)
-    assert shape_of(search.tree) == naive.shape_of(twin.root)
+    for _ in range(2):  # the tree is kept while the bans are the same
+        search.run(Limits(playouts=60), avoid=avoid)
+        twin.run(60)
+        assert shape_of(search.tree) == naive.shape_of(twin.root)
     assert not {move.move for move in search.report().moves} & set(avoid)
-    # the tree is kept, the bans are others
     search.run(Limits(playouts=120), avoid=points[10:12], allow=allow)
+    twin = twins(5, "C3")[1]
     twin.banned = {*points, PASS} - set(allow) | set(points[10:12])
     twin.run(120)
     assert shape_of(search.tree) == naive.shape_of(twin.root)
     assert {move.move for move in search.report().moves} <= set(allow) - set(points[10:12])
     search.run(Limits(playouts=120))
-    twin.banned = set()
+    twin = twins(5, "C3")[1]
     twin.run(120)
     assert shape_of(search.tree) == naive.shape_of(twin.root)
     check_tree(search)
+
+
+def test_bans_are_those_of_one_root() -> None:
+    search = twins(5, "C3")[0]
+    best = search.run(Limits(playouts=200), avoid=[PASS]).moves[0]
+    kept = best.visits
+    search.set_position(new_game(5, f"C3 {format_vertex(best.move, 5)}"))
+    assert search.run(Limits(playouts=1)).visits == kept + 1  # nothing is banned here, and the tree is kept
+    check_tree(search)
+
+
+def test_a_root_that_was_reached_has_the_roots_temperature() -> None:
+    settings = {"policy_temperature": 0.8, "root_policy_temperature": 2.0}
+    search = twins(5, "C3", **settings)[0]
+    best = search.run(Limits(playouts=300)).moves[0].move
+    line = f"C3 {format_vertex(best, 5)}"
+    search.set_position(new_game(5, line))
+    fresh = twins(5, line, **settings)[0]
+    fresh.run(Limits(playouts=1))
+    root = int(fresh.tree.counters[arrays.ROOT])
+    wanted = dict(edges_of(fresh.tree, root))
+    for _ in range(2):  # it is done once
+        search.run(Limits(playouts=1))
+        found = dict(edges_of(search.tree, int(search.tree.counters[arrays.ROOT])))
+        assert found.keys() == wanted.keys()
+        assert max(abs(found[move] - wanted[move]) for move in wanted) <= 0.002 * 65535
+    check_tree(search)
+
+
+def test_what_a_tree_has_counted_ends_with_its_settings() -> None:
+    search = twins(5, "C3")[0]
+    search.run(Limits(playouts=50))
+    search.configure(replace(search.settings, c_puct=1.3))
+    assert search.root_visits == 50
+    search.configure(replace(search.settings, dynamic_score_utility=0.0))
+    assert search.root_visits == 0
+
+
+def test_a_node_counts_no_more_visits_than_it_can() -> None:
+    search = twins(2, "A1 pass")[0]
+    search.run(Limits(playouts=400))
+    search.tree.nodes[search.tree.counters[arrays.ROOT]]["visits"] = MOST_VISITS - 100
+    assert search.run(Limits(seconds=30.0)).visits == MOST_VISITS
 
 
 def test_noise_is_mixed_into_the_priors() -> None:
@@ -126,10 +191,8 @@ def test_noise_is_mixed_into_the_priors() -> None:
     count = len(twin.root.edges)
     twin.add_noise(np.random.default_rng(np.random.SeedSequence(5)).dirichlet(np.full(count, 8.0 / count)))
     twin.order(twin.root)
-    center, twin.center = twin.center, 0.0
     for _ in range(199):
         twin.playout()
-    assert center == 0
     assert shape_of(search.tree) == naive.shape_of(twin.root)
     after = dict(edges_of(search.tree, 0))
     assert sum(after.values()) == pytest.approx(65535, abs=count)

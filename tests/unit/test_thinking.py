@@ -1,0 +1,58 @@
+"""When a search on a clock has its answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from engine.color import BLACK
+from engine.players.thinking import Schedule, is_settled
+from engine.search.report import MoveReport, SearchReport
+
+PLAN = Schedule(start=0.0, soft=10.0, hard=30.0)
+
+
+def report_of(*visits: int, lost: int = 0) -> SearchReport:
+    """Return a report of moves that were visited so often; before them, one with `lost` visits is proven to lose."""
+    open_move = MoveReport(
+        move=1,
+        visits=0,
+        winrate=0.5,
+        utility=0.0,
+        score_lead=0.0,
+        score_stdev=0.0,
+        prior=0.1,
+        lcb=0.4,
+        utility_lcb=-0.2,
+        order=0,
+        pv=(1,),
+    )
+    moves = [replace(open_move, move=number, visits=each) for number, each in enumerate(visits, 1)]
+    if lost:
+        moves.append(replace(open_move, move=99, visits=lost, proven=-1))
+    total = sum(visits) + lost
+    return SearchReport(BLACK, total + 1, total, total, 7.0, 0.5, 0.0, 0.0, 0.0, tuple(moves))
+
+
+@pytest.mark.parametrize("lost", [0, 36_000])
+def test_level_moves_are_not_settled_before_their_time(lost: int) -> None:
+    report = report_of(7_000, 6_900, lost=lost)
+    assert not is_settled(report, 0.0, 7.0, PLAN)
+    assert is_settled(report, 0.0, 10.0, PLAN)
+
+
+@pytest.mark.parametrize("lost", [0, 36_000])
+def test_a_leader_that_is_not_the_most_visited_is_not_settled(lost: int) -> None:
+    assert not is_settled(report_of(6_900, 7_000, lost=lost), 0.0, 10.0, PLAN)
+
+
+def test_a_lead_that_cannot_be_caught_up_with_is_settled() -> None:
+    assert is_settled(report_of(9_000, 100), 0.0, 7.0, PLAN)
+    assert not is_settled(report_of(9_000, 100), 0.0, 0.5, PLAN)  # too early to know
+
+
+def test_a_single_move_waits_for_its_time() -> None:
+    assert not is_settled(report_of(500, lost=9_000), 0.0, 7.0, PLAN)
+    assert is_settled(report_of(500, lost=9_000), 0.0, 10.0, PLAN)
+    assert not is_settled(report_of(), 0.0, 10.0, PLAN)
