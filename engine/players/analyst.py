@@ -10,7 +10,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.search.report import Limits, RawEvaluation, SearchReport
 
@@ -66,7 +67,7 @@ class Analysis:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A network as `query_models` tells it."""
+    """A network as `query_models` and `kata-get-models` tell it."""
 
     name: str
     """The network's own."""
@@ -74,6 +75,19 @@ class Model:
     """KataGo's model version."""
     batch_size: int
     """Positions that are evaluated together."""
+    precision: str
+    """What it computes with: fp32, int16, fp16."""
+
+    def to_json(self, net: str | None) -> dict[str, Any]:
+        """Return what KataGo tells of a network that was read from the file `net`."""
+        return {
+            "name": Path(net or self.name).name,
+            "internalName": self.name,
+            "maxBatchSize": self.batch_size,
+            "usesHumanSLProfile": False,
+            "version": self.version,
+            "usingFP16": str(self.precision == "fp16").lower(),
+        }
 
 
 class Analyst(Protocol):

@@ -13,11 +13,13 @@ import numpy.typing as npt
 
 from engine.clock import Clock
 from engine.color import BLACK, opponent
+from engine.evaluators.katago import ROOT_OPTIMISM
 from engine.games.go.game import GoGame
 from engine.games.go.rules import Rules
 from engine.games.go.scoring import ROLLOUTS, dead_stones, ownership_by_rollouts
+from engine.players.analyst import Model
 from engine.players.go_base import GoDecision
-from engine.players.go_network import ask_network, spec_for
+from engine.players.go_network import ask_network, model_of, spec_for
 from engine.players.go_setup import evaluator_kind, make_queue, queue_key, search_settings
 from engine.players.thinking import (
     DEFAULT_SECONDS,
@@ -34,7 +36,7 @@ from engine.players.thinking import (
 )
 from engine.players.tuning import tuned
 from engine.search.report import Limits, RawEvaluation, SearchReport
-from engine.search.search import HANG, Search
+from engine.search.search import SEARCH_HANG, Search
 from native.go.board import PASS
 
 if TYPE_CHECKING:
@@ -77,6 +79,11 @@ class GoPlayer:
         return self._search.queue.evaluator.description
 
     @property
+    def model(self) -> Model | None:
+        """The network."""
+        return model_of(self._search.queue.evaluator)
+
+    @property
     def search(self) -> Search:
         """The search for the present board size."""
         return self._search
@@ -91,12 +98,13 @@ class GoPlayer:
         cleanup: bool = False,
         on_report: Callable[[SearchReport], None] | None = None,
         interval: float = 1.0,
+        is_stopped: Callable[[], bool] = lambda: False,
     ) -> GoDecision:
         """Choose a move for `color` without playing it."""
         self._prepare(color)
-        cleanup = cleanup or self.options.cleanup
-        if self.game.is_over and not cleanup:
+        if self.game.is_full:
             return GoDecision(PASS, False, self._search.report())
+        cleanup = cleanup or self.options.cleanup
         schedule, bounded = self._limits(color, limits)
         avoid = list(avoid)
         if cleanup and allow is None and len(self.game.legal_moves()) > 1:
@@ -106,13 +114,15 @@ class GoPlayer:
                 bounded = replace(bounded, seconds=max(0.0, schedule.hard - time.monotonic()))
         self._search.start(bounded, avoid=avoid, allow=allow, noise=self.options.root_noise > 0.0)
         try:
+            if is_stopped():
+                self._search.interrupt()
             self._lateness.note(watch(self._search, lambda: schedule, on_report=on_report, interval=interval))
             report = end_search(self._search, max(PATIENCE, self._search.latency))
         except BaseException:
             self._search.stop()
             raise
         if not report.moves and self._search.is_running:  # better late than a pass
-            self._search.wait(HANG)
+            self._search.wait(SEARCH_HANG)
             self._search.stop()
             report = self._search.report()
         resigns = limits is None and self._resigns(report, color)
@@ -136,19 +146,23 @@ class GoPlayer:
         self._search.interrupt()
 
     def ponder(self) -> None:
-        """Search the game in the background until `stop`."""
-        if not self.game.is_over:
+        """Search the game in the background until `stop`, unless passes have ended it."""
+        if self.game.is_no_result or not self.game.is_over:
             self._prepare(self.game.side_to_move)
             self._search.start(Limits())
 
-    def evaluate(self, symmetry: int | None) -> RawEvaluation:
+    def evaluate(
+        self, symmetry: int | None, *, color: int | None = None, optimism: float | None = None
+    ) -> RawEvaluation:
         """Evaluate the game once by the network.
 
         Raises:
             EvaluatorError: no network is in use.
         """
         self._prepare(self.game.side_to_move)
-        return ask_network(self._search.queue, self.game, symmetry)
+        game = self.game.copy()
+        game.turn_to(game.side_to_move if color is None else color)
+        return ask_network(self._search.queue, game, symmetry, ROOT_OPTIMISM if optimism is None else optimism)
 
     def final_ownership(self) -> npt.NDArray[np.float32]:
         """Return the expected owner of each point at the end, +1 Black."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from engine.players.analyst import Model
 from engine.search.report import Limits, RawEvaluation, SearchReport
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class GoDecision:
     """Point or PASS; also given when `resign` is set (what it would have played)."""
     resign: bool
     report: SearchReport
-    """The search behind it; without moves where none was needed (the game is over)."""
+    """The search behind it; without moves where none can be played any more."""
 
 
 class GoThinker(Protocol):
@@ -46,6 +47,10 @@ class GoThinker(Protocol):
     def description(self) -> str:
         """What plays: the network's or evaluator's name, on one line."""
 
+    @property
+    def model(self) -> Model | None:
+        """The network; None where there is none."""
+
     def genmove(
         self,
         color: int,
@@ -56,8 +61,11 @@ class GoThinker(Protocol):
         cleanup: bool = False,
         on_report: Callable[[SearchReport], None] | None = None,
         interval: float = 1.0,
+        is_stopped: Callable[[], bool] = lambda: False,
     ) -> GoDecision:
         """Choose a move for `color` in `game`, without playing it; block until it is chosen.
+
+        A game that passes or a repetition have ended is played on: whoever asks for a move wants one.
 
         Args:
             color: BLACK or WHITE, also out of turn.
@@ -69,6 +77,8 @@ class GoThinker(Protocol):
             on_report: Called in this thread every `interval` seconds while the search runs. An exception
                 that it raises stops the search and leaves this method.
             interval: Seconds.
+            is_stopped: Whether an answer is wanted at once; asked when the search has been started, for an `interrupt`
+                before that finds nothing to end.
         """
 
     def start_analysis(self, color: int, *, avoid: Sequence[int] = (), allow: Sequence[int] | None = None) -> None:
@@ -84,10 +94,22 @@ class GoThinker(Protocol):
         """Make the `genmove` that runs in another thread end soon with what it has; callable from any thread."""
 
     def ponder(self) -> None:
-        """Search `game` in the background until `stop` (or until memory is full); return at once."""
+        """Search `game` in the background until `stop` (or until memory is full); return at once.
 
-    def evaluate(self, symmetry: int | None) -> RawEvaluation:
-        """Evaluate `game` once, without search; None averages over all symmetries."""
+        A game that passes have ended is not searched: no move is to come.
+        """
+
+    def evaluate(
+        self, symmetry: int | None, *, color: int | None = None, optimism: float | None = None
+    ) -> RawEvaluation:
+        """Evaluate `game` once, without search.
+
+        Args:
+            symmetry: 0 to 7; None averages over all.
+            color: Who is to move; None for whose turn it is.
+            optimism: Share of the optimistic policy, 0 to 1, where the network has one; None for the search's at the
+                root.
+        """
 
     def final_ownership(self) -> npt.NDArray[np.float32]:
         """Return the expected owner of each point at the end, [area] row by row from the top left, +1 Black.

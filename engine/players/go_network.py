@@ -10,6 +10,7 @@ from engine.color import BLACK
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.katago import ROOT_OPTIMISM, KataGoEvaluator
 from engine.evaluators.rollouts import MixedEvaluator
+from engine.players.analyst import Model
 from engine.search.report import RawEvaluation
 from native.go.planes import policy_index, symmetry_table, write_planes
 from native.go.spec import go_spec
@@ -29,13 +30,23 @@ def network_behind(evaluator: Evaluator) -> KataGoEvaluator | None:
     return evaluator if isinstance(evaluator, KataGoEvaluator) else None
 
 
+def model_of(evaluator: Evaluator) -> Model | None:
+    """Return what to tell of the network in an evaluator; None where there is none."""
+    network = network_behind(evaluator)
+    if network is None:
+        return None
+    return Model(network.info.name, network.info.model_version, network.batch_size, network.precision)
+
+
 def spec_for(size: int, evaluator: Evaluator) -> GameSpec:
     """Return what a search with an evaluator has to know of Go on a `size` × `size` board."""
     network = network_behind(evaluator)
     return go_spec(size) if network is None else network.spec(size)
 
 
-def ask_network(queue: EvaluationQueue, game: GoGame, symmetry: int | None) -> RawEvaluation:
+def ask_network(
+    queue: EvaluationQueue, game: GoGame, symmetry: int | None, optimism: float = ROOT_OPTIMISM
+) -> RawEvaluation:
     """Return the opinion of the network behind a queue on a game; see `evaluate_position`.
 
     Raises:
@@ -48,13 +59,22 @@ def ask_network(queue: EvaluationQueue, game: GoGame, symmetry: int | None) -> R
             raise EvaluatorError(
                 f"{evaluator.description} plays without a network: expected yomi to be started with --net FILE"
             )
-        return evaluate_position(network, game, symmetry)
+        return evaluate_position(network, game, symmetry, optimism)
 
     return queue.call(ask)
 
 
-def evaluate_position(network: KataGoEvaluator, game: GoGame, symmetry: int | None) -> RawEvaluation:
-    """Return the network's opinion of a game for White; None averages over all eight symmetries."""
+def evaluate_position(
+    network: KataGoEvaluator, game: GoGame, symmetry: int | None, optimism: float = ROOT_OPTIMISM
+) -> RawEvaluation:
+    """Return the network's opinion of a game for White.
+
+    Args:
+        network: the network.
+        game: the position.
+        symmetry: 0 to 7; None averages over all eight.
+        optimism: share of the optimistic policy, 0 to 1; without effect on a network that has none.
+    """
     chosen = list(range(8)) if symmetry is None else [symmetry]
     spec = network.spec(game.size)
     position = spec.marked(game.position)
@@ -68,7 +88,7 @@ def evaluate_position(network: KataGoEvaluator, game: GoGame, symmetry: int | No
             legal[row, policy_index(game.size, move, each)] = True
     raw = network.run(planes, extras)
     possible = has_no_result(game.rules.ko, game.rules.scoring)
-    outputs = post_process(raw, legal, possible, network.info, optimism=ROOT_OPTIMISM)
+    outputs = post_process(raw, legal, possible, network.info, optimism=optimism)
     return _for_white(outputs, legal, chosen, game, symmetry)
 
 
@@ -105,6 +125,7 @@ def _for_white(
         white_lead=sign * float(outputs.lead.mean()),
         white_score_selfplay=sign * float(outputs.score_mean.mean()),
         white_score_stdev=float(outputs.score_stdev.mean()),
+        white_score_mean_square=float(outputs.score_mean_square.mean()),
         policy=policy,
         white_ownership=ownership,
         extra=tuple(extra),

@@ -22,6 +22,7 @@ from engine.players import go
 from engine.players.go import CLEANUP_SHARE, ROLLOUTS_A_SECOND, GoPlayer
 from engine.search.report import Limits, SearchReport
 from native.go.board import BLACK, PASS, WHITE
+from native.go.rules import MAX_HISTORY
 from tests.contract.networks import write_small_network
 from tests.unit.go_boards import game_of
 
@@ -36,6 +37,20 @@ X X O . O
 . X O O .
 """
 """Everything is alive; Black has 13 points, White 12."""
+
+
+TRIPLE_KO = "B A1 B B2 W A4 W B3 B A6 B B7 W A9 W B8 B J1 B H2 W J4 W H3 W A2 B A8 W J2"
+
+
+def triple_ko() -> GoGame:
+    """Return a game whose board stands for the third time, Black to move."""
+    game = GoGame(9, PRESETS["chinese"])
+    words = TRIPLE_KO.split()
+    colors = (BLACK if word == "B" else WHITE for word in words[::2])
+    game.set_position(list(zip(colors, (parse_vertex(word, 9) for word in words[1::2]), strict=True)))
+    for vertex in 2 * ["A3", "A7", "J3", "A2", "A8", "J2"]:
+        game.play(game.side_to_move, parse_vertex(vertex, 9))
+    return game
 
 
 @pytest.fixture(scope="module")
@@ -84,14 +99,36 @@ def test_moves_are_legal_on_every_board(make: Make, kind: str, size: int) -> Non
     assert player.game.is_legal(color, move)
 
 
-def test_after_the_end_a_player_passes(make: Make, kind: str) -> None:
+def test_a_game_that_passes_have_ended_is_played_on(make: Make, kind: str) -> None:
     player = make(kind)
     for color in (BLACK, WHITE):
         player.game.play(color, PASS)
+    assert player.game.is_over
     decision = player.genmove(BLACK)
+    assert decision.report.visits == 20
+    player.game.play(BLACK, decision.move)
+    player.ponder()
+    assert player.search.is_running is not player.game.is_over
+    player.stop()
+
+
+def test_a_game_without_result_is_played_on(make: Make, kind: str) -> None:
+    player = make(kind, size=9)
+    player.game = triple_ko()
+    assert player.game.is_no_result
+    decision = player.genmove(BLACK)
+    assert decision.report.visits == 20
+    assert player.game.is_legal(BLACK, decision.move)
+    player.ponder()
+    assert player.search.is_running
+    player.stop()
+
+
+def test_no_move_is_found_where_none_can_be_stored(make: Make) -> None:
+    player = make()
+    player.game.position["history_length"] = MAX_HISTORY - 1
+    decision = player.genmove(BLACK, cleanup=True)
     assert (decision.move, decision.resign) == (PASS, False)
-    player.game.play(BLACK, PASS)
-    assert player.genmove(WHITE).move == PASS
 
 
 def test_a_search_reports_on_its_decision(make: Make, kind: str) -> None:
@@ -201,11 +238,11 @@ def test_pondering_helps_the_next_move(make: Make, kind: str) -> None:
     report = player.genmove(BLACK).report
     assert report.visits >= min(reply.visits, 20)
     assert report.visits - report.playouts == reply.visits
-    # a game that is over is not pondered
+    # no move is to come in a game that passes have ended
     for color in (BLACK, WHITE):
         player.game.play(color, PASS)
     player.ponder()
-    player.stop()
+    assert not player.search.is_running
 
 
 def test_genmove_ends_pondering_by_itself(make: Make) -> None:
@@ -258,6 +295,14 @@ def test_interrupt_ends_a_move(make: Make, kind: str) -> None:
     assert decision.report.moves
 
 
+def test_an_interrupt_before_the_search_is_not_lost(make: Make, kind: str) -> None:
+    player = make(kind, visits=None, seconds=100.0)
+    player.interrupt()
+    begin = time.perf_counter()
+    assert player.genmove(BLACK, is_stopped=lambda: True).report.moves
+    assert time.perf_counter() - begin < 50
+
+
 def test_the_owners_at_the_end(make: Make, kind: str) -> None:
     player = make(kind)
     owners = player.final_ownership()
@@ -288,7 +333,6 @@ def test_dead_stones_are_captured_before_passing(make: Make) -> None:
     for color in (BLACK, WHITE):
         player.game.play(color, PASS)
     assert player.genmove(BLACK, cleanup=True).move != PASS
-    assert player.genmove(BLACK).move == PASS
     player.set_option("cleanup", True)
     assert player.genmove(BLACK).move != PASS
     player.game = game_of(board.replace("O", "."))
@@ -467,6 +511,30 @@ def test_the_network_is_asked_without_a_search(make: Make, kind: str) -> None:
     assert mean.white_lead == pytest.approx(np.mean([raw.white_lead for raw in each]), abs=1e-3)
     assert mean.policy == pytest.approx(np.mean([raw.policy for raw in each], axis=0), abs=1e-5, nan_ok=True)
     assert len({round(raw.white_lead, 4) for raw in each}) > 1
+
+
+def test_the_network_is_asked_for_either_side(make: Make) -> None:
+    player = make("network")
+    player.game.play(BLACK, parse_vertex("B4", 5))
+    white = player.evaluate(0, color=WHITE)
+    assert white.white_lead == player.evaluate(0).white_lead
+    black = player.evaluate(0, color=BLACK)
+    assert black.white_lead != white.white_lead
+    assert player.game.side_to_move == WHITE
+    player.game.play(BLACK, PASS)
+    player.game.turn_to(BLACK)
+    assert player.evaluate(0).white_lead == pytest.approx(black.white_lead, abs=1e-4)
+
+
+def test_the_network_is_told(make: Make, kind: str) -> None:
+    model = make(kind).model
+    if kind != "network":
+        assert model is None
+        return
+    assert model is not None
+    assert model.version >= 8
+    assert model.batch_size >= 1
+    assert model.precision in ("fp32", "int16")
 
 
 def test_a_report_may_be_asked_for_at_any_time(make: Make, kind: str) -> None:

@@ -28,7 +28,7 @@ class FakeAnalyst:
         self._interrupted = threading.Event()
 
     description = "fake"
-    model = Model("fake", 8, 4)
+    model = Model("fake", 8, 4, "fp32")
 
     def analyze(self, assignment: Assignment, on_report: Callable[[Analysis], None]) -> Analysis:
         self.assignments.append(assignment)

@@ -14,6 +14,7 @@ from engine.games.go.game import GoGame
 from engine.games.go.rules import Rules
 from engine.games.go.vertex import board_points
 from engine.options import Options, Value
+from engine.players.analyst import Model
 from engine.players.go_base import GoDecision
 from engine.search.report import Limits, MoveReport, RawEvaluation, SearchReport
 from native.go.board import BLACK, PASS, WHITE
@@ -42,6 +43,10 @@ class FakePlayer:
     @property
     def description(self) -> str:
         return "fake"
+
+    @property
+    def model(self) -> Model | None:
+        return None
 
     def _rank(self, color: int, avoid: Sequence[int], allow: Sequence[int] | None) -> list[int]:
         game = self.game
@@ -111,11 +116,14 @@ class FakePlayer:
         cleanup: bool = False,
         on_report: Callable[[SearchReport], None] | None = None,
         interval: float = 1.0,
+        is_stopped: Callable[[], bool] = lambda: False,
     ) -> GoDecision:
         self.calls.append("genmove cleanup" if cleanup else "genmove")
         self._color, self._candidates = color, self._rank(color, avoid, allow)
         self._visits = 16
         self._interrupted.clear()
+        if is_stopped():
+            self._interrupted.set()
         seconds = self.seconds if limits is None or limits.seconds is None else min(self.seconds, limits.seconds)
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0 and not self._interrupted.wait(min(left, interval)):
@@ -145,12 +153,17 @@ class FakePlayer:
         self.calls.append("ponder")
         self.is_searching = True
 
-    def evaluate(self, symmetry: int | None) -> RawEvaluation:
+    def evaluate(
+        self, symmetry: int | None, *, color: int | None = None, optimism: float | None = None
+    ) -> RawEvaluation:
+        self.calls.append(f"evaluate {symmetry} {color} {optimism}")
         game = self.game
-        legal = [game.is_legal(game.side_to_move, p) for p in board_points(game.size)]
+        legal = [game.is_legal(color or game.side_to_move, p) for p in board_points(game.size)]
         policy = np.array([1 / (1 + sum(legal)) if yes else np.nan for yes in [*legal, True]], np.float32)
         owner = self._owner(WHITE)
-        return RawEvaluation(symmetry or 0, 0.5, 0.5, 0.0, 0.25, 0.5, 10.0, policy, owner, (("varTimeLeft", 2.0),))
+        return RawEvaluation(
+            symmetry or 0, 0.5, 0.5, 0.0, 0.25, 0.5, 10.0, 100.25, policy, owner, (("varTimeLeft", 2.0),)
+        )
 
     def final_ownership(self) -> npt.NDArray[np.float32]:
         return self._owner(BLACK)

@@ -11,12 +11,13 @@ import pytest
 from engine.clock import TimeSystem
 from engine.evaluators.base import EvaluatorError
 from engine.options import Options, Value
+from engine.players.analyst import Model
 from engine.players.go_base import GoDecision
 from engine.protocols.gtp import table
 from engine.protocols.gtp.basics import gtp_version
 from engine.protocols.gtp.session import GRACE, Session
 from engine.protocols.process import LoadError
-from engine.protocols.streams import OutputClosedError
+from engine.protocols.streams import Inbox, OutputClosedError
 from engine.protocols.text import MAX_LINE
 from engine.search.report import SearchReport
 from tests.fakes.player import FakePlayer
@@ -125,6 +126,60 @@ def test_quiet_commands_leave_pondering_alone() -> None:
     session.send("play w a1")
     assert not session.fake.is_searching
     session.send("kata-search b")
+    assert not session.fake.is_searching
+
+
+def answer_all(session: ScriptedSession, *lines: str) -> None:
+    """Let lines come all at once, and answer them."""
+    session.inbox = Inbox()
+    for line in lines:
+        session.receive(line.encode())
+    while session.inbox.wait(0):
+        item = session.inbox.take()
+        assert item is not None
+        session.handle(item[0])
+
+
+@pytest.mark.parametrize("line", ["time_left w 100 0", "time_left w soon", "cputime", "# comment", ""])
+def test_pondering_begins_when_nothing_is_left_to_answer(line: str) -> None:
+    session = ScriptedSession(FakePlayer(Options(size=9, ponder=True)))
+    answer_all(session, "genmove b", line, line)
+    assert session.fake.calls == ["genmove", "ponder"]
+    answer_all(session, line)
+    assert session.fake.calls == ["genmove", "ponder"]
+    answer_all(session, "play w a1", line)
+    assert not session.fake.is_searching
+    answer_all(session, "genmove b", line, "play w a2", line)
+    assert session.fake.calls == ["genmove", "ponder", "genmove"]
+    answer_all(session, "genmove b", line, "no_such_command", line)
+    assert session.fake.calls == ["genmove", "ponder", "genmove", "genmove"]
+    answer_all(session, "genmove b", "quit")
+    assert session.fake.calls[4:] == ["genmove"]
+
+
+@pytest.mark.parametrize("name", ["kata-search", "kata-search_cancellable", "kata-search_analyze"])
+def test_pondering_begins_when_the_move_of_a_search_is_played(name: str) -> None:
+    session = ScriptedSession(FakePlayer(Options(size=9, ponder=True)))
+    for lines in ([f"{name} b"], ["time_left w 9 0", "showboard"]):
+        answer_all(session, *lines)
+        assert session.fake.calls == ["genmove"]
+    answer_all(session, "play b e5")
+    assert session.fake.calls == ["genmove", "ponder"]
+    answer_all(session, "play w a1")
+    assert not session.fake.is_searching
+    answer_all(session, f"{name} b", "play b a9")
+    assert not session.fake.is_searching
+    answer_all(session, "undo", "play w e6", "play b d5")  # what the search found, but later
+    assert session.fake.calls == ["genmove", "ponder", "genmove"]
+
+
+def test_pondering_goes_on_after_the_komi() -> None:
+    session = ScriptedSession(FakePlayer(Options(size=9, ponder=True)))
+    answer_all(session, "genmove b")
+    for line in ("komi 7.5", "komi 6.5", "komi much"):
+        answer_all(session, line)
+        assert session.fake.is_searching
+    answer_all(session, "play w a1", "komi 6.5")
     assert not session.fake.is_searching
 
 
@@ -276,6 +331,63 @@ def test_interrupt_ends_a_move() -> None:
     start = time.monotonic()
     assert session.send("genmove b") == "= E5\n\n"
     assert time.monotonic() - start < 5
+
+
+def test_an_interrupt_counts_for_what_was_asked_for_before_it() -> None:
+    session = ScriptedSession(FakePlayer(Options(size=9), seconds=5))
+    session.arrival = start = time.monotonic()
+    session.receive(b"# interrupt")
+    assert session.send("genmove b") == "= E5\n\n"
+    assert time.monotonic() - start < 4
+    session.fake.seconds = 0.3
+    session.arrival = start = time.monotonic()
+    assert session.send("genmove w") == "= E6\n\n"
+    assert time.monotonic() - start >= 0.3
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("avoid b c3,c4 1", None),
+        ("avoid b c3 20", "avoid: depth 20 is read as 1: only the first move is restricted"),
+        ("allow w c3 1", "allow w is ignored: only the first move, B's, is restricted"),
+    ],
+)
+def test_restrictions_that_are_not_met_are_told(words: str, told: str | None, caplog: pytest.LogCaptureFixture) -> None:
+    session = ScriptedSession()
+    assert session.send(f"kata-analyze b {words}").startswith("=")
+    assert [record.getMessage() for record in caplog.records] == ([told] if told else [])
+
+
+def test_the_network_is_told_as_katago_tells_it() -> None:
+    class Network(FakePlayer):
+        @property
+        def model(self) -> Model:
+            return Model("b18", 14, 32, "fp16")
+
+    session = ScriptedSession(Network(Options(size=9, net="nets/b18.bin.gz")))
+    assert json.loads(session.send("kata-get-models")[1:]) == [
+        {
+            "name": "b18.bin.gz",
+            "internalName": "b18",
+            "maxBatchSize": 32,
+            "usesHumanSLProfile": False,
+            "version": 14,
+            "usingFP16": "true",
+        }
+    ]
+
+
+def test_the_raw_network_is_asked_for_a_color_with_optimism() -> None:
+    session = ScriptedSession()
+    for line in ("kata-raw-nn 3", "kata-raw-nn w 3", "kata-raw-nn black 3 0.5", "kata-raw-nn 3 1"):
+        assert session.send(line).startswith("= symmetry 3")
+    assert session.fake.calls == [
+        "evaluate 3 None None",
+        "evaluate 3 2 None",
+        "evaluate 3 1 0.5",
+        "evaluate 3 None 1.0",
+    ]
 
 
 def test_several_parameters_are_set_or_none() -> None:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from engine.games.go.vertex import board_points, parse_color, parse_vertex
-from engine.protocols.gtp.arguments import boolean, integer
+from engine.games.go.vertex import board_points, format_color, parse_color, parse_vertex
+from engine.protocols.gtp.arguments import boolean, integer, real
 from engine.protocols.gtp.codec import Command
 from engine.protocols.gtp.formats import KATA, LZ, SABAKI, Style, info_line
 from engine.protocols.gtp.session import GtpError, Session, Stream
 from engine.protocols.gtp.table import command
 from native.go.board import PASS
 
+log = logging.getLogger("yomi.gtp")
+
 DEFAULT_INTERVAL = 1.0
 MIN_INTERVAL = 0.02
 """Seconds between reports; a smaller request would only keep the interpreter busy."""
+MAX_INTERVAL = 1e7
+"""Seconds; a greater request would be too long to wait for."""
 FLAGS = {
     "ownership",
     "rootinfo",
@@ -76,11 +81,11 @@ def read_wish(session: Session, request: Command) -> Wish:
     for word in words:
         key = word.lower()
         if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", key):
-            wish.interval = max(float(key) / 100, MIN_INTERVAL)
+            wish.interval = _seconds(key)
         elif key in ("b", "w", "black", "white"):
             wish.color = parse_color(key)
         elif key == "interval":
-            wish.interval = max(integer(_value(words, key), key) / 100, MIN_INTERVAL)
+            wish.interval = _seconds(_value(words, key))
         elif key == "maxmoves":
             wish.max_moves = max(integer(_value(words, key), key), 0)
         elif key == "minmoves":
@@ -109,6 +114,11 @@ def _value(words: Iterator[str], key: str) -> str:
     return value
 
 
+def _seconds(interval: str) -> float:
+    """Read the centiseconds between reports."""
+    return min(max(real(interval, "interval") / 100, MIN_INTERVAL), MAX_INTERVAL)
+
+
 def _restrict(wish: Wish, key: str, parts: list[str], size: int) -> None:
     """Add `avoid` or `allow COLOR VERTEX,VERTEX,... DEPTH`; only the root's moves are restricted."""
     color, vertices, depth = parts
@@ -116,6 +126,10 @@ def _restrict(wish: Wish, key: str, parts: list[str], size: int) -> None:
     moves = {parse_vertex(vertex, size) for vertex in vertices.split(",") if vertex}
     if integer(depth, "depth") < 1 or not moves:
         raise GtpError(f"{key}: expected COLOR VERTEX,VERTEX,... DEPTH with a depth of at least 1")
+    if not applies:
+        log.warning("%s %s is ignored: only the first move, %s's, is restricted", key, color, format_color(wish.color))
+    elif integer(depth, "depth") > 1:
+        log.warning("%s: depth %s is read as 1: only the first move is restricted", key, depth)
     if applies and key == "avoid":
         wish.avoid |= moves
     elif applies:

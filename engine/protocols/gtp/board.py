@@ -67,7 +67,8 @@ def clear_board(session: Session, request: Command) -> None:
 
 @command("komi")
 def komi(session: Session, request: Command) -> None:
-    """Set the komi."""
+    """Set the komi; pondering goes on, as some controllers send it before every move."""
+    session.ponder_after = session.was_pondering
     expect_count(request, 1, 1, "KOMI")
     try:
         session.game.set_komi(real(request.arguments[0], "komi"))
@@ -89,7 +90,10 @@ def play(session: Session, request: Command) -> None:
     color = parse_color(request.arguments[0])
     if request.arguments[1].lower() == "resign":
         return  # some controllers pass on the opponent's resignation; the board stays
-    game.play(color, parse_vertex(request.arguments[1], game.size))
+    move = parse_vertex(request.arguments[1], game.size)
+    is_proposed = session.proposed == (len(game.moves), color, move)
+    game.play(color, move)
+    session.ponder_after = is_proposed
 
 
 @command("undo")

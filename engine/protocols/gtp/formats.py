@@ -18,6 +18,9 @@ from engine.search.report import MoveReport, RawEvaluation, SearchReport
 
 BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
+RAW_EXTRAS = ("varTimeLeft", "shorttermWinlossError", "shorttermScoreError")
+"""Outputs that not all networks have, as kata-raw-nn prints them."""
+
 LZ, SABAKI, KATA = "lz", "sabaki", "kata"
 
 
@@ -124,7 +127,8 @@ def _level(ownership: float) -> int:
 
 
 def raw_evaluation(raw: RawEvaluation, size: int) -> str:
-    """Return one evaluation in the form of KataGo's kata-raw-nn."""
+    """Return one evaluation in the form of KataGo's kata-raw-nn: -1 for what the network does not say."""
+    extra = dict(raw.extra)
     lines = [
         f"symmetry {raw.symmetry}",
         f"whiteWin {raw.white_win:.6f}",
@@ -132,8 +136,8 @@ def raw_evaluation(raw: RawEvaluation, size: int) -> str:
         f"noResult {raw.no_result:.6f}",
         f"whiteLead {raw.white_lead:.3f}",
         f"whiteScoreSelfplay {raw.white_score_selfplay:.3f}",
-        f"whiteScoreSelfplaySq {raw.white_score_selfplay**2 + raw.white_score_stdev**2:.3f}",
-        *(f"{name} {value:.3f}" for name, value in raw.extra),
+        f"whiteScoreSelfplaySq {raw.white_score_mean_square:.3f}",
+        *(f"{name} {extra.get(name, -1.0):.3f}" for name in RAW_EXTRAS),
         "policy",
         board_of([_probability(value) for value in raw.policy[:-1]], size),
         f"policyPass {_probability(raw.policy[-1])}",

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from engine.color import BLACK, opponent
 from engine.games.go.vertex import board_points, format_color, format_vertex, parse_color
-from engine.protocols.gtp.arguments import expect_count, integer
+from engine.protocols.gtp.arguments import integer, real
 from engine.protocols.gtp.codec import Command
 from engine.protocols.gtp.formats import board_of, dboard, raw_evaluation
 from engine.protocols.gtp.session import GtpError, Session
@@ -21,6 +21,7 @@ from native.go.board import PASS
 
 SECONDS = 1.0
 """For a search that a map needs."""
+COLORS = ("b", "black", "w", "white")
 CANDIDATES = 5
 """Moves that get a label."""
 
@@ -43,19 +44,22 @@ def _for_black(report: SearchReport, value: float) -> float:
 
 @command("kata-raw-nn")
 def kata_raw_nn(session: Session, request: Command) -> str:
-    """Answer what the network says: [COLOR] SYMMETRY, where the symmetry is 0 to 7 or all."""
-    expect_count(request, 1, 2, "[COLOR] SYMMETRY")
-    which = request.arguments[-1].lower()
-    symmetry = 0 if which == "all" else integer(which, "symmetry")
-    if not 0 <= symmetry <= 7:
+    """Answer what the network says as if it were COLOR's turn: [COLOR] SYMMETRY [OPTIMISM]; symmetry 0 to 7 or all.
+
+    OPTIMISM, 0 to 1, is the share of the optimistic policy; networks without one pay no heed to it.
+    """
+    words = list(request.arguments)
+    color = parse_color(words.pop(0)) if words and words[0].lower() in COLORS else None
+    if not 1 <= len(words) <= 2:
+        raise GtpError("syntax error: expected kata-raw-nn [COLOR] SYMMETRY [OPTIMISM]")
+    symmetries = range(8) if words[0].lower() == "all" else [integer(words[0], "symmetry")]
+    if not 0 <= symmetries[0] <= 7:
         raise GtpError("invalid symmetry: expected 0 to 7 or all")
-    player, game = session.player, session.game
-    if len(request.arguments) == 2:
-        color = parse_color(request.arguments[0])
-        if color != game.side_to_move:
-            raise GtpError(f"expected the side to move, {format_color(game.side_to_move)}")
-    symmetries = range(8) if which == "all" else [symmetry]
-    return "\n".join(raw_evaluation(player.evaluate(each), game.size) for each in symmetries)
+    optimism = real(words[1], "optimism") if len(words) == 2 else None
+    if optimism is not None and not 0.0 <= optimism <= 1.0:
+        raise GtpError("invalid optimism: expected a number from 0 to 1")
+    found = (session.player.evaluate(each, color=color, optimism=optimism) for each in symmetries)
+    return "\n".join(raw_evaluation(raw, session.game.size) for raw in found)
 
 
 @command("yomi-policy")

@@ -28,7 +28,8 @@ def decide(session: Session, request: Command, wish: Wish, *, show: bool, play: 
         request: The command; its name says how the reports look and what else is special.
         wish: Color and restrictions.
         show: Print reports while the search runs; the answer has begun then.
-        play: Play the move, charge the clock for it, and think on in the opponent's time.
+        play: Play the move, charge the clock for it, and think on in the opponent's time. Else it is kept in mind: a
+            controller that plays it next wants the same.
     """
     player, game = session.player, session.game
     style = wish.style(form_of(request.name))
@@ -54,11 +55,15 @@ def decide(session: Session, request: Command, wish: Wish, *, show: bool, play: 
             cleanup=request.name == "kgs-genmove_cleanup",
             on_report=on_report if show or cancellable else None,
             interval=POLL if cancellable else wish.interval,
+            is_stopped=lambda: session.is_interrupted,
         )
         if play:
             if not decision.resign:
                 game.play(wish.color, decision.move)
             session.clock.stop(session.options.lag)
+            session.ponder_after = not decision.resign
+        else:
+            session.proposed = len(game.moves), wish.color, decision.move
     finally:
         session.clock.cancel()
     return decision
@@ -77,7 +82,6 @@ def _only_color(request: Command) -> Wish:
 def genmove(session: Session, request: Command) -> str:
     """Choose and play a move; answer it, or `resign`."""
     decision = decide(session, request, _only_color(request), show=False)
-    session.ponder_after = not decision.resign
     return _answer(decision, session.game.size)
 
 
@@ -97,7 +101,6 @@ def genmove_analyze(session: Session, request: Command) -> Finished:
     wish = read_wish(session, request)
     session.begin()
     decision = decide(session, request, wish, show=True)
-    session.ponder_after = not decision.resign
     return _finish(session, request, wish, decision)
 
 
@@ -128,7 +131,6 @@ def cgos_genmove_analyze(session: Session, request: Command) -> str:
         raise GtpError("syntax error: expected cgos-genmove_analyze COLOR")
     wish = Wish(parse_color(request.arguments[0]))
     decision = decide(session, request, wish, show=False)
-    session.ponder_after = not decision.resign
     size = session.game.size
     return f"{cgos_json(decision.report, size)}\nplay {_answer(decision, size)}"
 

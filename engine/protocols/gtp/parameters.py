@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 from engine.options import Option, OptionError, Value, find, rows_for
 from engine.protocols.gtp.arguments import expect_count
@@ -87,18 +86,8 @@ def set_params(session: Session, request: Command) -> None:
 @command("kata-get-models")
 def get_models(session: Session, request: Command) -> str:
     """Answer the network in KataGo's JSON form; an empty list where there is none."""
-    options = session.options
-    if options.net is None:
-        return "[]"
-    description = session.player.description
-    model = {
-        "name": Path(options.net).name,
-        "internalName": description,
-        "maxBatchSize": options.batch_size,
-        "usesHumanSLProfile": False,
-        "usingFP16": False,
-    }
-    return json.dumps([model])
+    model = session.player.model
+    return json.dumps([] if model is None else [model.to_json(session.options.net)])
 
 
 @command("yomi-param")

@@ -9,6 +9,7 @@ whatever needs it waits.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -85,7 +86,11 @@ class Session:
         self.arrival = time.monotonic()
         """When the command in progress came."""
         self.ponder_after = False
-        """Set by a handler: think in the opponent's time once the answer is out."""
+        """Set by a handler: think in the opponent's time once all is answered, until a command that is not quiet."""
+        self.was_pondering = False
+        """What `ponder_after` was before the command in progress."""
+        self.proposed: tuple[int, int, int] | None = None
+        """(ply, color, move) that `kata-search` found last: when it is played, the opponent is to move."""
         self.notes: dict[str, str] = {}
         """What servers told about the game (opponent's name and rating)."""
         self.is_hurried = False
@@ -97,6 +102,8 @@ class Session:
         self._quitting = False
         self._id: str | None = None
         self._has_begun = False
+        self._is_pondering = False
+        self._interrupted_at = -math.inf
 
     # -- the player ------------------------------------------------------------------------------------------------
 
@@ -149,8 +156,14 @@ class Session:
         """Return the time, on the clock of `arrival`."""
         return time.monotonic()
 
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether the command in progress is to end soon: the controller said so after it sent it, or has gone away."""
+        return self.is_hurried or self._interrupted_at >= self.arrival
+
     def interrupt(self) -> None:
-        """End the move that is being searched; called by the reader's thread."""
+        """End the move that is being searched, or that has been asked for; called by the reader's thread."""
+        self._interrupted_at = time.monotonic()
         if self._player is not None:
             self._player.interrupt()
 
@@ -175,9 +188,14 @@ class Session:
         if log.isEnabledFor(logging.DEBUG):
             log.debug("< %s", line.decode("utf-8", "backslashreplace"))
         command = parse_line(line)
-        if command is None:
-            return True
-        self._id, self._has_begun, self.ponder_after = command.id, False, False
+        if command is not None:
+            self._answer(command, line)
+        if self.ponder_after and self.options.ponder and not self._is_pondering and not self._quitting:
+            self._ponder()
+        return not self._quitting
+
+    def _answer(self, command: Command, line: bytes) -> None:
+        self._id, self._has_begun = command.id, False
         try:
             if len(line) > MAX_LINE:
                 raise GtpError(f"line too long: expected at most {MAX_LINE} bytes")
@@ -190,13 +208,12 @@ class Session:
             log.exception("internal error in %s", command.name)
             self._end_background()
             self._fail(f"internal error: {type(error).__name__}: {error}")
-        else:
-            if self.ponder_after and self.options.ponder and not self.inbox.wait(0):
-                self._ponder()
-        return not self._quitting
 
     def _ponder(self) -> None:
-        """Think in the opponent's time; what keeps it from that is told when the next move is asked for."""
+        """Think in the opponent's time unless a line waits; what keeps it from that is told at the next move."""
+        if self.inbox.wait(0):
+            return
+        self._is_pondering = True
         try:
             self.player.ponder()
         except EvaluatorError as error:
@@ -204,17 +221,18 @@ class Session:
 
     def _dispatch(self, command: Command) -> Answer:
         row = table.find(command.name)
-        if row is None:
+        if row is None or not row.quiet:
+            self.was_pondering, self.ponder_after = self.ponder_after, False
             self._end_background()
+        if row is None:
             raise GtpError(
                 f"unknown command {command.name}" if command.name else "unknown command: nothing after the id"
             )
-        if not row.quiet:
-            self._end_background()
         return table.load(row)(self, command)
 
     def _end_background(self) -> None:
         """End analysis or pondering; how it failed goes to the log, for it is no answer to the command in progress."""
+        self._is_pondering = False
         try:
             self.stop()
         except Exception as error:
