@@ -24,7 +24,7 @@ from engine.games.go.scoring import ownership_by_rollouts
 from engine.games.go.vertex import board_points
 from engine.machine import usable_cores
 from engine.players.analyst import Analysis, Assignment, Model
-from engine.players.go_network import ask_network, network_behind, spec_for
+from engine.players.go_network import ask_network, model_of, network_behind, spec_for
 from engine.players.go_setup import QueueKey, make_queue, queue_key, search_settings
 from engine.players.thinking import warm_up
 from engine.players.tuning import tuned
@@ -108,10 +108,7 @@ class GoAnalyst:
     @property
     def model(self) -> Model | None:
         """The network."""
-        network = network_behind(self._search.queue.evaluator)
-        if network is None:
-            return None
-        return Model(network.info.name, network.info.model_version, network.batch_size)
+        return model_of(self._search.queue.evaluator)
 
     @property
     def search(self) -> Search:
@@ -185,7 +182,12 @@ class GoAnalyst:
         return np.array([priors.get(move, np.nan) for move in (*board_points(game.size), PASS)], np.float32)
 
     def _owners_after(self, game: GoGame, report: SearchReport) -> dict[int, npt.NDArray[np.float32]]:
-        """Return what the network, or rollouts without one, say of the owners after each move of a report."""
+        """Return what the network, or rollouts without one, say of the owners after each move of a report.
+
+        None where the game has no room for another move.
+        """
+        if game.is_full:
+            return {}
         queue = self._search.queue
         has_network = network_behind(queue.evaluator) is not None
         sign = np.float32(1.0 if report.side_to_move == BLACK else -1.0)

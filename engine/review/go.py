@@ -6,7 +6,6 @@ The game is gone through forwards: the part of the tree below the move that was 
 
 from __future__ import annotations
 
-import itertools
 import threading
 import time
 from collections.abc import Sequence
@@ -18,11 +17,11 @@ from engine.color import BLACK, WHITE, opponent
 from engine.games.go.game import GoGame, score_text
 from engine.games.go.rules import Rules
 from engine.games.go.scoring import dead_stones, ownership_by_rollouts
-from engine.games.go.sgf import GameRecord, Node, SgfError, load_sgf
+from engine.games.go.sgf import GameRecord, Node, SgfError, load_sgf_games
 from engine.games.go.vertex import format_color, format_vertex
 from engine.players.analyst import Analysis, Analyst, Assignment
 from engine.players.go import OWNERSHIP_LIMITS, black_ownership
-from engine.review.model import Opinion, Review, ReviewedMove, ReviewError, Tick
+from engine.review.model import MARK, Opinion, Review, ReviewedMove, ReviewError, Tick, reviewed_moves
 from engine.search.report import Limits
 
 if TYPE_CHECKING:
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
 Judgement = tuple[Opinion, int]
 """What is thought of a position, and the evaluations that it took."""
 
-MARK = "yomi: "
-"""Begins the comments of a review; a new one replaces them."""
 MISTAKE, BLUNDER = 0.05, 0.15
 """Losses of winrate from which on a move is marked as doubtful (DO) or bad (BM)."""
 PV_MOVES = 12
@@ -56,7 +53,10 @@ class AnnotatedGo:
     def files(self) -> dict[str, bytes]:
         """Return the record as SGF."""
         annotate(self.record, self.review)
-        return {".sgf": self.record.to_sgf().encode("utf-8")}
+        try:
+            return {".sgf": self.record.to_sgf().encode("utf-8")}
+        except SgfError as error:
+            raise ReviewError(str(error)) from None
 
 
 class GoReviewer:
@@ -68,8 +68,8 @@ class GoReviewer:
         self.options = options
 
     def read(self, path: str) -> list[GameRecord]:
-        """Return the game of an SGF file."""
-        return [read_checked(path, Rules.parse(self.options.rules))]
+        """Return the games of an SGF file."""
+        return read_checked(path, Rules.parse(self.options.rules))
 
     def length(self, record: GameRecord) -> int:
         """Return the positions of a game."""
@@ -88,7 +88,9 @@ class GoReviewer:
         review = Review(
             game="go",
             engine=self.analysts[0].description,
-            moves=_moves(played, opinions, record.size),
+            moves=reviewed_moves(
+                [move for _, move in played], opinions, lambda move: format_vertex(move, record.size), PV_MOVES
+            ),
             opinions=opinions,
             names={BLACK: record.black, WHITE: record.white},
             result=record.result,
@@ -185,37 +187,23 @@ def _nothing(analysis: Analysis) -> None:
     """Take no note of a search that is under way."""
 
 
-def read_checked(path: str, rules: Rules) -> GameRecord:
-    """Read an SGF file whose main line can be played.
+def read_checked(path: str, rules: Rules) -> list[GameRecord]:
+    """Read the games of an SGF file, whose main lines can be played.
 
     Raises:
-        ReviewError: it cannot.
+        ReviewError: one cannot.
     """
     try:
-        record = load_sgf(path)
-        for _ in record.replay(rules=rules, override_rules=record.rules is None):
-            pass
+        records = load_sgf_games(path)
     except SgfError as error:
         raise ReviewError(str(error)) from None
-    return record
-
-
-def _moves(played: list[tuple[int, int]], opinions: list[Opinion], size: int) -> list[ReviewedMove]:
-    return [
-        ReviewedMove(
-            number=number,
-            color=color,
-            move=move,
-            text=format_vertex(move, size),
-            best_text="" if before.best is None else format_vertex(before.best, size),
-            pv_text=tuple(format_vertex(each, size) for each in before.pv[:PV_MOVES]),
-            before=before,
-            after=after,
-        )
-        for number, ((color, move), before, after) in enumerate(
-            zip(played, opinions[:-1], opinions[1:], strict=True), 1
-        )
-    ]
+    for number, record in enumerate(records, 1):
+        try:
+            for _ in record.replay(rules=rules, override_rules=record.rules is None):
+                pass
+        except SgfError as error:
+            raise ReviewError(f"game {number}: {error}" if number > 1 else str(error)) from None
+    return records
 
 
 # -- the annotated record ------------------------------------------------------------------------------------------
@@ -225,7 +213,7 @@ def annotate(record: GameRecord, review: Review) -> None:
     """Write a review into the main line of its record; an earlier one is replaced.
 
     Each node gets a comment, V (Black's lead), Sabaki's graph and, for what lost much, DO or BM; the better line
-    becomes a variation.
+    becomes a variation, but for a move of the root, which has no parent.
     """
     nodes = list(record.line())
     for node in record.nodes():
@@ -233,14 +221,15 @@ def annotate(record: GameRecord, review: Review) -> None:
     _set_values(record.root, review.opinions[0])
     _add_comment(record.root, f"reviewed by {review.engine}")
     reviewed = iter(review.moves)
-    for parent, node in itertools.pairwise(nodes):
+    for parent, node in zip((None, *nodes[:-1]), nodes, strict=True):
         if node.move is None:
             continue
         move = next(reviewed)
         _add_comment(node, describe(move, record.size))
         _set_values(node, move.after)
         if move.winrate_loss >= MISTAKE:
-            _add_variation(parent, move, record.size)
+            if parent is not None:
+                _add_variation(parent, move, record.size)
             if not any(name in node.other for name in VERDICTS):
                 bad = move.winrate_loss >= BLUNDER
                 node.other["BM" if bad else "DO"] = ["1" if bad else ""]

@@ -10,6 +10,8 @@ from typing import Any, Protocol
 from engine.color import BLACK, WHITE, opponent
 
 LETTERS = {BLACK: "B", WHITE: "W"}
+MARK = "yomi: "
+"""Begins the comments of a review in its record; a new one replaces them."""
 
 
 class ReviewError(ValueError):
@@ -88,6 +90,32 @@ class ReviewedMove:
         if before is None or after is None:
             return None
         return 0.0 if self.is_best else max(0.0, before - after)
+
+
+def reviewed_moves(
+    moves: Sequence[int], opinions: Sequence[Opinion], name: Callable[[int], str], pv_moves: int
+) -> list[ReviewedMove]:
+    """Return the moves of a record with what is thought of the positions around them.
+
+    Args:
+        moves: the record's.
+        opinions: of the position before each move, and of the last one.
+        name: returns a move as text.
+        pv_moves: moves of a principal variation that are told.
+    """
+    return [
+        ReviewedMove(
+            number=number,
+            color=before.color,
+            move=move,
+            text=name(move),
+            best_text="" if before.best is None else name(before.best),
+            pv_text=tuple(map(name, before.pv[:pv_moves])),
+            before=before,
+            after=after,
+        )
+        for number, (move, before, after) in enumerate(zip(moves, opinions[:-1], opinions[1:], strict=True), 1)
+    ]
 
 
 @dataclass(slots=True)

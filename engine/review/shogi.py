@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from engine.color import BLACK, WHITE
 from engine.games.shogi.game import ShogiGame
 from engine.games.shogi.moves import target_of
-from engine.games.shogi.notation import format_csa, format_japanese, format_usi
+from engine.games.shogi.notation import csa_line, format_usi, japanese_line
 from engine.games.shogi.placement import Placement
 from engine.games.shogi.records import (
     GameRecord,
@@ -22,20 +22,16 @@ from engine.games.shogi.records import (
     to_bytes,
 )
 from engine.games.shogi.sfen import format_sfen
-from engine.players.shogi_base import score_of
-from engine.review.model import Opinion, Review, ReviewedMove, ReviewError, Tick
+from engine.players.shogi_base import MATE_SCORE, score_of
+from engine.review.model import MARK, Opinion, Review, ReviewedMove, ReviewError, Tick, reviewed_moves
 
 if TYPE_CHECKING:
     from engine.players.shogi import ShogiPlayer
 
-MARK = "yomi: "
-"""Begins the comments of a review; a new one replaces them."""
 PV_MOVES = 8
 """Moves of a line that a record gets."""
 FORMS = {".csa": ".csa", ".kif": ".kif", ".kifu": ".kifu", ".ki2": ".kifu", ".ki2u": ".kifu"}
 """Form of the annotated record by that of the record; all others become CSA. KI2 has no room for comments."""
-MATED = 30_000
-"""Centipawns of the side that is mated."""
 
 
 @dataclass(slots=True)
@@ -108,7 +104,7 @@ class ShogiReviewer:
         review = Review(
             game="shogi",
             engine=player.description,
-            moves=_moves(record, opinions),
+            moves=reviewed_moves([each.move for each in record.moves], opinions, format_usi, PV_MOVES),
             opinions=opinions,
             names={BLACK: record.black, WHITE: record.white},
             result=record.ending,
@@ -154,7 +150,7 @@ class ShogiReviewer:
         """Return an opinion with its centipawns; a mate goes before a winrate."""
         if mate is not None:
             winrate = float(mate > 0)
-        score = -float(MATED) if mate == 0 else float(score_of(winrate, mate, self.player.options.centipawns))
+        score = -float(MATE_SCORE) if mate == 0 else float(score_of(winrate, mate, self.player.options.centipawns))
         return Opinion(color, winrate, score, best, pv, mate, visits)
 
 
@@ -180,24 +176,6 @@ def _with_forced(found: list[Opinion | None], record: GameRecord) -> list[Opinio
             )
         opinions.append(opinion)
     return opinions[::-1]
-
-
-def _moves(record: GameRecord, opinions: list[Opinion]) -> list[ReviewedMove]:
-    return [
-        ReviewedMove(
-            number=number,
-            color=before.color,
-            move=recorded.move,
-            text=format_usi(recorded.move),
-            best_text="" if before.best is None else format_usi(before.best),
-            pv_text=tuple(map(format_usi, before.pv[:PV_MOVES])),
-            before=before,
-            after=after,
-        )
-        for number, (recorded, before, after) in enumerate(
-            zip(record.moves, opinions[:-1], opinions[1:], strict=True), 1
-        )
-    ]
 
 
 # -- the annotated record ------------------------------------------------------------------------------------------
@@ -240,12 +218,8 @@ def _with_comment(comment: str, text: str) -> str:
 
 
 def _line(moves: Iterable[int], placement: Placement, previous: int | None, japanese: bool) -> str:
-    words = []
     target = None if previous is None else target_of(previous)
-    for move in moves:
-        words.append(format_japanese(move, placement, target) if japanese else format_csa(move, placement))
-        placement, target = placement.after(move), target_of(move)
-    return " ".join(words)
+    return " ".join(japanese_line(moves, placement, target) if japanese else csa_line(moves, placement))
 
 
 def describe(move: ReviewedMove, better: str) -> str:

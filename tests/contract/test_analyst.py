@@ -16,6 +16,9 @@ from engine.options import Options
 from engine.players import go_analyst
 from engine.players.analyst import Analysis, Assignment
 from engine.players.go_analyst import IDLE_QUEUES, GoAnalyst, QueuePool, make_analysts
+from engine.protocols.analysis.overrides import Settings
+from engine.protocols.analysis.query import read_query
+from engine.protocols.analysis.results import response
 from engine.search.report import Limits
 from native.go.board import BLACK, PASS, WHITE
 from tests.contract.networks import write_small_network
@@ -64,6 +67,37 @@ def test_owners_after_a_move_are_told_for_the_side_that_played_it(analyst: GoAna
         assert owners[12] > 0.2
 
 
+def test_a_game_without_room_for_another_move(analyst: GoAnalyst) -> None:
+    task = assignment(2, moves_ownership=True)
+    while not task.game.is_full:
+        task.game.play(task.game.side_to_move, PASS)
+    assert analyst.analyze(task, nothing).moves_ownership == {}
+
+
+def test_a_wide_root_is_not_told(tmp_path: Path) -> None:
+    options = OPTIONS.copy()
+    options.evaluator, options.net, options.symmetry = "auto", str(write_small_network(tmp_path)), "none"
+    analyst = GoAnalyst(options, QueuePool(options))
+    told = []
+    for changes in ({}, {"wideRootNoise": 0.25}, {"rootPolicyTemperature": 2.0}):
+        fields = {"boardXSize": 5, "boardYSize": 5, "moves": [], "rules": "chinese", "includePolicy": True}
+        query = read_query(fields | {"maxVisits": 60, "overrideSettings": changes}, Settings(options))
+        task = query.turns[0].assignment
+        analysis = analyst.analyze(task, nothing)
+        answer = response("a", 0, task.game, analysis, query.style, is_during_search=False)
+        told.append((answer["policy"], {info["move"]: info["prior"] for info in answer["moveInfos"]}))
+    (policy, priors), (wide_policy, wide_priors), (warm_policy, warm_priors) = told
+    assert max(policy) > 2 * min(policy) > 0
+    assert wide_policy == pytest.approx(policy, rel=0.01)
+    assert warm_policy == pytest.approx(policy, rel=0.01)
+    common = priors.keys() & wide_priors.keys() & warm_priors.keys()
+    assert len(common) > 3
+    for move in common:
+        assert wide_priors[move] == pytest.approx(priors[move], rel=0.01)
+    assert max(warm_priors.values()) < 0.95 * max(priors.values())
+    analyst.close()
+
+
 def test_nothing_of_an_earlier_search_shows(analyst: GoAnalyst) -> None:
     first = analyst.analyze(assignment(), nothing).report
     other = assignment()
@@ -98,7 +132,7 @@ def test_threads_of_analysts_on_a_processor(
     prompt: bool, workers: int | None, expected: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(go_analyst, "usable_cores", lambda: 3)
-    monkeypatch.setattr("engine.players.thinking.usable_cores", lambda: 3)
+    monkeypatch.setattr("engine.players.setup.usable_cores", lambda: 3)
     options = OPTIONS.copy()
     options.workers = workers
     analysts = make_analysts(options, None, prompt=prompt)

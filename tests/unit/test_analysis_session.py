@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import random
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from engine.options import Options
+from engine.players.analyst import Analysis, Assignment
 from engine.protocols.analysis.overrides import Settings
 from engine.protocols.analysis.session import Session
 from engine.protocols.process import LoadError
+from engine.protocols.streams import OutputClosedError
 from tests.fakes.analyst import FakeAnalyst, ScriptedAnalysis
 from tests.process.analysis_fuzz import identity_of, random_line
 
@@ -23,8 +26,8 @@ ENDLESS = QUERY | {"maxVisits": 10**6}
 class Served:
     """A session with its threads and fake analysts."""
 
-    def __init__(self, count: int = 1, **options: bool) -> None:
-        self.analysts = [FakeAnalyst() for _ in range(count)]
+    def __init__(self, count: int = 1, analyst: type[FakeAnalyst] = FakeAnalyst, **options: bool) -> None:
+        self.analysts = [analyst() for _ in range(count)]
         self.written: list[str] = []
         self.session = Session(Settings(Options(visits=16)), lambda: self.analysts, self.written.append, **options)
         self.session.load()
@@ -108,6 +111,47 @@ def test_priorities() -> None:
         served.send(id=str(number), **QUERY | {"priority": priority})
     served.send(id="t", action="terminate", terminateId="run")
     assert [identity for identity, _, _ in turns(served.end())] == ["run", "1", "3", "0", "2"]
+
+
+class FaultyAnalyst(FakeAnalyst):
+    """Raises what is no EvaluatorError on boards of 4x4."""
+
+    def analyze(self, assignment: Assignment, on_report: Callable[[Analysis], None]) -> Analysis:
+        if assignment.game.size == 4:
+            raise ZeroDivisionError("on purpose")
+        return super().analyze(assignment, on_report)
+
+
+def test_an_internal_error_costs_one_position_only(caplog: pytest.LogCaptureFixture) -> None:
+    served = Served(analyst=FaultyAnalyst)
+    served.send(id="bad", **QUERY | {"boardXSize": 4, "boardYSize": 4, "moves": [["B", "A1"]], "analyzeTurns": [0, 1]})
+    served.send(id="good", **QUERY)
+    answers = served.end()
+    message = "internal error: ZeroDivisionError: on purpose"
+    assert answers[:2] == [{"id": "bad", "turnNumber": turn, "error": message} for turn in (0, 1)]
+    assert turns(answers[2:]) == [("good", 0, False)]
+    assert "Traceback" in caplog.text
+
+
+def test_a_client_that_is_gone_ends_the_session() -> None:
+    def write(text: str) -> None:
+        raise OutputClosedError("gone")
+
+    session = Session(Settings(Options(visits=16)), lambda: [FakeAnalyst()], write)
+    session.receive(json.dumps(QUERY | {"id": "a"}).encode())
+    session.load()
+    with pytest.raises(OutputClosedError):
+        session.run()
+
+
+@pytest.mark.parametrize("name", ["maxVisits", "visits", "maxPlayouts", "maxTime"])
+@pytest.mark.parametrize("value", [None, "none"])
+def test_an_analysis_always_has_a_limit(name: str, value: str | None) -> None:
+    session = ScriptedAnalysis()
+    answer = json.loads(session.send(json.dumps(QUERY | {"id": "a", "overrideSettings": {name: value}})))
+    assert answer["field"] == "overrideSettings"
+    assert answer["error"].startswith("Could not set settings: ")
+    assert session.fake.assignments == []
 
 
 def test_analysts_that_cannot_be_made() -> None:

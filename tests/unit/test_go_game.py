@@ -227,6 +227,33 @@ def test_editing_keeps_prisoners() -> None:
     assert game.position["white_bonus"] == 2 - 1 - 1
 
 
+def test_editing_keeps_the_compensation_for_handicap() -> None:
+    game = GoGame(9, PRESETS["chinese"], 0.5)
+    game.place_handicap(points("C3 G7", 9))
+    play_all(game, "E5 C7")
+    game.edit([(WHITE, parse_vertex("A1", 9))])
+    play_all(game, "E3 E7")
+    game.edit([(EMPTY, parse_vertex("C3", 9))], WHITE)
+    assert game.position["komi"] == game.copy().position["komi"] == 2.5
+    game.set_rules(PRESETS["aga"])
+    assert game.position["komi"] == 1.5
+    game.clear()
+    assert game.position["komi"] == 0.5
+
+
+def test_stones_that_are_set_up_before_white_plays_are_counted() -> None:
+    game = GoGame(9, PRESETS["chinese"], 0.5)
+    for vertex in ("C3", "G7", "C7"):
+        game.edit([(BLACK, parse_vertex(vertex, 9))])
+    assert game.position["komi"] == 3.5
+    game.edit([(WHITE, parse_vertex("E5", 9))])
+    assert game.position["komi"] == 0.5
+    even = GoGame(9, PRESETS["chinese"], 7.5)
+    play_all(even, "C3 E5 G7")
+    even.edit([(EMPTY, parse_vertex("E5", 9))])
+    assert even.position["komi"] == 7.5
+
+
 @pytest.mark.parametrize(
     ("stones", "words"),
     [

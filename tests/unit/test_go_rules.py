@@ -53,6 +53,14 @@ def test_json_may_leave_fields_out() -> None:
     assert Rules.parse('{"komi":5.5}').komi == 5.5
 
 
+def test_komi_that_goes_with_rules() -> None:
+    assert Rules.parse("new-zealand").komi == 7.0
+    assert Rules.parse('{"scoring":"TERRITORY"}').komi == 6.5
+    assert Rules.parse('{"scoring":"TERRITORY","komi":0.5}').komi == 0.5
+    assert Rules.parse("koSIMPLEscoreTERRITORYtaxSEKIsui0").komi == 6.5
+    assert Rules.parse("koSIMPLEscoreAREAtaxNONEsui0").komi == 7.5
+
+
 def test_katago_text_of_game_records() -> None:
     assert Rules.parse("koPOSITIONALscoreAREAtaxNONEsui1") == PRESETS["tromp-taylor"]
     assert Rules.parse("koSIMPLEscoreAREAtaxNONEsui0whbNfpok1") == PRESETS["chinese"]
@@ -72,6 +80,10 @@ def test_katago_text_of_game_records() -> None:
         ('{"colour":true}', "unknown rule 'colour'"),
         ('{"komi":"x"}', "expected a number"),
         ('{"ko":', "not valid JSON"),
+        ('{"komi":1e999}', "expected a number"),
+        pytest.param('{"komi":' + "9" * 400 + "}", "expected a number", id="number-of-400-digits"),
+        pytest.param('{"komi":' + "9" * 5000 + "}", "not valid JSON", id="number-of-5000-digits"),
+        pytest.param('{"ko":' + "[" * 100_000, "not valid JSON", id="nested-100000-deep"),
         ("", "unknown rules"),
     ],
 )
@@ -85,6 +97,8 @@ def test_one_rule_at_a_time() -> None:
     rules = PRESETS["chinese"].with_rule("suicide", "true").with_rule("whiteHandicapBonus", "N-1")
     assert rules == dataclasses.replace(PRESETS["chinese"], suicide=True, white_handicap_bonus="N-1")
     assert json.loads(rules.to_json())["suicide"] is True
+    assert PRESETS["aga"].with_rule("ko", " simple").with_rule("whiteHandicapBonus", "n") == PRESETS["chinese"]
+    assert PRESETS["chinese"].with_rule("whiteHandicapBonus", "n-1").white_handicap_bonus == "N-1"
     with pytest.raises(RulesError, match="unknown rule"):
         rules.with_rule("gravity", "on")
 

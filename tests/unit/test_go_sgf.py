@@ -10,7 +10,17 @@ from hypothesis import strategies as st
 
 from engine.games.go.game import GoGame
 from engine.games.go.rules import PRESETS
-from engine.games.go.sgf import GameRecord, Node, SgfError, load_sgf, read_sgf, record_of, to_sgf
+from engine.games.go.sgf import (
+    GameRecord,
+    Node,
+    SgfError,
+    load_sgf,
+    load_sgf_games,
+    read_sgf,
+    read_sgf_games,
+    record_of,
+    to_sgf,
+)
 from engine.games.go.vertex import parse_vertex
 from native.go.board import BLACK, EMPTY, PASS, WHITE
 from tests.shared_data import shared_path
@@ -91,6 +101,36 @@ def test_handicap() -> None:
     again = from_sgf(to_sgf(placed))
     assert (again.handicap, again.moves, again.setup) == (3, placed.moves, placed.setup)
     assert again.position["komi"] == placed.position["komi"] == 2.5
+
+
+@pytest.mark.parametrize("setup", ["", "PL[B]", "PL[W]", "AE[cc]", "AB[aa]AW[ii]PL[B]"])
+def test_set_up_in_mid_game_keeps_the_compensation_for_handicap(setup: str) -> None:
+    for start in ("AB[gc][cg]", ";B[gc];B[cg]"):
+        game = from_sgf(f"(;SZ[9]RU[Chinese]KM[0.5]HA[2]{start};W[ee];B[cc];W[gg];{setup}B[dd])")
+        assert game.position["komi"] == 2.5
+        assert game.side_to_move == WHITE
+
+
+def test_a_side_to_move_that_is_no_news_changes_nothing() -> None:
+    game = from_sgf("(;SZ[9]PL[B];B[ee];PL[W]W[cc];B[dd])")
+    assert len(game.moves) == 3
+
+
+def test_names_of_properties_in_lower_case() -> None:
+    record = read_sgf("(;GaMe[1]Size[9]SiZe[9]x[0]PlayerBlack[Ann];Black[cc]x[1]Comment[old];White[dd]eVent[y])")
+    first, second = list(record.line())[1:]
+    assert (first.move, first.comment, first.other) == ((BLACK, parse_vertex("C7", 9)), "old", {})
+    assert (second.move, second.other) == ((WHITE, parse_vertex("D6", 9)), {"V": ["y"]})
+    assert (record.black, record.root.other) == ("Ann", {"S": ["9"]})
+    assert_equal_records(read_sgf(record.to_sgf()), record)
+
+
+@pytest.mark.parametrize("other", [{"x": ["1"]}, {"XX": ["]"]}, {"XX": []}])
+def test_what_cannot_be_written_is_one_clear_line(other: dict[str, list[str]]) -> None:
+    record = GameRecord(9, root=Node(other=other))
+    with pytest.raises(SgfError, match=r"^cannot write SGF: ") as caught:
+        record.to_sgf()
+    assert "\n" not in str(caught.value)
 
 
 def test_writing_a_game() -> None:
@@ -267,6 +307,25 @@ def test_files(tmp_path: Path) -> None:
     assert load_sgf(path).game().moves == [(BLACK, parse_vertex("A9", 9))]
     with pytest.raises(SgfError, match=r"cannot read .*missing\.sgf: No such file"):
         load_sgf(tmp_path / "missing.sgf")
+
+
+def test_collections(tmp_path: Path) -> None:
+    path = tmp_path / "games.sgf"
+    path.write_bytes(b"two (;SZ[5]PB[A];B[cc](;W[dd])(;W[bb])) and (;SZ[9]PB[B]CA[ISO8859-1]PW[M\xfcller])\n(end)")
+    records = load_sgf_games(path)
+    assert [(record.size, record.black, record.white) for record in records] == [(5, "A", ""), (9, "B", "Müller")]
+    assert len(list(records[0].line())) == 3
+    assert_equal_records(load_sgf(path), records[0])
+    assert [len(read_sgf_games(text)) for text in (b"(;)", b"(;)(;SZ[13])")] == [1, 2]
+    text = "(;GM[1]CA[gb18030]PB[\u6aa0])(;CA[gb18030]PB[\u6aa0])"
+    assert [record.black for record in read_sgf_games(text.encode("gb18030"))] == ["\u6aa0"] * 2
+    for text, words in (
+        ("", "broken SGF: no SGF data"),
+        ("(;B[cc", "broken SGF: unexpected"),
+        ("(;)(;SZ[5];B[zz])", "game 2: B.zz.: expected"),
+    ):
+        with pytest.raises(SgfError, match=f"^{words}"):
+            read_sgf_games(text.encode())
 
 
 def test_deep_trees_need_no_recursion() -> None:

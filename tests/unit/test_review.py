@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -23,7 +25,7 @@ from engine.games.shogi.records import load_records, read_records
 from engine.options import Options
 from engine.players.analyst import Analysis, Assignment
 from engine.review.go import MARK, AnnotatedGo, GoReviewer
-from engine.review.model import Opinion, Review, ReviewedMove
+from engine.review.model import Opinion, Review, ReviewedMove, ReviewError
 from engine.review.shogi import ShogiReviewer
 from engine.review.text import table
 from nets.errors import NetworkError
@@ -141,6 +143,28 @@ def test_mistakes_get_a_variation_and_a_mark(tmp_path: Path) -> None:
     assert first.children[1].move == (WHITE, move.before.pv[0])
     annotated.files()  # again: nothing doubles
     assert len(read_sgf(annotated.files()[".sgf"]).root.children[0].children) == 2
+
+
+def test_a_first_move_in_the_root(tmp_path: Path) -> None:
+    annotated = go_review("(;GM[1]SZ[5]KM[7]B[cc]C[mine];W[bb];B[dd])", tmp_path)
+    colors = [move.color for move in annotated.review.moves]
+    annotated.review.moves[0] = reviewed(opinion(BLACK, 0.7, 3.0, best=2), opinion(WHITE, 0.5, 0.25))
+    text = annotated.files()[".sgf"].decode()
+    nodes = list(read_sgf(text).line())
+    assert colors == [BLACK, WHITE, BLACK]
+    for node, color in zip(nodes, "BWB", strict=True):
+        assert f"{MARK}{color} " in node.comment
+    assert nodes[0].comment.startswith(f"mine\n{MARK}reviewed by fake\n{MARK}B 50.0%")
+    assert (nodes[0].other["V"], nodes[0].other["BM"], len(nodes[0].children)) == (["-0.25"], ["1"], 1)
+    assert go_review(text, tmp_path).files()[".sgf"].decode().count(MARK) == text.count(MARK)
+
+
+def test_a_record_that_cannot_be_written(tmp_path: Path) -> None:
+    annotated = go_review("(;SZ[5];B[cc]x[1])", tmp_path)
+    assert "B[cc]" in annotated.files()[".sgf"].decode()
+    annotated.record.root.other["x"] = ["1"]
+    with pytest.raises(ReviewError, match="cannot write SGF"):
+        annotated.files()
 
 
 def test_setup_handicap_and_the_end_of_a_game(tmp_path: Path) -> None:
@@ -336,6 +360,42 @@ def test_a_record_that_the_network_cannot_take(
     assert [line for line in lines if line.startswith("yomi: ")] == [f"yomi: error: {error}"]
     assert [each.get("error") for each in json.loads(report.read_text())] == [None, error, None]
     assert sorted(path.name for path in folder.glob("*.yomi.sgf")) == ["a.yomi.sgf", "c.yomi.sgf"]
+
+
+def test_a_collection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    fake_reviewers(monkeypatch)
+    path, report = tmp_path / "two.sgf", tmp_path / "report.json"
+    path.write_text(SGF + "\n(;SZ[5]PB[Bob];B[cc])")
+    assert main(["analyze", str(path), "--json", str(report)]) == 0
+    assert f"{path}: two-2\nBlack (Bob): 1 moves" in capsys.readouterr().out
+    assert sorted(each.name for each in tmp_path.glob("*.yomi.sgf")) == ["two-1.yomi.sgf", "two-2.yomi.sgf"]
+    assert [each["number"] for each in json.loads(report.read_text())] == [1, 2]
+    path.write_text("(;SZ[5];B[cc])(;SZ[5];B[cc];W[cc])")
+    assert main(["analyze", str(path)]) == analyze.BROKEN
+    assert f"{path}: game 2: move 2 of the record: illegal move W C3" in capsys.readouterr().err
+
+
+def test_names_that_have_no_letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_reviewers(monkeypatch)
+    path, report, terminal = tmp_path / os.fsdecode(b"caf\xe9.sgf"), tmp_path / "report.json", io.BytesIO()
+    path.write_text(SGF.replace("Ann", "\u67ef\u6d01"), encoding="utf-8")
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(terminal, "iso8859-1", write_through=True))
+    assert main(["analyze", str(path), "--json", str(report)]) == 0
+    assert b"Black (\\u67ef\\u6d01): " in terminal.getvalue()
+    assert b"caf\\udce9.sgf" in terminal.getvalue()
+    assert [each["file"] for each in json.loads(report.read_text(encoding="utf-8"))] == [str(path)]
+
+
+def test_files_are_written_before_anything_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*texts: object, **options: object) -> None:
+        raise BrokenPipeError
+
+    fake_reviewers(monkeypatch)
+    (tmp_path / "a.sgf").write_text(SGF)
+    monkeypatch.setattr("builtins.print", fail)
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    assert main(["analyze", str(tmp_path / "a.sgf")]) == 1
+    assert (tmp_path / "a.yomi.sgf").is_file()
 
 
 def test_the_first_record_need_not_be_of_the_networks_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

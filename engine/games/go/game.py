@@ -71,6 +71,7 @@ class GoGame:
         self.handicap = 0
         self._initial_side = BLACK
         self._initial_prisoners = (0, 0)
+        self._counted: int | None = None
         self._record = np.zeros(1, POSITION_DTYPE)
         self._snapshots: list[Any] = []
         self.position = self._record[0]
@@ -116,13 +117,13 @@ class GoGame:
     @property
     def handicap_bonus(self) -> int:
         """The points that the rules give White for the handicap stones of this game."""
-        return self.rules.handicap_bonus(handicap_stones(self.setup, self.moves))
+        return self.rules.handicap_bonus(self._handicap_stones)
 
     # -- playing -------------------------------------------------------------------------------------------------
 
     def is_legal(self, color: int, move: int) -> bool:
         """Whether `color` may play `move` now, whosever turn it is. Passing is always legal, also after the end."""
-        if self._is_full:
+        if self.is_full:
             return False
         if move == PASS:
             return True
@@ -189,7 +190,12 @@ class GoGame:
 
         Under simple ko a pass of a side that has passed on this very board before ends the game as well.
         """
-        return self._is_full or int(self.position["finished"]) != board.NOT_FINISHED
+        return self.is_full or int(self.position["finished"]) != board.NOT_FINISHED
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the history has no room for another move (the search ends games at the same length)."""
+        return int(self.position["history_length"]) + 1 >= kernels.MAX_HISTORY
 
     @property
     def is_no_result(self) -> bool:
@@ -238,7 +244,8 @@ class GoGame:
     def edit(self, changes: Iterable[tuple[int, int]], side: int | None = None) -> None:
         """Change stones of the present board, which becomes the initial position (SGF's AB, AW, AE and PL).
 
-        Prisoners are kept; moves before it can no longer be undone.
+        Prisoners are kept, and White's compensation for handicap once White has played a stone; moves before it can no
+        longer be undone.
 
         Args:
             changes: (BLACK, WHITE or EMPTY, point).
@@ -252,7 +259,11 @@ class GoGame:
             stones[point] = color
         left = [(color, point) for point, color in stones.items() if color != EMPTY]
         kept = self.position["prisoners"]
-        self._set_initial(left, side or self.side_to_move, (int(kept[BLACK]), int(kept[WHITE])), self.handicap)
+        prisoners = (int(kept[BLACK]), int(kept[WHITE]))
+        counted = self._counted
+        if any(color == WHITE and move != PASS for color, move in self.moves):
+            counted = self._handicap_stones
+        self._set_initial(left, side or self.side_to_move, prisoners, self.handicap, counted)
 
     def place_handicap(self, points: Sequence[int]) -> None:
         """Put handicap stones on an empty board before the first move; White is to move then.
@@ -271,6 +282,7 @@ class GoGame:
         other.size, other.rules, other.komi, other.handicap = self.size, self.rules, self.komi, self.handicap
         other.moves, other.setup = list(self.moves), list(self.setup)
         other._initial_side, other._initial_prisoners = self._initial_side, self._initial_prisoners
+        other._counted = self._counted
         other._record = self._record.copy()
         other._snapshots = list(self._snapshots)
         other.position = other._record[0]
@@ -298,7 +310,7 @@ class GoGame:
 
     def _is_possible(self, color: int, move: int) -> bool:
         """Whether a move can be made at all: an empty point, and no suicide of a single stone."""
-        if self._is_full:
+        if self.is_full:
             return False
         if move == PASS or self.is_legal(color, move):
             return True
@@ -308,9 +320,9 @@ class GoGame:
         return not (board.is_suicide(pos, move, color) and board.is_single_stone_suicide(pos, move, color))
 
     @property
-    def _is_full(self) -> bool:
-        """Whether the history has no room for another move (the search ends games at the same length)."""
-        return int(self.position["history_length"]) + 1 >= kernels.MAX_HISTORY
+    def _handicap_stones(self) -> int:
+        """The stones that count as handicap; those counted before an edit in mid-game stay, whatever stands now."""
+        return handicap_stones(self.setup, self.moves) if self._counted is None else self._counted
 
     def _apply(self, color: int, move: int) -> None:
         self.turn_to(color)
@@ -353,13 +365,21 @@ class GoGame:
     def _refresh_komi(self) -> None:
         self.position["komi"] = self.komi + self.handicap_bonus
 
-    def _set_initial(self, stones: list[tuple[int, int]], side: int, prisoners: tuple[int, int], handicap: int) -> None:
+    def _set_initial(
+        self,
+        stones: list[tuple[int, int]],
+        side: int,
+        prisoners: tuple[int, int],
+        handicap: int,
+        counted: int | None = None,
+    ) -> None:
         check_setup(stones, self.size)
         self.setup = sorted(stones, key=lambda stone: stone[1])
         self.moves = []
         self.handicap = handicap
         self._initial_side = side
         self._initial_prisoners = prisoners
+        self._counted = counted
         self._restart()
 
 

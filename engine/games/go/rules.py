@@ -6,6 +6,7 @@ Source of the fields and of the presets: KataGo's `kata-set-rules` (docs/GTP_Ext
 
 import json
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar, get_args
@@ -45,7 +46,8 @@ class Rules:
     def parse(cls, text: str) -> "Rules":
         """Read a preset's name (case, spaces, `-` and `_` do not matter), a JSON object, or KataGo's text in SGF.
 
-        Keys that a JSON object leaves out are those of Tromp-Taylor; a missing tax is SEKI for territory scoring.
+        Keys that a JSON object leaves out are those of Tromp-Taylor; for territory scoring a missing tax is SEKI, a
+        missing komi 6.5.
         KataGo writes `koPOSITIONALscoreAREAtaxNONEsui1whbNfpok1` (and the like) as RU into its game records.
 
         Raises:
@@ -67,13 +69,13 @@ class Rules:
         return rules
 
     def with_rule(self, key: str, value: str) -> "Rules":
-        """Return these rules with one field changed; `key` and `value` as in the JSON form, the value unquoted.
+        """Return these rules with one field changed; `key` as in the JSON form, `value` unquoted and in any case.
 
         Raises:
             RulesError: unknown key or value.
         """
-        lowered = value.strip().lower()
-        plain: object = {"true": True, "false": False}.get(lowered, value.strip())
+        upper = value.strip().upper()
+        plain: object = {"TRUE": True, "FALSE": False}.get(upper, upper)
         return _with_field(self, key.strip(), plain)
 
     def to_json(self) -> str:
@@ -105,13 +107,23 @@ class Rules:
         return self.name or self.to_json()
 
 
+TERRITORY_KOMI = 6.5
+"""The komi that usually goes with territory scoring."""
+
+
 def _area(
-    ko: Ko, *, bonus: HandicapBonus = "0", tax: Tax = "NONE", suicide: bool = False, friendly: bool = True
+    ko: Ko,
+    *,
+    bonus: HandicapBonus = "0",
+    tax: Tax = "NONE",
+    suicide: bool = False,
+    friendly: bool = True,
+    komi: float = 7.5,
 ) -> Rules:
-    return Rules(ko, "AREA", tax, suicide, False, bonus, friendly, 7.5)
+    return Rules(ko, "AREA", tax, suicide, False, bonus, friendly, komi)
 
 
-_JAPANESE = Rules("SIMPLE", "TERRITORY", "SEKI", False, False, "0", False, 6.5)
+_JAPANESE = Rules("SIMPLE", "TERRITORY", "SEKI", False, False, "0", False, TERRITORY_KOMI)
 _AGA = _area("SITUATIONAL", bonus="N-1")
 
 PRESETS: dict[str, Rules] = {
@@ -124,10 +136,10 @@ PRESETS: dict[str, Rules] = {
     "aga": _AGA,
     "bga": _AGA,
     "french": _AGA,
-    "new-zealand": _area("SITUATIONAL", suicide=True),
+    "new-zealand": _area("SITUATIONAL", suicide=True, komi=7.0),
     "stone-scoring": _area("SIMPLE", tax="ALL"),
     "ancient-area": _area("SIMPLE", tax="ALL"),
-    "ancient-territory": Rules("SIMPLE", "TERRITORY", "ALL", False, False, "0", False, 6.5),
+    "ancient-territory": Rules("SIMPLE", "TERRITORY", "ALL", False, False, "0", False, TERRITORY_KOMI),
     "goe": _area("POSITIONAL", suicide=True),
     "ing": _area("POSITIONAL", suicide=True),
 }
@@ -147,7 +159,7 @@ _ALIASES = {_squash(name): name for name in PRESETS} | {"nz": "new-zealand", "tt
 def _parse_json(text: str) -> Rules:
     try:
         fields = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:  # broken, a number too long, or nested too deep
         raise RulesError(f"rules are not valid JSON: {error}") from None
     return _from_fields(fields)
 
@@ -156,8 +168,11 @@ def _from_fields(fields: Mapping[str, object]) -> Rules:
     rules = PRESETS["tromp-taylor"]
     for key, value in fields.items():
         rules = _with_field(rules, key, value)
-    if "tax" not in fields and rules.scoring == "TERRITORY":
-        rules = replace(rules, tax="SEKI")
+    if rules.scoring == "TERRITORY":
+        if "tax" not in fields:
+            rules = replace(rules, tax="SEKI")
+        if "komi" not in fields:
+            rules = replace(rules, komi=TERRITORY_KOMI)
     return rules
 
 
@@ -182,9 +197,7 @@ def _with_field(rules: Rules, key: str, value: object) -> Rules:
                 raise RulesError("rules with a button (hasButton true) are not supported")
             return rules
         case "komi":
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise RulesError(f"komi {value!r} of the rules: expected a number")
-            return replace(rules, komi=float(value))
+            return replace(rules, komi=_number(value))
     known = "ko, scoring, tax, suicide, hasButton, whiteHandicapBonus, friendlyPassOk"
     raise RulesError(f"unknown rule '{key}': expected one of {known}")
 
@@ -194,6 +207,12 @@ def _one_of(key: str, value: object, choices: tuple[T, ...]) -> T:
         if choice == value:
             return choice
     raise RulesError(f"rule {key} is {value!r}: expected one of {', '.join(map(str, choices))}")
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
+        raise RulesError(f"komi {value!r:.40} of the rules: expected a number")
+    return float(value)
 
 
 def _boolean(key: str, value: object) -> bool:

@@ -1,7 +1,7 @@
 """Game records: SGF in and out, with variations, set-up stones and comments. sgfmill reads and writes the text.
 
-A `GameRecord` is the tree of a file, a `GoGame` one position in it with the moves before it. Not done: collections of
-several games in one file (the first is read), boards that are not square, other games than Go.
+A `GameRecord` is the tree of a game, a `GoGame` one position in it with the moves before it. Not done: boards that are
+not square, other games than Go, writing collections.
 """
 
 import codecs
@@ -156,7 +156,7 @@ class GameRecord:
         nodes = list(self.line(path))
         played = 0
         for i, node in enumerate(nodes):
-            if node.setup or node.side is not None:
+            if node.setup or node.side not in (None, game.side_to_move):
                 self._set_up(game, node, nodes[i:])
             if node.move:
                 yield game
@@ -168,7 +168,17 @@ class GameRecord:
         yield game
 
     def to_sgf(self) -> str:
-        """Return the record as SGF text."""
+        """Return the record as SGF text.
+
+        Raises:
+            SgfError: a property's name or value cannot stand in SGF.
+        """
+        try:
+            return self._to_sgf()
+        except ValueError as error:
+            raise SgfError(f"cannot write SGF: {' '.join(str(error).split())}") from None
+
+    def _to_sgf(self) -> str:
         target = sgf.Sgf_game(self.size)
         root = target.get_root()
         texts = {
@@ -219,8 +229,33 @@ def read_sgf(data: bytes | str) -> GameRecord:
     Raises:
         SgfError: not SGF, not Go, a board that is not square or not from 2x2 to 19x19, or a property that is broken.
     """
+    raw, encoding = (data.encode("utf-8"), "utf-8") if isinstance(data, str) else _recoded(data)
+    return _read_game(raw, encoding)
+
+
+def read_sgf_games(data: bytes) -> list[GameRecord]:
+    """Read all games of a file, at least one; see `read_sgf`.
+
+    Raises:
+        SgfError: see `read_sgf`; from the second game on with its number.
+    """
+    raw, encoding = _recoded(data)
+    records: list[GameRecord] = []
+    begin = 0
+    while True:
+        tokens, end = sgf_grammar.tokenise(raw, begin)
+        if records and not tokens:
+            return records
+        try:
+            records.append(_read_game(raw[begin:end], encoding))
+        except SgfError as error:
+            raise SgfError(f"game {len(records) + 1}: {error}" if records else str(error)) from None
+        begin = end
+
+
+def _read_game(raw: bytes, encoding: str) -> GameRecord:
+    """Read the first game; `encoding` is empty where the game itself has to tell."""
     try:
-        raw, encoding = (data.encode("utf-8"), "utf-8") if isinstance(data, str) else _recoded(data)
         coarse = sgf_grammar.parse_sgf_game(raw)
         encoding = encoding or _encoding(raw, coarse.sequence[0])
         size = _checked_size(coarse.sequence[0])
@@ -238,11 +273,23 @@ def load_sgf(path: str | Path) -> GameRecord:
     Raises:
         SgfError: the file cannot be opened, or see `read_sgf`.
     """
+    return read_sgf(_bytes_of(path))
+
+
+def load_sgf_games(path: str | Path) -> list[GameRecord]:
+    """Read all games of a file, at least one.
+
+    Raises:
+        SgfError: the file cannot be opened, or see `read_sgf_games`.
+    """
+    return read_sgf_games(_bytes_of(path))
+
+
+def _bytes_of(path: str | Path) -> bytes:
     try:
-        data = Path(path).read_bytes()
+        return Path(path).read_bytes()
     except OSError as error:
         raise SgfError(f"cannot read {path}: {error.strerror}") from None
-    return read_sgf(data)
 
 
 def record_of(game: GoGame, comments: Sequence[str] = ()) -> GameRecord:
@@ -378,7 +425,7 @@ def _read_node(source: Any, node: Node, size: int) -> None:
     node.comment = _text(source, "C")
     encoding = source.get_encoding()
     for key in source.properties():
-        if key not in NODE_PROPERTIES:
+        if key and key not in NODE_PROPERTIES:  # sgfmill leaves lower case letters out of names: Black is B, x is none
             node.other[key] = [value.decode(encoding, "replace") for value in source.get_raw_list(key)]
 
 

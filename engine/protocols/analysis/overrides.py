@@ -21,6 +21,8 @@ PERSPECTIVES: dict[str, int | None] = {
 """reportAnalysisWinratesAs: whose point of view the values of a response are; None for the side to move."""
 FIXED = ("seed", "rollout_weight")
 """Options that may change between games of a player, but not between two positions."""
+LIMITS = ("visits", "playouts", "seconds")
+"""Options that may not become none: a search without any limit would never be answered."""
 MAX_PV = 1000
 
 
@@ -45,9 +47,22 @@ class Settings:
         if not self.wide_root_noise:
             return self.options
         options = self.options.copy()
-        temperature = options.root_policy_temperature or options.policy_temperature
-        options.root_policy_temperature = min(100.0, temperature * (4.0 * self.wide_root_noise + 1.0))
+        options.root_policy_temperature = min(100.0, self._temperature * (4.0 * self.wide_root_noise + 1.0))
         return options
+
+    @property
+    def powers(self) -> tuple[float, float]:
+        """Powers that make of the root's widened priors the network's policy, and the priors as they were before.
+
+        KataGo tells the policy without the root's temperature, and priors with it; wideRootNoise is in neither.
+        """
+        widened = self.with_width().root_policy_temperature or self.options.policy_temperature
+        return widened / self.options.policy_temperature, widened / self._temperature
+
+    @property
+    def _temperature(self) -> float:
+        """The root's, before it is widened."""
+        return self.options.root_policy_temperature or self.options.policy_temperature
 
 
 def override(settings: Settings, values: Mapping[str, Any]) -> tuple[Settings, list[str]]:
@@ -90,6 +105,8 @@ def _find(name: str) -> Option | None:
 def _set(options: Options, row: Option, name: str, value: Any) -> None:
     if not row.live or row.name in FIXED:
         raise FieldError(FIELD, f"Could not set settings: {name} can only be set at the start")
+    if row.name in LIMITS:
+        row = replace(row, optional=False)
     try:
         checked: Value = row.parse(value) if isinstance(value, str) else row.check(value)
     except OptionError as error:

@@ -149,11 +149,14 @@ def read_query(fields: Fields, settings: Settings) -> Query:
     priorities = _priorities(fields)
     game = _game(fields, size)
     settings = _settings(fields, settings, warnings)
+    policy_power, prior_power = settings.powers
     style = Style(
         perspective=settings.perspective,
         ownership=boolean(fields, "includeOwnership"),
         policy=boolean(fields, "includePolicy"),
         pv_visits=boolean(fields, "includePVVisits"),
+        policy_power=policy_power,
+        prior_power=prior_power,
     )
     moves_ownership = boolean(fields, "includeMovesOwnership")
     for name in NOT_ANSWERED:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from engine.color import BLACK, WHITE
 from engine.games.go.vertex import board_points, format_color, format_vertex
@@ -33,6 +34,10 @@ class Style:
     ownership: bool = False
     policy: bool = False
     pv_visits: bool = False
+    policy_power: float = 1.0
+    """Power of the root's priors that is told as the policy; see `Settings.powers`."""
+    prior_power: float = 1.0
+    """Power of them that is told as the priors of moves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +81,10 @@ def response(
     report = analysis.report
     view = View(style.perspective in (None, report.side_to_move))
     infos = [_move_info(move, game.size, view, style) for move in report.moves]
+    priors = _raised(np.array([move.prior for move in report.moves]), analysis.policy, style.prior_power)
     most = max((move.visits for move in report.moves), default=0)
-    for info, move in zip(infos, report.moves, strict=True):
+    for info, move, prior in zip(infos, report.moves, priors, strict=True):
+        info["prior"] = rounded(float(prior))
         # The search takes the best bound among the well visited; all else goes by visits.
         info["playSelectionValue"] = float(most if move.order == 0 else move.visits)
         if move.move in analysis.moves_ownership:
@@ -90,7 +97,8 @@ def response(
         "rootInfo": _root_info(report, analysis.raw, game, view),
     }
     if style.policy:
-        fields["policy"] = [-1.0 if math.isnan(value) else rounded(value) for value in map(float, analysis.policy)]
+        policy = map(float, _raised(analysis.policy, analysis.policy, style.policy_power))
+        fields["policy"] = [-1.0 if math.isnan(value) else rounded(value) for value in policy]
     if style.ownership and report.ownership is not None:
         fields["ownership"] = _numbers(report.ownership, view)
     return fields
@@ -99,6 +107,15 @@ def response(
 def no_results(identity: str, turn: int) -> dict[str, Any]:
     """Return what is told of a position that was not searched at all."""
     return {"id": identity, "turnNumber": turn, "isDuringSearch": False, "noResults": True}
+
+
+def _raised(values: npt.NDArray[Any], policy: npt.NDArray[np.float32], power: float) -> npt.NDArray[Any]:
+    """Return some values of a policy after all of it was raised to a power and made to add up to 1 again."""
+    if power == 1.0:
+        return values
+    top = np.nanmax(policy, initial=0.0)
+    raised: npt.NDArray[Any] = (values / top) ** power / np.nansum((policy / top).astype(np.float64) ** power)
+    return raised
 
 
 def _numbers(values: Iterable[float], view: View) -> list[float]:
@@ -118,7 +135,6 @@ def _move_info(move: MoveReport, size: int, view: View, style: Style) -> dict[st
         "scoreSelfplay": view.signed(move.score_lead),
         "scoreLead": view.signed(move.score_lead),
         "scoreStdev": rounded(move.score_stdev),
-        "prior": rounded(move.prior),
         "lcb": view.share(move.lcb),
         "utilityLcb": view.signed(move.utility_lcb),
         "order": move.order,

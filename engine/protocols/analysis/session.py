@@ -12,7 +12,6 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.evaluators.base import EvaluatorError
@@ -131,6 +130,11 @@ class Session:
             return self._running[number]
 
     def _analyze(self, analyst: Analyst, task: Task) -> None:
+        """Answer a turn, if with an error.
+
+        Raises:
+            OutputClosedError: nobody reads the answers.
+        """
         assignment = task.turn.assignment
 
         def tell(analysis: Analysis, *, is_during_search: bool = True) -> None:
@@ -147,12 +151,16 @@ class Session:
 
         try:
             analysis = analyst.analyze(assignment, tell)
+            if not (self._ending and self._quits_early):
+                tell(analysis, is_during_search=False)
+        except OutputClosedError:
+            raise
         except (EvaluatorError, NetworkError) as error:
             self._respond({"id": task.identity, "turnNumber": task.turn.number, "error": str(error)})
-            return
-        if self._ending and self._quits_early:
-            return
-        tell(analysis, is_during_search=False)
+        except Exception as error:  # a fault of ours: the client gets a line, the log the traceback
+            log.exception("internal error in turn %d of query %s", task.turn.number, task.identity)
+            message = f"internal error: {type(error).__name__}: {error}"
+            self._respond({"id": task.identity, "turnNumber": task.turn.number, "error": message})
 
     # -- answers ---------------------------------------------------------------------------------------------------
 
@@ -225,18 +233,7 @@ class Session:
         """Return the network in KataGo's form; none where none is used."""
         self._loader.join()
         model = self._analysts[0].model if self._analysts else None
-        if model is None:
-            return []
-        return [
-            {
-                "name": Path(self.settings.options.net or model.name).name,
-                "internalName": model.name,
-                "maxBatchSize": model.batch_size,
-                "usesHumanSLProfile": False,
-                "version": model.version,
-                "usingFP16": "false",
-            }
-        ]
+        return [] if model is None else [model.to_json(self.settings.options.net)]
 
     def _terminate(self, identity: str | None, turns: set[int] | None) -> None:
         """End open turns: those that wait are answered without results, those that run with what they have."""
