@@ -14,7 +14,7 @@ from engine.color import BLACK, COLOR_NAMES, opponent
 from engine.games.shogi.diagram import draw
 from engine.games.shogi.game import ShogiGame
 from engine.games.shogi.moves import target_of
-from engine.games.shogi.notation import format_japanese, format_usi, parse_any
+from engine.games.shogi.notation import format_japanese, format_usi, japanese_line, parse_any
 from engine.games.shogi.records import record_of, save_records
 from engine.games.shogi.sfen import STARTPOS, SfenError
 from engine.players.shogi_base import score_of
@@ -212,11 +212,8 @@ class ShogiTable:
         """Return the moves of a line from the present position on."""
         if not self.japanese:
             return " ".join(map(format_usi, moves))
-        placement, previous, words = self.player.game.placement, _previous(self.player.game), []
-        for move in moves:
-            words.append(format_japanese(move, placement, previous))
-            placement, previous = placement.after(move), target_of(move)
-        return "".join(words)
+        game = self.player.game
+        return "".join(japanese_line(moves, game.placement, _previous(game)))
 
     def _judgement(self, decision: ShogiDecision) -> str:
         progress = decision.progress

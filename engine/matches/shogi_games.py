@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from engine.color import BLACK, WHITE, opponent
 from engine.games.shogi.game import IllegalMove, ShogiGame
-from engine.games.shogi.notation import NotationError, format_csa, format_usi, parse_usi
+from engine.games.shogi.notation import NotationError, csa_line, format_usi, parse_usi, parse_usi_moves
 from engine.games.shogi.records import RecordedMove, RecordError, parse_usi_line, record_of, to_bytes
-from engine.games.shogi.sfen import format_sfen
+from engine.games.shogi.sfen import START_WORD, format_sfen
 from engine.matches.adjudicate import Conduct
 from engine.matches.limits import GameClock, Limits
 from engine.matches.players import PlayerSpec
@@ -35,12 +35,11 @@ from engine.matches.results import (
     PlayedGame,
 )
 from engine.matches.usi_client import UsiClient
+from engine.players.shogi_notes import LINE_MOVES
 
 if TYPE_CHECKING:
     from engine.matches.answers import Answer
 
-LINE_MOVES = 8
-"""Moves of the expected line that a record keeps."""
 MAX_MOVES_DEFAULT = 512
 
 OUTCOMES = {"TSUMI": MATE, "SENNICHITE": REPETITION, "MAX_MOVES": MAX_MOVES}
@@ -112,10 +111,10 @@ class _ShogiGame:
         }
         self.adjudicator = settings.conduct.adjudicator()
         try:
-            record = parse_usi_line(opening or "startpos")
+            record = parse_usi_line(opening or START_WORD)
             sfen = format_sfen(record.initial)
             self.game = ShogiGame(sfen, entering_king=settings.entering_king, max_moves=settings.max_moves)
-            self.head = "startpos" if not opening or opening.startswith("startpos") else f"sfen {sfen}"
+            self.head = START_WORD if not opening or opening.startswith(START_WORD) else f"sfen {sfen}"
             for recorded in record.moves:
                 self.game.play(recorded.move)
         except (RecordError, IllegalMove) as error:
@@ -175,17 +174,8 @@ class _ShogiGame:
         note = RecordedMove(move, answer.seconds)
         if answer.evaluation is not None and answer.evaluation.score is not None:
             note.score = round(answer.evaluation.score)
-            words = []
-            for text in answer.evaluation.pv[:LINE_MOVES]:
-                try:
-                    expected = parse_usi(text)
-                except NotationError:
-                    break
-                if placement.why_not(expected):
-                    break
-                words.append(format_csa(expected, placement))
-                placement = placement.after(expected)
-            note.pv = " ".join(words[1:])
+            expected = parse_usi_moves(answer.evaluation.pv[:LINE_MOVES])
+            note.pv = " ".join(csa_line(expected, placement)[1:])
         self.notes.append(note)
         self.words.append(answer.move)
 

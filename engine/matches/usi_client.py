@@ -11,7 +11,7 @@ from engine.matches.answers import Answer, Evaluation
 from engine.matches.engine_client import EngineClient
 from engine.matches.limits import GameClock
 from engine.matches.process import EngineFailure, Refusal
-from engine.players.shogi_base import MATE_SCORE
+from engine.players.shogi_base import MATE_SCORE, winrate_of
 
 OPTION_LIMITS = {"visits": ("UCT_NodeLimit",), "playouts": ("Const_Playout", "NodesLimit")}
 """Options of yomi, dlshogi and FukauraOu that limit a search in other ways than `go nodes`."""
@@ -154,8 +154,8 @@ def read_info(line: str, before: Evaluation | None) -> Evaluation | None:
         return before
     nodes = words[words.index("nodes") + 1] if "nodes" in words[:-1] else ""
     pv = tuple(words[words.index("pv") + 1 :]) if "pv" in words else ()
-    winrate = 0.5 + 0.5 * math.tanh(score / (2.0 * CENTIPAWNS))
-    return Evaluation(winrate, score, int(nodes) if nodes.isdecimal() else None, pv or (before.pv if before else ()))
+    visits = int(nodes) if nodes.isdecimal() else None
+    return Evaluation(winrate_of(score, CENTIPAWNS), score, visits, pv or (before.pv if before else ()))
 
 
 def _score(kind: str, text: str) -> float | None:

@@ -95,9 +95,9 @@ class Rating:
     """Of all pairings that it rests on."""
 
 
-def read_ratings(path: Path | None = None) -> dict[str, dict[int, Rating]]:
-    """Return what was measured, by subject and level; `path` in place of the table of the package."""
-    source = resources.files("engine.players") / TABLE if path is None else path
+def read_ratings() -> dict[str, dict[int, Rating]]:
+    """Return what was measured, by subject and level."""
+    source = resources.files("engine.players") / TABLE
     data: dict[str, Any] = json.loads(source.read_text(encoding="utf-8"))
     return {
         subject: {int(level): Rating(**rating) for level, rating in entry["ratings"].items()}

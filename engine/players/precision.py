@@ -24,7 +24,7 @@ from engine.search.position import SearchableGame
 from engine.search.report import Limits
 from engine.search.search import Search
 from native.tree.arrays import VALUE
-from nets.load import default_cache_dir, write_atomically
+from nets.files import default_cache_dir, write_atomically
 from nets.models import PRECISION_DIR
 
 if TYPE_CHECKING:

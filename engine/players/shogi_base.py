@@ -200,6 +200,8 @@ class ShogiThinker(Protocol):
 
 MATE_SCORE = 30_000
 """Centipawns of a mate, less its plies."""
+MAX_CENTIPAWNS = 30_000
+"""What USI shows a sure win as where no mate is known."""
 
 
 class LoadingError(Exception):
@@ -207,7 +209,10 @@ class LoadingError(Exception):
 
 
 def score_of(winrate: float, mate: int | None, scale: float) -> int:
-    """Return centipawns for the side to move.
+    """Return centipawns for the side to move, as records keep them.
+
+    Mates and winrates share one number there, so that a winrate gives MATE_SCORE / 2 at most and is never taken for a
+    mate; USI has a word for mates, see `centipawns`.
 
     Args:
         winrate: in [0, 1].
@@ -219,3 +224,24 @@ def score_of(winrate: float, mate: int | None, scale: float) -> int:
     bounded = min(max(winrate, 1e-9), 1.0 - 1e-9)
     score = scale * math.log(bounded / (1.0 - bounded))
     return round(min(max(score, -MATE_SCORE / 2), MATE_SCORE / 2))
+
+
+def centipawns(winrate: float, scale: float) -> int:
+    """Return the centipawns of a winrate in [0, 1] as USI shows them, beside which mates have a word of their own.
+
+    Args:
+        winrate: one that is sure gives MAX_CENTIPAWNS, beyond which no other one goes.
+        scale: centipawns of a logit.
+    """
+    if winrate <= 0.0 or winrate >= 1.0:
+        return MAX_CENTIPAWNS if winrate >= 1.0 else -MAX_CENTIPAWNS
+    score = scale * math.log(winrate / (1.0 - winrate))
+    return max(-MAX_CENTIPAWNS, min(MAX_CENTIPAWNS, round(score)))
+
+
+def winrate_of(score: float, scale: float) -> float:
+    """Return the winrate in [0, 1] of a score in centipawns; `scale` is that of a logit.
+
+    This is 1 / (1 + exp(-score / scale)), which overflows for a score such as -99999.
+    """
+    return 0.5 + 0.5 * math.tanh(score / (2.0 * scale))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.games.shogi.notation import format_csa
+from engine.games.shogi.notation import csa_line
 from engine.games.shogi.records import RecordedMove
 from engine.players.shogi_base import score_of
 
@@ -30,11 +30,5 @@ def note_of(decision: ShogiDecision, placement: Placement, seconds: float, scale
     note = RecordedMove(decision.move, seconds, comment=decision.note)
     if lines and (decision.progress.playouts or lines[0].mate):
         note.score = score_of(lines[0].winrate, lines[0].mate, scale)
-        words = []
-        for move in lines[0].pv[:LINE_MOVES]:
-            if placement.why_not(move) is not None:
-                break  # another engine's line may be broken
-            words.append(format_csa(move, placement))
-            placement = placement.after(move)
-        note.pv = " ".join(words[1:])
+        note.pv = " ".join(csa_line(lines[0].pv[:LINE_MOVES], placement)[1:])
     return note

@@ -16,7 +16,7 @@ from pathlib import Path
 from engine.machine import nvidia_devices, package_versions, processor_name, usable_cores
 from engine.options import TABLE, OptionError, Options, Value
 from nets.errors import NetworkError
-from nets.load import default_cache_dir, source_digest, write_atomically
+from nets.files import default_cache_dir, source_digest, write_atomically
 
 _log = logging.getLogger("yomi.networks")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable
 from dataclasses import replace
 
-from engine.games.shogi.notation import NotationError, parse_usi
+from engine.games.shogi.notation import NotationError, parse_usi, parse_usi_moves
+from engine.games.shogi.sfen import START_WORD
 from engine.matches.answers import Evaluation
 from engine.matches.process import EngineFailure
 from engine.matches.usi_client import CENTIPAWNS, UsiClient, milliseconds, read_info
@@ -54,7 +54,7 @@ class UsiSeat(EngineSeat[UsiClient]):
     def think(self, turn: Turn) -> ShogiDecision:
         """Have the engine choose a move."""
         task, process = turn.task, self._client.process
-        start = turn.sfen if turn.sfen == "startpos" else f"sfen {turn.sfen}"
+        start = turn.sfen if turn.sfen == START_WORD else f"sfen {turn.sfen}"
         process.send(
             f"position {' '.join([start, 'moves', *turn.moves] if turn.moves else [start])}", go_line(task, self._limit)
         )
@@ -143,22 +143,12 @@ def decision_of(words: list[str], evaluation: Evaluation | None) -> ShogiDecisio
         move = parse_usi(words[0] if words else "")
     except NotationError as error:
         raise EngineFailure(f"bestmove: {error}") from None
-    expected = _moves(words[2:3]) if words[1:2] == ["ponder"] else ()
+    expected = parse_usi_moves(words[2:3]) if words[1:2] == ["ponder"] else ()
     progress = Progress(())
     if evaluation is not None and evaluation.score is not None and evaluation.winrate is not None:
-        line = (_moves(evaluation.pv[:LINE_MOVES]) or (move,)) if evaluation.pv[:1] == (words[0],) else (move,)
+        is_its = evaluation.pv[:1] == (words[0],)
+        line = parse_usi_moves(evaluation.pv[:LINE_MOVES]) if is_its else (move,)
         plies = round(MATE_SCORE - abs(evaluation.score))
         mate = None if plies > LONGEST_MATE else max(plies, 1) * (1 if evaluation.score > 0 else -1)
         progress = Progress((Line(line, evaluation.winrate, mate),), playouts=evaluation.visits or 1)
     return ShogiDecision(move, ponder=expected[0] if expected else None, progress=progress)
-
-
-def _moves(words: Iterable[str]) -> tuple[int, ...]:
-    """Read moves up to the first word that is none."""
-    found: list[int] = []
-    for word in words:
-        try:
-            found.append(parse_usi(word))
-        except NotationError:
-            break
-    return tuple(found)

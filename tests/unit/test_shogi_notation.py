@@ -6,17 +6,23 @@ from cshogi import KI2, KIF
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.color import BLACK, WHITE
 from engine.games.shogi import moves as numbers
 from engine.games.shogi.notation import (
     NotationError,
+    csa_line,
     format_csa,
     format_japanese,
     format_kif,
     format_usi,
+    guilty_of,
+    illegal_action,
+    japanese_line,
     parse_any,
     parse_csa,
     parse_japanese,
     parse_usi,
+    parse_usi_moves,
 )
 from engine.games.shogi.placement import Placement
 from engine.games.shogi.sfen import STARTPOS, parse_sfen
@@ -220,6 +226,23 @@ def test_any_text_is_a_move_or_one_line(text: str) -> None:
         assert len(str(error).splitlines()) == 1  # noqa: PT017
     else:
         assert numbers.is_move(move)
+
+
+def test_lines_end_at_what_cannot_be_played() -> None:
+    line = parse_usi_moves(["7g7f", "3c3d", "8h2b+", "3a2b", "resign", "5e5d"])
+    assert [format_usi(move) for move in line] == ["7g7f", "3c3d", "8h2b+", "3a2b"]
+    assert csa_line(line, START) == ["+7776FU", "-3334FU", "+8822UM", "-3122GI"]
+    assert japanese_line(line, START) == ["▲７六歩", "△３四歩", "▲２二角成", "△同銀"]
+    before = parse_sfen("lnsgkgsnl/1r5+B1/pppppp1pp/6p2/9/2P6/PP1PPPPPP/7R1/LNSGKGSNL w B 4")
+    assert japanese_line(line[3:], before, numbers.target_of(line[2])) == ["△同銀"]
+    broken = (*line[:2], parse_usi("8h1b+"), line[3])
+    assert len(csa_line(broken, START)) == len(japanese_line(broken, START)) == 2
+
+
+def test_endings_by_a_fault() -> None:
+    assert [illegal_action(color) for color in (BLACK, WHITE)] == ["+ILLEGAL_ACTION", "-ILLEGAL_ACTION"]
+    assert [guilty_of(illegal_action(color)) for color in (BLACK, WHITE)] == [BLACK, WHITE]
+    assert guilty_of("ILLEGAL_MOVE") is guilty_of("") is None
 
 
 def test_numbers_that_are_no_moves() -> None:

@@ -16,6 +16,7 @@ from engine.games.shogi import csa, hcpe, kif
 from engine.games.shogi.game import ShogiGame
 from engine.games.shogi.moves import target_of
 from engine.games.shogi.notation import format_japanese, format_usi, parse_usi
+from engine.games.shogi.pieces import SILVER, type_of
 from engine.games.shogi.placement import Placement
 from engine.games.shogi.records import (
     ENDINGS,
@@ -93,6 +94,28 @@ def test_a_last_separator_ends_the_games() -> None:
     assert read_records(data + b"/\n") == read_records(data)
     with pytest.raises(RecordError, match="ends without a position"):
         read_records(b"/\n")
+
+
+def test_kif_comments_are_read_back() -> None:
+    """Of the stars that begin a line the first one is KIF's; only what would be taken for an evaluation is changed."""
+    record = random_record(1)
+    for number in (3, 4):
+        record.moves[number].comment = "** 5\n評価値 12\n*評価値=7\n***"
+    record.moves[3].score, record.moves[3].pv = None, ""
+    record.moves[4].score, record.moves[4].pv = 30, ""
+    record.comment = "評価値 5\n*a star"
+    (again,) = read_records(to_bytes([record], ".kifu"))
+    assert again.moves[3].comment == "** 5\n 評価値 12\n *評価値=7\n***"
+    record.moves[3].comment = again.moves[3].comment
+    assert again == record
+
+
+def test_evaluations_of_other_programs_in_kif() -> None:
+    lines = {"*評価値 31 a b": (31, "a b"), "**評価値=-70": (-70, ""), "**Engines 0 a": (None, "")}
+    for line, expected in lines.items():
+        (record,) = read_records(KIF_TEXT.replace("*良い手", line))
+        assert (record.moves[0].score, record.moves[0].pv) == expected
+        assert record.moves[0].comment == ("" if expected[1] or expected[0] else "*Engines 0 a")
 
 
 def test_csa_is_read_by_cshogi() -> None:
@@ -300,6 +323,63 @@ def test_kif_of_other_programs() -> None:
     assert len(read_records(plain.encode("cp932"))[0].moves) == 5
 
 
+@pytest.mark.parametrize(
+    ("word", "ending", "winner"),
+    [
+        ("トライ", "TORYO", BLACK),
+        ("最大手数", "MAX_MOVES", DRAW),
+        ("引き分け", "HIKIWAKE", DRAW),
+        ("不戦勝", "+ILLEGAL_ACTION", WHITE),
+        ("反則勝ち", "+ILLEGAL_ACTION", WHITE),
+    ],
+)
+def test_endings_of_shogihome(word: str, ending: str, winner: int) -> None:
+    moves = KI2_TEXT[: KI2_TEXT.index("△３三銀")]
+    for text in (KIF_TEXT.replace("投了", word).replace("先手の勝ち", word), f"{moves}\nまで5手で{word}\n"):
+        (record,) = read_records(text)
+        assert (len(record.moves), record.ending, record.winner, record.left_out) == (5, ending, winner, [])
+
+
+def test_an_ending_that_is_unknown_is_left_out() -> None:
+    text = KIF_TEXT.replace("投了", "お開き").replace("先手の勝ち", "お開き")
+    (record,) = read_records(text)
+    assert (len(record.moves), record.ending, record.winner) == (5, "", None)
+    assert record.left_out == ["the ending 'お開き' at line 14, which is unknown"]
+    assert [len(each.moves) for each in record.variations] == [1]
+    (won,) = read_records(KIF_TEXT.replace("投了", "お開き"))
+    assert (won.ending, won.winner) == ("TORYO", BLACK)
+    (record,) = read_records(KIF_TEXT + "   3 お開き\n")
+    assert (record.ending, record.variations[0].ending, len(record.left_out)) == ("TORYO", "", 1)
+    for move in ("同　何か", "７七何か", "歩(77)"):
+        with pytest.raises(RecordError, match="line 14: move 6: not a move"):
+            read_records(KIF_TEXT.replace("投了", move))
+
+
+def test_colons_of_any_width() -> None:
+    (record,) = read_records(KIF_TEXT.replace("：", ":"))
+    assert record == read_records(KIF_TEXT)[0]
+    (record,) = read_records("先手:a\n手合割:二枚落ち\n")
+    assert (record.black, record.initial.side) == ("a", WHITE)
+
+
+def test_handicaps_of_seven_pieces() -> None:
+    """White's left is the right of the diagram: of 左七枚落ち the silver on 71 is left, of 右七枚落ち that on 31."""
+    for name, square in (("左七枚落ち", 6), ("右七枚落ち", 2)):
+        (record,) = read_records(f"手合割：{name}\n")
+        silvers = [9 * file for file in range(9) if type_of(record.initial.board[9 * file]) == SILVER]
+        assert silvers == [9 * square]
+        assert kif.format_position(record.initial) == [f"手合割：{name}"]
+
+
+@pytest.mark.parametrize(("name", "board"), kif.HANDICAPS.items())
+def test_handicaps_are_what_their_names_say(name: str, board: str) -> None:
+    counts = {"香": 1, "角": 1, "飛車": 1, "飛香": 2} | {word: n for n, word in enumerate("一二三四五六七八九十", 1)}
+    given = name.removesuffix("落ち").removesuffix("枚").lstrip("左右")
+    placement = parse_sfen(f"{board} w - 1")
+    assert sum(map(bool, START.board)) - sum(map(bool, placement.board)) == counts[given]
+    assert all(code == START.board[square] for square, code in enumerate(placement.board) if code or square % 9 > 2)
+
+
 def test_ki2_of_other_programs() -> None:
     record = read_records(KI2_TEXT)[0]
     assert format_usi_line(record) == "startpos moves 7g7f 3c3d 8h2b+ 3a2b B*5e 2b3c 5e3c 2a3c"
@@ -340,6 +420,7 @@ def test_ki2_is_read_back(seed: int) -> None:
         (KI2_TEXT.replace("▲５五角", "△５五角"), "line 6: move 5: '△５五角' is a move of the other side"),
         (KI2_TEXT.replace("後手の勝ち", "先手の勝ち"), "but it is the winner's turn"),
         (KI2_TEXT.replace("後手の勝ち", "おしまい"), "'おしまい': expected how the game ended"),
+        (KI2_TEXT.replace("後手の勝ち", ""), "line 7: '': expected how the game ended"),
         ("手合割：その他\n|v香|一\n", "line 2: a diagram of 1 ranks"),
         ("後手の持駒：犬\n手合割：平手\n", "line 1: '犬' in the hand"),
     ],

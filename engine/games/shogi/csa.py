@@ -162,10 +162,7 @@ class _Reader:
             move = parse_csa(line.strip(), self.placement)
         except NotationError as error:
             raise RecordError(f"move {number}: {error}") from None
-        why = self.placement.why_not(move)
-        if why:
-            raise RecordError(f"move {number} '{line}': {why}")
-        self.placement = self.record.add(self.placement, move)
+        self.placement = self.record.add(self.placement, move, f"{number} '{line}'")
 
     def _time(self, line: str) -> None:
         try:

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from engine.color import BLACK, COLOR_NAMES, opponent
+from engine.color import COLOR_NAMES, opponent
 from engine.games.shogi.moves import is_move
-from engine.games.shogi.notation import format_usi
+from engine.games.shogi.notation import format_usi, illegal_action
 from engine.games.shogi.placement import Placement
 from engine.games.shogi.sfen import STARTPOS, format_sfen, parse_sfen
 from native.shogi import rules
@@ -264,7 +264,7 @@ class ShogiGame:
         checks = [bool(hands & CHECK_BIT) for _, hands in self._entries[first + 1 :]]
         for loser, given in ((side, checks[0::2]), (opponent(side), checks[1::2])):
             if all(given):
-                return Outcome(opponent(loser), "+ILLEGAL_ACTION" if loser == BLACK else "-ILLEGAL_ACTION")
+                return Outcome(opponent(loser), illegal_action(loser))
         return Outcome(0, "SENNICHITE")
 
     def __str__(self) -> str:

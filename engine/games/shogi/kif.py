@@ -16,6 +16,8 @@ from engine.games.shogi.notation import (
     RANKS,
     NotationError,
     format_kif,
+    guilty_of,
+    illegal_action,
     japanese_number,
     parse_japanese,
 )
@@ -36,6 +38,8 @@ HANDICAPS = {
     "五枚落ち": "2sgkgsn1/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
     "左五枚落ち": "1nsgkgs2/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
     "六枚落ち": "2sgkgs2/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
+    "左七枚落ち": "2sgkg3/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
+    "右七枚落ち": "3gkgs2/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
     "八枚落ち": "3gkg3/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
     "十枚落ち": "4k4/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
 }
@@ -53,21 +57,31 @@ WORDS = {word: name for name, (word, _) in reversed(ENDINGS.items()) if word} | 
     "宣言勝ち": "KACHI",
     "不戦敗": "TORYO",
     "封じ手": "CHUDAN",
+    "トライ": "TORYO",
+    "最大手数": "MAX_MOVES",
+    "引き分け": "HIKIWAKE",
 }
-"""KIF's words for an ending. 反則勝ち tells of the move before it, so that it depends on the side to move."""
+"""KIF's words for an ending, those of ShogiHome included. CSA has none for a king on the other's first square (トライ),
+nor for a player who has not come (不戦敗): there the side to move has lost, as when it resigns."""
+
+WINS = ("反則勝ち", "不戦勝")
+"""Words by which the side to move has won, since the other one has done what is forbidden, or has not come."""
 
 MOVE_LINE = re.compile(r"\s*([0-9]+)\s+(\S.*?)\s*(?:[(（]\s*([0-9]+:[0-9:. ]*?)\s*(?:/[0-9:. ]*)?[)）])?\s*\+?")
 KI2_MOVE = re.compile(r"[▲△▽▼☗☖][^▲△▽▼☗☖]*")
-HEADER = re.compile(r"([^：]{1,12})：(.*)")
+UNKNOWN = re.compile(r"(?![▲△▽▼☗☖]?同)\D+")
+"""A word that is no move: moves have a digit, or begin with 同."""
+HEADER = re.compile(r"([^：:]{1,12})[：:](.*)")
 VARIATION = re.compile(r"変化[：:]\s*([0-9]+)手.*")
 RESULT = re.compile(r"\s*まで、?\s*([0-9]+)手で(.*)")
-SCORE = re.compile(r"評価値[ =＝：:]*([+-]?[0-9]+)(?:\s+(.*))?$")
+SCORE = re.compile(r"\**評価値[ =＝：:]*([+-]?[0-9]+)(?:\s+(.*))?$")
 
 
 def looks_like_kif(lines: list[str]) -> bool:
     """Whether the lines of a text (none of them empty) are those of KIF or KI2."""
     return any(
-        line.startswith(("#KIF", "手数----", "手合割", "開始日時", "先手：", "後手：", "下手：", "上手："))
+        line.startswith(("#KIF", "手数----", "手合割", "開始日時"))
+        or ((header := HEADER.fullmatch(line)) and header[1] in NAMES)
         or KI2_MOVE.match(line)
         or (MOVE_LINE.fullmatch(line) and re.search(f"[{RANKS}]|同", line))
         for line in lines[:40]
@@ -77,7 +91,10 @@ def looks_like_kif(lines: list[str]) -> bool:
 class _Reader:
     """Reads a record, line by line."""
 
-    def __init__(self) -> None:
+    def __init__(self, lines: list[str]) -> None:
+        self.lines = lines
+        self.number = 0
+        """Of the line that is being read."""
         self.game = GameRecord()
         self.record = self.game
         """The game, or the variation that is being read."""
@@ -91,6 +108,8 @@ class _Reader:
         self.handicap = ""
         self.is_over = False
         self.is_variation = False
+        self.unknown: str | None = None
+        """The word for the ending, where it is none of WORDS."""
 
     def read(self, line: str) -> None:
         if line.startswith("変化"):
@@ -98,7 +117,7 @@ class _Reader:
         elif self.is_over or line.startswith(("#", "&", "手数----")):
             return
         elif line.startswith("*"):
-            self._comment(line.lstrip("*"))
+            self._comment(line[1:])
         elif line.startswith("|"):
             self.rows.append(line)
         elif match := RESULT.fullmatch(line):
@@ -165,6 +184,7 @@ class _Reader:
         self.record = GameRecord(self.placement)
         self.game.variations.append(self.record)
         self.is_over = False
+        self.unknown = None
 
     def leave_out(self, why: str) -> bool:
         """Pass over the rest of a variation that cannot be read; False where it is the game itself."""
@@ -189,14 +209,24 @@ class _Reader:
     def _move_line(self, match: re.Match[str]) -> None:
         seconds = _seconds(match[3]) if match[3] else None
         word = match[2].strip(" 　")
-        if word in WORDS or word in ("反則勝ち", "不戦勝", "中断"):
-            self._begin()
+        if word in WORDS or word in WINS:
             self._end(word)
             self.record.ending_seconds = seconds
-            return
-        text = word.replace("　", "")
-        self._move(text)
-        self.record.moves[-1].seconds = seconds
+        elif UNKNOWN.fullmatch(word) and self._is_last():
+            self.unknown = word
+            self.game.left_out.append(f"the ending '{word[:40]}' at line {self.number}, which is unknown")
+        else:
+            self._move(word.replace("　", ""))
+            self.record.moves[-1].seconds = seconds
+
+    def _is_last(self) -> bool:
+        """Whether no numbered line follows in the game or the variation."""
+        for line in self.lines[self.number :]:
+            if line.startswith("変化") or RESULT.match(line):
+                break
+            if MOVE_LINE.fullmatch(line):
+                return False
+        return True
 
     def _move(self, text: str) -> None:
         placement, number = self._begin(), len(self.path) + 1
@@ -207,28 +237,22 @@ class _Reader:
             move = parse_japanese(text, placement, previous, _is_possible(placement))
         except NotationError as error:
             raise RecordError(f"move {number}: {error}") from None
-        why = placement.why_not(move)
-        if why:
-            raise RecordError(f"move {number} '{text}': {why}")
-        self.placement = self.record.add(placement, move)
+        self.placement = self.record.add(placement, move, f"{number} '{text}'")
         self.path.append((placement, move))
 
     def _end(self, word: str) -> None:
         side = self._begin().side
-        if word in ("反則勝ち", "不戦勝"):
-            self.record.ending = "-ILLEGAL_ACTION" if side == BLACK else "+ILLEGAL_ACTION"
-        else:
-            self.record.ending = WORDS[word]
+        self.record.ending = illegal_action(opponent(side)) if word in WINS else WORDS[word]
 
     def _result(self, text: str) -> None:
         """Read the line まで...; what it says counts only where no line of the moves has said it."""
         self.is_over = True
         placement = self._begin()
-        if self.record.ending:
+        if self.record.ending or text == self.unknown:
             return
-        for word, name in WORDS.items():
+        for word in (*WORDS, *WINS):
             if text.startswith(word):
-                self.record.ending = name
+                self._end(word)
                 return
         match = re.fullmatch(r"(先手|後手|上手|下手)の(反則負け|反則勝ち|入玉勝ち|勝ち|時間切れ負け|.*)", text)
         if not match:
@@ -236,7 +260,7 @@ class _Reader:
         color, what = NAMES[match[1]], match[2]
         if what.startswith("反則"):
             guilty = color if what == "反則負け" else opponent(color)
-            self.record.ending = "+ILLEGAL_ACTION" if guilty == BLACK else "-ILLEGAL_ACTION"
+            self.record.ending = illegal_action(guilty)
         elif what == "入玉勝ち":
             self.record.ending = "KACHI"
         elif "時間切れ" in what or "切れ負け" in what:
@@ -303,18 +327,19 @@ def read_kif(text: str) -> GameRecord:
     Raises:
         RecordError: a line that is neither's, an impossible position or move; it names the line.
     """
-    reader, number = _Reader(), 0
-    for number, line in enumerate(text.splitlines(), 1):
+    reader = _Reader([line.rstrip() for line in text.splitlines()])
+    for line in reader.lines:
+        reader.number += 1
         try:
             if line.strip(" 　"):
-                reader.read(line.rstrip())
+                reader.read(line)
         except RecordError as error:
-            if not reader.leave_out(f"line {number}: {error}"):
-                raise RecordError(f"line {number}: {error}") from None
+            if not reader.leave_out(f"line {reader.number}: {error}"):
+                raise RecordError(f"line {reader.number}: {error}") from None
     try:
         reader._begin()
     except RecordError as error:
-        raise RecordError(f"line {number}: {error}") from None
+        raise RecordError(f"line {reader.number}: {error}") from None
     reader.game.variations = [variation for variation in reader.game.variations if variation.moves]
     return reader.game
 
@@ -387,8 +412,7 @@ def _word(record: GameRecord) -> str:
     if word:
         return word
     last = record.initial.side if len(record.moves) % 2 == 0 else opponent(record.initial.side)
-    guilty = BLACK if record.ending[0] == "+" else WHITE
-    return "反則負け" if guilty == last else "反則勝ち"
+    return "反則負け" if guilty_of(record.ending) == last else "反則勝ち"
 
 
 def _result_line(record: GameRecord, word: str) -> str:
@@ -414,11 +438,12 @@ def _numbered(number: int, text: str, seconds: float | None, totals: dict[int, i
 
 
 def _notes(recorded: RecordedMove, side: int) -> list[str]:
-    lines = []
-    if recorded.score is not None:
-        score = recorded.score if side == BLACK else -recorded.score
-        lines.append(f"*評価値 {score} {_line(recorded.pv)}".rstrip())
-    return lines + _comments(recorded.comment)
+    """Return a move's evaluation and comment; without one, what would be read as one is moved on by a blank."""
+    comments = _comments(recorded.comment)
+    if recorded.score is None:
+        return [f"* {line[1:]}" if SCORE.match(line[1:]) else line for line in comments]
+    score = recorded.score if side == BLACK else -recorded.score
+    return [f"*評価値 {score} {_line(recorded.pv)}".rstrip(), *comments]
 
 
 def _line(text: str) -> str:

@@ -5,7 +5,7 @@ move is legal is not checked here, except where Japanese text leaves a choice.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 from engine.color import BLACK, WHITE
 from engine.games.shogi.moves import board_move, drop, dropped_type, promotes, source_of, target_of
@@ -93,6 +93,17 @@ def format_usi(move: int) -> str:
     return square_name(source) + target + ("+" if promotes(move) else "")
 
 
+def parse_usi_moves(words: Iterable[str]) -> tuple[int, ...]:
+    """Read the moves of a line up to the first word that is none."""
+    found: list[int] = []
+    for word in words:
+        try:
+            found.append(parse_usi(word))
+        except NotationError:
+            break
+    return tuple(found)
+
+
 def _usi_square(file: str, rank: str) -> int:
     return 9 * (int(file) - 1) + ord(rank) - ord("a")
 
@@ -140,6 +151,16 @@ def format_csa(move: int, placement: Placement) -> str:
         piece_type = type_of(placement.board[source]) + (PROMOTION if promotes(move) else 0)
         start = csa_square(source)
     return f"{CSA_SIGNS[placement.side]}{start}{csa_square(target)}{CSA_NAMES[piece_type]}"
+
+
+def illegal_action(guilty: int) -> str:
+    """Return CSA's name of a game that ended by a side's fault which is no illegal move, such as perpetual check."""
+    return f"{CSA_SIGNS[guilty]}ILLEGAL_ACTION"
+
+
+def guilty_of(ending: str) -> int | None:
+    """Return the side whose fault an ending by `illegal_action` is; None for every other ending."""
+    return next((color for color in CSA_SIGNS if ending == illegal_action(color)), None)
 
 
 def csa_square(square: int) -> str:
@@ -335,3 +356,35 @@ def parse_any(
     if JAPANESE_MOVE.fullmatch(text):
         return parse_japanese(text, placement, previous, is_legal)
     raise NotationError(f"not a move: '{text}', expected USI (7g7f), CSA (7776FU) or Japanese (７六歩)")
+
+
+# -- lines ---------------------------------------------------------------------------------------------------------
+
+
+def csa_line(moves: Iterable[int], placement: Placement) -> list[str]:
+    """Return the moves of a line from a position on in CSA, up to the first that cannot be played."""
+    return [format_csa(move, before) for move, before in _playable(moves, placement)]
+
+
+def japanese_line(moves: Iterable[int], placement: Placement, previous: int | None = None) -> list[str]:
+    """Return the moves of a line from a position on as players write them, up to the first that cannot be played.
+
+    Args:
+        moves: the line.
+        placement: the position before it.
+        previous: the square where the move before it ended, for 同.
+    """
+    words = []
+    for move, before in _playable(moves, placement):
+        words.append(format_japanese(move, before, previous))
+        previous = target_of(move)
+    return words
+
+
+def _playable(moves: Iterable[int], placement: Placement) -> Iterator[tuple[int, Placement]]:
+    """Yield each move of a line with the position before it; another engine's line may be broken and ends there."""
+    for move in moves:
+        if placement.why_not(move) is not None:
+            return
+        yield move, placement
+        placement = placement.after(move)

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.color import BLACK, DRAW, WHITE, opponent
-from engine.games.shogi.notation import NotationError, format_usi, parse_usi
+from engine.color import DRAW, opponent
+from engine.games.shogi.notation import NotationError, format_usi, guilty_of, parse_usi
 from engine.games.shogi.placement import Placement
-from engine.games.shogi.sfen import STARTPOS, SfenError, format_sfen, parse_sfen
+from engine.games.shogi.sfen import START_WORD, STARTPOS, SfenError, format_sfen, parse_sfen
 
 if TYPE_CHECKING:
     from engine.games.shogi.game import ShogiGame
@@ -85,8 +85,9 @@ class GameRecord:
     @property
     def winner(self) -> int | None:
         """BLACK, WHITE or DRAW; None for a game without an end."""
-        if self.ending in ("+ILLEGAL_ACTION", "-ILLEGAL_ACTION"):
-            return WHITE if self.ending[0] == "+" else BLACK
+        guilty = guilty_of(self.ending)
+        if guilty is not None:
+            return opponent(guilty)
         mover = self.initial.side if len(self.moves) % 2 == 0 else opponent(self.initial.side)
         who = ENDINGS[self.ending][1] if self.ending else None
         return None if who is None else {MOVER: mover, WAITER: opponent(mover), NOBODY: DRAW}[who]
@@ -98,15 +99,20 @@ class GameRecord:
             found.append(found[-1].after(recorded.move))
         return found
 
-    def add(self, placement: Placement, move: int) -> Placement:
+    def add(self, placement: Placement, move: int, name: str = "") -> Placement:
         """Append a move played in `placement`, the record's last position, and return the position after it.
+
+        Args:
+            placement: the position before the move.
+            move: the move.
+            name: what an error calls it; its number and USI where this is empty.
 
         Raises:
             RecordError: the move cannot be played.
         """
         why = placement.why_not(move)
         if why:
-            raise RecordError(f"move {len(self.moves) + 1} {_name(move)}: {why}")
+            raise RecordError(f"move {name or f'{len(self.moves) + 1} {_name(move)}'}: {why}")
         self.moves.append(RecordedMove(move))
         return placement.after(move)
 
@@ -168,7 +174,7 @@ def parse_usi_line(line: str) -> GameRecord:
     if head[:1] == ["sfen"]:
         head = head[1:]
     try:
-        record = GameRecord(START if head == ["startpos"] else parse_sfen(" ".join(head)))
+        record = GameRecord(START if head == [START_WORD] else parse_sfen(" ".join(head)))
         placement = record.initial
         for word in words[at + 1 :]:
             placement = record.add(placement, parse_usi(word))
@@ -179,7 +185,7 @@ def parse_usi_line(line: str) -> GameRecord:
 
 def format_usi_line(record: GameRecord) -> str:
     """Return a game as `startpos moves ...` or `sfen ... moves ...`."""
-    start = "startpos" if record.initial == START else f"sfen {format_sfen(record.initial)}"
+    start = START_WORD if record.initial == START else f"sfen {format_sfen(record.initial)}"
     moves = " ".join(format_usi(recorded.move) for recorded in record.moves)
     return f"{start} moves {moves}" if moves else start
 

@@ -23,6 +23,8 @@ from engine.games.shogi.pieces import (
 from engine.games.shogi.placement import Placement, square_name
 
 STARTPOS = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1"
+START_WORD = "startpos"
+"""USI's word for STARTPOS."""
 
 MAX_NUMBER = 60000
 """Highest number of a first move; the kernels count plies in 16 bits."""

@@ -16,9 +16,6 @@ MAX_ERROR = 500
 """Characters of a message; it quotes what was sent."""
 MAX_MILLISECONDS = 10**10
 MAX_COUNT = 10**15
-MAX_CENTIPAWNS = 30000
-"""What a sure win is shown as where no mate is known."""
-STARTPOS = "startpos"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +64,13 @@ def parse_position(text: str) -> tuple[str, list[str]]:
     Raises:
         ValueError: it is of another form.
     """
+    from engine.games.shogi.sfen import START_WORD  # `usi` does without it
+
     kind, *words = text.split() or [""]
     cut = words.index("moves") if "moves" in words else len(words)
     before, after = words[:cut], words[cut + 1 :]
-    if kind == STARTPOS and not before:
-        return STARTPOS, after
+    if kind == START_WORD and not before:
+        return START_WORD, after
     if kind == "sfen" and len(before) in (3, 4):
         return " ".join(before if len(before) == 4 else [*before, "1"]), after
     raise ValueError(f"expected startpos or sfen BOARD SIDE HANDS NUMBER, then moves ..., found {text[:100]!r}")
@@ -170,14 +169,6 @@ class Info:
     """Plies to the mate, negative where the side to move is mated; goes before `centipawns`."""
     multipv: int | None = None
     """From 1; None where only one move is reported."""
-
-
-def centipawns(winrate: float, coefficient: float) -> int:
-    """Return the centipawns of a winrate in [0, 1], within MAX_CENTIPAWNS."""
-    if winrate <= 0.0 or winrate >= 1.0:
-        return MAX_CENTIPAWNS if winrate >= 1.0 else -MAX_CENTIPAWNS
-    value = coefficient * math.log(winrate / (1.0 - winrate))
-    return max(-MAX_CENTIPAWNS, min(MAX_CENTIPAWNS, round(value)))
 
 
 def format_info(info: Info) -> str:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from engine.evaluators.base import EvaluatorError
-from engine.players.shogi_base import Progress, ShogiDecision, Task, Times
+from engine.games.shogi.notation import format_usi
+from engine.players.shogi_base import Progress, ShogiDecision, Task, Times, centipawns
 from engine.protocols.streams import OutputClosedError
 from engine.protocols.usi.codec import (
     Go,
     Info,
-    centipawns,
     format_bestmove,
     format_checkmate,
     format_error,
@@ -137,8 +136,6 @@ class Turn:
     # -- a move ----------------------------------------------------------------------------------------------------
 
     def _move(self) -> list[str]:
-        from engine.games.shogi.notation import format_usi
-
         decision = self._player.think(self.task, self._report)
         lines = self._info_lines(decision.progress)
         if decision.note:
@@ -147,7 +144,7 @@ class Turn:
             self._session.send(*lines)  # what was found is shown while the answer is held back
             lines = []
             self._may_answer.wait()
-        return [*lines, format_decision(decision, format_usi)]
+        return [*lines, format_decision(decision)]
 
     def _report(self, progress: Progress) -> None:
         lines = self._info_lines(progress)
@@ -155,8 +152,6 @@ class Turn:
             self._session.send(*lines)
 
     def _info_lines(self, progress: Progress) -> list[str]:
-        from engine.games.shogi.notation import format_usi
-
         options = self._session.options
         shown = progress.lines[: options.multipv]
         return [
@@ -179,8 +174,6 @@ class Turn:
     # -- a mate ----------------------------------------------------------------------------------------------------
 
     def _mate(self) -> list[str]:
-        from engine.games.shogi.notation import format_usi
-
         found = self._player.find_mate(self.task)
         if found is None:
             return [format_checkmate("notimplemented")]
@@ -196,7 +189,7 @@ def times_of(go: Go) -> Times | None:
     return Times(go.btime or 0.0, go.wtime or 0.0, go.byoyomi or 0.0, go.binc or 0.0, go.winc or 0.0)
 
 
-def format_decision(decision: ShogiDecision, format_usi: Callable[[int], str]) -> str:
+def format_decision(decision: ShogiDecision) -> str:
     """Return the `bestmove` line."""
     if decision.win:
         return format_bestmove("win")
