@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
+from collections.abc import Callable, Iterator
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -17,6 +19,7 @@ from native.tree.buffers import make_batch
 
 if TYPE_CHECKING:
     from bench.subjects import Subject
+    from engine.evaluators.base import Evaluator
     from engine.evaluators.queue import EvaluationQueue
     from engine.search.parameters import SearchSettings
     from engine.search.position import SearchableGame
@@ -34,6 +37,49 @@ def _write_moves(pos, history, symmetry, moves, indices):  # type: ignore[no-unt
     return count
 
 
+def run_threads(work: Callable[[threading.Event], Iterator[int]], threads: int, seconds: float) -> float:
+    """Return what all threads together count in a second.
+
+    Args:
+        work: what each does: it prepares and yields once, then yields what it has counted since, again and again until
+            the event is set and what is under way has ended.
+        threads: how many.
+        seconds: how long they count.
+
+    Raises:
+        Exception: what the first that failed has raised.
+    """
+    counts = [0] * threads
+    failures: list[Exception] = []
+    ready = threading.Barrier(threads + 1)
+    stop = threading.Event()
+
+    def run(index: int) -> None:
+        try:
+            counting = work(stop)
+            next(counting)
+            ready.wait()
+            counts[index] = sum(counting)
+        except Exception as error:
+            failures.append(error)
+            ready.abort()
+            stop.set()
+
+    workers = [threading.Thread(target=run, args=(index,), daemon=True) for index in range(threads)]
+    for worker in workers:
+        worker.start()
+    with contextlib.suppress(threading.BrokenBarrierError):
+        ready.wait()
+    begin = time.perf_counter()
+    stop.wait(seconds)
+    stop.set()
+    for worker in workers:
+        worker.join()
+    if failures:
+        raise failures[0]
+    return sum(counts) / (time.perf_counter() - begin)
+
+
 def evaluator_rate(
     queue: EvaluationQueue,
     subject: Subject,
@@ -48,69 +94,60 @@ def evaluator_rate(
     Raises:
         Exception: what the evaluator raised.
     """
-    evaluator, spec = queue.evaluator, subject.spec
-    counts = [0] * threads
-    failures: list[Exception] = []
-    stop = threading.Event()
 
-    def make_job(done: SimpleQueue[Job]) -> Job:
-        batch = make_batch(spec, rows, planes=evaluator.wants_planes, positions=evaluator.wants_positions)
-        position, scratch = spec.marked(game.position), np.zeros(1, spec.scratch_dtype)[0]
-        for row in range(rows):
-            symmetry = row % 8 if evaluator.wants_planes else 0
-            moves, indices = batch.moves[row], batch.indices[row]
-            batch.symmetry[row] = symmetry
-            batch.move_count[row] = _write_moves(position, game.history, symmetry, moves, indices)
-            if evaluator.wants_planes:
-                subject.write_planes(position, game.history, symmetry, scratch, batch.planes[row], batch.extras[row])
-            if evaluator.wants_positions:
-                batch.positions[row] = position
-        return Job(batch, rows, done)
-
-    def work(index: int) -> None:
+    def work(stop: threading.Event) -> Iterator[int]:
         done: SimpleQueue[Job] = SimpleQueue()
-        first = make_job(done)
-        calls = queue.bind(first.batch)
+        jobs = [_make_job(queue.evaluator, subject, game, rows, done) for _ in range(in_flight)]
+        calls = queue.bind(jobs[0].batch)
         if calls is not None:
             calls.run(rows)
-            ready.wait()
+            yield 0
             while not stop.is_set():
                 calls.run(rows)
-                counts[index] += rows
+                yield rows
             return
-        for job in (first, *(make_job(done) for _ in range(in_flight - 1))):
-            queue.submit(job)
-        jobs = [_next(done, failures) for _ in range(in_flight)]
-        ready.wait()
         for job in jobs:
             queue.submit(job)
-        while not stop.is_set() and not failures:
-            queue.submit(_next(done, failures))
-            counts[index] += rows
-        for _ in range(in_flight):
-            _next(done, failures)
-            counts[index] += rows
+        jobs = [_next(done) for _ in jobs]
+        yield 0
+        for job in jobs:
+            queue.submit(job)
+        while not stop.is_set():
+            queue.submit(_next(done))
+            yield rows
+        for _ in jobs:
+            _next(done)
+            yield rows
 
-    ready = threading.Barrier(threads + 1)
-    workers = [threading.Thread(target=work, args=(index,), daemon=True) for index in range(threads)]
-    for worker in workers:
-        worker.start()
-    ready.wait()
-    begin = time.perf_counter()
-    time.sleep(seconds)
-    stop.set()
-    for worker in workers:
-        worker.join()
-    if failures:
-        raise failures[0]
-    return sum(counts) / (time.perf_counter() - begin)
+    return run_threads(work, threads, seconds)
 
 
-def _next(done: SimpleQueue[Job], failures: list[Exception]) -> Job:
-    """Wait for a job; note its error, if any."""
+def _make_job(evaluator: Evaluator, subject: Subject, game: SearchableGame, rows: int, done: SimpleQueue[Job]) -> Job:
+    """Return a full batch of a game's position, each row under another symmetry where the evaluator sees planes."""
+    spec = subject.spec
+    batch = make_batch(spec, rows, planes=evaluator.wants_planes, positions=evaluator.wants_positions)
+    position, scratch = spec.marked(game.position), np.zeros(1, spec.scratch_dtype)[0]
+    for row in range(rows):
+        symmetry = row % 8 if evaluator.wants_planes else 0
+        moves, indices = batch.moves[row], batch.indices[row]
+        batch.symmetry[row] = symmetry
+        batch.move_count[row] = _write_moves(position, game.history, symmetry, moves, indices)
+        if evaluator.wants_planes:
+            subject.write_planes(position, game.history, symmetry, scratch, batch.planes[row], batch.extras[row])
+        if evaluator.wants_positions:
+            batch.positions[row] = position
+    return Job(batch, rows, done)
+
+
+def _next(done: SimpleQueue[Job]) -> Job:
+    """Wait for a job.
+
+    Raises:
+        Exception: what its evaluation raised.
+    """
     job = done.get()
     if job.error is not None:
-        failures.append(job.error)
+        raise job.error
     return job
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import tempfile
 import threading
-import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bench.measure import run_threads
 from engine.evaluators.shogi_factory import make_shogi_evaluator
 from nets.dlshogi.definition import NetworkShape, write_network
 
@@ -51,28 +52,16 @@ def _rates(evaluators: dict[str, ShogiEvaluator], rows: int, threads: int, secon
 
 def _rate(evaluator: ShogiEvaluator, rows: int, threads: int) -> float:
     """Return positions/s of one turn."""
-    counts = [0] * threads
-    ready = threading.Barrier(threads + 1)
-    stop = threading.Event()
 
-    def work(index: int) -> None:
+    def work(stop: threading.Event) -> Iterator[int]:
         batch = _batch(evaluator, rows)
         evaluator.evaluate(batch, rows)
-        ready.wait()
+        yield 0
         while not stop.is_set():
             evaluator.evaluate(batch, rows)
-            counts[index] += rows
+            yield rows
 
-    workers = [threading.Thread(target=work, args=(index,), daemon=True) for index in range(threads)]
-    for worker in workers:
-        worker.start()
-    ready.wait()
-    begin = time.perf_counter()
-    time.sleep(TURN_SECONDS)
-    stop.set()
-    for worker in workers:
-        worker.join()
-    return sum(counts) / (time.perf_counter() - begin)
+    return run_threads(work, threads, TURN_SECONDS)
 
 
 def _batch(evaluator: ShogiEvaluator, rows: int) -> Batch:

@@ -6,20 +6,16 @@ neither onnx nor onnxruntime is imported then.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import enum
-import functools
 import hashlib
 import json
 import logging
-import os
-import secrets
-import tempfile
 from pathlib import Path
 
 from nets.dlshogi.network import SIDE, ShogiForm, ShogiNetwork, recognise
 from nets.errors import NetworkError
+from nets.files import default_cache_dir, source_digest, temporary_cache_dir, write_atomically
 from nets.katago.file import looks_like_network
 from nets.metadata import KATAGO_CONVERTER_VERSION, METADATA_KEY, NetworkInfo
 from nets.onnx_header import OnnxHeader, read_onnx_header
@@ -72,7 +68,7 @@ def prepare(path: str | Path, board_size: int, cache_dir: str | Path | None = No
     Args:
         path: the network file.
         board_size: N.
-        cache_dir: where converted networks are kept, in a folder `nets`; without it see `default_cache_dir`.
+        cache_dir: where converted networks are kept, in a folder `nets`; without it see `nets.files.default_cache_dir`.
             A folder that cannot be written is replaced by a temporary one, with a warning in the log.
 
     Raises:
@@ -131,27 +127,6 @@ def own_info(path: Path, header: OnnxHeader) -> NetworkInfo:
     return dataclasses.replace(info, source_file=path.name, source_sha256=source_digest(path))
 
 
-def default_cache_dir() -> Path:
-    """Return YOMI_CACHE_DIR, else XDG_CACHE_HOME/yomi, else ~/.cache/yomi; without a home, a temporary folder.
-
-    The path is absolute; one that was given relative stays where it was at the first call.
-    """
-    if own := os.environ.get("YOMI_CACHE_DIR"):
-        return _absolute(own)
-    if xdg := os.environ.get("XDG_CACHE_HOME"):
-        return _absolute(xdg) / "yomi"
-    try:
-        return Path.home() / ".cache" / "yomi"
-    except RuntimeError:
-        return _temporary_cache_dir()
-
-
-@functools.cache
-def _absolute(folder: str) -> Path:
-    """Return a folder's absolute path, which is kept: a process may change its own folder."""
-    return Path(folder).absolute()
-
-
 def _identify(path: Path) -> tuple[NetworkKind, OnnxHeader | None]:
     try:
         if path.is_dir():
@@ -195,19 +170,6 @@ def _describe(path: Path) -> str:
     return f"a file that starts with {start!r}"
 
 
-def source_digest(path: Path) -> str:
-    """Return the hexadecimal SHA-256 digest of a file.
-
-    Raises:
-        NetworkError: the file cannot be read.
-    """
-    try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise NetworkError(f"{path}: cannot be read: {error.strerror or error}") from error
-
-
 def _sidecar(entry: Path) -> Path:
     return entry.with_suffix(".json")
 
@@ -244,7 +206,7 @@ def _convert(path: Path, board_size: int, digest: str, folder: Path, name: str) 
         entry = folder / "nets" / name
         _store(entry, content, info)
     except OSError as error:
-        spare = _temporary_cache_dir()
+        spare = temporary_cache_dir()
         entry = spare / "nets" / name
         _log.warning("cache folder %s cannot be written (%s): using %s", folder, error.strerror or error, spare)
         try:
@@ -259,33 +221,3 @@ def _store(entry: Path, content: bytes, info: NetworkInfo) -> None:
     write_atomically(entry, content)
     record = {"info": info.to_json(), "sha256": hashlib.sha256(content).hexdigest()}
     write_atomically(_sidecar(entry), json.dumps(record).encode())
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file such that no reader ever sees part of it; who may read it the process's umask says.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-    try:
-        with temporary.open("xb") as stream:
-            stream.write(content)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
-
-
-def _temporary_cache_dir() -> Path:
-    """Return a private folder under the system's temporary one: the same at each call, where nobody else took it."""
-    user = os.getuid() if hasattr(os, "getuid") else 0
-    folder = Path(tempfile.gettempdir()) / f"yomi-{user}"
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        if not folder.is_symlink() and (not hasattr(os, "getuid") or folder.stat().st_uid == user):
-            return folder
-    except OSError as error:
-        _log.debug("%s: %s", folder, error)
-    return Path(tempfile.mkdtemp(prefix="yomi-"))

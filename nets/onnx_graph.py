@@ -24,6 +24,10 @@ _GRAPH_NODE, _GRAPH_INITIALIZER = 1, 5
 _FLOAT_DATA, _INT32_DATA, _INT64_DATA, _RAW_DATA, _DOUBLE_DATA, _DATA_LOCATION = 4, 5, 7, 9, 10, 14
 
 
+class UnsupportedGraphError(ValueError):
+    """A graph that our own kernels cannot compute, though onnxruntime may; the message says why."""
+
+
 @dataclass(frozen=True, eq=False)
 class Node:
     """One operator of a graph."""
@@ -47,7 +51,8 @@ def read_onnx_graph(path: Path) -> OnnxGraph:
     """Read a whole ONNX file.
 
     Raises:
-        NetworkError: the file is damaged, keeps its weights elsewhere, or has weights that are not numbers.
+        NetworkError: the file is damaged, or has weights that are not numbers.
+        UnsupportedGraphError: it keeps weights elsewhere, or in a form that is not read here; no path in the message.
         OSError: it cannot be read.
     """
     view = memoryview(path.read_bytes())
@@ -114,7 +119,8 @@ def _tensor(view: memoryview, start: int, end: int) -> tuple[str, npt.NDArray[An
     """Return name and content of a TensorProto.
 
     Raises:
-        NetworkError: it is of an unusual type, its content lies in another file, or is not all numbers.
+        NetworkError: its content is not of its shape, or not all numbers.
+        UnsupportedGraphError: it is of an unusual type, or its content lies in another file.
     """
     shape: list[int] = []
     name, kind = "", 0
@@ -136,9 +142,9 @@ def _tensor(view: memoryview, start: int, end: int) -> tuple[str, npt.NDArray[An
         elif number in (_INT32_DATA, _INT64_DATA):
             numbers += _integers(view, value, inner_start, inner_end)
         elif number == _DATA_LOCATION and value:
-            raise NetworkError(f"weights {name!r} in another file found, expected them in this one")
+            raise UnsupportedGraphError(f"weights {name!r} lie in another file")
     if kind not in ELEMENT_TYPES:
-        raise NetworkError(f"weights {name!r} of ONNX type {kind} found, expected floats or integers")
+        raise UnsupportedGraphError(f"weights {name!r} are of ONNX type {kind}")
     dtype = np.dtype(ELEMENT_TYPES[kind])
     if content is not None:
         array = content.view(dtype) if content.size % dtype.itemsize == 0 else content

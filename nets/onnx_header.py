@@ -1,22 +1,25 @@
-"""Reads what an ONNX file says about itself without onnx or onnxruntime: inputs, outputs and metadata.
+"""Reads what an ONNX file says about itself without onnx or onnxruntime: inputs, outputs, metadata, files of weights.
 
 Importing either library costs more than a second start of the engine may take, and either would read all weights.
 An ONNX file is one protobuf message; here only its outer fields are walked and everything else is skipped by length.
-Field numbers: onnx.proto, messages ModelProto, GraphProto, ValueInfoProto and StringStringEntryProto.
+Field numbers: onnx.proto, messages ModelProto, GraphProto, NodeProto, AttributeProto, TensorProto, ValueInfoProto and
+StringStringEntryProto.
 """
 
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
+T = TypeVar("T")
 _Buffer: TypeAlias = memoryview
 _MODEL_IR_VERSION, _MODEL_GRAPH, _MODEL_METADATA = 1, 7, 14
 _GRAPH_NODE, _GRAPH_INITIALIZER, _GRAPH_INPUT, _GRAPH_OUTPUT = 1, 5, 11, 12
-_TENSOR_NAME = 8
+_NODE_ATTRIBUTE, _ATTRIBUTE_TENSOR = 5, 5
+_TENSOR_NAME, _TENSOR_EXTERNAL_DATA = 8, 13
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 ELEMENT_TYPES = {1: "float32", 2: "uint8", 3: "int8", 6: "int32", 7: "int64", 9: "bool", 10: "float16", 11: "float64"}
@@ -64,12 +67,26 @@ def read_onnx_header(path: Path) -> OnnxHeader | None:
     Raises:
         OSError: the file cannot be read.
     """
+    return _read(path, _model)
+
+
+def data_files(path: Path) -> list[str]:
+    """Return the names of the files that hold weights of an ONNX file, as it spells them; none of another file.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    return _read(path, _locations) or []
+
+
+def _read(path: Path, read: Callable[[_Buffer], T]) -> T | None:
+    """Return what `read` makes of a file's content, None where it is not the message that was looked for."""
     if path.stat().st_size == 0:
         return None
     with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
         view = memoryview(mapped)
         try:
-            return _model(view)
+            return read(view)
         except (MalformedError, UnicodeDecodeError):
             return None
         finally:
@@ -104,6 +121,26 @@ def _model(view: _Buffer) -> OnnxHeader | None:
     if not (0 < ir_version < 1000 and outputs and nodes):
         return None
     return OnnxHeader(tuple(each for each in inputs if each.name not in weights), tuple(outputs), metadata)
+
+
+def _locations(view: _Buffer) -> list[str]:
+    """Return the locations of external data, sorted: of initializers, and of tensors that nodes hold."""
+    found: set[str] = set()
+    for start, end in _messages(view, 0, len(view), _MODEL_GRAPH):
+        for number, _, inner_start, inner_end in fields(view, start, end):
+            if number == _GRAPH_INITIALIZER:
+                found |= _external(view, inner_start, inner_end)
+            elif number == _GRAPH_NODE:
+                for attribute in _messages(view, inner_start, inner_end, _NODE_ATTRIBUTE):
+                    for tensor in _messages(view, *attribute, _ATTRIBUTE_TENSOR):
+                        found |= _external(view, *tensor)
+    return sorted(found)
+
+
+def _external(view: _Buffer, start: int, end: int) -> set[str]:
+    """Return where a TensorProto's data lies, if in another file."""
+    entries = _messages(view, start, end, _TENSOR_EXTERNAL_DATA)
+    return {_text(view, *entry, 2) for entry in entries if _text(view, *entry, 1) == "location"}
 
 
 def _tensor(view: _Buffer, start: int, end: int) -> TensorInfo:

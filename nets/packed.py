@@ -17,7 +17,8 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from nets.errors import NetworkError
-from nets.load import default_cache_dir, source_digest, write_atomically
+from nets.files import default_cache_dir, source_digest, write_atomically
+from nets.onnx_header import data_files
 
 VERSION = 2
 """Raise it with every change of what is written here: cached files of other versions go unused."""
@@ -53,12 +54,12 @@ class Variant:
 
 
 def variant_file(path: Path, variant: Variant, cache_dir: Path | None = None) -> Path:
-    """Return the file of a variant of `path`, made on first use and kept in the cache folder.
+    """Return the file of a variant of `path`, made on first use and kept in the cache folder; it holds all weights.
 
     Raises:
         NetworkError: the file cannot be read, has no such inputs, or the cache cannot be written.
     """
-    if variant == Variant():
+    if variant == Variant() and not data_files(path):
         return path
     folder = (cache_dir or default_cache_dir()) / "nets"
     key = hashlib.sha256(f"{source_digest(path)} {variant.name} {VERSION}".encode()).hexdigest()[:16]

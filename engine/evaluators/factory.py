@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from engine.evaluators.base import EvaluatorError
 from nets.errors import NetworkError
-from nets.load import NetworkKind, identify, prepare, source_digest
+from nets.files import source_digest
+from nets.load import NetworkKind, identify, prepare
 from nets.metadata import KATAGO_FEATURES
 
 if TYPE_CHECKING:

@@ -50,7 +50,8 @@ class KataGoEvaluator(ABC):
 
     def spec(self, size: int) -> GameSpec:
         """Return what a search with this network has to know of Go on a `size` × `size` board."""
-        return go_spec(size, suicide_areas=self.info.prefer_pass_alive_under_suicide_rules)
+        areas = self.info.prefer_pass_alive_under_suicide_rules
+        return go_spec(size, suicide_areas=areas, judges_agreement=True)
 
     @property
     @abstractmethod

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.cuda import ThreadDevice
 from engine.evaluators.providers import PROVIDERS, find_fault, split_device
-from nets.load import default_cache_dir, source_digest
+from nets.files import default_cache_dir, source_digest
 
 _log = logging.getLogger("yomi.evaluators")
 
@@ -26,13 +26,12 @@ SMALLEST_SHARE = 8
 TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(uint8)": np.uint8}
 
 
-def make_session(path: Path, device: str, threads: int = 1, options: Mapping[str, str] | None = None) -> Any:
+def make_session(path: Path, device: str, options: Mapping[str, str] | None = None) -> Any:
     """Open an onnxruntime session and check that it really runs on `device`.
 
     Args:
         path: the ONNX file.
         device: cpu, or cuda or tensorrt with or without a number.
-        threads: threads that one evaluation uses on a CPU.
         options: of the provider, besides the device's number.
 
     Raises:
@@ -42,7 +41,7 @@ def make_session(path: Path, device: str, threads: int = 1, options: Mapping[str
 
     kind, number = split_device(device)
     settings = onnxruntime.SessionOptions()
-    settings.intra_op_num_threads = threads
+    settings.intra_op_num_threads = 1
     settings.inter_op_num_threads = 1
     settings.log_severity_level = 3
     settings.add_session_config_entry("session.intra_op.allow_spinning", "0")
@@ -64,6 +63,11 @@ def make_session(path: Path, device: str, threads: int = 1, options: Mapping[str
         if found != str(number):
             raise EvaluatorError(f"device {device}: onnxruntime took GPU {found}, expected {number}")
     return session
+
+
+def run_error(name: str, error: Exception) -> EvaluatorError:
+    """Return what to raise, in one line, where onnxruntime cannot evaluate a batch with the network called `name`."""
+    return EvaluatorError(f"{name}: onnxruntime: {str(error).splitlines()[0]}")
 
 
 def batch_sizes(rows: int) -> list[int]:

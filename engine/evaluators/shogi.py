@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from engine.evaluators.base import EvaluatorError
 from native.tree.arrays import VALUE
-from nets.dlshogi.network import SIDE, ShogiForm
+from nets.dlshogi.network import SIDE
 
 if TYPE_CHECKING:
     from native.calls import Calls
@@ -74,7 +74,7 @@ class ShogiEvaluator(ABC):
         """Write logits and values of the first `rows` rows; shogi has no score and no ownership."""
         values = self.run(batch.planes[:rows], batch.extras[:rows], batch.logits[:rows])
         batch.values[:rows] = 0.0
-        batch.values[:rows, VALUE] = values if self.network.form is ShogiForm.ALPHAZERO else 2.0 * values - 1.0
+        batch.values[:rows, VALUE] = self.network.signed(values)
 
     def check(self) -> None:
         """Evaluate an empty board, and see whether the value is what the form says.
@@ -85,7 +85,7 @@ class ShogiEvaluator(ABC):
         planes = np.zeros((1, self.network.planes, SIDE, SIDE), np.float32)
         logits = np.empty((1, self.network.policy_size), np.float32)
         value = float(self.run(planes, np.zeros((1, self.network.extras), np.float32), logits)[0])
-        least = -1.0 if self.network.form is ShogiForm.ALPHAZERO else 0.0
+        least = 0.0 if self.network.is_chance else -1.0
         if not least <= value <= 1.0:
             raise EvaluatorError(
                 f"{self.info.source_file}: value {value:g} for an empty board found, expected {least:g} to 1"

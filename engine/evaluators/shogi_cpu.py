@@ -16,9 +16,9 @@ from native.forward.builder import ProgramBuilder
 from native.forward.emit import WIDTH
 from native.forward.entry import bind_program
 from native.shogi.outputs import IDENTITY, SIGMOID, TANH, write_values
-from nets.dlshogi.cpu_program import Squash, UnsupportedGraphError, write_program
-from nets.dlshogi.network import AREA, SIDE, ShogiForm
-from nets.onnx_graph import read_onnx_graph
+from nets.dlshogi.cpu_program import Squash, write_program
+from nets.dlshogi.network import AREA, SIDE
+from nets.onnx_graph import UnsupportedGraphError, read_onnx_graph
 
 if TYPE_CHECKING:
     from native.calls import Calls
@@ -96,8 +96,7 @@ class NativeShogiEvaluator(ShogiEvaluator):
         policy = batch.logits.reshape(rows, self.network.directions, AREA)
         calls = bind_program(self._program, scratch, batch.planes, batch.extras, policy, raw, nothing, nothing)
         weakref.finalize(calls, self._scratch.give_back, scratch)
-        is_chance = self.network.form is not ShogiForm.ALPHAZERO
-        return calls + write_values.bind(raw, _SQUASHES[self._squash], is_chance, batch.values)
+        return calls + write_values.bind(raw, _SQUASHES[self._squash], self.network.is_chance, batch.values)
 
     def close(self) -> None:
         """Drop the scratch."""

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.evaluators.base import EvaluatorError
-from engine.evaluators.onnx_session import make_session
+from engine.evaluators.onnx_session import make_session, run_error
 from engine.evaluators.shogi import FloatArray, ShogiEvaluator
 from engine.evaluators.spares import Spares
 
@@ -29,7 +28,6 @@ class OnnxShogiEvaluator(ShogiEvaluator):
         info: NetworkInfo,
         *,
         batch_size: int | None = None,
-        threads: int = 1,
     ) -> None:
         """Load a file that nets.load.prepare_shogi knows.
 
@@ -38,14 +36,13 @@ class OnnxShogiEvaluator(ShogiEvaluator):
             network: the outside of the file.
             info: what is known of it.
             batch_size: rows of a batch; None for what the file is made for, or 8.
-            threads: threads that one evaluation uses.
 
         Raises:
             EvaluatorError: the file cannot be used.
         """
         super().__init__(network, info, "cpu", batch_size or network.fixed_rows or 8)
         self.precision = "fp16" if network.board.element_type == "float16" else "fp32"
-        self._session = make_session(path, "cpu", threads)
+        self._session = make_session(path, "cpu")
         self._rows = network.fixed_rows or self.batch_size
         self._inputs = Spares(self._make_inputs)
         self.check()
@@ -84,7 +81,7 @@ class OnnxShogiEvaluator(ShogiEvaluator):
         try:
             policy, value = self._session.run([network.policy.name, network.value.name], fed)
         except Exception as error:  # onnxruntime raises its own kinds, all below Exception
-            raise EvaluatorError(f"{self.info.source_file}: onnxruntime: {str(error).splitlines()[0]}") from error
+            raise run_error(self.info.source_file, error) from error
         logits[...] = policy[:rows].reshape(rows, network.policy_size)
         values[...] = value[:rows].reshape(rows)
 

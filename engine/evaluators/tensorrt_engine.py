@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from engine.evaluators.base import EvaluatorError
-from nets.load import default_cache_dir, source_digest, write_atomically
+from nets.files import default_cache_dir, source_digest, write_atomically
 
 INTERVAL = 5.0
 """Seconds between lines about the progress of building."""

@@ -124,18 +124,35 @@ class EvaluationWorkers:
         return errand.wait()
 
     def close(self) -> None:
-        """End the workers after what was submitted before; again, it does nothing. One that hangs is left behind."""
+        """End the workers after what was submitted before; again, it does nothing.
+
+        One that hangs is left behind. What fails now is not tried again, and what nobody is left for fails.
+        """
         if self._closing.is_set():
             return
         self._closing.set()
+        self._watcher.join()
         with self._lock:
             workers = list(self._workers)
         for _ in workers:
             self._tasks.put(None)
         for worker in workers:
-            if worker.thread is not None:
-                worker.thread.join(self._hang)
-        self._watcher.join()
+            self._wait_for(worker)
+        with self._lock:
+            left = [task.renewed() for worker in workers if (task := worker.task) is not None] + self._take_all()
+            for worker in workers:
+                worker.is_lost = worker.task is not None
+                self._tasks.put(None)
+        for task in left:
+            task.finish(EvaluatorError("the evaluation workers were closed while a batch was with them"))
+
+    def _wait_for(self, worker: _Worker) -> None:
+        """Wait until a worker has ended, or has been busy with one thing for as long as what hangs."""
+        assert worker.thread is not None
+        worker.looks = 0
+        while worker.thread.is_alive() and worker.looks <= LOOKS:
+            worker.thread.join(self._hang / LOOKS)
+            worker.looks += 1
 
     # -- a worker's life -------------------------------------------------------------------------------------------
 
@@ -202,10 +219,13 @@ class EvaluationWorkers:
         return None
 
     def _fail(self, worker: _Worker, task: Task, error: Exception) -> None:
-        """Put a task back into the queue; one that has failed elsewhere before goes back to whom it came from."""
+        """Put a task back into the queue; one that has failed elsewhere before goes back to whom it came from.
+
+        So does one for which nobody would come any more.
+        """
         worker.failures += 1
         others = any(not other.is_making for other in self._workers if other is not worker)
-        if task.failed_at is not None and (task.failed_at != worker.seat or not others):
+        if self._closing.is_set() or (task.failed_at is not None and (task.failed_at != worker.seat or not others)):
             task.finish(error)
             return
         task.failed_at = worker.seat

@@ -97,19 +97,32 @@ class BatchSource:
         columns = {name: np.asarray(array[rows]) for name, array in self._columns[shard].items()}
         return Batch(self.shards[shard].size, columns, step)
 
-    def in_order(self, limit: int = 0) -> Iterator[Batch]:
+    def in_order(self, limit: int = 0, positions: int = 0) -> Iterator[Batch]:
         """Yield batches as they lie in the shards, the last of each may be short.
 
         Args:
             limit: batches, about, taken from all shards alike; 0 for all.
+            positions: taken from all shards alike, and no more; 0 for all.
         """
         count = 0
         each = -(-limit // len(self.shards)) * self.rows
-        for shard, columns in zip(self.shards, self._columns, strict=True):
-            for begin in range(0, min(shard.rows, each or shard.rows), self.rows):
-                part = {name: np.array(array[begin : begin + self.rows]) for name, array in columns.items()}
+        shares = self._shares(positions or self.positions)
+        for shard, columns, share in zip(self.shards, self._columns, shares, strict=True):
+            last = min(share, each or share)
+            for begin in range(0, last, self.rows):
+                end = min(begin + self.rows, last)
+                part = {name: np.array(array[begin:end]) for name, array in columns.items()}
                 yield Batch(shard.size, part, count)
                 count += 1
+
+    def _shares(self, positions: int) -> list[int]:
+        """Return how many positions of each shard make so many: what small ones lack is taken from the others."""
+        shares = [shard.rows for shard in self.shards]
+        by_rows = sorted(range(len(shares)), key=lambda index: shares[index])
+        for shards_left, index in zip(range(len(shares), 0, -1), by_rows, strict=True):
+            shares[index] = min(shares[index], positions // shards_left)
+            positions -= shares[index]
+        return shares
 
     def _begin_epoch(self, epoch: int) -> None:
         pairs = [(shard, part) for shard, count in enumerate(self._counts) for part in range(count)]

@@ -18,24 +18,14 @@ import enum
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from nets.dlshogi.network import AREA, SIDE, ShogiNetwork
-from nets.onnx_graph import Node, OnnxGraph
-
-FloatArray: TypeAlias = npt.NDArray[np.float32]
-Norm: TypeAlias = tuple[FloatArray, FloatArray, str]
-"""Scale and shift, each [channels], and an activation: identity, relu, silu, mish or sigmoid."""
-
-M = TypeVar("M")
-V = TypeVar("V")
-
-
-class UnsupportedGraphError(ValueError):
-    """A graph that cannot be written as a program; the message says why."""
+from nets.forward_program import Builder, FloatArray, M, Norm, V, identity_norm
+from nets.onnx_graph import Node, OnnxGraph, UnsupportedGraphError
 
 
 class Squash(enum.Enum):
@@ -46,20 +36,14 @@ class Squash(enum.Enum):
     TANH = "tanh"
 
 
-class Builder(Protocol[M, V]):
-    """What a forward pass can do, with maps M [rows, 9, 9, channels] and vectors V [rows, channels] of its own."""
-
-    def globals_(self) -> V:
-        """Return the input numbers that are not by point."""
+class ShogiBuilder(Builder[M, V], Protocol[M, V]):
+    """What else a graph of a network for shogi needs of a forward pass; N is 9."""
 
     def first(self, weights: FloatArray, bias: V | None, norm: Norm) -> M:
         """Convolve the planes with weights [out, in, k, k], add the bias, and return norm(sum)."""
 
-    def conv(self, source: M, weights: FloatArray, norm: Norm) -> M:
-        """Convolve with weights [out, in, k, k], k 1 or 3, and return norm(sum)."""
-
     def conv_onto(self, source: M, weights: FloatArray, onto: M, norm: Norm) -> M:
-        """Convolve, add another map, and write norm(sum) over that map."""
+        """Convolve, add another map (not the source), and write norm(sum) over that map."""
 
     def join(self, source: M, onto: M | None, norm: Norm) -> M:
         """Write norm(source + onto) over `onto`; without it return norm(source), a new map."""
@@ -67,20 +51,11 @@ class Builder(Protocol[M, V]):
     def gate(self, source: M, vector: V) -> M:
         """Multiply each point by a vector."""
 
-    def pool(self, source: M) -> V:
-        """Return the sums over the points of each channel, then the maxima."""
-
     def flatten(self, source: M) -> V:
         """Return the map as a vector whose entry c * 81 + p is channel c of point p."""
 
-    def dense(self, source: V, matrix: FloatArray, norm: Norm) -> V:
-        """Return norm(source @ matrix) for a matrix [in, out]."""
-
     def labels(self, source: M, bias: FloatArray) -> None:
         """Make a map the policy [channels, 81], plus the bias [channels * 81]."""
-
-    def value(self, vector: V) -> None:
-        """Make a vector the value."""
 
 
 @dataclass(eq=False)
@@ -161,7 +136,7 @@ class _Squashed:
     kind: Squash
 
 
-def write_program(graph: OnnxGraph, network: ShogiNetwork, builder: Builder[M, V]) -> Squash:
+def write_program(graph: OnnxGraph, network: ShogiNetwork, builder: ShogiBuilder[M, V]) -> Squash:
     """Tell `builder` what a graph computes and return what is left to be done to the value.
 
     Args:
@@ -176,7 +151,7 @@ def write_program(graph: OnnxGraph, network: ShogiNetwork, builder: Builder[M, V
 
 
 class _Writer(Generic[M, V]):
-    def __init__(self, graph: OnnxGraph, network: ShogiNetwork, builder: Builder[M, V]) -> None:
+    def __init__(self, graph: OnnxGraph, network: ShogiNetwork, builder: ShogiBuilder[M, V]) -> None:
         self._graph = graph
         self._network = network
         self._builder = builder
@@ -423,14 +398,14 @@ class _Writer(Generic[M, V]):
         return made
 
     def _points(self, value: Any) -> _Points[M]:
-        """Return a map, computed now if it has not been yet."""
-        if isinstance(value, _Points):
-            return value
-        if not isinstance(value, _Sum):
+        """Return a map that is read next, computed now if it has not been yet."""
+        if isinstance(value, _Sum):
+            if value.computed is None:
+                value.computed = self._compute(value, "identity")
+            value = value.computed
+        if not isinstance(value, _Points):
             raise UnsupportedGraphError("a convolution of what is no map has no kernel")
-        if value.computed is None:
-            value.computed = self._compute(value, "identity")
-        return value.computed
+        return _whole(value)
 
     def _sum(self, value: Any) -> _Sum[M]:
         if isinstance(value, _Sum):
@@ -453,29 +428,30 @@ class _Writer(Generic[M, V]):
         convs, others = list(sources.values()), list(made.others)
         if made.hands is not None or any(source is None for source, _ in convs):
             return self._compute_first(made, convs, norm)
-        for part in [*others, *(source for source, _ in convs if source is not None)]:
-            if part.overwritten:
-                raise UnsupportedGraphError("a map is read again after a sum with it")
-        plain = np.ones(made.channels, np.float32), np.zeros(made.channels, np.float32), "identity"
-        for source, weights in convs[1:]:
-            assert source is not None
-            others.append(_Points(self._builder.conv(source.map, weights, plain), made.channels))
-        while len(others) > 1 and (convs or len(others) > 2):
-            onto = others.pop(0)
-            onto.overwritten = True
-            others.append(_Points(self._builder.join(others.pop(0).map, onto.map, plain), made.channels))
-        if not convs:
-            onto_map = None
-            if len(others) > 1:
-                others[1].overwritten = True
-                onto_map = others[1].map
-            return _Points(self._builder.join(others[0].map, onto_map, norm), made.channels)
-        source, weights = convs[0]
+        # The last convolution is written over another map, which must not be what it reads.
+        last = next((conv for conv in convs if conv[0] not in others), None)
+        for conv in convs:
+            if conv is not last:
+                others.append(self._convolve(conv, None, identity_norm(made.channels)))
+        while len(others) > 1 and (last is not None or len(others) > 2):
+            others.append(self._join(others.pop(0), others.pop(0), identity_norm(made.channels)))
+        if last is None:
+            return self._join(others[1] if len(others) > 1 else None, others[0], norm)
+        return self._convolve(last, others[0] if others else None, norm)
+
+    def _convolve(self, conv: tuple[_Points[M] | None, FloatArray], onto: _Points[M] | None, norm: Norm) -> _Points[M]:
+        """Write norm(convolution + onto) over `onto`; without it into a new map."""
+        source, weights = conv
         assert source is not None
-        if not others:
-            return _Points(self._builder.conv(source.map, weights, norm), made.channels)
-        others[0].overwritten = True
-        return _Points(self._builder.conv_onto(source.map, weights, others[0].map, norm), made.channels)
+        if onto is None:
+            return _Points(self._builder.conv(_whole(source).map, weights, norm), len(weights))
+        onto_map = _overwritten(onto)
+        return _Points(self._builder.conv_onto(_whole(source).map, weights, onto_map, norm), len(weights))
+
+    def _join(self, onto: _Points[M] | None, source: _Points[M], norm: Norm) -> _Points[M]:
+        """Write norm(source + onto) over `onto`; without it into a new map."""
+        onto_map = None if onto is None else _overwritten(onto)
+        return _Points(self._builder.join(_whole(source).map, onto_map, norm), source.channels)
 
     def _compute_first(
         self, made: _Sum[M], convs: list[tuple[_Points[M] | None, FloatArray]], norm: Norm
@@ -485,9 +461,26 @@ class _Writer(Generic[M, V]):
             raise UnsupportedGraphError("a sum reads an input and something else")
         bias = None
         if made.hands is not None:
-            plain = np.ones(made.channels, np.float32), np.zeros(made.channels, np.float32), "identity"
-            bias = self._builder.dense(self._builder.globals_(), _float(made.hands.T), plain)
+            bias = self._builder.dense(self._builder.globals_(), _float(made.hands.T), identity_norm(made.channels))
         return _Points(self._builder.first(convs[0][1], bias, norm), made.channels)
+
+
+def _whole(points: _Points[M]) -> _Points[M]:
+    """Return a map that is read next.
+
+    Raises:
+        UnsupportedGraphError: a sum has been written over it.
+    """
+    if points.overwritten:
+        raise UnsupportedGraphError("a map is read again after a sum with it")
+    return points
+
+
+def _overwritten(points: _Points[M]) -> M:
+    """Return what a sum with this map is written over; it cannot be read afterwards."""
+    made = _whole(points).map
+    points.overwritten = True
+    return made
 
 
 def _finite(node: Node, array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from nets.dlshogi.cpu_program import UnsupportedGraphError, write_program
+from nets.dlshogi.cpu_program import write_program
 from nets.dlshogi.network import ShogiNetwork
-from nets.onnx_graph import OnnxGraph, read_onnx_graph
+from nets.onnx_graph import OnnxGraph, UnsupportedGraphError, read_onnx_graph
 
 _ACTIVATIONS = ("Relu", "Sigmoid", "Mish", "HardSigmoid", "HardSwish", "Elu", "LeakyRelu", "Gelu")
 
@@ -32,14 +32,17 @@ def unsupported(graph: OnnxGraph, network: ShogiNetwork) -> str | None:
 
 
 def graph_facts(path: Path, network: ShogiNetwork) -> list[tuple[str, str]]:
-    """Return names and values of what a file's graph tells, for people to read.
+    """Return names and values of what a file's graph tells, for people to read; of one that is not read, only why.
 
     A block is two 3x3 convolutions between as many channels, which is what the residual networks of this family have.
 
     Raises:
         NetworkError: the file is damaged.
     """
-    graph = read_onnx_graph(path)
+    try:
+        graph = read_onnx_graph(path)
+    except UnsupportedGraphError as error:
+        return [_computed_by(str(error))]
     shapes = [
         graph.weights[node.inputs[1]].shape
         for node in graph.nodes
@@ -53,11 +56,15 @@ def graph_facts(path: Path, network: ShogiNetwork) -> list[tuple[str, str]]:
     kinds = [kind for kind in _ACTIVATIONS if counts[kind] > 1]
     parameters = sum(array.size for array in graph.weights.values() if array.dtype.kind == "f")
     precisions = sorted({str(array.dtype) for array in graph.weights.values() if array.dtype.kind == "f"})
-    reason = unsupported(graph, network)
     return [
         ("blocks", str(blocks)),
         ("channels", str(channels)),
         ("activations", ", ".join(kinds) or "none"),
         ("parameters", f"{parameters:,} ({', '.join(precisions)})"),
-        ("computed by", "own kernels on the CPU, or onnxruntime" if reason is None else f"onnxruntime ({reason})"),
+        _computed_by(unsupported(graph, network)),
     ]
+
+
+def _computed_by(reason: str | None) -> tuple[str, str]:
+    """Return the fact of what computes a graph, given why our own kernels cannot."""
+    return "computed by", "own kernels on the CPU, or onnxruntime" if reason is None else f"onnxruntime ({reason})"

@@ -14,10 +14,16 @@ import enum
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from nets.errors import NetworkError
 from nets.metadata import NetworkInfo
 from nets.onnx_header import OnnxHeader, TensorInfo
+
+FloatArray: TypeAlias = npt.NDArray[np.float32]
 
 SIDE = 9
 AREA = SIDE * SIDE
@@ -71,6 +77,15 @@ class ShogiNetwork:
         return self.directions * AREA
 
     @property
+    def is_chance(self) -> bool:
+        """Whether the value is a probability to win, in [0, 1], and not in [-1, 1] as everywhere else."""
+        return self.form is ShogiForm.DLSHOGI
+
+    def signed(self, values: FloatArray) -> FloatArray:
+        """Return the network's values in [-1, 1]."""
+        return 2.0 * values - 1.0 if self.is_chance else values
+
+    @property
     def fixed_rows(self) -> int | None:
         """Rows of every batch, where the file was made for batches of one size."""
         shape = self.board.shape
@@ -85,11 +100,7 @@ class ShogiNetwork:
 
     def describe(self, name: str, source_file: str, source_sha256: str) -> NetworkInfo:
         """Return the record that players and `yomi net info` read."""
-        value = (
-            "value in [-1, 1] for the side to move"
-            if self.form is ShogiForm.ALPHAZERO
-            else "probability to win for the side to move"
-        )
+        value = ("probability to win" if self.is_chance else "value in [-1, 1]") + " for the side to move"
         return NetworkInfo(
             game="shogi",
             board_size=SIDE,

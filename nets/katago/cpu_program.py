@@ -12,17 +12,19 @@ here stands only what KataGo's networks are made of, and what of it can be folde
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import Generic, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from nets.forward_program import Builder, M, Norm, V, identity_norm
 from nets.katago.network import (
     META_CHANNELS,
     Activation,
     BatchNorm,
     Block,
     BottleneckBlock,
+    Conv,
     FloatArray,
     GlobalPoolingBlock,
     KataGoNetwork,
@@ -31,13 +33,8 @@ from nets.katago.network import (
     PolicyHead,
     RmsNorm,
     ValueHead,
+    size_offset,
 )
-
-Norm: TypeAlias = tuple[FloatArray, FloatArray, str]
-"""Scale and shift, each [channels], and an activation: identity, relu, silu or mish."""
-
-M = TypeVar("M")
-V = TypeVar("V")
 
 _NAMES = {
     Activation.IDENTITY: "identity",
@@ -47,17 +44,11 @@ _NAMES = {
 }
 
 
-class Builder(Protocol[M, V]):
-    """What a forward pass can do, with maps M [rows, N, N, channels] and vectors V [rows, channels] of its own."""
-
-    def globals_(self) -> V:
-        """Return the global inputs."""
+class KataGoBuilder(Builder[M, V], Protocol[M, V]):
+    """What else KataGo's networks need of a forward pass."""
 
     def input(self, weights: FloatArray, bias: V, norm: Norm) -> tuple[M, M]:
         """Convolve the planes with weights [out, in, k, k] and add the bias; return the sum and norm(sum)."""
-
-    def conv(self, source: M, weights: FloatArray, norm: Norm) -> M:
-        """Convolve with weights [out, in, k, k], k 1 or 3, and return norm(sum)."""
 
     def convs(self, source: M, parts: Sequence[tuple[FloatArray, Norm]]) -> list[M]:
         """Convolve one map with several weights of the same k."""
@@ -71,17 +62,8 @@ class Builder(Protocol[M, V]):
     def spread(self, source: M, vector: V, activation: str) -> M:
         """Add a vector to each point and activate."""
 
-    def pool(self, source: M) -> V:
-        """Return the sums over the points of each channel, then the maxima."""
-
-    def dense(self, source: V, matrix: FloatArray, norm: Norm) -> V:
-        """Return norm(source @ matrix) for a matrix [in, out]."""
-
     def policy(self, board: Sequence[M], passing: V) -> None:
         """Make one map for each channel, and the vector of all channels' passes, the policy."""
-
-    def value(self, vector: V) -> None:
-        """Make a vector the value (3) and misc outputs."""
 
     def ownership(self, source: M) -> None:
         """Make a map the ownership."""
@@ -89,10 +71,19 @@ class Builder(Protocol[M, V]):
 
 def unsupported(network: KataGoNetwork) -> str | None:
     """Return why a network cannot be written as a program, or None if it can."""
-    trunk = network.trunk
+    trunk, policy, value = network.trunk, network.policy_head, network.value_head
     if isinstance(trunk.tip_norm, RmsNorm):
         return "its trunk ends in an RMS norm"
-    return _unsupported_blocks(trunk.blocks)
+    height, width = trunk.conv.weights.shape[2:]
+    if height != width:
+        return f"its first convolution is of {height}x{width} points"
+    firsts = [policy.p1, policy.g1, value.v1]
+    if len({conv.weights.shape[2:] for conv in firsts}) > 1:
+        return "the first convolutions of its heads differ in size"
+    # It reads a part of what the heads' first convolutions write together; one of 3x3 points reads whole maps.
+    if value.ownership.weights.shape[2:] != (1, 1):
+        return "its ownership is a convolution of more than one point"
+    return _unsupported_blocks(trunk.blocks) or _unsupported_convs("a head", [*firsts, policy.p2])
 
 
 def _unsupported_blocks(blocks: Sequence[Block]) -> str | None:
@@ -109,14 +100,20 @@ def _unsupported_blocks(blocks: Sequence[Block]) -> str | None:
                 return reason
         else:
             return "it has transformer blocks"
-        for conv in convs:
-            if conv.weights.shape[2:] not in ((1, 1), (3, 3)):
-                ky, kx = conv.weights.shape[2:]
-                return f"{block.name} has a convolution of {ky}x{kx} points"
+        if reason := _unsupported_convs(block.name, convs):
+            return reason
     return None
 
 
-def write_program(network: KataGoNetwork, size: int, builder: Builder[M, V]) -> None:
+def _unsupported_convs(owner: str, convs: Sequence[Conv]) -> str | None:
+    for conv in convs:
+        if conv.weights.shape[2:] not in ((1, 1), (3, 3)):
+            ky, kx = conv.weights.shape[2:]
+            return f"{owner} has a convolution of {ky}x{kx} points"
+    return None
+
+
+def write_program(network: KataGoNetwork, size: int, builder: KataGoBuilder[M, V]) -> None:
     """Tell `builder` what the network computes on boards of `size`; `unsupported` must have returned None.
 
     Inputs and outputs are those of `nets.katago.onnx_export`. A human-SL network sees zeros (all unknown).
@@ -129,16 +126,12 @@ def _norm(norm: BatchNorm, activation: Activation) -> Norm:
     return scale, bias, _NAMES[activation]
 
 
-def _plain(channels: int) -> Norm:
-    return np.ones(channels, np.float32), np.zeros(channels, np.float32), "identity"
-
-
 def _biased(bias: FloatArray, activation: Activation = Activation.IDENTITY) -> Norm:
     return np.ones(bias.size, np.float32), bias, _NAMES[activation]
 
 
 class _Writer(Generic[M, V]):
-    def __init__(self, network: KataGoNetwork, size: int, builder: Builder[M, V]) -> None:
+    def __init__(self, network: KataGoNetwork, size: int, builder: KataGoBuilder[M, V]) -> None:
         self._network = network
         self._size = size
         self._builder = builder
@@ -187,7 +180,7 @@ class _Writer(Generic[M, V]):
     def _pool_matrix(self, matrix: FloatArray) -> FloatArray:
         """Return the matrix behind sums and maxima from that behind means, scaled means and maxima."""
         mean, scaled, greatest = np.split(matrix, 3)
-        sums = (mean + scaled * ((self._size - 14) * 0.1)) / self._size**2
+        sums = (mean + scaled * size_offset(self._size)) / self._size**2
         return np.concatenate([sums, greatest]).astype(np.float32)
 
     # Heads
@@ -213,18 +206,18 @@ class _Writer(Generic[M, V]):
         pooled = builder.pool(g1)
         added = builder.dense(pooled, self._pool_matrix(head.matmul.weights * scale), _biased(shift))
         spread = builder.spread(p1, added, activation)
-        board = [builder.conv(spread, head.p2.weights[c : c + 1], _plain(1)) for c in range(channels)]
+        board = [builder.conv(spread, head.p2.weights[c : c + 1], identity_norm(1)) for c in range(channels)]
         matrix = self._pool_matrix(head.matmul_pass.weights)
         if head.matmul_pass2 is None or head.bias_pass is None or head.act_pass is None:
-            passing = builder.dense(pooled, matrix[:, :channels], _plain(channels))
+            passing = builder.dense(pooled, matrix[:, :channels], identity_norm(channels))
         else:
             hidden = builder.dense(pooled, matrix, _biased(head.bias_pass.bias, head.act_pass))
-            passing = builder.dense(hidden, head.matmul_pass2.weights[:, :channels], _plain(channels))
+            passing = builder.dense(hidden, head.matmul_pass2.weights[:, :channels], identity_norm(channels))
         builder.policy(board, passing)
 
     def _value_head(self, head: ValueHead, v1: M) -> None:
         builder = self._builder
-        by_size = (self._size - 14) * 0.1
+        by_size = size_offset(self._size)
         mean, scaled, squared = np.split(head.v2.weights, 3)
         sums = (mean + scaled * by_size + squared * (by_size**2 - 0.1)) / self._size**2
         matrix = np.concatenate([sums, np.zeros_like(sums)]).astype(np.float32)
@@ -232,7 +225,7 @@ class _Writer(Generic[M, V]):
         outputs = np.concatenate([head.v3.weights, head.sv3.weights], axis=1)
         biases = np.concatenate([head.v3_bias.bias, head.sv3_bias.bias])
         builder.value(builder.dense(hidden, outputs, _biased(biases)))
-        builder.ownership(builder.conv(v1, head.ownership.weights, _plain(1)))
+        builder.ownership(builder.conv(v1, head.ownership.weights, identity_norm(1)))
 
 
 def _first_norm(blocks: Sequence[Block], last: Norm) -> Norm:

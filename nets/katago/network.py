@@ -1,7 +1,8 @@
 """A KataGo network as data: what a network file of versions 8 to 17 holds, record by record.
 
 Weights are float32 and lie as the computation wants them, not as the file stores them: convolutions are
-``[out, in, ky, kx]``, matrices ``[in, out]``. Nothing is folded or simplified here; `onnx_export` does that.
+``[out, in, ky, kx]``, matrices ``[in, out]``. Nothing is folded or simplified here; `onnx_export` and `cpu_program` do
+that.
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ META_CHANNELS = 192
 """Inputs of the human-SL metadata encoder."""
 OLDEST_VERSION = 8
 NEWEST_VERSION = 17
+
+
+def size_offset(size: int) -> float:
+    """Return by what a pooling scales means on boards of `size`: KataGo's `(sqrtdiv - 14) * 0.1` (eigenbackend.cpp)."""
+    return (size - 14) * 0.1
 
 
 class Activation(enum.Enum):

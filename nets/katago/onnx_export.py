@@ -40,6 +40,7 @@ from nets.katago.network import (
     PolicyHead,
     RmsNorm,
     ValueHead,
+    size_offset,
 )
 
 MIN_BOARD_SIZE = 2
@@ -169,7 +170,7 @@ class _Exporter:
         graph = self._graph
         channels = matrix.shape[0] // 3
         mean, scaled, maximum = (matrix[k * channels : (k + 1) * channels] for k in range(3))
-        rows = np.concatenate([mean + scaled * ((self._size - 14) * 0.1), maximum])
+        rows = np.concatenate([mean + scaled * size_offset(self._size), maximum])
         pooled = graph.op("Concat", graph.op("GlobalAveragePool", tensor), graph.op("GlobalMaxPool", tensor), axis=1)
         return self._conv_weights(rows.T[:, :, None, None], pooled, bias)
 
@@ -368,7 +369,7 @@ class _Exporter:
         scale, bias = head.norm_v1.folded()
         v1 = self._act(head.act_v1, self._conv(head.v1, tip, out_scale=scale, bias=bias))
         channels = head.v1.out_channels
-        by_size = (size - 14) * 0.1
+        by_size = size_offset(size)
         mean, scaled, squared = (head.v2.weights[k * channels : (k + 1) * channels] for k in range(3))
         matrix = mean + scaled * by_size + squared * (by_size**2 - 0.1)
         pooled = graph.op("Reshape", graph.op("GlobalAveragePool", v1), graph.shape(0, channels))

@@ -87,7 +87,6 @@ def post_process(
     info: NetworkInfo,
     *,
     optimism: float = 0.0,
-    temperature: float = 1.0,
 ) -> Outputs:
     """Turn raw outputs into numbers with a meaning.
 
@@ -97,7 +96,6 @@ def post_process(
         no_result_possible: bool or [B]; see `has_no_result`.
         info: the network's metadata.
         optimism: weight of the optimistic policy, 0 to 1; without effect before version 12.
-        temperature: of the policy's softmax, above 0.
     """
     scales = scales_of(info)
     version = info.model_version
@@ -107,7 +105,7 @@ def post_process(
     stdev = _softplus(raw.misc[:, 1]) * np.float32(scales.score_stdev)
     winloss_error, score_error = shortterm_errors(raw.misc, version, scales)
     return Outputs(
-        policy=policy_probabilities(raw.policy, legal, optimism=optimism, temperature=temperature),
+        policy=policy_probabilities(raw.policy, legal, optimism=optimism),
         win=win,
         loss=loss,
         no_result=no_result,
@@ -128,17 +126,15 @@ def scales_of(info: NetworkInfo) -> OutputScales:
     return OutputScales(**{name: float(value) for name, value in known.items()})
 
 
-def policy_probabilities(
-    logits: FloatArray, legal: BoolArray, *, optimism: float = 0.0, temperature: float = 1.0
-) -> FloatArray:
+def policy_probabilities(logits: FloatArray, legal: BoolArray, *, optimism: float = 0.0) -> FloatArray:
     """Return the policy [B, A + 1] over legal moves from logits [B, 1 or 2, A + 1].
 
-    logit = ordinary + optimism * (optimistic - ordinary); softmax(logit / temperature) over the legal moves.
+    logit = ordinary + optimism * (optimistic - ordinary); softmax(logit) over the legal moves.
     """
     mixed = logits[:, 0]
     if logits.shape[1] > 1 and optimism != 0.0:
         mixed = mixed + np.float32(optimism) * (logits[:, 1] - mixed)
-    mixed = np.where(legal, mixed / np.float32(temperature), -np.inf).astype(np.float32)
+    mixed = np.where(legal, mixed, np.float32(-np.inf))
     exponential = np.exp(mixed - mixed.max(axis=1, keepdims=True))
     return np.asarray(exponential / exponential.sum(axis=1, keepdims=True), dtype=np.float32)
 

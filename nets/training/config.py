@@ -16,6 +16,7 @@ network = "b6c96.bin.gz"
 from __future__ import annotations
 
 import dataclasses
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,6 +31,16 @@ AVERAGES = ("none", "ema", "swa")
 PRECISIONS = ("auto", "fp32", "bf16", "fp16")
 SYMMETRIES = ("random", "stored", "none")
 DEVICES = ("auto", "cpu", "cuda")
+RANGES = {
+    **dict.fromkeys(("steps", "batch", "test_every", "checkpoint_every"), (1, math.inf)),
+    **dict.fromkeys(("learning_rate", "weight_decay", "clip", "warmup", "final", "factor"), (0, math.inf)),
+    **dict.fromkeys(("average_start", "test_batches"), (0, math.inf)),
+    **dict.fromkeys(("momentum", "decay"), (0, 1)),
+    "seed": (0, 2**63 - 1),
+    "threads": (0, 1024),
+    "patience": (-1, math.inf),
+}
+"""Least and largest numbers of [training]."""
 
 T = TypeVar("T")
 
@@ -178,10 +189,12 @@ def parse_config(tables: Mapping[str, Any], folder: Path = Path(".")) -> Config:
     for key, allowed in choices.items():
         _one_of(f"[training] {key}", getattr(training, key), allowed)
     _one_of("[data] symmetries", data.symmetries, SYMMETRIES)
-    for key in ("steps", "batch", "test_every", "checkpoint_every"):
-        if getattr(training, key) < 1:
-            raise NetworkError(f"[training] {key} = {getattr(training, key)} found, expected at least 1")
+    for key, (low, high) in RANGES.items():
+        _in_range(f"[training] {key}", getattr(training, key), low, high)
+    _in_range("[data] search_value", data.search_value, 0, 1)
     loss = _table(LossConfig, "loss", tables.get("loss", {}))
+    for key, weight in dataclasses.asdict(loss).items():
+        _in_range(f"[loss] {key}", weight, 0, math.inf)
     teacher = _table(TeacherConfig, "teacher", tables.get("teacher", {}))
     return Config(kind, name, network, data, training, loss, teacher, folder)
 
@@ -189,6 +202,13 @@ def parse_config(tables: Mapping[str, Any], folder: Path = Path(".")) -> Config:
 def _one_of(key: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         raise NetworkError(f"{key} = {value!r} found, expected one of {', '.join(allowed)}")
+
+
+def _in_range(key: str, value: float, low: float, high: float) -> None:
+    """Refuse what is below or above, nan and inf."""
+    if not low <= value <= high or value == math.inf:
+        expected = f"at least {low}" if high == math.inf else f"{low} to {high}"
+        raise NetworkError(f"{key} = {value} found, expected {expected}")
 
 
 def _table(kind: type[T], name: str, values: Mapping[str, Any]) -> T:

@@ -252,6 +252,8 @@ class Trainer:
         if self.average is not None and state["average"]:
             self.average.state = {name: each.to(self.device) for name, each in state["average"].items()}
             self.average.count = state["averaged"]
+        elif self.average is not None:  # wanted from now on: the first weights are not to be in it
+            self.average = Average(self.network, self.config.training)
 
     def _note_test(self, tests: CsvLog) -> None:
         """Test, log it, and see whether it is better than before."""

@@ -5,13 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnxruntime.transformers.float16 import convert_float_to_float16
 
-from engine.evaluators.base import UniformEvaluator
+from engine.evaluators.base import EvaluatorError, UniformEvaluator
 from engine.evaluators.factory import make_katago_evaluator
 from engine.evaluators.katago_gpu import GpuKataGoEvaluator
 from engine.evaluators.rollouts import MixedEvaluator, RolloutEvaluator
@@ -236,5 +239,36 @@ def test_a_network_says_how_it_is_shown_areas(backend: str, tmp_path: Path, monk
         path = tmp_path / f"{asked}.bin"
         path.write_bytes(write_network(replace(network, prefer_pass_alive_under_suicide_rules=asked)))
         evaluator = _katago(path, backend)
-        assert evaluator.spec(SIZE) == go_spec(SIZE, suicide_areas=asked)
+        assert evaluator.spec(SIZE) == go_spec(SIZE, suicide_areas=asked, judges_agreement=True)
         evaluator.close()
+
+
+def _fixed(model: onnx.ModelProto) -> onnx.ModelProto:
+    for tensor in (*model.graph.input, *model.graph.output):
+        tensor.type.tensor_type.shape.dim[0].dim_value = 1
+    return model
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (_fixed, r"input spatial \(float32 1x22x9x9\) found"),
+        (partial(convert_float_to_float16, keep_io_types=False), r"input spatial \(float16 Nx22x9x9\) found"),
+    ],
+)
+def test_go_files_with_other_inputs_are_refused_when_they_are_loaded(
+    change: Callable[[onnx.ModelProto], onnx.ModelProto], found: str, tmp_path: Path
+) -> None:
+    made, _ = prepare(write_small_network(tmp_path), SIZE, tmp_path / "cache")
+    path = tmp_path / "other.onnx"
+    onnx.save(change(onnx.load(made)), path)
+    with pytest.raises(EvaluatorError, match=f"other.onnx: {found}, expected float32 for batches of any size"):
+        make_katago_evaluator(path, SIZE, "cpu")
+
+
+def test_what_onnxruntime_says_of_a_go_file_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path / "cache"))
+    evaluator = make_katago_evaluator(write_small_network(tmp_path), SIZE, "cpu", "onnx")
+    with pytest.raises(EvaluatorError, match="onnxruntime: ") as caught:
+        evaluator.run(np.zeros((1, 22, 5, 5), np.float32), np.zeros((1, 19), np.float32))
+    assert "\n" not in str(caught.value)

@@ -205,6 +205,53 @@ def test_errands_run_in_the_evaluators_thread_and_again_after_a_failure() -> Non
     assert InlineQueue(ScriptedEvaluator()).call(lambda evaluator: evaluator.description) == "scripted"
 
 
+def ask(queue: EvaluationWorkers, function: Callable[[Any], object]) -> SimpleQueue[Exception | None]:
+    """Have a worker call a function, in a thread; return where its error appears, None if there is none."""
+    answers: SimpleQueue[Exception | None] = SimpleQueue()
+
+    def call() -> None:
+        try:
+            queue.call(function)
+        except Exception as error:
+            answers.put(error)
+        else:
+            answers.put(None)
+
+    threading.Thread(target=call, daemon=True).start()
+    return answers
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_who_waits_when_the_workers_are_closed_gets_an_answer(fails: bool) -> None:
+    queue = EvaluationWorkers([ScriptedEvaluator], hang=5.0 if fails else 0.5)
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def work(evaluator: Any) -> None:
+        begun.set()
+        goes_on.wait(60)
+        raise OSError("lost")
+
+    answers = [ask(queue, work)]
+    assert begun.wait(30)
+    answers += [ask(queue, lambda evaluator: None) for _ in range(2)]
+    time.sleep(0.1)
+    if fails:
+        threading.Timer(0.3, goes_on.set).start()
+    queue.close()
+    first, *others = [answer.get(timeout=10) for answer in answers]
+    assert isinstance(first, OSError if fails else EvaluatorError)
+    assert all("closed" in str(each) for each in others)
+    goes_on.set()
+
+
+def test_closing_waits_for_all_that_was_submitted() -> None:
+    queue = EvaluationWorkers([ScriptedEvaluator], hang=1.0)
+    answers = [ask(queue, lambda evaluator: time.sleep(0.4)) for _ in range(4)]
+    time.sleep(0.3)
+    queue.close()
+    assert [answer.get(timeout=10) for answer in answers] == [None] * 4
+
+
 def test_batches_are_shared_by_load() -> None:
     seconds = [0.001, 0.008]
     made: dict[int, ScriptedEvaluator] = {}
@@ -247,7 +294,7 @@ def test_workers_that_come_and_go_give_the_results_of_one() -> None:
 
 
 def test_a_search_that_hangs_says_so_and_recovers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.search.search.HANG", 0.1)
+    monkeypatch.setattr("engine.search.search.SEARCH_HANG", 0.1)
     evaluator = FaultyEvaluator(ScriptedEvaluator(4), "hang", range(5, 6), seconds=30.0)
     search = new_search(evaluator)
     search.set_position(new_game())

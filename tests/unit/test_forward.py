@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from engine.evaluators.base import EvaluatorError
+from engine.evaluators.factory import make_katago_evaluator
 from engine.evaluators.katago_cpu import NativeKataGoEvaluator
 from native.forward.builder import ProgramBuilder
 from native.forward.emit import HAS_PAIRS
@@ -14,8 +17,9 @@ from native.forward.winograd import TILE_OUTPUTS, choose_tile, even_matrices, ma
 from native.jit import kernel
 from nets.katago.cpu_program import unsupported
 from nets.katago.description import describe
-from nets.katago.network import Activation, KataGoNetwork
+from nets.katago.network import Activation, Conv, KataGoNetwork
 from nets.katago.outputs import RawOutputs
+from nets.katago.write import write_network
 from tests.naive.katago_forward import forward
 from tests.naive.katago_networks import RandomNetworks
 
@@ -286,6 +290,46 @@ def test_what_is_not_supported() -> None:
         evaluator(made.network(["ffn"]), 9)
     with pytest.raises(EvaluatorError, match="board size 38 found, expected 2 to 37"):
         evaluator(made.network([]), 38)
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "shape", "reason"),
+    [
+        ("trunk", "conv", (3, 5), "its first convolution is of 3x5 points"),
+        ("policy_head", "p1", (3, 3), "the first convolutions of its heads differ in size"),
+        ("value_head", "v1", (3, 3), "the first convolutions of its heads differ in size"),
+        ("policy_head", "p2", (5, 5), "a head has a convolution of 5x5 points"),
+        ("policy_head", "p2", (1, 3), "a head has a convolution of 1x3 points"),
+        ("value_head", "ownership", (3, 3), "its ownership is a convolution of more than one point"),
+    ],
+)
+def test_convolutions_of_other_sizes_go_to_onnxruntime(
+    part: str, name: str, shape: tuple[int, int], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = RandomNetworks(11).network(["ordinary"])
+    owner = getattr(network, part)
+    out, channels = getattr(owner, name).weights.shape[:2]
+    weights = 0.1 * np.random.default_rng(5).standard_normal((out, channels, *shape))
+    object.__setattr__(owner, name, Conv(name, weights.astype(np.float32)))
+    assert unsupported(network) == reason
+    monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path / "cache"))
+    path = tmp_path / "net.bin"
+    path.write_bytes(write_network(network))
+    planes, extras = inputs(5, 2)
+    made = make_katago_evaluator(path, 5, "cpu", "auto")
+    assert "onnxruntime" in made.description
+    compare(network, made.run(planes, extras), planes, extras)
+
+
+def test_heads_may_see_their_neighbours() -> None:
+    made = RandomNetworks(11)
+    network = made.network(["ordinary"])
+    heads = {network.policy_head: ("p1", "g1", "p2"), network.value_head: ("v1",)}
+    for head, names in heads.items():
+        for name in names:
+            out, channels = getattr(head, name).weights.shape[:2]
+            object.__setattr__(head, name, made.conv(channels, out, 3))
+    check(network)
 
 
 def test_program_without_operations() -> None:

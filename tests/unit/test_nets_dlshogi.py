@@ -23,8 +23,11 @@ from nets import NetworkError
 from nets.dlshogi.definition import NetworkShape, make_model, write_network
 from nets.dlshogi.network import AREA, ShogiForm
 from nets.dlshogi.settings import read_settings
+from nets.graph_builder import GraphBuilder
 from nets.load import NetworkKind, identify, prepare, prepare_shogi
 from nets.onnx_graph import read_onnx_graph
+from nets.onnx_header import data_files
+from nets.packed import Variant, variant_file
 
 SMALL = NetworkShape(blocks=2, channels=16)
 KINDS = {
@@ -386,8 +389,171 @@ def test_weights_in_typed_fields_are_read(tmp_path: Path) -> None:
         np.testing.assert_array_equal(graph.weights[tensor.name], expected)
 
 
-def test_weights_in_other_files_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "net.onnx"
-    onnx.save(make_model(SMALL), path, save_as_external_data=True, location="net.data", size_threshold=0)
-    with pytest.raises(NetworkError, match=r"net.onnx: weights '.*' in another file found, expected them in this one"):
+def write_apart(path: Path, location: str = "net.data") -> Path:
+    """Write SMALL with its weights in a file of their own."""
+    onnx.save(make_model(SMALL), path, save_as_external_data=True, location=location, size_threshold=0)
+    return path
+
+
+def test_weights_in_other_files_go_to_onnxruntime(tmp_path: Path) -> None:
+    path = write_apart(tmp_path / "net.onnx")
+    with pytest.raises(EvaluatorError, match=r"net.onnx: weights '.*' lie in another file: expected backend onnx"):
         make_shogi_evaluator(path, "cpu", "native")
+    apart = make_shogi_evaluator(path, "cpu", "auto")
+    assert "onnxruntime" in apart.description
+    whole = make_shogi_evaluator(write_network(tmp_path / "whole.onnx", SMALL), "cpu", "onnx")
+    planes, extras = random_inputs(SMALL, 3)
+    found, expected = (np.empty((3, 2187), np.float32) for _ in range(2))
+    np.testing.assert_array_equal(apart.run(planes, extras, found), whole.run(planes, extras, expected))
+    np.testing.assert_array_equal(found, expected)
+    assert dict(facts(path))["computed by"].startswith("onnxruntime (weights ")
+
+
+def test_weights_of_unusual_types_go_to_onnxruntime(tmp_path: Path) -> None:
+    def change(model: onnx.ModelProto) -> None:
+        conv = next(node for node in model.graph.node if node.op_type == "Conv")
+        tensor = next(tensor for tensor in model.graph.initializer if tensor.name == conv.input[1])
+        bits = (numpy_helper.to_array(tensor).view(np.uint32) >> 16).astype(np.uint16)
+        model.graph.node.insert(0, helper.make_node("Cast", ["narrow"], [tensor.name], to=TensorProto.FLOAT))
+        model.graph.initializer.remove(tensor)
+        model.graph.initializer.append(
+            helper.make_tensor("narrow", TensorProto.BFLOAT16, bits.shape, bits.tobytes(), raw=True)
+        )
+
+    path = changed(tmp_path / "net.onnx", change)
+    with pytest.raises(EvaluatorError, match=r"weights 'narrow' are of ONNX type 16: expected backend onnx"):
+        make_shogi_evaluator(path, "cpu", "native")
+    assert "onnxruntime" in make_shogi_evaluator(path, "cpu", "auto").description
+    assert dict(facts(path))["computed by"].startswith("onnxruntime (")
+
+
+def test_weights_in_other_files_count_for_the_digest(tmp_path: Path) -> None:
+    path, data, cache = write_apart(tmp_path / "net.onnx"), tmp_path / "net.data", tmp_path / "cache"
+    network, before = prepare_shogi(path)
+    variant = Variant(packed=(network.board.name,))
+    files = [variant_file(path, each, cache) for each in (variant, Variant())]
+    (np.fromfile(data, np.float32) * 0.5).tofile(data)
+    assert prepare_shogi(path)[1].source_sha256 != before.source_sha256
+    assert variant_file(path, variant, cache) != files[0]
+    assert all(not data_files(file) and file.parent == cache / "nets" for file in files)
+    data.unlink()
+    with pytest.raises(NetworkError, match=r"net.onnx: weights in 'net.data' found, expected a file in the folder"):
+        prepare_shogi(path)
+
+
+@pytest.mark.parametrize("name", ["../net.data", "/dev/zero"])
+def test_weights_outside_of_the_folder_are_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / "net.data").write_bytes(b"weights")
+    (tmp_path / "folder").mkdir()
+    model = make_model(SMALL)
+    onnx.external_data_helper.convert_model_to_external_data(model, location="net.data", size_threshold=0)
+    for tensor in model.graph.initializer:
+        tensor.ClearField("raw_data")
+        tensor.external_data[0].value = name
+    path = tmp_path / "folder" / "net.onnx"
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(NetworkError, match=r"net.onnx: weights in '.*' found, expected a file in the folder"):
+        make_shogi_evaluator(path, "cpu")
+
+
+def test_constants_in_other_files_are_seen(tmp_path: Path) -> None:
+    tensor = helper.make_tensor("c", TensorProto.FLOAT, [1], bytes(4), raw=True)
+    onnx.external_data_helper.set_external_data(tensor, "constants.data")
+    node = helper.make_node("Constant", [], ["y"], value=tensor)
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])
+    path = tmp_path / "net.onnx"
+    path.write_bytes(helper.make_model(helper.make_graph([node], "g", [], [output])).SerializeToString())
+    assert data_files(path) == ["constants.data"]
+
+
+class _Drawn(GraphBuilder):
+    """Graphs with random weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rng = np.random.default_rng(3)
+
+    def weights(self, *shape: int) -> str:
+        """Return a constant that keeps activations near 1."""
+        return self.constant(self._rng.normal(0.0, (2.0 / np.prod(shape[1:])) ** 0.5, shape))
+
+    def conv(self, source: str, outputs: int, inputs: int, side: int) -> str:
+        weights = self.weights(outputs, inputs, side, side)
+        return self.op("Conv", source, weights, kernel_shape=[side, side], pads=[side // 2] * 4)
+
+    def relu(self, *summands: str) -> str:
+        return self.op("Relu", self.op("Add", *summands))
+
+
+def _write_drawn(path: Path, tower: Callable[[_Drawn, str], tuple[str, str]]) -> Path:
+    """Write a network of dlshogi's form: `tower` makes of a map what the policy reads and what the value reads."""
+    graph = _Drawn()
+    board, hands = graph.input("input1", ["N", 62, 9, 9]), graph.input("input2", ["N", 57, 9, 9])
+    first = graph.relu(graph.conv(board, 16, 62, 3), graph.conv(hands, 16, 57, 1))
+    last, pooled = tower(graph, first)
+    value = graph.op("Gemm", graph.op("Flatten", pooled, axis=1), graph.weights(16, 1), graph.constant(np.zeros(1)))
+    graph.output(graph.op("Flatten", graph.conv(last, 27, 16, 1), axis=1), "output_policy", ["N", 2187])
+    graph.output(graph.op("Sigmoid", value), "output_value", ["N", 1])
+    onnx.save(graph.model("drawn", {}), path)
+    return path
+
+
+def _pool_early(graph: _Drawn, x: str) -> tuple[str, str]:
+    pooled = graph.op("GlobalAveragePool", x)
+    return graph.relu(graph.conv(x, 16, 16, 3), x), pooled
+
+
+def _pool_late(graph: _Drawn, x: str) -> tuple[str, str]:
+    y = graph.op("Relu", graph.conv(x, 16, 16, 3))
+    return graph.relu(graph.conv(y, 16, 16, 3), x), graph.op("GlobalAveragePool", x)
+
+
+def _gate_late(graph: _Drawn, x: str) -> tuple[str, str]:
+    y = graph.op("Relu", graph.conv(x, 16, 16, 3))
+    last = graph.relu(graph.conv(y, 16, 16, 3), x)
+    pooled = graph.op("Flatten", graph.op("GlobalAveragePool", last), axis=1)
+    gates = graph.op("Gemm", pooled, graph.weights(16, 16), graph.constant(np.zeros(16)))
+    gates = graph.op("Sigmoid", graph.op("Reshape", gates, graph.shape(-1, 16, 1, 1)))
+    return last, graph.op("GlobalAveragePool", graph.op("Mul", x, gates))
+
+
+def _add_own_sum(graph: _Drawn, x: str) -> tuple[str, str]:
+    """Add a map to a sum that it is part of, and that is not a map of its own yet."""
+    y = graph.op("Relu", graph.conv(x, 16, 16, 3))
+    both = graph.op("Add", x, y)
+    last = graph.relu(graph.conv(x, 16, 16, 3), both)
+    return last, graph.op("GlobalAveragePool", last)
+
+
+def _add_thrice(graph: _Drawn, x: str) -> tuple[str, str]:
+    last = graph.relu(graph.op("Add", x, x), x)
+    return last, graph.op("GlobalAveragePool", last)
+
+
+DRAWN = {
+    _pool_early: True,
+    _pool_late: False,
+    _gate_late: False,
+    _add_own_sum: True,
+    _add_thrice: False,
+}
+"""Towers, and whether our kernels compute them."""
+
+
+@pytest.mark.parametrize("tower", DRAWN)
+def test_maps_that_are_read_again_are_not_mistaken(
+    tower: Callable[[_Drawn, str], tuple[str, str]], tmp_path: Path
+) -> None:
+    path = _write_drawn(tmp_path / "net.onnx", tower)
+    if not DRAWN[tower]:
+        with pytest.raises(EvaluatorError, match=r"a map is read again after a sum with it|has no kernel"):
+            make_shogi_evaluator(path, "cpu", "native")
+    planes, extras = random_inputs(SMALL, 7)
+    results = []
+    for backend in ("auto", "onnx"):
+        evaluator = make_shogi_evaluator(path, "cpu", backend)
+        assert ("native" in evaluator.description) == (backend == "auto" and DRAWN[tower])
+        logits = np.empty((7, 2187), np.float32)
+        results.append((evaluator.run(planes, extras, logits), logits))
+    for found, expected in zip(*results, strict=True):
+        assert found == pytest.approx(expected, abs=1e-4)

@@ -17,9 +17,10 @@ from onnx import TensorProto, helper
 
 from engine.cli.net import facts
 from nets import NetworkError
-from nets import load as load_module
+from nets import files as files_module
+from nets.files import default_cache_dir, write_atomically
 from nets.katago.write import write_network
-from nets.load import NetworkKind, default_cache_dir, identify, prepare, prepare_shogi
+from nets.load import NetworkKind, identify, prepare, prepare_shogi
 from nets.metadata import KATAGO_CONVERTER_VERSION, NetworkInfo
 from nets.models import default_network
 from nets.onnx_header import read_onnx_header
@@ -124,7 +125,7 @@ def test_an_unwritable_cache_gives_a_warning_and_a_temporary_folder(
     # A file in place of the folder is unwritable for root as well, whom permissions do not stop.
     blocked = tmp_path / "blocked"
     blocked.write_text("")
-    monkeypatch.setattr(load_module.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(files_module.tempfile, "gettempdir", lambda: str(tmp_path))
     path, info = prepare(network_file, 9, blocked)
     assert path.is_file()
     assert blocked not in path.parents
@@ -147,7 +148,7 @@ def test_cache_folder_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch
 def test_a_relative_cache_folder_stays_where_it_is(
     name: str, folder: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    load_module._absolute.cache_clear()
+    files_module._absolute.cache_clear()
     monkeypatch.delenv("YOMI_CACHE_DIR", raising=False)
     monkeypatch.setenv(name, "own")
     monkeypatch.chdir(tmp_path)
@@ -166,7 +167,7 @@ def test_a_warm_start_imports_neither_onnx_nor_onnxruntime(network_file: Path, t
         f"prepare({str(network_file)!r}, 9, {str(tmp_path)!r})\n"
         "print([name for name in ('onnx', 'onnxruntime') if name in sys.modules])\n"
     )
-    root = Path(load_module.__file__).parents[1]
+    root = Path(files_module.__file__).parents[1]
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root, env=os.environ
     )
@@ -253,13 +254,13 @@ def test_files_are_written_whole_and_as_the_umask_says(tmp_path: Path, umask: in
     path = tmp_path / "entry"
     before = os.umask(umask)
     try:
-        load_module.write_atomically(path, b"first")
-        load_module.write_atomically(path, b"second")
+        write_atomically(path, b"first")
+        write_atomically(path, b"second", sync=True)
     finally:
         os.umask(before)
     assert path.read_bytes() == b"second"
     assert path.stat().st_mode & 0o777 == mode
     (tmp_path / "folder").mkdir()
     with pytest.raises(OSError, match="folder"):
-        load_module.write_atomically(tmp_path / "folder", b"third")
+        write_atomically(tmp_path / "folder", b"third")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["entry", "folder"]

@@ -13,13 +13,6 @@ def test_policy_leaves_illegal_moves_out() -> None:
     np.testing.assert_allclose(policy, [[1 / (1 + np.e), np.e / (1 + np.e), 0.0]], rtol=1e-6)
 
 
-def test_policy_temperature_divides_logits() -> None:
-    logits = np.float32([[[1.0, 3.0]]])
-    legal = np.ones((1, 2), np.bool_)
-    half = policy_probabilities(np.float32([[[0.5, 1.5]]]), legal)
-    np.testing.assert_allclose(policy_probabilities(logits, legal, temperature=2.0), half, rtol=1e-6)
-
-
 def test_optimism_mixes_the_channels() -> None:
     logits = np.float32([[[0.0, 0.0], [0.0, 10.0]]])
     legal = np.ones((1, 2), np.bool_)

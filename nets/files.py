@@ -1,0 +1,116 @@
+"""Files of networks and what is made of them: written whole, told apart by their content, kept in the cache folder."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import logging
+import os
+import secrets
+import tempfile
+from pathlib import Path
+
+from nets.errors import NetworkError
+from nets.onnx_header import data_files
+
+_log = logging.getLogger("yomi.networks")
+
+
+def write_atomically(path: Path, content: bytes, *, sync: bool = False) -> None:
+    """Write a file such that no reader ever sees part of it; who may read it the process's umask says.
+
+    Args:
+        path: the file.
+        content: all of it.
+        sync: have it on the disk before the name appears.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with draft.open("xb") as stream:
+            stream.write(content)
+            if sync:
+                stream.flush()
+                os.fsync(stream.fileno())
+        os.replace(draft, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise
+
+
+def remove_drafts(folder: Path) -> None:
+    """Remove what a run that was killed has left of files that it was writing into a folder.
+
+    Raises:
+        OSError: it cannot be removed.
+    """
+    for draft in folder.glob(".*.part"):
+        draft.unlink(missing_ok=True)
+
+
+def source_digest(path: Path) -> str:
+    """Return the hexadecimal SHA-256 digest of a file; of an ONNX file together with the files that hold its weights.
+
+    Raises:
+        NetworkError: a file cannot be read, or weights are said to lie outside of the ONNX file's folder.
+    """
+    try:
+        own = _digest(path)
+        names = data_files(path)
+        if not names:
+            return own
+        parts = [f"{name} {_digest(_beside(path, name))}" for name in names]
+        return hashlib.sha256("\n".join([own, *parts]).encode()).hexdigest()
+    except OSError as error:
+        raise NetworkError(f"{error.filename or path}: cannot be read: {error.strerror or error}") from error
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _beside(path: Path, name: str) -> Path:
+    """Return the file of weights that an ONNX file names; there is no other place for it, says the specification."""
+    found = path.parent / name
+    if ".." in Path(name).parts or Path(name).is_absolute() or not found.is_file():
+        raise NetworkError(f"{path}: weights in {name!r} found, expected a file in the folder of the ONNX file")
+    return found
+
+
+def default_cache_dir() -> Path:
+    """Return YOMI_CACHE_DIR, else XDG_CACHE_HOME/yomi, else ~/.cache/yomi; without a home, a temporary folder.
+
+    The path is absolute; one that was given relative stays where it was at the first call.
+    """
+    if own := os.environ.get("YOMI_CACHE_DIR"):
+        return _absolute(own)
+    if xdg := os.environ.get("XDG_CACHE_HOME"):
+        return _absolute(xdg) / "yomi"
+    try:
+        return Path.home() / ".cache" / "yomi"
+    except RuntimeError:
+        return temporary_cache_dir()
+
+
+@functools.cache
+def _absolute(folder: str) -> Path:
+    """Return a folder's absolute path, which is kept: a process may change its own folder."""
+    return Path(folder).absolute()
+
+
+def temporary_cache_dir() -> Path:
+    """Return a private folder under the system's temporary one: the same at each call, where nobody else took it."""
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    folder = Path(tempfile.gettempdir()) / f"yomi-{user}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if not folder.is_symlink() and (not hasattr(os, "getuid") or folder.stat().st_uid == user):
+            return folder
+    except OSError as error:
+        _log.debug("%s: %s", folder, error)
+    return Path(tempfile.mkdtemp(prefix="yomi-"))
