@@ -60,7 +60,7 @@ def run(args: argparse.Namespace, protocol: str, make_client: MakeClient) -> int
         raise CliError(str(error)) from None
     except PasswordError as error:
         raise CliError(f"{args.file}: {error}") from None
-    forget_environment([each.password_source for each in settings.accounts if each.password_key == "password_env"])
+    forget_environment(settings.password_variables)
     logs.set_up(Options(log_file=args.log_file, log_level=args.log_level))
     events = args.events or settings.events
     try:

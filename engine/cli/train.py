@@ -38,6 +38,8 @@ def run(args: argparse.Namespace) -> int:
     from engine.evaluators.base import EvaluatorError
     from nets.errors import NetworkError
 
+    if args.limit < 0:
+        raise CliError(f"--limit {args.limit}: expected at least 0 (all)")
     try:
         if args.words[0] == "test":
             _expect(args.words, 3, "yomi train test NET DATA")

@@ -31,7 +31,7 @@ from native.datasets.replay import COLOR_SHIFT, GAME_DTYPE, black_wins, replay
 from native.go.board import POSITION_DTYPE
 from native.go.rules import MAX_HISTORY
 from nets.errors import NetworkError
-from nets.load import source_digest
+from nets.files import source_digest
 
 PART_GAMES = 4096
 PIECE_GAMES = 256
@@ -40,6 +40,8 @@ TRUSTS = ("all", "resigned", "rollouts")
 ROLLOUT_SHARE = 0.6
 """Share of the rollouts from the last position that must confirm a result (Aya's)."""
 COLORS = {"B": BLACK, "W": WHITE}
+MAX_HANDICAP = 255
+"""Stones, as many as a row can tell."""
 RULE_FIELDS = ("ko_rule", "scoring", "tax", "suicide", "friendly_pass")
 
 
@@ -91,7 +93,10 @@ def game_row(record: GameRecord, rules: Rules) -> tuple[npt.NDArray[np.void], li
     for name in RULE_FIELDS:
         row[name] = game.position[name]
     row["winner"], row["resigned"], row["margin"] = parse_result(record.result)
-    row["handicap"] = max(record.handicap, handicap_stones(game.setup, game.moves))
+    handicap = max(record.handicap, handicap_stones(game.setup, game.moves))
+    if handicap > MAX_HANDICAP:
+        raise SgfError(f"a handicap of {handicap}: expected at most {MAX_HANDICAP} stones")
+    row["handicap"] = handicap
     return row, [color << COLOR_SHIFT | point for color, point in (*game.setup, *game.moves)]
 
 

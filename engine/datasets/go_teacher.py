@@ -15,6 +15,7 @@ import numpy.typing as npt
 from engine.datasets.go_rows import Columns, Row, Scratch
 from engine.evaluators.factory import chooses_cpu, make_katago_evaluator
 from engine.evaluators.queue import InlineQueue, Job
+from engine.games.go.game import KO_RULES, SCORINGS
 from engine.search.parameters import SearchSettings
 from engine.search.report import Limits
 from engine.search.search import Search
@@ -36,8 +37,8 @@ T = TypeVar("T")
 TOP_MOVES = 32
 """Moves of a policy target that are kept: the others of a strong network's policy sum to less than a percent."""
 SEARCH_MEMORY = 64 * 2**20
-KO_NAMES = ("SIMPLE", "POSITIONAL", "SITUATIONAL")
-SCORING_NAMES = ("AREA", "TERRITORY")
+KO_NAMES = {code: name for name, code in KO_RULES.items()}
+SCORING_NAMES = {code: name for name, code in SCORINGS.items()}
 
 
 class NetworkTeacher:

@@ -17,7 +17,6 @@ from nets.data.batches import Batch, BatchSource
 from nets.data.metrics import Judged, Table
 from nets.data.shards import Dataset
 from nets.data.unpack import FloatArray, unpack
-from nets.dlshogi.network import ShogiForm
 from nets.errors import NetworkError
 from nets.katago.outputs import scales_of, value_probabilities
 from nets.load import NetworkKind, identify, prepare_shogi
@@ -31,7 +30,7 @@ Judge = Callable[[int, FloatArray, FloatArray], Judged]
 
 
 def evaluate_network(path: Path, dataset: Dataset, split: str, limit: int, device: str) -> Table:
-    """Return the sums over the positions of a split, at most `limit` if given.
+    """Return the sums over the positions of a split, at most `limit` unless it is 0.
 
     Policies are compared as they are, illegal moves included.
 
@@ -42,7 +41,7 @@ def evaluate_network(path: Path, dataset: Dataset, split: str, limit: int, devic
     judge = make_judge(path, dataset, device)
     source = BatchSource([dataset], split, ROWS, 0)
     table = Table()
-    for batch in source.in_order((limit + ROWS - 1) // ROWS):
+    for batch in source.in_order(positions=limit):
         table.add(_judged(batch, source, judge), batch.columns)
     return table
 
@@ -104,14 +103,14 @@ def _shogi(path: Path, device: str) -> tuple[str, Judge]:
     def judge(size: int, planes: FloatArray, extras: FloatArray) -> Judged:
         logits = np.empty((len(planes), network.policy_size), np.float32)
         values = evaluator.run(planes, extras, logits)
-        return Judged(logits, values if network.form is ShogiForm.ALPHAZERO else 2.0 * values - 1.0)
+        return Judged(logits, network.signed(values))
 
     return network.feature_set, judge
 
 
 def _session_judge(path: Path, device: str, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Judge:
     """Return a judge for our own ONNX files with other features: one input of planes, outputs by name."""
-    session: Any = make_session(path, choose_device(device), 1)
+    session: Any = make_session(path, choose_device(device))
 
     def judge(size: int, planes: FloatArray, extras: FloatArray) -> Judged:
         found = dict(zip(outputs, session.run(list(outputs), {inputs[0]: planes}), strict=True))

@@ -13,9 +13,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.datasets.shogi_rows import SHOGI_SUFFIXES, ShogiLimits, joined, merged, read_rows, unpacked
+from engine.datasets.shogi_rows import (
+    NO_MOVE,
+    SHOGI_SUFFIXES,
+    ShogiLimits,
+    joined,
+    merged,
+    read_rows,
+    unpacked,
+    why_not,
+)
 from engine.datasets.sources import find_files
 from engine.datasets.split import held_out
+from native.shogi.movegen import is_legal
 from native.shogi.planes import policy_index, write_planes
 from native.shogi.position import BLACK, FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY, POSITION_DTYPE, set_position
 from nets.data.shards import (
@@ -138,7 +148,11 @@ def fitted_scale(rows: npt.NDArray[np.void]) -> float:
 def shard_columns(
     pool: ThreadPoolExecutor, rows: npt.NDArray[np.void], features: FeatureSet, scale: float = SCORE_SCALE
 ) -> Columns:
-    """Return the columns of one shard; `scale` is that of its evaluations in centipawns."""
+    """Return the columns of one shard; `scale` is that of its evaluations in centipawns.
+
+    Raises:
+        NetworkError: a row's bits are no position, or its move cannot be played there.
+    """
     count, width = len(rows), widths(features, SIDE)
     columns: Columns = {
         "planes": np.zeros((count, width["planes"]), np.uint8),
@@ -167,7 +181,14 @@ def _write(rows: npt.NDArray[np.void], features: FeatureSet, columns: Columns, f
         side = unpacked(row, board, hands)
         set_position(position, history, board, hands, side, 0)
         write_planes(position, history, 0, scratch, planes[index], extras[index])
-        columns["policy_moves"][first + index, 0] = policy_index(position, int(row["move"]), 0)
+        move = int(row["move"])
+        if move == NO_MOVE:
+            columns["policy_weights"][first + index] = 0.0
+        else:
+            # Drop-pawn mates, which no move generator makes, are played in records all the same.
+            if not is_legal(position, history, move) and (why := why_not(row)):
+                raise NetworkError(f"move {why}; expected one that can be played")
+            columns["policy_moves"][first + index, 0] = policy_index(position, move, 0)
         sign = 1.0 if side == BLACK else -1.0
         winner = int(row["winner"])
         columns["value"][first + index] = 0.0 if winner == 0 else sign if winner == BLACK else -sign

@@ -13,7 +13,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-import os
 import queue
 import re
 import threading
@@ -31,6 +30,7 @@ from engine.matches.players import PlayerSpec
 from engine.matches.process import EngineFailure
 from engine.matches.usi_client import UsiClient
 from nets.errors import NetworkError
+from nets.files import remove_drafts, write_atomically
 
 MANIFEST = "played.json"
 FORMAT = 1
@@ -110,6 +110,7 @@ class _Files:
         """Games since the last new position."""
         self._parts: list[bytes] = []
         self._endings = Counter[str]()
+        remove_drafts(folder)
         for path in sorted(folder.glob("games-*.hcpe")):
             self._read(path)
 
@@ -137,7 +138,7 @@ class _Files:
         text = ", ".join(f"{count} {name}" for name, count in self._endings.most_common())
         if data:
             path = self.folder / f"games-{self._first_game:06d}-{self.next_game - 1:06d}.hcpe"
-            _write_whole(path, data)
+            write_atomically(path, data, sync=True)
         self._first_game = self.next_game
         self._parts.clear()
         self._endings.clear()
@@ -166,7 +167,7 @@ class _Files:
         path = self.folder / MANIFEST
         wanted = {"yomi-played": FORMAT, **dataclasses.asdict(self.options)}
         if not path.exists():
-            _write_whole(path, (json.dumps(wanted, indent=1) + "\n").encode())
+            write_atomically(path, (json.dumps(wanted, indent=1) + "\n").encode(), sync=True)
             return
         try:
             found = json.loads(path.read_bytes())
@@ -176,16 +177,6 @@ class _Files:
             if not isinstance(found, dict) or found.get(name) != value:
                 was = found.get(name) if isinstance(found, dict) else found
                 raise NetworkError(f"{path}: {name} {was!r} found, expected {value!r}, or a new folder")
-
-
-def _write_whole(path: Path, data: bytes) -> None:
-    """Write a file that appears when it is complete, and on the disk."""
-    part = path.with_name(f".{path.name}.part")
-    with part.open("wb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(part, path)
 
 
 Done = tuple[int, PlayedPositions | BaseException | None]

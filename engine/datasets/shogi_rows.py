@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,12 @@ import numpy.typing as npt
 
 from engine.color import BLACK, DRAW, WHITE
 from engine.games.shogi.hcpe import RECORD, RESULTS, pack
+from engine.games.shogi.moves import is_move
+from engine.games.shogi.notation import format_usi
 from engine.games.shogi.placement import Placement
 from engine.games.shogi.psv import PSV_DTYPE, from_psv_move, pack_psv, to_psv_move
 from engine.games.shogi.records import GameRecord, RecordError, load_records
+from engine.games.shogi.sfen import format_sfen
 from native.datasets.packed import HCP, PSV, unpack_board
 from nets.errors import NetworkError
 
@@ -25,13 +28,15 @@ ROW_DTYPE = np.dtype(
     [
         ("packed", np.uint8, (32,)),
         ("form", np.uint8),  # of the packed board: HCP or PSV
-        ("move", np.uint16),
+        ("move", np.uint16),  # NO_MOVE where none is known
         ("score", np.float32),  # centipawns for the side to move; NaN where nothing was said
         ("winner", np.int8),  # BLACK, WHITE, 0 drawn
         ("game", np.int64),  # positions of one game are held out together
     ]
 )
 HCPE_DTYPE = np.dtype([("hcp", np.uint8, (32,)), ("score", "<i2"), ("move", "<u2"), ("result", "u1"), ("mark", "u1")])
+NO_MOVE = 0
+"""What hcpe and psv files hold where there is no move."""
 MARKS = 255
 """`yomi dataset play` counts games from 1 to this in the last byte of hcpe, which is 0 and means nothing elsewhere."""
 GAME_BLOCK = 1024
@@ -59,9 +64,9 @@ def read_rows(path: Path, limits: ShogiLimits, game: int) -> npt.NDArray[np.void
         NetworkError: the file is broken.
     """
     if path.suffix == ".hcpe":
-        rows = _hcpe_rows(records_of(path, HCPE_DTYPE), game)
+        rows = _hcpe_rows(path, game)
     elif path.suffix == ".psv":
-        rows = _psv_rows(records_of(path, PSV_DTYPE), game)
+        rows = _psv_rows(path, game)
     else:
         try:
             records = load_records(path)
@@ -86,9 +91,11 @@ def records_of(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[np.void]:
     return data.view(dtype)
 
 
-def _hcpe_rows(data: npt.NDArray[np.void], game: int) -> npt.NDArray[np.void]:
+def _hcpe_rows(path: Path, game: int) -> npt.NDArray[np.void]:
+    data = records_of(path, HCPE_DTYPE)
     rows = np.zeros(len(data), ROW_DTYPE)
-    rows["packed"], rows["form"], rows["move"], rows["score"] = data["hcp"], HCP, data["move"], data["score"]
+    rows["packed"], rows["form"], rows["score"] = data["hcp"], HCP, data["score"]
+    rows["move"] = _moves(path, data, _hcpe_move)
     winners = np.zeros(256, np.int8)
     for winner, result in RESULTS.items():
         winners[result] = 0 if winner == DRAW else winner
@@ -101,14 +108,43 @@ def _hcpe_rows(data: npt.NDArray[np.void], game: int) -> npt.NDArray[np.void]:
     return rows
 
 
-def _psv_rows(data: npt.NDArray[np.void], game: int) -> npt.NDArray[np.void]:
+def _psv_rows(path: Path, game: int) -> npt.NDArray[np.void]:
+    data = records_of(path, PSV_DTYPE)
     rows = np.zeros(len(data), ROW_DTYPE)
     rows["packed"], rows["form"], rows["score"] = data["sfen"], PSV, data["score"]
-    rows["move"] = [from_psv_move(int(move)) for move in data["move"]]
+    rows["move"] = _moves(path, data, _psv_move)
     side = 1 + (data["sfen"][:, 0] & 1).astype(np.int8)
     rows["winner"] = np.where(data["result"] == 0, 0, np.where(data["result"] > 0, side, 3 - side))
     rows["game"] = game + np.arange(len(data)) // GAME_BLOCK
     return rows
+
+
+def _moves(path: Path, data: npt.NDArray[np.void], read: Callable[[int], int | None]) -> npt.NDArray[np.uint16]:
+    """Return the moves of a file's records as ours, each number of a file being read once.
+
+    Raises:
+        NetworkError: one of them can be no move in any position.
+    """
+    moves = np.zeros(1 << 16, np.uint16)
+    for number in np.unique(data["move"]).tolist():
+        if (move := read(number)) is None:
+            record = np.flatnonzero(data["move"] == number)[0] + 1
+            raise NetworkError(
+                f"{path}, record {record}: move {number} found, expected squares of the board or a piece to drop, "
+                f"or {NO_MOVE} for none"
+            )
+        moves[number] = move
+    return np.asarray(moves[data["move"]], np.uint16)
+
+
+def _hcpe_move(number: int) -> int | None:
+    return number if number == NO_MOVE or is_move(number) else None
+
+
+def _psv_move(number: int) -> int | None:
+    move = from_psv_move(number)
+    # A number that says more than a move can be comes back as another one.
+    return move if number == NO_MOVE or (is_move(move) and to_psv_move(move) == number) else None
 
 
 def _record_rows(record: GameRecord, limits: ShogiLimits, game: int) -> Iterator[tuple[Any, ...]]:
@@ -179,6 +215,17 @@ def placement_of(row: npt.NDArray[np.void]) -> Placement:
     side = unpacked(row, board, hands)
     black, white = (tuple(hand.tolist()) for hand in hands)
     return Placement(tuple(board.tolist()), (black, white), side)
+
+
+def why_not(row: npt.NDArray[np.void]) -> str | None:
+    """Return why a row's move cannot be played, in a few words with the position; None where it can.
+
+    Raises:
+        NetworkError: its bits are no position.
+    """
+    placement, move = placement_of(row), int(row["move"])
+    why = placement.why_not(move)
+    return None if why is None else f"{format_usi(move)} in {format_sfen(placement)}: {why}"
 
 
 def to_hcpe(rows: npt.NDArray[np.void]) -> bytes:

@@ -15,9 +15,9 @@ JITTER = 0.5
 class Backoff:
     """The pauses of one client."""
 
-    def __init__(self, rng: random.Random | None = None) -> None:
+    def __init__(self, rng: random.Random) -> None:
         """Begin with the shortest pause."""
-        self._rng = rng or random.Random()
+        self._rng = rng
         self.failures = 0
         """Attempts in a row that failed."""
 

@@ -26,7 +26,7 @@ from engine.servers.cgos_codec import (
     parse_line,
 )
 from engine.servers.cgos_game import CgosGame, Turn
-from engine.servers.client import LOGIN_TIMEOUT, Client, SessionOver
+from engine.servers.client import LOGIN_TIMEOUT, OPPONENT_GRACE, RESUME_TIMEOUT, Client, SessionOver
 from engine.servers.connection import ConnectionLostError, Line
 from engine.servers.go_seat import GoReply, GoSeat
 from engine.servers.passwords import STARS, Password
@@ -36,11 +36,7 @@ from engine.servers.worker import Done
 
 log = logging.getLogger("yomi.servers")
 
-RESUME_TIMEOUT = 15.0
-"""Seconds after the log-in in which a server that still holds our game says so."""
 QUIT_TIMEOUT = 3.0
-OPPONENT_GRACE = 60.0
-"""Seconds beyond the opponent's time after which a silent server is gone."""
 WAITING_SILENCE = 1800.0
 """Seconds without a game after which the log-in is repeated; there is no way to ask a server whether it is there."""
 POINTS = {1: "won", -1: "lost", 0: "drawn", None: "broken off"}
@@ -149,13 +145,10 @@ class CgosClient(Client):
                 self._begin(game, is_new=False)
             self.report("resume", f"the game goes on at move {game.ply + 1}", game=game.id, ply=game.ply)
             return
-        self._drop_game("the server has begun another one")
-        try:
-            game = self._game = CgosGame(setup, colors[0], self.records)
-        except OSError as error:
-            raise ConnectionLostError(f"no record can be written to {self.records}: {error.strerror}") from None
+        self.drop_game("the server has begun another one")
+        game = self._game = self.new_game(lambda: CgosGame(setup, colors[0], self.records))
         self._begin(game, is_new=True)
-        self._save(game)
+        self.save(game)
         self.report(
             "game",
             f"game {game.id}: {COLOR_NAMES[game.color]} against {game.opponent}"
@@ -240,7 +233,7 @@ class CgosClient(Client):
         self._after_move(game)
 
     def _after_move(self, game: CgosGame) -> None:
-        self._save(game)
+        self.save(game)
         if not game.moves:
             return
         last = game.moves[-1]
@@ -260,7 +253,7 @@ class CgosClient(Client):
     def _over(self, game: CgosGame, message: Gameover) -> None:
         """Complete the game, and say whether there is to be another one."""
         points = game.finish(message.result)
-        self._save(game)
+        self.save(game)
         self._game = None
         self.seat.hurry()
         self.game_over(points)
@@ -283,41 +276,23 @@ class CgosClient(Client):
             self.send("ready")
             self.status("waiting for a game")
 
-    def _drop_game(self, why: str) -> None:
+    def drop_game(self, why: str) -> None:
         """Give up a game that will not go on."""
         game, self._game = self._game, None
-        if game is None:
-            return
-        self.seat.hurry()
-        self._save(game)
-        self.game_over(None)
-        self.report("dropped", f"game {game.id} is given up: {why}", game=game.id, record=str(game.file.path))
-
-    def save_open_game(self) -> None:
-        """Write the record of a game that will not be played on."""
-        if self._game is not None:
-            self._drop_game("the client ends")
+        if game is not None:
+            self.seat.hurry()
+            self.dropped(game, why)
 
     def resign_game(self) -> None:
         """Resign, as nothing is there to play on."""
         if self._game is not None and self._game.due is not None:
             self.send("resign")
 
-    def _save(self, game: CgosGame) -> None:
-        try:
-            game.save()
-        except OSError as error:  # the game matters more; the next move tries again
-            log.error("%s: cannot write %s: %s", self.account.name, game.file.path, error.strerror)
-
     # -- time ------------------------------------------------------------------------------------------------------
-
-    def timers(self) -> list[float]:
-        """Return when something is due."""
-        return [due for due, _ in self._dues()]
 
     def on_time(self, now: float) -> None:
         """Give up a server that is silent, or a game that it no longer holds."""
-        for due, why in self._dues():
+        for due, why in self.dues():
             if now < due:
                 continue
             if self.is_leaving:
@@ -327,11 +302,11 @@ class CgosClient(Client):
             self._welcome()
             self.status("waiting for a game")
             if self._game is not None:
-                self._drop_game("it ended while there was no connection")
+                self.drop_game("it ended while there was no connection")
                 if self.wants_no_more:
                     self._quit()
 
-    def _dues(self) -> list[tuple[float, str]]:
+    def dues(self) -> list[tuple[float, str]]:
         """Return what is due when: a fault, or (without words) the end of the wait for a game to be taken up again."""
         dues: list[tuple[float, str]] = []
         if self._login_due is not None:

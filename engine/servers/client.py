@@ -14,11 +14,13 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from engine.servers.backoff import Backoff
 from engine.servers.connection import Connection, ConnectionLostError, Line, Mailbox
 from engine.servers.lag import Lag
 from engine.servers.passwords import Password
+from engine.servers.recording import RecordFile
 from engine.servers.reporter import Reporter
 from engine.servers.seat import GaveUpError, Seat
 from engine.servers.settings import Account
@@ -30,6 +32,10 @@ STEADY = 30.0
 """Seconds after which a connection counts as good, so that the pauses begin anew."""
 LOGIN_TIMEOUT = 30.0
 """Seconds that a server has for its part of the log-in."""
+RESUME_TIMEOUT = 15.0
+"""Seconds after the log-in in which a server that still holds our game says so."""
+OPPONENT_GRACE = 60.0
+"""Seconds beyond the opponent's time after which a silent server is gone."""
 REFUSALS = 5
 """Log-ins refused in a row before a client gives up that was never let in."""
 ENGINE_FAILURES = 3
@@ -42,6 +48,28 @@ BETWEEN_SESSIONS = (0.2, 1.0)
 """Seconds, drawn by chance, between an orderly end of a connection and the next one."""
 CLOSE_TIMEOUT = 5.0
 """Seconds that an engine has to end what it does."""
+
+
+class Game(Protocol):
+    """What the games of both protocols have in common."""
+
+    @property
+    def id(self) -> str:
+        """The server's name for it."""
+
+    @property
+    def file(self) -> RecordFile:
+        """Of the record."""
+
+    def save(self) -> None:
+        """Write the record.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+
+
+AnyGame = TypeVar("AnyGame", bound=Game)
 
 
 class _LeaveError(Exception):
@@ -146,8 +174,8 @@ class Client(abc.ABC):
         """Log out if there is no game in hand."""
 
     @abc.abstractmethod
-    def timers(self) -> list[float]:
-        """Return the times (time.monotonic()) at which `on_time` has something to do."""
+    def dues(self) -> list[tuple[float, str]]:
+        """Return the times (time.monotonic()) at which `on_time` has something to do, and what."""
 
     @abc.abstractmethod
     def on_time(self, now: float) -> None:
@@ -172,7 +200,7 @@ class Client(abc.ABC):
         except _LeaveError:
             self.report("leave", "left" + (" in the middle of a game" if self.has_game else ""))
         finally:
-            self.save_open_game()
+            self.drop_game("the client ends")
             self._close()
             self.mailbox.close()
 
@@ -200,8 +228,8 @@ class Client(abc.ABC):
         """
 
     @abc.abstractmethod
-    def save_open_game(self) -> None:
-        """Write the record of a game that will not be played on."""
+    def drop_game(self, why: str) -> None:
+        """Give up a game that will not go on, where there is one, and write its record."""
 
     def _close(self) -> None:
         if self._worker is not None and hasattr(self, "seat"):
@@ -250,7 +278,7 @@ class Client(abc.ABC):
         connection = self._connection
         assert connection is not None
         now = time.monotonic()
-        due = min(self.timers(), default=now + 3600.0)
+        due = min((due for due, _ in self.dues()), default=now + 3600.0)
         is_ready = self.mailbox.wait(connection, due - now)
         self._take_mail()
         if is_ready:
@@ -390,6 +418,30 @@ class Client(abc.ABC):
     def made_progress(self) -> None:
         """Take note that the game goes on: a connection that is lost now is one to be quick about."""
         self._backoff.reset()
+
+    def new_game(self, make: Callable[[], AnyGame]) -> AnyGame:
+        """Return the game that is made.
+
+        Raises:
+            ConnectionLostError: there is no place for its record.
+        """
+        try:
+            return make()
+        except OSError as error:
+            raise ConnectionLostError(f"no record can be written to {self.records}: {error.strerror}") from None
+
+    def save(self, game: Game) -> None:
+        """Write the record of a game as it stands."""
+        try:
+            game.save()
+        except OSError as error:  # the game matters more; the next move tries again
+            log.error("%s: cannot write %s: %s", self.account.name, game.file.path, error.strerror)
+
+    def dropped(self, game: Game, why: str) -> None:
+        """Write the record of a game that was given up, and count it."""
+        self.save(game)
+        self.game_over(None)
+        self.report("dropped", f"game {game.id} is given up: {why}", game=game.id, record=str(game.file.path))
 
     def game_over(self, winner: int | None) -> None:
         """Count a game.

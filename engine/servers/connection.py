@@ -65,6 +65,8 @@ class Connection:
             return cls(socket.create_connection((host, port), CONNECT_TIMEOUT))
         except OSError as error:
             raise ConnectionLostError(f"cannot connect to {host}:{port}: {reason(error)}") from None
+        except UnicodeError:  # empty or overlong parts of the name
+            raise ConnectionLostError(f"cannot connect to {host}:{port}: this is no name of a host") from None
 
     def fileno(self) -> int:
         """Return the descriptor, for `select`."""

@@ -17,7 +17,7 @@ from engine.games.shogi.notation import format_usi
 from engine.games.shogi.records import RecordedMove
 from engine.players.shogi_base import ShogiDecision, Task
 from engine.players.shogi_notes import note_of
-from engine.servers.client import LOGIN_TIMEOUT, Client, SessionOver
+from engine.servers.client import LOGIN_TIMEOUT, OPPONENT_GRACE, RESUME_TIMEOUT, Client, SessionOver
 from engine.servers.connection import ConnectionLostError, Line
 from engine.servers.csa_codec import (
     Broken,
@@ -47,12 +47,8 @@ from engine.servers.worker import Done
 log = logging.getLogger("yomi.servers")
 
 LOGOUT_TIMEOUT = 5.0
-RESUME_TIMEOUT = 15.0
-"""Seconds after the log-in in which a server that still holds our game says so."""
 ANSWER_TIMEOUT = 20.0
 """Seconds after which a server that has to answer (to our move, to a keep-alive that it answered before) is gone."""
-OPPONENT_GRACE = 60.0
-"""Seconds beyond the opponent's time after which a silent server is gone."""
 RESULT_NAMES = {"WIN": "won", "LOSE": "lost", "DRAW": "drawn", "CENSORED": "ended without judgement"}
 
 
@@ -105,7 +101,7 @@ class CsaClient(Client):
         if self._game is not None:
             self._game.sent_at = None
             if not self._game.is_running:
-                self._drop_game("")
+                self.drop_game("")
 
     def on_finish(self) -> None:
         """Log out where there is no game."""
@@ -158,7 +154,7 @@ class CsaClient(Client):
                 self._start(game, at)
             case Rejected():
                 self.report("rejected", f"the game was rejected: {message.text}")
-                self._drop_game("")
+                self.drop_game("")
                 raise SessionOver
             case Moved() if game.is_running:
                 self._moved(game, message, at)
@@ -184,11 +180,8 @@ class CsaClient(Client):
             game.resume(summary)
             self.report("resume", f"the game goes on at move {game.ply + 1}", game=game.id, ply=game.ply)
         else:
-            self._drop_game("another game was proposed")
-            try:
-                game = self._game = CsaGame(summary, self.records)
-            except OSError as error:
-                raise ConnectionLostError(f"no record can be written to {self.records}: {error.strerror}") from None
+            self.drop_game("another game was proposed")
+            game = self._game = self.new_game(lambda: CsaGame(summary, self.records))
             self._begin(game)
             return  # the server hears of it when the engine is ready
         self.send(f"AGREE:{game.id}")
@@ -211,7 +204,7 @@ class CsaClient(Client):
             increment=rule.increment,
             ply=game.ply,
         )
-        self._save(game)
+        self.save(game)
         game.asked_at = at
         if game.is_our_turn:
             self._our_turn(game, at)
@@ -260,7 +253,7 @@ class CsaClient(Client):
             game.charge(color, message.units)
             game.asked_at = at
             self._after_their_move(game, played, at)
-        self._save(game)
+        self.save(game)
         self.report(
             "move",
             game=game.id,
@@ -344,7 +337,7 @@ class CsaClient(Client):
         """Complete the game and log out."""
         self._stop_thinking(game)
         points = game.finish(result)
-        self._save(game)
+        self.save(game)
         self._game = None
         self.game_over(points)
         name = RESULT_NAMES.get(result, "broken off")
@@ -364,7 +357,7 @@ class CsaClient(Client):
         if self.is_connected:
             self._log_out()
 
-    def _drop_game(self, why: str) -> None:
+    def drop_game(self, why: str) -> None:
         """Give up a game that will not go on."""
         game, self._game = self._game, None
         if game is None:
@@ -372,24 +365,12 @@ class CsaClient(Client):
         self._stop_thinking(game)
         if game.is_running:
             game.finish("CHUDAN")
-            self._save(game)
-            self.game_over(None)
-            self.report("dropped", f"game {game.id} is given up: {why}", game=game.id, record=str(game.file.path))
+            self.dropped(game, why)
 
     def resign_game(self) -> None:
         """Resign, as nothing is there to play on."""
         if self._game is not None and self._game.is_our_turn:
             self.send("%TORYO")
-
-    def save_open_game(self) -> None:
-        """Write the record of a game that will not be played on."""
-        self._drop_game("the client ends")
-
-    def _save(self, game: CsaGame) -> None:
-        try:
-            game.save()
-        except OSError as error:  # the game matters more; the next move tries again
-            log.error("%s: cannot write %s: %s", self.account.name, game.file.path, error.strerror)
 
     def _show(self, game: CsaGame) -> None:
         left = ", ".join(f"{COLOR_NAMES[color]} {game.clock.left[color]:.0f} s" for color in (BLACK, WHITE))
@@ -397,18 +378,14 @@ class CsaClient(Client):
 
     # -- time ------------------------------------------------------------------------------------------------------
 
-    def timers(self) -> list[float]:
-        """Return when something is due."""
-        return [due for due, _ in self._dues()]
-
     def on_time(self, now: float) -> None:
         """Send a keep-alive, or give up a server that is silent."""
-        for due, why in self._dues():
+        for due, why in self.dues():
             if now < due:
                 continue
             if why == "resume":
                 self._resume_due = None
-                self._drop_game("it ended while there was no connection")
+                self.drop_game("it ended while there was no connection")
                 if self.wants_no_more:
                     self._log_out()
             elif why == "keepalive":
@@ -420,7 +397,8 @@ class CsaClient(Client):
             else:
                 raise ConnectionLostError(why)
 
-    def _dues(self) -> list[tuple[float, str]]:
+    def dues(self) -> list[tuple[float, str]]:
+        """Return what is due when: a keep-alive, the end of the wait for a game to be taken up again, or a fault."""
         dues: list[tuple[float, str]] = []
         if self._deadline is not None:
             dues.append((self._deadline, "no answer to the log-in"))

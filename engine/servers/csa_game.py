@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 
 from engine.color import BLACK, DRAW, WHITE, opponent
-from engine.games.shogi.notation import NotationError, format_csa, format_usi, parse_csa
+from engine.games.shogi.notation import NotationError, format_csa, format_usi, illegal_action, parse_csa
 from engine.games.shogi.records import START, GameRecord, RecordedMove, to_bytes
-from engine.games.shogi.sfen import format_sfen
+from engine.games.shogi.sfen import START_WORD, format_sfen
 from engine.players.shogi_base import ShogiDecision
 from engine.servers.csa_clock import CsaClock
 from engine.servers.csa_codec import Summary
@@ -102,7 +102,7 @@ class CsaGame:
     @property
     def sfen(self) -> str:
         """The initial position as the engine gets it."""
-        return "startpos" if self.record.initial == START else format_sfen(self.record.initial)
+        return START_WORD if self.record.initial == START else format_sfen(self.record.initial)
 
     @property
     def opponent(self) -> str:
@@ -156,7 +156,7 @@ class CsaGame:
         self.record.ending = ENDINGS.get(self.reason, "")
         if self.reason == "OUTE_SENNICHITE" and points:
             loser = self.color if points < 0 else opponent(self.color)
-            self.record.ending = "+ILLEGAL_ACTION" if loser == BLACK else "-ILLEGAL_ACTION"
+            self.record.ending = illegal_action(loser)
         elif not self.record.ending:
             self.record.ending = "HIKIWAKE" if points == 0 else "CHUDAN"
         winner = {1: self.color, -1: opponent(self.color), 0: DRAW, None: None}[points]

@@ -74,7 +74,7 @@ class GtpSeat(EngineSeat[GtpClient]):
         vertex = last.removeprefix("play ").strip().lower()
         if not re.fullmatch(r"[a-z][0-9]{1,2}|pass|resign", vertex):
             raise EngineFailure(f"answered '{last[:80]}' to '{command}': expected a move")
-        evaluation = read_evaluation(reports)
+        evaluation = read_evaluation(reports, command)
         raw = next((line for line in reversed(reports) if line.startswith("{")), "")
         return GoReply(vertex, raw or analysis_of(vertex, evaluation), str(evaluation or ""))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 
 STARS = "********"
@@ -53,7 +54,7 @@ def from_environment(name: str) -> Password:
     return _checked(text, f"the variable {name}")
 
 
-def forget_environment(names: list[str]) -> None:
+def forget_environment(names: Iterable[str]) -> None:
     """Take variables out of the environment, so that engines that are started do not inherit them."""
     for name in names:
         os.environ.pop(name, None)

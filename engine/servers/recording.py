@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
+
+from nets.files import write_atomically
 
 MAX_NAME = 150
 
@@ -32,6 +33,4 @@ class RecordFile:
         Raises:
             OSError: it cannot be written.
         """
-        draft = self.path.with_name(self.path.name + ".part")
-        draft.write_bytes(data)
-        os.replace(draft, self.path)
+        write_atomically(self.path, data)

@@ -32,7 +32,7 @@ class Runner:
 
         Args:
             accounts: who plays.
-            make_client: makes a client for an account; called in this thread.
+            make_client: makes a client for an account; called in this thread, for all of them before anyone plays.
             reporter: for what happens.
             in_turn: one account after the other, over and over, and not all at once.
         """
@@ -48,29 +48,33 @@ class Runner:
         """Play until all is played or the user ends it; return the exit status."""
         before = {number: signal.signal(number, self._on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
+            clients = [self._make_client(account) for account in self._accounts]  # may take seconds
             if self._in_turn:
-                self._run_in_turn()
+                self._run_in_turn(clients)
             else:
-                self._run_clients([(self._make_client(account), account.games) for account in self._accounts])
+                self._run_clients(clients)
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
             self._reporter.close()
         return FAILED if self._has_failed else 0
 
-    def _run_in_turn(self) -> None:
+    def _run_in_turn(self, first: list[Client]) -> None:
+        """Play one after the other; those of the first round are made already, and each plays in one round."""
         limited = all(account.games for account in self._accounts)
-        rounds = self._accounts if limited else itertools.cycle(self._accounts)
-        for account in rounds:
+        later = () if limited else itertools.cycle(self._accounts)
+        for client in itertools.chain(first, map(self._make_client, later)):
+            self._run_clients([client])
             if self._interrupts or self._has_failed:
                 return
-            self._run_clients([(self._make_client(account), account.games or 1)])
 
-    def _run_clients(self, clients: list[tuple[Client, int]]) -> None:
-        self._clients = [client for client, _ in clients]
+    def _run_clients(self, clients: list[Client]) -> None:
+        self._clients = clients
+        if self._interrupts:
+            return  # while they were made: nobody has told them, and there is no game in hand
         threads = [
-            threading.Thread(target=self._run_client, args=item, name=item[0].account.name, daemon=True)
-            for item in clients
+            threading.Thread(target=self._run_client, args=(client,), name=client.account.name, daemon=True)
+            for client in clients
         ]
         for thread in threads:
             thread.start()
@@ -78,10 +82,10 @@ class Runner:
             while thread.is_alive():
                 thread.join(JOIN)  # signals are handled meanwhile
 
-    def _run_client(self, client: Client, games: int) -> None:
+    def _run_client(self, client: Client) -> None:
         name = client.account.name
         try:
-            client.run(games)
+            client.run(client.account.games or int(self._in_turn))
         except GaveUpError as error:
             self._has_failed = True
             self._reporter.event(name, "error", f"error: {error}", why=str(error))

@@ -108,6 +108,8 @@ class Settings:
     events: Path | None = None
     in_turn: bool = False
     """Play the accounts one after the other, each its number of games (1 where it has none), over and over."""
+    password_variables: tuple[str, ...] = ()
+    """Of the environment, those of the other protocol's accounts among them."""
 
 
 def read_settings(path: Path, protocol: str) -> Settings:
@@ -144,14 +146,11 @@ class _Reader:
         events = top.text("events", "")
         return Settings(
             chosen,
-            self.beside(top.text("records", "games")),
-            self.beside(events) if events else None,
+            top.beside("records", top.text("records", "games")),
+            top.beside("events", events) if events else None,
             top.flag("in_turn", False),
+            tuple(account.password_source for account in accounts if account.password_key == "password_env"),
         )
-
-    def beside(self, text: str) -> Path:
-        """Return a path as seen from the file's folder."""
-        return self.path.parent / Path(text).expanduser()
 
     def _server(self, name: str, table: _Table) -> Server:
         protocol = table.choice("protocol", (CGOS, CSA))
@@ -199,7 +198,7 @@ class _Reader:
             server,
             user,
             keys[0],
-            str(self.beside(source)) if keys[0] == "password_file" else source,
+            str(table.beside(keys[0], source)) if keys[0] == "password_file" else source,
             games=table.integer("games", 0, 0, 10**9),
             options=options,
             places=places,
@@ -215,7 +214,7 @@ class _Reader:
         except ValueError as error:
             raise table.error("command", f"a command line ({str(error).lower()})") from None
         if words and "/" in words[0]:
-            words[0] = str(self.beside(words[0]).absolute())
+            words[0] = str(table.beside("command", words[0]).absolute())
         return tuple(words)
 
     def _options(self, table: _Table, game: str) -> tuple[dict[str, Value], dict[str, str]]:
@@ -231,7 +230,7 @@ class _Reader:
                 raise SettingsError(f"{table.where(key)}: {error}") from None
             checked = options.get(key)
             is_file = row.kind == "file" and checked is not None
-            found[row.name] = str(self.beside(str(checked))) if is_file else checked
+            found[row.name] = str(table.beside(key, str(checked))) if is_file else checked
             places[row.name] = table.where(key)
         return found, places
 
@@ -307,6 +306,13 @@ class _Table:
         if not isinstance(value, bool):
             raise self.error(key, "true or false")
         return value
+
+    def beside(self, key: str, text: str) -> Path:
+        """Return the path that a key's value holds, as seen from the file's folder."""
+        try:
+            return self.reader.path.parent / Path(text).expanduser()
+        except RuntimeError:
+            raise self.error(key, "a path (no such home folder is known)") from None
 
     def table(self, key: str) -> _Table:
         value = self.data.get(key, {})

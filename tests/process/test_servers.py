@@ -20,6 +20,8 @@ from tests.fakes.game_servers import CgosServer, CsaServer, FakeServer
 from tests.process.gtp_process import ROOT
 
 PASSWORD = "geheim-4711"
+OTHER_PASSWORD = "verborgen-12"
+"""Of an account on a server of the other protocol."""
 GO_ENGINE = f"{sys.executable} -m tests.process.fake_engine 0.02"
 SHOGI_ENGINE = f"{sys.executable} -m tests.process.fake_usi_engine 0.02"
 
@@ -29,10 +31,13 @@ class Process:
 
     def __init__(self, folder: Path, server: FakeServer, *flags: str, engine: str = "", games: int = 0) -> None:
         is_go = isinstance(server, CgosServer)
+        protocol, other = ("cgos", "csa") if is_go else ("csa", "cgos")
         self.folder = folder
         self.settings = folder / "servers.toml"
         self.settings.write_text(
-            f'[servers.home]\nprotocol = "{"cgos" if is_go else "csa"}"\nhost = "127.0.0.1"\nport = {server.port}\n'
+            f'[servers.home]\nprotocol = "{protocol}"\nhost = "127.0.0.1"\nport = {server.port}\n'
+            f'[servers.other]\nprotocol = "{other}"\nhost = "127.0.0.1"\nport = 1\n'
+            f'[accounts.other]\nserver = "other"\nuser = "yomi-2"\npassword_env = "YOMI_TEST_OTHER"\n'
             f'[accounts.one]\nserver = "home"\nuser = "yomi-1"\npassword_env = "YOMI_TEST_PASSWORD"\n'
             f'games = {games}\ncommand = "{engine or (GO_ENGINE if is_go else SHOGI_ENGINE)}"\n'
         )
@@ -43,7 +48,7 @@ class Process:
                 *flags,
             ],
             cwd=ROOT,
-            env=os.environ | {"YOMI_TEST_PASSWORD": PASSWORD},
+            env=os.environ | {"YOMI_TEST_PASSWORD": PASSWORD, "YOMI_TEST_OTHER": OTHER_PASSWORD},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -108,6 +113,7 @@ def test_the_password_is_nowhere_to_be_seen(server: FakeServer, tmp_path: Path) 
     client.process.send_signal(signal.SIGINT)
     _, text = client.end()
     assert PASSWORD.encode() not in b"".join(shown)
+    assert OTHER_PASSWORD.encode() not in b"".join(shown)
     assert PASSWORD not in text
     assert PASSWORD not in client.everything()
     assert "********" in (tmp_path / "log").read_text()

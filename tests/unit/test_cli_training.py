@@ -66,6 +66,8 @@ def test_data_sets_are_checked_and_described(made: Path, capsys: pytest.CaptureF
     assert "katago-v7" in capsys.readouterr().out
     assert main(["train", "test", str(made / "net.bin"), str(made / "set"), "--device", "cpu"]) == 0
     table = capsys.readouterr().out
+    assert main(["train", "test", str(made / "net.bin"), str(made / "set"), "--device", "cpu", "--limit", "10"]) == 0
+    assert capsys.readouterr().out.splitlines()[0].split() == ["positions", "10"]
     # A network tested on its own labels: all that differs is the symmetry that each position was labelled under.
     assert "policy accuracy" in table
     assert "ownership error" in table
@@ -120,6 +122,7 @@ def test_errors_are_one_line(made: Path, capsys: pytest.CaptureFixture[str]) -> 
         ): "--rating is for shogi: exp",
         ("dataset", "convert", str(made / "net.bin"), str(made / "a.csv")): "expected a name that ends in",
         ("train", "test", str(made / "net.bin")): "expected yomi train test NET DATA",
+        ("train", "test", str(made / "net.bin"), str(made / "set"), "--limit", "-1"): "expected at least 0 (all)",
         ("train", str(made / "none.toml")): "expected a configuration",
     }
     for words, message in cases.items():

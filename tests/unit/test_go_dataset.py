@@ -98,6 +98,15 @@ def test_games_are_read_once_and_chosen(collection: Path, tmp_path: Path) -> Non
         choose_games(table, GoDataOptions(min_moves=500))
 
 
+def test_records_with_more_handicap_than_a_row_holds_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "games.sgfs"
+    record = random_record(7, 1, 30, "B+R")
+    path.write_text("\n".join([record, *(record.replace("SZ[7]", f"SZ[7]HA[{stones}]") for stones in (300, 255))]))
+    table, refused = read_games([path], tmp_path / "parts", CHINESE, lambda read, bad: None)
+    assert table.games["handicap"].tolist() == [0, 255]
+    assert refused == {"a handicap of 300: expected at most 255 stones": 1}
+
+
 def test_files_of_one_name_and_size_are_told_apart(tmp_path: Path) -> None:
     paths = [tmp_path / name / "0001.sgf" for name in ("a", "b")]
     for seed, path in enumerate(paths):

@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import random
+import re
 import socket
 import threading
 import time
@@ -153,6 +154,8 @@ def test_settings(tmp_path: Path) -> None:
     assert (one.server.port, one.server.size, one.games, one.user) == (6809, 9, 3, "yomi-1")
     assert one.options == {"visits": 400, "net": None}
     assert found.records == tmp_path / "games"
+    for protocol in ("cgos", "csa"):  # engines inherit nobody's password
+        assert read_settings(path, protocol).password_variables == ("YOMI_TEST_PASSWORD",)
     two = read_settings(path, "csa").accounts[0]
     assert two.command == ("engine", "--option", "a b")
     assert two.usi_options == {"Threads": "2", "USI_Ponder": "true"}
@@ -213,6 +216,10 @@ def test_options_of_an_account_that_are_wrong(tmp_path: Path, old: str, new: str
         ),
         ("games = 3", "games = true", "line 20: accounts.one.games: found True, expected an integer"),
         ("[accounts.one]", "[account.one]", "line 16: account: unknown key, expected one of records"),
+        ('"games"', '"~nobody-4711/a"', "line 1: records: found '~nobody-4711/a', expected a path (no such"),
+        ('"secret"', '"~nobody-4711/a"', "accounts.two.password_file: found '~nobody-4711/a', expected a path"),
+        ('net = "none"', 'net = "~nobody-4711/a"', "accounts.one.engine.net: found '~nobody-4711/a', expected a path"),
+        ("engine --option", "~nobody-4711/a --option", "accounts.two.command: found \"~nobody-4711/a --option 'a b'\""),
         ("size = 9", "size = ", "is not a TOML file"),
         ("engine.visits = 400", 'command = "gnugo"', "either engine (options of yomi) or command"),
         (
@@ -370,3 +377,6 @@ def test_a_connection_carries_lines() -> None:
         mailbox.close()
     with pytest.raises(ConnectionLostError, match=r"cannot connect to 127\.0\.0\.1:1: Connection refused"):
         Connection.open("127.0.0.1", 1)
+    for host in ("yss-aya..com", "a" * 70 + ".com"):
+        with pytest.raises(ConnectionLostError, match=re.escape(f"{host}:1: this is no name of a host")):
+            Connection.open(host, 1)

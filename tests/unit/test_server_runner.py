@@ -10,6 +10,8 @@ import time
 
 import pytest
 
+from engine.cli.errors import CliError
+from engine.servers.client import Client
 from engine.servers.reporter import Reporter
 from engine.servers.runner import FAILED, Runner
 from engine.servers.seat import GaveUpError
@@ -49,13 +51,11 @@ def accounts(**games: int) -> list[Account]:
 def run(chosen: list[Account], in_turn: bool = False, **errors: Exception) -> tuple[int, list[str], str]:
     calls: list[str] = []
     terminal = io.StringIO()
-    runner = Runner(
-        chosen,
-        lambda account: FakeClient(account, calls, errors.get(account.name)),  # type: ignore[arg-type, return-value]
-        Reporter(None, terminal),
-        in_turn,
-    )
-    return runner.run(), calls, terminal.getvalue()
+
+    def make(account: Account) -> Client:
+        return FakeClient(account, calls, errors.get(account.name))  # type: ignore[return-value]
+
+    return Runner(chosen, make, Reporter(None, terminal), in_turn).run(), calls, terminal.getvalue()
 
 
 def test_all_at_once() -> None:
@@ -83,6 +83,51 @@ def test_signals(signals: list[int]) -> None:
     words = ["leave"] if len(signals) == 1 else ["finish", "leave"]
     assert sorted(calls[2:]) == [f"{name} {word}" for name in ("one", "two") for word in words]
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("in_turn", [False, True])
+@pytest.mark.parametrize("last", ["one", "two"])
+def test_a_signal_while_clients_are_made(number: int, in_turn: bool, last: str) -> None:
+    """Nobody is there to be told yet; nobody begins to play."""
+    calls: list[str] = []
+
+    def make(account: Account) -> Client:
+        if account.name == last:
+            os.kill(os.getpid(), number)
+        return FakeClient(account, calls)  # type: ignore[return-value]
+
+    assert Runner(accounts(one=3, two=4), make, Reporter(None, io.StringIO()), in_turn).run() == 0
+    assert calls == []
+
+
+def test_a_signal_between_two_rounds() -> None:
+    calls: list[str] = []
+    made: list[str] = []
+
+    def make(account: Account) -> Client:
+        made.append(account.name)
+        if len(made) == 4:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return FakeClient(account, calls)  # type: ignore[return-value]
+
+    assert Runner(accounts(one=0, two=3), make, Reporter(None, io.StringIO()), in_turn=True).run() == 0
+    assert made == ["one", "two", "one", "two"]
+    assert [call for call in calls if not call.endswith("leave")] == ["one 1", "two 3", "one 1"]
+
+
+@pytest.mark.parametrize("in_turn", [False, True])
+def test_mistakes_of_all_accounts_come_to_light_before_anyone_plays(in_turn: bool) -> None:
+    calls: list[str] = []
+
+    def make(account: Account) -> Client:
+        if account.name == "two":
+            raise CliError("two")
+        return FakeClient(account, calls)  # type: ignore[return-value]
+
+    with pytest.raises(CliError):
+        Runner(accounts(one=3, two=4), make, Reporter(None, io.StringIO()), in_turn).run()
+    assert calls == []
 
 
 def test_one_account_fails_and_the_others_go_on() -> None:

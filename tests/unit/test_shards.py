@@ -109,6 +109,26 @@ def test_batches_come_in_an_order_that_the_seed_decides(tmp_path: Path) -> None:
         BatchSource([dataset], "test", 16, 1)
 
 
+@pytest.mark.parametrize(
+    ("positions", "expected"),
+    [
+        (0, {5: 64, 7: 20, 9: 48}),
+        (200, {5: 64, 7: 20, 9: 48}),
+        (100, {5: 40, 7: 20, 9: 40}),
+        (10, {5: 4, 7: 3, 9: 3}),
+        (1, {5: 1, 7: 0, 9: 0}),
+    ],
+)
+def test_positions_are_taken_from_all_shards_alike(positions: int, expected: dict[int, int], tmp_path: Path) -> None:
+    dataset = make_set(tmp_path, {("test", 5): [64], ("test", 7): [20], ("test", 9): [48]})
+    source = BatchSource([dataset], "test", 16, 0)
+    found = dict.fromkeys((5, 7, 9), 0)
+    for batch in source.in_order(positions=positions):
+        assert 0 < batch.rows <= 16
+        found[batch.size] += batch.rows
+    assert found == expected
+
+
 def test_a_reader_that_is_left_early_ends(tmp_path: Path) -> None:
     source = BatchSource([make_set(tmp_path, {("train", 9): [64]})], "train", 4, 1)
     with Reader(source, 0, 10_000) as reader:

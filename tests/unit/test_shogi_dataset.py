@@ -18,7 +18,9 @@ from engine.datasets.shogi_rows import (
 )
 from engine.games.shogi.csa import format_csa_record, format_csa_records
 from engine.games.shogi.game import ShogiGame
-from engine.games.shogi.hcpe import pack, write_hcpe
+from engine.games.shogi.hcpe import RECORD, pack, read_hcpe, write_hcpe
+from engine.games.shogi.moves import board_move
+from engine.games.shogi.notation import parse_usi
 from engine.games.shogi.psv import PSV_DTYPE, from_psv_move, pack_psv, to_psv_move
 from engine.games.shogi.records import GameRecord, record_of
 from engine.games.shogi.sfen import format_sfen, parse_sfen
@@ -28,6 +30,7 @@ from nets.data.batches import BatchSource
 from nets.data.shards import check_shard
 from nets.data.unpack import unpack
 from nets.errors import NetworkError
+from nets.features import feature_set
 
 
 def random_record(seed: int, plies: int, ending: str = "TORYO") -> GameRecord:
@@ -103,6 +106,68 @@ def test_files_are_converted_without_loss(tmp_path: Path) -> None:
     hcpe.write_bytes(hcpe.read_bytes()[:-1])
     with pytest.raises(NetworkError, match="expected whole records of 38"):
         read_rows(hcpe, limits, 0)
+
+
+def with_moves(source: Path, target: Path, moves: dict[int, int]) -> Path:
+    """Write an hcpe or psv file again with other moves in some of its records."""
+    data = np.fromfile(source, HCPE_DTYPE if source.suffix == ".hcpe" else PSV_DTYPE)
+    for index, move in moves.items():
+        data["move"][index] = move
+    data.tofile(target)
+    return target
+
+
+@pytest.mark.parametrize(
+    ("suffix", "move"),
+    [
+        (".hcpe", 16383),
+        (".hcpe", 32767),
+        (".hcpe", 1 << 15 | 77),
+        (".hcpe", 77 << 7 | 77),
+        (".psv", 1 << 14 | 40 << 7 | 5),
+        (".psv", 1 << 14 | 80 << 7 | 5),  # read as a move of ours it would promote on the board
+        (".psv", 3 << 14 | 1 << 7 | 5),
+        (".psv", 2 << 7 | 2),
+    ],
+)
+def test_numbers_that_are_no_moves_are_refused(suffix: str, move: int, tmp_path: Path) -> None:
+    source, changed = tmp_path / f"a{suffix}", tmp_path / f"b{suffix}"
+    (tmp_path / "a.hcpe").write_bytes(write_hcpe([random_record(1, 60)]))
+    (tmp_path / "a.psv").write_bytes(to_psv(read_rows(tmp_path / "a.hcpe", ShogiLimits(), 0)))
+    with_moves(source, changed, {7: move, 9: move})
+    with pytest.raises(NetworkError, match=rf"b\{suffix}, record 8: move {move} found, expected squares of the board"):
+        read_rows(changed, ShogiLimits(), 0)
+    with_moves(source, changed, {7: 0})
+    assert np.flatnonzero(read_rows(changed, ShogiLimits(), 0)["move"] == 0).tolist() == [7]
+
+
+def test_moves_that_cannot_be_played_are_refused(tmp_path: Path) -> None:
+    source, changed = tmp_path / "a.hcpe", tmp_path / "b.hcpe"
+    source.write_bytes(write_hcpe([random_record(1, 60)]))
+    with_moves(source, changed, {0: board_move(0, 80)})
+    with pytest.raises(NetworkError, match=r"^move 1a9i in lnsg.* b - 1: Black has no piece on 1a; expected one that"):
+        make_shogi_dataset([changed], tmp_path / "set", ShogiDataOptions(), quiet)
+
+
+def test_positions_without_a_move_have_no_policy(tmp_path: Path) -> None:
+    source = tmp_path / "a.hcpe"
+    source.write_bytes(write_hcpe([random_record(1, 60)]))
+    with_moves(source, source, {0: 0, 30: 0})
+    (shard,) = make_shogi_dataset([source], tmp_path / "set", ShogiDataOptions(test_share=0.0), quiet).shards
+    weights = shard.open()["policy_weights"]
+    assert (weights == 0.0).sum() == 2
+    assert (weights == 1.0).sum() == len(weights) - 2
+    check_shard(shard, feature_set("dlshogi-62-57"), 27 * 81)
+
+
+def test_a_mate_by_a_dropped_pawn_is_kept_as_it_was_played(tmp_path: Path) -> None:
+    """`read_hcpe` does not refuse it either: whether it is a mate is not asked."""
+    placement = parse_sfen("7nk/9/7G1/9/9/9/9/9/4K4 b P2r2b3g4s3n4l17p 1")
+    source = tmp_path / "a.hcpe"
+    source.write_bytes(RECORD.pack(pack(placement), 100, parse_usi("P*1b"), 1))
+    assert len(read_hcpe(source.read_bytes())) == 1
+    (shard,) = make_shogi_dataset([source], tmp_path / "set", ShogiDataOptions(test_share=0.0), quiet).shards
+    assert shard.open()["policy_weights"].tolist() == [[1.0]]
 
 
 def test_records_are_limited(tmp_path: Path) -> None:

@@ -212,6 +212,19 @@ def test_a_run_goes_on_with_the_settings_of_its_optimizer_by_now(tmp_path: Path)
         Trainer(config_of(tmp_path, {}), tmp_path / "run")
 
 
+@pytest.mark.parametrize("average", ["ema", "swa"])
+def test_a_mean_that_is_wanted_later_begins_with_the_weights_of_then(average: str, tmp_path: Path) -> None:
+    make_set(tmp_path / "set", "katago-v7")
+    Trainer(config_of(tmp_path, {}), tmp_path / "run").run(quietly, 3)
+    changed = Trainer(config_of(tmp_path, {"average": average}), tmp_path / "run")
+    assert changed.average is not None
+    for name, value in state_of(changed).items():
+        assert torch.equal(value, changed.average.state[name]), name
+    assert changed.average.count == 0
+    changed.run(quietly, 4)
+    assert changed.average.count == 1
+
+
 @pytest.mark.parametrize("test_every", [6, 7])
 def test_a_checkpoint_is_not_replaced_by_one_that_is_no_number(
     test_every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
