@@ -7,16 +7,19 @@ import importlib.util
 import sys
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from engine.cli.errors import CliError
 from engine.cli.flags import add_options, collect
 from engine.cli.games import GAMES
+from engine.cli.logs import say
 from engine.cli.report import print_facts, print_table, write_json
 from engine.options import TABLE
 from engine.players.tuning import TUNED
 
 Rows = list[dict[str, Any]]
+Add: TypeAlias = Callable[[str, str, Callable[[argparse.Namespace], Rows]], argparse.ArgumentParser]
+"""Adds a benchmark: its name, what it measures, and the function that does so."""
 
 BY_LEVEL = ("seconds", "visits", "playouts", "temperature", "temperature_moves", "workers", "memory", "seed", "ponder")
 """Options that a level, or the ladder, sets."""
@@ -73,7 +76,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     chooser = argparse.ArgumentParser(add_help=False)
     chooser.add_argument("--game", default="go")
-    game = chooser.parse_known_args(words)[0].game  # decides which options there are
+    chosen = chooser.parse_known_args(words)[0].game  # decides which options there are
+    game = chosen if chosen in GAMES else "go"
     parser = argparse.ArgumentParser(
         prog="yomi bench",
         description="Measure yomi on this machine: a table on stdout, and with --json everything in a file.",
@@ -88,13 +92,37 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         child.set_defaults(measure=measure, kernels=("go",), further=[], check=_check_devices)
         return child
 
-    def for_each_game(child: argparse.ArgumentParser) -> argparse.ArgumentParser:
-        child.add_argument("--game", choices=GAMES, default="go", help="the game (go)")
-        child.set_defaults(kernels=(game,))
-        return child
+    _add_nps(add, game)
+    _add_evaluator(add, game)
+    _add_tree(add, game)
+    _add_rollouts(add)
+    _add_nets(add)
+    _add_gpu(add)
+    _add_perft(add)
+    _add_mate(add)
+    _add_levels(add, game)
+    _add_precision(add, game)
+    _add_score(add)
+    _add_train(add)
+    signature = add("signature", "one number that changes when the search's decisions change", _signature)
+    signature.set_defaults(kernels=GAMES)
+    return parser
 
-    nps = for_each_game(add("nps", "nodes per second of the search, and of its evaluator alone", _nps))
-    nps.add_argument("--for", dest="duration", metavar="S", type=_positive, default=1.0, help="seconds a position (1)")
+
+def _add_game(child: argparse.ArgumentParser, game: str) -> None:
+    child.add_argument("--game", choices=GAMES, default="go", help="the game (go)")
+    child.set_defaults(kernels=(game,))
+
+
+def _add_duration(child: argparse.ArgumentParser, seconds: float, what: str = "seconds each") -> None:
+    text = f"{what} ({seconds:g})"
+    child.add_argument("--for", dest="duration", metavar="S", type=_positive, default=seconds, help=text)
+
+
+def _add_nps(add: Add, game: str) -> None:
+    nps = add("nps", "nodes per second of the search, and of its evaluator alone", _nps)
+    _add_game(nps, game)
+    _add_duration(nps, 1.0, "seconds a position")
     nps.add_argument(
         "--against",
         metavar="ENGINE",
@@ -104,40 +132,67 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     )
     nps.add_argument("--csv", metavar="FILE", type=Path, help="write the rates of all positions and engines")
     nps.add_argument("--plot", metavar="FILE", type=Path, help="draw a box for each engine (PNG, SVG, PDF)")
-    add_options(nps, leave_out=_all_but(SEARCH_OPTIONS), game=game if game in GAMES else "go")
-    evaluator = for_each_game(add("evaluator", "positions per second of the evaluator, by batch size", _evaluator))
-    evaluator.add_argument("--for", dest="duration", metavar="S", type=_positive, default=1.0, help="seconds each (1)")
-    add_options(evaluator, leave_out=_all_but(EVALUATOR_OPTIONS), game=game if game in GAMES else "go")
-    tree = for_each_game(add("tree", "playouts per second with an evaluator that costs nothing", _tree))
-    tree.add_argument("--sizes", metavar="N", type=int, nargs="+", default=[9, 19], help="Go: board sizes (9 19)")
+    add_options(nps, leave_out=_all_but(SEARCH_OPTIONS), game=game)
+
+
+def _add_evaluator(add: Add, game: str) -> None:
+    evaluator = add("evaluator", "positions per second of the evaluator, by batch size", _evaluator)
+    _add_game(evaluator, game)
+    _add_duration(evaluator, 1.0)
+    add_options(evaluator, leave_out=_all_but(EVALUATOR_OPTIONS), game=game)
+
+
+def _add_tree(add: Add, game: str) -> None:
+    tree = add("tree", "playouts per second with an evaluator that costs nothing", _tree)
+    _add_game(tree, game)
+    tree.add_argument("--sizes", metavar="N", type=_board, nargs="+", default=[9, 19], help="Go: board sizes (9 19)")
     tree.add_argument(
         "--mate-depth", metavar="N", type=int, choices=(0, 1, 3, 5), default=0, help="shogi: mate search at leaves (0)"
     )
-    tree.add_argument("--workers", metavar="N", type=int, nargs="+", default=[1, 2], help="search threads (1 2)")
-    tree.add_argument("--playouts", metavar="N", type=int, default=100_000, help="nodes of the tree (100000)")
+    tree.add_argument("--workers", metavar="N", type=_count, nargs="+", default=[1, 2], help="search threads (1 2)")
+    tree.add_argument("--playouts", metavar="N", type=_count, default=100_000, help="nodes of the tree (100000)")
+
+
+def _add_rollouts(add: Add) -> None:
     rollouts = add("rollouts", "rollouts per second on one core, and against the same algorithm in C", _rollouts)
     rollouts.add_argument("--seconds", metavar="S", type=_positive, default=1.0, help="seconds a turn (1)")
-    rollouts.add_argument("--sizes", metavar="N", type=int, nargs="+", default=[9, 19], help="board sizes (9 19)")
+    rollouts.add_argument("--sizes", metavar="N", type=_board, nargs="+", default=[9, 19], help="board sizes (9 19)")
+
+
+def _add_nets(add: Add) -> None:
     nets = add("nets", "positions per second on random networks for shogi, our kernels and onnxruntime", _nets)
     nets.add_argument(
         "--sizes", metavar="BxC", type=_size, nargs="+", default=[(4, 64), (10, 192)], help="(4x64 10x192)"
     )
-    nets.add_argument("--threads", metavar="N", type=int, default=2, help="threads that evaluate (2)")
-    nets.add_argument("--for", dest="duration", metavar="S", type=_positive, default=2.0, help="seconds each (2)")
+    nets.add_argument("--threads", metavar="N", type=_count, default=2, help="threads that evaluate (2)")
+    _add_duration(nets, 2.0)
+
+
+def _add_gpu(add: Add) -> None:
     gpu = add("gpu", "what a GPU reaches in search and alone, and how the tree scales", _gpu)
-    gpu.add_argument("--for", dest="duration", metavar="S", type=_positive, default=2.0, help="seconds each (2)")
+    _add_duration(gpu, 2.0)
     add_options(gpu, leave_out=_all_but(GPU_OPTIONS))
     gpu.set_defaults(kernels=GAMES, game="go", check=_check_gpu)
+
+
+def _add_perft(add: Add) -> None:
     counting = add("perft", "legal moves of shogi a second on one core, counted to a depth, beside cshogi", _perft)
     counting.add_argument("--depth", metavar="N", type=int, choices=range(1, 10), default=5, help="moves deep (5)")
     counting.add_argument("--sfen", metavar="SFEN", help="position (the start position)")
     counting.set_defaults(kernels=("shogi",))
+
+
+def _add_mate(add: Add) -> None:
     mates = add("mate", "milliseconds for a mate problem of shogi, beside cshogi", _mate)
     mates.add_argument("files", metavar="FILE", type=Path, nargs="+", help="problems, one SFEN a line")
-    mates.add_argument("--nodes", metavar="N", type=int, default=1_000_000, help="positions for a problem (1000000)")
+    mates.add_argument("--nodes", metavar="N", type=_count, default=1_000_000, help="positions for a problem (1000000)")
     mates.set_defaults(kernels=("shogi",))
-    levels = for_each_game(add("levels", "Elo of the levels of `yomi play`, from games between neighbours", _levels))
-    levels.add_argument("--games", metavar="N", type=int, default=100, help="games of each pairing, even (100)")
+
+
+def _add_levels(add: Add, game: str) -> None:
+    levels = add("levels", "Elo of the levels of `yomi play`, from games between neighbours", _levels)
+    _add_game(levels, game)
+    levels.add_argument("--games", metavar="N", type=_count, default=100, help="games of each pairing, even (100)")
     levels.add_argument(
         "--levels",
         metavar="N",
@@ -147,21 +202,28 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         help="play each against the one below (2 3 4 5)",
     )
     levels.add_argument("--out", metavar="FILE", type=Path, help="add the games to this table (none: only print)")
-    add_options(levels, leave_out=BY_LEVEL, game=game if game in GAMES else "go")
-    precision = for_each_game(add("precision", "how far a network in fewer bits is from fp32", _precision))
-    precision.add_argument("--positions", metavar="N", type=int, default=1000, help="positions compared (1000)")
-    add_options(precision, leave_out=_all_but(PRECISION_OPTIONS), game=game if game in GAMES else "go")
+    add_options(levels, leave_out=BY_LEVEL, game=game)
+
+
+def _add_precision(add: Add, game: str) -> None:
+    precision = add("precision", "how far a network in fewer bits is from fp32", _precision)
+    _add_game(precision, game)
+    precision.add_argument("--positions", metavar="N", type=_count, default=1000, help="positions compared (1000)")
+    add_options(precision, leave_out=_all_but(PRECISION_OPTIONS), game=game)
+
+
+def _add_score(add: Add) -> None:
     score = add("score", "error of a network's points on a data set, beside rollouts in the same time", _score)
     score.add_argument("network", metavar="NET", type=Path, help="a network for Go that tells points")
     score.add_argument("data", metavar="DATA", type=Path, help="data set with points, of the network's features")
-    score.add_argument("--positions", metavar="N", type=int, default=5000, help="positions of its test split (5000)")
+    score.add_argument("--positions", metavar="N", type=_count, default=5000, help="positions of its test split (5000)")
+
+
+def _add_train(add: Add) -> None:
     train = add("train", "training steps per second, of the bare network and with its data", _train)
     train.add_argument("config", metavar="CONFIG", type=Path, help="configuration of a training (TOML)")
-    train.add_argument("--for", dest="duration", metavar="S", type=_positive, default=5.0, help="seconds each (5)")
+    _add_duration(train, 5.0)
     train.set_defaults(kernels=())
-    signature = add("signature", "one number that changes when the search's decisions change", _signature)
-    signature.set_defaults(kernels=GAMES)
-    return parser
 
 
 def _all_but(names: Collection[str]) -> list[str]:
@@ -179,6 +241,20 @@ def _positive(text: str) -> float:
     return value
 
 
+def _count(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 10**9:
+        raise argparse.ArgumentTypeError(f"expected a positive number, found {text!r}")
+    return int(text)
+
+
+def _board(text: str) -> int:
+    from native.go.board import MAX_SIZE, MIN_SIZE
+
+    if not text.isdecimal() or not MIN_SIZE <= int(text) <= MAX_SIZE:
+        raise argparse.ArgumentTypeError(f"expected a board size of {MIN_SIZE} to {MAX_SIZE}, found {text!r}")
+    return int(text)
+
+
 def _size(text: str) -> tuple[int, int]:
     blocks, _, channels = text.partition("x")
     if not (blocks.isdecimal() and channels.isdecimal() and int(channels)):
@@ -194,7 +270,7 @@ def _measure(args: argparse.Namespace) -> Rows:
     try:
         args.check(args)  # an error must not wait until kernels are compiled
         for game in args.kernels:
-            compile_all(game, lambda line: print(f"yomi: {line}", file=sys.stderr, flush=True))
+            compile_all(game, say)
         rows: Rows = args.measure(args)
     except (NetworkError, EvaluatorError) as error:
         raise CliError(str(error)) from None
@@ -290,16 +366,12 @@ def _signature(args: argparse.Namespace) -> Rows:
 def _precision(args: argparse.Namespace) -> Rows:
     from bench import precision
 
-    if args.positions < 1:
-        raise CliError(f"--positions {args.positions}: expected at least 1")
     return precision.run(collect(args, args.game), args.game, args.positions)
 
 
 def _score(args: argparse.Namespace) -> Rows:
     from bench import score
 
-    if args.positions < 1:
-        raise CliError(f"--positions {args.positions}: expected at least 1")
     return score.run(args.network, args.data, args.positions)
 
 

@@ -28,13 +28,14 @@ VERSION = 8
 HEAD_CHANNELS, VALUE_WIDTH = 32, 64
 """Those of KataGo's networks of 10 blocks of 128 channels."""
 RELU = Activation.RELU
+SEED = 1
 
 
 class _Weights:
     """Random weights that keep activations near 1."""
 
-    def __init__(self, seed: int) -> None:
-        self._rng = np.random.default_rng(seed)
+    def __init__(self) -> None:
+        self._rng = np.random.default_rng(SEED)
 
     def conv(self, name: str, inputs: int, outputs: int, side: int, gain: float = 1.0) -> Conv:
         scale = gain * np.sqrt(2.0 / (inputs * side * side))
@@ -64,9 +65,9 @@ class _Weights:
         )
 
 
-def make_go_network(blocks: int, channels: int, seed: int = 1) -> KataGoNetwork:
-    """Return a network with random weights; equal seeds give equal weights."""
-    w, head = _Weights(seed), HEAD_CHANNELS
+def make_go_network(blocks: int, channels: int) -> KataGoNetwork:
+    """Return a network with random weights, the same each time."""
+    w, head = _Weights(), HEAD_CHANNELS
     trunk = Trunk(
         conv=w.conv("conv1", SPATIAL_CHANNELS, channels, 5),
         matmul=w.matmul("ginputw", GLOBAL_CHANNELS, channels),

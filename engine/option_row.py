@@ -17,6 +17,8 @@ TRUE, FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 EMPTY = "<empty>"
 """USI's word for an empty text."""
+NO_NUMBER = 0
+"""What USI shows in place of none where there are numbers, and what is understood as it."""
 MAX_SPIN = 2**31 - 1
 """Graphical interfaces keep USI's numbers in 32 bits."""
 
@@ -28,18 +30,17 @@ class OptionError(ValueError):
 class Usi:
     """How a row looks in USI."""
 
-    __slots__ = ("choices", "names", "none", "scale")
+    __slots__ = ("choices", "names", "scale")
 
-    def __init__(self, *names: str, scale: float = 1, none: int = 0, choices: tuple[str, ...] = ()) -> None:
+    def __init__(self, *names: str, scale: float = 1, choices: tuple[str, ...] = ()) -> None:
         """Describe a row.
 
         Args:
             names: The name that is shown, then others that are understood.
             scale: The number that USI shows, divided by the value: 1000 for seconds that are shown in milliseconds.
-            none: What is shown in place of none, and understood as it.
             choices: The names of a choice's values, in the order of the row's own.
         """
-        self.names, self.scale, self.none, self.choices = names, scale, none, choices
+        self.names, self.scale, self.choices = names, scale, choices
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +187,7 @@ class Option:
         if not re.fullmatch(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?", word, re.ASCII):
             raise error
         number = float(word)
-        if self.optional and number == usi.none:
+        if self.optional and number == NO_NUMBER:
             return None
         value = number / usi.scale
         try:
@@ -204,7 +205,7 @@ class Option:
             return usi.choices[self.choices.index(str(value))]
         if self.kind in ("choice", "flag"):
             return self.format(value)
-        return str(usi.none if value is None else self._scaled(float(value)))
+        return str(NO_NUMBER if value is None else self._scaled(float(value)))
 
     def usi_limits(self) -> tuple[int, int]:
         """Return the least and the greatest number that USI shows for a row of numbers."""
@@ -212,7 +213,7 @@ class Option:
         assert self.low is not None
         assert self.high is not None
         low = self._scaled(self.low)
-        return (min(low, self.usi.none) if self.optional else low), self._scaled(self.high)
+        return (min(low, NO_NUMBER) if self.optional else low), self._scaled(self.high)
 
     def _scaled(self, value: float) -> int:
         assert self.usi is not None
@@ -277,17 +278,27 @@ def option(
     choices: tuple[str, ...] = (),
     katago: str = "",
     live: bool = True,
-    optional: bool = False,
     games: tuple[str, ...] = GAMES,
-    shogi: object = _SAME,
+    shogi: Any = _SAME,
     usi: Usi | None = None,
 ) -> Any:
-    """Describe a field of `Options`; the arguments are those of `Option`."""
-    in_shogi = default if shogi is _SAME else shogi
-    optional = optional or default is None or in_shogi is None
-    parts = (kind, default, text, group, low, high, unit, choices, optional, katago, live, games, in_shogi, usi)
-    return field(default=default, metadata={"option": functools.partial(_row, parts)})
-
-
-def _row(parts: tuple[Any, ...], name: str) -> Option:
-    return Option(name, *parts)
+    """Describe a field of `Options`; the arguments are those of `Option`, which is optional where a default is None."""
+    in_shogi: Value = default if shogi is _SAME else shogi
+    row = functools.partial(
+        Option,
+        kind=kind,
+        default=default,
+        help=text,
+        group=group,
+        low=low,
+        high=high,
+        unit=unit,
+        choices=choices,
+        optional=default is None or in_shogi is None,
+        katago=katago,
+        live=live,
+        games=games,
+        shogi=in_shogi,
+        usi=usi,
+    )
+    return field(default=default, metadata={"option": row})

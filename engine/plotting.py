@@ -26,6 +26,21 @@ def figure(width: float, height: float) -> Any:
     return Figure(figsize=(width, height), dpi=DPI, layout="constrained")
 
 
+def check(path: Path | None = None) -> None:
+    """See that a picture can be made, before anything that takes long.
+
+    Args:
+        path: where it will go; one without an ending becomes a PNG. None where its form is no question.
+
+    Raises:
+        PlotError: matplotlib is not there, or does not know the form.
+    """
+    forms = figure(1.0, 1.0).canvas.get_supported_filetypes()
+    suffix = "" if path is None else path.suffix
+    if suffix and suffix[1:].lower() not in forms:
+        raise PlotError(f"unknown form {suffix}, expected one of {' '.join(f'.{form}' for form in sorted(forms))}")
+
+
 def save(drawn: Any, path: Path) -> None:
     """Write a figure in the form that the file's name tells.
 

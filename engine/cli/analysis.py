@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from engine.cli import logs
 from engine.cli.errors import CliError
-from engine.cli.flags import add_options, collect
+from engine.cli.flags import PLAYING, add_options, collect, visits_without_limit
 from engine.cli.make import loading_errors, make_analysts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from engine.options import Options, Value
+    from engine.options import Options
     from engine.players.analyst import Analyst
     from engine.protocols.analysis.overrides import Settings
 
@@ -32,16 +32,6 @@ answered and how.
 
 DEFAULT_VISITS = 500
 MAX_THREADS = 256
-LEFT_OUT = (
-    "ponder",
-    "resign",
-    "resign_threshold",
-    "resign_moves",
-    "temperature",
-    "temperature_moves",
-    "cleanup",
-    "lag",
-)
 PERSPECTIVES = {"black": "BLACK", "white": "WHITE", "side-to-move": "SIDETOMOVE"}
 IGNORED = frozenset({"homeDataDir", "logDir", "logFile", "logToStderr", "logAllRequests", "logAllResponses"})
 """Keys of -override-config that clients set and that change no analysis."""
@@ -77,7 +67,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="settings by KataGo's names, as in overrideSettings",
     )
     parser.add_argument("-model", dest="net", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-    add_options(parser, leave_out=LEFT_OUT)
+    add_options(parser, leave_out=PLAYING)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -85,10 +75,7 @@ def run(args: argparse.Namespace) -> int:
     from engine.protocols.analysis.serve import serve
     from engine.protocols.process import LoadError
 
-    limits: dict[str, Value] = {"visits": DEFAULT_VISITS}
-    if any(hasattr(args, name) for name in ("playouts", "seconds")):
-        limits = {}
-    options = collect(args, **limits)
+    options = collect(args, **visits_without_limit(args, DEFAULT_VISITS))
     logs.set_up(options)
     pairs = {"reportAnalysisWinratesAs": PERSPECTIVES[args.perspective], **read_pairs(args.override_config)}
     count = take_threads(pairs, options, args.analysts)

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from engine.cli import logs
 from engine.cli.errors import CliError
-from engine.cli.flags import add_options, collect
-from engine.options import Options
+from engine.cli.flags import PLAYING, add_options, collect, visits_without_limit
+from engine.cli.rate import plot_check
 from engine.review.model import ReviewError
 
 if TYPE_CHECKING:
-    from engine.options import Value
-    from engine.review.model import Annotated, Reviewer
+    from engine.options import Options
+    from engine.review.model import Annotated, Review, Reviewer
 
 USAGE = "yomi analyze FILE|FOLDER... [options]"
 EPILOG = """\
@@ -43,10 +43,7 @@ SHOGI_SUFFIXES = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".usi", ".sfen")
 MARK = ".yomi"
 """Stands before the ending of the files that a review writes."""
 DEFAULT_VISITS = 100
-LEFT_OUT = (
-    *("ponder", "resign", "resign_threshold", "resign_moves", "temperature", "temperature_moves", "cleanup", "lag"),
-    *("size", "komi", "root_noise", "root_noise_total"),
-)
+LEFT_OUT = (*PLAYING, "size", "komi", "root_noise", "root_noise_total")
 BROKEN = 1
 """Exit status where a record could not be reviewed."""
 
@@ -94,12 +91,7 @@ def run(args: argparse.Namespace) -> int:
         raise CliError(f"--worst {args.worst}: expected at least 0")
     jobs = find_jobs(args.records, args.out)
     if args.plot:
-        from engine.plotting import PlotError, figure
-
-        try:
-            figure(1.0, 1.0)
-        except PlotError as error:
-            raise CliError(f"--plot: {error}") from None
+        plot_check()
     reviewers = Reviewers(args)
     outcome = Outcome()
     try:
@@ -108,7 +100,8 @@ def run(args: argparse.Namespace) -> int:
     finally:
         reviewers.close()
         if args.json is not None:
-            _write(args.json, json.dumps(outcome.reviewed, indent=1, ensure_ascii=False).encode("utf-8") + b"\n")
+            text = json.dumps(outcome.reviewed, indent=1, ensure_ascii=False) + "\n"
+            _write(args.json, text.encode("utf-8", "backslashreplace"))  # names of files need not be UTF-8
     return BROKEN if outcome.broken else 0
 
 
@@ -198,7 +191,7 @@ class Reviewers:
         options = self._options("go")
         with loading_errors():
             check_device(options)
-            options.size = only_size(options.net) or read_checked(str(path), Rules.parse(options.rules)).size
+            options.size = only_size(options.net) or read_checked(str(path), Rules.parse(options.rules))[0].size
             # Seconds are those of the whole machine.
             analysts = make_analysts(options, None if options.seconds is None else 1, prompt=False)
         return GoReviewer(analysts, options)
@@ -210,10 +203,7 @@ class Reviewers:
         return ShogiReviewer(load_shogi_player(self._options("shogi")))
 
     def _options(self, game: str) -> Options:
-        limits: dict[str, Value] = {"visits": DEFAULT_VISITS}
-        if any(hasattr(self._args, name) for name in ("playouts", "seconds")):
-            limits = {}
-        options = collect(self._args, game, **limits)
+        options = collect(self._args, game, **visits_without_limit(self._args, DEFAULT_VISITS))
         logs.set_up(options)
         return options
 
@@ -254,31 +244,34 @@ def _search(reviewer: Reviewer, record: Any, name: str) -> Annotated:
 
 
 def _publish(job: Job, name: str, annotated: Annotated, args: argparse.Namespace, written: set[Path]) -> None:
-    """Print the table of a game and write its files, none of them over that of another record."""
-    from engine.review.text import table
-
-    review = annotated.review
-    rate = review.evaluations / review.seconds if review.seconds else 0.0
-    print(f"{job.path}: {name}" if name != job.path.stem else f"{job.path}")
-    for note in review.notes:
-        print(f"note: {note}")
-    print(table(review, args.worst))
-    print(
-        f"\n{len(review.opinions)} positions in {review.seconds:.1f} s, {review.evaluations} evaluations,"
-        f" {rate:.0f}/s; {review.engine}\n",
-        flush=True,
-    )
+    """Write the files of a game, none of them over that of another record, and print its table."""
     files = annotated.files() if args.record else {}
     if args.plot:
         from engine.review.plot import draw
 
-        files[".png"] = draw(review, name)
+        files[".png"] = draw(annotated.review, name)
     for suffix, data in files.items():
         path = job.folder / f"{name}{MARK}{suffix}"
         if path in written:  # the same game in another form
             path = job.folder / f"{name}{job.path.suffix}{MARK}{suffix}"
         written.add(path)
         _write(path, data)
+    _print(job.path, name, annotated.review, args.worst)
+
+
+def _print(path: Path, name: str, review: Review, worst: int) -> None:
+    from engine.review.text import table
+
+    rate = review.evaluations / review.seconds if review.seconds else 0.0
+    print(f"{path}: {name}" if name != path.stem else f"{path}")
+    for note in review.notes:
+        print(f"note: {note}")
+    print(table(review, worst))
+    print(
+        f"\n{len(review.opinions)} positions in {review.seconds:.1f} s, {review.evaluations} evaluations,"
+        f" {rate:.0f}/s; {review.engine}\n",
+        flush=True,
+    )
 
 
 def _write(path: Path, data: bytes) -> None:

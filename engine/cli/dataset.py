@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.cli.dataset_play import add_play, play_dataset
-from engine.cli.dataset_report import announce_kernels, check_counts, check_ranges, log, print_facts
+from engine.cli.dataset_report import announce_kernels, check_counts, check_ranges, named, print_dataset
 from engine.cli.errors import CliError
+from engine.cli.logs import say
 
 if TYPE_CHECKING:
     from engine.datasets.go_scores import KomiScorer
@@ -63,8 +64,14 @@ def _add_make(make: argparse.ArgumentParser) -> None:
     make.add_argument("--shard-rows", type=int, metavar="N", help=rows)
     make.add_argument("--min-moves", type=int, default=20, metavar="N", help="moves of a game, at least (20)")
     make.add_argument("--seed", type=int, default=1, metavar="N", help="of all choices (1)")
-    go, shogi = (make.add_argument_group(name).add_argument for name in ("Go", "shogi"))
-    of_go = [
+    adders = {"Go": _add_for_go, "shogi": _add_for_shogi}
+    make.set_defaults(of_games={name: add(make.add_argument_group(name)) for name, add in adders.items()})
+
+
+def _add_for_go(group: argparse._ArgumentGroup) -> list[argparse.Action]:
+    """Add what only data sets of Go understand, and return it."""
+    go = group.add_argument
+    return [
         go("--rules", default="chinese", help="of records that name none (chinese)"),
         go("--size", type=int, action="append", default=[], metavar="N", help="only boards of this size"),
         go("--positions", type=int, default=0, metavar="N", help="a game, spread evenly (all)"),
@@ -97,7 +104,12 @@ def _add_make(make: argparse.ArgumentParser) -> None:
         ),
         go("--score-stages", metavar="P:N,...", help="points and playouts (10:2000,4:20000,2:50000)"),
     ]
-    of_shogi = [
+
+
+def _add_for_shogi(group: argparse._ArgumentGroup) -> list[argparse.Action]:
+    """Add what only data sets of shogi understand, and return it."""
+    shogi = group.add_argument
+    return [
         shogi("--rating", type=float, default=0.0, metavar="R", help="of both players, at least (any)"),
         shogi("--evaluation", type=float, default=0.0, metavar="CP", help="centipawns, at most (any)"),
         shogi(
@@ -107,7 +119,6 @@ def _add_make(make: argparse.ArgumentParser) -> None:
         ),
         shogi("--keep-duplicates", action="store_true", help="do not merge positions that come up again"),
     ]
-    make.set_defaults(of_games={"Go": of_go, "shogi": of_shogi})
 
 
 def _add_openings(openings: argparse.ArgumentParser) -> None:
@@ -155,7 +166,7 @@ def make_dataset(args: argparse.Namespace) -> None:
     game = feature_set(args.features).game
     _refuse_others(args, game)
     dataset = _make_shogi(args) if game == "shogi" else _make_go(args)
-    print_facts(dataset)
+    print_dataset(dataset)
 
 
 def _refuse_others(args: argparse.Namespace, game: str) -> None:
@@ -172,17 +183,15 @@ def _make_go(args: argparse.Namespace) -> Dataset:
     from engine.datasets.go_games import TRUSTS
     from engine.datasets.go_teacher import NetworkTeacher
     from engine.datasets.sources import SGF_SUFFIXES, find_files
-    from nets.load import source_digest
 
     if args.trust not in TRUSTS:
         raise CliError(f"--trust {args.trust}: expected one of {', '.join(TRUSTS)}")
     find_files(args.paths, SGF_SUFFIXES)
     announce_kernels("go")
     scorer, scored = _make_scorer(args)
-    teacher, named = None, ""
+    teacher = None
     if args.teacher is not None:
         teacher = NetworkTeacher(args.teacher, args.visits, args.device, args.precision, args.seed)
-        named = f"{args.teacher.name} {source_digest(args.teacher)[:16]}"
     options = GoDataOptions(
         features=args.features,
         rules=args.rules,
@@ -200,12 +209,12 @@ def _make_go(args: argparse.Namespace) -> Dataset:
         limit=args.limit,
         shard_rows=args.shard_rows,
         seed=args.seed,
-        teacher=named,
+        teacher=named(args.teacher) if args.teacher is not None else "",
         visits=args.visits,
         scores=scored,
     )
     try:
-        return make_go_dataset(args.paths, args.out, options, teacher, log, scorer)
+        return make_go_dataset(args.paths, args.out, options, teacher, say, scorer)
     finally:
         for network in (teacher, scorer.teacher if scorer is not None else None):
             if network is not None:
@@ -216,7 +225,6 @@ def _make_scorer(args: argparse.Namespace) -> tuple[KomiScorer | None, str]:
     """Return what labels points, and how a manifest tells it."""
     from engine.datasets.go_scores import STAGES, KomiScorer, parse_stages
     from engine.datasets.go_teacher import NetworkTeacher
-    from nets.load import source_digest
 
     if args.score_search is None:
         if args.score_stages is not None:
@@ -227,8 +235,8 @@ def _make_scorer(args: argparse.Namespace) -> tuple[KomiScorer | None, str]:
     if args.score_search == "rollouts":
         return KomiScorer(None, stages, args.seed), f"rollouts {text}"
     path = Path(args.score_search)
-    named = f"{path.name} {source_digest(path)[:16]} {text}"
-    return KomiScorer(NetworkTeacher(path, 1, args.device, args.precision, args.seed), stages, args.seed), named
+    teacher = NetworkTeacher(path, 1, args.device, args.precision, args.seed)
+    return KomiScorer(teacher, stages, args.seed), f"{named(path)} {text}"
 
 
 def _make_shogi(args: argparse.Namespace) -> Dataset:
@@ -251,7 +259,7 @@ def _make_shogi(args: argparse.Namespace) -> Dataset:
         seed=args.seed,
         score_scale=scale,
     )
-    return make_shogi_dataset(args.paths, args.out, options, log)
+    return make_shogi_dataset(args.paths, args.out, options, say)
 
 
 def _score_scale(text: str | None) -> float:
@@ -289,7 +297,7 @@ def describe_dataset(args: argparse.Namespace) -> None:
     """Print what is in a data set."""
     from nets.data.shards import open_dataset
 
-    print_facts(open_dataset(args.folder))
+    print_dataset(open_dataset(args.folder))
 
 
 def convert_file(args: argparse.Namespace) -> None:
@@ -319,7 +327,7 @@ def write_openings(args: argparse.Namespace) -> None:
     limits = BalanceLimits(args.rating, args.evaluation, args.narrow, (first, last), args.min_moves)
     lines, refused = balanced_openings(find_files(args.paths, OPENING_SUFFIXES), limits)
     for why, count in refused.most_common():
-        log(f"{count} games left out: {why}")
+        say(f"{count} games left out: {why}")
     if not lines:
         raise CliError(f"0 of {refused.total()} games left, expected some: see the options that choose games")
     args.out.write_text("".join(f"{line}\n" for line in lines), encoding="ascii")

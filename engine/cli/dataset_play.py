@@ -6,9 +6,10 @@ import argparse
 import os
 from pathlib import Path
 
-from engine.cli.dataset_report import announce_kernels, check_counts, check_ranges, log, print_facts
+from engine.cli.dataset_report import announce_kernels, check_counts, check_ranges, named, print_dataset
 from engine.cli.errors import CliError
 from engine.cli.games import add_games
+from engine.cli.logs import say
 
 EPILOGS = {
     "go": """\
@@ -85,7 +86,6 @@ def _play_go(args: argparse.Namespace) -> None:
     from engine.datasets.go_played import PlayOptions, play_go_dataset
     from engine.datasets.go_teacher import NetworkTeacher
     from native.go.board import MAX_SIZE, MIN_SIZE
-    from nets.load import source_digest
 
     check_ranges(args, size=(MIN_SIZE, MAX_SIZE), kept=(0.001, 1.0), test_share=(0.0, 0.9))
     check_counts(args, visits=1)
@@ -100,10 +100,10 @@ def _play_go(args: argparse.Namespace) -> None:
         test_share=args.test_share,
         shard_rows=args.shard_rows,
         seed=args.seed,
-        teacher=f"{args.teacher.name} {source_digest(args.teacher)[:16]}",
+        teacher=named(args.teacher),
     )
     try:
-        print_facts(play_go_dataset(args.out, options, teacher, log))
+        print_dataset(play_go_dataset(args.out, options, teacher, say))
     finally:
         teacher.close()
 
@@ -116,18 +116,17 @@ def _play_shogi(args: argparse.Namespace) -> None:
     from engine.matches.process import EngineFailure
     from native.shogi.position import MAX_HISTORY
     from native.warmup import compile_all
-    from nets.load import source_digest
 
     check_counts(args, nodes=1, processes=1, opening_moves=0, resign_score=1, resign_moves=1)
     check_ranges(args, max_moves=(1, MAX_HISTORY // 2))
     try:
         spec = parse_player(args.engine, "shogi")
         openings = load_records(args.openings) if args.openings else []
-        compile_all("shogi", log)
+        compile_all("shogi", say)
         options = ShogiPlayOptions(
             engine=args.engine,
             nodes=args.nodes,
-            openings=f"{args.openings.name} {source_digest(args.openings)[:16]}" if args.openings else "",
+            openings=named(args.openings) if args.openings else "",
             opening_moves=args.opening_moves,
             random_moves=args.random_moves,
             resign_score=args.resign_score,
@@ -136,7 +135,7 @@ def _play_shogi(args: argparse.Namespace) -> None:
             shard_rows=args.shard_rows,
             seed=args.seed,
         )
-        total = play_shogi_positions(args.out, options, args.positions, spec, openings, args.processes, log)
+        total = play_shogi_positions(args.out, options, args.positions, spec, openings, args.processes, say)
     except EngineFailure as error:
         raise CliError(f"--engine {args.engine}: {error}") from None
     except (PlayerError, RecordError) as error:

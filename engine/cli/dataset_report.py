@@ -1,21 +1,17 @@
-"""What the actions of `yomi dataset` have in common: checks of numbers, lines of progress, and a data set in words."""
+"""What the actions of `yomi dataset` have in common: checks of numbers, names of sources, and a data set in words."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.cli.errors import CliError
+from engine.cli.logs import say
 
 if TYPE_CHECKING:
     from nets.data.shards import Dataset
-
-
-def log(text: str) -> None:
-    """Print a line of progress."""
-    print(f"yomi: {text}", file=sys.stderr, flush=True)
 
 
 def check_ranges(args: argparse.Namespace, **ranges: tuple[float, float]) -> None:
@@ -45,12 +41,19 @@ def announce_kernels(game: str) -> None:
     from native.jit import CACHE_DIRECTORY, kernel_key
     from native.warmup import compile_all
 
-    compile_all(game, log)
+    compile_all(game, say)
     if not (CACHE_DIRECTORY / f"datasets-{kernel_key('datasets')}").exists():
-        log("the first data set compiles kernels of its own, which takes about half a minute")
+        say("the first data set compiles kernels of its own, which takes about half a minute")
 
 
-def print_facts(dataset: Dataset) -> None:
+def named(path: Path) -> str:
+    """Return how a manifest tells a file: its name, and the beginning of its digest."""
+    from nets.files import source_digest
+
+    return f"{path.name} {source_digest(path)[:16]}"
+
+
+def print_dataset(dataset: Dataset) -> None:
     """Print features, positions by split and size, labels, and how the set was made."""
     import numpy as np
 

@@ -10,6 +10,10 @@ from engine.cli.errors import CliError
 from engine.options import TABLE, Option, OptionError, Options, Value, read_config, rows_for
 from engine.own_network import fill_in
 
+PLAYING = (
+    *("ponder", "resign", "resign_threshold", "resign_moves", "temperature", "temperature_moves", "cleanup", "lag"),
+)
+"""Options that mean something only where games are played."""
 NETWORKS = {"go": "KataGo .bin.gz or .txt.gz, or .onnx", "shogi": "dlshogi's .onnx"}
 
 
@@ -75,6 +79,11 @@ def collect(args: argparse.Namespace, game: str = "go", /, **defaults: Value) ->
     check(options, game)
     fill_in(options, game)
     return options
+
+
+def visits_without_limit(args: argparse.Namespace, visits: int) -> dict[str, Value]:
+    """Return what `collect` takes to limit a search to these visits, unless the command line has another limit."""
+    return {} if any(hasattr(args, name) for name in ("playouts", "seconds")) else {"visits": visits}
 
 
 def check(options: Options, game: str = "go", places: Mapping[str, str] | None = None) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 
-GAMES = ("go", "shogi")
+from engine.options import GAMES
+
+__all__ = ["GAMES", "add_games"]
 
 
 def add_games(

@@ -7,6 +7,11 @@ from engine.cli.errors import CliError
 from engine.options import Options
 
 
+def say(line: str) -> None:
+    """Tell the user what is going on, on stderr."""
+    print(f"yomi: {line}", file=sys.stderr, flush=True)
+
+
 def set_up(options: Options) -> None:
     """Send warnings and errors to stderr, and what the options say to the log file.
 

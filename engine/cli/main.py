@@ -7,6 +7,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
+from engine.cli import streams
 from engine.cli.errors import CliError
 from engine.version import VERSION
 
@@ -27,6 +28,9 @@ COMMANDS = {
     "train": "train networks, and test them on data",
     "doctor": "show what runs here, what is missing, and how to install it",
 }
+
+PROTOCOLS = ("gtp", "usi", "analysis")
+"""Commands that speak to programs, and choose for themselves how text becomes bytes."""
 
 EPILOG = """\
 start here:
@@ -83,6 +87,9 @@ def main_usi() -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status: 0, or 2 after an error, which is one line on stderr."""
     words = list(sys.argv[1:] if argv is None else argv)
+    streams.open_closed()
+    if not words or words[0] not in PROTOCOLS:
+        streams.escape_unknown()
     try:
         if words[:1] == ["bench"]:  # has a parser of its own
             from engine.cli import bench

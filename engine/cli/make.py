@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from engine.cli import logs
 from engine.cli.errors import CliError
 from engine.options import OptionError, Options
 
@@ -45,7 +45,7 @@ def _prepare_go(options: Options) -> None:
     from native.warmup import compile_all
 
     check_device(options)
-    compile_all("go", lambda line: print(f"yomi: {line}", file=sys.stderr, flush=True))
+    compile_all("go", logs.say)
 
 
 def make_shogi_player(options: Options, say: Callable[[str], None]) -> ShogiPlayer:
@@ -123,6 +123,6 @@ def load_shogi_player(options: Options) -> ShogiPlayer:
     from engine.players.shogi_base import LoadingError
 
     try:
-        return make_shogi_player(options, lambda line: print(f"yomi: {line}", file=sys.stderr, flush=True))
+        return make_shogi_player(options, logs.say)
     except LoadingError as error:
         raise CliError(str(error)) from None

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
-import signal
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.cli import logs
 from engine.cli.errors import CliError
 from engine.cli.match_settings import add_settings, merge, read_file
 from engine.cli.rate import add_output, plot_check, show
+from engine.cli.signals import ended_by_a_signal
 from engine.matches.limits import COUNTS, TIMES, LimitError, Limits
 from engine.matches.players import (
     PROTOCOLS,
     PlayerError,
     PlayerSpec,
+    command_of,
     detect_protocol,
     is_yomi,
-    parse_player,
     player_of,
+    table_of,
     with_own_names,
 )
 from engine.matches.results import MatchError
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     from_file, tables = read_file(args.config)
     settings = merge(args, from_file)
     try:
-        results = _play(settings, args.players, tables)
+        results = _play(settings, [*map(table_of, args.players), *tables])
     except (PlayerError, LimitError, MatchError) as error:
         raise CliError(str(error)) from None
     if results:
@@ -77,15 +77,14 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _play(settings: argparse.Namespace, words: Sequence[str], tables: Sequence[Mapping[str, Any]]) -> list[GameResult]:
+def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> list[GameResult]:
     """Play what is left of the match and return all games of it.
 
     Raises:
         PlayerError, LimitError, MatchError: the match cannot be played.
     """
-    game = settings.game or _find_game(words, tables)
-    players = [parse_player(word, game) for word in words] + [player_of(table, game) for table in tables]
-    players = with_own_names(players)
+    game = settings.game or _find_game(tables)
+    players = with_own_names([player_of(table, game) for table in tables])
     limits = Limits(**{name: value for name in (*TIMES, *COUNTS) if (value := getattr(settings, name)) is not None})
     every = [player.limits.over(limits) for player in players]
     try:
@@ -123,23 +122,9 @@ def _play(settings: argparse.Namespace, words: Sequence[str], tables: Sequence[M
         )
         with Progress(journal, [player.name for player in players], len(pairings), test) as progress:
             if not progress.is_decided:
-                with _ended_by_a_signal():
+                with ended_by_a_signal():
                     Runner(plan, journal, progress.show).run()
         return sorted(journal.results, key=lambda result: result.number)
-
-
-@contextlib.contextmanager
-def _ended_by_a_signal() -> Iterator[None]:
-    """Let a request to terminate end the engines, too, as an interrupt at the keyboard does."""
-
-    def end(number: int, frame: object) -> None:
-        raise SystemExit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _check_cpus(groups: Sequence[frozenset[int]]) -> None:
@@ -176,12 +161,11 @@ def _digest(value: str) -> str:
     return sha256(value.encode()).hexdigest()[:16]
 
 
-def _find_game(words: Sequence[str], tables: Sequence[Mapping[str, Any]]) -> str:
+def _find_game(tables: Sequence[Mapping[str, Any]]) -> str:
     """Return the game that the first engine other than yomi plays; Go where there is none."""
-    texts = [*words, *(str(table.get("engine", "")) for table in tables)]
     games = {protocol: game for game, protocol in PROTOCOLS.items()}
-    other = next((text for text in texts if not is_yomi(text)), None)
-    return "go" if other is None else games[detect_protocol(parse_player(other, "go"))]
+    other = next((table for table in tables if not is_yomi(command_of(table)[0])), None)
+    return "go" if other is None else games[detect_protocol(player_of(other, "go"))]
 
 
 def _sprt(settings: argparse.Namespace, players: int) -> Sprt | None:
@@ -203,7 +187,7 @@ def _host(settings: argparse.Namespace, game: str) -> tuple[Callable[[], Host], 
     from native.warmup import compile_all
 
     conduct = Conduct(settings.margin, settings.timeout, settings.resign_below, settings.resign_moves)
-    compile_all(game, lambda line: print(f"yomi: {line}", file=sys.stderr, flush=True))
+    compile_all(game, logs.say)
     if game == "shogi":
         from engine.matches.shogi_games import MAX_MOVES_DEFAULT, ShogiHost, ShogiSettings
 

@@ -12,11 +12,14 @@ from typing import Any
 from engine.cli.errors import CliError
 from engine.cli.games import GAMES
 from engine.matches.limits import COUNTS, TIMES
+from engine.matches.players import text_of
 from engine.matches.schedule import FORMS
 from engine.options import TABLE
 
 ENTERING_KING = TABLE["entering_king"].choices
 FILE_PLAYERS = "players"
+MAX_CPU = 4095
+"""The highest number of a processor that is understood."""
 
 
 def count(text: str) -> int:
@@ -58,10 +61,14 @@ def cpus(text: str) -> list[frozenset[int]]:
     groups = []
     for group in text.replace(" ", "").split(","):
         first, dash, last = group.partition("-")
-        if not (first.isdecimal() and (last.isdecimal() or not dash)):
-            raise ValueError(f"expected processors such as 0,1 or 0-1,2-3, found {text!r}")
+        if not (_is_cpu(first) and (_is_cpu(last) or not dash) and int(first) <= int(last or first)):
+            raise ValueError(f"expected processors such as 0,1 or 0-1,2-3 (up to {MAX_CPU}), found {text!r}")
         groups.append(frozenset(range(int(first), int(last or first) + 1)))
     return groups
+
+
+def _is_cpu(text: str) -> bool:
+    return text.isdecimal() and len(text) <= len(str(MAX_CPU)) and int(text) <= MAX_CPU
 
 
 def bounds(text: str) -> tuple[float, ...]:
@@ -199,16 +206,15 @@ def read_file(path: Path | None) -> tuple[dict[str, Any], list[Mapping[str, Any]
         if setting is None:
             raise CliError(f"--config {path}: unknown key '{key}', expected one of {', '.join(known)}, players")
         try:
-            values[setting.name] = setting.read(_text(value))
+            values[setting.name] = setting.read(_words(value))
         except ValueError as error:
             raise CliError(f"--config {path}: {key}: {error}") from None
     return values, players
 
 
-def _text(value: object) -> str:
-    if isinstance(value, list):
-        return ",".join(map(str, value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _words(value: object) -> str:
+    """Return a value of the file as it would stand on the command line."""
+    return ",".join(map(text_of, value)) if isinstance(value, list) else text_of(value)
 
 
 def merge(args: argparse.Namespace, from_file: Mapping[str, Any]) -> argparse.Namespace:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import sys
 from pathlib import Path
 from typing import Any
 
 from engine.cli.errors import CliError
+from engine.cli.logs import say
 from engine.options import TABLE, Options
 
 USAGE = "yomi net ACTION FILE [options]"
@@ -159,9 +159,6 @@ def tune_network(path: Path, size: int, device: str, seconds: float) -> None:
     size = SIDE if game == "shogi" else size
     options = Options.for_game(game)
     options.net, options.device, options.size = str(path), device, size
-
-    def say(line: str) -> None:
-        print(f"yomi: {line}", file=sys.stderr, flush=True)
 
     try:
         if device != "auto":

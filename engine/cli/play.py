@@ -6,6 +6,7 @@ The loop and the commands that all games share are here; what a game adds is its
 from __future__ import annotations
 
 import argparse
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from engine.cli import logs
 from engine.cli.errors import CliError
 from engine.cli.flags import add_options, collect
 from engine.cli.games import add_games
+from engine.cli.signals import ended_by_a_signal
 from engine.color import BLACK, WHITE
 from engine.options import TABLE
 from engine.players.levels import COUNT, FULL, describe_level, level_settings
@@ -39,7 +41,7 @@ examples:
   yomi play go --net b6c96.bin.gz --color white --handicap 4 --komi 0.5
 
 In the game: a vertex such as D4 plays there; pass, undo, hint, score, board, save FILE, resign, help, quit.
-The game is saved when it ends or is left, by Ctrl-C too.
+The game is saved when it ends or is left, by Ctrl-C or a closed terminal, too.
 """,
     "shogi": """\
 examples:
@@ -50,7 +52,7 @@ examples:
 
 In the game: a move in USI (7g7f, 8h2b+, P*5e), CSA (7776FU) or Japanese (７六歩, 76歩, 同銀) is played; undo, hint,
 score, declare, board, sfen, save FILE, resign, help, quit.
-The game is saved when it ends or is left, by Ctrl-C too.
+The game is saved when it ends or is left, by Ctrl-C or a closed terminal, too.
 """,
 }
 
@@ -170,8 +172,10 @@ class Terminal:
         """Play until the end of the game or of the input; save the game, whatever ends it."""
         try:
             self._play()
-        finally:
             self._save_at_last()
+        except BaseException:  # it may also have come while the game was being saved
+            self._save_at_last()
+            raise
 
     def _play(self) -> None:
         table = self.table
@@ -228,7 +232,7 @@ class Terminal:
                 case "score":
                     self.write(self.table.score())
                 case "save":
-                    self._save(rest.strip())
+                    self.write(self._save(rest.strip()))
                 case "resign":
                     self.result = self.result or self.table.resigned()
                     self._is_saved = False
@@ -269,22 +273,25 @@ class Terminal:
             self.write(self.table.board())
         self.write(answer.text)
 
-    def _save(self, path: str) -> None:
+    def _save(self, path: str) -> str:
+        """Save the game and return what the user is told."""
         if not path:
             raise ValueError("expected a file name after save")
         names = {BLACK: ("you", "yomi"), WHITE: ("yomi", "you")}
         self.table.save(path, names.get(self.human or 0, ("yomi", "yomi")), self.result or "")
         self._save_to, self._is_saved = path, True
-        self.write(f"saved {path}")
+        return f"saved {path}"
 
     def _save_at_last(self) -> None:
         """Save what is not saved yet, in the file that was named last."""
         if self._save_to is None or self._is_saved:
             return
         try:
-            self._save(self._save_to)
+            told = self._save(self._save_to)
         except ValueError as error:
-            self.write(str(error))
+            told = str(error)
+        with contextlib.suppress(OSError):  # the terminal may have gone
+            self.write(told)
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -383,7 +390,8 @@ def run(args: argparse.Namespace) -> int:
 
         table = open_shogi(options, args.sfen, args.board, advice)
     try:
-        Terminal(table, COLORS[args.color], input, print, save, level).run()
+        with ended_by_a_signal():
+            Terminal(table, COLORS[args.color], input, print, save, level).run()
     finally:
         table.close()
     return 0

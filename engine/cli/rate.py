@@ -43,18 +43,21 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--plot", type=Path, metavar="FILE", help="draw the ratings with their errors (PNG, SVG, PDF)")
 
 
-def plot_check(path: Path) -> None:
+def plot_check(path: Path | None = None) -> None:
     """Complain before anything is done where nothing can be drawn.
 
+    Args:
+        path: of the picture, where the user chose it.
+
     Raises:
-        CliError: matplotlib is not installed.
+        CliError: matplotlib is not installed, or the name's ending tells no form.
     """
-    from engine.plotting import PlotError, figure
+    from engine.plotting import PlotError, check
 
     try:
-        figure(1.0, 1.0)
+        check(path)
     except PlotError as error:
-        raise CliError(f"--plot {path}: {error}") from None
+        raise CliError(f"--plot{'' if path is None else f' {path}'}: {error}") from None
 
 
 def run(args: argparse.Namespace) -> int:

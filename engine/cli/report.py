@@ -5,7 +5,7 @@ import platform
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from engine.machine import package_versions, processor_name, usable_cores
 
@@ -54,14 +54,14 @@ def format_table(rows: Sequence[Row]) -> str:
     return "\n".join([line(columns), line("-" * w for w in widths), *map(line, cells)])
 
 
-def print_table(rows: Sequence[Row], *, file: TextIO | None = None) -> None:
-    """Print `rows` as a table (standard output unless told otherwise)."""
-    print(format_table(rows), file=file)
+def print_table(rows: Sequence[Row]) -> None:
+    """Print `rows` as a table."""
+    print(format_table(rows))
 
 
-def print_facts(*, file: TextIO | None = None) -> None:
+def print_facts() -> None:
     """Print the facts of the machine on one line."""
-    print("; ".join(f"{name} {value}" for name, value in machine_facts().items()), file=file)
+    print("; ".join(f"{name} {value}" for name, value in machine_facts().items()))
 
 
 def write_json(path: str | Path, name: str, rows: Sequence[Row], *, command: Sequence[str] | None = None) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import os
 import sys
 import time
 from dataclasses import dataclass
@@ -16,9 +15,10 @@ from typing import Protocol
 
 from engine.cli import logs
 from engine.cli.errors import CliError
-from engine.cli.flags import add_options, collect
+from engine.cli.flags import add_options, collect, visits_without_limit
 from engine.cli.games import add_games
 from engine.color import BLACK, WHITE
+from nets.files import write_atomically
 
 USAGE = "yomi selfplay GAME [options]"
 EPILOG = """\
@@ -47,6 +47,7 @@ records or of lines `startpos moves ...`, taken in turn. hcpe goes into one file
 """,
 }
 
+DEFAULT_VISITS = 200
 FORMATS = ("csa", "kif", "usi", "hcpe")
 SUFFIXES = {"csa": ".csa", "kif": ".kifu", "usi": ".usi", "hcpe": ".hcpe"}
 """Endings of the file names: a `.kifu` is KIF in UTF-8."""
@@ -111,10 +112,7 @@ class Files:
             if suffix == ".hcpe":
                 _append_hcpe(self.folder / "games.hcpe", data)
             else:
-                path = self._path(number, suffix)
-                part = path.with_name(f".{path.name}.part")
-                part.write_bytes(data)
-                os.replace(part, path)
+                write_atomically(self._path(number, suffix), data)
 
     def _path(self, number: int, suffix: str) -> Path:
         return self.folder / f"game-{number:05d}{suffix}"
@@ -135,8 +133,8 @@ def open_series(args: argparse.Namespace) -> Series:
     Raises:
         CliError: an option or a file is wrong, or the player cannot be made.
     """
-    limits = {} if any(hasattr(args, name) for name in ("playouts", "seconds")) else {"visits": 200}
-    common = {"temperature": 1.0, "root_noise": 0.25, "resign": False, **limits}
+    limit = visits_without_limit(args, DEFAULT_VISITS)
+    common = {"temperature": 1.0, "root_noise": 0.25, "resign": False, **limit}
     if args.game == "go":
         from engine.cli.selfplay_go import GoSeries
 

@@ -111,7 +111,7 @@ class GtpClient(EngineClient):
         *reports, last = [line.strip() for line in text.splitlines() if line.strip()] or [""]
         if not last:
             raise EngineFailure(f"answered nothing to '{command}'")
-        return Answer(last.removeprefix("play ").strip(), seconds, read_evaluation(reports))
+        return Answer(last.removeprefix("play ").strip(), seconds, read_evaluation(reports, command))
 
     def final_score(self, timeout: float) -> str:
         """Return the engine's `final_score`.
@@ -193,13 +193,19 @@ def _number(seconds: float) -> str:
     return f"{seconds:.3f}".rstrip("0").rstrip(".")
 
 
-def read_evaluation(lines: Sequence[str]) -> Evaluation | None:
-    """Read the last report of an engine: CGOS's JSON, or a line `info move ...` of KataGo's or Leela Zero's form."""
+def read_evaluation(lines: Sequence[str], command: str) -> Evaluation | None:
+    """Read the last report of an engine: CGOS's JSON, or a line `info move ...` of KataGo's or Leela Zero's form.
+
+    Args:
+        lines: that came before the move.
+        command: asked for the move; Leela Zero's (`lz-...`) has winrates in ten-thousandths.
+    """
+    unit = 10000.0 if command.startswith("lz-") else 1.0
     for line in reversed(lines):
         if line.startswith("{"):
             return _read_json(line)
         if line.startswith("info "):
-            return _read_info(line)
+            return _read_info(line, unit)
     return None
 
 
@@ -216,15 +222,12 @@ def _read_json(line: str) -> Evaluation | None:
         return None  # what an engine says beside its move is its own affair
 
 
-def _read_info(line: str) -> Evaluation | None:
+def _read_info(line: str, unit: float) -> Evaluation | None:
     words = line.split(" info ")[0].split()
     pairs = dict(itertools.pairwise(words))
     try:
-        winrate = float(pairs["winrate"])
-        if winrate > 1.0 or "." not in pairs["winrate"]:
-            winrate /= 10000.0  # Leela Zero's form
         pv = tuple(words[words.index("pv") + 1 :]) if "pv" in words else ()
-        return Evaluation(winrate, _float(pairs.get("scoreLead")), int(pairs["visits"]), pv)
+        return Evaluation(float(pairs["winrate"]) / unit, _float(pairs.get("scoreLead")), int(pairs["visits"]), pv)
     except (ValueError, KeyError):
         return None
 

@@ -109,7 +109,7 @@ def limits_of(values: Mapping[str, object]) -> Limits:
             number = float(str(value))
         except ValueError:
             raise LimitError(f"{name} '{value}': expected a number") from None
-        if name in COUNTS and number != int(number):
+        if name in COUNTS and not number.is_integer():
             raise LimitError(f"{name} {value}: expected a whole number")
         found[name] = int(number) if name in COUNTS else number
     return Limits(**found)  # type: ignore[arg-type]  # checked above

@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from engine.games.go.sgf import SgfError, load_sgf
+from engine.games.go.sgf import GameRecord, SgfError, load_sgf_games
 from engine.games.go.vertex import format_vertex
 from engine.games.shogi.records import RecordError, format_usi_line, load_records
 from engine.matches.results import MatchError
@@ -35,7 +35,7 @@ def load_openings(path: Path, game: str, moves: int | None, size: int = 19) -> l
     found: dict[str, None] = {}
     for file in files:
         try:
-            texts = [_from_sgf(file, moves, size)] if game == "go" else _from_records(file, moves)
+            texts = _from_sgf(file, moves, size) if game == "go" else _from_records(file, moves)
         except (SgfError, RecordError) as error:
             text = str(error)
             raise MatchError(f"--openings {text if str(file) in text else f'{file}: {text}'}") from None
@@ -45,8 +45,11 @@ def load_openings(path: Path, game: str, moves: int | None, size: int = 19) -> l
     return list(found)
 
 
-def _from_sgf(file: Path, moves: int | None, size: int) -> str:
-    record = load_sgf(file)
+def _from_sgf(file: Path, moves: int | None, size: int) -> list[str]:
+    return [_vertices(record, moves, size) for record in load_sgf_games(file)]
+
+
+def _vertices(record: GameRecord, moves: int | None, size: int) -> str:
     if record.size != size:
         raise SgfError(f"a board of {record.size}, expected {size} (--size)")
     game = record.game(moves)

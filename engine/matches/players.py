@@ -55,6 +55,15 @@ def parse_player(text: str, game: str) -> PlayerSpec:
     Raises:
         PlayerError: anything else.
     """
+    return player_of(table_of(text), game)
+
+
+def table_of(text: str) -> dict[str, object]:
+    """Return the text of a player as the TOML table that says the same.
+
+    Raises:
+        PlayerError: what follows the separator is not KEY=VALUE.
+    """
     engine, _, rest = text.partition(SEPARATOR)
     values: dict[str, object] = {"engine": engine.strip()}
     tables: dict[str, dict[str, str]] = {"option": {}, "env": {}}
@@ -70,7 +79,7 @@ def parse_player(text: str, game: str) -> PlayerSpec:
             init.append(value)
         else:
             values[key] = value
-    return player_of(values | {"options": tables["option"], "env": tables["env"], "init": init}, game)
+    return values | {"options": tables["option"], "env": tables["env"], "init": init}
 
 
 def player_of(values: Mapping[str, object], game: str) -> PlayerSpec:
@@ -79,11 +88,8 @@ def player_of(values: Mapping[str, object], game: str) -> PlayerSpec:
     Raises:
         PlayerError: a key is unknown, a value wrong, or there is no engine.
     """
-    left = dict(values)
-    engine = left.pop("engine", "")
-    command = _split(engine) if isinstance(engine, str) else list(_texts("engine", engine))
-    if not command:
-        raise PlayerError("a player without engine: expected yomi or a command line")
+    command = command_of(values)
+    left = {key: value for key, value in values.items() if key != "engine"}
     limits = {key: left.pop(key) for key in (*TIMES, *COUNTS) if key in left}
     name = str(left.pop("name", ""))
     options = {key: text_of(value) for key, value in _table("options", left.pop("options", {})).items()}
@@ -99,11 +105,12 @@ def player_of(values: Mapping[str, object], game: str) -> PlayerSpec:
         name = name or ",".join(map(_short, command[0].split(",")))
         own, command = _yomi(command, game)
         limits = own | limits
-    elif len(command) == 1 and folder is None and not name:
-        name = Path(command[0]).name
+    name = name or Path(command[0]).name
+    if any(ord(character) < 32 for character in name):
+        raise PlayerError(f"name {name!r}: expected a name of one line, without control characters")
     try:
         return PlayerSpec(
-            name or Path(command[0]).name,
+            name,
             tuple(command),
             limits_of(limits),
             options,
@@ -113,7 +120,20 @@ def player_of(values: Mapping[str, object], game: str) -> PlayerSpec:
             evaluations == "true",
         )
     except LimitError as error:
-        raise PlayerError(f"player '{name or command[0]}': {error}") from None
+        raise PlayerError(f"player '{name}': {error}") from None
+
+
+def command_of(values: Mapping[str, object]) -> list[str]:
+    """Return the words of the engine in a player's table, at least one.
+
+    Raises:
+        PlayerError: there is none, or it is neither a command line nor a list of its words.
+    """
+    engine = values.get("engine", "")
+    command = _split(engine) if isinstance(engine, str) else list(_texts("engine", engine))
+    if not command:
+        raise PlayerError("a player without engine: expected yomi or a command line")
+    return command
 
 
 def with_own_names(players: Sequence[PlayerSpec]) -> list[PlayerSpec]:
@@ -130,9 +150,8 @@ def with_own_names(players: Sequence[PlayerSpec]) -> list[PlayerSpec]:
     return named
 
 
-def is_yomi(text: str) -> bool:
-    """Whether the text of a player, or of its engine, is this program and not a command line."""
-    word = text.split(maxsplit=1)[0] if text.strip() else ""
+def is_yomi(word: str) -> bool:
+    """Whether the first word of an engine is this program and not a command."""
     return word == YOMI or word.startswith(f"{YOMI}:")
 
 

@@ -144,7 +144,7 @@ class EngineProcess:
 
     # -- ending ------------------------------------------------------------------------------------------------------
 
-    def close(self, farewell: str = "", patience: float = PATIENCE_AT_END) -> None:
+    def close(self, farewell: str = "") -> None:
         """End the process: by a last line and the end of its input, and if that does not help, by force."""
         if farewell and self.is_running:
             with contextlib.suppress(EngineFailure):
@@ -154,7 +154,7 @@ class EngineProcess:
             with contextlib.suppress(OSError):
                 stdin.close()
         try:
-            self._process.wait(patience if farewell else 0.0)
+            self._process.wait(PATIENCE_AT_END if farewell else 0.0)
         except subprocess.TimeoutExpired:
             self.kill()
         for reader in self._readers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine.color import BLACK, DRAW, WHITE, opponent
 from engine.matches.journal import NAME, read_journal
@@ -23,11 +24,14 @@ from engine.matches.results import (
     MatchError,
 )
 
+if TYPE_CHECKING:
+    from engine.games.go.sgf import GameRecord
+
 GO_SUFFIXES = (".sgf",)
 SHOGI_SUFFIXES = (".csa", ".kif", ".kifu", ".ki2")
 
-SGF_ENDINGS = {"R": RESIGNATION, "RESIGN": RESIGNATION, "T": TIME, "TIME": TIME, "F": FAILURE, "FORFEIT": FAILURE}
-"""What stands behind the winner's letter; else it is a score."""
+SGF_ENDINGS = {"R": RESIGNATION, "T": TIME, "F": FAILURE}
+"""First letter of what stands behind the winner's (R, Resign, Res., Time, Forfeit); else it is a score."""
 CSA_ENDINGS = {
     "TORYO": RESIGNATION,
     "TSUMI": MATE,
@@ -44,7 +48,7 @@ CSA_ENDINGS = {
 def read_results(paths: Iterable[Path]) -> list[GameResult]:
     """Return the games in journals, records, and folders of either.
 
-    A folder with a journal is that match, its records are passed over; else all records below it count. Games without
+    A folder with a journal is that match: records in it and below it are passed over, all others count. Games without
     a result are left out.
 
     Raises:
@@ -68,10 +72,10 @@ def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     journals = sorted(path.rglob(NAME))
-    if journals:
-        return journals
+    matches = {journal.parent for journal in journals}
     suffixes = (*GO_SUFFIXES, *SHOGI_SUFFIXES)
-    return sorted(file for file in path.rglob("*") if file.suffix.lower() in suffixes)
+    records = sorted(file for file in path.rglob("*") if file.suffix.lower() in suffixes)
+    return journals + [record for record in records if matches.isdisjoint(record.parents)]
 
 
 def _key(text: str) -> str:
@@ -79,32 +83,36 @@ def _key(text: str) -> str:
 
 
 def _from_sgf(path: Path) -> list[GameResult]:
-    from engine.games.go.sgf import SgfError, load_sgf
+    from engine.games.go.sgf import SgfError, load_sgf_games
 
     try:
-        record = load_sgf(path)
+        records = load_sgf_games(path)
     except SgfError as error:
         raise MatchError(f"{path}: {error}") from None
+    results = (_go_result(record, path) for record in records)
+    return [result for result in results if result is not None]
+
+
+def _go_result(record: GameRecord, path: Path) -> GameResult | None:
+    """Return the result of a game of Go; None where the record tells none."""
     letter, _, how = record.result.strip().partition("+")
     winner = {"B": BLACK, "BLACK": BLACK, "W": WHITE, "WHITE": WHITE}.get(letter.upper())
     if record.result.strip().lower() in ("0", "draw", "jigo"):
         winner = DRAW
     if winner is None:
-        return []
+        return None
     moves = [node.move for node in record.line() if node.move]
-    return [
-        GameResult(
-            number=0,
-            black=record.black or "Black",
-            white=record.white or "White",
-            winner=winner,
-            ending=SGF_ENDINGS.get(how.upper(), SCORE),
-            detail=record.result,
-            plies=len(moves),
-            key=_key(f"{record.size} {moves}"),
-            files=(str(path),),
-        )
-    ]
+    return GameResult(
+        number=0,
+        black=record.black or "Black",
+        white=record.white or "White",
+        winner=winner,
+        ending=SGF_ENDINGS.get(how.strip()[:1].upper(), SCORE),
+        detail=record.result,
+        plies=len(moves),
+        key=_key(f"{record.size} {moves}"),
+        files=(str(path),),
+    )
 
 
 def _from_shogi(path: Path) -> list[GameResult]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 
-from engine.color import BLACK, WHITE
+from engine.color import BLACK, DRAW, WHITE
 from engine.matches.process import EngineFailure
 
 RESIGNATION = "resignation"
@@ -126,11 +126,14 @@ class GameResult:
         """Return a result that `to_json` made.
 
         Raises:
-            ValueError: something is missing.
+            ValueError: something is missing, or the winner is none.
         """
         known = {each.name for each in fields(cls)}
         try:
             values = {name: tuple(v) if isinstance(v, list) else v for name, v in data.items() if name in known}
-            return cls(**values)  # type: ignore[arg-type]  # what we wrote
+            result = cls(**values)  # type: ignore[arg-type]  # what we wrote
         except TypeError as error:
             raise ValueError(str(error)) from None
+        if result.winner not in (BLACK, WHITE, DRAW):
+            raise ValueError(f"winner {result.winner!r}: expected {BLACK}, {WHITE} or {DRAW}")
+        return result

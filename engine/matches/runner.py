@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from engine.matches.players import PlayerSpec
 from engine.matches.process import EngineFailure
 from engine.matches.results import FAILURE, FAULTS, Ended, GameResult, MatchError, PlayedGame
 from engine.matches.schedule import Pairing
+from nets.files import remove_drafts, write_atomically
 
 
 class Host(Protocol):
@@ -87,6 +87,7 @@ class Runner:
         Raises:
             MatchError: an engine cannot be started at all, or nothing can be written.
         """
+        remove_drafts(self.plan.folder)
         threads = [threading.Thread(target=slot.run, name=f"game {slot.number}") for slot in self._slots]
         for thread in threads:
             thread.start()
@@ -243,10 +244,8 @@ class _Slot:
         names = []
         for suffix, data in ({} if played is None else played.records).items():
             path = self.runner.plan.folder / f"game-{pairing.number + 1:05d}{suffix}"
-            part = path.with_name(f".{path.name}.part")
             try:
-                part.write_bytes(data)
-                os.replace(part, path)
+                write_atomically(path, data)
             except OSError as error:
                 raise MatchError(f"{path}: {error.strerror}") from None
             names.append(path.name)

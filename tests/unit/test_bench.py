@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from bench import measure, nps, tree
 from bench.cli import main
 from bench.rivals import percent, visits_of
 from bench.subjects import go_subject, shogi_subject
+from engine.cli.main import main as yomi
 from engine.evaluators.base import UniformEvaluator
 from engine.evaluators.material import MaterialEvaluator
 from engine.evaluators.queue import InlineQueue
@@ -52,6 +56,22 @@ def test_the_tree_is_measured_for_both_games() -> None:
         ("shogi", True),
     ]
     assert all(row["playouts_per_second"] > 0 for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["tree", "--sizes", "25"], "--sizes: expected a board size of 2 to 19, found '25'"),
+        (["rollouts", "--sizes", "0"], "--sizes: expected a board size of 2 to 19, found '0'"),
+        (["tree", "--workers", "0"], "--workers: expected a positive number, found '0'"),
+        (["nets", "--threads", "-1"], "--threads: expected a positive number, found '-1'"),
+    ],
+)
+def test_numbers_that_cannot_be(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        yomi(["bench", *words])
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("benchmark", ["nps", "evaluator"])
@@ -242,3 +262,36 @@ def test_wrong_command_lines(words: str, message: str, capsys: pytest.CaptureFix
         main(words.split())
     assert ended.value.code == 2
     assert message in capsys.readouterr().err
+
+
+def test_threads_count_until_time_is_up() -> None:
+    ended = []
+
+    def work(stop: threading.Event) -> Iterator[int]:
+        yield 10**9  # only says that it is ready
+        yield 40
+        stop.wait()
+        yield 60
+        ended.append(threading.get_ident())
+
+    rate = measure.run_threads(work, 2, 0.1)
+    assert len(ended) == 2
+    assert 0.0 < rate <= 200 / 0.1
+
+
+@pytest.mark.parametrize("prepared", [False, True])
+def test_a_thread_that_fails_ends_the_counting(prepared: bool) -> None:
+    turns = itertools.count()
+
+    def work(stop: threading.Event) -> Iterator[int]:
+        fails = next(turns) == 1
+        if fails and not prepared:
+            raise OSError("lost")
+        yield 0
+        if fails:
+            raise OSError("lost")
+        while not stop.wait(0.01):
+            yield 1
+
+    with pytest.raises(OSError, match="lost"):
+        measure.run_threads(work, 2, 600.0)

@@ -3,6 +3,7 @@
 import dataclasses
 import io
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -330,6 +331,27 @@ def test_doctor_knows_the_machine_as_measurements_do(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(doctor, "processor_name", lambda: "Some CPU")
     monkeypatch.setattr(doctor, "usable_cores", lambda: 7)
     assert next(doctor.processor()) == (doctor.OK, "Some CPU: 7 cores for yomi")
+
+
+def test_closed_standard_streams(monkeypatch: pytest.MonkeyPatch, fake: list[FakePlayer]) -> None:
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, name, None)
+    assert main(["play", "go", "--size", "5", "--no-save"]) == 0
+    assert main(["play", "go", "--nonsense"]) == 2
+    opened = [sys.stdin, sys.stdout, sys.stderr]
+    monkeypatch.undo()
+    for stream in opened:
+        stream.close()
+    assert fake[0].calls[-1] == "close"
+
+
+@pytest.mark.parametrize(("command", "errors"), [("doctor", "backslashreplace"), ("gtp", "strict")])
+def test_letters_that_the_terminal_lacks(command: str, errors: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), "iso8859-1")
+    monkeypatch.setattr(sys, "stdout", stream)
+    monkeypatch.setattr(f"engine.cli.{command}.run", lambda args: 0)
+    assert main([command]) == 0
+    assert stream.errors == errors
 
 
 def test_interrupt_at_the_keyboard(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli.match import _described
+from engine.cli.match import _described, _find_game
 from engine.cli.match_settings import bounds, cpus
 from engine.clock import TimeSystem
 from engine.color import DRAW
@@ -81,6 +81,8 @@ def test_clocks_of_limits() -> None:
         ({"main": "-1"}, "expected seconds from 0"),
         ({"visits": "0"}, "expected at least 1"),
         ({"visits": "1.5"}, "expected a whole number"),
+        ({"visits": "inf"}, "expected a whole number"),
+        ({"visits": "nan"}, "expected a whole number"),
         ({"seconds": "x"}, "expected a number"),
         ({"moves": "1"}, "unknown limit 'moves'"),
         ({"seconds": "1", "main": "5"}, "expected one kind"),
@@ -157,11 +159,26 @@ def test_a_player_from_a_table() -> None:
         ("prog ;; seconds=never", "expected a number"),
         ("prog ;; evaluations=maybe", "expected true or false"),
         ("prog 'x", "no closing quotation"),
+        ("prog ;; 'name=a\nb'", "expected a name of one line"),
     ],
 )
 def test_players_that_cannot_be(text: str, message: str) -> None:
     with pytest.raises(PlayerError, match=message):
         parse_player(text, "go")
+
+
+def test_the_game_is_that_of_the_first_other_engine(tmp_path: Path) -> None:
+    script = Path(__file__).parents[1] / "process" / "scripted_engine.py"
+    engine = [sys.executable, "-S", "-E", str(script), "usi", "fine"]
+    assert _find_game([{"engine": ["yomi:resign", "--lag", "0"]}]) == "go"
+    assert _find_game([{"engine": "'yomi:net=my net'"}, {"engine": engine}]) == "shogi"
+    (tmp_path / "engine").symlink_to(sys.executable)
+    (tmp_path / "scripted").symlink_to(script)
+    command = "/bin/sh -c 'exec ./engine -S -E scripted $PROTOCOL fine'"
+    table = {"engine": command, "folder": str(tmp_path), "env": {"PROTOCOL": "usi"}}
+    assert _find_game([table]) == "shogi"
+    with pytest.raises(PlayerError, match="without engine"):
+        _find_game([{"name": "nobody"}])
 
 
 # -- journal -----------------------------------------------------------------------------------------------------------
@@ -238,6 +255,11 @@ def test_files_that_are_no_journal(tmp_path: Path) -> None:
             read_journal(path)
     with pytest.raises(MatchError, match="No such file"):
         read_journal(tmp_path / "none")
+    for winner in (7, None):
+        game = json.dumps(result(0).to_json() | {"winner": winner})
+        path.write_text(f'{{"yomi-match": 1}}\n{game}\n')
+        with pytest.raises(MatchError, match=f"expected the journal of a match .winner {winner}: expected 1, 2 or 0"):
+            read_journal(path)
 
 
 # -- openings ----------------------------------------------------------------------------------------------------------
@@ -250,6 +272,8 @@ def test_openings_from_records(tmp_path: Path) -> None:
     assert load_openings(tmp_path, "go", 2, 9) == ["E5 C7"]
     with pytest.raises(MatchError, match=r"a.sgf: a board of 9, expected 13"):
         load_openings(tmp_path, "go", None, 13)
+    (tmp_path / "b.sgf").write_text("(;SZ[9];B[aa])\n(;SZ[9];B[bb])")
+    assert load_openings(tmp_path / "b.sgf", "go", None, 9) == ["A9", "B8"]
     (tmp_path / "b.sgf").write_text("(;SZ[9]AB[aa];W[cc])")
     with pytest.raises(MatchError, match="expected moves in turn from an empty board"):
         load_openings(tmp_path, "go", None, 9)
@@ -287,14 +311,21 @@ def test_both_must_see_it() -> None:
 
 def test_evaluations_of_gtp_engines() -> None:
     kata = "info move D4 visits 7 winrate 0.625 scoreLead 1.5 pv D4 E5 info move C3 visits 1 winrate 0.1 pv C3"
-    assert read_evaluation(["info move A1 visits 1 winrate 0.5", kata]) == Evaluation(0.625, 1.5, 7, ("D4", "E5"))
-    lz = "info move D4 visits 7 winrate 6250 prior 1 order 0 pv D4"
-    assert read_evaluation([lz]) == Evaluation(0.625, None, 7, ("D4",))
+    command = "kata-genmove_analyze B 20"
+    lines = ["info move A1 visits 1 winrate 0.5", kata]
+    assert read_evaluation(lines, command) == Evaluation(0.625, 1.5, 7, ("D4", "E5"))
+    won = "info move D4 visits 7 winrate 1 scoreLead 1.5 pv D4"
+    assert read_evaluation([won], command) == Evaluation(1.0, 1.5, 7, ("D4",))
+    lz = "info move D4 visits 7 winrate {} prior 1 order 0 pv D4"
+    for winrate, expected in ((6250, 0.625), (1, 0.0001)):
+        found = read_evaluation([lz.format(winrate)], "lz-genmove_analyze B 20")
+        assert found == Evaluation(expected, None, 7, ("D4",))
+    command = "cgos-genmove_analyze B"
     cgos = json.dumps({"winrate": 0.5, "score": -2.0, "visits": 9, "moves": [{"move": "D4", "pv": "E5 PASS"}]})
-    assert read_evaluation([cgos]) == Evaluation(0.5, -2.0, 9, ("D4", "E5", "PASS"))
-    assert read_evaluation(["{broken", "x"]) is None
-    assert read_evaluation(["info of another kind"]) is None
-    assert read_evaluation([]) is None
+    assert read_evaluation([cgos], command) == Evaluation(0.5, -2.0, 9, ("D4", "E5", "PASS"))
+    assert read_evaluation(["{broken", "x"], command) is None
+    assert read_evaluation(["info of another kind"], command) is None
+    assert read_evaluation([], command) is None
 
 
 def test_evaluations_of_usi_engines() -> None:
@@ -374,7 +405,8 @@ def test_words_of_settings() -> None:
     assert cpus("0,1") == [frozenset({0}), frozenset({1})]
     assert cpus("0-1, 2-3") == [frozenset({0, 1}), frozenset({2, 3})]
     assert bounds("0,5,0.1,0.1") == (0.0, 5.0, 0.1, 0.1)
-    for text in ("a", "1-", ""):
+    assert cpus("4095") == [frozenset({4095})]
+    for text in ("a", "1-", "", "5-3", "4096", "0-4096", "9" * 5000):
         with pytest.raises(ValueError, match="expected processors"):
             cpus(text)
     with pytest.raises(ValueError, match="expected ELO0,ELO1"):

@@ -11,11 +11,12 @@ from engine.cli.main import main
 from engine.color import BLACK, DRAW, WHITE
 from engine.games.shogi.notation import parse_usi
 from engine.games.shogi.records import GameRecord, RecordedMove, save_records
+from engine.matches.journal import Journal
 from engine.matches.plot import plot_boxes, plot_ratings
 from engine.matches.read import read_results
 from engine.matches.results import GameResult, MatchError
 from engine.matches.table import report, to_json, to_markdown, to_text, without_duplicates
-from engine.plotting import PlotError
+from engine.plotting import PlotError, check
 
 FIRST, SECOND, THIRD = "dlshogi-1gpu_2th-1", "dlshogi-1gpu_2th-2", "suisho4-10th"
 BY_COLOR = {
@@ -125,6 +126,37 @@ def test_records_of_shogi_are_rated(tmp_path: Path, capsys: pytest.CaptureFixtur
     ]
     assert main(["rate", str(tmp_path)]) == 0
     assert "2 games: resignation 1, time 1" in capsys.readouterr().out
+
+
+def test_records_beside_a_match_are_rated(tmp_path: Path) -> None:
+    for folder in ("old", "match/games", "match-2"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "a.sgf").write_text(f"(;PB[{folder}]PW[B]RE[B+R])")
+    with Journal(tmp_path / "match", {}) as journal:
+        journal.add(GameResult(0, "A", "B", BLACK, "score"))
+    assert [result.black for result in read_results([tmp_path])] == ["A", "match-2", "old"]
+    assert [result.black for result in read_results([tmp_path / "match" / "games"])] == ["match/games"]
+
+
+def test_records_of_go_are_rated(tmp_path: Path) -> None:
+    results = ("B+3.5", "W+R", "b+Res.", "W+Resign", "B+T", "W+Time", "B+F", "0", "Void", "W+", "?")
+    (tmp_path / "a.sgf").write_text("\n".join(f"(;PB[A]PW[B]RE[{result}];B[cc])" for result in results))
+    assert [(result.winner, result.ending) for result in read_results([tmp_path / "a.sgf"])] == [
+        (BLACK, "score"), (WHITE, "resignation"), (BLACK, "resignation"), (WHITE, "resignation"), (BLACK, "time"),
+        (WHITE, "time"), (BLACK, "failure"), (DRAW, "score"), (WHITE, "score"),
+    ]  # fmt: skip
+    (tmp_path / "a.sgf").write_text("(;RE[B+R])(;SZ[99])")
+    with pytest.raises(MatchError, match=r"a\.sgf: game 2: board size 99"):
+        read_results([tmp_path])
+
+
+def test_the_form_of_a_plot_is_checked_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    for words in (["rate", str(tmp_path / "none")], ["match", "yomi", "yomi"]):
+        assert main([*words, "--plot", "x.foo"]) == 2
+        assert "--plot x.foo: unknown form .foo, expected one of ." in capsys.readouterr().err
+    for name in ("x.PNG", "x", "x.svg"):
+        check(Path(name))
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg"])

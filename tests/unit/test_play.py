@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +15,7 @@ from engine.cli.main import main
 from engine.cli.play import Terminal
 from engine.cli.play_go import GoTable
 from engine.cli.play_shogi import ShogiTable
+from engine.cli.signals import NUMBERS, ended_by_a_signal
 from engine.games.go.sgf import load_sgf
 from engine.games.shogi.records import load_records
 from engine.options import Options
@@ -43,6 +46,58 @@ def test_a_game_is_saved_on_interrupt(tmp_path: Path) -> None:
     assert shown[-1] == f"saved {path}"
     record = load_sgf(path)
     assert (record.black, record.result, len(record.game().moves)) == ("you", "", 2)
+
+
+def test_an_interrupt_while_a_game_is_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, table = tmp_path / "game.sgf", GoTable(FakePlayer(Options(size=5)))
+    save = table.save
+
+    def interrupted(*of_game: Any) -> None:
+        monkeypatch.setattr(table, "save", save)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(table, "save", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Terminal(table, 1, Interrupted("C3", "quit"), [].append, str(path)).run()
+    assert len(load_sgf(path).game().moves) == 2
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_game_is_saved_on_a_signal(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, lines = tmp_path / "game.sgf", ["C3"]
+
+    def read(prompt: str) -> str:
+        if not lines:
+            signal.raise_signal(number)
+            raise AssertionError("went on after a signal")
+        return lines.pop()
+
+    def write(text: str) -> None:
+        if text.startswith("saved"):
+            signal.raise_signal(number)  # a second one changes nothing
+            raise OSError(5, "Input/output error")  # the terminal has gone
+
+    monkeypatch.setattr(engine.cli.make, "make_go_player", FakePlayer)
+    monkeypatch.setattr("builtins.input", read)
+    monkeypatch.setattr("builtins.print", write)
+    before = signal.signal(number, lambda *of_signal: None)
+    try:
+        with pytest.raises(SystemExit) as ended:
+            main(["play", "go", "--size", "5", "--save", str(path)])
+        assert ended.value.code == 128 + number
+        assert signal.getsignal(number) not in (signal.SIG_IGN, signal.SIG_DFL)
+    finally:
+        signal.signal(number, before)
+    assert len(load_sgf(path).game().moves) == 2
+
+
+def test_a_signal_that_is_ignored_stays_so() -> None:
+    before = signal.signal(NUMBERS[-1], signal.SIG_IGN)
+    try:
+        with ended_by_a_signal():
+            signal.raise_signal(NUMBERS[-1])
+    finally:
+        signal.signal(NUMBERS[-1], before)
 
 
 def test_a_game_is_saved_where_the_user_saved_it(tmp_path: Path) -> None:

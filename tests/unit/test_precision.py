@@ -27,7 +27,7 @@ from engine.players.shogi_setup import make_queue as shogi_queue
 from engine.players.shogi_setup import shogi_sampling
 from native.tree.arrays import VALUE, Batch
 from native.tree.buffers import make_batch
-from nets.load import source_digest
+from nets.files import source_digest
 from nets.metadata import NetworkInfo
 from nets.models import PRECISION_DIR, default_network
 
