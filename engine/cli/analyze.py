@@ -7,6 +7,7 @@ in engine.review.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import sys
 from collections.abc import Sequence
@@ -251,12 +252,18 @@ def _publish(job: Job, name: str, annotated: Annotated, args: argparse.Namespace
 
         files[".png"] = draw(annotated.review, name)
     for suffix, data in files.items():
-        path = job.folder / f"{name}{MARK}{suffix}"
-        if path in written:  # the same game in another form
-            path = job.folder / f"{name}{job.path.suffix}{MARK}{suffix}"
+        path = _unused(job, name, suffix, written)
         written.add(path)
         _write(path, data)
     _print(job.path, name, annotated.review, args.worst)
+
+
+def _unused(job: Job, name: str, suffix: str, written: set[Path]) -> Path:
+    """Return a file's path that no other record of this run has got; those of one name get their endings or numbers."""
+    with_ending = f"{name}{job.path.suffix}"
+    names = itertools.chain((name, with_ending), (f"{with_ending}-{number}" for number in itertools.count(2)))
+    paths = (job.folder / f"{each}{MARK}{suffix}" for each in names)
+    return next(path for path in paths if path not in written)
 
 
 def _print(path: Path, name: str, review: Review, worst: int) -> None:

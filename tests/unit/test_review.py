@@ -314,6 +314,18 @@ def make_folder(folder: Path) -> Path:
     return folder
 
 
+def test_records_of_one_name_keep_their_reviews(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_reviewers(monkeypatch)
+    paths = [tmp_path / folder / "game.sgf" for folder in "abcd"]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text(SGF)
+    out = tmp_path / "out"
+    assert main(["analyze", *map(str, paths), "--out", str(out), "--visits", "16"]) == 0
+    names = ["game.sgf-2.yomi.sgf", "game.sgf-3.yomi.sgf", "game.sgf.yomi.sgf", "game.yomi.sgf"]
+    assert sorted(path.name for path in out.iterdir()) == names
+
+
 def test_a_folder_with_a_broken_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
