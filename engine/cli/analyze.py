@@ -35,8 +35,9 @@ examples:
 SGF is Go; CSA, KIF, KI2 and lines of USI are shogi. The worst moves of each side are printed, and the annotated record
 is written beside the record (or in --out) as NAME.yomi.sgf, .csa, .kif or .kifu: winrates, best moves and losses as
 comments, in SGF also as variations, marks and Sabaki's graph. The record's own variations are kept, but not reviewed.
-Without a limit a move gets 100 visits. A record that cannot be read, or that the network cannot take, is named on
-stderr, the others are reviewed all the same, and the exit status is 1.
+Without a limit a move gets 100 visits. Games of Go without rules (RU) are reviewed under Chinese ones, by which dead
+stones are taken off at the end, unless --rules says otherwise. A record that cannot be read, or that the network cannot
+take, is named on stderr, the others are reviewed all the same, and the exit status is 1.
 """
 
 GO_SUFFIXES = (".sgf",)
@@ -44,6 +45,8 @@ SHOGI_SUFFIXES = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".usi", ".sfen")
 MARK = ".yomi"
 """Stands before the ending of the files that a review writes."""
 DEFAULT_VISITS = 100
+DEFAULT_RULES = "chinese"
+"""Of records that name none: people do not play dead stones out."""
 LEFT_OUT = (*PLAYING, "size", "komi", "root_noise", "root_noise_total")
 BROKEN = 1
 """Exit status where a record could not be reviewed."""
@@ -204,7 +207,10 @@ class Reviewers:
         return ShogiReviewer(load_shogi_player(self._options("shogi")))
 
     def _options(self, game: str) -> Options:
-        options = collect(self._args, game, **visits_without_limit(self._args, DEFAULT_VISITS))
+        defaults = visits_without_limit(self._args, DEFAULT_VISITS)
+        if game == "go":
+            defaults["rules"] = DEFAULT_RULES
+        options = collect(self._args, game, **defaults)
         logs.set_up(options)
         return options
 

@@ -204,7 +204,7 @@ def _host(settings: argparse.Namespace, game: str) -> tuple[Callable[[], Host], 
         GoGame(settings.size, rules, komi)
     except (RulesError, SetupError) as error:
         raise CliError(str(error)) from None
-    scorer = settings.scorer or (AREA if rules.scoring == "AREA" and not rules.friendly_pass_ok else OWNERSHIP)
+    scorer = settings.scorer or (OWNERSHIP if rules.has_agreement else AREA)
     max_moves = settings.max_moves or MOVES_PER_POINT * settings.size**2
     go = GoSettings(settings.size, komi, rules, scorer, max_moves, conduct)
     return lambda: GoHost(go), {

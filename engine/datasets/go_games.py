@@ -26,7 +26,7 @@ from engine.datasets.sources import sgf_texts
 from engine.games.go.game import GoGame
 from engine.games.go.handicap import handicap_stones
 from engine.games.go.rules import Rules
-from engine.games.go.sgf import GameRecord, SgfError, read_sgf
+from engine.games.go.sgf import GameRecord, SgfError, read_sgf_games
 from native.datasets.replay import COLOR_SHIFT, GAME_DTYPE, black_wins, replay
 from native.go.board import POSITION_DTYPE
 from native.go.rules import MAX_HISTORY
@@ -182,14 +182,15 @@ def _read_piece(texts: Sequence[bytes], rules: Rules) -> tuple[GameTable, Counte
     position = 0
     for text in texts:
         try:
-            row, game_codes = game_row(read_sgf(text), rules)
+            found = [game_row(record, rules) for record in read_sgf_games(text)]
         except SgfError as error:
             refused[str(error)[:60]] += 1
             continue
-        row["start"] = position
-        position += len(game_codes)
-        rows.append(row)
-        codes.append(np.array(game_codes, np.uint16))
+        for row, game_codes in found:
+            row["start"] = position
+            position += len(game_codes)
+            rows.append(row)
+            codes.append(np.array(game_codes, np.uint16))
     games = np.concatenate(rows) if rows else np.zeros(0, GAME_DTYPE)
     return GameTable(games, np.concatenate(codes) if codes else np.zeros(0, np.uint16)), refused
 

@@ -48,7 +48,7 @@ SGF_SUFFIXES = (".sgf", ".sgfs", ".sgfs.xz", ".sgfs.gz", ".sgf.gz")
 
 
 def sgf_texts(path: Path) -> Iterator[bytes]:
-    """Yield the games of a file: one a line in a collection, else the whole file.
+    """Yield the texts of a file, which hold games: each line of a collection (.sgfs), else the whole file.
 
     Raises:
         NetworkError: the file cannot be read, or its compression is broken.

@@ -141,7 +141,8 @@ class GoReviewer:
         if game.is_over:
             if game.is_no_result:
                 return Opinion(color, 0.5, 0.0), 0
-            score = game.final_score(dead_stones(game, self._owners(analyst, game)))
+            dead = dead_stones(game, self._owners(analyst, game)) if game.rules.has_agreement else ()
+            score = game.final_score(dead)
             score = score if color == BLACK else -score
             return Opinion(color, 0.5 if score == 0 else float(score > 0), score), 0
         limits = Limits(options.visits, options.playouts, options.seconds)

@@ -98,6 +98,15 @@ def test_games_are_read_once_and_chosen(collection: Path, tmp_path: Path) -> Non
         choose_games(table, GoDataOptions(min_moves=500))
 
 
+def test_all_games_of_a_file_count(tmp_path: Path) -> None:
+    path = tmp_path / "two.sgf"
+    path.write_text("(;GM[1]SZ[9];B[cc];W[gg])\n(;GM[1]SZ[5];B[dd])\n")
+    table, refused = read_games([path], tmp_path / "parts", CHINESE, lambda read, bad: None)
+    assert table.games["size"].tolist() == [9, 5]
+    assert table.games["start"].tolist() == [0, 2]
+    assert not refused
+
+
 def test_records_with_more_handicap_than_a_row_holds_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "games.sgfs"
     record = random_record(7, 1, 30, "B+R")

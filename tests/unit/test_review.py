@@ -20,6 +20,7 @@ from engine.color import BLACK, WHITE
 from engine.evaluators.base import EvaluatorError
 from engine.games.go.rules import PRESETS
 from engine.games.go.sgf import read_sgf, to_sgf
+from engine.games.go.vertex import parse_vertex
 from engine.games.shogi.notation import format_usi
 from engine.games.shogi.records import load_records, read_records
 from engine.options import Options
@@ -121,6 +122,15 @@ def test_go_record_is_annotated(tmp_path: Path) -> None:
     assert nodes[1].other["V"] == nodes[1].other["SBKS"] == ["-1.50"]
     assert [child.move for child in nodes[2].children] == [node.move for node in (nodes[3], nodes[2].children[1])]
     assert nodes[2].children[1].comment == "mine"
+
+
+@pytest.mark.parametrize(("rules", "score"), [("Chinese", 25.0), ("Japanese", 25.0), ("Tromp-Taylor", 0.0)])
+def test_dead_stones_are_taken_off_where_players_agree_on_them(
+    rules: str, score: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.review.go.dead_stones", lambda game, owners: {parse_vertex("A5", 5)})
+    annotated = go_review(f"(;GM[1]SZ[5]KM[0]RU[{rules}];B[cc];W[aa];B[];W[])", tmp_path)
+    assert annotated.review.opinions[-1].score_for(BLACK) == score
 
 
 def test_a_second_review_replaces_the_first(tmp_path: Path) -> None:

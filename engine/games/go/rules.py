@@ -96,6 +96,11 @@ class Rules:
         """The first preset that equals these rules; None where there is none."""
         return next((name for name, rules in PRESETS.items() if rules == self), None)
 
+    @property
+    def has_agreement(self) -> bool:
+        """Whether the players agree on dead stones at the end; else the board counts as it stands."""
+        return self.scoring == "TERRITORY" or self.friendly_pass_ok
+
     def handicap_bonus(self, stones: int) -> int:
         """Return the points White receives for `stones` handicap stones (fewer than two are no handicap)."""
         if stones < 2 or self.white_handicap_bonus == "0":
