@@ -89,18 +89,19 @@ class EngineProcess:
     # -- talking -----------------------------------------------------------------------------------------------------
 
     def send(self, *lines: str) -> float:
-        """Send lines and return the time of it (`time.monotonic`).
+        """Send lines and return when that began (`time.monotonic`): no answer comes before it.
 
         Raises:
             EngineFailure: the engine has gone.
         """
         data = "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
         assert self._process.stdin is not None
+        begin = time.monotonic()
         try:
             self._process.stdin.write(data)
         except OSError:
             raise EngineFailure(self.last_words()) from None
-        return time.monotonic()
+        return begin
 
     def line(self, deadline: float) -> tuple[float, str]:
         """Return when the next line came (`time.monotonic`), and the line without its end.
