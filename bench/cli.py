@@ -13,7 +13,7 @@ from engine.cli.errors import CliError
 from engine.cli.flags import add_options, collect
 from engine.cli.games import GAMES
 from engine.cli.logs import say
-from engine.cli.report import print_facts, print_table, write_json
+from engine.cli.report import plot_check, print_facts, print_table, write_json
 from engine.options import TABLE
 from engine.players.tuning import TUNED
 
@@ -294,7 +294,6 @@ def _check_gpu(args: argparse.Namespace) -> None:
 def _nps(args: argparse.Namespace) -> Rows:
     from bench import nps
     from bench.rivals import ratio_rows
-    from engine.cli.rate import plot_check
     from engine.matches.plot import plot_boxes
     from engine.plotting import PlotError
 

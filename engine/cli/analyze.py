@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from engine.cli import logs
 from engine.cli.errors import CliError
 from engine.cli.flags import PLAYING, add_options, collect, visits_without_limit
-from engine.cli.rate import plot_check
+from engine.cli.report import plot_check
 from engine.review.model import ReviewError
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from engine.cli import logs
 from engine.cli.errors import CliError
 from engine.cli.match_settings import add_settings, merge, read_file
-from engine.cli.rate import add_output, plot_check, show
+from engine.cli.rate import add_output, show
+from engine.cli.report import plot_check
 from engine.cli.signals import ended_by_a_signal
 from engine.matches.limits import COUNTS, TIMES, LimitError, Limits
 from engine.matches.players import (

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.cli.errors import CliError
+from engine.cli.report import plot_check
 
 if TYPE_CHECKING:
     from engine.matches.results import GameResult
@@ -41,23 +42,6 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--unique", action="store_true", help="leave out games with the same moves as one before")
     group.add_argument("--no-advantage", action="store_true", help="do not fit the first player's advantage")
     group.add_argument("--plot", type=Path, metavar="FILE", help="draw the ratings with their errors (PNG, SVG, PDF)")
-
-
-def plot_check(path: Path | None = None) -> None:
-    """Complain before anything is done where nothing can be drawn.
-
-    Args:
-        path: of the picture, where the user chose it.
-
-    Raises:
-        CliError: matplotlib is not installed, or the name's ending tells no form.
-    """
-    from engine.plotting import PlotError, check
-
-    try:
-        check(path)
-    except PlotError as error:
-        raise CliError(f"--plot{'' if path is None else f' {path}'}: {error}") from None
 
 
 def run(args: argparse.Namespace) -> int:

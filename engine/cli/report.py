@@ -1,4 +1,4 @@
-"""What measurements print and write: the facts of the machine, the command, a table, a JSON file."""
+"""What commands print and write: the facts of the machine, the command, a table, a JSON file, a picture."""
 
 import json
 import platform
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from engine.cli.errors import CliError
 from engine.machine import package_versions, processor_name, usable_cores
 
 Row = Mapping[str, Any]
@@ -77,3 +78,20 @@ def write_json(path: str | Path, name: str, rows: Sequence[Row], *, command: Seq
         "results": [dict(row) for row in rows],
     }
     Path(path).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+
+
+def plot_check(path: Path | None = None) -> None:
+    """Complain before anything is done where nothing can be drawn.
+
+    Args:
+        path: of the picture, where the user chose it.
+
+    Raises:
+        CliError: matplotlib is not installed, or the name's ending tells no form.
+    """
+    from engine.plotting import PlotError, check
+
+    try:
+        check(path)
+    except PlotError as error:
+        raise CliError(f"--plot{'' if path is None else f' {path}'}: {error}") from None

@@ -40,6 +40,8 @@ def run(args: argparse.Namespace) -> int:
 
     if args.limit < 0:
         raise CliError(f"--limit {args.limit}: expected at least 0 (all)")
+    if args.steps is not None and args.steps < 1:
+        raise CliError(f"--steps {args.steps}: expected at least 1")
     try:
         if args.words[0] == "test":
             _expect(args.words, 3, "yomi train test NET DATA")
@@ -88,7 +90,7 @@ def train(path: Path, args: argparse.Namespace, *, only_export: bool = False) ->
             raise CliError(f"{folder}: no checkpoint found, expected a run of {path}")
         print(trainer.export())
         return
-    last = min(config.training.steps, args.steps or config.training.steps)
+    last = config.training.steps if args.steps is None else min(args.steps, config.training.steps)
     print(
         f"{config.name}: {trainer.network.count():,} parameters, {trainer.source.positions:,} positions, "
         f"{trainer.source.epoch_batches:,} batches an epoch, on {trainer.device}, from step {trainer.step} to {last}",

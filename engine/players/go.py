@@ -181,8 +181,9 @@ class GoPlayer:
 
     def clear_cache(self) -> None:
         """Forget the tree and all cached evaluations."""
+        self.prepare()  # what cannot be loaded leaves them
         self._search.clear()
-        self._prepare(self.game.side_to_move)
+        self._search.set_position(self.game)
 
     def prepare(self) -> None:
         """Load what the board and the rules of the game need."""

@@ -465,6 +465,22 @@ def test_a_new_game_loads_what_its_board_needs(make: Make, kind: str) -> None:
     assert player.search is search
 
 
+def test_a_board_that_cannot_be_had_leaves_the_tree(make: Make, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise EvaluatorError("not for this board")
+
+    player = make(kind)
+    player.genmove(BLACK)
+    game = player.game
+    player.game = GoGame(13, PRESETS["tromp-taylor"], 6.5)
+    with monkeypatch.context() as patch:
+        patch.setattr(go, "make_queue", fail)
+        with pytest.raises(EvaluatorError):
+            player.new_game()
+    player.game = game
+    assert player.genmove(BLACK).report.playouts == 0  # the visits of the first search still count
+
+
 def test_an_option_whose_evaluator_cannot_be_had_stays(make: Make, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     player = make(kind)
 

@@ -124,6 +124,7 @@ def test_errors_are_one_line(made: Path, capsys: pytest.CaptureFixture[str]) -> 
         ("train", "test", str(made / "net.bin")): "expected yomi train test NET DATA",
         ("train", "test", str(made / "net.bin"), str(made / "set"), "--limit", "-1"): "expected at least 0 (all)",
         ("train", str(made / "none.toml")): "expected a configuration",
+        ("train", str(made / "go.toml"), "--steps", "-3"): "--steps -3: expected at least 1",
     }
     for words, message in cases.items():
         assert main(list(words)) == 2

@@ -184,6 +184,8 @@ def test_encodings() -> None:
     for encoding in ("UTF-8", "Shift_JIS", "EUC-JP", "GB18030"):
         data = f"(;CA[{encoding}]SZ[9]PB[{name}])".encode(encoding)
         assert read_sgf(data).black == name
+    for charset in ("Windows-31J", "x-sjis"):
+        assert read_sgf(f"(;CA[{charset}]SZ[9]PB[{name}①])".encode("cp932")).black == f"{name}①"
     assert read_sgf(f"(;SZ[9]PB[{name}])".encode()).black == name, "UTF-8 where CA is missing"
     assert read_sgf("(;SZ[9]PB[Müller])".encode("latin-1")).black == "Müller"
     assert read_sgf(b"(;CA[UTF-8]SZ[9]C[\xff])").root.comment == "�"

@@ -32,6 +32,8 @@ SIDES = {"b": BLACK, "w": WHITE, "1": BLACK, "2": WHITE}
 SETUP_PROPERTIES = {"AB": BLACK, "AW": WHITE, "AE": EMPTY}
 BRACKET_CODECS = ("shift_jis", "cp932", "big5", "big5hkscs", "cp950", "gbk", "gb18030", "johab", "iso2022_jp")
 """Python's names of encodings in which the second byte of a character may be SGF's backslash or bracket."""
+CHARSETS = {"windows-31j": "cp932", "x-sjis": "cp932"}
+"""Names that records give and Python does not know, and Python's; in small letters."""
 _CHARSET = re.compile(rb"[;\]\s]CA\s*\[([^\]]*)\]")
 
 
@@ -352,6 +354,7 @@ def _encoding(raw: bytes, root: dict[str, list[bytes]]) -> str:
 def _codec_of(charset: bytes) -> str | None:
     """Return Python's name of a charset; None for one that is unknown or cannot hold SGF."""
     name = charset.decode("ascii", "replace").strip()
+    name = CHARSETS.get(name.lower(), name)
     try:
         return codecs.lookup(name).name if b"(;)".decode(name) == "(;)" else None
     except (LookupError, ValueError):
