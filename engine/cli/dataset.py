@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.cli.dataset_play import add_play, play_dataset
-from engine.cli.dataset_report import announce_kernels, check_counts, check_ranges, named, print_dataset
+from engine.cli.dataset_report import announce_kernels, check_counts, check_ranges, print_dataset
 from engine.cli.errors import CliError
 from engine.cli.logs import say
 
@@ -182,7 +182,7 @@ def _make_go(args: argparse.Namespace) -> Dataset:
     from engine.datasets.go_dataset import GoDataOptions, make_go_dataset
     from engine.datasets.go_games import TRUSTS
     from engine.datasets.go_teacher import NetworkTeacher
-    from engine.datasets.sources import SGF_SUFFIXES, find_files
+    from engine.datasets.sources import SGF_SUFFIXES, find_files, named
 
     if args.trust not in TRUSTS:
         raise CliError(f"--trust {args.trust}: expected one of {', '.join(TRUSTS)}")
@@ -225,6 +225,7 @@ def _make_scorer(args: argparse.Namespace) -> tuple[KomiScorer | None, str]:
     """Return what labels points, and how a manifest tells it."""
     from engine.datasets.go_scores import STAGES, KomiScorer, parse_stages
     from engine.datasets.go_teacher import NetworkTeacher
+    from engine.datasets.sources import named
 
     if args.score_search is None:
         if args.score_stages is not None:

@@ -6,7 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from engine.cli.dataset_report import announce_kernels, check_counts, check_ranges, named, print_dataset
+from engine.cli.dataset_report import announce_kernels, check_counts, check_ranges, print_dataset
 from engine.cli.errors import CliError
 from engine.cli.games import add_games
 from engine.cli.logs import say
@@ -85,6 +85,7 @@ def play_dataset(args: argparse.Namespace) -> None:
 def _play_go(args: argparse.Namespace) -> None:
     from engine.datasets.go_played import PlayOptions, play_go_dataset
     from engine.datasets.go_teacher import NetworkTeacher
+    from engine.datasets.sources import named
     from native.go.board import MAX_SIZE, MIN_SIZE
 
     check_ranges(args, size=(MIN_SIZE, MAX_SIZE), kept=(0.001, 1.0), test_share=(0.0, 0.9))
@@ -111,6 +112,7 @@ def _play_go(args: argparse.Namespace) -> None:
 def _play_shogi(args: argparse.Namespace) -> None:
     from engine.datasets.shogi_played import ShogiPlayOptions
     from engine.datasets.shogi_played_files import play_shogi_positions
+    from engine.datasets.sources import named
     from engine.games.shogi.records import RecordError, load_records
     from engine.matches.players import PlayerError, parse_player
     from engine.matches.process import EngineFailure

@@ -1,10 +1,9 @@
-"""What the actions of `yomi dataset` have in common: checks of numbers, names of sources, and a data set in words."""
+"""What the actions of `yomi dataset` have in common: checks of numbers, and a data set in words."""
 
 from __future__ import annotations
 
 import argparse
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.cli.errors import CliError
@@ -44,13 +43,6 @@ def announce_kernels(game: str) -> None:
     compile_all(game, say)
     if not (CACHE_DIRECTORY / f"datasets-{kernel_key('datasets')}").exists():
         say("the first data set compiles kernels of its own, which takes about half a minute")
-
-
-def named(path: Path) -> str:
-    """Return how a manifest tells a file: its name, and the beginning of its digest."""
-    from nets.files import source_digest
-
-    return f"{path.name} {source_digest(path)[:16]}"
 
 
 def print_dataset(dataset: Dataset) -> None:

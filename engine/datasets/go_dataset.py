@@ -21,7 +21,7 @@ from engine.color import BLACK
 from engine.datasets.go_games import GameTable, read_games, thinned, trusted, without_duplicates
 from engine.datasets.go_rows import PLY_DTYPE, Columns, Row, RowWriter, Teacher, blank_columns
 from engine.datasets.go_scores import KomiScorer
-from engine.datasets.sources import SGF_SUFFIXES, find_files
+from engine.datasets.sources import SGF_SUFFIXES, find_files, named
 from engine.datasets.split import held_out
 from engine.games.go.rules import Rules
 from native.datasets.replay import write_keys
@@ -107,7 +107,7 @@ def make_go_dataset(
     if options.unique not in UNIQUES:
         raise NetworkError(f"unique = {options.unique!r} found, expected one of {', '.join(UNIQUES)}")
     files = find_files(paths, SGF_SUFFIXES)
-    manifest = Manifest(options.features, dataclasses.asdict(options), tuple(file.name for file in files))
+    manifest = Manifest(options.features, dataclasses.asdict(options), tuple(map(named, files)))
     # As it reads back: JSON has lists alone. Sets without such labels know nothing of them.
     kept = {**manifest.options, "sizes": list(options.sizes)}
     if not options.scores:

@@ -41,6 +41,7 @@ from nets.data.shards import (
     shard_name,
     write_shard,
 )
+from nets.errors import NetworkError
 from nets.katago.outputs import RawOutputs, has_no_result, post_process
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ LEAST_PASS = 0.3
 """Share of the policy from which a pass may be drawn: games do not end by chance."""
 DECIDED, LEAVE_DECIDED = 0.98, 0.05
 """Win minus loss from which a game is decided, and the chance at each move that it is broken off then."""
+BARREN_POSITIONS = 10_000
+"""Positions one after the other that had come up before until the run ends: nothing else would end it."""
 
 RAW_NAMES = tuple(field.name for field in dataclasses.fields(RawOutputs))
 
@@ -92,7 +95,7 @@ def play_go_dataset(folder: Path, options: PlayOptions, teacher: NetworkTeacher,
     """Make a data set, or go on with it, and return it.
 
     Raises:
-        NetworkError: the network cannot be used, or the folder holds another data set.
+        NetworkError: the network cannot be used, the folder holds another data set, or a shard cannot be filled.
         OSError: the folder cannot be written.
     """
     record = dataclasses.asdict(options) | {"temperatures": list(options.temperatures)}
@@ -147,9 +150,15 @@ class _Table:
         tables = [symmetry_table(size, symmetry) for symmetry in range(8)]
         self.points_seen = np.argsort(np.array(tables), axis=1)
         self.seen: set[int] = set()
+        self.barren = 0
+        """Positions since the last new one."""
 
     def fill(self) -> Columns:
-        """Play until the shard is full, and return its columns in a random order."""
+        """Play until the shard is full, and return its columns in a random order.
+
+        Raises:
+            NetworkError: there are not so many different positions.
+        """
         options = self.options
         features = Manifest(options.features).features
         columns = blank_columns(features, options.size, options.shard_rows, TOP_MOVES, judged=True)
@@ -160,11 +169,10 @@ class _Table:
             chosen = self._choose()[: options.shard_rows - filled]
             if options.visits > 1:
                 symmetries[chosen] = 0  # a search labels the board as it stands
-            show_games(
-                self.positions, self.histories, symmetries, self.scratch, self.moves, self.planes, self.extras,
-                self.legal,
-            )  # fmt: skip
+            self._show(self._marked(), symmetries)
             outputs = post_process(self._evaluate(), self.legal, self.no_result, self.evaluator.info)
+            if self.evaluator.info.prefer_pass_alive_under_suicide_rules:
+                self._show(self.positions, symmetries)  # what is stored is what other networks see
             self._write(chosen, outputs, columns, filled)
             if options.visits > 1:
                 for row, game in enumerate(chosen.tolist(), filled):
@@ -173,6 +181,19 @@ class _Table:
             self._play(outputs, symmetries)
         order = self.rng.permutation(options.shard_rows)
         return {name: column[order] for name, column in columns.items()}
+
+    def _marked(self) -> npt.NDArray[np.void]:
+        """Return the positions as the network is to be shown them."""
+        shown = self.positions.copy()
+        for name, value in self.evaluator.spec(self.options.size).marks:
+            shown[name] = value
+        return shown
+
+    def _show(self, positions: npt.NDArray[np.void], symmetries: npt.NDArray[np.int64]) -> None:
+        """Write what a network sees of all games, and what is legal there."""
+        show_games(
+            positions, self.histories, symmetries, self.scratch, self.moves, self.planes, self.extras, self.legal
+        )
 
     def _begin_games(self) -> None:
         """Begin a new game wherever one is over."""
@@ -206,13 +227,21 @@ class _Table:
             key = int(pos["hash"]) ^ int(pos["side_to_move"])
             if key not in self.seen:
                 self.seen.add(key)
+                self.barren = 0
                 chosen.append(index)
+                continue
+            self.barren += 1
+            if self.barren == BARREN_POSITIONS:
+                raise NetworkError(
+                    f"{len(self.seen)} different positions on {self.options.size}x{self.options.size} found, "
+                    f"expected {self.options.shard_rows}: shards of fewer, or a larger board"
+                )
         return np.array(chosen, np.int64)
 
     def _write(self, chosen: npt.NDArray[np.int64], outputs: Outputs, columns: Columns, first: int) -> None:
-        """Write positions and labels, as the network saw them: a board seen under a symmetry is a board, too."""
+        """Write positions and labels under the symmetry that the network saw: what is seen so is a board, too."""
         rows = slice(first, first + len(chosen))
-        planes = self.planes[chosen].reshape(len(chosen), -1)
+        planes = self.planes.reshape(GAMES, -1)[chosen]
         columns["planes"][rows] = np.packbits(planes != 0.0, axis=1)
         columns["globals"][rows] = self.extras[chosen]
         signs = np.where(self.positions["side_to_move"][chosen] == BLACK, -1.0, 1.0)

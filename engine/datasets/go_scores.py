@@ -12,10 +12,11 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from engine.color import BLACK
 from engine.datasets.go_rows import Columns, Row
-from engine.datasets.go_teacher import DeviceQueue, NetworkTeacher, Searchable, Searches
+from engine.datasets.go_teacher import NetworkTeacher, Searchable, memory_for, seed_of
 from engine.evaluators.queue import InlineQueue
 from engine.evaluators.rollouts import RolloutEvaluator
 from engine.players.go_setup import ROLLOUT_BATCH, ROLLOUT_C_PUCT, ROLLOUTS_A_LEAF
@@ -28,9 +29,6 @@ from nets.errors import NetworkError
 STAGES = "10:2000,4:20000,2:50000"
 """COSUMI's."""
 START_KOMI = 6.5
-MEMORY = 64 * 2**20
-PLAYOUT_BYTES = 4096
-"""Of a search's memory for each playout: what 19×19 takes, twice."""
 
 Winrate = Callable[[float], float]
 """Black's winrate, [0, 1], at a komi."""
@@ -99,9 +97,8 @@ class KomiScorer:
         """
         self.teacher = teacher
         self.stages = tuple(stages)
-        self._settings = _settings(teacher is not None, max(stage.playouts for stage in stages), seed)
-        self._rollouts = RolloutEvaluator(ROLLOUTS_A_LEAF, ROLLOUT_BATCH, seed)
-        self._searches = Searches()
+        self.seed = seed
+        self._settings = _settings(teacher is not None, max(stage.playouts for stage in stages))
 
     def black_lead(self, row: Row) -> float:
         """Return the points that Black leads by without komi.
@@ -110,7 +107,7 @@ class KomiScorer:
             NetworkError, EvaluatorError: the network cannot be used.
         """
         position = row.position.copy()
-        search = self._search(int(position["size"]))
+        search = self._new_search(position)
         black = int(position["side_to_move"]) == BLACK
 
         def winrate(playouts: int, komi: float) -> float:
@@ -127,23 +124,23 @@ class KomiScorer:
         lead = sign * (self.black_lead(row) - float(row.position["komi"]))
         columns["lead"][index] = columns["score_mean"][index] = lead
 
-    def _search(self, size: int) -> Search:
-        """Return this thread's search on boards of `size`."""
-        if self.teacher is None:
-            return self._searches.get(go_spec(size), InlineQueue(self._rollouts), self._settings)
-        network = self.teacher.evaluator(size)
-        return self._searches.get(network.spec(size), DeviceQueue(self.teacher, network), self._settings)
+    def _new_search(self, position: Any) -> Search:
+        """Return the search for one position."""
+        settings = replace(self._settings, seed=seed_of(position, self.seed))
+        if self.teacher is not None:
+            return self.teacher.new_search(position, settings)
+        rollouts = RolloutEvaluator(ROLLOUTS_A_LEAF, ROLLOUT_BATCH, settings.seed)
+        return Search(go_spec(int(position["size"])), InlineQueue(rollouts), settings)
 
 
-def _settings(has_network: bool, playouts: int, seed: int) -> SearchSettings:
+def _settings(has_network: bool, playouts: int) -> SearchSettings:
     """Return the settings of a search for which a win counts and its size does not."""
     settings = SearchSettings(
-        memory=max(MEMORY, PLAYOUT_BYTES * playouts),
+        memory=memory_for(playouts),
         cache_size=0,
         score_utility=0.0,
         dynamic_score_utility=0.0,
         ownership=False,
-        seed=seed,
     )
     if has_network:
         return settings

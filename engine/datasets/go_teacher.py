@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import threading
 from collections.abc import Callable
@@ -16,6 +17,9 @@ from engine.datasets.go_rows import Columns, Row, Scratch
 from engine.evaluators.factory import chooses_cpu, make_katago_evaluator
 from engine.evaluators.queue import InlineQueue, Job
 from engine.games.go.game import KO_RULES, SCORINGS
+from engine.games.go.rules import PRESETS
+from engine.players.go_setup import go_sampling
+from engine.players.precision import with_suitable_precision
 from engine.search.parameters import SearchSettings
 from engine.search.report import Limits
 from engine.search.search import Search
@@ -29,14 +33,15 @@ if TYPE_CHECKING:
     from engine.evaluators.katago import KataGoEvaluator
     from engine.search.report import SearchReport
     from native.calls import Calls
-    from native.spec import GameSpec
     from native.tree.arrays import Batch
 
 T = TypeVar("T")
 
 TOP_MOVES = 32
 """Moves of a policy target that are kept: the others of a strong network's policy sum to less than a percent."""
-SEARCH_MEMORY = 64 * 2**20
+LEAST_MEMORY, PLAYOUT_BYTES = 2**20, 4096
+"""Bytes of a search's memory, at least, and twice what a playout takes on 19×19. Each position has a search of its own,
+and memory that is not needed takes time: 1.6 ms for 64 MiB."""
 KO_NAMES = {code: name for name, code in KO_RULES.items()}
 SCORING_NAMES = {code: name for name, code in SCORINGS.items()}
 
@@ -53,7 +58,7 @@ class NetworkTeacher:
             path: the network.
             visits: of the search for each position; 1 for the network alone, under a random symmetry.
             device: auto, cpu, cuda or tensorrt.
-            precision: fp32, int16 or auto.
+            precision: fp32, int16, or auto: the fastest that agrees with fp32, as when it plays.
             seed: of symmetries and searches.
         """
         self.path = path
@@ -61,15 +66,15 @@ class NetworkTeacher:
         self.device = device
         self.precision = precision
         self.seed = seed
-        self._evaluators: dict[int, KataGoEvaluator] = {}
+        self._evaluators: dict[int, tuple[KataGoEvaluator, KataGoEvaluator]] = {}
+        """By board size: one for rules under which all games have a result, and one for the others."""
         # An evaluator on a GPU is bound to the thread that makes it; one on a processor serves all threads.
         self._thread = None if chooses_cpu(device) else ThreadPoolExecutor(1, "teacher")
         self._lock = threading.Lock()
         self._scratch = Scratch()
-        self._searches = Searches()
 
-    def evaluator(self, size: int) -> KataGoEvaluator:
-        """Return the evaluator for boards of `size`.
+    def evaluator(self, size: int, *, may_have_no_result: bool = False) -> KataGoEvaluator:
+        """Return the evaluator for boards of `size`; a search has to say whether the rules know games without a result.
 
         Raises:
             NetworkError: the file cannot be used.
@@ -77,9 +82,19 @@ class NetworkTeacher:
         """
         with self._lock:
             if size not in self._evaluators:
-                make = functools.partial(make_katago_evaluator, self.path, size, self.device, precision=self.precision)
-                self._evaluators[size] = self.on_device(make)
-            return self._evaluators[size]
+                evaluator = self.on_device(functools.partial(self._make, size))
+                other = copy.copy(evaluator)  # with the same network
+                other.may_have_no_result = True
+                self._evaluators[size] = evaluator, other
+            return self._evaluators[size][may_have_no_result]
+
+    def _make(self, size: int) -> KataGoEvaluator:
+        """Return an evaluator in the precision in which the network plays."""
+
+        def make(precision: str) -> KataGoEvaluator:
+            return make_katago_evaluator(self.path, size, self.device, precision=precision)
+
+        return with_suitable_precision(make, self.precision, lambda it: go_sampling(size, PRESETS["chinese"], it))
 
     @property
     def is_free(self) -> bool:
@@ -94,28 +109,32 @@ class NetworkTeacher:
         """Write the labels of `rows`, all on boards of one size, into `columns` from row `first` on."""
         size = int(rows[0].position["size"])
         evaluator = self.evaluator(size)
-        if self.visits > 1:
-            for index, row in enumerate(rows, first):
-                self.search(row.position, row.history, columns, index)
-            return
         step = evaluator.batch_size
         for begin in range(0, len(rows), step):
             self._evaluate(rows[begin : begin + step], size, evaluator, columns, first + begin)
+        if self.visits > 1:
+            for index, row in enumerate(rows, first):
+                self.search(row.position, row.history, columns, index)
 
     def search(self, position: Any, history: npt.NDArray[np.uint64], columns: Columns, index: int) -> None:
-        """Write what a search of `visits` says of a position, as it stands, into row `index`."""
-        size = int(position["size"])
-        settings = SearchSettings(workers=1, memory=SEARCH_MEMORY, cache_size=0, seed=self.seed)
-        network = self.evaluator(size)
-        search = self._searches.get(network.spec(size), DeviceQueue(self, network), settings)
-        search.clear()
+        """Write what a search of `visits` says of a position, as it stands, over the network's own labels in a row.
+
+        The mean of the final score stays the network's: searches add up leads alone.
+        """
+        settings = SearchSettings(memory=memory_for(self.visits), cache_size=0, seed=seed_of(position, self.seed))
+        search = self.new_search(position, settings)
         search.set_position(Searchable(position, history))
-        report = search.run(Limits(visits=self.visits))
-        _write_report(report, size, columns, index)
+        _write_report(search.run(Limits(visits=self.visits)), int(position["size"]), columns, index)
+
+    def new_search(self, position: Any, settings: SearchSettings) -> Search:
+        """Return a search for positions of the board size and the rules of one."""
+        size = int(position["size"])
+        network = self.evaluator(size, may_have_no_result=no_result_possible(position))
+        return Search(network.spec(size), DeviceQueue(self, network), settings)
 
     def close(self) -> None:
         """Release the evaluators."""
-        for evaluator in self._evaluators.values():
+        for evaluator, _ in self._evaluators.values():
             self.on_device(evaluator.close)
         if self._thread is not None:
             self._thread.shutdown()
@@ -126,19 +145,33 @@ class NetworkTeacher:
         globals_ = np.empty((count, GLOBALS), np.float32)
         legal = np.zeros((count, area + 1), np.bool_)
         moves = np.zeros(MAX_AREA + 1, np.uint16)
-        symmetries = [int(row.position["hash"] ^ np.uint64(self.seed)) >> 7 & 7 for row in rows]
+        symmetries = [seed_of(row.position, self.seed) >> 7 & 7 for row in rows]
         spec = evaluator.spec(size)
         for index, (row, symmetry) in enumerate(zip(rows, symmetries, strict=True)):
             shown = spec.marked(row.position)
             write_planes(shown, row.history, symmetry, self._scratch.go, planes[index], globals_[index])
             for move in moves[: legal_moves(row.position, row.history, moves)]:
                 legal[index, policy_index(size, int(move), symmetry)] = True
-        names = [(KO_NAMES[row.position["ko_rule"]], SCORING_NAMES[row.position["scoring"]]) for row in rows]
-        possible = np.array([has_no_result(*pair) for pair in names])
+        possible = np.array([no_result_possible(row.position) for row in rows])
         raw = self.on_device(lambda: evaluator.run(planes, globals_))
         outputs = post_process(raw, legal, possible, evaluator.info)
         seen = np.array([symmetry_table(size, symmetry) for symmetry in symmetries])
         write_outputs(outputs, columns, slice(first, first + count), seen)
+
+
+def no_result_possible(position: Any) -> bool:
+    """Whether the rules of a position know games without a result."""
+    return has_no_result(KO_NAMES[position["ko_rule"]], SCORING_NAMES[position["scoring"]])
+
+
+def memory_for(playouts: int) -> int:
+    """Return the bytes that a search of so many playouts needs."""
+    return max(LEAST_MEMORY, PLAYOUT_BYTES * playouts)
+
+
+def seed_of(position: Any, seed: int) -> int:
+    """Return the seed for a position's labels: they do not depend on what else the thread has labelled before."""
+    return int(position["hash"]) ^ seed
 
 
 class Searchable:
@@ -166,19 +199,6 @@ class DeviceQueue(InlineQueue):
 
     def bind(self, batch: Batch) -> Calls | None:
         return super().bind(batch) if self._teacher.is_free else None
-
-
-class Searches(threading.local):
-    """The searches of one thread, by what they know of the game: one for each board size."""
-
-    def __init__(self) -> None:
-        self._searches: dict[GameSpec, Search] = {}
-
-    def get(self, spec: GameSpec, queue: InlineQueue, settings: SearchSettings) -> Search:
-        """Return the one for `spec`, made with this queue and these settings if it is the first time."""
-        if spec not in self._searches:
-            self._searches[spec] = Search(spec, queue, settings)
-        return self._searches[spec]
 
 
 def write_outputs(outputs: Outputs, columns: Columns, rows: slice, seen: npt.NDArray[np.int64] | None = None) -> None:
@@ -218,7 +238,7 @@ def _write_report(report: SearchReport, size: int, columns: Columns, index: int)
         shares[policy_index(size, move.move, 0) if move.move != PASS else size * size] = move.visits
     _write_policy(shares[None], columns, slice(index, index + 1))
     columns["value"][index] = 2.0 * report.winrate - 1.0
-    columns["lead"][index] = columns["score_mean"][index] = report.score_lead
+    columns["lead"][index] = report.score_lead
     columns["score_stdev"][index] = report.score_stdev
     if report.ownership is not None:
         columns["ownership"][index] = np.rint(report.ownership * OWNER_SCALE)

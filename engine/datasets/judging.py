@@ -1,4 +1,4 @@
-"""`yomi train test`: what any network of the known formats is worth on a data set, computed as it is when it plays."""
+"""`yomi train test`: what any network of the known formats is worth on a data set, computed in float32."""
 
 from __future__ import annotations
 

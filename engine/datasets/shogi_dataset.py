@@ -23,7 +23,7 @@ from engine.datasets.shogi_rows import (
     unpacked,
     why_not,
 )
-from engine.datasets.sources import find_files
+from engine.datasets.sources import find_files, named
 from engine.datasets.split import held_out
 from native.shogi.movegen import is_legal
 from native.shogi.planes import policy_index, write_planes
@@ -78,7 +78,7 @@ def make_shogi_dataset(paths: Sequence[Path], folder: Path, options: ShogiDataOp
         OSError: the folder cannot be written.
     """
     files = find_files(paths, SHOGI_SUFFIXES)
-    manifest = Manifest(options.features, dataclasses.asdict(options), tuple(file.name for file in files))
+    manifest = Manifest(options.features, dataclasses.asdict(options), tuple(map(named, files)))
     if manifest.features.game != "shogi":
         raise NetworkError(f"feature set {options.features} of {manifest.features.game} found, expected one of shogi")
     dataset = begin_dataset(folder, manifest)

@@ -5,7 +5,8 @@
 
 Games are numbered, and their positions are written in the order of these numbers: what is in the files does not depend
 on how many engines play at a time (where an engine plays the same again). A file appears when it is complete; a run
-that was killed goes on with the game behind the last one that is in a file.
+that was killed goes on with the game behind the last one that is in a file. One that ends for another reason writes the
+games that it has.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from pathlib import Path
 from engine.color import BLACK, DRAW, WHITE
 from engine.datasets.shogi_played import PlayedPositions, ShogiPlayOptions, play_positions
 from engine.datasets.shogi_rows import HCPE_DTYPE, records_of
-from engine.games.shogi.records import GameRecord
+from engine.games.shogi.records import GameRecord, RecordError
 from engine.matches.limits import Limits
 from engine.matches.players import PlayerSpec
 from engine.matches.process import EngineFailure
@@ -84,7 +85,7 @@ def play_shogi_positions(
                     log(f"{files.write()}: {files.total} positions in all, {rate:.0f}/s")
                 if files.total >= positions:
                     break
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, EngineFailure, RecordError, NetworkError):
             files.write()
             raise
         finally:

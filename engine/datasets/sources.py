@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from nets.errors import NetworkError
+from nets.files import source_digest
 
 
 def find_files(paths: Sequence[Path], suffixes: Sequence[str]) -> list[Path]:
@@ -28,6 +29,15 @@ def find_files(paths: Sequence[Path], suffixes: Sequence[str]) -> list[Path]:
     if not found:
         raise NetworkError(f"{paths[0]}: no records found, expected files that end in {', '.join(suffixes)}")
     return found
+
+
+def named(path: Path) -> str:
+    """Return how a manifest tells a file: its name, and the beginning of its digest.
+
+    Raises:
+        NetworkError: it cannot be read.
+    """
+    return f"{path.name} {source_digest(path)[:16]}"
 
 
 def open_file(path: Path) -> IO[bytes]:

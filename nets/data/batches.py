@@ -51,7 +51,7 @@ class BatchSource:
             seed: of the order.
 
         Raises:
-            NetworkError: the sets differ in their features, or have nothing in this split.
+            NetworkError: the sets differ in their features, have nothing in this split, or hold a broken shard.
         """
         self.features: FeatureSet = datasets[0].manifest.features
         for dataset in datasets:
@@ -64,7 +64,8 @@ class BatchSource:
             raise NetworkError(f"{datasets[0].folder}: no positions of split {split} found, expected some")
         self.rows = rows
         self.seed = seed
-        self._columns = [shard.open() for shard in self.shards]
+        # Mapped for a batch at a time: a process may have 1,024 files open, or 256.
+        self._columns = [shard.columns() for shard in self.shards]
         self._counts = [max(1, shard.rows // rows) for shard in self.shards]
         self._epoch, self._order = -1, np.zeros((0, 2), np.int64)
         self._shuffled: dict[int, Array] = {}
@@ -94,7 +95,7 @@ class BatchSource:
             rng = np.random.default_rng([self.seed, epoch, shard])
             self._shuffled[shard] = rng.permutation(self.shards[shard].rows)
         rows = np.sort(self._shuffled[shard][part * self.rows : (part + 1) * self.rows])
-        columns = {name: np.asarray(array[rows]) for name, array in self._columns[shard].items()}
+        columns = {name: column.map()[rows] for name, column in self._columns[shard].items()}
         return Batch(self.shards[shard].size, columns, step)
 
     def in_order(self, limit: int = 0, positions: int = 0) -> Iterator[Batch]:
@@ -111,7 +112,7 @@ class BatchSource:
             last = min(share, each or share)
             for begin in range(0, last, self.rows):
                 end = min(begin + self.rows, last)
-                part = {name: np.array(array[begin:end]) for name, array in columns.items()}
+                part = {name: np.array(column.map()[begin:end]) for name, column in columns.items()}
                 yield Batch(shard.size, part, count)
                 count += 1
 

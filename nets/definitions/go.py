@@ -26,6 +26,12 @@ NORMS = ("fixup", "batch", "affine")
 ACTIVATIONS = {"relu": nn.ReLU, "mish": nn.Mish}
 MISC = {"relu": 4, "mish": 6}
 """Numbers of the misc output in the oldest version of KataGo's files that has the activation: 8, and 11."""
+TAUGHT_MISC = 3
+"""Of these, the first: score mean, its standard deviation and the lead. No label teaches the others."""
+UNTAUGHT_MISC = -1.75
+"""What is said there of every position, before softplus. KataGo weighs playouts by the last two, the short-term errors
+(`computeWeightFromNNOutput`): this stands for 0.2 of win minus loss and 2.2 points, with which a playout counts about
+once."""
 
 
 class Norm(nn.Module):
@@ -184,6 +190,8 @@ class GoNetwork(Network):
                 block.conv1.weight.data /= len(self.blocks) ** 0.5
         for last in (self.p2, self.passing, self.v3, self.misc, self.ownership):
             last.weight.data *= 0.3
+        self.misc.weight.data[TAUGHT_MISC:] = 0.0
+        self.misc.bias.data[TAUGHT_MISC:] = UNTAUGHT_MISC
 
     def forward(
         self, planes: Tensor, globals_: Tensor, *, padded: bool = False, maps: list[Tensor] | None = None

@@ -202,7 +202,7 @@ class _Writer(Generic[M, V]):
     def _policy_head(self, head: PolicyHead, p1: M, g1: M, norm: Norm) -> None:
         builder = self._builder
         scale, shift, activation = norm
-        channels = min(2, head.p2.out_channels)
+        channels = self._network.policy_channels
         pooled = builder.pool(g1)
         added = builder.dense(pooled, self._pool_matrix(head.matmul.weights * scale), _biased(shift))
         spread = builder.spread(p1, added, activation)

@@ -25,7 +25,7 @@ def describe(network: KataGoNetwork, board_size: int, source_file: str, source_s
         source_file=source_file,
         source_sha256=source_sha256,
         model_version=network.version,
-        policy_channels=min(2, network.policy_channels),
+        policy_channels=network.policy_channels,
         misc_channels=network.misc_channels,
         prefer_pass_alive_under_suicide_rules=network.prefer_pass_alive_under_suicide_rules,
         scales=dataclasses.asdict(network.scales),

@@ -290,7 +290,11 @@ class KataGoNetwork:
 
     @property
     def policy_channels(self) -> int:
-        return self.policy_head.p2.out_channels
+        """Channels of the policy that are used: the ordinary and, where there is one, the optimistic.
+
+        Human-SL networks are played without optimism, as KataGo does (nneval.cpp).
+        """
+        return 1 if self.trunk.meta_encoder is not None else min(2, self.policy_head.p2.out_channels)
 
     @property
     def misc_channels(self) -> int:

@@ -62,8 +62,8 @@ def export_onnx(
 
     Inputs: `spatial` [B, 22, N, N], `global` [B, 19], and `meta` [B, 192] if asked for and the network has the
     encoder. Outputs, all raw and for the side to move: `policy` [B, 1 or 2, N * N + 1] logits with pass last (the
-    ordinary and, from version 12, the optimistic policy), `value` [B, 3] logits (win, loss, no result),
-    `misc` [B, 4 or 6], `ownership` [B, N * N] before tanh. `nets.katago.outputs` turns them into numbers.
+    channels that `KataGoNetwork.policy_channels` counts), `value` [B, 3] logits (win, loss, no result), `misc`
+    [B, 4 or 6], `ownership` [B, N * N] before tanh. `nets.katago.outputs` turns them into numbers.
 
     Args:
         network: the parsed file.
@@ -128,7 +128,7 @@ class _Exporter:
         network, graph, area = self._network, self._graph, self._size**2
         tip = self._trunk()
         policy = self._policy_head(network.policy_head, tip)
-        graph.output(policy, "policy", ["batch", min(2, network.policy_channels), area + 1])
+        graph.output(policy, "policy", ["batch", network.policy_channels, area + 1])
         self._value_head(network.value_head, tip)
         return graph.model(network.name, metadata)
 
@@ -346,7 +346,7 @@ class _Exporter:
     def _policy_head(self, head: PolicyHead, tip: str) -> str:
         """Append the policy head and return its logits [B, channels, N * N + 1]."""
         graph, area = self._graph, self._size**2
-        channels = min(2, head.p2.out_channels)
+        channels = self._network.policy_channels
         scale_g, bias_g = head.norm_g1.folded()
         pooled = self._act(head.act_g1, self._conv(head.g1, tip, out_scale=scale_g, bias=bias_g))
         scale, bias = head.norm_p1.folded()

@@ -54,8 +54,8 @@ class Outputs:
     """[B] expected square of the score, points²"""
     lead: FloatArray
     """[B] points by which the side to move leads: the komi change that would make the game even"""
-    variance_time: FloatArray
-    """[B] measure of how many turns are left until the outcome is settled"""
+    variance_time: FloatArray | None
+    """[B] measure of how many turns are left until the outcome is settled, or None before version 9"""
     shortterm_winloss_error: FloatArray | None
     """[B] expected error of win - loss against the result of a short search, or None before version 9"""
     shortterm_score_error: FloatArray | None
@@ -104,6 +104,9 @@ def post_process(
     mean = raw.misc[:, 0] * np.float32(scales.score_mean)
     stdev = _softplus(raw.misc[:, 1]) * np.float32(scales.score_stdev)
     winloss_error, score_error = shortterm_errors(raw.misc, version, scales)
+    variance_time = None
+    if version >= 9:
+        variance_time = _softplus(raw.misc[:, 3]) * np.float32(scales.variance_time)
     return Outputs(
         policy=policy_probabilities(raw.policy, legal, optimism=optimism),
         win=win,
@@ -113,7 +116,7 @@ def post_process(
         score_stdev=stdev,
         score_mean_square=(mean**2 + stdev**2) * decided,
         lead=raw.misc[:, 2] * np.float32(scales.lead) * decided,
-        variance_time=_softplus(raw.misc[:, 3]) * np.float32(scales.variance_time),
+        variance_time=variance_time,
         shortterm_winloss_error=winloss_error,
         shortterm_score_error=score_error,
         ownership=np.tanh(raw.ownership),

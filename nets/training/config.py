@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -31,6 +32,8 @@ AVERAGES = ("none", "ema", "swa")
 PRECISIONS = ("auto", "fp32", "bf16", "fp16")
 SYMMETRIES = ("random", "stored", "none")
 DEVICES = ("auto", "cpu", "cuda")
+NAME = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9_-]{1,96}")
+"""Of a network: it names the file, and stands in it as one word of ASCII."""
 RANGES = {
     **dict.fromkeys(("steps", "batch", "test_every", "checkpoint_every"), (1, math.inf)),
     **dict.fromkeys(("learning_rate", "weight_decay", "clip", "warmup", "final", "factor"), (0, math.inf)),
@@ -175,8 +178,11 @@ def parse_config(tables: Mapping[str, Any], folder: Path = Path(".")) -> Config:
             raise NetworkError(f"table [{name}] found, expected one of {', '.join(known)}")
     network = dict(tables.get("network", {}))
     kind, name = network.pop("kind", None), network.pop("name", None)
-    if not isinstance(kind, str) or not isinstance(name, str) or not name.replace("-", "").replace("_", "").isalnum():
-        raise NetworkError(f"[network] kind = {kind!r}, name = {name!r} found, expected both, of letters, digits, - _")
+    if not isinstance(kind, str) or not isinstance(name, str) or not NAME.fullmatch(name):
+        raise NetworkError(
+            f"[network] kind = {kind!r}, name = {name!r} found, "
+            "expected both, the name of 1 to 96 letters and digits of ASCII, - and _"
+        )
     data = _table(DataConfig, "data", tables.get("data", {}))
     training = _table(TrainingConfig, "training", tables.get("training", {}))
     choices = {

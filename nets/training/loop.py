@@ -162,13 +162,16 @@ class Trainer:
             group["lr"] = learning_rate(settings, self.step)
         self.optimizer.zero_grad(set_to_none=True)
         found: dict[str, Tensor] = {}
+        maps: list[Tensor] = []
+        wanted: list[Tensor] = []
         with self._autocast():
             if self.teacher is None:
                 outputs = self.network(example.planes, example.globals)
             else:
-                maps: list[Tensor] = []
                 outputs = self.network(example.planes, example.globals, maps=maps)
-                found["hints"] = losses.hints(maps, self.teacher.maps(example))
+                wanted = self.teacher.maps(example)
+        if wanted:
+            found["hints"] = losses.hints(maps, wanted)
         found |= losses.losses(outputs, example)
         loss = losses.total(found, self.config.loss)
         self.scaler.scale(loss).backward()
@@ -246,7 +249,8 @@ class Trainer:
             _log.warning("%s: the data have changed since step %d", self.checkpoint, state["step"])
         self.network.load_state_dict(state["network"])
         restore_optimizer(self.optimizer, state["optimizer"])
-        self.scaler.load_state_dict(state["scaler"])
+        if state["scaler"]:  # empty but for runs in fp16
+            self.scaler.load_state_dict(state["scaler"])
         self.step, self.seconds = state["step"], state["seconds"]
         self.stopping.best, self.stopping.failures = state["best"], state["failures"]
         if self.average is not None and state["average"]:

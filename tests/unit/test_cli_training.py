@@ -52,7 +52,7 @@ def made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     net.write_bytes(write_network(RandomNetworks(8).network(["ordinary"])))
     (tmp_path / "go.toml").write_text(CONFIG)
     words = ["dataset", "make", str(records), "--out", str(tmp_path / "set"), "--min-moves", "5", "--test-share", "0.5"]
-    assert main([*words, "--teacher", str(net), "--device", "cpu", "--seed", "3"]) == 0
+    assert main([*words, "--teacher", str(net), "--device", "cpu", "--precision", "fp32", "--seed", "3"]) == 0
     out = capsys.readouterr().out
     assert "train 7x7" in out
     assert "test 7x7" in out

@@ -1,7 +1,12 @@
 """Data sets of Go from records: what is chosen, what is written, and that a run that was stopped goes on."""
 
+import dataclasses
+import functools
+import gc
+import hashlib
 import shutil
 import threading
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +17,16 @@ from engine.datasets import go_games, go_teacher
 from engine.datasets.go_dataset import GoDataOptions, choose_games, choose_positions, make_go_dataset
 from engine.datasets.go_games import parse_result, read_games
 from engine.datasets.go_rows import Row, blank_columns
-from engine.datasets.go_teacher import NetworkTeacher
+from engine.datasets.go_teacher import NetworkTeacher, seed_of
 from engine.evaluators.factory import make_katago_evaluator
+from engine.evaluators.queue import InlineQueue
 from engine.games.go.game import GoGame
 from engine.games.go.rules import PRESETS
 from engine.games.go.sgf import to_sgf
+from engine.players import precision
+from engine.search.parameters import SearchSettings
+from engine.search.report import Limits
+from engine.search.search import Search
 from native.datasets.replay import GAME_DTYPE
 from native.go.planes import policy_index, write_planes
 from native.go.scratch import SCRATCH_DTYPE
@@ -215,6 +225,20 @@ def test_a_run_that_was_stopped_goes_on(collection: Path, tmp_path: Path) -> Non
     assert contents(stopped) == contents(whole)
 
 
+def test_a_set_goes_on_only_with_the_same_records(tmp_path: Path) -> None:
+    path = tmp_path / "games.sgfs"
+    lines = [random_record(7, seed, 40, "B+R") for seed in range(6)]
+    path.write_text("\n".join(lines) + "\n")
+    dataset = make(path, tmp_path / "set", test_share=0.4)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    assert dataset.manifest.sources == (f"games.sgfs {digest}",)
+    before = contents(tmp_path / "set")
+    path.write_text("\n".join(lines[1:]) + "\n")
+    with pytest.raises(NetworkError, match=rf"other sources found \(games.sgfs {digest} where games.sgfs "):
+        make(path, tmp_path / "set", test_share=0.4)
+    assert contents(tmp_path / "set") == before
+
+
 @pytest.mark.parametrize("visits", [1, 8])
 def test_a_teacher_labels(visits: int, collection: Path, tmp_path: Path) -> None:
     network = tmp_path / "net.bin"
@@ -287,11 +311,12 @@ def test_wrong_sources(tmp_path: Path) -> None:
         make(empty, tmp_path / "c", features="dlshogi-62-57")
 
 
-def test_a_teacher_knows_the_rules_of_every_position(tmp_path: Path) -> None:
+@pytest.mark.parametrize("visits", [1, 8])
+def test_a_teacher_knows_the_rules_of_every_position(visits: int, tmp_path: Path) -> None:
     """Under the simple ko rule a game may end without a result, under positional superko it may not."""
     network = tmp_path / "net.bin"
     network.write_bytes(write_network(RandomNetworks(8, seed=4).network(["ordinary", "gpool"])))
-    teacher = NetworkTeacher(network, 1, "cpu", "fp32", 1)
+    teacher = NetworkTeacher(network, visits, "cpu", "fp32", 1)
     games = [GoGame(7, PRESETS[name], 7.0) for name in ("chinese", "tromp-taylor", "chinese", "japanese")]
     rows = [Row(game.position, game.history, None, 0) for game in games]
     together, apart = (blank_columns(feature_set("katago-v7"), 7, 4, 32, judged=True) for _ in range(2))
@@ -302,3 +327,93 @@ def test_a_teacher_knows_the_rules_of_every_position(tmp_path: Path) -> None:
     for name in ("value", "lead", "policy_moves", "ownership"):
         np.testing.assert_allclose(together[name].astype(np.float32), apart[name].astype(np.float32), atol=2e-3)
     assert together["value"][0] == together["value"][2] != together["value"][1]
+
+
+def test_searches_know_which_games_have_a_result(tmp_path: Path) -> None:
+    network = tmp_path / "net.bin"
+    made = RandomNetworks(8, seed=4).network(["ordinary", "gpool"])
+    made.value_head.v3_bias.bias[2] = 2.0
+    network.write_bytes(write_network(made))
+    teacher = NetworkTeacher(network, 8, "cpu", "fp32", 1)
+    columns = blank_columns(feature_set("katago-v7"), 7, 1, 32, judged=True)
+    evaluator = make_katago(network, 7)
+    for name, expected in (("chinese", True), ("tromp-taylor", False), ("japanese", True)):
+        game = GoGame(7, PRESETS[name], 7.0)
+        teacher.search(game.position, game.history, columns, 0)
+        values = {}
+        for possible in (False, True):
+            evaluator.may_have_no_result = possible
+            settings = SearchSettings(memory=2**22, cache_size=0, seed=seed_of(game.position, 1))
+            search = Search(evaluator.spec(7), InlineQueue(evaluator), settings)
+            search.set_position(game)
+            values[possible] = 2.0 * search.run(Limits(visits=8)).winrate - 1.0
+        assert columns["value"][0] == np.float16(values[expected]) != np.float16(values[not expected])
+    evaluator.close()
+    teacher.close()
+
+
+def test_searches_leave_the_mean_of_the_score(collection: Path, tmp_path: Path) -> None:
+    network = tmp_path / "net.bin"
+    network.write_bytes(write_network(RandomNetworks(8, seed=4).network(["ordinary", "gpool"])))
+    labels = []
+    for visits in (1, 8):
+        teacher = NetworkTeacher(network, visits, "cpu", "fp32", 1)
+        folder = tmp_path / f"set{visits}"
+        dataset = make(collection, folder, teacher, sizes=(7,), limit=40, teacher="net", visits=visits)
+        teacher.close()
+        labels.append(dataset.shards[0].open())
+    np.testing.assert_array_equal(labels[0]["score_mean"], labels[1]["score_mean"])
+    assert (labels[0]["lead"] != labels[1]["lead"]).any()
+    assert (labels[1]["score_mean"] != labels[1]["lead"]).any()
+
+
+def test_searches_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does their memory wait for the garbage collector."""
+    network = tmp_path / "net.bin"
+    network.write_bytes(write_network(RandomNetworks(8, seed=4).network(["ordinary"])))
+    teacher = NetworkTeacher(network, 8, "cpu", "fp32", 1)
+    made: list[weakref.ref[Search]] = []
+    new_search = teacher.new_search
+
+    def noted(position: Any, settings: SearchSettings) -> Search:
+        search = new_search(position, settings)
+        made.append(weakref.ref(search))
+        return search
+
+    monkeypatch.setattr(teacher, "new_search", noted)
+    columns = blank_columns(feature_set("katago-v7"), 7, 1, 32, judged=True)
+    game = GoGame(7, CHINESE)
+    gc.disable()
+    try:
+        for _ in range(3):
+            teacher.search(game.position, game.history, columns, 0)
+    finally:
+        gc.enable()
+    teacher.close()
+    assert [search() for search in made] == [None, None, None]
+
+
+def test_fewer_bits_label_only_where_they_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(precision, "compare", functools.partial(precision.compare, positions=precision.MIN_POSITIONS))
+    network = tmp_path / "net.bin"
+    network.write_bytes(write_network(RandomNetworks(8, seed=4).network(["ordinary"])))
+
+    def make_either(path: Path, size: int, device: str, *, precision: str) -> Any:
+        """Return an evaluator whose fewer bits are as good on 5×5 alone."""
+        evaluator: Any = make_katago_evaluator(path, size, device)
+        if precision == "auto":
+            evaluator.precision, run = "int16", evaluator.run
+            error = np.float32([0.0 if size == 5 else 0.5, 0.0, 0.0])
+
+            def run_worse(planes: Any, extras: Any) -> Any:
+                raw = run(planes, extras)
+                return dataclasses.replace(raw, value=raw.value + error)
+
+            evaluator.run = run_worse
+        return evaluator
+
+    monkeypatch.setattr(go_teacher, "make_katago_evaluator", make_either)
+    teacher = NetworkTeacher(network, 1, "cpu", "auto", 1)
+    assert [teacher.evaluator(size).precision for size in (5, 6)] == ["int16", "fp32"]
+    teacher.close()

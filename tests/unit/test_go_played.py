@@ -3,10 +3,12 @@
 import dataclasses
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from engine.datasets import go_played
 from engine.datasets.go_played import PlayOptions, play_go_dataset, shard_names
 from engine.datasets.go_teacher import NetworkTeacher
 from engine.evaluators.factory import make_katago_evaluator
@@ -132,3 +134,42 @@ def test_held_out_shards() -> None:
     assert [split for split, _ in shard_names(dataclasses.replace(OPTIONS, positions=1))] == ["train"]
     none_held = dataclasses.replace(OPTIONS, positions=600, test_share=0.0)
     assert [split for split, _ in shard_names(none_held)] == ["train"] * 2
+
+
+def test_a_network_is_shown_the_areas_that_it_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of suicide rules; what is stored is what all other networks see, those that learn from it included."""
+    network = tmp_path / "net.bin"
+    network.write_bytes(write_network(RandomNetworks(15, seed=4).network(["ordinary"])))
+    teacher = NetworkTeacher(network, 1, "cpu", "fp32", 1)
+    evaluator = teacher.evaluator(5)
+    assert evaluator.info.prefer_pass_alive_under_suicide_rules
+    shown: dict[bytes, Any] = {}
+    run = evaluator.run
+
+    def noted(planes: Any, extras: Any) -> Any:
+        shown.update(zip(map(but_for_areas, planes, extras), planes[:, 18:20].copy(), strict=True))
+        return run(planes, extras)
+
+    monkeypatch.setattr(evaluator, "run", noted)
+    dataset = play_go_dataset(tmp_path / "set", OPTIONS, teacher, lambda text: None)
+    teacher.close()
+    others = 0
+    for split in ("test", "train"):
+        planes, extras = unpack(next(BatchSource([dataset], split, 300, 0).in_order()), dataset.manifest.features)
+        for each, globals_ in zip(planes, extras, strict=True):
+            others += (shown[but_for_areas(each, globals_)] != each[18:20]).any()
+    assert others > 0
+
+
+def but_for_areas(planes: Any, extras: Any) -> bytes:
+    """Return what a network sees but for the areas of both sides."""
+    return np.delete(planes, (18, 19), axis=0).tobytes() + extras.astype(np.float16).tobytes()
+
+
+def test_boards_with_too_few_positions_are_refused(
+    network: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(go_played, "BARREN_POSITIONS", 1000)
+    options = dataclasses.replace(OPTIONS, size=2, kept=1.0)
+    with pytest.raises(NetworkError, match=r"^\d\d+ different positions on 2x2 found, expected 300: shards of fewer"):
+        play(tmp_path / "set", network, options)

@@ -102,6 +102,19 @@ def test_a_network_judges(tmp_path: Path) -> None:
     assert abs(found) <= 49.0
 
 
+@pytest.mark.parametrize("judge", ["rollouts", "network"])
+def test_labels_do_not_depend_on_those_before(judge: str, tmp_path: Path) -> None:
+    path = tmp_path / "net.bin"
+    path.write_bytes(write_network(RandomNetworks(8, seed=1).network(["ordinary"])))
+    teacher = NetworkTeacher(path, 1, "cpu", "fp32", 1) if judge == "network" else None
+    scorer = KomiScorer(teacher, (Stage(10, 50),), 1)
+    rows = [row_of(walled(columns)) for columns in (3, 4)]
+    found = [scorer.black_lead(row) for row in rows]
+    assert [scorer.black_lead(row) for row in reversed(rows)] == found[::-1]
+    if teacher is not None:
+        teacher.close()
+
+
 @pytest.fixture
 def records(tmp_path: Path) -> Path:
     folder = tmp_path / "games"

@@ -57,6 +57,12 @@ def test_converts_once_then_reads_the_cache(network_file: Path, tmp_path: Path) 
     assert len(list(path.parent.iterdir())) == 4
 
 
+def test_human_networks_have_no_optimism(tmp_path: Path) -> None:
+    path = tmp_path / "human.bin"
+    path.write_bytes(write_network(RandomNetworks(15).network(["ordinary"], meta=True)))
+    assert prepare(path, 5, tmp_path / "cache")[1].policy_channels == 1
+
+
 def test_the_onnx_file_says_the_same_and_can_be_given_itself(network_file: Path, tmp_path: Path) -> None:
     path, info = prepare(network_file, 9, tmp_path)
     assert identify(path) is NetworkKind.YOMI_ONNX

@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 from nets.katago.network import OutputScales
-from nets.katago.outputs import has_no_result, policy_probabilities, shortterm_errors, value_probabilities
+from nets.katago.outputs import (
+    RawOutputs,
+    has_no_result,
+    policy_probabilities,
+    post_process,
+    shortterm_errors,
+    value_probabilities,
+)
+from nets.metadata import NetworkInfo
 
 
 def test_policy_leaves_illegal_moves_out() -> None:
@@ -51,3 +59,16 @@ def test_shortterm_errors_by_version() -> None:
         (14, (soft[0] * 0.5, soft[1] * 10)),
     ]:
         np.testing.assert_allclose(np.array(shortterm_errors(misc, version, scales))[:, 0], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_time_left_is_told_from_version_9_on(version: int) -> None:
+    misc = np.float32([[0, 0, 0, 1.0, 0, 0]])[:, : 4 if version == 8 else 6]
+    policy, value, ownership = np.zeros((1, 1, 2)), np.zeros((1, 3)), np.zeros((1, 1))
+    raw = RawOutputs(*(np.float32(each) for each in (policy, value, misc, ownership)))
+    info = NetworkInfo("go", 1, "katago-v7", "name", "file", "", version, 1, misc.shape[1])
+    found = post_process(raw, np.ones((1, 2), np.bool_), False, info).variance_time
+    if version == 8:
+        assert found is None
+    else:
+        np.testing.assert_allclose(found, 40.0 * np.log1p(np.e), rtol=1e-6)

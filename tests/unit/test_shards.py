@@ -1,6 +1,8 @@
 """The format of data sets, the order of batches, and the table of tests."""
 
 import json
+import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +63,23 @@ def test_a_set_goes_on_only_as_it_began(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text(json.dumps({"format": 99}))
     with pytest.raises(NetworkError, match="format 99 found, expected 1"):
         open_dataset(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "message"),
+    [
+        (("a.sgf 12",), ("a.sgf 34",), "other sources found (a.sgf 12 where a.sgf 34 was expected)"),
+        (("a.sgf", "b.sgf"), ("a.sgf 12", "b.sgf 34"), "other sources found (a.sgf where a.sgf 12 was expected)"),
+        (("a.sgf 12",), ("a.sgf 12", "b.sgf 34"), "other sources found (nothing where b.sgf 34 was expected)"),
+    ],
+)
+def test_a_set_goes_on_only_with_the_same_sources(
+    found: tuple[str, ...], wanted: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
+    begin_dataset(tmp_path, Manifest("go-stones-2", sources=found))
+    with pytest.raises(NetworkError, match=re.escape(message)):
+        begin_dataset(tmp_path, Manifest("go-stones-2", sources=wanted))
+    assert open_dataset(tmp_path).manifest.sources == found
 
 
 @pytest.mark.parametrize(
@@ -127,6 +146,15 @@ def test_positions_are_taken_from_all_shards_alike(positions: int, expected: dic
         assert 0 < batch.rows <= 16
         found[batch.size] += batch.rows
     assert found == expected
+
+
+def test_no_shard_stays_open(tmp_path: Path) -> None:
+    dataset = make_set(tmp_path, {("train", 5): [2] * 20})
+    before = len(os.listdir("/dev/fd"))
+    source = BatchSource([dataset], "train", 2, 1)
+    batches = [source.batch(step) for step in range(20)] + list(source.in_order())
+    assert len(batches) == 40
+    assert len(os.listdir("/dev/fd")) == before
 
 
 def test_a_reader_that_is_left_early_ends(tmp_path: Path) -> None:

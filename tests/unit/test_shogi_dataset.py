@@ -149,6 +149,16 @@ def test_moves_that_cannot_be_played_are_refused(tmp_path: Path) -> None:
         make_shogi_dataset([changed], tmp_path / "set", ShogiDataOptions(), quiet)
 
 
+def test_a_set_goes_on_only_with_the_same_records(tmp_path: Path) -> None:
+    source = tmp_path / "a.hcpe"
+    source.write_bytes(write_hcpe([random_record(seed, 60) for seed in range(3)]))
+    make_shogi_dataset([source], tmp_path / "set", ShogiDataOptions(), quiet)
+    make_shogi_dataset([source], tmp_path / "set", ShogiDataOptions(), quiet)
+    source.write_bytes(write_hcpe([random_record(seed, 60) for seed in range(1, 4)]))
+    with pytest.raises(NetworkError, match=r"other sources found \(a\.hcpe [0-9a-f]{16} where a\.hcpe "):
+        make_shogi_dataset([source], tmp_path / "set", ShogiDataOptions(), quiet)
+
+
 def test_positions_without_a_move_have_no_policy(tmp_path: Path) -> None:
     source = tmp_path / "a.hcpe"
     source.write_bytes(write_hcpe([random_record(1, 60)]))

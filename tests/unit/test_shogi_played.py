@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import re
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -207,6 +209,27 @@ def test_games_that_fail_are_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setattr(shogi_played_files, "UsiClient", lambda *args, **kwargs: broken)
     with pytest.raises(EngineFailure, match="illegal move 5a5i"):
         play_shogi_positions(tmp_path, OPTIONS, 900, SPEC, (), 2, lines.append)
+
+
+def test_games_before_an_engine_gives_up_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    games = itertools.count()
+
+    class Fails(FakeEngine):
+        """Plays three games, and no other after them."""
+
+        def new_game(self) -> None:
+            if next(games) >= 3:
+                raise EngineFailure("no more")
+
+    monkeypatch.setattr(shogi_played_files, "UsiClient", lambda *args, **kwargs: Fails())
+    options = dataclasses.replace(OPTIONS, shard_rows=10_000)
+    with pytest.raises(EngineFailure, match="no more"):
+        play_shogi_positions(tmp_path, options, 10_000, SPEC, (), 1, lambda text: None)
+    (path,) = tmp_path.glob("*.hcpe")
+    first, last = map(int, re.findall(r"\d{6}", path.name))
+    assert first == 0
+    assert last >= 2
+    assert len(records_of(path, HCPE_DTYPE)) > 100
 
 
 def test_the_command_plays_and_makes_a_data_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,10 +14,11 @@ from nets.data.shards import Manifest, begin_dataset, open_dataset, shard_name, 
 from nets.data.symmetry import symmetries_of  # noqa: E402
 from nets.data.unpack import unpack  # noqa: E402
 from nets.definitions.catalog import make  # noqa: E402
+from nets.definitions.go import UNTAUGHT_MISC  # noqa: E402
 from nets.errors import NetworkError  # noqa: E402
 from nets.features import feature_set  # noqa: E402
 from nets.katago.file import read_network  # noqa: E402
-from nets.training import losses  # noqa: E402
+from nets.training import loop, losses  # noqa: E402
 from nets.training.average import Average  # noqa: E402
 from nets.training.checkpoint import load_checkpoint  # noqa: E402
 from nets.training.config import LossConfig, TeacherConfig, TrainingConfig, parse_config  # noqa: E402
@@ -169,17 +170,29 @@ def state_of(trainer: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
-def test_a_run_that_was_stopped_goes_on_exactly(optimizer: str, tmp_path: Path) -> None:
+def test_a_run_that_was_killed_goes_on_exactly(optimizer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "LOG_EVERY", 2)
     make_set(tmp_path / "set", "katago-v7")
     training = {"optimizer": optimizer, "average": "ema", "schedule": "cosine", "warmup": 3, "checkpoint_every": 4}
     config = config_of(tmp_path, training)
     whole = Trainer(config, tmp_path / "whole")
     whole.run(quietly)
     first = Trainer(config, tmp_path / "parts")
-    first.run(quietly, 5)
-    # What a killed run has done since its checkpoint is lost, and done again.
+    train_step = first.train_step
+
+    def killed(example: Any) -> Any:
+        if first.step == 7:
+            raise KeyboardInterrupt
+        return train_step(example)
+
+    monkeypatch.setattr(first, "train_step", killed)
+    with pytest.raises(KeyboardInterrupt):
+        first.run(quietly)
+    assert rows_of(tmp_path / "parts", "train.csv").keys() == {"2", "4", "6"}
+    assert rows_of(tmp_path / "parts", "test.csv").keys() == {"6"}
+    # What it has done since its checkpoint is lost, and done again.
     second = Trainer(config, tmp_path / "parts")
-    assert second.step == 5
+    assert second.step == 4
     second.run(quietly)
     assert second.step == whole.step == 12
     for name, value in state_of(whole).items():
@@ -188,11 +201,18 @@ def test_a_run_that_was_stopped_goes_on_exactly(optimizer: str, tmp_path: Path) 
     assert second.average is not None
     for name, value in whole.average.state.items():
         assert torch.equal(value, second.average.state[name]), name
-    rows = [read_log(tmp_path / folder / "test.csv") for folder in ("whole", "parts")]
-    assert rows[0] == rows[1]
-    assert [row["step"] for row in rows[0]] == ["6", "12"]
+    for name, steps in {"train.csv": ["2", "4", "6", "8", "10", "12"], "test.csv": ["6", "12"]}.items():
+        assert list(rows_of(tmp_path / "whole", name)) == steps
+        assert rows_of(tmp_path / "whole", name) == rows_of(tmp_path / "parts", name)
     with pytest.raises(NetworkError, match="a run of another network found"):
         Trainer(parse_config({**tables_of(config), "network": other_network()}, tmp_path), tmp_path / "parts")
+
+
+def rows_of(folder: Path, name: str) -> dict[str, dict[str, str]]:
+    """Return the rows of a run's table by their steps, but for how fast it was."""
+    rows = read_log(folder / name)
+    assert len({row["step"] for row in rows}) == len(rows)
+    return {row["step"]: row | {"positions_per_second": ""} for row in rows}
 
 
 def quietly(step: int, values: dict[str, float]) -> None:
@@ -210,6 +230,30 @@ def test_a_run_goes_on_with_the_settings_of_its_optimizer_by_now(tmp_path: Path)
     changed.run(quietly, 4)
     with pytest.raises(NetworkError, match=r"checkpoint\.pt: optimizer sgd found, expected adamw, or a new folder"):
         Trainer(config_of(tmp_path, {}), tmp_path / "run")
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_what_no_label_teaches_says_the_same_of_every_position(optimizer: str, tmp_path: Path) -> None:
+    make_set(tmp_path / "set", "katago-v7")
+    config = config_of(tmp_path, {"steps": 3, "optimizer": optimizer, "weight_decay": 0.1})
+    config = dataclasses.replace(config, options={**config.options, "activation": "mish"})
+    trainer = Trainer(config, tmp_path / "run")
+    trainer.run(quietly)
+    head = read_network(trainer.export()).value_head
+    assert head.sv3.weights.shape[1] == 6
+    assert head.sv3.weights[:, :3].all()
+    assert not head.sv3.weights[:, 3:].any()
+    np.testing.assert_array_equal(head.sv3_bias.bias[3:], np.float32(UNTAUGHT_MISC))
+
+
+def test_a_run_goes_on_in_half_precision(tmp_path: Path) -> None:
+    make_set(tmp_path / "set", "katago-v7")
+    Trainer(config_of(tmp_path, {"precision": "fp32"}), tmp_path / "run").run(quietly, 3)
+    for precision, last in (("fp16", 5), ("fp16", 6), ("fp32", 7)):
+        trainer = Trainer(config_of(tmp_path, {"precision": precision}), tmp_path / "run")
+        trainer.run(quietly, last)
+        assert trainer.step == last
+        assert bool(load_checkpoint(trainer.checkpoint)["scaler"]) == (precision == "fp16")
 
 
 @pytest.mark.parametrize("average", ["ema", "swa"])
@@ -327,6 +371,29 @@ def test_hints_are_shares_of_variances() -> None:
     torch.testing.assert_close(loss, expected)
     gradients = [torch.autograd.grad(each, found)[0] for each in (loss, expected)]
     torch.testing.assert_close(gradients[0], gradients[1])
+
+
+def test_hints_are_computed_in_float32(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Channels far from zero that hardly change: bfloat16 would leave nothing of their variance."""
+    make_set(tmp_path / "set", "katago-v7")
+    export_file(make("go", SMALL_GO), "teacher", tmp_path, {})
+    config = config_of(tmp_path, {"precision": "bf16"})
+    trainer = Trainer(dataclasses.replace(config, teacher=TeacherConfig("teacher.bin.gz")), tmp_path / "run")
+    example = trainer.decoder.example(trainer.source.batch(0))
+    wanted = 5.0 + 0.1 * torch.randn(16, 8, *example.planes.shape[2:])
+    seen: list[Any] = []
+    share = losses.hints
+
+    def hints(maps: Any, wanted: Any) -> Any:
+        seen.append(maps[0].detach().double())
+        return share(maps, wanted)
+
+    monkeypatch.setattr(trainer.teacher, "maps", lambda example: [wanted])
+    monkeypatch.setattr(losses, "hints", hints)
+    found = trainer.train_step(example)["hints"]
+    exact = wanted.double()
+    expected = ((seen[0] - exact) ** 2).mean((0, 2, 3)) / exact.var((0, 2, 3), correction=0)
+    assert found.item() == pytest.approx(expected.mean().item(), rel=1e-3)
 
 
 def test_teachers_of_another_shape_are_refused(tmp_path: Path) -> None:
