@@ -2,7 +2,7 @@
 
 numba's file cache does not notice an edit in a kernel that is *called from* the cached one and ignores a changed
 bounds-check flag when warm, so a cache directory is named after a hash of all sources that its kernels may be made of,
-the flag, the Python and numba versions and the processor. Every package of kernels has a directory of its own: an edit
+the flags, the Python and numba versions and the processor. Every package of kernels has a directory of its own: an edit
 in one game leaves the other's kernels alone.
 """
 
@@ -28,6 +28,8 @@ COMBINING = ("tree", "datasets")
 """Packages whose kernels contain those of the games."""
 BATCHES = ("tree/arrays.py", "tree/buffers.py")
 """What says how a batch lies in memory: evaluators load it by address (native.calls), which no signature tells."""
+FLAGS = ("NUMBA_BOUNDSCHECK", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
+"""Environment variables that kernels are compiled by."""
 
 
 @functools.cache
@@ -38,9 +40,9 @@ def kernel_key(package: str) -> str:
     for path in sorted({path for part in parts for path in SOURCE_ROOT.glob(part)}):
         if path.name != "warmup.py" and path.parent.name != "cuda":  # they have no kernels of numba's
             digest.update(path.read_bytes())
-    flag = os.environ.get("NUMBA_BOUNDSCHECK", "")
-    for fact in (flag, platform.python_version(), numba.__version__, _processor()):
-        digest.update(fact.encode())
+    flags = (os.environ.get(name, "") for name in FLAGS)
+    for fact in (*flags, platform.python_version(), numba.__version__, _processor()):
+        digest.update(f"{fact}\n".encode())
     return digest.hexdigest()[:16]
 
 

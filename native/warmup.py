@@ -4,14 +4,16 @@ numba compiles a kernel when it is first called. A first start would so spend a 
 a word; `compile_all` does it beforehand. Later starts find a mark in the cache directory and return at once.
 """
 
+import contextlib
 import hashlib
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -239,18 +241,21 @@ def compile_all(game: str, report: Callable[[str], None]) -> None:
         return
     begin = time.monotonic()
     report(f"compiling the engine for {game} on this processor; only the first start takes this long")
-    processes = [_spawn(groups) for groups in PROCESSES[game]]
-    next_line = begin + 5.0
-    while any(process.poll() is None for process in processes):
-        time.sleep(0.1)
-        if time.monotonic() >= next_line:
-            next_line += 5.0
-            report(f"compiling, {time.monotonic() - begin:.0f} s ...")
-    for process in processes:
-        _, errors = process.communicate()
-        if process.returncode != 0:
-            last = errors.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
-            raise RuntimeError(f"compiling failed: {last[0]}")
+    with contextlib.ExitStack() as stack:
+        # Files, for a pipe that nobody reads holds a process up when it is full.
+        errors = [stack.enter_context(tempfile.TemporaryFile()) for _ in PROCESSES[game]]
+        processes = [_spawn(groups, file) for groups, file in zip(PROCESSES[game], errors, strict=True)]
+        next_line = begin + 5.0
+        while any(process.poll() is None for process in processes):
+            time.sleep(0.1)
+            if time.monotonic() >= next_line:
+                next_line += 5.0
+                report(f"compiling, {time.monotonic() - begin:.0f} s ...")
+        for process, file in zip(processes, errors, strict=True):
+            if process.returncode != 0:
+                file.seek(0)
+                last = file.read().decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
+                raise RuntimeError(f"compiling failed: {last[0]}")
     _mark(game).touch()
     report(f"compiled in {time.monotonic() - begin:.0f} s; kept in {CACHE_DIRECTORY}")
 
@@ -262,8 +267,8 @@ def _mark(game: str) -> Path:
     return CACHE_DIRECTORY / f"{game}-{digest.hexdigest()[:16]}.complete"
 
 
-def _spawn(groups: tuple[str, ...]) -> "subprocess.Popen[bytes]":
-    """Start a process that compiles some groups, in the folder that this one reads from."""
+def _spawn(groups: tuple[str, ...], errors: IO[bytes]) -> "subprocess.Popen[bytes]":
+    """Start a process that compiles some groups, in the folder that this one reads from; it writes to `errors`."""
     command = [sys.executable, "-m", "native.warmup", *groups]
     root = Path(__file__).resolve().parent.parent
     environment = {**os.environ, "YOMI_CACHE_DIR": str(CACHE_DIRECTORY.parent)}
@@ -273,7 +278,7 @@ def _spawn(groups: tuple[str, ...]) -> "subprocess.Popen[bytes]":
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+        stderr=errors,
     )
 
 

@@ -54,9 +54,9 @@ class _Worker:
     task: Task | None = None
     """What it evaluates now."""
     looks: int = 0
-    """How often it was seen with this task, or making its evaluator."""
+    """How often it was seen with this task, or remaking its evaluator."""
     is_making: bool = False
-    """It makes its evaluator anew."""
+    """It closes an evaluator that has failed, and makes another."""
     is_lost: bool = False
     """It hangs: its task is with somebody else, and what it may still say counts for nothing."""
 
@@ -186,6 +186,8 @@ class EvaluationWorkers:
                 started.put(evaluator)
                 started = None
             error_met = None if worker.is_lost else self._serve(worker, evaluator)
+            if error_met is not None:
+                worker.looks, worker.is_making = 0, True  # a device in disorder may hang as soon as it is closed
             try:
                 evaluator.close()
             except Exception as error:  # a device in disorder; what matters is who evaluates the next batch
@@ -276,9 +278,9 @@ class EvaluationWorkers:
     def _watch(self) -> None:
         while not self._closing.wait(self._hang / LOOKS):
             with self._lock:
-                lost = [worker for worker in self._workers if self._hangs(worker)]
-            for worker in lost:
-                if worker.is_making:
+                lost = [(worker, worker.is_making) for worker in self._workers if self._hangs(worker)]
+            for worker, is_making in lost:
+                if is_making:
                     seconds = self._hang * MAKING_LOOKS / LOOKS
                     self._give_up(worker, EvaluatorError(f"it could not be set up anew within {seconds:g} s"))
                 else:

@@ -36,6 +36,7 @@ from native.go.board import PASS
 if TYPE_CHECKING:
     from engine.evaluators.queue import EvaluationQueue
     from engine.options import Options
+    from engine.search.parameters import SearchSettings
 
 IDLE_QUEUES = 2
 """Evaluators for other boards that are kept although nobody uses them."""
@@ -162,20 +163,26 @@ class GoAnalyst:
         if key == self._key:
             return self._search
         queue = self._pool.take(key, game.rules)
+        try:
+            search = Search(spec_for(game.size, queue.evaluator), queue, self._settings_for(game.size, queue))
+        except BaseException:
+            self._pool.release(key)
+            raise
         if self._key is not None:
             self._pool.release(self._key)
-        self._key = key
-        options = tuned(self.options, game.size)
-        settings = search_settings(options, queue)
-        if self._share > 1:
-            settings = replace(
-                settings,
-                workers=self._workers or options.workers or max(1, usable_cores() // self._share),
-                memory=settings.memory // self._share,
-                cache_size=settings.cache_size // self._share,
-            )
-        self._search = Search(spec_for(game.size, queue.evaluator), queue, settings)
-        return self._search
+        self._key, self._search = key, search
+        return search
+
+    def _settings_for(self, size: int, queue: EvaluationQueue) -> SearchSettings:
+        settings = search_settings(tuned(self.options, size), queue)
+        if self._share == 1:
+            return settings
+        return replace(
+            settings,
+            workers=self._workers or self.options.workers or max(1, usable_cores() // self._share),
+            memory=settings.memory // self._share,
+            cache_size=settings.cache_size // self._share,
+        )
 
     def _policy(self, game: GoGame) -> npt.NDArray[np.float32]:
         priors = root_priors(self._search.tree)

@@ -110,8 +110,9 @@ def _for_white(
         ownership += sign * outputs.ownership[row][table[:-1]] / len(chosen)
     policy[~legal[0][symmetry_table(game.size, chosen[0])]] = np.nan
     win, loss = float(outputs.win.mean()), float(outputs.loss.mean())
-    extra = [("varTimeLeft", float(outputs.variance_time.mean()))]
+    extra = []
     for name, values in (
+        ("varTimeLeft", outputs.variance_time),
         ("shorttermWinlossError", outputs.shortterm_winloss_error),
         ("shorttermScoreError", outputs.shortterm_score_error),
     ):

@@ -22,6 +22,7 @@ from engine.evaluators.queue import InlineQueue, Job
 from engine.search.parameters import SearchSettings
 from engine.search.position import SearchableGame
 from engine.search.report import Limits
+from engine.search.reports import root_priors
 from engine.search.search import Search
 from native.tree.arrays import VALUE
 from nets.files import default_cache_dir, write_atomically
@@ -45,6 +46,8 @@ GAME_PLIES = 240
 POLL = 1e-3
 """Seconds between two looks at whether a search has ended."""
 SEED = 1
+VERSION = 2
+"""Of the comparison: verdicts of other versions are not read."""
 
 
 class NetworkEvaluator(Evaluator, Protocol):
@@ -196,14 +199,14 @@ def compare(
             if is_enough() or sampling.is_over(game):
                 break
             search.set_position(game)
-            search.start(Limits(visits=2))
+            search.start(Limits(visits=1))
             queue.serve(search)
             search.stop()
-            moves = search.report().moves
-            if not moves:
+            priors = root_priors(search.tree)
+            if not priors:
                 break
-            priors = np.array([move.prior for move in moves])
-            sampling.play(game, moves[random.choice(len(moves), p=priors / priors.sum())].move)
+            weights = np.array(list(priors.values()))
+            sampling.play(game, int(random.choice(list(priors), p=weights / weights.sum())))
     return both.agreement
 
 
@@ -247,7 +250,7 @@ def _say_that_it_takes_time(evaluator: NetworkEvaluator) -> None:
 
 def _file_name(evaluator: NetworkEvaluator) -> str:
     info = evaluator.info
-    return f"{info.source_sha256[:32]}-{info.board_size}-{evaluator.precision}.json"
+    return f"{info.source_sha256[:32]}-{info.board_size}-{evaluator.precision}-{VERSION}.json"
 
 
 def _cache_dir() -> Path:

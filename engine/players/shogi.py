@@ -29,7 +29,7 @@ from engine.players.shogi_setup import (
     search_settings,
     taste_of,
 )
-from engine.players.shogi_time import find_budget
+from engine.players.shogi_time import find_budget, time_left
 from engine.players.thinking import (
     DEFAULT_SECONDS,
     PATIENCE,
@@ -46,7 +46,7 @@ from engine.players.thinking import (
 )
 from engine.players.tuning import tuned
 from engine.search.report import Limits, MoveReport, SearchReport
-from engine.search.search import Search
+from engine.search.search import SEARCH_HANG, Search
 from native.shogi.dfpn import MAX_PLY
 from native.shogi.position import BLACK
 from native.shogi.spec import shogi_spec
@@ -121,10 +121,15 @@ class ShogiPlayer:
             queue = make_queue(options)
         except (NetworkError, EvaluatorError, OptionError, BookError) as error:
             raise LoadingError(str(error)) from None
+        settings = search_settings(options, queue)
+        try:
+            search = Search(shogi_spec(*features_of(queue)), queue, settings)
+        except BaseException:
+            queue.close()
+            raise
         self._release()
         self._book = book
-        self._settings = search_settings(options, queue)
-        self._search = Search(shogi_spec(*features_of(queue)), queue, self._settings)
+        self._search, self._settings = search, settings
         self._rng = np.random.default_rng(self.options.seed)
         self._book_rng = random.Random(self.options.seed)
         self._rules = None
@@ -340,6 +345,8 @@ class ShogiPlayer:
             )
             self._lateness.note(lateness)
             report = end_search(self._search, PATIENCE)
+            if not report.moves and self._search.is_running and len(allowed) > 1 and not self._mate_line():
+                report = self._wait_for_move(task)
         except BaseException:
             self._search.stop()
             raise
@@ -347,6 +354,16 @@ class ShogiPlayer:
             task.on_change = None
             self._mate.stop()
         return self._decide(task, report, allowed)
+
+    def _wait_for_move(self, task: Task) -> SearchReport:
+        """Return the report of a search that has to end before it has a move: any clock is given the time it has."""
+        if task.times is None:
+            self._search.wait(SEARCH_HANG)
+            self._search.stop()
+            return self._search.report()
+        options, reserve = self.options, self._lateness.reserve
+        left = time_left(task.times, self.game.side_to_move, options.lag, options.byoyomi_margin, reserve)
+        return end_search(self._search, max(0.0, task.start + left - time.monotonic()))
 
     def _mate_line(self) -> tuple[int, ...]:
         """Return the mate that was found beside the search, so far; none that the game would end before."""
@@ -400,9 +417,8 @@ class ShogiPlayer:
         options, game = self.options, self.game
         settings = search_settings(tuned(options, SIDE), self._search.queue)
         if settings != self._settings:
-            self._settings = settings
-            self._search.stop()
             self._search.configure(settings)
+            self._settings = settings
         draw = options.draw_value_black if game.side_to_move == BLACK else 1.0 - options.draw_value_white
         rules = (options.entering_king, options.max_moves or 0, options.leaf_mate_depth, draw)
         game.set_rules(entering_king=options.entering_king, max_moves=options.max_moves or 0)

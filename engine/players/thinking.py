@@ -33,8 +33,8 @@ WAKE_UPS = 3.0
 """Threads that wake up one after the other between the end of a move's time and the controller's clock."""
 LATENESS_DECAY = 0.8
 """Share of the lateness seen at earlier moves that is expected of the next."""
-WARM_UP = 16
-"""Playouts of a search before the first that counts."""
+WARM_UP = 8
+"""Playouts of each of two searches before the first that counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,8 @@ class Lateness:
 def warm_up(search: Search, game: SearchableGame, play: Callable[[int], None]) -> None:
     """Search a little and forget it, so that nothing is loaded for the first time while a clock runs.
 
+    The second search loads nothing any more: its latency is what the first that counts may expect.
+
     Args:
         search: it is left without a position.
         game: where it searches.
@@ -83,6 +85,7 @@ def warm_up(search: Search, game: SearchableGame, play: Callable[[int], None]) -
     if report.moves:
         play(report.moves[0].move)
         search.set_position(game)
+        search.run(Limits(playouts=WARM_UP))
     search.clear()
 
 

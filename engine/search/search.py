@@ -98,7 +98,12 @@ class Search:
         self.configure(settings)
 
     def configure(self, settings: SearchSettings) -> None:
-        """Put new settings in force; those of sizes and threads (memory, workers, cache, seed) stay as made."""
+        """End the search and put new settings in force; memory, workers, cache size and seed stay as made.
+
+        Raises:
+            Exception: see `stop`; the settings stay as they were then.
+        """
+        self.stop()
         if settings.policy_temperature != self.settings.policy_temperature:
             self.clear_cache()  # priors are kept as the temperature made them
         if any(getattr(settings, name) != getattr(self.settings, name) for name in KEPT_IN_TREE):
@@ -154,23 +159,18 @@ class Search:
             int(counters[arrays.STATS_TOP]) / len(tree.stats),
         )
 
-    def set_position(self, game: SearchableGame, side_to_move: int | None = None, *, keep_tree: bool = True) -> None:
-        """Make `game` the root, keeping the part of the tree below it; `side_to_move` may differ from the game's.
+    def set_position(self, game: SearchableGame, *, keep_tree: bool = True) -> None:
+        """Make `game` the root, keeping the part of the tree below it.
 
         Without `keep_tree` the search begins anew, and only evaluations are kept.
         """
         self.stop()
-        side = int(game.position["side_to_move"]) if side_to_move is None else side_to_move
-        root = Root(game.search_key, tuple(game.moves), side)
+        root = Root(game.search_key, tuple(game.moves), int(game.position["side_to_move"]))
         line = self._root.line_to(root) if self._root is not None else None
         if self._root is not None and self._root.key != root.key:
             self.clear_cache()  # komi and rules are no part of the keys
         self._root = root
         self._root_record[0] = self.spec.marked(game.position)
-        if side != int(game.position["side_to_move"]):
-            self._root_record["side_to_move"] = side
-            self._root_record["simple_ko"] = 0
-            self._root_record["passes"] = 0  # two passes of one side do not end a game
         length = int(game.position["history_length"])
         self._root_history[:length] = game.history[:length]
         self._reroot(line if keep_tree else None)
@@ -198,10 +198,10 @@ class Search:
         """
         self.stop()
         assert self._root is not None, "set_position comes first"
+        self._ban(avoid, allow)  # before an interrupt can count: it goes by the visits that the root has
         counters = self.tree.counters
         counters[[arrays.STOP, arrays.CLAIMED, arrays.PLAYOUTS]] = 0
         counters[[arrays.MOVES_MADE, arrays.CACHE_HITS, arrays.EVALUATED]] = 0
-        self._ban(avoid, allow)
         counters[arrays.CLAIM_LIMIT] = self._claim_limit(limits)
         self._center_score()
         self._latency = 0.0
@@ -243,6 +243,7 @@ class Search:
                     name = self.queue.evaluator.description
                     raise EvaluatorError(f"{name} has not answered for {SEARCH_HANG:g} s: expected it to end a batch")
         self._threads = []
+        self._barrier = threading.Barrier(1)  # the other one holds this search, and with it the memory
         if self._error is not None:
             error, self._error = self._error, None
             self._drop_tree()
@@ -385,7 +386,8 @@ class Search:
         if self._is_tempered or exponent == 1.0:
             return
         edges = self._root_edges()
-        priors = (edges >> 16).astype(np.float64) ** exponent
+        priors = (edges >> 16).astype(np.float64)
+        priors = (priors / priors.max()) ** exponent
         priors *= 65535.0 / priors.sum()
         edges[:] = ((priors + 0.5).astype(np.uint32) << 16) | (edges & 0xFFFF)
         self._is_tempered = True
@@ -492,7 +494,8 @@ class Search:
                 ended = self._has_ended()
                 if ended is not None:
                     return ended
-            now = self._watch_time(begin, rounds if evaluated else 1)
+            # A call that ended early made fewer rounds, nobody knows how many.
+            now = self._watch_time(begin, rounds if evaluated or rounds == 1 else None)
             wanted = min(LOOK_SECONDS, (self._deadline - now) / 2)
             if now - begin > wanted:
                 rounds = max(1, rounds // 2)
@@ -509,10 +512,16 @@ class Search:
         time.sleep(IDLE_PAUSE)
         return None
 
-    def _watch_time(self, begin: float, rounds: int = 1) -> float:
-        """End the search when its time is up; return what the time is, which has passed over `rounds` batches."""
+    def _watch_time(self, begin: float, rounds: int | None = 1) -> float:
+        """End the search when its time is up; return what the time is.
+
+        Args:
+            begin: what it was before the last batches.
+            rounds: how many these were; None where that is not known.
+        """
         now = time.perf_counter()
-        self._latency = max(self._latency, (now - begin) / rounds)
+        if rounds is not None:
+            self._latency = max(self._latency, (now - begin) / rounds)
         if now >= self._deadline and self.root_visits >= MIN_VISITS:
             self.tree.counters[arrays.STOP] = 1
         return now

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from engine.search.position import SearchableGame
 
 TURNS = 3
+WARM_UP = 0.2
+"""Seconds of search before the first turn, which warms caches and clocks up."""
 CLEAR_GAIN = 1.02
 """A later value has to be so much faster than an earlier one, which makes the better search at equal speed."""
 CPU_BATCHES = (1, 2, 4, 8, 16, 32)
@@ -38,7 +40,7 @@ BACKENDS = {"cpu": ("native", "onnx"), "cuda": ("onnx",), "tensorrt": ("tensorrt
 Choice = dict[str, "Value"]
 
 
-@dataclass
+@dataclass(eq=False)
 class _Candidate:
     """A choice with the search that tries it."""
 
@@ -123,7 +125,10 @@ def _fastest(
     rows: list[dict[str, Any]],
     say: Callable[[str], None],
 ) -> tuple[Choice | None, float]:
-    """Measure the choices in turns and return the best with its evaluations/s; None where none can be used."""
+    """Measure the choices in turns and return the best with its evaluations/s; None where none can be used.
+
+    One that fails on the way is left out from then on.
+    """
     with contextlib.ExitStack() as stack:
         candidates: list[_Candidate] = []
         for choice in choices:
@@ -133,11 +138,15 @@ def _fastest(
             stack.callback(candidate.search.queue.close)
             if any(candidate.choice == other.choice for other in candidates):
                 continue  # auto is what another precision is as well
-            candidates.append(candidate)
+            if _rate(candidate, 1, WARM_UP, say) is not None:
+                candidates.append(candidate)
         for _ in range(TURNS):
-            for candidate in candidates:
-                counts = [search_counts(candidate.search, each, seconds / TURNS / 2) for each in candidate.games]
-                candidate.rates.append(sum(count["evaluations_per_second"] for count in counts) / len(counts))
+            for candidate in tuple(candidates):
+                rate = _rate(candidate, 2, seconds / TURNS, say)
+                if rate is None:
+                    candidates.remove(candidate)
+                else:
+                    candidate.rates.append(rate)
         best: _Candidate | None = None
         for candidate in candidates:
             rows.append({**candidate.choice, "evaluations_per_second": candidate.rate})
@@ -163,8 +172,17 @@ def _make(options: Options, game: str, choice: Choice, say: Callable[[str], None
         "workers": settings.workers,
         "batches_in_flight": settings.batches_in_flight,
     }
-    search_counts(search, games[0], 0.2)  # warms caches and clocks up
     return _Candidate({name: settled[name] for name in TUNED}, games, search)
+
+
+def _rate(candidate: _Candidate, games: int, seconds: float, say: Callable[[str], None]) -> float | None:
+    """Return evaluations/s on the first `games` positions; None, with the reason said, where the candidate fails."""
+    try:
+        counts = [search_counts(candidate.search, each, seconds / games) for each in candidate.games[:games]]
+    except Exception as error:  # whatever an evaluator raises
+        say(f"{_name(candidate)}: {error}")
+        return None
+    return sum(count["evaluations_per_second"] for count in counts) / len(counts)
 
 
 def _set_up(options: Options, game: str) -> tuple[Search, tuple[SearchableGame, SearchableGame]]:
@@ -201,5 +219,8 @@ def search_counts(search: Search, game: SearchableGame, seconds: float) -> dict[
 
 
 def _line(candidate: _Candidate) -> str:
-    values = ", ".join(f"{name} {value}" for name, value in candidate.choice.items())
-    return f"{values}: {candidate.rate:,.0f} evaluations/s"
+    return f"{_name(candidate)}: {candidate.rate:,.0f} evaluations/s"
+
+
+def _name(candidate: _Candidate) -> str:
+    return ", ".join(f"{name} {value}" for name, value in candidate.choice.items())

@@ -3,7 +3,8 @@
 Proofs work as in an MCTS solver (Winands, Björnsson, Saito: Monte-Carlo Tree Search Solver, 2008). They stand on the
 edges: an edge is proven won where the node below is lost for its side to move, and lost where that is won. One won
 edge makes a node won, none but lost ones make it lost; then its mean is exact. While others remain, a lost edge is left
-out of its node's mean: nobody would play it, however often it was tried before it was refuted.
+out of its node's mean: nobody would play it, however often it was tried before it was refuted. Its visits are counted
+on, with the mean that the others have when an edge is lost.
 """
 
 import numpy as np
@@ -33,10 +34,23 @@ def _prove(tree, node, stat, proof):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _mean_without(total, visits, own, child_total, child_visits):  # type: ignore[no-untyped-def]
-    """Return a node's mean without the playouts through one child, whose `child_total` has the child's sign."""
-    rest = float(visits) - float(child_visits)
-    return (total + child_total) / rest if rest > 0.0 else own
+def _mean_of_the_rest(tree, node):  # type: ignore[no-untyped-def]
+    """Return the mean of the locked `node` without the playouts through edges that are proven lost.
+
+    Visits that no edge tells of are those of a node that was pruned and made anew; they keep the mean of all.
+    """
+    total = float(node.own_utility)
+    visits = 1.0
+    untold = float(node.visits) - 1.0
+    for i in range(U(node.tried)):
+        stat = tree.stats[U(node.stats) + i]
+        n = float(stat.visits)
+        untold -= n
+        if stat.in_flight & LOST_EDGE == 0:
+            total += float(stat.utility) * n
+            visits += n
+    untold = max(0.0, untold)
+    return (total + untold * node.utility_sum / float(node.visits)) / (visits + untold)
 
 
 @inlined
@@ -60,6 +74,8 @@ def _add(node, visits, utility, value, score, own_variance):  # type: ignore[no-
 def back_up(tree, leaf, utility, value, score, stdev, proof):  # type: ignore[no-untyped-def]
     """Add one playout's result, for the side to move at `leaf`, to the leaf and everything above it.
 
+    Where there are proofs, value and utility are one (SearchSettings.solver).
+
     Args:
         tree: the Tree.
         leaf: node that the playout ended at.
@@ -73,11 +89,7 @@ def back_up(tree, leaf, utility, value, score, stdev, proof):  # type: ignore[no
     index = np.int64(leaf)
     known = np.int64(proof)  # of the node at hand
     is_left_out = False  # the child that we come from: its edge has just been lost
-    told_utility = 0.0  # sums of that child, as they have reached the node at hand
-    told_value = 0.0
-    child_visits = np.int64(0)
-    utility_shift = 0.0  # change of the sums beyond this playout's own part
-    value_shift = 0.0
+    shift = 0.0  # change of the sums beyond this playout's own part
     lock(tree, index)
     node = tree.nodes[U(index)]
     while True:
@@ -88,19 +100,13 @@ def back_up(tree, leaf, utility, value, score, stdev, proof):  # type: ignore[no
         visits = np.int64(node.visits)
         _add(node, visits, utility, value, score, own_variance)
         if proof != 0:
-            node.utility_sum += utility_shift
-            node.value_sum += value_shift
+            node.utility_sum += shift
+            node.value_sum += shift
             if is_left_out:
-                own = float(node.own_utility)
-                mean = _mean_without(node.utility_sum, visits, own, told_utility, child_visits) * float(visits)
-                utility_shift += mean - node.utility_sum
-                node.utility_sum = mean
-                mean = _mean_without(node.value_sum, visits, own, told_value, child_visits) * float(visits)
-                value_shift += mean - node.value_sum
-                node.value_sum = mean
-            told_utility = node.utility_sum
-            told_value = node.value_sum
-            child_visits = visits
+                total = _mean_of_the_rest(tree, node) * float(visits)
+                shift += total - node.utility_sum
+                node.utility_sum = total
+                node.value_sum = total
             if known != 0:
                 node.utility_sum = float(known) * float(visits)
                 node.value_sum = node.utility_sum
@@ -114,8 +120,7 @@ def back_up(tree, leaf, utility, value, score, stdev, proof):  # type: ignore[no
         utility = -utility
         value = -value
         score = -score
-        utility_shift = -utility_shift
-        value_shift = -value_shift
+        shift = -shift
         index = parent
         lock(tree, index)
         node = tree.nodes[U(index)]
@@ -126,6 +131,8 @@ def back_up(tree, leaf, utility, value, score, stdev, proof):  # type: ignore[no
             stat.utility = mean
         stat.in_flight -= 1
         is_left_out = False
+        if stat.in_flight & LOST_EDGE != 0:
+            shift = 0.0  # the node's sums hold nothing of this child any more
         if known != 0:
             known, is_left_out = _prove(tree, node, stat, known)
     atomic_add(tree.counters, U(PLAYOUTS), 1)

@@ -194,9 +194,9 @@ def _open_leaf(tree, batch, worker, row, leaf, depth):  # type: ignore[no-untype
         back_up(tree, leaf, utility, value, score, 0.0, proof)
         return row
     count = legal_moves(pos, history, worker.moves)
+    key = U(position_key(pos, history, worker.moves, count))
     if state == OVER_UNSCORED and depth > 0:
         count = 0
-    key = U(position_key(pos, history))
     if tree.cache_keys.size > 1:
         for i in range(U(count)):
             worker.indices[i] = policy_index(pos, worker.moves[i], 0)
@@ -325,9 +325,9 @@ def _gather(tree, root, worker, batch):  # type: ignore[no-untyped-def]
             collisions += 1
             continue
         node = tree.nodes[U(leaf)]
-        if not is_new and node.state == TERMINAL:
+        if not is_new and node.state == TERMINAL and node.visits > 0:  # with none it is being backed up elsewhere
             lock(tree, leaf)
-            n = max(1.0, float(node.visits))
+            n = float(node.visits)
             value, score = node.value_sum / n, node.score_sum / n
             stdev = math.sqrt(node.score_variance)
             unlock(tree, leaf)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from engine.search.parameters import SearchSettings
 from native.go import board, rules
 from native.go.board import BLACK, KO_SIMPLE, MAX_AREA, POSITION_DTYPE, REPEATED_PASS
+from native.go.game import position_key
 from native.go.planes import policy_index
 from native.tree.arrays import LEAD, SCORE, STDEV, VALUE
 from tests.naive.go_area import area_balance
@@ -181,7 +182,7 @@ class SlowSearch:
         if end is not None and end != UNSCORED:
             values = np.array([end[0], end[1], 0, end[1]], F)
         else:
-            logits, values = self.said(int(rules.position_key(pos)))
+            logits, values = self.said(self.key(pos, history))
         if not node.is_terminal:
             node.edges = self.expand(pos, history, logits, self.temperature(depth))
             if node is self.root:
@@ -190,6 +191,11 @@ class SlowSearch:
         node.own_utility = F(utility)
         self.order(node)
         return utility, float(values[VALUE]), float(values[LEAD]), float(values[STDEV])
+
+    def key(self, pos: Any, history: Any) -> int:
+        """Return the key of the position's evaluation."""
+        moves = np.zeros(MAX_AREA + 1, np.uint16)
+        return int(position_key(pos, history, moves, rules.legal_moves(pos, history, moves)))
 
     def temperature(self, depth: int) -> float:
         """Return the temperature of the policy."""

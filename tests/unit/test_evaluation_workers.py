@@ -7,6 +7,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from queue import SimpleQueue
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.devices import device_numbers, make_device_queue
 from engine.evaluators.queue import InlineQueue, Job
-from engine.evaluators.workers import EvaluationWorkers
+from engine.evaluators.workers import MAKING_LOOKS, EvaluationWorkers
 from engine.options import Options
 from engine.search.report import Limits
 from native.go.spec import go_spec
@@ -24,7 +25,7 @@ from tests.fakes.evaluators import FaultyEvaluator, ScriptedEvaluator
 from tests.unit.test_search import run, visits_of
 from tests.unit.trees import check_tree, new_game, new_search
 
-HANG = 0.2
+HANG = 0.5
 NEVER = range(0)
 ALWAYS = range(1, 10**9)
 
@@ -43,6 +44,7 @@ class Devices:
         self.seconds = seconds
         self.once = once
         self.made: list[list[FaultyEvaluator]] = [[] for _ in faults]
+        self.released = threading.Event()
 
     def factories(self) -> list[Callable[[], FaultyEvaluator]]:
         return [lambda i=i: self._make(i) for i in range(len(self.faults))]  # type: ignore[misc]
@@ -50,15 +52,16 @@ class Devices:
     def _make(self, index: int) -> FaultyEvaluator:
         fault, calls = self.faults[index]
         if self.made[index]:
-            time.sleep(self.seconds)
+            self.released.wait(self.seconds)
             fault = "none" if self.once else fault
-        evaluator = FaultyEvaluator(ScriptedEvaluator(4, seconds=0.001), fault, calls, seconds=20.0)
+        evaluator = FaultyEvaluator(ScriptedEvaluator(4, seconds=0.001), fault, calls, seconds=600.0)
         evaluator.description = f"net on cuda:{index}"
         self.made[index].append(evaluator)
         return evaluator
 
     def release(self) -> None:
-        """Let those that hang go on."""
+        """Let those that hang, and those that are being made, go on."""
+        self.released.set()
         for evaluators in self.made:
             for evaluator in evaluators:
                 evaluator.released.set()
@@ -149,7 +152,7 @@ def test_a_batch_that_fails_everywhere_is_itself_at_fault() -> None:
 
 
 def test_a_device_that_cannot_be_set_up_anew_is_given_up(caplog: pytest.LogCaptureFixture) -> None:
-    devices = Devices(("hang", range(3, 4)), seconds=3.0)
+    devices = Devices(("hang", range(3, 4)), seconds=600.0)
     queue = EvaluationWorkers(devices.factories(), hang=0.05)
     search = new_search(queue)
     search.set_position(new_game())
@@ -157,6 +160,56 @@ def test_a_device_that_cannot_be_set_up_anew_is_given_up(caplog: pytest.LogCaptu
         run(search, Limits(playouts=100))
     assert queue.worker_count == 0
     devices.release()
+    queue.close()
+
+
+def test_a_device_that_hangs_while_it_is_closed_is_given_up() -> None:
+    released = threading.Event()
+
+    class Stuck(ScriptedEvaluator):
+        """Fails at once, and cannot be closed."""
+
+        def close(self) -> None:
+            released.wait(600)
+            super().close()
+
+    queue = EvaluationWorkers([lambda: Stuck(4, fail_at=1)], hang=0.05)
+    search = new_search(queue)
+    search.set_position(new_game())
+    with pytest.raises(EvaluatorError, match=r"no other device is left: it could not be set up anew within 1\.2 s"):
+        run(search, Limits(playouts=100))
+    assert queue.worker_count == 0
+    released.set()
+    queue.close()
+
+
+def test_a_device_that_is_set_up_just_when_it_is_given_up_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    given_up = threading.Event()
+    queue = EvaluationWorkers([ScriptedEvaluator], hang=0.05)
+    (worker,) = queue._workers
+
+    class Lock:
+        """Lets the device be set up as soon as the watcher has looked at it."""
+
+        inner = queue._lock
+
+        def __enter__(self) -> None:
+            self.inner.acquire()
+
+        def __exit__(self, *_: object) -> None:
+            self.inner.release()
+            if worker.is_lost:
+                worker.is_making = False
+
+    def give_up(_: object, error: Exception) -> None:
+        assert "could not be set up anew" in str(error)
+        given_up.set()
+
+    monkeypatch.setattr(queue, "_give_up", give_up)
+    monkeypatch.setattr(queue, "_lock", Lock())
+    worker.looks, worker.is_making = MAKING_LOOKS, True
+    assert given_up.wait(60)
+    worker.is_lost = False
     queue.close()
 
 
@@ -205,6 +258,13 @@ def test_errands_run_in_the_evaluators_thread_and_again_after_a_failure() -> Non
     assert InlineQueue(ScriptedEvaluator()).call(lambda evaluator: evaluator.description) == "scripted"
 
 
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end, "timeout"
+        time.sleep(0.005)
+
+
 def ask(queue: EvaluationWorkers, function: Callable[[Any], object]) -> SimpleQueue[Exception | None]:
     """Have a worker call a function, in a thread; return where its error appears, None if there is none."""
     answers: SimpleQueue[Exception | None] = SimpleQueue()
@@ -234,11 +294,11 @@ def test_who_waits_when_the_workers_are_closed_gets_an_answer(fails: bool) -> No
     answers = [ask(queue, work)]
     assert begun.wait(30)
     answers += [ask(queue, lambda evaluator: None) for _ in range(2)]
-    time.sleep(0.1)
+    wait_until(lambda: queue._tasks.qsize() == 2)
     if fails:
-        threading.Timer(0.3, goes_on.set).start()
+        threading.Thread(target=lambda: queue._closing.wait(60) and goes_on.set()).start()
     queue.close()
-    first, *others = [answer.get(timeout=10) for answer in answers]
+    first, *others = [answer.get(timeout=60) for answer in answers]
     assert isinstance(first, OSError if fails else EvaluatorError)
     assert all("closed" in str(each) for each in others)
     goes_on.set()
@@ -247,9 +307,9 @@ def test_who_waits_when_the_workers_are_closed_gets_an_answer(fails: bool) -> No
 def test_closing_waits_for_all_that_was_submitted() -> None:
     queue = EvaluationWorkers([ScriptedEvaluator], hang=1.0)
     answers = [ask(queue, lambda evaluator: time.sleep(0.4)) for _ in range(4)]
-    time.sleep(0.3)
+    wait_until(lambda: queue._tasks.qsize() == 3)
     queue.close()
-    assert [answer.get(timeout=10) for answer in answers] == [None] * 4
+    assert [answer.get(timeout=60) for answer in answers] == [None] * 4
 
 
 def test_batches_are_shared_by_load() -> None:
@@ -294,18 +354,22 @@ def test_workers_that_come_and_go_give_the_results_of_one() -> None:
 
 
 def test_a_search_that_hangs_says_so_and_recovers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.search.search.SEARCH_HANG", 0.1)
-    evaluator = FaultyEvaluator(ScriptedEvaluator(4), "hang", range(5, 6), seconds=30.0)
+    evaluator = FaultyEvaluator(ScriptedEvaluator(4), "hang", range(5, 6), seconds=600.0)
     search = new_search(evaluator)
     search.set_position(new_game())
     search.start(Limits())
-    while evaluator.calls < 5:
-        time.sleep(0.005)
-    for _ in range(2):
-        with pytest.raises(EvaluatorError, match=r"scripted has not answered for 0\.1 s"):
-            search.stop()
+    wait_until(lambda: evaluator.calls >= 5)
+    with monkeypatch.context() as patch:
+        patch.setattr("engine.search.search.SEARCH_HANG", 0.1)
+        for _ in range(2):
+            with pytest.raises(EvaluatorError, match=r"scripted has not answered for 0\.1 s"):
+                search.stop()
+        with pytest.raises(EvaluatorError, match="has not answered"):
+            search.configure(replace(search.settings, score_utility=0.0))
+    assert search.root_visits > 0
+    assert search.settings.score_utility > 0.0
     evaluator.released.set()
-    search.wait(30)
+    search.wait(60)
     search.stop()
     assert run(search, Limits(visits=200)).visits == 200
     check_tree(search)

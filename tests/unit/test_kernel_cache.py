@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +42,32 @@ def test_compiling_processes_keep_kernels_where_they_are_read(
     started: dict[str, Any] = {}
     monkeypatch.setattr(warmup, "CACHE_DIRECTORY", directory)
     monkeypatch.setattr(subprocess, "Popen", lambda command, **how: started.update(how))
-    warmup._spawn(("rules",))
+    warmup._spawn(("rules",), io.BytesIO())
     (tmp_path / "other").mkdir()
     monkeypatch.chdir(tmp_path / "other")  # as the compiling process begins elsewhere
     monkeypatch.setenv("YOMI_CACHE_DIR", started["env"]["YOMI_CACHE_DIR"])
     assert cache_directory() == directory
     assert not capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["NUMBA_BOUNDSCHECK", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"])
+def test_kernels_of_another_processor_are_kept_apart(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = set()
+    for value in ("", "1", "2"):
+        monkeypatch.setenv(name, value)
+        keys.add(jit.kernel_key.__wrapped__("go"))
+    assert len(keys) == 3
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_a_compiling_process_may_say_much(status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = f"import sys; sys.stderr.write('x' * 200_000 + '\\nthe last line\\n'); sys.exit({status})"
+    popen = subprocess.Popen
+    monkeypatch.setattr(warmup, "CACHE_DIRECTORY", tmp_path)
+    monkeypatch.setattr(subprocess, "Popen", lambda _, **how: popen([sys.executable, "-c", script], **how))
+    if status:
+        with pytest.raises(RuntimeError, match=r"^compiling failed: the last line$"):
+            warmup.compile_all("go", lambda line: None)
+    else:
+        warmup.compile_all("go", lambda line: None)
+    assert warmup.is_compiled("go") == (status == 0)

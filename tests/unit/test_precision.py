@@ -97,6 +97,23 @@ def test_differences_are_measured() -> None:
     assert not agreement.is_enough
 
 
+def test_games_are_drawn_from_the_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    class Watching(Scripted):
+        """Remembers the positions that it is asked about."""
+
+        def evaluate(self, batch: Batch, rows: int) -> None:
+            seen.extend(batch.keys[:rows].tolist())
+            super().evaluate(batch, rows)
+
+    monkeypatch.setattr(precision, "GAME_PLIES", 20)
+    compare(Watching("fp32"), Scripted("int16"), SAMPLING, 200, math.inf)
+    starts = [index for index, key in enumerate(seen) if key == seen[0]]
+    assert len({tuple(seen[start : start + 20]) for start in starts}) == len(starts) >= 10
+    assert len(set(seen)) > 0.9 * len(seen)
+
+
 def test_a_comparison_ends_however_short_its_looks_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(precision, "POLL", 3e-7)  # time is up between any two steps of the wait
     own = _OwnThread(UniformEvaluator(1))
@@ -201,7 +218,7 @@ OWN = [("go", 9), ("go", 13), ("go", 19), ("shogi", 9)]
 
 def test_verdicts_of_our_own_networks_come_with_them() -> None:
     digests = {game: source_digest(default_network(game))[:32] for game, _ in OWN}
-    expected = {f"{digests[game]}-{size}-int16.json" for game, size in OWN}
+    expected = {f"{digests[game]}-{size}-int16-{precision.VERSION}.json" for game, size in OWN}
     assert {path.name for path in PRECISION_DIR.iterdir()} == expected
     for path in PRECISION_DIR.iterdir():
         verdict = Agreement(**json.loads(path.read_text()))
@@ -221,10 +238,10 @@ def test_our_own_networks_are_not_compared_again(game: str, capsys: pytest.Captu
 def test_the_verdict_on_our_network_for_go_still_holds() -> None:
     net = str(default_network("go"))
     reference, candidate = (make_katago_evaluator(net, 9, "cpu", "auto", 1, name) for name in ("fp32", "auto"))
-    assert compare(reference, candidate, go_sampling(9, PRESETS["chinese"], reference)).is_enough
+    assert compare(reference, candidate, go_sampling(9, PRESETS["chinese"], reference), seconds=math.inf).is_enough
 
 
 def test_the_verdict_on_our_network_for_shogi_still_holds() -> None:
     net = str(default_network("shogi"))
     reference, candidate = (make_shogi_evaluator(net, "cpu", "auto", 1, name) for name in ("fp32", "auto"))
-    assert compare(reference, candidate, shogi_sampling(candidate)).is_enough
+    assert compare(reference, candidate, shogi_sampling(candidate), seconds=math.inf).is_enough

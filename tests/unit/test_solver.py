@@ -14,10 +14,11 @@ from engine.search.search import Search
 from native.go import rules
 from native.tree import arrays
 from native.tree.arrays import EXPANDED, LOST_EDGE, NONE, TERMINAL, WON_EDGE
+from native.tree.backup import back_up
 from native.tree.report import find_child
 from tests.fakes.evaluators import ScriptedEvaluator
 from tests.naive.go_area import area_balance
-from tests.unit.trees import edges_of, new_game, new_search
+from tests.unit.trees import check_node, edges_of, new_game, new_search
 
 SETTINGS: dict[str, Any] = {"solver": True, "score_utility": 0.0, "dynamic_score_utility": 0.0, "ownership": False}
 
@@ -103,18 +104,66 @@ def test_small_boards_are_solved(line: str, komi: float) -> None:
     assert [move.proven for move in report.moves] == sorted((move.proven for move in report.moves), reverse=True)
 
 
-def test_lost_moves_are_chosen_last_and_left_out_of_the_mean() -> None:
-    game = new_game(2, "A1 B2 pass", komi=0.5)
+def test_lost_moves_are_chosen_last() -> None:
+    game = new_game(2, "A1", komi=0.5)
     search = solving(ScriptedEvaluator(), game, c_puct=3.0)
-    report = search.run(Limits(visits=150))
-    check_proofs(search, game)
+    search.run(Limits(visits=150))
+    report = check_proofs(search, game)
     lost = [move for move in report.moves if move.proven < 0]
-    if report.proven == 0:
-        assert lost
-        assert report.moves[0].proven == 0
-        assert not set(report.candidates) & set(lost)
-        visits = {move.move: move.visits for move in search.run(Limits(playouts=100)).moves}
-        assert all(visits[move.move] == move.visits for move in lost)
+    assert report.proven == 0
+    assert lost
+    assert report.moves[0].proven == 0
+    assert not set(report.candidates) & set(lost)
+    visits = {move.move: move.visits for move in search.run(Limits(playouts=100)).moves}
+    assert all(visits[move.move] == move.visits for move in lost)
+
+
+def marks_of(tree: Any, index: int) -> tuple[Any, bool]:
+    """Return which tried edges of a node are proven lost, and whether one is proven won."""
+    node = tree.nodes[index]
+    marks = tree.stats["in_flight"][int(node["stats"]) :][: int(node["tried"])]
+    return (marks & LOST_EDGE) != 0, bool((marks & WON_EDGE).any())
+
+
+@pytest.mark.parametrize("komi", [0.5, -3.5])
+def test_lost_moves_are_left_out_of_the_mean(komi: float) -> None:
+    search = solving(ScriptedEvaluator(), new_game(2, "A1", komi=komi), c_puct=3.0)
+    tree = search.tree
+    lost_before: dict[int, int] = {}
+    checked = []
+    while search.root_visits < 300 and search.run(Limits(playouts=1)).playouts:
+        for index in np.flatnonzero(tree.nodes["state"][: tree.counters[arrays.NODE_TOP]] == EXPANDED).tolist():
+            node = tree.nodes[index]
+            is_lost, is_won = marks_of(tree, index)
+            lost = int(is_lost.sum())
+            if lost > lost_before.get(index, 0) and not is_won and lost < node["edge_count"]:
+                stats = tree.stats[int(node["stats"]) :][: int(node["tried"])][~is_lost]
+                visits = stats["visits"].astype(np.float64)
+                mean = (node["own_utility"] + stats["utility"] @ visits) / (1.0 + visits.sum())
+                assert node["utility_sum"] == pytest.approx(mean * int(node["visits"]), abs=1e-3)
+                assert node["value_sum"] == node["utility_sum"]
+                checked.append(lost)
+            lost_before[index] = lost
+    assert max(checked) > 1
+    for index, lost in lost_before.items():  # what was left out below has left the sums above as well
+        if lost == 0 and not marks_of(tree, index)[1]:
+            check_node(tree, index, pruned=False)
+
+
+def test_visits_from_before_a_node_was_pruned_stay_in_its_mean() -> None:
+    search = solving(ScriptedEvaluator(), new_game(3, "B2 A1", komi=0.5))
+    search.run(Limits(visits=50))
+    tree = search.tree
+    index = int(tree.counters[arrays.ROOT])
+    node = tree.nodes[index]
+    stat = tree.stats[int(node["stats"])]
+    assert not marks_of(tree, index)[0].any()
+    node["visits"] += 10_000
+    node["utility_sum"] += 3000.0
+    stat["in_flight"] += 1
+    back_up(tree, int(stat["child"]), 1.0, 1.0, 0.0, 0.0, 1)
+    assert marks_of(tree, index)[0].sum() == 1
+    assert node["utility_sum"] / node["visits"] == pytest.approx(0.3, abs=0.01)
 
 
 def test_without_the_solver_nothing_is_proven() -> None:

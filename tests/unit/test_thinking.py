@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from engine.color import BLACK
-from engine.players.thinking import Schedule, is_settled
+from engine.players.thinking import Schedule, is_settled, warm_up
+from engine.search import search as search_module
 from engine.search.report import MoveReport, SearchReport
+from native.tree.arrays import Batch
+from tests.fakes.evaluators import ScriptedEvaluator
+from tests.unit.trees import new_game, new_search
 
 PLAN = Schedule(start=0.0, soft=10.0, hard=30.0)
 
@@ -56,3 +62,21 @@ def test_a_single_move_waits_for_its_time() -> None:
     assert not is_settled(report_of(500, lost=9_000), 0.0, 7.0, PLAN)
     assert is_settled(report_of(500, lost=9_000), 0.0, 10.0, PLAN)
     assert not is_settled(report_of(), 0.0, 10.0, PLAN)
+
+
+def test_what_is_loaded_late_counts_for_nothing_after_the_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first batch takes five seconds and the others one, of a clock that only they move."""
+    seconds = [0.0]
+
+    class Loading(ScriptedEvaluator):
+        def evaluate(self, batch: Batch, rows: int) -> None:
+            super().evaluate(batch, rows)
+            seconds[0] += 5.0 if self.calls == 1 else 1.0
+
+    clock = SimpleNamespace(perf_counter=lambda: seconds[0], monotonic=time.monotonic, sleep=time.sleep)
+    monkeypatch.setattr(search_module, "time", clock)
+    search = new_search(Loading(1))
+    game = new_game()
+    warm_up(search, game, lambda move: game.play(game.side_to_move, move))
+    assert search.latency == 1.0
+    assert search.root_visits == 0

@@ -14,6 +14,7 @@ from engine.evaluators.rollouts import RolloutEvaluator
 from engine.games.go.vertex import board_points, format_vertex
 from engine.search.report import Limits
 from engine.search.search import MOST_VISITS, Search
+from native.calls import NO_CALLS
 from native.go.board import PASS
 from native.go.planes import policy_index
 from native.go.spec import go_spec
@@ -22,6 +23,7 @@ from native.tree import arrays
 from native.tree.backup import back_up
 from native.tree.memory import compact
 from native.tree.report import find_child
+from native.tree.search import advance
 from tests.fakes.evaluators import ScriptedEvaluator, opinion
 from tests.naive import tree_search as naive
 from tests.unit.trees import check_tree, contents_of, edges_of, new_game, new_search, shape_of
@@ -98,6 +100,24 @@ def test_finished_games_are_leaves(rules: str) -> None:
     assert best.winrate == 0
 
 
+def test_a_finished_game_that_is_being_backed_up_elsewhere_is_left_to_that_thread() -> None:
+    search = new_search(ScriptedEvaluator(), 2)
+    search.set_position(new_game(2, "A1 pass"))
+    search.run(Limits(visits=2), allow=[PASS])
+    tree = search.tree
+    stat = tree.stats[int(tree.nodes[tree.counters[arrays.ROOT]]["stats"])]
+    node = tree.nodes[int(stat["child"])]
+    assert (node["state"], node["visits"], node["value_sum"]) == (arrays.TERMINAL, 1, 1.0)
+    tree.counters[[arrays.STOP, arrays.CLAIM_LIMIT]] = 0, 100
+    for visits in (0, 1):  # before the other thread has counted its visit, and after
+        node["visits"] = node["value_sum"] = stat["visits"] = visits
+        worker, batch = search._workers[0], search._make_batch(1)
+        assert advance(tree, search._root_record, worker, batch, 0, NO_CALLS.table, 1) == 0
+        assert node["visits"] == stat["visits"] == (99 if visits else 0)
+        assert node["value_sum"] == node["visits"]
+        assert stat["in_flight"] == 0
+
+
 def test_an_evaluator_that_can_scores_what_players_agree_on() -> None:
     usual, twin = twins(2, "A1 pass", "chinese")
     search = Search(go_spec(2, judges_agreement=True), usual.queue, usual.settings)
@@ -165,6 +185,16 @@ def test_a_root_that_was_reached_has_the_roots_temperature() -> None:
         assert found.keys() == wanted.keys()
         assert max(abs(found[move] - wanted[move]) for move in wanted) <= 0.002 * 65535
     check_tree(search)
+
+
+def test_a_low_temperature_leaves_priors_that_are_numbers() -> None:
+    search = twins(5, "C3", root_policy_temperature=0.01)[0]
+    best = search.run(Limits(playouts=300)).moves[0].move
+    search.set_position(new_game(5, f"C3 {format_vertex(best, 5)}"))
+    search.run(Limits(playouts=1))
+    priors = dict(edges_of(search.tree, int(search.tree.counters[arrays.ROOT])))
+    assert sum(priors.values()) == pytest.approx(65535, abs=len(priors))
+    assert max(priors.values()) > 0.9 * 65535
 
 
 def test_what_a_tree_has_counted_ends_with_its_settings() -> None:
@@ -286,7 +316,6 @@ def test_a_tree_is_dropped_where_it_no_longer_applies(change: str) -> None:
     game = new_game(5, "C3 B2")
     search.set_position(game)
     search.run(Limits(playouts=50))
-    side = None
     if change == "undo":
         game.undo()
     elif change == "other move":
@@ -295,8 +324,8 @@ def test_a_tree_is_dropped_where_it_no_longer_applies(change: str) -> None:
     elif change == "komi":
         game.set_komi(0.5)
     else:
-        side = 3 - game.side_to_move
-    search.set_position(game, side)
+        game.turn_to(3 - game.side_to_move)
+    search.set_position(game)
     assert search.root_visits == 0
     assert search.report().moves == ()
     report = search.run(Limits(playouts=50))
@@ -408,7 +437,7 @@ def test_many_workers_leave_a_tree_that_hangs_together(kind: str, workers: int) 
 
 def test_evaluations_are_found_again_in_the_cache() -> None:
     plain = new_search(ScriptedEvaluator(), 3, c_puct=3.0)
-    cached = new_search(ScriptedEvaluator(), 3, c_puct=3.0, cache_size=2**20)
+    cached = new_search(ScriptedEvaluator(), 3, c_puct=3.0, cache_size=2**24)
     for search in (plain, cached):
         search.set_position(new_game(3))
         search.run(Limits(playouts=600))

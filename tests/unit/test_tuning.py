@@ -153,6 +153,42 @@ def test_the_fastest_way_is_found(game: str, monkeypatch: pytest.MonkeyPatch) ->
     assert len(closed) == 4 + 6 + 2
 
 
+def test_what_fails_while_it_is_measured_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[Any] = []
+    searches: dict[tuple[str, int], int] = {}
+
+    class Silent(UniformEvaluator):
+        def __init__(self, options: Options) -> None:
+            super().__init__(options.batch_size or 4)
+            self.precision, self.backend = "fp32", options.backend
+
+        def close(self) -> None:
+            closed.append(self)
+
+    def counts(search: Search, position: Any, seconds: float) -> dict[str, float]:
+        evaluator = search.queue.evaluator
+        assert isinstance(evaluator, Silent)
+        way = evaluator.backend, evaluator.batch_size
+        searches[way] = searches.get(way, 0) + 1
+        if evaluator.backend == "onnx":
+            raise RuntimeError("the session is broken")
+        if evaluator.batch_size == 32 and searches[way] == 4:
+            raise RuntimeError("out of memory")
+        return {"evaluations_per_second": 10.0 * evaluator.batch_size}
+
+    monkeypatch.setattr(go_setup, "make_queue", lambda options, *_: InlineQueue(Silent(options)))
+    monkeypatch.setattr(tuner, "usable_cores", lambda: 1)
+    monkeypatch.setattr(tuner, "search_counts", counts)
+    said: list[str] = []
+    found, rows = tune(Options(net="net.bin.gz", size=5, memory=2**24, device="cpu"), "go", 0.1, said.append)
+    assert (found.choice["backend"], found.choice["batch_size"]) == ("native", 16)
+    assert {row["batch_size"] for row in rows} == {1, 2, 4, 8, 16}
+    failures = [line for line in said if "evaluations/s" not in line]
+    assert [line.rpartition(": ")[2] for line in failures] == 2 * ["the session is broken"] + ["out of memory"]
+    assert "backend native, precision fp32, batch_size 32, workers 1" in failures[-1]
+    assert len(closed) == 4 + 6 + 1
+
+
 def test_no_way_to_compute_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(*_: Any) -> Any:
         raise EvaluatorError("no onnxruntime")
