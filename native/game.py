@@ -40,8 +40,8 @@ def outcome(pos: Any, history: Any) -> tuple[int, float, float]:
     raise NotImplementedError
 
 
-def position_key(pos: Any, history: Any) -> int:
-    """Return the uint64 under which an evaluation of this position may be used again."""
+def position_key(pos: Any, history: Any, moves: Any, count: int) -> int:
+    """Return the uint64 under which an evaluation of a position with these legal moves may be used again."""
     raise NotImplementedError
 
 

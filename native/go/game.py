@@ -38,9 +38,9 @@ def outcome(pos, history):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def position_key(pos, history):  # type: ignore[no-untyped-def]
-    """See rules.position_key."""
-    return rules.position_key(pos)
+def position_key(pos, history, moves, count):  # type: ignore[no-untyped-def]
+    """See rules.position_key and rules.past_key."""
+    return rules.position_key(pos) ^ rules.past_key(pos, history, moves, count)
 
 
 @kernel

@@ -22,12 +22,10 @@ from native.go.board import (
     SCORING_TERRITORY,
     TAX_ALL,
     TAX_NONE,
-    is_single_stone_suicide,
-    is_suicide,
     row_of,
 )
 from native.go.ladder import load_colors, read_ladders
-from native.go.rules import repeats_board, repeats_pass, was_occupied
+from native.go.rules import BANNED, legality, repeats_pass
 from native.go.scratch import LADDER_TABLE
 from native.jit import inlined, kernel
 
@@ -137,11 +135,8 @@ def _write_bans(pos, history, s, view, area, flat):  # type: ignore[no-untyped-d
             while points != U(0):
                 p = np.int64(w * U(64) + lowest_bit(points))
                 points &= points - U(1)
-                if p != pos.simple_ko:
-                    suicide = is_suicide(pos, p, own)
-                    legal = not suicide or (pos.suicide != 0 and not is_single_stone_suicide(pos, p, own))
-                    if legal and (suicide or was_occupied(pos, p)) and repeats_board(pos, history, p, own):
-                        flat[U(6) * area + U(s.seen[view + U(p)])] = 1.0
+                if legality(pos, history, p, own) == BANNED:
+                    flat[U(6) * area + U(s.seen[view + U(p)])] = 1.0
 
 
 @kernel

@@ -31,6 +31,8 @@ from native.go.board import (
 )
 from native.jit import allocating_kernel, kernel
 
+ALLOWED, FORBIDDEN, BANNED = 0, 1, 2
+"""What `legality` says of a point; BANNED: superko alone forbids it."""
 MAX_HISTORY = 4096
 """Boards that a history array holds; a game is over when it is full."""
 
@@ -93,8 +95,6 @@ def hash_after(pos, point, color):  # type: ignore[no-untyped-def]
 @kernel
 def repeats_board(pos, history, point, color):  # type: ignore[no-untyped-def]
     """Whether a stone of `color` on the empty `point` recreates an earlier board (superko rules only)."""
-    if not was_occupied(pos, point) and not is_suicide(pos, point, color):
-        return False
     key = board_key(hash_after(pos, point, color), 3 - color)
     shift = U(1) if pos.ko_rule == KO_POSITIONAL else U(0)
     key >>= shift
@@ -105,15 +105,22 @@ def repeats_board(pos, history, point, color):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def legality(pos, history, point, color):  # type: ignore[no-untyped-def]
+    """Return whether `color` may play on the empty `point`: ALLOWED, FORBIDDEN by ko or as suicide, or else BANNED."""
+    if point == pos.simple_ko:
+        return FORBIDDEN
+    suicide = is_suicide(pos, point, color)
+    if suicide and (pos.suicide == 0 or is_single_stone_suicide(pos, point, color)):
+        return FORBIDDEN
+    if pos.ko_rule != KO_SIMPLE and (suicide or was_occupied(pos, point)) and repeats_board(pos, history, point, color):
+        return BANNED
+    return ALLOWED
+
+
+@kernel
 def is_legal(pos, history, move, color):  # type: ignore[no-untyped-def]
     """Whether `color` may play `move` (a point of this board or PASS) in a game that is not over."""
-    if move == PASS:
-        return True
-    if pos.color[U(move)] != EMPTY or move == pos.simple_ko:
-        return False
-    if is_suicide(pos, move, color) and (pos.suicide == 0 or is_single_stone_suicide(pos, move, color)):
-        return False
-    return pos.ko_rule == KO_SIMPLE or not repeats_board(pos, history, move, color)
+    return move == PASS or (pos.color[U(move)] == EMPTY and legality(pos, history, move, color) == ALLOWED)
 
 
 @kernel
@@ -216,7 +223,7 @@ def is_third_repetition(pos, history):  # type: ignore[no-untyped-def]
 
 @kernel
 def position_key(pos):  # type: ignore[no-untyped-def]
-    """Return a hash of what decides the future under fixed rules: stones, side to move, ko point, a pass just made."""
+    """Return a hash of what decides the future but for the past: stones, side to move, ko point, a pass just made."""
     key = pos.hash
     if pos.side_to_move == WHITE:
         key ^= ZOBRIST[3, 1]
@@ -227,6 +234,28 @@ def position_key(pos):  # type: ignore[no-untyped-def]
     if pos.scoring == SCORING_TERRITORY:
         # What the moves so far cost: the same stones may be worth different scores.
         key ^= ZOBRIST[3, U(np.int64(pos.white_bonus) & 255)] * U(5)
+    return key
+
+
+@kernel
+def past_key(pos, history, moves, count):  # type: ignore[no-untyped-def]
+    """Return a hash of what the history decides beyond `position_key`: bans by superko, and whether a pass is repeated.
+
+    Args:
+        pos: the position.
+        history: its history.
+        moves: its legal moves as `legal_moves` writes them: every other empty point goes into the hash. What forbids
+            it, the position or the history, makes no difference under one `position_key`.
+        count: how many.
+    """
+    key = ZOBRIST[3, 4] if repeats_pass(pos, history) else U(0)
+    if pos.ko_rule != KO_SIMPLE and count <= pos.empty_count:
+        k = U(0)
+        for i in range(U(pos.empty_count)):
+            if pos.empties[i] == moves[k]:
+                k += U(1)
+            else:
+                key ^= ZOBRIST[3, U(pos.empties[i])] * U(7)
     return key
 
 

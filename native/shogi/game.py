@@ -38,7 +38,7 @@ def outcome(pos, history):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def position_key(pos, history):  # type: ignore[no-untyped-def]
+def position_key(pos, history, moves, count):  # type: ignore[no-untyped-def]
     """Return the position's key: board, hands and side to move; networks see nothing else."""
     return pos.key
 

@@ -90,9 +90,9 @@ def outcome(pos, history):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def position_key(pos, history):  # type: ignore[no-untyped-def]
+def position_key(pos, history, moves, count):  # type: ignore[no-untyped-def]
     """See native.game."""
-    return game.position_key(pos, history)
+    return game.position_key(pos, history, moves, count)
 
 
 @kernel
@@ -120,13 +120,18 @@ def moves_of(spec: GameSpec, pos: Any, history: Any) -> list[int]:
     return [int(move) for move in found[:count]]
 
 
+def key_of(spec: GameSpec, pos: Any, history: Any) -> int:
+    moves = np.zeros(spec.max_moves, np.uint16)
+    return int(position_key(pos, history, moves, legal_moves(pos, history, moves)))
+
+
 def random_game(case: Case, seed: int) -> tuple[list[int], list[bytes], list[int]]:
     """Return the moves of a random game, its positions and their keys, and check the contract on the way."""
     rng = np.random.default_rng(seed)
     records, history = case.begin()
     pos = records[0]
     spare = case.spec.positions(1)
-    moves, positions, keys = [], [records.tobytes()], [int(position_key(pos, history))]
+    moves, positions, keys = [], [records.tobytes()], [key_of(case.spec, pos, history)]
     for _ in range(case.plies):
         state, value, _ = outcome(pos, history)
         legal = moves_of(case.spec, pos, history)
@@ -143,10 +148,10 @@ def random_game(case: Case, seed: int) -> tuple[list[int], list[bytes], list[int
         assert records.tobytes() == before
         assert (history[:length] == entries).all()
         play(pos, history, move)
-        assert position_key(pos, history) == position_key(spare[0], history)
+        assert key_of(case.spec, pos, history) == key_of(case.spec, spare[0], history)
         moves.append(move)
         positions.append(records.tobytes())
-        keys.append(int(position_key(pos, history)))
+        keys.append(key_of(case.spec, pos, history))
     state, value, score = outcome(pos, history)
     assert state in (GOES_ON, OVER, OVER_UNSCORED)
     assert -1.0 <= value <= 1.0
@@ -167,7 +172,7 @@ def test_random_games_obey_the_contract(name: str) -> None:
         for move, expected in zip(moves, positions[1:], strict=True):
             play(records[0], history, move)
             assert records.tobytes() == expected
-        assert int(position_key(records[0], history)) == keys[-1]
+        assert key_of(case.spec, records[0], history) == keys[-1]
 
 
 @pytest.mark.parametrize("name", CASES)

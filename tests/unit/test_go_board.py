@@ -17,8 +17,9 @@ from native.go.board import (
     copy,
 )
 from native.go.board import PASS as NATIVE_PASS
+from native.go.game import position_key
 from native.go.rules import hash_after, is_legal, legal_moves, play
-from tests.naive.go_board import SIMPLE, SlowGame, chain_at, liberties, place
+from tests.naive.go_board import PASS, SIMPLE, SlowGame, chain_at, liberties, place
 from tests.unit.go_twins import bits, board_points, point, random_game
 
 RULES = list(itertools.product((0, 1, 2), (False, True)))
@@ -99,6 +100,24 @@ def test_both_endings_of_the_simple_ko_rule_occur() -> None:
             assert int(pos["finished"]) == ENDS[game.finish()]
             ends.add(game.finish())
     assert ends == set(ENDS)
+
+
+@pytest.mark.parametrize(("ko_rule", "suicide"), RULES)
+def test_equal_keys_are_of_equal_positions(ko_rule: int, suicide: bool) -> None:
+    """The same stones, side, passes and ko point, the same legal moves, and the same effect of a pass."""
+    keys: dict[object, dict[object, set[int]]] = {}
+    moves = np.zeros(5, np.uint16)
+    for seed in range(60):
+        for pos, history, game in random_game(2, ko_rule, suicide, seed, 80, passing=0.15):
+            board = (game.board, game.side, int(pos["passes"]), game.simple_ko)
+            passed_on = [entry for entry, move in zip(game.boards, game.moves, strict=False) if move == PASS]
+            ends = ko_rule == SIMPLE and game.boards[-1] in passed_on
+            legal = frozenset(p for p in range(4) if game.is_legal(p))
+            key = position_key(pos, history, moves, legal_moves(pos, history, moves))
+            keys.setdefault(board, {}).setdefault((legal, ends), set()).add(int(key))
+    found = [key for pasts in keys.values() for each in pasts.values() for key in each]
+    assert len(set(found)) == len(found) == sum(len(pasts) for pasts in keys.values())
+    assert max(len(pasts) for pasts in keys.values()) > 1
 
 
 def test_a_copy_is_equal_and_independent() -> None:

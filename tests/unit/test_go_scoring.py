@@ -13,9 +13,10 @@ from engine.games.go.scoring import (
     final_status,
     ownership_by_rollouts,
     pass_alive_stones,
+    removed_stones,
 )
 from native.game import OVER, OVER_UNSCORED
-from native.go.board import BLACK, WHITE
+from native.go.board import BLACK, PASS, WHITE
 from native.go.game import outcome
 from native.go.rules import area_points
 from tests.unit.go_boards import game_of, play_all, points
@@ -120,7 +121,7 @@ X X X X X X O O O
 
 def test_seki_of_two_chains_without_eyes() -> None:
     game = game_of(SEKI_WITHOUT_EYES, TERRITORY)
-    status = final_status(game, ownership_of(SEKI_WITHOUT_EYES))
+    status = final_status(game, dead_stones(game, ownership_of(SEKI_WITHOUT_EYES)))
     assert sorted(status["seki"]) == sorted(points("C7 C6 C5 D5 E7 E6 E5", 7))
     assert status["dead"] == []
     assert game.final_score() == 3 - 4
@@ -139,7 +140,7 @@ def test_territory_in_seki_is_taxed(scoring: str) -> None:
 
 
 def test_a_game_that_is_not_played_out_has_no_seki() -> None:
-    status = final_status(game_of("\n".join(["X . . . O", *[". . . . ."] * 4]), TERRITORY), np.zeros(25))
+    status = final_status(game_of("\n".join(["X . . . O", *[". . . . ."] * 4]), TERRITORY), ())
     assert len(status["alive"]) == 2
 
 
@@ -153,7 +154,7 @@ def test_dame_between_living_groups_is_no_seki() -> None:
     """
     game = game_of(drawing, TERRITORY)
     assert game.final_score() == 0
-    assert final_status(game, ownership_of(drawing))["seki"] == []
+    assert final_status(game, dead_stones(game, ownership_of(drawing)))["seki"] == []
 
 
 def test_a_stone_that_dame_joins_to_its_friends_is_no_seki() -> None:
@@ -166,7 +167,8 @@ def test_a_stone_that_dame_joins_to_its_friends_is_no_seki() -> None:
     X X O O O O O
     X X O . O . O
     """
-    status = final_status(game_of(drawing, TERRITORY), ownership_of(drawing))
+    game = game_of(drawing, TERRITORY)
+    status = final_status(game, dead_stones(game, ownership_of(drawing)))
     assert status["seki"] == []
 
 
@@ -197,11 +199,28 @@ def test_dead_by_ownership() -> None:
     ownership = ownership_of("X X O O O  X X O O O  X X X O O  X X X O O  X X X O O")
     game = game_of(INVADED, TERRITORY)
     assert dead_stones(game, ownership) == set(points("B2 E5", 5))
-    status = final_status(game, ownership)
+    status = final_status(game, dead_stones(game, ownership))
     assert sorted(status["dead"]) == sorted(points("B2 E5", 5))
     assert len(status["alive"]) == len(game.stones()) - 2
     with pytest.raises(ValueError, match="expected \\(25,\\)"):
         dead_stones(game, ownership[:24])
+
+
+def test_stones_are_removed_where_players_agree_on_them() -> None:
+    asked = []
+
+    def ownership() -> Ownership:
+        asked.append(1)
+        return ownership_of("X X O O O  X X O O O  X X X O O  X X X O O  X X X O O")
+
+    dead = set(points("B2 E5", 5))
+    for rules in (AREA, TERRITORY, PRESETS["chinese"]):
+        game = game_of(INVADED, rules)
+        assert removed_stones(game, ownership) == dead, "as if the players stopped here"
+        for color in (BLACK, WHITE):
+            game.play(color, PASS)
+        assert removed_stones(game, ownership) == (set() if rules is AREA else dead)
+    assert len(asked) == 5
 
 
 def test_pass_alive_chains_are_never_dead() -> None:
@@ -218,7 +237,7 @@ def test_rollouts_see_what_is_dead() -> None:
     assert game.position.tobytes() == before
     assert np.abs(ownership).max() <= 1.0
     np.testing.assert_array_equal(ownership, ownership_by_rollouts(game, 400))
-    status = final_status(game)
+    status = final_status(game, dead_stones(game, ownership))
     assert set(status["alive"]) == {p for _, p in game.stones()} - set(status["dead"]) - set(status["seki"])
     assert points("E5", 5)[0] in status["dead"]
 

@@ -242,11 +242,40 @@ def test_the_side_to_move_in_other_words() -> None:
         assert read_sgf(f"(;SZ[9]PL[{text}])").root.side == WHITE
 
 
+@pytest.mark.parametrize(
+    ("properties", "komi"),
+    [
+        ("KM[375]", 7.5),
+        ("KM[650]", 6.5),
+        ("KM[350]", 3.5),
+        ("KM[50]", 50.0),
+        ("KM[3.75]", 7.5),
+        ("KM[2.75]", 5.5),
+        ("KM[-3.75]", -7.5),
+        ("KM[6.25]", 6.25),
+        ("KM[3.5]", 3.5),
+        ("AP[foxwq]KM[50]HA[2]", 0.5),
+        ("AP[foxwq]KM[350]", 7.0),
+        ("AP[foxwq]KM[375]", 7.5),
+        ("AP[foxwq]KM[325]", 6.5),
+        ("AP[foxwq]KM[650]", 6.5),
+        ("AP[foxwq]KM[0]HA[2]", 0.0),
+        ("AP[foxwq]KM[7.5]", 7.5),
+        ("AP[foxwq]KM[7]", 7.0),
+        ("AP[SGFC:2.0]KM[275]", 5.5),
+        ("US[GoGoD95]RU[Chinese]KM[3.75]", 7.5),
+    ],
+)
+def test_komi_in_hundredths_and_in_stones(properties: str, komi: float) -> None:
+    record = read_sgf(f"(;SZ[19]{properties})")
+    assert record.komi == komi
+    assert read_sgf(record.to_sgf()).komi == komi
+
+
 def test_komi_and_rules_that_need_interpretation() -> None:
-    assert read_sgf("(;KM[375])").komi == 7.5
-    assert read_sgf("(;KM[650])").komi == 6.5
     assert read_sgf("(;KM[])").komi is None
     assert from_sgf("(;SZ[9]RU[japanese])").komi == 6.5
+    assert from_sgf("(;SZ[9]RU[Japanese Rules])").rules == PRESETS["japanese"]
     assert from_sgf("(;SZ[9]RU[koSIMPLEscoreTERRITORYtaxSEKIsui0])").rules == PRESETS["japanese"]
     record = read_sgf("(;SZ[9]RU[Calvinball];B[aa])")
     assert record.rules is None
@@ -291,6 +320,7 @@ def test_broken_files_are_one_clear_line(text: str, words: str) -> None:
         ("(;SZ[9];B[ab];W[ee];B[ba];W[aa])", "move 4 of the record"),
         ("(;SZ[2]AB[aa][ab][ba][bb])", "no liberties"),
         ("(;SZ[9]KM[1e9])", "unacceptable komi"),
+        ("(;SZ[2]HA[4]AB[aa][ab][ba][bb])", "set-up of the record: invalid number of stones 4: expected 2 to 3"),
     ],
 )
 def test_records_that_cannot_be_played(text: str, words: str) -> None:

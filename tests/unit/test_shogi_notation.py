@@ -187,6 +187,17 @@ def test_a_pinned_piece_does_not_make_a_text_ambiguous() -> None:
     assert parse_japanese("47金", placement, is_legal=legal.__contains__) == parse_usi("3h4g")
 
 
+def test_beside_a_piece_that_may_not_move_it_is_a_drop() -> None:
+    """As cshogi writes it, without 打; a word of the piece's way still means the piece."""
+    for sfen, expected in (("k3r4/9/9/9/9/9/4G4/4K4/9 b G 1", "G*4g"), ("k8/9/9/9/9/9/4G4/4K4/9 b G 1", "5g4g")):
+        board = cshogi.Board(sfen=sfen)
+        legal = {cshogi.move16(move) for move in board.legal_moves}
+        placement = placement_of(board)
+        assert parse_japanese("47金", placement, is_legal=legal.__contains__) == parse_usi(expected)
+        assert parse_japanese("47金寄", placement, is_legal=legal.__contains__) == parse_usi("5g4g")
+        assert parse_japanese("47金打", placement, is_legal=legal.__contains__) == parse_usi("G*4g")
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -111,7 +111,12 @@ def test_kif_comments_are_read_back() -> None:
 
 
 def test_evaluations_of_other_programs_in_kif() -> None:
-    lines = {"*評価値 31 a b": (31, "a b"), "**評価値=-70": (-70, ""), "**Engines 0 a": (None, "")}
+    lines = {
+        "*評価値 31 a b": (31, "a b"),
+        "**評価値=-70": (-70, ""),
+        "*#評価値=108": (108, ""),
+        "**Engines 0 a": (None, ""),
+    }
     for line, expected in lines.items():
         (record,) = read_records(KIF_TEXT.replace("*良い手", line))
         assert (record.moves[0].score, record.moves[0].pv) == expected
@@ -214,7 +219,7 @@ def test_csa_version_3() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("PI\n+\n+7775FU\n", r"line 3: move 1 '\+7775FU': the piece on 7g does not move there"),
+        ("PI\n+\n+7775FU\n-3334FU\n", r"line 3: move 1 '\+7775FU': the piece on 7g does not move there"),
         ("PI\n+\n+7776KI\n", "line 3: move 1: .* found FU on 77, expected a piece that becomes KI"),
         ("PI\n+\n+77\n", r"line 3: '\+77': expected a statement of CSA"),
         ("PI\n+\n-3334FU\n", r"line 3: move 1: '-3334FU' is a move of the other side"),
@@ -340,6 +345,91 @@ def test_endings_of_shogihome(word: str, ending: str, winner: int) -> None:
         assert (len(record.moves), record.ending, record.winner, record.left_out) == (5, ending, winner, [])
 
 
+@pytest.mark.parametrize(
+    ("result", "ending"),
+    [
+        ("△投了\nまで5手で先手の勝ち", "TORYO"),
+        ("△投了", "TORYO"),
+        ("△　反則勝ち", "+ILLEGAL_ACTION"),
+        ("\nまで5手詰", "TSUMI"),
+        ("\nまで、先手の勝ち", "TORYO"),
+        ("\nまで、5手で先手の勝ち", "TORYO"),
+        ("\nまで千日手", "SENNICHITE"),
+    ],
+)
+def test_endings_of_ki2(result: str, ending: str) -> None:
+    (record,) = read_records(KI2_TEXT[: KI2_TEXT.index("△３三銀")] + result)
+    assert (len(record.moves), record.ending, record.left_out) == (5, ending, [])
+
+
+def test_the_first_ending_stays() -> None:
+    (record,) = read_records(KIF_TEXT.replace("まで5手で先手の勝ち", "   7 中断 ( 0:09/00:00:11)\nまで6手で中断"))
+    assert (len(record.moves), record.ending, record.ending_seconds, record.winner) == (5, "TORYO", 0.0, BLACK)
+    (record,) = read_records(FLOODGATE.replace("%TORYO", "%TORYO\n%CHUDAN"))
+    assert (record.ending, record.winner) == ("TORYO", WHITE)
+
+
+KIF_FOUL = KIF_TEXT.replace("投了         ( 0:00/00:00:02)", "４二銀(22)   ( 0:03/00:00:05)")
+RESULT = "まで5手で先手の勝ち\n"
+
+
+@pytest.mark.parametrize(
+    "rest",
+    ["", RESULT, "   7 反則勝ち\n", "*反則手にて終局\n", "まで6手で後手の反則負け\n", "   7 反則勝ち\n" + RESULT],
+)
+def test_kif_of_a_game_that_an_illegal_move_has_ended(rest: str) -> None:
+    (record,) = read_records(KIF_FOUL.replace(RESULT, rest))
+    assert (len(record.moves), record.moves[-1].seconds, len(record.variations)) == (5, 0.0, 1)
+    assert (record.ending, record.ending_seconds, record.winner) == ("-ILLEGAL_ACTION", 3.0, BLACK)
+    where = "the illegal move at line 14: move 6"
+    assert record.left_out == [f"{where} '４二銀(22)': the piece on 2b does not move there"]
+
+
+@pytest.mark.parametrize("rest", ["   7 投了\n", "まで6手で後手の勝ち\n", "   7 ２六歩(27)\n" + RESULT])
+def test_an_impossible_move_that_the_ending_does_not_tell_of(rest: str) -> None:
+    with pytest.raises(RecordError, match=r"^line 14: move 6 '４二銀\(22\)': the piece on 2b does not move there"):
+        read_records(KIF_FOUL.replace(RESULT, rest))
+
+
+def test_ki2_of_a_game_that_an_illegal_move_has_ended() -> None:
+    text = "先手：a\n後手：b\n▲７六歩　△３四歩　▲３三角成　△８四歩{}\nまで4手で後手の反則負け\n"
+    (record,) = read_records(text.format(""))
+    assert (len(record.moves), record.ending, record.winner) == (3, "-ILLEGAL_ACTION", BLACK)
+    assert record.left_out == ["the illegal move at line 3: move 4 '△８四歩': the king is in check"]
+    with pytest.raises(RecordError, match="line 3: move 4 '△８四歩': the king is in check"):
+        read_records(text.format("　▲２六歩"))
+
+
+def test_csa_of_a_game_that_an_illegal_move_has_ended() -> None:
+    text = "PI\n+\n+7776FU\n-3334FU\n+8833UM\n-8384FU\nT4\n"
+    for rest in ("", "%ILLEGAL_MOVE\n", "%-ILLEGAL_ACTION\nT0\n", "'a comment\n"):
+        record, other = read_records(f"{text}{rest}/\nPI\n-\n-3334FU\n%TORYO\n")
+        assert (len(record.moves), record.ending, record.winner) == (3, "-ILLEGAL_ACTION", BLACK)
+        assert record.ending_seconds == (0.0 if "T0" in rest else 4.0)
+        assert record.left_out == ["the illegal move at line 6: move 4 '-8384FU': the king is in check"]
+        assert (len(other.moves), other.ending, other.left_out) == (1, "TORYO", [])
+    for rest in ("%TORYO\n", "%+ILLEGAL_ACTION\n", "+2726FU\n"):
+        with pytest.raises(RecordError, match=r"^line 6: move 4 '-8384FU': the king is in check"):
+            read_records(text + rest)
+
+
+def test_kif_with_a_turned_board_and_with_two_times() -> None:
+    (record,) = read_records(KIF_TEXT)
+    assert read_records(KIF_TEXT.replace("手合割：平手", "手合割：平手\n盤面回転")) == [record]
+    assert read_records(KIF_TEXT.replace("/00:00:16)", "/00:00:16) ( 0:07/00:00:07)")) == [record]
+
+
+@pytest.mark.parametrize("sfen", [None, STARTS[2]])
+def test_the_last_line_calls_the_sides_what_they_are(sfen: str | None) -> None:
+    record = random_record(2, sfen=sfen)
+    record.ending = "TORYO"
+    names = {BLACK: "下手", WHITE: "上手"} if sfen else {BLACK: "先手", WHITE: "後手"}
+    assert record.winner is not None
+    lines = kif.format_kif_record(record, "UTF-8").splitlines()
+    assert lines[-1] == f"まで{len(record.moves)}手で{names[record.winner]}の勝ち"
+    assert f"{names[BLACK]}：{record.black}" in lines
+
+
 def test_an_ending_that_is_unknown_is_left_out() -> None:
     text = KIF_TEXT.replace("投了", "お開き").replace("先手の勝ち", "お開き")
     (record,) = read_records(text)
@@ -409,7 +499,7 @@ def test_ki2_is_read_back(seed: int) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (KIF_TEXT.replace("７六歩(77)", "７五歩(77)"), "line 8: move 1: '７五歩.*no such piece can move there"),
+        (KIF_TEXT.replace("７六歩(77)", "７五歩(77)"), "line 8: move 1 '７五歩.*: the piece on 7g does not move there"),
         (KIF_TEXT.replace("７六歩(77)", "７六歩(76)"), "line 8: move 1: '７六歩.*no such piece"),
         (KIF_TEXT.replace("７六歩(77)", "何か"), "line 8: move 1: not a move: '何か', expected Japanese"),
         (KIF_TEXT.replace("３四歩(33)", "７六歩(77)"), "line 10: move 2: .*no such piece"),

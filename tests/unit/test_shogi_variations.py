@@ -49,6 +49,8 @@ def test_variations_are_kept() -> None:
     assert again == record
     resigned = read_records(KIF_TEXT[: KIF_TEXT.index("変化")] + "変化：6手\n   6 ３三銀(22)\n")[0]
     assert lines_of(resigned) == [(6, "2b3c")]  # the game was resigned there
+    indented = "\n".join("　" + line for line in text.splitlines())
+    assert read_records(indented) == [record]
     ki2 = read_records(KI2_TEXT + "\n変化：3手\n▲２六歩    △８四歩\n")[0]
     assert (len(ki2.moves), ki2.ending, lines_of(ki2)) == (8, "TORYO", [(3, "2g2f 8c8d")])
 

@@ -13,14 +13,13 @@ from engine.color import BLACK, WHITE, opponent
 from engine.games.go.handicap import HandicapError, check_free_handicap, handicap_stones
 from engine.games.go.rules import PRESETS, Rules
 from engine.games.go.vertex import board_points, format_color, format_vertex
+from engine.options import MAX_KOMI
 from native.go import board
 from native.go import rules as kernels
 from native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, NO_POINT, PASS, POSITION_DTYPE
 
 SNAPSHOT_INTERVAL = 8
 """Moves between two stored positions: undo replays at most 7 moves; 400 moves keep 1.4 MB."""
-
-MAX_KOMI = 400.0
 
 KO_RULES = {"SIMPLE": board.KO_SIMPLE, "POSITIONAL": board.KO_POSITIONAL, "SITUATIONAL": board.KO_SITUATIONAL}
 SCORINGS = {"AREA": board.SCORING_AREA, "TERRITORY": board.SCORING_TERRITORY}

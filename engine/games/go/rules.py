@@ -44,7 +44,9 @@ class Rules:
 
     @classmethod
     def parse(cls, text: str) -> "Rules":
-        """Read a preset's name (case, spaces, `-` and `_` do not matter), a JSON object, or KataGo's text in SGF.
+        """Read a preset's name, a JSON object, or KataGo's text in SGF.
+
+        In names case, spaces, `-`, `_` and a last word "rules" do not matter.
 
         Keys that a JSON object leaves out are those of Tromp-Taylor; for territory scoring a missing tax is SEKI, a
         missing komi 6.5.
@@ -61,7 +63,7 @@ class Rules:
             fields = {"ko": ko, "scoring": scoring, "tax": tax, "whiteHandicapBonus": bonus or "0"}
             flags = {"suicide": suicide == "1", "hasButton": button == "1", "friendlyPassOk": friendly == "1"}
             return _from_fields(fields | flags)
-        rules = PRESETS.get(_ALIASES.get(_squash(text), ""))
+        rules = PRESETS.get(_ALIASES.get(_squash(text).removesuffix("rules"), ""))
         if rules is None:
             if _squash(text) == "agabutton":
                 raise RulesError("rules with a button (aga-button) are not supported")

@@ -8,7 +8,7 @@ alone either. So unfilled dame between living groups make no seki, and what is n
 (false eyes taken for eyes, one side of it alone alive).
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -59,23 +59,36 @@ class Group:
         return len(self.eyes) >= 2 or any(size >= BIG_EYE for size in self.eyes)
 
 
-def final_status(game: "GoGame", ownership: Ownership | None = None) -> dict[str, list[int]]:
+def final_status(game: "GoGame", dead: Collection[int]) -> dict[str, list[int]]:
     """Judge every stone on the board.
 
     Args:
-        game: the game at its end (any position will do, the verdict is as good as the ownership).
-        ownership: float[area] from a network or from `ownership_by_rollouts`, row by row from the top, +1 = Black;
-            None plays rollouts.
+        game: the game at its end (any position will do, the verdict is as good as that on the dead stones).
+        dead: points of the dead stones, whole chains.
 
     Returns:
         The points of the stones that are "alive", "dead" and "seki" (alive without eyes of their own).
     """
-    dead = dead_stones(game, ownership_by_rollouts(game) if ownership is None else ownership)
     in_seki = {p for group in find_groups(_board_without(game, dead), game.size) if group.in_seki for p in group.points}
     status: dict[str, list[int]] = {"alive": [], "dead": [], "seki": []}
     for _, point in game.stones():
         status["dead" if point in dead else "seki" if point in in_seki else "alive"].append(point)
     return status
+
+
+def removed_stones(game: "GoGame", ownership: Callable[[], Ownership]) -> set[int]:
+    """Return the stones that are taken off as dead before a game is scored.
+
+    None where the game has ended under rules without agreement: the board counts as it stands, as search and matches
+    count it. Before its end a game is scored as if the players stopped here and agreed, under any rules.
+
+    Args:
+        game: the game.
+        ownership: returns what `dead_stones` takes; asked where it is needed.
+    """
+    if game.is_over and not game.rules.has_agreement:
+        return set()
+    return dead_stones(game, ownership())
 
 
 def dead_stones(game: "GoGame", ownership: Ownership) -> set[int]:

@@ -18,6 +18,7 @@ from sgfmill import sgf, sgf_grammar, sgf_properties
 
 from engine.color import BLACK, WHITE
 from engine.games.go.game import GoGame, IllegalMove, SetupError
+from engine.games.go.handicap import HandicapError
 from engine.games.go.rules import PRESETS, Rules, RulesError
 from engine.games.go.vertex import column_and_row, point_at
 from native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, PASS
@@ -34,6 +35,10 @@ BRACKET_CODECS = ("shift_jis", "cp932", "big5", "big5hkscs", "cp950", "gbk", "gb
 """Python's names of encodings in which the second byte of a character may be SGF's backslash or bracket."""
 CHARSETS = {"windows-31j": "cp932", "x-sjis": "cp932"}
 """Names that records give and Python does not know, and Python's; in small letters."""
+HUNDREDTHS = ("foxwq", "SGFC:2.0")
+"""Programs (AP) whose komi is in hundredths also where it is small (KM[50]), and in stones where it is 350."""
+MAX_STONES = 5
+"""A komi with a quarter is in points from here on, in stones below."""
 _CHARSET = re.compile(rb"[;\]\s]CA\s*\[([^\]]*)\]")
 
 
@@ -217,7 +222,7 @@ class GameRecord:
                 game.place_handicap([point for _, point in node.setup])
             else:
                 game.edit(node.setup, side)
-        except SetupError as error:
+        except (HandicapError, SetupError) as error:
             raise SgfError(f"set-up of the record: {error}") from None
 
 
@@ -503,14 +508,15 @@ def _number(node: Any, key: str) -> float | None:
 
 
 def _read_komi(root: Any) -> float | None:
-    """Return the komi; servers that write hundredths (KM[650]) or Chinese stones in hundredths (KM[375]) are known."""
+    """Return the komi; hundredths (KM[650]) and Chinese stones, two points each (KM[3.75], KM[375]), are known."""
     komi = _number(root, "KM")
     if komi is None:
         return None
     if math.isnan(komi):
         raise SgfError(f"property KM is '{_text(root, 'KM').strip()}': expected a number")
-    if abs(komi) >= 100 and komi % 25 == 0:
+    is_known = any(name in _text(root, "AP") for name in HUNDREDTHS)
+    if komi % 25 == 0 and abs(komi) >= (25 if is_known else 100):
         komi /= 100
-        if komi % 0.5 != 0:
-            komi *= 2
-    return komi
+        if is_known and komi == 3.5:
+            return 7.0
+    return 2 * komi if komi % 0.5 == 0.25 and abs(komi) < MAX_STONES else komi

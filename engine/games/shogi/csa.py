@@ -4,6 +4,7 @@ Evaluations are the comments that Floodgate writes, `'** SCORE LINE` after a mov
 """
 
 import re
+from collections.abc import Iterable, Iterator
 
 from engine.color import BLACK, WHITE
 from engine.games.shogi.notation import (
@@ -13,11 +14,12 @@ from engine.games.shogi.notation import (
     NotationError,
     csa_square,
     format_csa,
+    illegal_action,
     parse_csa,
 )
 from engine.games.shogi.pieces import COUNTS, HAND_INDEX, HAND_TYPES, code_of, color_of, type_of, unpromoted
 from engine.games.shogi.placement import Placement
-from engine.games.shogi.records import ENDINGS, START, GameRecord, RecordError
+from engine.games.shogi.records import ENDINGS, START, GameRecord, ImpossibleMoveError, RecordError
 from engine.games.shogi.sfen import SfenError, check
 
 COLORS = {"+": BLACK, "-": WHITE}
@@ -65,6 +67,21 @@ class _Reader:
     @property
     def is_empty(self) -> bool:
         return self.placement is None and not self.has_board
+
+    def ends_by_foul(self, following: Iterable[str]) -> bool:
+        """Give the game up for the side to move, whose move is impossible, if only an ending by its fault follows."""
+        mover = self._mover()
+        for statement in following:
+            if statement == "/":
+                break
+            if statement[0] in COLORS:
+                return False
+            if statement[0] == "%":
+                if statement[1:] not in ("ILLEGAL_MOVE", illegal_action(mover)):
+                    return False
+                break
+        self.record.ending = illegal_action(mover)
+        return True
 
     def _comment(self, text: str) -> None:
         record = self.record
@@ -179,7 +196,8 @@ class _Reader:
             raise RecordError(f"'%{name}': expected one of %{', %'.join(ENDINGS)}")
         if self.placement is None:
             self._side(BLACK)
-        self.record.ending = name
+        if not self.record.ending:
+            self.record.ending = name
 
 
 def _pairs(text: str) -> list[tuple[int, str]]:
@@ -194,34 +212,43 @@ def _pairs(text: str) -> list[tuple[int, str]]:
 
 
 def read_csa(text: str) -> list[GameRecord]:
-    """Read the games of CSA text, which a line `/` separates.
+    """Read the games of CSA text, which a line `/` separates. A last move that is illegal is left out, and said to be.
 
     Raises:
         RecordError: a line that is not CSA's, an impossible position or move; it names the line.
     """
     records, reader = [], _Reader()
+    statements = list(_statements(text))
     number = 0
     try:
-        for line in text.splitlines():
-            number += 1
-            # statements may share a line, but for comments, names, and what else may hold a comma
-            parts = [line] if line[:1] in ("'", "N", "$") else line.split(",")
-            for part in parts:
-                statement = part.rstrip() if part[:1] == "P" else part.strip()
-                if not statement:
-                    continue
-                if not LINE.fullmatch(statement):
-                    raise RecordError(f"'{statement}': expected a statement of CSA, such as +7776FU or %TORYO")
-                if statement == "/":
-                    records.append(_finished(reader))
-                    reader = _Reader()
-                else:
-                    reader.read(statement)
+        for index, (number, statement) in enumerate(statements, 1):
+            if not LINE.fullmatch(statement):
+                raise RecordError(f"'{statement}': expected a statement of CSA, such as +7776FU or %TORYO")
+            if statement == "/":
+                records.append(_finished(reader))
+                reader = _Reader()
+                continue
+            try:
+                reader.read(statement)
+            except ImpossibleMoveError as error:
+                if not reader.ends_by_foul(following for _, following in statements[index:]):
+                    raise
+                reader.record.left_out.append(f"the illegal move at line {number}: {error}")
         if not (records and reader.is_empty):  # a last "/" ends a game as well as it begins one
             records.append(_finished(reader))
     except RecordError as error:
         raise RecordError(f"line {number}: {error}") from None
     return records
+
+
+def _statements(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each statement with the number of its line."""
+    for number, line in enumerate(text.splitlines(), 1):
+        # statements may share a line, but for comments, names, and what else may hold a comma
+        for part in [line] if line[:1] in ("'", "N", "$") else line.split(","):
+            statement = part.rstrip() if part[:1] == "P" else part.strip()
+            if statement:
+                yield number, statement
 
 
 def _finished(reader: _Reader) -> GameRecord:

@@ -23,7 +23,14 @@ from engine.games.shogi.notation import (
 )
 from engine.games.shogi.pieces import HAND_INDEX, code_of, color_of, type_of
 from engine.games.shogi.placement import Placement
-from engine.games.shogi.records import ENDINGS, START, GameRecord, RecordedMove, RecordError
+from engine.games.shogi.records import (
+    ENDINGS,
+    START,
+    GameRecord,
+    ImpossibleMoveError,
+    RecordedMove,
+    RecordError,
+)
 from engine.games.shogi.sfen import SfenError, check, format_sfen, parse_sfen
 
 HANDICAPS = {
@@ -67,14 +74,18 @@ nor for a player who has not come (不戦敗): there the side to move has lost, 
 WINS = ("反則勝ち", "不戦勝")
 """Words by which the side to move has won, since the other one has done what is forbidden, or has not come."""
 
-MOVE_LINE = re.compile(r"\s*([0-9]+)\s+(\S.*?)\s*(?:[(（]\s*([0-9]+:[0-9:. ]*?)\s*(?:/[0-9:. ]*)?[)）])?\s*\+?")
-KI2_MOVE = re.compile(r"[▲△▽▼☗☖][^▲△▽▼☗☖]*")
-UNKNOWN = re.compile(r"(?![▲△▽▼☗☖]?同)\D+")
+MOVE_LINE = re.compile(
+    r"\s*([0-9]+)\s+(\S.*?)\s*(?:[(（]\s*([0-9]+:[0-9:. ]*?)\s*(?:/[0-9:. ]*)?[)）]\s*(?:[(（][0-9:/. ]+[)）])?)?\s*\+?"
+)
+"""A number, a move, its time, and a second time (東大将棋), which is passed over."""
+SIDE_MARKS = "▲△▽▼☗☖"
+KI2_MOVE = re.compile(f"[{SIDE_MARKS}][^{SIDE_MARKS}]*")
+UNKNOWN = re.compile(rf"(?![{SIDE_MARKS}]?同)\D+")
 """A word that is no move: moves have a digit, or begin with 同."""
 HEADER = re.compile(r"([^：:]{1,12})[：:](.*)")
 VARIATION = re.compile(r"変化[：:]\s*([0-9]+)手.*")
-RESULT = re.compile(r"\s*まで、?\s*([0-9]+)手で(.*)")
-SCORE = re.compile(r"\**評価値[ =＝：:]*([+-]?[0-9]+)(?:\s+(.*))?$")
+RESULT = re.compile(r"\s*まで、?\s*(?:\d+手で?)?(.*)")
+SCORE = re.compile(r"[*#]*評価値[ =＝：:]*([+-]?[0-9]+)(?:\s+(.*))?$")
 
 
 def looks_like_kif(lines: list[str]) -> bool:
@@ -84,7 +95,7 @@ def looks_like_kif(lines: list[str]) -> bool:
         or ((header := HEADER.fullmatch(line)) and header[1] in NAMES)
         or KI2_MOVE.match(line)
         or (MOVE_LINE.fullmatch(line) and re.search(f"[{RANKS}]|同", line))
-        for line in lines[:40]
+        for line in map(str.strip, lines[:40])
     )
 
 
@@ -121,18 +132,17 @@ class _Reader:
         elif line.startswith("|"):
             self.rows.append(line)
         elif match := RESULT.fullmatch(line):
-            self._result(match[2].strip())
-        elif KI2_MOVE.match(line.lstrip()):
-            for text in KI2_MOVE.findall(line):
-                self._move(text.strip().replace("　", ""))
+            self._result(match[1].strip())
+        elif KI2_MOVE.match(line):
+            self._ki2_line(line)
         elif match := MOVE_LINE.fullmatch(line):
             self._move_line(match)
         elif match := HEADER.fullmatch(line):
             self._header(match[1].strip(), match[2].strip(" 　"))
-        elif line.strip(" 　") in ("後手番", "上手番"):
+        elif line in ("後手番", "上手番"):
             self.side = WHITE
-        elif line.strip(" 　") in ("先手番", "下手番") or re.match(r"\+-+\+|\s*[９9]\s*[８8]|手数＝", line):
-            pass  # frames of a diagram
+        elif line in ("先手番", "下手番", "盤面回転") or re.match(r"\+-+\+|[９9]\s*[８8]|手数＝", line):
+            pass  # what is drawn around a diagram, and how
         else:
             raise RecordError(f"'{line[:40]}': expected a line of KIF or KI2")
 
@@ -210,14 +220,22 @@ class _Reader:
         seconds = _seconds(match[3]) if match[3] else None
         word = match[2].strip(" 　")
         if word in WORDS or word in WINS:
-            self._end(word)
-            self.record.ending_seconds = seconds
+            self._end(word, seconds)
         elif UNKNOWN.fullmatch(word) and self._is_last():
             self.unknown = word
             self.game.left_out.append(f"the ending '{word[:40]}' at line {self.number}, which is unknown")
         else:
-            self._move(word.replace("　", ""))
-            self.record.moves[-1].seconds = seconds
+            self._move(word.replace("　", ""), seconds)
+
+    def _ki2_line(self, line: str) -> None:
+        """Read moves, the last of which may be a word for the ending (△投了)."""
+        *others, last = (text.strip().replace("　", "") for text in KI2_MOVE.findall(line))
+        for text in others:
+            self._move(text, is_followed=True)
+        if last[1:] in WORDS or last[1:] in WINS:
+            self._end(last[1:])
+        else:
+            self._move(last)
 
     def _is_last(self) -> bool:
         """Whether no numbered line follows in the game or the variation."""
@@ -228,21 +246,48 @@ class _Reader:
                 return False
         return True
 
-    def _move(self, text: str) -> None:
+    def _move(self, text: str, seconds: float | None = None, *, is_followed: bool = False) -> None:
+        """Read a move; an impossible one that ends the game is left out, and its side has lost.
+
+        Args:
+            text: the move.
+            seconds: its time.
+            is_followed: there are moves behind it on its line.
+        """
         placement, number = self._begin(), len(self.path) + 1
         if self.record.ending:
             raise RecordError(f"'{text}' after the end of the game")
+        previous = target_of(self.path[-1][1]) if self.path else None
         try:
-            previous = target_of(self.path[-1][1]) if self.path else None
             move = parse_japanese(text, placement, previous, _is_possible(placement))
+            self.placement = self.record.add(placement, move, f"{number} '{text}'")
         except NotationError as error:
             raise RecordError(f"move {number}: {error}") from None
-        self.placement = self.record.add(placement, move, f"{number} '{text}'")
-        self.path.append((placement, move))
+        except ImpossibleMoveError as error:
+            if self.is_variation or is_followed or not self._is_foul(placement.side):
+                raise
+            self.game.left_out.append(f"the illegal move at line {self.number}: {error}")
+            self.game.ending, self.game.ending_seconds = illegal_action(placement.side), seconds
+        else:
+            self.record.moves[-1].seconds = seconds
+            self.path.append((placement, move))
 
-    def _end(self, word: str) -> None:
+    def _is_foul(self, mover: int) -> bool:
+        """Whether the game ends by a fault of `mover` here: only comments follow, or a line that says so."""
+        for line in self.lines[self.number :]:
+            if line.startswith("変化"):
+                break
+            if RESULT.match(line) or MOVE_LINE.fullmatch(line) or KI2_MOVE.match(line):
+                won = re.search("(先手|後手|上手|下手)の勝ち", line)
+                return "反則" in line or (won is not None and NAMES[won[1]] != mover)
+        return True
+
+    def _end(self, word: str, seconds: float | None = None) -> None:
+        """Note how the game has ended, unless a line before has said it: some programs add a second ending."""
         side = self._begin().side
-        self.record.ending = illegal_action(opponent(side)) if word in WINS else WORDS[word]
+        if not self.record.ending:
+            self.record.ending = illegal_action(opponent(side)) if word in WINS else WORDS[word]
+            self.record.ending_seconds = seconds
 
     def _result(self, text: str) -> None:
         """Read the line まで...; what it says counts only where no line of the moves has said it."""
@@ -327,11 +372,11 @@ def read_kif(text: str) -> GameRecord:
     Raises:
         RecordError: a line that is neither's, an impossible position or move; it names the line.
     """
-    reader = _Reader([line.rstrip() for line in text.splitlines()])
+    reader = _Reader([line.strip() for line in text.splitlines()])
     for line in reader.lines:
         reader.number += 1
         try:
-            if line.strip(" 　"):
+            if line:
                 reader.read(line)
         except RecordError as error:
             if not reader.leave_out(f"line {reader.number}: {error}"):
@@ -368,9 +413,13 @@ def _headers(record: GameRecord) -> list[str]:
     names = {name: key for key, name in KEYS.items()}
     lines = [f"{names.get(key, key)}：{_line(value)}" for key, value in record.info.items()]
     lines += format_position(record.initial)
-    first = "下手" if "落ち" in lines[-1] else "先手"
-    second = "上手" if first == "下手" else "後手"
-    return [*lines, f"{first}：{_line(record.black)}", f"{second}：{_line(record.white)}"]
+    sides = _sides(record.initial)
+    return [*lines, f"{sides[BLACK]}：{_line(record.black)}", f"{sides[WHITE]}：{_line(record.white)}"]
+
+
+def _sides(initial: Placement) -> dict[int, str]:
+    """Return what the sides of a game are called, which begins so; those of handicap games have names of their own."""
+    return {BLACK: "下手", WHITE: "上手"} if "落ち" in format_position(initial)[0] else {BLACK: "先手", WHITE: "後手"}
 
 
 def format_kif_record(record: GameRecord, encoding: str) -> str:
@@ -417,7 +466,7 @@ def _word(record: GameRecord) -> str:
 
 def _result_line(record: GameRecord, word: str) -> str:
     """Return the last line, まで...手で..."""
-    sides = {BLACK: "先手", WHITE: "後手"}
+    sides = _sides(record.initial)
     how = word
     if record.winner:
         winner, loser = sides[record.winner], sides[opponent(record.winner)]

@@ -23,6 +23,7 @@ from engine.games.shogi.pieces import (
     PROMOTION,
     ROOK,
     can_promote,
+    code_of,
     color_of,
     in_zone,
     reaching,
@@ -221,7 +222,7 @@ def parse_japanese(
         text: such as `▲７六歩`, `76歩`, `同銀`, `５八金右`, `２二角成`, `２二角不成`, `５五角打` or `７六歩(77)`.
         placement: the position before the move.
         previous: the square where the move before it ended, for 同.
-        is_legal: chooses where the text alone leaves several moves.
+        is_legal: chooses where the text alone leaves several moves; a drop only where no piece on the board may move.
 
     Raises:
         NotationError: not a Japanese move, no piece that can make it, or several.
@@ -238,9 +239,12 @@ def parse_japanese(
         target = previous
     else:
         target = 9 * (_digit(words["file"]) - 1) + _digit(words["rank"]) - 1
-    moves = _candidates(words, target, JAPANESE_TYPES[words["piece"]], placement)
-    if len(moves) > 1 and is_legal:
+    piece_type = JAPANESE_TYPES[words["piece"]]
+    moves = _board_moves(words, target, piece_type, placement)
+    drops = _drops(words, target, piece_type, placement)
+    if len(moves) + len(drops) > 1 and is_legal:
         moves = [move for move in moves if is_legal(move)]
+    moves = moves or drops
     if len(moves) != 1:
         found = ", ".join(format_japanese(move, placement, previous) for move in moves)
         raise NotationError(f"'{text}' could be {found}" if moves else f"'{text}': no such piece can move there")
@@ -262,20 +266,19 @@ def _digit(text: str) -> int:
     return RANKS.index(text) + 1 if text in RANKS else int(text)
 
 
-def _candidates(words: dict[str, str], target: int, piece_type: int, placement: Placement) -> list[int]:
-    """Return the moves that a Japanese text can mean."""
+def _board_moves(words: dict[str, str], target: int, piece_type: int, placement: Placement) -> list[int]:
+    """Return the moves on the board that a Japanese text can mean.
+
+    The square that a text names decides, whether its piece reaches the target or not.
+    """
     kind, side = words["kind"], placement.side
-    origin = words["source"]
-    sources = reaching(placement.board, side, piece_type, target)
-    if origin and set(origin) - set("0０"):
-        sources = [source for source in sources if csa_square(source) == str(int(origin))]
-    in_hand = piece_type in HAND_INDEX and placement.hands[side - 1][HAND_INDEX[piece_type]] > 0
-    described = origin or words["side"] or words["motion"] or kind in ("成", "不成", "生")
-    if kind == "打" or (origin and not set(origin) - set("0０")) or (in_hand and not sources and not described):
-        return [drop(piece_type, target)] if in_hand and not placement.board[target] else []
     taken = placement.board[target]
-    if kind == "打" or (taken and color_of(taken) == side):
+    if _is_drop(words) or (taken and color_of(taken) == side):
         return []
+    sources = reaching(placement.board, side, piece_type, target)
+    if words["source"]:
+        named = [square for square in range(81) if csa_square(square) == str(int(words["source"]))]
+        sources = [square for square in named if placement.board[square] == code_of(piece_type, side)]
     if words["side"]:
         sources = [each for each in sources if _is_on(words["side"], each, target, piece_type, sources, side)]
     if words["motion"]:
@@ -289,6 +292,20 @@ def _candidates(words: dict[str, str], target: int, piece_type: int, placement: 
         elif free:
             moves.append(board_move(source, target, True))
     return moves
+
+
+def _drops(words: dict[str, str], target: int, piece_type: int, placement: Placement) -> list[int]:
+    """Return the drop that a Japanese text can mean, with or without 打; none where it tells how a piece moves."""
+    in_hand = piece_type in HAND_INDEX and placement.hands[placement.side - 1][HAND_INDEX[piece_type]] > 0
+    is_described = words["source"] or words["side"] or words["motion"] or words["kind"] in ("成", "不成", "生")
+    if not in_hand or placement.board[target] or (is_described and not _is_drop(words)):
+        return []
+    return [drop(piece_type, target)]
+
+
+def _is_drop(words: dict[str, str]) -> bool:
+    """Whether a Japanese text says that it is a drop: by 打, or by the square 00."""
+    return words["kind"] == "打" or (words["source"] != "" and int(words["source"]) == 0)
 
 
 def _motion(source: int, target: int, color: int) -> str:

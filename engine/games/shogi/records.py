@@ -48,6 +48,10 @@ class RecordError(ValueError):
     """A record that cannot be read or written; the message is one line."""
 
 
+class ImpossibleMoveError(RecordError):
+    """A move that the position does not allow."""
+
+
 @dataclass(slots=True)
 class RecordedMove:
     """A move, and what was said of it."""
@@ -108,11 +112,11 @@ class GameRecord:
             name: what an error calls it; its number and USI where this is empty.
 
         Raises:
-            RecordError: the move cannot be played.
+            ImpossibleMoveError: the move cannot be played.
         """
         why = placement.why_not(move)
         if why:
-            raise RecordError(f"move {name or f'{len(self.moves) + 1} {_name(move)}'}: {why}")
+            raise ImpossibleMoveError(f"move {name or f'{len(self.moves) + 1} {_name(move)}'}: {why}")
         self.moves.append(RecordedMove(move))
         return placement.after(move)
 
