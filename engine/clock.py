@@ -4,15 +4,16 @@ All times are float seconds. Whoever plays the moves calls `start` when it is as
 answered; what a controller says (`set_left`) goes before what was measured here. Without such reports each of our
 moves is also charged the lag, since the controller's clock runs on while the move travels.
 
-How a move's budget is found (`budget`; lag is the reserve for delays, moves_left an estimate from board size and ply):
+How a move's budget is found (`budget`; lag is what may be lost on every move, lateness what a loaded machine may take
+besides, which is kept in reserve once, for this move, and moves_left an estimate from board size and ply):
 
-- sudden death: soft = (left - reserve) / moves_left with reserve = lag * (1 + 0.6 * moves_left), and the estimate has a
-  floor, so that the time decays geometrically and never runs out. hard = at most 3 times soft, never more than
-  left - reserve.
-- byo-yomi: a move may use one period, less the lag; periods are not spent.
-- Canadian: period left / stones left, less the lag.
+- sudden death: soft = (left - reserve) / moves_left with reserve = lag * (1 + 0.6 * moves_left) + lateness, and the
+  estimate has a floor, so that the time decays geometrically and never runs out. hard = at most 3 times soft, never
+  more than left - reserve.
+- byo-yomi: a move may use one period, less lag and lateness (MOST_RESERVE of it at most); periods are not spent.
+- Canadian: period left / stones left, less lag and lateness, likewise.
 - main time followed by byo-yomi or Canadian overtime: as sudden death, but at least what a move in overtime has.
-- Fischer: as sudden death, plus the increment, less the lag.
+- Fischer: as sudden death, plus the increment, less the lag; lateness and lag stay on the clock.
 
 Where nothing is left after the reserve the budget is 0: answer at once.
 """
@@ -29,6 +30,8 @@ from engine.color import BLACK, WHITE
 
 RESERVE_MOVES = 25
 """Own moves that the reserve is for at least, in games that go on longer than anyone expects."""
+MOST_RESERVE = 0.9
+"""Share of the overtime that a move has beyond which lateness takes nothing, so that short periods can be used."""
 MAX_TIME = 1e10
 """Largest number of seconds that a controller may set."""
 
@@ -239,7 +242,7 @@ class Clock:
         self._reported[self._color] = False
         self._left[self._color] = charge(self.settings, self._left[self._color], used)
 
-    def budget(self, color: int, area: int, ply: int, lag: float) -> Budget | None:
+    def budget(self, color: int, area: int, ply: int, lag: float, lateness: float = 0.0) -> Budget | None:
         """Return the time for the next move of `color`, counted from the start of its clock; None: no limit.
 
         Args:
@@ -247,10 +250,12 @@ class Clock:
             area: Points of the board.
             ply: Moves played so far by both sides.
             lag: Time that may be lost on each move between the search's end and the controller's clock.
+            lateness: Time that may be lost besides on this move, as this process was woken up late of late.
         """
         if not self.is_limited:
             return None
-        return find_budget(self.settings, self._left[color], moves_left(area, ply), lag, self._reported[color])
+        left, is_exact = self._left[color], self._reported[color]
+        return find_budget(self.settings, left, moves_left(area, ply), lag, is_exact, lateness)
 
 
 def moves_left(area: int, ply: int) -> float:
@@ -262,7 +267,9 @@ def moves_left(area: int, ply: int) -> float:
     return max(10 + area / 12, (0.6 * area + 10 - ply) / 2)
 
 
-def find_budget(settings: TimeSettings, left: Left, moves: float, lag: float, is_exact: bool = True) -> Budget:
+def find_budget(
+    settings: TimeSettings, left: Left, moves: float, lag: float, is_exact: bool = True, lateness: float = 0.0
+) -> Budget:
     """Return the time for a move; the rules are at the top of this module.
 
     Args:
@@ -272,32 +279,34 @@ def find_budget(settings: TimeSettings, left: Left, moves: float, lag: float, is
         lag: Reserve for a move.
         is_exact: `left` is what the controller said. What was measured here may be off by some moves in the count of
             a Canadian period; every move then gets the same share of the period, which is right for any count.
+        lateness: Reserve for this move besides the lag.
     """
-    reserve = lag * (1 + 0.6 * max(moves, RESERVE_MOVES))
+    reserve = lag * (1 + 0.6 * max(moves, RESERVE_MOVES)) + lateness
     system = settings.system
     if system is TimeSystem.FISCHER:
-        usable = max(left.main - lag, 0.0)
+        usable = max(left.main - lag - lateness, 0.0)
         spare = max(left.main - reserve, 0.0)
         soft = min(spare / moves + max(settings.increment - lag, 0.0), usable)
         hard = min(max(3 * spare / moves + max(settings.increment - lag, 0.0), soft), usable)
-        limit = max(settings.move_limit - lag, 0.0)
+        limit = max(settings.move_limit - lag - lateness, 0.0)
         return Budget(min(soft, limit), min(hard, limit))
     spare = max(left.main - reserve, 0.0)
     if system is TimeSystem.ABSOLUTE:
         return Budget(spare / moves, min(3 * spare / moves, spare))
+    first = settings.period / max(settings.count, 1) if system is TimeSystem.CANADIAN else settings.period
+    kept = lag + min(lateness, max(MOST_RESERVE * first - lag, 0.0))
     if system is TimeSystem.CANADIAN and not is_exact:
-        overtime = overtime_hard = max(settings.period / max(settings.count, 1) - lag, 0.0)
+        overtime = overtime_hard = max(first - kept, 0.0)
     elif system is TimeSystem.BYOYOMI:
-        overtime = overtime_hard = max((left.period if left.count else 0.0) - lag, 0.0)
+        overtime = overtime_hard = max((left.period if left.count else 0.0) - kept, 0.0)
     else:
         stones = max(left.count, 1)
-        overtime = max(left.period / stones - lag, 0.0)
-        overtime_hard = max(min(3 * overtime, left.period / 2 - lag * stones), overtime)
+        overtime = max(left.period / stones - kept, 0.0)
+        overtime_hard = max(min(3 * overtime, left.period / 2 - lag * (stones - 1) - kept), overtime)
     if left.main <= 0:
         return Budget(overtime, overtime_hard)
     # main time comes first; when it runs out within the move, what lies beyond is charged to the first period
-    first = settings.period / max(settings.count, 1) if system is TimeSystem.CANADIAN else settings.period
-    in_overtime = max(first - lag, 0.0)
+    in_overtime = max(first - kept, 0.0)
     soft = max(left.main / moves, min(in_overtime, left.main + in_overtime))
     hard = max(soft, min(3 * soft, left.main + in_overtime))
     return Budget(soft, hard)

@@ -29,6 +29,14 @@ __all__ = ["GAMES", "TABLE", "Option", "OptionError", "Options", "Value", "find"
 NETWORK, LIMITS, SEARCH, PLAY, GAME = "Network", "Limits", "Search", "Play", "Game"
 REPORTS, LOG = "Reports", "Log"
 
+NOT_FOR_ANALYSIS = (
+    *("ponder", "resign", "resign_threshold", "resign_moves", "temperature", "temperature_moves", "cleanup", "lag"),
+    *("root_noise", "root_noise_total"),
+)
+"""Options that mean nothing where positions are analysed and no games are played."""
+
+MAX_KOMI = 400.0
+
 SHOGI_C_PUCT = 2.88
 """Twice dlshogi's 1.44, as values go from -1 to 1 here; also what none means in shogi."""
 
@@ -416,7 +424,13 @@ class Options:
         games=("shogi",),
         usi=Usi("Stochastic_Ponder"),
     )
-    resign: bool = option(True, "flag", "resign lost games", PLAY, katago="allowResignation")
+    resign: bool = option(
+        True,
+        "flag",
+        "resign lost games; where Black has an advantage from the start (handicap stones, komi), White does so later",
+        PLAY,
+        katago="allowResignation",
+    )
     resign_threshold: float = option(
         0.05,
         "real",
@@ -587,8 +601,8 @@ class Options:
         "real",
         "komi until komi is sent; none: that of the rules",
         GAME,
-        low=-1000,
-        high=1000,
+        low=-MAX_KOMI,
+        high=MAX_KOMI,
         live=False,
         games=("go",),
     )
@@ -716,19 +730,24 @@ def rows_for(game: str) -> list[Option]:
     return [row for row in TABLE.values() if game in row.games]
 
 
-def find(name: str) -> Option:
+def find(name: str, game: str | None = None) -> Option:
     """Return the row of an option by its name (dashes or underscores) or KataGo's name for it.
+
+    Args:
+        name: The name.
+        game: The only game whose options there are; None for those of all.
 
     Raises:
         OptionError: There is none.
     """
+    rows = TABLE if game is None else {row.name: row for row in rows_for(game)}
     key = name.replace("-", "_").lower()
     key = ALIASES.get(name.lower(), key)
-    if key not in TABLE:
-        close = [known for known in TABLE if key and (key in known or known in key)]
+    if key not in rows:
+        close = [known for known in rows if key and (key in known or known in key)]
         hint = f"; did you mean {', '.join(close[:3])}?" if close else ""
         raise OptionError(f"unknown option {name!r}{hint}")
-    return TABLE[key]
+    return rows[key]
 
 
 def read_config(path: Path) -> dict[str, Value]:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from engine.cli import logs
 from engine.cli.errors import CliError
-from engine.cli.flags import PLAYING, add_options, collect, visits_without_limit
+from engine.cli.flags import add_options, collect, visits_without_limit
 from engine.cli.make import loading_errors, make_analysts
+from engine.options import NOT_FOR_ANALYSIS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -67,7 +68,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="settings by KataGo's names, as in overrideSettings",
     )
     parser.add_argument("-model", dest="net", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-    add_options(parser, leave_out=PLAYING)
+    add_options(parser, leave_out=(*NOT_FOR_ANALYSIS, "komi"))
 
 
 def run(args: argparse.Namespace) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,14 +12,11 @@ from engine.cli.play import Answer
 from engine.color import BLACK, opponent
 from engine.games.go.game import score_text
 from engine.games.go.handicap import HandicapError, fixed_handicap
-from engine.games.go.scoring import dead_stones
+from engine.games.go.scoring import removed_stones
 from engine.games.go.sgf import to_sgf
 from engine.games.go.vertex import format_color, format_vertex, parse_vertex
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from engine.options import Options, Value
     from engine.players.go_base import GoThinker
     from engine.search.report import SearchReport
@@ -64,7 +61,8 @@ class GoTable:
 
     def ended(self) -> str | None:
         """Return the score after the end; Void for a game without result."""
-        return self._score() if self.player.game.is_over else None
+        game = self.player.game
+        return self._result(removed_stones(game, self.player.final_ownership)) if game.is_over else None
 
     def play(self, text: str) -> None:
         """Play a vertex or a pass."""
@@ -107,7 +105,8 @@ class GoTable:
         owners = player.final_ownership()
         marks = ["b" if owner > OWNED else "w" if owner < -OWNED else "." for owner in owners]
         rows = [" ".join(marks[row * game.size : (row + 1) * game.size]) for row in range(game.size)]
-        text = f"as the board stands, dead stones taken off: {self._score(owners)}"
+        dead = removed_stones(game, lambda: owners)
+        text = f"as the board stands{', dead stones taken off' if dead else ''}: {self._result(dead)}"
         report = self._search()
         if report.moves:
             black = report.side_to_move == BLACK
@@ -132,15 +131,12 @@ class GoTable:
         """Release the engine."""
         self.player.close()
 
-    def _score(self, owners: npt.NDArray[np.float32] | None = None) -> str:
+    def _result(self, dead: Collection[int]) -> str:
         game = self.player.game
-        if game.is_no_result:
-            return "Void"
-        owners = self.player.final_ownership() if owners is None else owners
-        return score_text(game.final_score(dead_stones(game, owners)))
+        return "Void" if game.is_no_result else score_text(game.final_score(dead))
 
     def _search(self) -> SearchReport:
-        """Search for the user's sake, by the options of advice."""
+        """Search for the user's sake, by the options of advice; a level gets nothing of it."""
         player = self.player
         before = {name: player.options.get(name) for name in self._advice}
         try:
@@ -150,6 +146,8 @@ class GoTable:
         finally:
             for name, value in before.items():
                 player.set_option(name, value)
+            if before:
+                player.clear_cache()
 
 
 def open_table(options: Options, handicap: int, advice: Mapping[str, Value] | None = None) -> GoTable:

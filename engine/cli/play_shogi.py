@@ -50,6 +50,9 @@ class ShogiPlays(Protocol):
     def new_game(self) -> None:
         """Forget what belongs to the last game."""
 
+    def clear(self) -> None:
+        """Forget the tree and all evaluations."""
+
     def close(self) -> None:
         """Release devices and threads."""
 
@@ -187,7 +190,7 @@ class ShogiTable:
         self.player.close()
 
     def _search(self) -> ShogiDecision:
-        """Search for the user's sake, by the options of advice, without the book."""
+        """Search for the user's sake, by the options of advice and without the book; a level gets nothing of it."""
         options = self.player.options
         changes = {**self._advice, "own_book": False, "multipv": HINTS}
         before = {name: options.get(name) for name in changes}
@@ -198,6 +201,8 @@ class ShogiTable:
         finally:
             for name, value in before.items():
                 options.set(name, value)
+            if self._advice:
+                self.player.clear()
 
     def _won(self, color: int) -> str:
         return f"{COLOR_NAMES[color]} wins by declaration"

@@ -9,7 +9,7 @@ from engine.cli.make import load_go_player
 from engine.cli.selfplay import Played
 from engine.color import BLACK, opponent
 from engine.games.go.game import GoGame, score_text
-from engine.games.go.scoring import dead_stones
+from engine.games.go.scoring import removed_stones
 from engine.games.go.sgf import to_sgf
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class GoSeries:
         elif game.is_no_result:
             winner, result = 0, "Void"
         else:
-            score = game.final_score(dead_stones(game, player.final_ownership()))
+            score = game.final_score(removed_stones(game, player.final_ownership))
             winner, result = (1 if score > 0 else 2 if score < 0 else 0), score_text(score)
         name = player.description
         text = to_sgf(game, comments, black=name, white=name, result=result, date=time.strftime("%Y-%m-%d"))

@@ -20,6 +20,7 @@ from engine.games.go.scoring import ROLLOUTS, dead_stones, ownership_by_rollouts
 from engine.players.analyst import Model
 from engine.players.go_base import GoDecision
 from engine.players.go_network import ask_network, model_of, spec_for
+from engine.players.go_resignation import may_resign
 from engine.players.go_setup import evaluator_kind, make_queue, queue_key, search_settings
 from engine.players.thinking import (
     DEFAULT_SECONDS,
@@ -201,10 +202,16 @@ class GoPlayer:
         release(self._search)
 
     def _make_search(self) -> Search:
+        key = queue_key(self.game.size, self.game.rules)
         options = tuned(self.options, self.game.size)
         queue = make_queue(options, self.game.size, self.game.rules)
-        self._key = queue_key(self.game.size, self.game.rules)
-        return Search(spec_for(self.game.size, queue.evaluator), queue, search_settings(options, queue))
+        try:
+            search = Search(spec_for(self.game.size, queue.evaluator), queue, search_settings(options, queue))
+        except BaseException:
+            queue.close()
+            raise
+        self._key = key
+        return search
 
     def _take_up(self, name: str) -> None:
         """Bring the search in line with an option that has changed."""
@@ -227,7 +234,13 @@ class GoPlayer:
     def _prepare(self, color: int) -> None:
         """Bring the search to the game as it stands with `color` to move."""
         self.prepare()
-        self._search.set_position(self.game, color)
+        self._turn_search_to(color)
+
+    def _turn_search_to(self, color: int) -> None:
+        """Make the game as it stands, but with `color` to move, the root of the search."""
+        game = self.game.copy()
+        game.turn_to(color)
+        self._search.set_position(game)
 
     def _limits(self, color: int, limits: Limits | None) -> tuple[Schedule, Limits]:
         """Return (when an unhurried search may stop, limits that hold in any case)."""
@@ -235,8 +248,9 @@ class GoPlayer:
         now = time.monotonic()
         if limits is not None:
             return Schedule(now, hard=_end(now, limits.seconds)), limits
-        lag = options.lag + self._search.latency + self._lateness.reserve
-        budget = self.clock.budget(color, self.game.size**2, len(self.game.moves), lag)
+        lag = options.lag + self._search.latency
+        ply, lateness = len(self.game.moves), self._lateness.reserve
+        budget = self.clock.budget(color, self.game.size**2, ply, lag, lateness)
         seconds = options.seconds
         soft = math.inf
         if budget is not None:
@@ -264,7 +278,8 @@ class GoPlayer:
         """Remember whether this move looks lost, and say whether enough own moves in a row did."""
         best = report.moves[0].winrate if report.moves else 0.5
         count = self._lost.count(color, len(self.game.moves), best < self.options.resign_threshold)
-        return self.options.resign and count >= self.options.resign_moves
+        is_lost = count >= self.options.resign_moves and may_resign(self.game, color, report.score_lead)
+        return self.options.resign and is_lost
 
     def _ownership(self, seconds: float) -> npt.NDArray[np.float32]:
         """Return the expected owners, +1 Black, as they are found within `seconds`."""
@@ -280,7 +295,7 @@ class GoPlayer:
         if left <= 0.0:
             return False
         dead = dead_stones(self.game, self._ownership(min(OWNERSHIP_SECONDS, CLEANUP_SHARE * left)))
-        self._search.set_position(self.game, color)
+        self._turn_search_to(color)
         return any(self.game.color_at(point) == opponent(color) for point in dead)
 
 

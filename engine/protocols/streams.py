@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -107,6 +108,18 @@ class Output:
                 data = data[os.write(self._descriptor, data) :]
         except OSError as error:
             raise OutputClosedError(str(error)) from error
+
+
+def logged(write: Callable[[str], None], log: logging.Logger) -> Callable[[str], None]:
+    """Return what writes text and logs each of its lines at level debug."""
+
+    def write_and_log(text: str) -> None:
+        if log.isEnabledFor(logging.DEBUG):
+            for line in filter(None, text.split("\n")):
+                log.debug("> %s", line)
+        write(text)
+
+    return write_and_log
 
 
 def claim_stdout() -> int:

@@ -125,17 +125,26 @@ def test_the_network_is_asked_only_where_that_is_wanted(tmp_path: Path) -> None:
     analyst.close()
 
 
+@pytest.mark.parametrize("is_tuned", [False, True])
 @pytest.mark.parametrize(
-    ("prompt", "workers", "expected"), [(True, None, [3]), (False, None, [1, 1, 1]), (False, 2, [1, 1])]
+    ("count", "prompt", "workers", "expected"),
+    [(None, True, None, [3]), (None, False, None, [1, 1, 1]), (None, False, 2, [1, 1]), (3, True, None, [1, 1, 1])],
 )
 def test_threads_of_analysts_on_a_processor(
-    prompt: bool, workers: int | None, expected: list[int], monkeypatch: pytest.MonkeyPatch
+    count: int | None,
+    prompt: bool,
+    workers: int | None,
+    expected: list[int],
+    is_tuned: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(go_analyst, "usable_cores", lambda: 3)
     monkeypatch.setattr("engine.players.setup.usable_cores", lambda: 3)
     options = OPTIONS.copy()
     options.workers = workers
-    analysts = make_analysts(options, None, prompt=prompt)
+    if is_tuned:
+        monkeypatch.setattr(go_analyst, "tuned", lambda given, _size: replace(given, workers=given.workers or 3))
+    analysts = make_analysts(options, count, prompt=prompt)
     assert [analyst.search.settings.workers for analyst in analysts] == expected
 
 
@@ -160,9 +169,13 @@ def test_interrupted_while_it_runs(analyst: GoAnalyst) -> None:
 
 def test_one_report_only(analyst: GoAnalyst) -> None:
     reports: list[Analysis] = []
+
+    def interrupt(analysis: Analysis) -> None:
+        reports.append(analysis)
+        threading.Timer(0.1, analyst.interrupt).start()
+
     task = assignment(visits=None, first_report=0.01)
-    threading.Timer(0.1, analyst.interrupt).start()
-    analyst.analyze(task, reports.append)
+    analyst.analyze(task, interrupt)
     assert len(reports) == 1
 
 
@@ -202,6 +215,21 @@ def test_boards_of_all_sizes_share_few_evaluators(monkeypatch: pytest.MonkeyPatc
     for analyst in analysts:
         analyst.close()
     assert all(each.closed_in is not None for each in made)
+
+
+def test_a_board_that_memory_does_not_suffice_for_is_tried_again(
+    analyst: GoAnalyst, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(go_analyst, "Search", fail)
+        with pytest.raises(MemoryError):
+            analyst.analyze(assignment(4), nothing)
+    assert analyst.search.spec.policy_size == 26
+    assert analyst.analyze(assignment(4), nothing).report.visits == 50
+    assert analyst.search.spec.policy_size == 17
 
 
 def test_analysts_work_side_by_side() -> None:

@@ -39,5 +39,8 @@ class FakeShogiGamePlayer:
     def new_game(self) -> None:
         self.calls.append("new_game")
 
+    def clear(self) -> None:
+        self.calls.append("clear")
+
     def close(self) -> None:
         self.calls.append("close")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -88,8 +89,10 @@ def test_a_search_is_interrupted_only_for_its_own_query() -> None:
     assert served.analysts[0].began.wait(60)
     served.send(id="t", action="terminate", terminateId="other")
     served.send(id="v", action="query_version")
+    end = time.monotonic() + 60
     while len(served.written) < 2:
-        threading.Event().wait(0.001)
+        assert time.monotonic() < end
+        time.sleep(0.001)
     assert served.analysts[0].calls == []
     served.send(id="t", action="terminate", terminateId="run")
     assert turns(served.end()) == [("run", 0, False)]
@@ -189,6 +192,31 @@ def test_settings_reach_the_analyst() -> None:
     assert assignment.options.c_puct == 2.0
     assert (assignment.first_report, assignment.report_every) == (0.25, 0.5)
     assert session.settings.options.c_puct is None
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"rootDirichletNoiseWeight": 0.25, "root_noise_total": 5},
+        {"resignThreshold": -0.9, "allowResignation": True, "ponderingEnabled": False, "chosenMoveTemperature": 0.5},
+        {"lagBuffer": 1, "cleanup": True},
+        {"depth": 5, "multipv": 3, "draw_value_black": 0.5},
+    ],
+)
+def test_settings_without_meaning_to_an_analysis_are_told(settings: dict[str, Any]) -> None:
+    session = ScriptedAnalysis()
+    answers = session.send(json.dumps(QUERY | {"id": "a", "overrideSettings": settings})).splitlines()
+    told = {"field": "overrideSettings", "id": "a", "warning": f"Unknown config params: {','.join(sorted(settings))}"}
+    assert json.loads(answers[0]) == told
+    assert session.fake.assignments[0].options == session.settings.options
+
+
+def test_the_debug_log_has_every_line(caplog: pytest.LogCaptureFixture) -> None:
+    session = ScriptedAnalysis()
+    query = json.dumps(QUERY | {"id": "a"})
+    with caplog.at_level("DEBUG", "yomi.analysis"):
+        answers = session.send(query).splitlines()
+    assert [record.getMessage() for record in caplog.records] == [f"< {query}", *(f"> {line}" for line in answers)]
 
 
 def test_broken_lines() -> None:

@@ -7,7 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.clock import Budget, Clock, ClockError, Left, TimeSettings, TimeSystem, charge, find_budget, moves_left
+from engine.clock import (
+    MOST_RESERVE,
+    Budget,
+    Clock,
+    ClockError,
+    Left,
+    TimeSettings,
+    TimeSystem,
+    charge,
+    find_budget,
+    moves_left,
+)
 
 BLACK, WHITE = 1, 2
 ALL = tuple(TimeSystem)
@@ -131,6 +142,24 @@ def test_budgets() -> None:
     assert both.hard == 10.9
 
 
+def test_lateness_is_kept_in_reserve_once() -> None:
+    for settings_, left in (
+        (TimeSettings(TimeSystem.ABSOLUTE, 60), Left(60)),
+        (TimeSettings(TimeSystem.FISCHER, 60, increment=1), Left(60)),
+        (TimeSettings(TimeSystem.BYOYOMI, 0, 30, 1), Left(0, 30, 1)),
+        (TimeSettings(TimeSystem.CANADIAN, 0, 500, 25), Left(0, 500, 25)),
+    ):
+        quiet = find_budget(settings_, left, 40, 0.2)
+        late = find_budget(settings_, left, 40, 0.2, lateness=1.5)
+        assert 0.9 * quiet.soft < late.soft < quiet.soft
+        assert quiet.hard - 5 < late.hard < quiet.hard
+    # hardly anything is left: what there is stays on the clock
+    assert find_budget(TimeSettings(TimeSystem.ABSOLUTE, 60), Left(6), 40, 0.2, lateness=1.5) == Budget(0, 0)
+    # a period that is hardly longer than lag and lateness is used all the same
+    short = find_budget(TimeSettings(TimeSystem.BYOYOMI, 0, 1, 1), Left(0, 1, 1), 40, 0.2, lateness=1.5)
+    assert short.soft == pytest.approx(0.1)
+
+
 def test_moves_left_falls_to_a_floor() -> None:
     for area in (81, 169, 361):
         estimates = [moves_left(area, ply) for ply in range(0, 2 * area)]
@@ -185,41 +214,51 @@ STEP = 0.004
 """The least time that an answer takes."""
 
 
-def play_out(s: TimeSettings, area: int, moves: int, lag: float, reports: bool, seed: int) -> None:
-    """Play one side of a game whose moves take up to the hard limit and then up to the lag; assert that it survives."""
+def play_out(
+    s: TimeSettings, area: int, moves: int, lag: float, reports: bool, seed: int, lateness: float = 0.0
+) -> None:
+    """Play one side of a game whose moves take up to the hard limit and then up to the lag; assert that it survives.
+
+    Each move is late by up to `lateness` besides; in sudden death only one is, in the second half of the game.
+    """
     rng = random.Random(seed)
     now = ManualTime()
     clock, referee = Clock(now), Referee(s)
     clock.set(s)
+    late_move = rng.randrange(moves // 2, moves)
     for i in range(moves):
         if reports:
             clock.set_left(BLACK, *referee.report())
         clock.start(BLACK)
-        budget = clock.budget(BLACK, area, 2 * i, lag)
+        budget = clock.budget(BLACK, area, 2 * i, lag, lateness)
         assert budget is not None
         assert 0 <= budget.soft <= budget.hard
         thought = rng.choice([budget.soft, rng.uniform(0, budget.hard), budget.hard]) + STEP * rng.random()
+        if s.system is not TimeSystem.ABSOLUTE or i == late_move:
+            thought += rng.choice([lateness, rng.uniform(0, lateness)])
         now.value += thought
         clock.stop(lag)
         assert referee.move(thought + rng.uniform(0, lag - STEP)), f"lost on move {i}: {budget}, {thought}"
 
 
+@pytest.mark.parametrize("lateness", [0.0, 1.5])
 @pytest.mark.parametrize("reports", [True, False])
 @pytest.mark.parametrize(("size", "moves"), [(9, 45), (13, 70)])
-def test_sudden_death_of_ten_seconds(size: int, moves: int, reports: bool) -> None:
+def test_sudden_death_of_ten_seconds(size: int, moves: int, reports: bool, lateness: float) -> None:
     for seed in range(200):
-        play_out(TimeSettings(TimeSystem.ABSOLUTE, 10), size**2, moves, 0.1, reports, seed)
+        play_out(TimeSettings(TimeSystem.ABSOLUTE, 10), size**2, moves, 0.1, reports, seed, lateness)
 
 
+@pytest.mark.parametrize("lateness", [0.0, 0.7])
 @pytest.mark.parametrize("main", [0, 3])
-def test_byo_yomi_of_one_second(main: int) -> None:
+def test_byo_yomi_of_one_second(main: int, lateness: float) -> None:
     for seed in range(100):
         for s in (
             TimeSettings(TimeSystem.BYOYOMI, main, 1, 1),
             TimeSettings(TimeSystem.BYOYOMI, main, 1, 3),
             TimeSettings(TimeSystem.CANADIAN, main, 1, 1),
         ):
-            play_out(s, 81, 60, 0.2, seed % 2 == 0, seed)
+            play_out(s, 81, 60, 0.2, seed % 2 == 0, seed, lateness)
 
 
 @settings(max_examples=200, deadline=None)
@@ -228,14 +267,16 @@ def test_byo_yomi_of_one_second(main: int) -> None:
     main=st.floats(0, 120),
     each=st.floats(0.3, 30),
     count=st.integers(1, 25),
+    late=st.floats(0, 1),
     reports=st.booleans(),
     seed=st.integers(0, 10**6),
 )
 def test_overtime_is_never_lost(
-    system: TimeSystem, main: float, each: float, count: int, reports: bool, seed: int
+    system: TimeSystem, main: float, each: float, count: int, late: float, reports: bool, seed: int
 ) -> None:
     period = each * count if system is TimeSystem.CANADIAN else each
-    play_out(TimeSettings(system, main, period, count), 361, 120, 0.2, reports, seed)
+    lateness = late * max(0.0, MOST_RESERVE * each - 0.2)
+    play_out(TimeSettings(system, main, period, count), 361, 120, 0.2, reports, seed, lateness)
 
 
 @settings(max_examples=200, deadline=None)
@@ -244,14 +285,16 @@ def test_overtime_is_never_lost(
     increment=st.floats(0.3, 20),
     cap=st.floats(1, 3),
     limit=st.floats(0.5, 60),
+    late=st.floats(0, 1),
     reports=st.booleans(),
     seed=st.integers(0, 10**6),
 )
 def test_fischer_is_never_lost(
-    main: float, increment: float, cap: float, limit: float, reports: bool, seed: int
+    main: float, increment: float, cap: float, limit: float, late: float, reports: bool, seed: int
 ) -> None:
     s = TimeSettings(TimeSystem.FISCHER, main, increment=increment, main_limit=main * cap, move_limit=limit)
-    play_out(s, 361, 150, 0.2, reports, seed)
+    lateness = late * (min(main, increment, limit) - 0.2 - STEP)
+    play_out(s, 361, 150, 0.2, reports, seed, lateness)
 
 
 def test_the_time_is_used() -> None:

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.cli.errors import CliError
-from engine.cli.flags import add_options, collect
+from engine.cli.flags import add_options, collect, visits_without_limit
+from engine.games.go.game import GoGame
 from engine.option_row import GAMES
 from engine.options import (
     ALIASES,
@@ -33,6 +34,26 @@ def parse(*words: str, game: str = "go") -> Options:
     parser = argparse.ArgumentParser(exit_on_error=False)
     add_options(parser, game=game)
     return collect(parser.parse_args(list(words)), game)
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "limited"),
+    [
+        ("", [], True),
+        ("seconds = 1", [], False),
+        ("maxPlayouts = 7", [], False),
+        ("visits = 7", [], True),
+        ("", ["--playouts", "7"], False),
+        ("seconds = 1", ["--seconds", "none"], True),
+    ],
+)
+def test_default_visits_give_way_to_a_limit(text: str, words: list[str], limited: bool, tmp_path: Path) -> None:
+    config = tmp_path / "yomi.toml"
+    config.write_text(text)
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    add_options(parser)
+    args = parser.parse_args(["--config", str(config), *words])
+    assert visits_without_limit(args, 100) == ({"visits": 100} if limited else {})
 
 
 def test_reference_is_current() -> None:
@@ -182,3 +203,22 @@ def test_early_checks() -> None:
 def test_unknown_names_get_a_hint() -> None:
     with pytest.raises(OptionError, match="did you mean"):
         find("noise")
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_names_of_the_other_game_are_unknown(game: str) -> None:
+    for name, row in TABLE.items():
+        if game in row.games:
+            assert find(name, game) is row
+        else:
+            with pytest.raises(OptionError, match=f"unknown option '{name}'"):
+                find(name, game)
+
+
+def test_every_komi_of_the_table_can_be_played() -> None:
+    row = find("komi")
+    for komi in (row.low, row.high):
+        assert GoGame(5, komi=komi).komi == komi
+    assert row.high is not None
+    with pytest.raises(OptionError, match="from -400 to 400"):
+        row.check(row.high + 0.5)

@@ -20,7 +20,9 @@ from engine.games.go.sgf import load_sgf
 from engine.games.shogi.records import load_records
 from engine.options import Options
 from engine.players import levels
+from engine.players.go import GoPlayer
 from engine.players.levels import Rating
+from engine.players.shogi import ShogiPlayer
 from tests.fakes.player import FakePlayer
 from tests.fakes.shogi_game_player import FakeShogiGamePlayer
 
@@ -177,11 +179,39 @@ def test_advice_in_shogi_is_given_at_full_strength() -> None:
             seen.append((self.options.visits, self.options.multipv))
             return super().go()
 
-    table = ShogiTable(Player(options), advice={"visits": None})
+    player = Player(options)
+    table = ShogiTable(player, advice={"visits": None})
     assert len(table.hint()) == 3
     assert table.score().startswith("Black wins 75.0%, +831 centipawns: ")
     assert seen == [(None, 5), (None, 5)]
+    assert player.calls == ["go", "clear"] * 2
     assert (options.visits, options.multipv, options.own_book) == (4, 1, True)
+
+
+def test_a_level_gets_nothing_of_a_hint_in_go() -> None:
+    player = GoPlayer(Options(evaluator="rollouts", size=5, memory=2**24, workers=1, seed=1, visits=4))
+    table = GoTable(player, {"visits": 300})
+    try:
+        table.play(table.hint()[0].split("visits")[1].split()[0])
+        assert ", 4 visits, " in table.answer().text
+        table.score()
+        assert player.search.root_visits == 0
+    finally:
+        table.close()
+
+
+def test_a_level_gets_nothing_of_a_hint_in_shogi() -> None:
+    options = Options.for_game("shogi")
+    for name, value in {"evaluator": "material", "memory": 2**24, "workers": 1, "seed": 1, "visits": 4}.items():
+        options.set(name, value)
+    player = ShogiPlayer(options)
+    table = ShogiTable(player, advice={"visits": 300})
+    try:
+        table.play(table.hint()[0].split()[1])
+        table.answer()
+        assert player.search.root_visits == 4
+    finally:
+        table.close()
 
 
 def test_score_of_go() -> None:

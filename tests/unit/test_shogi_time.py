@@ -8,32 +8,42 @@ from engine.players.shogi_base import Task, Times
 from engine.players.shogi_time import find_budget, moves_left
 
 SECONDS = st.floats(0, 10_000)
+DELAY = st.floats(0, 2)
 
 
-@given(SECONDS, SECONDS, SECONDS, st.integers(0, 600), st.floats(0, 2), st.floats(0, 2), st.sampled_from([1, 2]))
+@given(SECONDS, SECONDS, SECONDS, st.integers(0, 600), DELAY, DELAY, DELAY, st.sampled_from([1, 2]))
 def test_a_budget_is_on_the_clock(
-    left: float, byoyomi: float, increment: float, ply: int, lag: float, margin: float, color: int
+    left: float, byoyomi: float, increment: float, ply: int, lag: float, margin: float, lateness: float, color: int
 ) -> None:
     times = Times(left, left, byoyomi, increment, increment)
-    budget = find_budget(times, color, ply, lag, margin)
+    budget = find_budget(times, color, ply, lag, margin, lateness)
     assert 0 <= budget.soft <= budget.hard
     assert budget.hard <= max(left + byoyomi, increment)
     if byoyomi:
-        assert budget.hard <= left + byoyomi - min(lag + margin, 0.4 * byoyomi) + 1e-6
+        reserve = min(min(lag + margin, 0.4 * byoyomi) + lateness, 0.9 * byoyomi)
+        assert budget.hard <= left + byoyomi - reserve + 1e-6
+    else:
+        assert budget.hard <= max(0.0, max(left, increment) - lag - lateness) + 1e-6
 
 
+@pytest.mark.parametrize("lateness", [0.0, 0.5])
 @pytest.mark.parametrize("lag", [0.05, 0.2, 1.0])
 @pytest.mark.parametrize(
     ("main", "byoyomi", "increment"), [(60, 0, 0), (10, 0, 0.1), (300, 10, 0), (0, 0, 10), (0, 1, 0)]
 )
-def test_no_game_is_lost_on_time(main: float, byoyomi: float, increment: float, lag: float) -> None:
-    """Every fourth move takes all it may, the others their share, and the lag besides (less in short byo-yomi)."""
+def test_no_game_is_lost_on_time(main: float, byoyomi: float, increment: float, lag: float, lateness: float) -> None:
+    """Every fourth move takes all it may, the others their share, and the lag besides (less in short byo-yomi).
+
+    One of them is late besides.
+    """
     left = main + increment
     for ply in range(0, 400 if byoyomi or increment else 240, 2):
-        budget = find_budget(Times(left, 0.0, byoyomi, increment, 0.0), 1, ply, lag, 0.0)
+        budget = find_budget(Times(left, 0.0, byoyomi, increment, 0.0), 1, ply, lag, 0.0, lateness)
         used = (budget.soft if ply % 8 else budget.hard) + 0.9 * min(lag, 0.4 * byoyomi or lag)
         if budget.hard == 0:
             used = 0.01  # nothing is left but to play at once
+        elif ply == 80:
+            used += lateness
         assert used <= left + byoyomi
         left = max(0.0, left - used) + increment
 
@@ -44,6 +54,13 @@ def test_time_is_used() -> None:
     assert 10 < find_budget(Times(600, 0, 0), 1, 0, 0.2, 0.1).soft < 20
     assert find_budget(Times(600, 5, 0), 2, 0, 0.2, 0.1).soft < 0.5
     assert moves_left(0) > moves_left(40) > moves_left(100) == moves_left(400)
+
+
+def test_lateness_is_kept_in_reserve_once() -> None:
+    for times in (Times(60), Times(60, 0, 0, 1), Times(0, 0, 30)):
+        quiet, late = find_budget(times, 1, 0, 0.2, 0.1), find_budget(times, 1, 0, 0.2, 0.1, lateness=1.5)
+        assert 0.9 * quiet.soft < late.soft < quiet.soft
+        assert quiet.hard - 1.6 < late.hard < quiet.hard
 
 
 def test_a_task_changes_while_it_is_thought_about() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.color import BLACK, WHITE
-from engine.options import Option, OptionError, Options, Value, find
+from engine.options import NOT_FOR_ANALYSIS, Option, OptionError, Options, Value, find
 from engine.protocols.analysis.fields import FieldError, shown
 
 FIELD = "overrideSettings"
@@ -66,7 +66,7 @@ class Settings:
 
 
 def override(settings: Settings, values: Mapping[str, Any]) -> tuple[Settings, list[str]]:
-    """Return the settings with some replaced, and the names that are not known.
+    """Return the settings with some replaced, and the names that are not known, or mean nothing to an analysis.
 
     Args:
         settings: those that hold else.
@@ -97,9 +97,10 @@ def override(settings: Settings, values: Mapping[str, Any]) -> tuple[Settings, l
 
 def _find(name: str) -> Option | None:
     try:
-        return find(name)
+        row = find(name, "go")
     except OptionError:
         return None
+    return None if row.name in NOT_FOR_ANALYSIS else row
 
 
 def _set(options: Options, row: Option, name: str, value: Any) -> None:

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.color import BLACK, WHITE
-from engine.games.go.game import MAX_KOMI, GoGame, IllegalMove, SetupError
+from engine.games.go.game import GoGame, IllegalMove, SetupError
 from engine.games.go.rules import Rules, RulesError
 from engine.games.go.vertex import format_color, format_vertex
+from engine.options import MAX_KOMI
 from engine.players.analyst import Assignment
 from engine.protocols.analysis.fields import (
     FieldError,

@@ -173,7 +173,7 @@ def _raw_info(raw: RawEvaluation, view: View) -> dict[str, Any]:
         "rawScoreSelfplay": view.signed(raw.white_score_selfplay),
         "rawScoreSelfplayStdev": rounded(raw.white_score_stdev),
         "rawNoResultProb": rounded(raw.no_result),
-        "rawVarTimeLeft": rounded(extra["varTimeLeft"]),
+        "rawVarTimeLeft": rounded(extra.get("varTimeLeft", -1.0)),  # so KataGo, for networks before version 9
     }
     if "shorttermWinlossError" in extra:
         info["rawStWrError"] = rounded(0.5 * extra["shorttermWinlossError"])

@@ -20,7 +20,7 @@ from engine.protocols.analysis.overrides import Settings
 from engine.protocols.analysis.query import ACTIONS, Query, QueryError, Turn, parse_line, read_query
 from engine.protocols.analysis.results import Style, no_results, response, to_line
 from engine.protocols.process import LoadError
-from engine.protocols.streams import Inbox, OutputClosedError
+from engine.protocols.streams import Inbox, OutputClosedError, logged
 from engine.version import VERSION
 from nets.errors import NetworkError
 
@@ -65,7 +65,7 @@ class Session:
         self.settings = settings
         self.inbox = Inbox()
         self._make_analysts = make_analysts
-        self._write = write
+        self._write = logged(write, log)
         self._say = say
         self._quits_early = quit_without_waiting
         self._lock = threading.Condition()

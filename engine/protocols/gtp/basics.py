@@ -126,5 +126,4 @@ def cpu_time(session: Session, request: Command) -> str:
 
 @command("cgos-opponent_name", "cgos-opponent_rating")
 def cgos_opponent(session: Session, request: Command) -> None:
-    """Take note of the opponent."""
-    session.notes[request.name.removeprefix("cgos-")] = request.text
+    """Hear who the opponent is; nothing depends on it."""

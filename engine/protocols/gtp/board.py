@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from pathlib import Path
 
 from engine.color import BLACK, WHITE
 from engine.evaluators.base import EvaluatorError
-from engine.games.go.game import MAX_KOMI, GoGame, IllegalMove, SetupError
+from engine.games.go.game import GoGame, IllegalMove, SetupError
 from engine.games.go.handicap import HandicapError, fixed_handicap, free_handicap, parse_free_handicap
 from engine.games.go.rules import Rules, RulesError
 from engine.games.go.sgf import SgfError, load_sgf, to_sgf
 from engine.games.go.vertex import VertexError, board_points, format_vertex, parse_color, parse_vertex
+from engine.options import MAX_KOMI
 from engine.protocols.gtp.arguments import expect_count, integer, real
 from engine.protocols.gtp.codec import Command
 from engine.protocols.gtp.session import USER_ERRORS, GtpError, Session
 from engine.protocols.gtp.table import command
 from native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, PASS
 from nets.errors import NetworkError
+
+log = logging.getLogger("yomi.gtp")
 
 USER_ERRORS += [VertexError, IllegalMove, SetupError, HandicapError, RulesError, SgfError]
 
@@ -68,7 +72,6 @@ def clear_board(session: Session, request: Command) -> None:
 @command("komi")
 def komi(session: Session, request: Command) -> None:
     """Set the komi; pondering goes on, as some controllers send it before every move."""
-    session.ponder_after = session.was_pondering
     expect_count(request, 1, 1, "KOMI")
     try:
         session.game.set_komi(real(request.arguments[0], "komi"))
@@ -207,7 +210,10 @@ def gogui_play_sequence(session: Session, request: Command) -> None:
 
 @command("loadsgf")
 def loadsgf(session: Session, request: Command) -> str:
-    """Load a game record up to before move N, or to its end; answer who is to move."""
+    """Load a game record up to before move N, or to its end; answer who is to move.
+
+    The present rules stay where it names none, or none that are known.
+    """
     expect_count(request, 1, None, "FILE [MOVE]")
     words = list(request.arguments)
     moves = None
@@ -215,9 +221,12 @@ def loadsgf(session: Session, request: Command) -> str:
         moves = max(integer(words.pop(), "move number") - 1, 0)
     path = " ".join(words).strip('"')
     try:
-        game = load_sgf(path).game(moves, rules=session.game.rules)
+        record = load_sgf(path)
+        game = record.game(moves, rules=session.game.rules, override_rules=record.rules is None)
     except SgfError as error:
         raise GtpError(f"cannot load file: {error}") from None
+    if record.rules_text:
+        log.warning("%s: unknown rules '%s': %s stay in force", path, record.rules_text, game.rules)
     take_up(session, game)
     return "black" if game.side_to_move == BLACK else "white"
 
@@ -343,5 +352,4 @@ def kgs_rules(session: Session, request: Command) -> None:
 
 @command("cgos-gameover", "kgs-game_over")
 def game_over(session: Session, request: Command) -> None:
-    """Take note that the game is over; the search in the background has ended by now."""
-    session.notes.clear()
+    """Hear that the game is over; the search in the background has ended by now."""

@@ -31,7 +31,9 @@ def search(session: Session) -> SearchReport:
     options = session.options
     seconds = SECONDS if options.seconds is None else min(SECONDS, options.seconds)
     limits = Limits(options.visits, options.playouts, seconds)
-    return session.player.genmove(session.game.side_to_move, limits=limits).report
+    report = session.player.genmove(session.game.side_to_move, limits=limits).report
+    session.tell_hurry()
+    return report
 
 
 def _by_point(report: SearchReport) -> dict[int, MoveReport]:
@@ -105,13 +107,13 @@ def winrate(session: Session, request: Command) -> str:
 @command("yomi-ownership")
 def ownership(session: Session, request: Command) -> str:
     """Answer the expected owner of each point, +1 Black, as numbers."""
-    return dboard(session.player.final_ownership(), session.game.size)
+    return dboard(session.final_ownership(), session.game.size)
 
 
 @command("yomi-territory")
 def territory(session: Session, request: Command) -> str:
     """Answer the probable owner of each point by name."""
-    cells = ["b" if value > 0.5 else "w" if value < -0.5 else '""' for value in session.player.final_ownership()]
+    cells = ["b" if value > 0.5 else "w" if value < -0.5 else '""' for value in session.final_ownership()]
     return board_of(cells, session.game.size)
 
 

@@ -66,6 +66,7 @@ def decide(session: Session, request: Command, wish: Wish, *, show: bool, play: 
             session.proposed = len(game.moves), wish.color, decision.move
     finally:
         session.clock.cancel()
+    session.tell_hurry()
     return decision
 
 

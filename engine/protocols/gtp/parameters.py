@@ -38,7 +38,7 @@ def list_params(session: Session, request: Command) -> str:
 def get_param(session: Session, request: Command) -> str:
     """Answer the value of an option."""
     expect_count(request, 1, 1, "PARAMETER")
-    row = find(request.arguments[0])
+    row = find(request.arguments[0], "go")
     return row.format(session.options.get(row.name))
 
 
@@ -46,7 +46,7 @@ def get_param(session: Session, request: Command) -> str:
 def set_param(session: Session, request: Command) -> None:
     """Change an option."""
     expect_count(request, 2, None, "PARAMETER VALUE")
-    row = find(request.arguments[0])
+    row = find(request.arguments[0], "go")
     set_value(session, row, row.parse(" ".join(request.arguments[1:])))
 
 
@@ -67,7 +67,7 @@ def set_params(session: Session, request: Command) -> None:
         raise GtpError('syntax error: expected a JSON object such as {"visits": 100}')
     checked = []
     for name, value in values.items():
-        row = find(name)
+        row = find(name, "go")
         checked.append((row, row.parse(value) if isinstance(value, str) else row.check(value)))
         if not row.live:
             raise OptionError(f"{row.name} can only be set at the start")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.games.go.game import score_text
-from engine.games.go.scoring import chains, dead_stones, final_status
+from engine.games.go.scoring import chains, final_status, removed_stones
 from engine.games.go.vertex import format_vertex, parse_vertex
 from engine.protocols.gtp.arguments import expect_count
 from engine.protocols.gtp.codec import Command
@@ -16,12 +16,12 @@ STATUS = ("alive", "dead", "seki")
 
 @command("final_score")
 def final_score(session: Session, request: Command) -> str:
-    """Answer the score after taking dead stones off; before the end of the game, as if it ended here."""
+    """Answer the score, dead stones taken off where players agree on them; before the end, as if it ended here."""
     expect_count(request, 0, 0, "")
     game = session.game
     if game.is_no_result:
         return "0"
-    return score_text(game.final_score(dead_stones(game, session.player.final_ownership())))
+    return score_text(game.final_score(removed_stones(game, session.final_ownership)))
 
 
 @command("final_status_list")
@@ -32,7 +32,7 @@ def final_status_list(session: Session, request: Command) -> str:
     if status not in STATUS:
         raise GtpError(f"invalid status {request.arguments[0]!r}: expected alive, dead or seki")
     game = session.game
-    wanted = set(final_status(game, session.player.final_ownership())[status])
+    wanted = set(final_status(game, removed_stones(game, session.final_ownership))[status])
     lines = [
         " ".join(format_vertex(point, game.size) for point in chain) for _, chain in chains(game) if chain[0] in wanted
     ]
@@ -47,5 +47,5 @@ def final_status_(session: Session, request: Command) -> str:
     point = parse_vertex(request.arguments[0], game.size)
     if point == PASS or not game.color_at(point):
         raise GtpError(f"no stone on {request.arguments[0]}: expected the vertex of a stone")
-    found = final_status(game, session.player.final_ownership())
+    found = final_status(game, removed_stones(game, session.final_ownership))
     return next(status for status in STATUS if point in found[status])

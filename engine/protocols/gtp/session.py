@@ -22,11 +22,14 @@ from engine.options import OptionError, Options
 from engine.protocols.gtp import table
 from engine.protocols.gtp.codec import Command, format_response, header, is_interrupt, parse_line
 from engine.protocols.process import LoadError
-from engine.protocols.streams import Inbox, OutputClosedError
+from engine.protocols.streams import Inbox, OutputClosedError, logged
 from engine.protocols.text import MAX_LINE
 from nets.errors import NetworkError
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from engine.games.go.game import GoGame
     from engine.players.go_base import GoThinker
 
@@ -82,19 +85,16 @@ class Session:
         self.options = options
         self.clock = Clock()
         self.inbox = Inbox()
-        self.write = write
+        self.write = logged(write, log)
         self.arrival = time.monotonic()
         """When the command in progress came."""
         self.ponder_after = False
-        """Set by a handler: think in the opponent's time once all is answered, until a command that is not quiet."""
-        self.was_pondering = False
-        """What `ponder_after` was before the command in progress."""
+        """Set by a handler: think in the opponent's time once all is answered, until a command ends that for good."""
         self.proposed: tuple[int, int, int] | None = None
         """(ply, color, move) that `kata-search` found last: when it is played, the opponent is to move."""
-        self.notes: dict[str, str] = {}
-        """What servers told about the game (opponent's name and rating)."""
         self.is_hurried = False
         """The controller has gone away: answer what it asked for without thinking."""
+        self._has_told_hurry = False
         self._make_player = make_player
         self._player: GoThinker | None = None
         self._failure: str | None = None
@@ -147,6 +147,12 @@ class Session:
         """The game as it stands."""
         return self.player.game
 
+    def final_ownership(self) -> npt.NDArray[np.float32]:
+        """Return the expected owner of each point at the end; see `GoThinker.final_ownership`."""
+        owners = self.player.final_ownership()
+        self.tell_hurry()
+        return owners
+
     def stop(self) -> None:
         """End analysis or pondering, if any."""
         if self._player is not None:
@@ -160,6 +166,12 @@ class Session:
     def is_interrupted(self) -> bool:
         """Whether the command in progress is to end soon: the controller said so after it sent it, or has gone away."""
         return self.is_hurried or self._interrupted_at >= self.arrival
+
+    def tell_hurry(self) -> None:
+        """Warn, once, that the end of input has cut a search short, if it has: who pipes commands in may not know."""
+        if self.is_hurried and not self._has_told_hurry:
+            self._has_told_hurry = True
+            log.warning("the input has ended, so searches are cut short; with quit at its end they get their full time")
 
     def interrupt(self) -> None:
         """End the move that is being searched, or that has been asked for; called by the reader's thread."""
@@ -221,13 +233,13 @@ class Session:
 
     def _dispatch(self, command: Command) -> Answer:
         row = table.find(command.name)
-        if row is None or not row.quiet:
-            self.was_pondering, self.ponder_after = self.ponder_after, False
-            self._end_background()
         if row is None:
             raise GtpError(
                 f"unknown command {command.name}" if command.name else "unknown command: nothing after the id"
             )
+        if row.background != table.QUIET:
+            self.ponder_after = self.ponder_after and row.background == table.RESUMES
+            self._end_background()
         return table.load(row)(self, command)
 
     def _end_background(self) -> None:

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 PACKAGE = "engine.protocols.gtp"
 
 QUIET = "quiet"
-"""Marks commands that neither need nor disturb a search in the background."""
+"""A command neither needs nor disturbs a search in the background."""
+RESUMES = "resumes"
+"""A command ends it, and pondering goes on afterwards: whose turn it is has not changed."""
+ENDS = "ends"
+"""A command ends it for good."""
 
 MODULES: dict[str, tuple[str, str]] = {
     "basics": (
@@ -31,30 +35,38 @@ MODULES: dict[str, tuple[str, str]] = {
         "time_settings time_left kgs-time_settings kata-time_settings kata-list_time_settings",
     ),
     "board": (
-        "",
+        ENDS,
         "boardsize rectangular_boardsize clear_board komi get_komi play undo gg-undo showboard fixed_handicap"
         " place_free_handicap set_free_handicap loadsgf printsgf set_position gogui-setup gogui-setup_player"
         " gogui-play_sequence list_stones color is_legal all_legal captures move_history last_move query_boardsize"
         " kata-get-rules kata-set-rules kata-set-rule kgs-rules cgos-gameover kgs-game_over",
     ),
     "moves": (
-        "",
+        ENDS,
         "genmove reg_genmove kgs-genmove_cleanup kata-search kata-search_cancellable genmove_analyze"
         " lz-genmove_analyze kata-genmove_analyze cgos-genmove_analyze kata-search_analyze"
         " kata-search_analyze_cancellable stop clear_cache",
     ),
-    "analysis": ("", "analyze lz-analyze kata-analyze"),
-    "scores": ("", "final_score final_status final_status_list"),
+    "analysis": (ENDS, "analyze lz-analyze kata-analyze"),
+    "scores": (RESUMES, "final_score final_status final_status_list"),
     "parameters": (
-        "",
+        RESUMES,
         "kata-get-param kata-set-param kata-list-params kata-get-params kata-set-params kata-get-models yomi-param",
     ),
     "maps": (
-        "",
+        RESUMES,
         "kata-raw-nn yomi-policy yomi-ownership yomi-visits yomi-winrate yomi-pv yomi-best yomi-evaluation"
         " yomi-territory",
     ),
 }
+"""By module: what its commands do to a search in the background, and their names."""
+QUESTIONS = (
+    "query_boardsize get_komi showboard printsgf list_stones color is_legal all_legal captures move_history last_move"
+    " kata-get-rules kata-get-param kata-list-params kata-get-params kata-get-models"
+)
+"""Commands of other modules that only look at game and options, and so are quiet."""
+OTHERS = {"komi": RESUMES} | dict.fromkeys(QUESTIONS.split(), QUIET)
+"""What commands do that differ from their module."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +75,14 @@ class Row:
 
     name: str
     module: str
-    quiet: bool
+    background: str
+    """QUIET, RESUMES or ENDS."""
 
 
 _ROWS = {
-    name: Row(name, module, flags == QUIET) for module, (flags, names) in MODULES.items() for name in names.split()
+    name: Row(name, module, OTHERS.get(name, background))
+    for module, (background, names) in MODULES.items()
+    for name in names.split()
 }
 _HANDLERS: dict[str, Handler] = {}
 

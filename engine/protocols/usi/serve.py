@@ -12,12 +12,12 @@ from engine.protocols.process import run_session
 from engine.protocols.streams import OutputClosedError
 from engine.protocols.usi.session import MakePlayer, Session
 
-SHOWN = ("yomi.evaluators", "yomi.shogi")
+SHOWN = ("yomi.evaluators", "yomi.networks", "yomi.search", "yomi.shogi")
 """Logs whose warnings the user sees."""
 
 
 class _InfoStrings(logging.Handler):
-    """Shows the user what evaluators and player warn of: a graphical interface has no stderr."""
+    """Shows the user what the player and what it is made of warn of: a graphical interface has no stderr."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         super().__init__(logging.WARNING)

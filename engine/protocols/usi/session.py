@@ -127,13 +127,13 @@ class Session:
 
     @property
     def player(self) -> ShogiThinker:
-        """The player; loads it first where necessary.
+        """The player; made first where there is none. What the options name since then waits for `load`.
 
         Raises:
             LoadError: It could not be made.
             SessionOverError: The controller went away while it was loading.
         """
-        if not self.is_loaded:
+        if self._player is None:
             self.load()
         assert self._player is not None
         return self._player

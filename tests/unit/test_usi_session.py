@@ -1,0 +1,88 @@
+"""The USI session without a process: when it loads, what it shows, and how it ends."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from engine.options import Options
+from engine.protocols.process import LoadError
+from engine.protocols.usi.serve import SHOWN
+from engine.protocols.usi.session import Session
+from tests.fakes.shogi_player import FakeShogiPlayer
+
+ROOT = Path(__file__).parents[2]
+GOES = ("go byoyomi 100", "go infinite", "go ponder byoyomi 100", "go ponder infinite")
+MIDDLES = (
+    *("", "stop", "ponderhit", "gameover lose", "usinewgame", "position startpos", "isready", "go nodes 1"),
+    *("setoption name MultiPV value 2", "nonsense"),
+)
+
+
+class Talk:
+    """A session that is spoken to line by line."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.player = FakeShogiPlayer(Options.for_game("shogi"), seconds)
+        self.written: list[str] = []
+        self.session = Session(self.player.options, lambda _: self.player, self.written.append)
+
+    def say(self, *lines: str) -> None:
+        for line in lines:
+            assert self.session.handle(line.encode())
+
+    @property
+    def answers(self) -> list[str]:
+        return [line for line in "".join(self.written).splitlines() if line.startswith("bestmove")]
+
+
+def test_what_has_to_be_loaded_waits_for_isready() -> None:
+    talk = Talk()
+    talk.say("isready", "position startpos", "setoption name DNN_Model value other.onnx")
+    talk.player.error = "no such network"
+    talk.say("position startpos moves 7g7f", "d", "moves", "go nodes 1", "stop", "usinewgame", "go infinite", "stop")
+    assert len(talk.answers) == 2
+    assert talk.player.calls.count("load") == 1
+    with pytest.raises(LoadError, match="no such network"):
+        talk.say("isready")
+    assert talk.player.calls.count("load") == 2
+
+
+def test_signs_of_life_while_loading(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.protocols.usi.session.KEEP_ALIVE", 0.05)
+    talk = Talk()
+    talk.player.load_seconds = 1.0
+    talk.say("isready", "position startpos", "go nodes 1")
+    lines = "".join(talk.written).splitlines()
+    assert re.fullmatch(r"info string loading, \d+ s \.\.\.", lines[0])
+    talk.session.receive(b"quit")
+    talk.session.run()
+    assert talk.answers == ["bestmove 1g1f ponder 1a1b"]
+
+
+@pytest.mark.parametrize("first", ["isready", "position startpos", "go nodes 1", "d", "moves"])
+def test_what_needs_the_player_first_loads_it(first: str) -> None:
+    talk = Talk()
+    talk.say("usi", "setoption name MultiPV value 2", first, "stop")
+    assert talk.player.calls == ["load"]
+
+
+@pytest.mark.parametrize("go", GOES)
+@pytest.mark.parametrize("seconds", [0.0, 60.0])
+def test_every_go_gets_one_answer_before_the_end(go: str, seconds: float) -> None:
+    for middle in (None, *MIDDLES):
+        talk = Talk(seconds)
+        talk.say("isready", "position startpos moves 7g7f", go, *([] if middle is None else [middle]))
+        talk.session.receive(b"quit")
+        talk.session.receive(b"go nodes 1")  # nobody reads this
+        talk.session.run()
+        assert len(talk.answers) == 1 + (middle == "go nodes 1"), middle
+
+
+def test_whatever_the_player_warns_of_is_shown() -> None:
+    for folder in ("engine/players", "engine/evaluators", "engine/search", "nets"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for name in re.findall(r'getLogger\("(yomi\.[a-z]+)"\)', path.read_text(encoding="utf-8")):
+                assert name in SHOWN, path
