@@ -7,7 +7,7 @@ import importlib.util
 import sys
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from engine.cli.errors import CliError
 from engine.cli.flags import add_options, collect
@@ -16,6 +16,9 @@ from engine.cli.logs import say
 from engine.cli.report import plot_check, print_facts, print_table, write_json
 from engine.options import TABLE
 from engine.players.tuning import TUNED
+
+if TYPE_CHECKING:
+    from bench.rivals import Rival
 
 Rows = list[dict[str, Any]]
 Add: TypeAlias = Callable[[str, str, Callable[[argparse.Namespace], Rows]], argparse.ArgumentParser]
@@ -56,21 +59,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = _parser(words).parse_args(words)
     try:
         rows = _measure(args)
+        print_facts()
+        print_table(rows)
+        if args.further:
+            print()
+            print_table(args.further)
+        if args.json is not None:
+            _write(args.json, lambda path: write_json(path, args.benchmark, rows, command=["yomi", "bench", *words]))
+        args.write()
     except CliError as error:
         print(f"yomi bench: {error}", file=sys.stderr)
         return 2
-    print_facts()
-    print_table(rows)
-    if args.further:
-        print()
-        print_table(args.further)
-    if args.json is not None:
-        try:
-            write_json(args.json, args.benchmark, rows, command=["yomi", "bench", *words])
-        except OSError as error:
-            print(f"yomi bench: cannot write {args.json}: {error.strerror}", file=sys.stderr)
-            return 2
     return 0
+
+
+def _write(path: Path, write: Callable[[Path], None]) -> None:
+    try:
+        write(path)
+    except OSError as error:
+        raise CliError(f"cannot write {path}: {error.strerror}") from None
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
@@ -89,7 +96,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     def add(name: str, text: str, measure: Callable[[argparse.Namespace], Rows]) -> argparse.ArgumentParser:
         child = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         child.add_argument("--json", metavar="FILE", type=Path, help="write machine, command and results to FILE")
-        child.set_defaults(measure=measure, kernels=("go",), further=[], check=_check_devices)
+        child.set_defaults(measure=measure, kernels=("go",), further=[], write=lambda: None, check=_check_devices)
         return child
 
     _add_nps(add, game)
@@ -155,7 +162,7 @@ def _add_tree(add: Add, game: str) -> None:
 
 def _add_rollouts(add: Add) -> None:
     rollouts = add("rollouts", "rollouts per second on one core, and against the same algorithm in C", _rollouts)
-    rollouts.add_argument("--seconds", metavar="S", type=_positive, default=1.0, help="seconds a turn (1)")
+    rollouts.add_argument("--seconds", metavar="S", type=_positive, default=1.0, help="seconds each (1)")
     rollouts.add_argument("--sizes", metavar="N", type=_board, nargs="+", default=[9, 19], help="board sizes (9 19)")
 
 
@@ -165,7 +172,7 @@ def _add_nets(add: Add) -> None:
         "--sizes", metavar="BxC", type=_size, nargs="+", default=[(4, 64), (10, 192)], help="(4x64 10x192)"
     )
     nets.add_argument("--threads", metavar="N", type=_count, default=2, help="threads that evaluate (2)")
-    _add_duration(nets, 2.0)
+    _add_duration(nets, 1.0)
 
 
 def _add_gpu(add: Add) -> None:
@@ -294,25 +301,30 @@ def _check_gpu(args: argparse.Namespace) -> None:
 def _nps(args: argparse.Namespace) -> Rows:
     from bench import nps
     from bench.rivals import ratio_rows
-    from engine.matches.plot import plot_boxes
-    from engine.plotting import PlotError
 
     if args.plot is not None:
         plot_check(args.plot)
     rows, rivals = nps.run(collect(args, args.game), args.duration, args.game, args.against)
     args.further = ratio_rows(rows, rivals) if rivals else []
-    try:
-        if args.csv is not None:
-            nps.write_csv(args.csv, rows, rivals)
-        if args.plot is not None:
-            rates = nps.rates_by_engine(rows, rivals)
-            boxes = {name: [rate for rate in found if rate is not None] for name, found in rates.items()}
-            plot_boxes(boxes, "nodes per second", args.plot)
-    except OSError as error:
-        raise CliError(f"cannot write {args.csv}: {error.strerror}") from None
-    except PlotError as error:
-        raise CliError(f"--plot {args.plot}: {error}") from None
+    args.write = lambda: _write_nps(args, rows, rivals)
     return rows
+
+
+def _write_nps(args: argparse.Namespace, rows: Rows, rivals: Sequence[Rival]) -> None:
+    """Write the files that only `bench nps` has."""
+    from bench import nps
+    from engine.matches.plot import plot_boxes
+    from engine.plotting import PlotError
+
+    if args.csv is not None:
+        _write(args.csv, lambda path: nps.write_csv(path, rows, rivals))
+    if args.plot is not None:
+        rates = nps.rates_by_engine(rows, rivals)
+        boxes = {name: [rate for rate in found if rate is not None] for name, found in rates.items()}
+        try:
+            plot_boxes(boxes, "nodes per second", args.plot)
+        except PlotError as error:
+            raise CliError(f"--plot {args.plot}: {error}") from None
 
 
 def _evaluator(args: argparse.Namespace) -> Rows:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engine.games.go.game import GoGame
-from engine.games.go.scoring import dead_stones
+from engine.games.go.scoring import removed_stones
 from engine.games.shogi.game import ShogiGame
 from engine.machine import usable_cores
 from engine.matches.rating import CONFIDENCE, fit
@@ -53,7 +53,7 @@ def play_go(black: Any, white: Any, rng: np.random.Generator) -> float:
         if decision.resign:
             return float(game.side_to_move == 2)
         game.play(game.side_to_move, decision.move)
-    score = game.final_score(dead_stones(game, black.final_ownership()))
+    score = game.final_score(removed_stones(game, black.final_ownership))
     return 0.5 if score == 0 else float(score > 0)
 
 

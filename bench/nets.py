@@ -25,7 +25,7 @@ TURN_SECONDS = 0.25
 
 
 def run(sizes: list[tuple[int, int]], threads: int, seconds: float) -> list[dict[str, Any]]:
-    """Measure networks of (blocks, channels) with dlshogi's 57 channels of extras, `seconds` each."""
+    """Measure networks of (blocks, channels) with dlshogi's 57 channels of extras, `seconds` for each figure."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for blocks, channels in sizes:
@@ -41,7 +41,7 @@ def run(sizes: list[tuple[int, int]], threads: int, seconds: float) -> list[dict
 
 
 def _rates(evaluators: dict[str, ShogiEvaluator], rows: int, threads: int, seconds: float) -> dict[str, float]:
-    turns = max(1, round(seconds / (TURN_SECONDS * len(evaluators))))
+    turns = max(1, round(seconds / TURN_SECONDS))
     counts = dict.fromkeys(evaluators, 0.0)
     for _ in range(turns):
         for name, evaluator in evaluators.items():

@@ -17,7 +17,7 @@ from engine.games.go.vertex import format_color, format_vertex
 from engine.games.shogi.notation import format_usi
 from engine.matches.gtp_client import GtpClient
 from engine.matches.limits import Limits
-from engine.matches.players import PlayerError, PlayerSpec, parse_player, with_own_names
+from engine.matches.players import YOMI, PlayerError, PlayerSpec, parse_player, with_own_names
 from engine.matches.process import EngineFailure
 from engine.matches.usi_client import UsiClient
 
@@ -172,7 +172,7 @@ class UsiRival:
 
 
 def open_rivals(commands: Sequence[str], game: str) -> list[Rival]:
-    """Start other engines.
+    """Start other engines; none is called yomi, as the one that is measured is.
 
     Args:
         commands: players as for `yomi match`.
@@ -182,7 +182,7 @@ def open_rivals(commands: Sequence[str], game: str) -> list[Rival]:
         CliError: one is not well described, does not start, or cannot be measured.
     """
     try:
-        specs = with_own_names([parse_player(text, game) for text in commands])
+        _, *specs = with_own_names([PlayerSpec(YOMI, ()), *(parse_player(text, game) for text in commands)])
     except PlayerError as error:
         raise CliError(f"--against: {error}") from None
     rivals: list[Rival] = []

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from engine.cli import logs
 from engine.cli.errors import CliError
-from engine.cli.flags import PLAYING, add_options, collect, visits_without_limit
+from engine.cli.flags import add_options, collect, visits_without_limit
 from engine.cli.report import plot_check
+from engine.options import NOT_FOR_ANALYSIS
 from engine.review.model import ReviewError
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ MARK = ".yomi"
 DEFAULT_VISITS = 100
 DEFAULT_RULES = "chinese"
 """Of records that name none: people do not play dead stones out."""
-LEFT_OUT = (*PLAYING, "size", "komi", "root_noise", "root_noise_total")
+LEFT_OUT = (*NOT_FOR_ANALYSIS, "size", "komi")
 BROKEN = 1
 """Exit status where a record could not be reviewed."""
 
@@ -101,12 +102,20 @@ def run(args: argparse.Namespace) -> int:
     try:
         for number, job in enumerate(jobs, 1):
             _review_file(job, reviewers, args, outcome, f"{number}/{len(jobs)}" if len(jobs) > 1 else "")
+    except BaseException:
+        if outcome.reviewed:  # else what a run before this one has written is worth more
+            _write_json(args.json, outcome)
+        raise
     finally:
         reviewers.close()
-        if args.json is not None:
-            text = json.dumps(outcome.reviewed, indent=1, ensure_ascii=False) + "\n"
-            _write(args.json, text.encode("utf-8", "backslashreplace"))  # names of files need not be UTF-8
+    _write_json(args.json, outcome)
     return BROKEN if outcome.broken else 0
+
+
+def _write_json(path: Path | None, outcome: Outcome) -> None:
+    if path is not None:
+        text = json.dumps(outcome.reviewed, indent=1, ensure_ascii=False) + "\n"
+        _write(path, text.encode("utf-8", "backslashreplace"))  # names of files need not be UTF-8
 
 
 # -- what is to be reviewed ----------------------------------------------------------------------------------------

@@ -10,10 +10,6 @@ from engine.cli.errors import CliError
 from engine.options import TABLE, Option, OptionError, Options, Value, read_config, rows_for
 from engine.own_network import fill_in
 
-PLAYING = (
-    *("ponder", "resign", "resign_threshold", "resign_moves", "temperature", "temperature_moves", "cleanup", "lag"),
-)
-"""Options that mean something only where games are played."""
 NETWORKS = {"go": "KataGo .bin.gz or .txt.gz, or .onnx", "shogi": "dlshogi's .onnx"}
 
 
@@ -65,15 +61,10 @@ def collect(args: argparse.Namespace, game: str = "go", /, **defaults: Value) ->
         CliError: The file or a value in it is wrong, or a file named by an option does not exist.
     """
     options = Options.for_game(game)
+    given = {name: value for name, value in vars(args).items() if name in TABLE}
     try:
-        for name, value in defaults.items():
+        for name, value in {**defaults, **_from_file(args), **given}.items():
             options.set(name, value)
-        if args.config is not None:
-            for name, value in read_config(args.config).items():
-                options.set(name, value)
-        for name, value in vars(args).items():
-            if name in TABLE:
-                options.set(name, value)
     except OptionError as error:
         raise CliError(str(error)) from None
     check(options, game)
@@ -82,8 +73,20 @@ def collect(args: argparse.Namespace, game: str = "go", /, **defaults: Value) ->
 
 
 def visits_without_limit(args: argparse.Namespace, visits: int) -> dict[str, Value]:
-    """Return what `collect` takes to limit a search to these visits, unless the command line has another limit."""
-    return {} if any(hasattr(args, name) for name in ("playouts", "seconds")) else {"visits": visits}
+    """Return what `collect` takes to limit a search to these visits, unless file or command line have another limit.
+
+    Raises:
+        CliError: the file or a value in it is wrong.
+    """
+    given = {**_from_file(args), **vars(args)}
+    return {} if any(given.get(name) is not None for name in ("playouts", "seconds")) else {"visits": visits}
+
+
+def _from_file(args: argparse.Namespace) -> dict[str, Value]:
+    try:
+        return {} if args.config is None else read_config(args.config)
+    except OptionError as error:
+        raise CliError(str(error)) from None
 
 
 def check(options: Options, game: str = "go", places: Mapping[str, str] | None = None) -> None:

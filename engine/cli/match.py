@@ -31,6 +31,7 @@ from engine.matches.results import MatchError
 from engine.matches.schedule import pairs_of, schedule
 
 if TYPE_CHECKING:
+    from engine.matches.engine_client import OnStart
     from engine.matches.results import GameResult
     from engine.matches.runner import Host
     from engine.matches.sprt import Sprt
@@ -102,7 +103,7 @@ def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> 
         "form": settings.form,
         "margin": settings.margin,
         "resign": [settings.resign_below, settings.resign_moves],
-        "opening_source": [settings.openings, settings.opening_moves, settings.opening_seed],
+        "opening_source": _source(settings),
         **described,
     }
 
@@ -116,7 +117,9 @@ def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> 
         raise CliError(f"--parallel {parallel} with {len(settings.cpus)} of --cpus: expected no more games than those")
     _check_cpus(settings.cpus)
     with Journal(settings.out, description, lambda: {"openings": make_openings(settings, game)}) as journal:
-        openings = list(journal.kept["openings"])
+        openings = make_openings(settings, game, journal.kept["openings"])
+        if openings != journal.kept["openings"]:
+            journal.keep({"openings": openings})
         pairings = list(schedule(pairs, settings.games, len(openings)))
         plan = Plan(
             players, limits, pairings, openings, make_host, settings.out, parallel, settings.cpus, settings.restart
@@ -137,6 +140,12 @@ def _check_cpus(groups: Sequence[frozenset[int]]) -> None:
     usable = os.sched_getaffinity(0)
     if missing := sorted(frozenset().union(*groups) - usable):
         raise CliError(f"--cpus: no processor {missing[0]} here, expected some of {','.join(map(str, sorted(usable)))}")
+
+
+def _source(settings: argparse.Namespace) -> list[object]:
+    """Return where the openings come from; older journals lack the network, which is told where one is chosen."""
+    source = [settings.openings, settings.opening_moves, settings.opening_seed]
+    return source if settings.opening_net is None else [*source, str(settings.opening_net)]
 
 
 def _described(player: PlayerSpec, limits: Limits) -> dict[str, object]:
@@ -182,7 +191,7 @@ def _sprt(settings: argparse.Namespace, players: int) -> Sprt | None:
         raise CliError(f"--sprt: {error}") from None
 
 
-def _host(settings: argparse.Namespace, game: str) -> tuple[Callable[[], Host], Mapping[str, object]]:
+def _host(settings: argparse.Namespace, game: str) -> tuple[Callable[[OnStart], Host], Mapping[str, object]]:
     """Return what makes the hosts of a game, and how the journal describes it."""
     from engine.matches.adjudicate import Conduct
     from native.warmup import compile_all
@@ -194,7 +203,7 @@ def _host(settings: argparse.Namespace, game: str) -> tuple[Callable[[], Host], 
 
         shogi = ShogiSettings(settings.max_moves or MAX_MOVES_DEFAULT, settings.entering_king, conduct)
         described = {"max_moves": shogi.max_moves, "entering_king": shogi.entering_king}
-        return lambda: ShogiHost(shogi), described
+        return lambda on_start: ShogiHost(shogi, on_start), described
     from engine.games.go.game import GoGame, SetupError
     from engine.games.go.rules import Rules, RulesError
     from engine.matches.go_games import AREA, MOVES_PER_POINT, OWNERSHIP, GoHost, GoSettings
@@ -208,6 +217,6 @@ def _host(settings: argparse.Namespace, game: str) -> tuple[Callable[[], Host], 
     scorer = settings.scorer or (OWNERSHIP if rules.has_agreement else AREA)
     max_moves = settings.max_moves or MOVES_PER_POINT * settings.size**2
     go = GoSettings(settings.size, komi, rules, scorer, max_moves, conduct)
-    return lambda: GoHost(go), {
+    return lambda on_start: GoHost(go, on_start), {
         "size": go.size, "komi": go.komi, "rules": str(rules), "scorer": scorer, "max_moves": max_moves
     }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from engine.options import Options
@@ -13,8 +14,13 @@ POLICY_VISITS = 32
 """Of a search whose visits are the chances of the moves; they follow the policy, less what is refuted at once."""
 
 
-def make_openings(settings: argparse.Namespace, game: str) -> list[str]:
+def make_openings(settings: argparse.Namespace, game: str, known: Sequence[str] = ()) -> list[str]:
     """Return the openings that the settings want; a single empty one where they want none.
+
+    Args:
+        settings: of the match.
+        game: go or shogi.
+        known: those that the match has already; they stay, and more are drawn where its games have become more.
 
     Raises:
         MatchError: a file cannot be read, or there are too few.
@@ -22,13 +28,15 @@ def make_openings(settings: argparse.Namespace, game: str) -> list[str]:
     """
     from engine.matches.openings import load_openings, shuffled
 
+    wanted = (settings.games + 1) // 2
+    if known and (settings.openings != POLICY or len(known) >= wanted):
+        return list(known)
     if settings.openings is None:
         return [""]
     if settings.openings != POLICY:
         found = load_openings(Path(settings.openings), game, settings.opening_moves, settings.size)
         return shuffled(found, settings.opening_seed)
     moves = settings.opening_moves or POLICY_MOVES
-    wanted = (settings.games + 1) // 2
     options = Options.for_game(game)
     values = {
         "visits": POLICY_VISITS, "temperature": 1.0, "temperature_moves": moves, "resign": False, "workers": 1,
@@ -38,11 +46,11 @@ def make_openings(settings: argparse.Namespace, game: str) -> list[str]:
         options.set(name, value)
     if game == "go":
         options.set("size", settings.size)
-        return _go_openings(options, moves, wanted)
-    return _shogi_openings(options, moves, wanted)
+        return _go_openings(options, moves, wanted, known)
+    return _shogi_openings(options, moves, wanted, known)
 
 
-def _go_openings(options: Options, moves: int, wanted: int) -> list[str]:
+def _go_openings(options: Options, moves: int, wanted: int, known: Sequence[str]) -> list[str]:
     from engine.cli.make import load_go_player
     from engine.games.go.game import GoGame
     from engine.games.go.vertex import format_vertex
@@ -59,12 +67,12 @@ def _go_openings(options: Options, moves: int, wanted: int) -> list[str]:
         return " ".join(format_vertex(move, game.size) for _, move in game.moves)
 
     try:
-        return draw_openings(draw, wanted)
+        return draw_openings(draw, wanted, known)
     finally:
         player.close()
 
 
-def _shogi_openings(options: Options, moves: int, wanted: int) -> list[str]:
+def _shogi_openings(options: Options, moves: int, wanted: int, known: Sequence[str]) -> list[str]:
     from engine.cli.make import load_shogi_player
     from engine.games.shogi.game import ShogiGame
     from engine.games.shogi.notation import format_usi
@@ -83,6 +91,6 @@ def _shogi_openings(options: Options, moves: int, wanted: int) -> list[str]:
         return f"startpos moves {' '.join(format_usi(move) for _, move in game.moves)}"
 
     try:
-        return draw_openings(draw, wanted)
+        return draw_openings(draw, wanted, known)
     finally:
         player.close()

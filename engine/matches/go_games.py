@@ -15,9 +15,10 @@ from engine.games.go.scoring import dead_stones, ownership_by_rollouts
 from engine.games.go.sgf import record_of
 from engine.games.go.vertex import VertexError, format_color, format_vertex, parse_vertex
 from engine.matches.adjudicate import Conduct
+from engine.matches.engine_client import OnStart
 from engine.matches.gtp_client import GtpClient
 from engine.matches.limits import GameClock, Limits
-from engine.matches.players import PlayerSpec
+from engine.matches.players import PlayerError, PlayerSpec, parse_player
 from engine.matches.process import EngineFailure, Refusal
 from engine.matches.results import (
     ADJUDICATION,
@@ -32,6 +33,7 @@ from engine.matches.results import (
     Forfeit,
     MatchError,
     PlayedGame,
+    UnscoredError,
 )
 from native.go.board import EMPTY, PASS
 
@@ -61,13 +63,33 @@ class GoSettings:
 class Scorer:
     """Judges finished games; one for each thread."""
 
-    def __init__(self, kind: str) -> None:
-        """Make it; an engine is started when it is needed first."""
-        self.kind = kind
+    def __init__(self, kind: str, on_start: OnStart | None = None) -> None:
+        """Make it; see GoSettings.scorer for its kinds, EngineClient for `on_start`."""
+        self.kind, self._on_start = kind, on_start
         self._client: GtpClient | None = None
 
+    def start(self, game: GoGame) -> None:
+        """Start the engine that scores, where there is one and it does not run yet: its mistakes must cost no game.
+
+        Args:
+            game: of the kind that is to be scored.
+
+        Raises:
+            MatchError: it does not start, or cannot score such games.
+        """
+        if self.kind in (AREA, OWNERSHIP) or self._client is not None:
+            return
+        try:
+            spec = parse_player(self.kind, "go")
+            self._client = GtpClient(spec, Limits(), timeout=SCORER_TIMEOUT, on_start=self._on_start)
+            if not self._client.knows("final_score"):
+                raise Refusal("knows no command final_score")
+            self._set_up(self._client, game)
+        except (PlayerError, EngineFailure) as error:
+            raise self._fault(error) from None
+
     def score(self, game: GoGame) -> float:
-        """Return Black's points minus White's.
+        """Return Black's points minus White's, once it has started.
 
         Raises:
             MatchError: the engine that scores fails.
@@ -76,19 +98,20 @@ class Scorer:
             return game.final_score()
         if self.kind == OWNERSHIP:
             return game.final_score(dead_stones(game, ownership_by_rollouts(game)))
+        assert self._client is not None
         try:
-            return self._ask(game)
+            return self._ask(self._client, game)
         except EngineFailure as error:
-            self.close()
-            raise MatchError(f"--scorer {self.kind}: {error}") from None
+            raise self._fault(error) from None
 
-    def _ask(self, game: GoGame) -> float:
-        if self._client is None:
-            from engine.matches.players import parse_player
+    def _fault(self, error: Exception) -> MatchError:
+        return MatchError(f"--scorer {self.kind}: {error}")
 
-            self._client = GtpClient(parse_player(self.kind, "go"), Limits(), timeout=SCORER_TIMEOUT)
-        client = self._client
+    def _set_up(self, client: GtpClient, game: GoGame) -> None:
         client.new_game(game.size, game.komi, game.rules, Limits().clock())
+
+    def _ask(self, client: GtpClient, game: GoGame) -> float:
+        self._set_up(client, game)
         for color, move in game.moves:
             client.play(format_color(color), format_vertex(move, game.size))
         text = client.final_score(SCORER_TIMEOUT)
@@ -109,10 +132,10 @@ class Scorer:
 class GoHost:
     """Plays one game after the other, in one thread."""
 
-    def __init__(self, settings: GoSettings) -> None:
-        """Play under these settings."""
-        self.settings = settings
-        self.scorer = Scorer(settings.scorer)
+    def __init__(self, settings: GoSettings, on_start: OnStart | None = None) -> None:
+        """Play under these settings; for `on_start` see EngineClient."""
+        self.settings, self._on_start = settings, on_start
+        self.scorer = Scorer(settings.scorer, on_start)
 
     def connect(self, spec: PlayerSpec, limits: Limits, cpus: frozenset[int]) -> GtpClient:
         """Start an engine.
@@ -120,22 +143,29 @@ class GoHost:
         Raises:
             EngineFailure: it does not start.
         """
-        return GtpClient(spec, limits, timeout=self.settings.conduct.timeout, cpus=cpus)
+        timeout = self.settings.conduct.timeout
+        return GtpClient(spec, limits, timeout=timeout, cpus=cpus, on_start=self._on_start)
 
     def play(self, clients: Mapping[int, GtpClient], opening: str, event: str) -> PlayedGame:
         """Play a game between the engines of both colors and score it.
 
         Raises:
-            MatchError: the engine that scores fails, or the opening is not legal.
+            MatchError: the engine that scores does not start, or the opening is not legal.
+            UnscoredError: the engine that scores fails.
         """
         played = _GoGame(self.settings, clients)
+        self.scorer.start(played.game)
         try:
             played.begin(opening.split())
             ended = played.run()
         except Forfeit as forfeit:
             ended = Ended(opponent(forfeit.color), forfeit.ending, forfeit.detail)
         if ended.ending in (SCORE, MAX_MOVES):
-            score = self.scorer.score(played.game)
+            try:
+                score = self.scorer.score(played.game)
+            except MatchError as error:
+                unscored = Ended(DRAW, NO_RESULT, "not scored")
+                raise UnscoredError(str(error), played.finish(unscored, event)) from None
             ended = Ended(BLACK if score > 0 else WHITE if score < 0 else DRAW, ended.ending, score_text(score))
         return played.finish(ended, event)
 

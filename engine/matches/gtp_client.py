@@ -159,10 +159,8 @@ class GtpClient(EngineClient):
             case TimeSystem.CANADIAN:
                 return f"time_settings {_number(clock.main)} {_number(clock.period)} {clock.count}"
             case TimeSystem.BYOYOMI:
-                words = f"byoyomi {_number(clock.main)} {_number(clock.period)} {clock.count}"
-                for command in ("kata-time_settings", "kgs-time_settings"):
-                    if self.knows(command):
-                        return f"{command} {words}"
+                if command := self._periods_command():
+                    return f"{command} byoyomi {_number(clock.main)} {_number(clock.period)} {clock.count}"
                 main = clock.main + clock.period * (clock.count - 1)
                 return f"time_settings {_number(main)} {_number(clock.period)} 1"
             case _:
@@ -170,10 +168,18 @@ class GtpClient(EngineClient):
                     return f"kata-time_settings fischer {_number(clock.main)} {_number(clock.increment)}"
         raise Refusal(f"{self.title} knows no command for increments (kata-time_settings)")
 
+    def _periods_command(self) -> str:
+        """Return the command that tells byo-yomi with its periods; empty where the engine knows none."""
+        return next((name for name in ("kata-time_settings", "kgs-time_settings") if self.knows(name)), "")
+
     def _time_left(self, color: str, clock: GameClock) -> str:
-        left = clock.left
-        in_main = left.main > 0 or clock.settings.system in (TimeSystem.ABSOLUTE, TimeSystem.FISCHER)
-        seconds, stones = (left.main, 0) if in_main else (left.period, left.count)
+        """Return the command that tells a clock, in the terms of `_time_command`."""
+        left, system = clock.left, clock.settings.system
+        main, count = left.main, left.count
+        if system is TimeSystem.BYOYOMI and not self._periods_command():
+            main, count = main + left.period * (count - 1), 1
+        in_main = main > 0 or system in (TimeSystem.ABSOLUTE, TimeSystem.FISCHER)
+        seconds, stones = (main, 0) if in_main else (left.period, count)
         text = f"{seconds:.3f}" if self.knows("kata-time_settings") else f"{math.floor(seconds)}"
         return f"time_left {color} {text} {stones}"
 

@@ -1,7 +1,8 @@
 """The journal of a match: a file to which each finished game is appended, so that no power cut loses one.
 
-The first line describes the match, every other one is a game. A line is on the disk before the game is announced. What
-follows the last line feed was being written when the program died; it is cut off when the journal is opened again.
+The first line describes the match and holds what is kept, such as its openings; every other one is a game, or what is
+kept from then on. A line is on the disk before the game is announced. What follows the last line feed was being written
+when the program died; it is cut off when the journal is opened again.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ class Journal:
         self.path = folder / NAME
         self.results: list[GameResult] = []
         self.kept: Any
-        """What `make_kept` returned when the match began."""
+        """What `make_kept` returned when the match began, or `keep` was given since."""
         described = json.loads(json.dumps(dict(description)))
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._file = self.path.open("a+b")
+            self._file = self.path.open("a+b", buffering=0)  # nothing is left to be written by `close`
         except OSError as error:
             raise MatchError(f"{self.path}: {error.strerror}") from None
         try:
@@ -75,11 +76,18 @@ class Journal:
         Raises:
             MatchError: the file cannot be written.
         """
-        try:
-            self._append(result.to_json())
-        except OSError as error:
-            raise MatchError(f"{self.path}: {error.strerror}") from None
+        self._write(result.to_json())
         self.results.append(result)
+
+    def keep(self, kept: Mapping[str, object]) -> None:
+        """Keep something else from now on; it is on the disk when this returns.
+
+        Raises:
+            MatchError: the file cannot be written.
+        """
+        kept = json.loads(json.dumps(dict(kept)))
+        self._write({"kept": kept})
+        self.kept = kept
 
     def close(self) -> None:
         """Close the file."""
@@ -93,10 +101,22 @@ class Journal:
         """Close the file."""
         self.close()
 
+    def _write(self, data: Mapping[str, object]) -> None:
+        try:
+            self._append(data)
+        except OSError as error:
+            raise MatchError(f"{self.path}: {error.strerror}") from None
+
     def _append(self, data: Mapping[str, object]) -> None:
-        self._file.write(json.dumps(data, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        line = json.dumps(data, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+        end = self._file.seek(0, os.SEEK_END)
+        try:
+            while line:  # a disk that is almost full takes part of it
+                line = line[self._file.write(line) :]
+            os.fsync(self._file.fileno())
+        except OSError:
+            self._file.truncate(end)  # a line after part of one would be lost with it
+            raise
 
 
 def read_journal(path: Path) -> tuple[Mapping[str, Any], list[GameResult]]:
@@ -119,13 +139,20 @@ def _split(data: bytes) -> tuple[list[bytes], int]:
 
 
 def _read(path: Path, lines: Sequence[bytes]) -> tuple[Mapping[str, Any], list[GameResult]]:
+    """Return the description, with what was kept last, and the games."""
+    games = []
     try:
-        description, *games = (json.loads(line) for line in lines)
+        description, *entries = (json.loads(line) for line in lines)
         if description.pop("yomi-match") != FORMAT:
             raise ValueError("another format")
-        return description, [GameResult.from_json(game) for game in games]
+        for entry in entries:
+            if "kept" in entry:
+                description["kept"] = entry["kept"]
+            else:
+                games.append(GameResult.from_json(entry))
     except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise MatchError(f"{path}: expected the journal of a match ({error})") from None
+    return description, games
 
 
 def _compare(path: Path, found: Mapping[str, object], wanted: Mapping[str, object]) -> None:

@@ -67,17 +67,18 @@ def _from_records(file: Path, moves: int | None) -> list[str]:
     return texts
 
 
-def draw_openings(draw: Callable[[], str], count: int) -> list[str]:
+def draw_openings(draw: Callable[[], str], count: int, known: Sequence[str] = ()) -> list[str]:
     """Return different openings.
 
     Args:
         draw: returns one, a new one each time or not.
         count: how many are wanted.
+        known: those that come first; the others are not among them.
 
     Raises:
         MatchError: there are not so many.
     """
-    found: dict[str, None] = {}
+    found = dict.fromkeys(known)
     for _ in range(ATTEMPTS * count):
         found[draw()] = None
         if len(found) == count:

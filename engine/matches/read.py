@@ -48,34 +48,42 @@ CSA_ENDINGS = {
 def read_results(paths: Iterable[Path]) -> list[GameResult]:
     """Return the games in journals, records, and folders of either.
 
-    A folder with a journal is that match: records in it and below it are passed over, all others count. Games without
-    a result are left out.
+    A journal is its match: records in its folder and below it are passed over, all others count, and those of a game of
+    shogi in several forms (game.csa, game.kifu) once. Games without a result are left out.
 
     Raises:
         MatchError: a file cannot be read, or there is no game with a result.
     """
     found: list[GameResult] = []
-    for path in paths:
-        for file in _files(path):
-            if file.suffix == ".jsonl":
-                found += sorted(read_journal(file)[1], key=lambda result: result.number)
-            elif file.suffix.lower() in GO_SUFFIXES:
-                found += _from_sgf(file)
-            else:
-                found += _from_shogi(file)
+    for file in _files(paths):
+        if file.suffix == ".jsonl":
+            found += sorted(read_journal(file)[1], key=lambda result: result.number)
+        elif file.suffix.lower() in GO_SUFFIXES:
+            found += _from_sgf(file)
+        else:
+            found += _from_shogi(file)
     if not found:
         raise MatchError("no game with a result in these files: expected journals (match.jsonl), SGF, CSA or KIF")
     return found
 
 
-def _files(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    journals = sorted(path.rglob(NAME))
-    matches = {journal.parent for journal in journals}
+def _files(paths: Iterable[Path]) -> list[Path]:
+    """Return the journals and records that paths name, and each game in one of them only."""
+    named = [file for path in paths for file in (_inside(path) if path.is_dir() else [path])]
+    matches = {file.resolve().parent for file in named if file.name == NAME}
+    found: dict[Path, Path] = {}
+    for file in named:
+        place, is_shogi = file.resolve(), file.suffix.lower() in SHOGI_SUFFIXES
+        if file.suffix == ".jsonl" or matches.isdisjoint(place.parents):
+            found.setdefault(place.with_suffix(SHOGI_SUFFIXES[0]) if is_shogi else place, file)
+    return list(found.values())
+
+
+def _inside(folder: Path) -> list[Path]:
+    """Return the journals and records in a folder and below it."""
     suffixes = (*GO_SUFFIXES, *SHOGI_SUFFIXES)
-    records = sorted(file for file in path.rglob("*") if file.suffix.lower() in suffixes)
-    return journals + [record for record in records if matches.isdisjoint(record.parents)]
+    records = sorted(file for file in folder.rglob("*") if file.suffix.lower() in suffixes)
+    return sorted(folder.rglob(NAME)) + records
 
 
 def _key(text: str) -> str:

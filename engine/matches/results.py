@@ -81,6 +81,15 @@ class PlayedGame:
     """Content of the record by ending of the file's name."""
 
 
+class UnscoredError(MatchError):
+    """A game was played to its end, and what scores it failed."""
+
+    def __init__(self, why: str, played: PlayedGame) -> None:
+        """Hand over the game, its result left open."""
+        super().__init__(why)
+        self.played = played
+
+
 @dataclass(frozen=True, slots=True)
 class GameResult:
     """A finished game as the journal keeps it."""

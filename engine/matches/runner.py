@@ -11,14 +11,17 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from engine.color import BLACK, WHITE, opponent
-from engine.matches.engine_client import EngineClient
+from engine.matches.engine_client import EngineClient, OnStart
 from engine.matches.journal import Journal
 from engine.matches.limits import Limits
 from engine.matches.players import PlayerSpec
-from engine.matches.process import EngineFailure
-from engine.matches.results import FAILURE, FAULTS, Ended, GameResult, MatchError, PlayedGame
+from engine.matches.process import EngineFailure, EngineProcess
+from engine.matches.results import FAILURE, FAULTS, Ended, GameResult, MatchError, PlayedGame, UnscoredError
 from engine.matches.schedule import Pairing
 from nets.files import remove_drafts, write_atomically
+
+UNSCORED = "-unscored"
+"""Marks the record of a game that is not in the journal and will be played again."""
 
 
 class Host(Protocol):
@@ -35,7 +38,7 @@ class Host(Protocol):
         """Play a game between the clients of BLACK and WHITE.
 
         Raises:
-            MatchError: the match cannot go on.
+            MatchError: the match cannot go on; UnscoredError where it has cost a game its result.
         """
 
     def close(self) -> None:
@@ -51,7 +54,8 @@ class Plan:
     """Of all players that have none of their own."""
     pairings: Sequence[Pairing]
     openings: Sequence[str]
-    make_host: Callable[[], Host]
+    make_host: Callable[[OnStart], Host]
+    """Given what is to hear of every engine that it starts."""
     folder: Path
     parallel: int = 1
     cpus: Sequence[frozenset[int]] = ()
@@ -156,10 +160,12 @@ class _Slot:
         self.cpus = plan.cpus[number % len(plan.cpus)] if plan.cpus else frozenset[int]()
         self._clients: dict[int, EngineClient] = {}
         """By player."""
+        self._processes: list[EngineProcess] = []
+        """Of all engines that run or start, those that score among them."""
 
     def run(self) -> None:
         """Play games until there are no more."""
-        host = self.runner.plan.make_host()
+        host = self.runner.plan.make_host(self._watch)
         try:
             for pairing in self._pairings():
                 self._play(host, pairing)
@@ -172,8 +178,14 @@ class _Slot:
 
     def kill(self) -> None:
         """End the engines at once, from any thread; whoever waits for them sees it."""
-        for client in list(self._clients.values()):
-            client.process.kill()
+        for process in self._processes:
+            process.kill()
+
+    def _watch(self, process: EngineProcess) -> None:
+        """Take note of an engine that starts."""
+        self._processes = [*(each for each in self._processes if each.is_running), process]
+        if self.runner.is_stopped:  # `kill` may have come before
+            process.kill()
 
     def _pairings(self) -> Iterator[Pairing]:
         while (pairing := self.runner.next()) is not None:
@@ -195,10 +207,16 @@ class _Slot:
             except EngineFailure as failure:
                 ended = Ended(opponent(color), FAILURE, str(failure))
                 break
-        if runner.is_stopped:  # clients that were being started were not killed
+        if runner.is_stopped:  # an engine that was starting may have been killed
             return
         if ended is None:
-            played = host.play(clients, opening, event)
+            try:
+                played = host.play(clients, opening, event)
+            except UnscoredError as error:
+                if runner.is_stopped:  # what scores was killed
+                    return
+                files = self._write(pairing, error.played, UNSCORED)
+                raise MatchError(f"{error}; the game is in {plan.folder / files[0]}") from None
             ended = played.ended
         if runner.is_stopped:
             return
@@ -239,11 +257,11 @@ class _Slot:
     def _drop(self, player: int) -> None:
         self._clients.pop(player).close()
 
-    def _write(self, pairing: Pairing, played: PlayedGame | None) -> tuple[str, ...]:
+    def _write(self, pairing: Pairing, played: PlayedGame | None, mark: str = "") -> tuple[str, ...]:
         """Write the records of a game; a name appears only once its content is complete."""
         names = []
         for suffix, data in ({} if played is None else played.records).items():
-            path = self.runner.plan.folder / f"game-{pairing.number + 1:05d}{suffix}"
+            path = self.runner.plan.folder / f"game-{pairing.number + 1:05d}{mark}{suffix}"
             try:
                 write_atomically(path, data)
             except OSError as error:

@@ -14,6 +14,7 @@ from engine.games.shogi.notation import NotationError, csa_line, format_usi, par
 from engine.games.shogi.records import RecordedMove, RecordError, parse_usi_line, record_of, to_bytes
 from engine.games.shogi.sfen import START_WORD, format_sfen
 from engine.matches.adjudicate import Conduct
+from engine.matches.engine_client import OnStart
 from engine.matches.limits import GameClock, Limits
 from engine.matches.players import PlayerSpec
 from engine.matches.process import EngineFailure, Refusal
@@ -69,9 +70,9 @@ class ShogiSettings:
 class ShogiHost:
     """Plays one game after the other, in one thread."""
 
-    def __init__(self, settings: ShogiSettings) -> None:
-        """Play under these settings."""
-        self.settings = settings
+    def __init__(self, settings: ShogiSettings, on_start: OnStart | None = None) -> None:
+        """Play under these settings; for `on_start` see EngineClient."""
+        self.settings, self._on_start = settings, on_start
 
     def connect(self, spec: PlayerSpec, limits: Limits, cpus: frozenset[int]) -> UsiClient:
         """Start an engine.
@@ -79,7 +80,8 @@ class ShogiHost:
         Raises:
             EngineFailure: it does not start.
         """
-        return UsiClient(spec, limits, timeout=self.settings.conduct.timeout, cpus=cpus)
+        timeout = self.settings.conduct.timeout
+        return UsiClient(spec, limits, timeout=timeout, cpus=cpus, on_start=self._on_start)
 
     def play(self, clients: Mapping[int, UsiClient], opening: str, event: str) -> PlayedGame:
         """Play a game between the engines of both colors.

@@ -11,6 +11,7 @@ from pathlib import Path
 from engine.color import BLACK, COLOR_NAMES, WHITE, opponent
 from engine.servers.cgos_codec import (
     LETTERS,
+    AnotherLogin,
     AskPassword,
     AskProtocol,
     AskUser,
@@ -37,6 +38,8 @@ from engine.servers.worker import Done
 log = logging.getLogger("yomi.servers")
 
 QUIT_TIMEOUT = 3.0
+ANOTHER_LOGIN_PAUSE = 60.0
+"""Seconds that a client which another one has thrown out stays away: two would throw each other out for ever."""
 WAITING_SILENCE = 1800.0
 """Seconds without a game after which the log-in is repeated; there is no way to ask a server whether it is there."""
 POINTS = {1: "won", -1: "lost", 0: "drawn", None: "broken off"}
@@ -94,6 +97,7 @@ class CgosClient(Client):
     def on_line(self, line: Line) -> None:
         """Take a line from the server."""
         message = parse_line(line.text)
+        self.shortest_pause = 0.0  # a server that goes on talking has not thrown us out
         match message:
             case AskProtocol():
                 self._has_analysis = message.has_analysis and self.server.comments
@@ -105,6 +109,10 @@ class CgosClient(Client):
                 self._login_due, self._logged_in_at = None, line.at
             case Info():
                 log.info("%s: the server says %s", self.account.name, self.safe(message.text))
+            case AnotherLogin():
+                self.shortest_pause = ANOTHER_LOGIN_PAUSE
+                user = self.account.user
+                self.report("another_login", f"another client logs in as {user}, which only one can be", user=user)
             case Refused():
                 self.refused(message.text)
             case Setup():

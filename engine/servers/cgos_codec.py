@@ -19,6 +19,8 @@ ANALYZE = "genmove_analyze"
 MAX_ANALYSIS = 48_000
 """Characters; servers drop a connection whose line is longer than 64 KiB."""
 MAX_MILLISECONDS = 10**10
+ANOTHER_LOGIN = "another login is being attempted"
+"""Begins what a server tells a player whose name somebody else logs in with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,11 @@ class Info:
     """Something for people."""
 
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnotherLogin:
+    """Somebody else logs in with our name; the server closes this connection if it lets them in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +112,9 @@ class Other:
     text: str
 
 
-Message = AskProtocol | AskUser | AskPassword | Info | Setup | Played | Genmove | Gameover | Refused | Other
+Message = (
+    AskProtocol | AskUser | AskPassword | Info | AnotherLogin | Setup | Played | Genmove | Gameover | Refused | Other
+)
 
 
 def parse_line(line: str) -> Message:
@@ -120,6 +129,8 @@ def parse_line(line: str) -> Message:
             return AskUser()
         case "password", 0:
             return AskPassword()
+        case "info", _ if rest.startswith(ANOTHER_LOGIN):
+            return AnotherLogin()
         case "info", _:
             return Info(rest)
         case "error:", _:

@@ -117,6 +117,8 @@ class Client(abc.ABC):
         self.is_leaving = False
         """The session is being ended: the server may close the connection without a word."""
         self.games_left: float = 0
+        self.shortest_pause = 0.0
+        """Seconds to stay away at least when this connection is lost."""
         self._password = password
         self._open_seat = open_seat
         self._rng = rng or random.Random()
@@ -244,7 +246,7 @@ class Client(abc.ABC):
     def _one_session(self) -> float:
         """Connect and play until the connection ends; return the seconds to wait after it."""
         begin = time.monotonic()
-        self.is_leaving = False
+        self.is_leaving, self.shortest_pause = False, 0.0
         try:
             self.status("connecting")
             self._connection = Connection.open(self.server.host, self.server.port)
@@ -260,7 +262,7 @@ class Client(abc.ABC):
                 return self._rng.uniform(*BETWEEN_SESSIONS)
             if self._connection is not None and time.monotonic() - begin > STEADY:
                 self._backoff.reset()
-            pause = self._backoff.next(self.has_game)
+            pause = max(self._backoff.next(self.has_game), self.shortest_pause)
             again = "" if self._is_over else f"; again in {pause:.1f} s"
             self.report("lost", f"{error}{again}", why=str(error), pause=round(pause, 3))
             return pause

@@ -99,6 +99,7 @@ class CsaClient(Client):
         """Forget what the connection held; the engine goes on thinking about the game's move."""
         self._deadline = self._keepalive_due = self._resume_due = None
         if self._game is not None:
+            self._game.may_move = False
             self._game.sent_at = None
             if not self._game.is_running:
                 self.drop_game("")
@@ -171,23 +172,24 @@ class CsaClient(Client):
 
     def _propose(self, summary: Summary) -> None:
         """Take up a game that the server proposes, or one that it still holds."""
-        if self.is_leaving or (self.wants_no_more and self._game is None):
+        self._resume_due = None
+        if self._game is not None and self._game.id != summary.game_id:
+            self.drop_game("another game was proposed")
+        game = self._game
+        if self.is_leaving or (self.wants_no_more and game is None):
             self.send(f"REJECT:{summary.game_id}")
             self._log_out()
             return
-        game, self._resume_due = self._game, None
-        if game is not None and game.id == summary.game_id:
-            game.resume(summary)
-            self.report("resume", f"the game goes on at move {game.ply + 1}", game=game.id, ply=game.ply)
-        else:
-            self.drop_game("another game was proposed")
+        if game is None:
             game = self._game = self.new_game(lambda: CsaGame(summary, self.records))
             self._begin(game)
             return  # the server hears of it when the engine is ready
+        game.resume(summary)
+        self.report("resume", f"the game goes on at move {game.ply + 1}", game=game.id, ply=game.ply)
         self.send(f"AGREE:{game.id}")
 
     def _start(self, game: CsaGame, at: float) -> None:
-        game.is_running = True
+        game.is_running = game.may_move = True
         rule = game.clock.rules[game.color]
         color = COLOR_NAMES[game.color]
         clock = f"{rule.total:g} s" + "".join(
@@ -307,7 +309,7 @@ class CsaClient(Client):
         if turn.task.is_pondering:
             return  # the guess is still open: the move is thought about again when it is due
         game.decided = (game.turn_ply, decision)
-        if self.is_connected and game.is_running and game.is_our_turn and game.turn_ply == game.ply:
+        if game.may_move and game.is_our_turn and game.turn_ply == game.ply:
             self._answer(game, decision)
 
     def _answer(self, game: CsaGame, decision: ShogiDecision) -> None:
@@ -369,7 +371,7 @@ class CsaClient(Client):
 
     def resign_game(self) -> None:
         """Resign, as nothing is there to play on."""
-        if self._game is not None and self._game.is_our_turn:
+        if self._game is not None and self._game.may_move and self._game.is_our_turn:
             self.send("%TORYO")
 
     def _show(self, game: CsaGame) -> None:

@@ -288,6 +288,8 @@ def _position(lines: list[str]) -> GameRecord:
         records = read_csa("\n".join(lines))
     except RecordError as error:
         raise ValueError(f"the position of a game's summary: {error}") from None
+    if records[0].ending:  # such as an illegal move
+        raise ValueError(f"the position of a game's summary: ended by {records[0].ending}, expected moves only")
     return records[0]
 
 

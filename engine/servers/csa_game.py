@@ -47,6 +47,8 @@ class CsaGame:
         self.max_moves = summary.max_moves
         self.is_running = False
         """The clock runs: both sides have agreed."""
+        self.may_move = False
+        """The server has started it on the present connection, and takes moves."""
         self.reason = ""
         """The server's word for why the game is over."""
         self.turn: Turn | None = None

@@ -20,6 +20,8 @@ log = logging.getLogger("yomi.servers")
 JOIN = 0.2
 """Seconds between looks at the clients' threads."""
 FAILED, INTERRUPTED = 1, 130
+HANGUP = getattr(signal, "SIGHUP", None)
+"""The terminal has gone; None on Windows."""
 
 
 class Runner:
@@ -46,7 +48,10 @@ class Runner:
 
     def run(self) -> int:
         """Play until all is played or the user ends it; return the exit status."""
-        before = {number: signal.signal(number, self._on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+        numbers = [signal.SIGINT, signal.SIGTERM]
+        if HANGUP is not None and signal.getsignal(HANGUP) is not signal.SIG_IGN:  # as nohup has it
+            numbers.append(HANGUP)
+        before = {number: signal.signal(number, self._on_signal) for number in numbers}
         try:
             clients = [self._make_client(account) for account in self._accounts]  # may take seconds
             if self._in_turn:
@@ -96,7 +101,12 @@ class Runner:
             self._reporter.event(name, "error", f"internal error: {why}", why=why)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        """First Ctrl-C: end after the game in hand; second, or SIGTERM: at once; third: whatever the engines do."""
+        """First Ctrl-C, or a terminal that has gone: end after the game in hand; second, or SIGTERM: at once.
+
+        The third ends whatever the engines do.
+        """
+        if number == HANGUP and self._interrupts:
+            return  # where a terminal goes, several come
         self._interrupts += 1
         if self._interrupts > 2:
             os._exit(INTERRUPTED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from engine.games.shogi.notation import NotationError, parse_usi, parse_usi_moves
@@ -64,10 +65,10 @@ class UsiSeat(EngineSeat[UsiClient]):
         evaluation: Evaluation | None = None
         try:
             while True:
+                _check_patience(task, words)
                 try:
                     _, line = process.line(time.monotonic() + POLL)
                 except TimeoutError:
-                    _check_patience(task, words.stopped_at)
                     continue
                 if line.startswith("info "):
                     evaluation = read_info(line, evaluation)
@@ -85,22 +86,26 @@ class UsiSeat(EngineSeat[UsiClient]):
 class _Words:
     """Says `stop` and `ponderhit`, each once at most, when a task has changed; the loop's thread calls."""
 
-    def __init__(self, send: object, task: Task) -> None:
-        assert callable(send)
+    def __init__(self, send: Callable[[str], object], task: Task) -> None:
         self._send, self._task = send, task
         self._lock = threading.Lock()
         self._has_hit = not task.ponder
         self.stopped_at: float | None = None
+        self.failure: EngineFailure | None = None
+        """Why something could not be said; `think` raises it, as its failures have the engine started again."""
 
     def say(self) -> None:
         with self._lock:
-            if self._task.is_stopped:
-                if self.stopped_at is None:
-                    self.stopped_at = time.monotonic()
-                    self._send("stop")
-            elif not self._task.is_pondering and not self._has_hit:
-                self._has_hit = True
-                self._send("ponderhit")
+            try:
+                if self._task.is_stopped:
+                    if self.stopped_at is None:
+                        self.stopped_at = time.monotonic()
+                        self._send("stop")
+                elif not self._task.is_pondering and not self._has_hit:
+                    self._has_hit = True
+                    self._send("ponderhit")
+            except EngineFailure as failure:
+                self.failure = failure
 
 
 def go_line(task: Task, limit: str = "") -> str:
@@ -122,10 +127,12 @@ def go_line(task: Task, limit: str = "") -> str:
     return " ".join(words)
 
 
-def _check_patience(task: Task, stopped_at: float | None) -> None:
-    """Raise EngineFailure where an engine is silent for longer than can be."""
+def _check_patience(task: Task, words: _Words) -> None:
+    """Raise EngineFailure where an engine could not be told, or is silent for longer than can be."""
+    if words.failure is not None:
+        raise words.failure
     now = time.monotonic()
-    if stopped_at is not None and now > stopped_at + STOP_PATIENCE:
+    if words.stopped_at is not None and now > words.stopped_at + STOP_PATIENCE:
         raise EngineFailure(f"no bestmove within {STOP_PATIENCE:.0f} s after 'stop'")
     times = task.times
     if task.is_pondering or times is None:

@@ -16,7 +16,7 @@ import pytest
 
 from bench import measure, nps, tree
 from bench.cli import main
-from bench.rivals import percent, visits_of
+from bench.rivals import close_rivals, column, open_rivals, percent, visits_of
 from bench.subjects import go_subject, shogi_subject
 from engine.cli.main import main as yomi
 from engine.evaluators.base import UniformEvaluator
@@ -172,6 +172,24 @@ def test_nps_against_other_engines(
     assert lines[0] == "position,engine,per_second"
     assert len(lines) == 1 + 5 * (1 if game == "go" else 6)
     assert float(lines[-1].split(",")[2]) > 1000  # 1,000 nodes in 0.1 s or little more
+
+
+def test_a_measurement_is_shown_whatever_becomes_of_its_files(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr("native.warmup.compile_all", lambda game, report: None)
+    words = ["nps", "--size", "5", "--for", "0.02", "--workers", "1", "--memory", "16M", "--evaluator", "uniform"]
+    for flag in ("--csv", "--json"):
+        assert main([*words, flag, str(tmp_path)]) == 2
+        out, err = capsys.readouterr()
+        assert re.search("^median ", out, re.MULTILINE)
+        assert err == f"yomi bench: cannot write {tmp_path}: Is a directory\n"
+
+
+def test_no_rival_is_called_yomi() -> None:
+    rivals = open_rivals([scripted("gtp", "fine", name="yomi"), scripted("gtp", "fine", name="yomi-2")], "go")
+    close_rivals(rivals)
+    assert [column(rival) for rival in rivals] == ["yomi-2 (descended)", "yomi-2-2 (descended)"]
 
 
 def test_ratios_are_written_as_in_the_fields_tables() -> None:

@@ -12,7 +12,8 @@ import pytest
 import engine.cli.make
 import nets
 from engine.cli import doctor, play, selfplay_go
-from engine.cli.main import COMMANDS, main, main_usi
+from engine.cli.errors import CliError
+from engine.cli.main import COMMANDS, build, main, main_usi
 from engine.cli.play import Table, Terminal
 from engine.cli.play_go import GoTable
 from engine.cli.selfplay_go import GoSeries
@@ -196,7 +197,7 @@ def test_a_game_without_result_in_the_terminal(tmp_path: Path) -> None:
     terminal, text = play_with(["score", f"save {path}", "quit"], player)
     assert terminal.result == load_sgf(path).result == "Void"
     assert "Result: Void" in text
-    assert "as the board stands, dead stones taken off: Void" in text
+    assert "as the board stands: Void" in text
 
 
 def test_the_engine_may_resign_and_watch() -> None:
@@ -360,3 +361,10 @@ def test_interrupt_at_the_keyboard(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(play, "run", interrupted)
     assert main(["play", "go"]) == 130
+
+
+@pytest.mark.parametrize("words", ["--root-noise 0.25", "--temperature 1", "--komi 6.5", "--ponder"])
+def test_flags_without_meaning_to_an_analysis_are_refused(words: str) -> None:
+    argv = ["analysis", *words.split()]
+    with pytest.raises(CliError, match=f"unrecognized arguments: {words}"):
+        build(argv).parse_args(argv)

@@ -120,6 +120,26 @@ def test_moves_of_gtp(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
+    ("known", "told"),
+    [
+        ("", ["21 0", "12 0", "10 0", "5 0", "5 1"]),
+        ("kgs-time_settings", ["11 0", "2 0", "5 3", "5 2", "5 1"]),
+    ],
+)
+def test_the_time_left_is_told_in_the_terms_of_the_settings(
+    monkeypatch: pytest.MonkeyPatch, known: str, told: list[str]
+) -> None:
+    """Engines that do not know periods are told of main time and one stone in the last period."""
+    limits = Limits(main=11, byoyomi=5, periods=3)
+    client, process = gtp(monkeypatch, f"{BASIC} {known}", limits, genmove="= D4")
+    clock = GameClock(limits.clock(), 0.0)
+    for seconds in (9, 2, 5, 5, 1):
+        client.genmove("B", clock)
+        clock.spend(seconds)
+    assert [line for line in process.sent if line.startswith("time_left")] == [f"time_left B {text}" for text in told]
+
+
+@pytest.mark.parametrize(
     ("answer", "message"),
     [("? illegal move", "refused 'play B D4': illegal move"), ("hello", "answered 'hello' to 'play B D4'")],
 )

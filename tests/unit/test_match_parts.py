@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import random
 import sys
@@ -10,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli.match import _described, _find_game
+from engine.cli.match import _described, _find_game, _source
+from engine.cli.match_openings import make_openings
 from engine.cli.match_settings import bounds, cpus
 from engine.clock import TimeSystem
 from engine.color import DRAW
@@ -241,6 +243,40 @@ def test_a_journal_from_before_all_of_a_player_was_told() -> None:
     assert set(_described(parse_player("prog", "go"), Limits())) == {"name", "command", "limits", "options", "init"}
 
 
+def test_what_is_kept_may_change_while_a_match_goes_on(tmp_path: Path) -> None:
+    with Journal(tmp_path, {"game": "go"}, lambda: {"openings": ["a"]}) as journal:
+        journal.add(result(0))
+        journal.keep({"openings": ["a", "b"]})
+        assert journal.kept == {"openings": ["a", "b"]}
+        journal.add(result(1))
+    whole = (tmp_path / NAME).read_bytes()
+    kept_at = whole.index(b'{"kept"')
+    for cut, games, kept in ((len(whole), 2, ["a", "b"]), (kept_at + 10, 1, ["a"]), (kept_at, 1, ["a"])):
+        (tmp_path / NAME).write_bytes(whole[:cut])
+        with Journal(tmp_path, {"game": "go"}) as journal:
+            assert journal.results == [result(number) for number in range(games)]
+            assert journal.kept == {"openings": kept}
+
+
+def test_a_disk_that_is_full(tmp_path: Path) -> None:
+    """The match ends with an error, and the journal holds whole games only."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with Journal(tmp_path, {}) as journal:
+        journal.add(result(0))
+    size = (tmp_path / NAME).stat().st_size
+    try:
+        with Journal(tmp_path, {}) as journal:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, before[1]))
+            with pytest.raises(MatchError, match=f"{NAME}: File too large"):
+                journal.add(result(1))
+        assert (tmp_path / NAME).stat().st_size == size
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with Journal(tmp_path, {}) as journal:
+        assert journal.results == [result(0)]
+
+
 def test_two_programs_cannot_write_one_journal(tmp_path: Path) -> None:
     pytest.importorskip("fcntl")
     with Journal(tmp_path, {}), pytest.raises(MatchError, match="written by another match"):
@@ -293,6 +329,27 @@ def test_drawn_openings_differ() -> None:
     assert len(set(draw_openings(lambda: str(rng.randrange(9)), 5))) == 5
     with pytest.raises(MatchError, match="1 different ones, expected 2"):
         draw_openings(lambda: "same", 2)
+    rng = random.Random(1)
+    more = draw_openings(lambda: str(rng.randrange(9)), 5, ["3", "x"])
+    assert (more[:2], len(set(more))) == (["3", "x"], 5)
+
+
+@pytest.mark.parametrize("game", ["go", "shogi"])
+def test_a_match_with_more_games_has_the_openings_of_one_with_so_many(game: str) -> None:
+    settings = argparse.Namespace(openings="policy", opening_moves=2, opening_seed=1, opening_net=None, size=9, games=4)
+    few = make_openings(settings, game)
+    settings.games = 7
+    more = make_openings(settings, game, few)
+    assert (more[:2], len(set(more))) == (few, 4)
+    assert more == make_openings(settings, game)
+    assert make_openings(argparse.Namespace(openings="policy", games=4), game, more) == more
+
+
+def test_openings_of_another_network_are_of_another_match() -> None:
+    settings = argparse.Namespace(openings="policy", opening_moves=2, opening_seed=1, opening_net=None)
+    assert _source(settings) == ["policy", 2, 1]  # as in older journals
+    settings.opening_net = Path("net.onnx")
+    assert _source(settings) == ["policy", 2, 1, "net.onnx"]
 
 
 # -- adjudication and evaluations --------------------------------------------------------------------------------------

@@ -138,6 +138,25 @@ def test_records_beside_a_match_are_rated(tmp_path: Path) -> None:
     assert [result.black for result in read_results([tmp_path / "match" / "games"])] == ["match/games"]
 
 
+def test_a_game_counts_once(tmp_path: Path) -> None:
+    """Whatever forms it was written in, whoever names its files, and beside its journal."""
+    moves = [RecordedMove(parse_usi("7g7f"), 3.0)]
+    game = GameRecord(moves=moves, black="A", white="B", ending="TORYO")
+    for name in ("a.csa", "a.kif", "a.kifu", "b.kifu", "match/a.csa", "other/a.csa"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        save_records(tmp_path / name, [game])
+    (tmp_path / "a.sgf").write_text("(;PB[C]PW[D]RE[B+R])")
+    with Journal(tmp_path / "match", {}) as journal:
+        journal.add(GameResult(0, "E", "F", BLACK, "score"))
+    assert [result.black for result in read_results([tmp_path])] == ["E", "A", "C", "A", "A"]
+    named = [*sorted(tmp_path.glob("a.*")), tmp_path / "other", tmp_path / "other" / "a.csa"]
+    assert [result.files for result in read_results(named)] == [
+        (str(tmp_path / name),) for name in ("a.csa", "a.sgf", "other/a.csa")
+    ]
+    for journal_path in (tmp_path / "match", tmp_path / "match" / "match.jsonl"):
+        assert [result.black for result in read_results([tmp_path / "match" / "a.csa", journal_path])] == ["E"]
+
+
 def test_records_of_go_are_rated(tmp_path: Path) -> None:
     results = ("B+3.5", "W+R", "b+Res.", "W+Resign", "B+T", "W+Time", "B+F", "0", "Void", "W+", "?")
     (tmp_path / "a.sgf").write_text("\n".join(f"(;PB[A]PW[B]RE[{result}];B[cc])" for result in results))

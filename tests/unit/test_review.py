@@ -397,6 +397,20 @@ def test_a_collection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     assert f"{path}: game 2: move 2 of the record: illegal move W C3" in capsys.readouterr().err
 
 
+def test_a_report_is_replaced_where_there_is_something_to_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_reviewers(monkeypatch)
+    path, report = tmp_path / "two.sgf", tmp_path / "report.json"
+    path.write_text(SGF + SGF)
+    report.write_text("of an earlier run")
+    assert main(["analyze", str(path), "--json", str(report), "--rules", "none"]) == 2
+    assert report.read_text() == "of an earlier run"
+    (tmp_path / "two-2.yomi.sgf").mkdir()  # where the second review would go
+    assert main(["analyze", str(path), "--json", str(report)]) == 2
+    assert [each["number"] for each in json.loads(report.read_text())] == [1]
+
+
 def test_names_that_have_no_letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_reviewers(monkeypatch)
     path, report, terminal = tmp_path / os.fsdecode(b"caf\xe9.sgf"), tmp_path / "report.json", io.BytesIO()

@@ -17,6 +17,7 @@ from engine.servers.lines import MAX_LINE, LineReader
 CGOS_TRANSCRIPT = """\
 protocol genmove_analyze
 info Games in progress: 1 Players:2
+info another login is being attempted using this user name
 username
 password
 setup 7 9 7.0 120000 gnugo-l1(1800?) probe1(1750) E5 120000 c5 119368
@@ -28,6 +29,7 @@ Error: Sorry, password doesn't match
 CGOS_MESSAGES = [
     cgos_codec.AskProtocol(True),
     cgos_codec.Info("Games in progress: 1 Players:2"),
+    cgos_codec.AnotherLogin(),
     cgos_codec.AskUser(),
     cgos_codec.AskPassword(),
     cgos_codec.Setup(
@@ -245,7 +247,7 @@ def test_each_side_may_have_a_time_of_its_own() -> None:
         ("Your_Turn:-", "Your_Turn:x", "Your_Turn:x: expected + or -"),
         ("1sec", "1year", "Time_Unit:1year: expected a number and msec, sec or min"),
         ("Total_Time:300", "Total_Time:soon", "Total_Time:soon: expected a number"),
-        ("+7776FU,T12", "+7775FU,T12", "the position of a game's summary: line 11: move 1"),
+        ("+7776FU,T12", "+7775FU,T12", "the position of a game's summary: ended by +ILLEGAL_ACTION"),
     ],
 )
 def test_summaries_that_cannot_be_used(old: str, new: str, message: str) -> None:

@@ -30,7 +30,7 @@ class FakeClient:
         if self.error is not None:
             raise self.error
         if not games:
-            self.told.wait(20.0)
+            self.told.wait(60.0)
 
     def finish(self) -> None:
         self.calls.append(f"{self.account.name} finish")
@@ -48,8 +48,10 @@ def accounts(**games: int) -> list[Account]:
     return [Account(name, server, name, "", "", games=count) for name, count in games.items()]
 
 
-def run(chosen: list[Account], in_turn: bool = False, **errors: Exception) -> tuple[int, list[str], str]:
-    calls: list[str] = []
+def run(
+    chosen: list[Account], in_turn: bool = False, calls: list[str] | None = None, **errors: Exception
+) -> tuple[int, list[str], str]:
+    calls = [] if calls is None else calls
     terminal = io.StringIO()
 
     def make(account: Account) -> Client:
@@ -67,22 +69,50 @@ def test_in_turn() -> None:
     assert run(accounts(one=3, two=1), in_turn=True)[:2] == (0, ["one 3", "two 1"])
 
 
-@pytest.mark.parametrize("signals", [[signal.SIGINT, signal.SIGINT], [signal.SIGTERM]])
-def test_signals(signals: list[int]) -> None:
+@pytest.mark.parametrize(
+    ("signals", "words"),
+    [
+        ([signal.SIGINT, signal.SIGINT], ["finish", "leave"]),
+        ([signal.SIGTERM], ["leave"]),
+        ([signal.SIGHUP, signal.SIGHUP, signal.SIGTERM], ["finish", "leave"]),
+        ([signal.SIGINT, signal.SIGHUP, signal.SIGINT], ["finish", "leave"]),
+    ],
+)
+def test_signals(signals: list[int], words: list[str]) -> None:
+    calls: list[str] = []
+
     def send() -> None:
-        for number in signals:
-            time.sleep(0.2)
+        """Send the first when all play, and the others when it was taken: equal ones that wait become one."""
+        end = time.monotonic() + 60
+        for i, number in enumerate(signals):
+            while len(calls) < (4 if i else 2) and time.monotonic() < end:
+                time.sleep(0.01)
             os.kill(os.getpid(), number)
+            time.sleep(0.1)
 
     before = signal.getsignal(signal.SIGINT)
     thread = threading.Thread(target=send)
     thread.start()
-    status, calls, _ = run(accounts(one=0, two=0))
+    status, *_ = run(accounts(one=0, two=0), calls=calls)
     thread.join()
     assert status == 0
-    words = ["leave"] if len(signals) == 1 else ["finish", "leave"]
     assert sorted(calls[2:]) == [f"{name} {word}" for name in ("one", "two") for word in words]
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_terminal_that_has_gone_is_nothing_to_nohup() -> None:
+    seen: list[object] = []
+
+    def make(account: Account) -> Client:
+        seen.append(signal.getsignal(signal.SIGHUP))
+        return FakeClient(account, [])  # type: ignore[return-value]
+
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert Runner(accounts(one=3), make, Reporter(None, io.StringIO()), in_turn=False).run() == 0
+        assert [*seen, signal.getsignal(signal.SIGHUP)] == [signal.SIG_IGN, signal.SIG_IGN]
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

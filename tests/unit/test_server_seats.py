@@ -27,7 +27,7 @@ from engine.servers.reporter import Reporter
 from engine.servers.seat import GaveUpError
 from engine.servers.settings import CGOS, CSA, Account, Server
 from engine.servers.shogi_seat import Turn, YomiShogiSeat
-from engine.servers.usi_seat import UsiSeat, decision_of, go_line
+from engine.servers.usi_seat import STOP_PATIENCE, UsiSeat, decision_of, go_line
 from nets.models import default_network
 from tests.fakes.player import FakePlayer
 from tests.fakes.shogi_player import FakeShogiPlayer
@@ -174,8 +174,8 @@ def test_another_engine_plays_shogi_and_ponders() -> None:
             task = Task(times=TIMES, ponder=True)
             change = task.stop if stop else lambda task=task: task.ponderhit(None, time.monotonic())
             timer = threading.Timer(0.1, change)
-            timer.start()
             begin = time.monotonic()
+            timer.start()
             assert seat.think(Turn("startpos", guess, task)).move is not None
             assert time.monotonic() - begin >= 0.09
             timer.join()
@@ -192,6 +192,44 @@ def test_a_task_that_was_stopped_before_it_began() -> None:
         assert seat.think(Turn("startpos", (), task)).move is not None
     finally:
         seat.close()
+
+
+DEAF = """\
+import os, pathlib, time
+for line in iter(input, "go btime 0 wtime 0 byoyomi 60000"):
+    print({"usi": "usiok", "isready": "readyok"}.get(line, ""), flush=True)
+os.close(0)
+pathlib.Path("deaf").touch()
+time.sleep(60)
+"""
+"""A USI engine that does not listen any more once it thinks."""
+
+
+def test_an_engine_that_cannot_be_told_fails_where_it_thinks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who stops it goes on; what waits for its move has it started again."""
+    monkeypatch.chdir(tmp_path)
+    seat = UsiSeat(replace(account(CSA, ""), command=(sys.executable, "-S", "-E", "-c", DEAF)))
+    task = Task()
+    failures: list[Exception] = []
+
+    def think() -> None:
+        try:
+            seat.think(Turn("startpos", (), task))
+        except EngineFailure as failure:
+            failures.append(failure)
+
+    thread = threading.Thread(target=think)
+    thread.start()
+    try:
+        while thread.is_alive() and not (tmp_path / "deaf").exists():
+            time.sleep(0.01)
+        task.stop()
+        thread.join(STOP_PATIENCE / 2)
+        assert len(failures) == 1
+    finally:
+        seat._client.process.kill()
+        seat.close()
+        thread.join()
 
 
 def test_times_for_another_engine() -> None:

@@ -1,0 +1,66 @@
+"""The end of a match while engines are waited for that say nothing."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from engine.matches.adjudicate import Conduct
+from engine.matches.go_games import AREA, GoHost, GoSettings
+from engine.matches.journal import Journal
+from engine.matches.limits import Limits
+from engine.matches.players import PlayerSpec, parse_player
+from engine.matches.results import MatchError
+from engine.matches.runner import Plan, Runner
+from engine.matches.schedule import pairs_of, schedule
+from tests.process.match_process import scripted
+
+PATIENCE = 300.0
+"""Seconds that a silent engine is waited for unless something ends it."""
+SILENT = "import pathlib, time; pathlib.Path('asked').touch(); time.sleep(1000)"
+SILENT_AT_THE_END = f"""\
+for line in iter(input, "final_score"):
+    print("= final_score\\n" if line == "list_commands" else "=\\n", flush=True)
+{SILENT}
+"""
+
+
+def python(script: str) -> str:
+    """Return the command line of an engine that is a script."""
+    return shlex.join([sys.executable, "-S", "-E", "-c", script])
+
+
+@pytest.mark.parametrize("who", ["player", "scorer", "scorer at the end"])
+def test_nobody_waits_for_engines_that_are_ended(who: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither for one that starts nor for one that scores."""
+    monkeypatch.chdir(tmp_path)
+    fine = parse_player(scripted("gtp", "fine"), "go")
+    players = [fine, PlayerSpec("silent", tuple(shlex.split(python(SILENT)))) if who == "player" else fine]
+    scorer = {"player": AREA, "scorer": python(SILENT)}.get(who, python(SILENT_AT_THE_END))
+    settings = GoSettings(size=9, scorer=scorer, conduct=Conduct(timeout=PATIENCE))
+    pairings = list(schedule(pairs_of(2), 2, 1))
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            runner.run()
+        except MatchError as error:
+            errors.append(error)
+
+    with Journal(tmp_path / "match", {}) as journal:
+        plan = Plan(players, Limits(), pairings, [""], lambda on_start: GoHost(settings, on_start), tmp_path / "match")
+        runner = Runner(plan, journal, lambda result: False)
+        thread = threading.Thread(target=run)
+        thread.start()
+        while thread.is_alive() and not Path("asked").exists():
+            time.sleep(0.01)
+        runner.fail(MatchError("enough"))
+        thread.join(PATIENCE / 10)
+        assert not thread.is_alive()
+    assert [str(error) for error in errors] == ["enough"]
+    assert [path.name for path in (tmp_path / "match").iterdir()] == ["match.jsonl"]
