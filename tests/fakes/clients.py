@@ -54,7 +54,7 @@ class Running:
     def is_running(self) -> bool:
         return self._thread.is_alive()
 
-    def join(self, seconds: float = 20.0) -> None:
+    def join(self, seconds: float = 60.0) -> None:
         """Wait for its end; an error that it did not expect fails the test."""
         self._thread.join(seconds)
         assert not self._thread.is_alive(), self.terminal.getvalue()

@@ -56,12 +56,15 @@ class ScriptedEvaluator:
         self.closed_in: int | None = None
         self.calls = 0
         self.rows: list[int] = []
+        self._lock = threading.Lock()
 
     def evaluate(self, batch: Batch, rows: int) -> None:
-        self.used_in.add(threading.get_ident())
-        self.calls += 1
-        self.rows.append(rows)
-        if self.calls == self.fail_at:
+        with self._lock:  # two threads may share one
+            self.used_in.add(threading.get_ident())
+            self.calls += 1
+            self.rows.append(rows)
+            fails = self.calls == self.fail_at
+        if fails:
             raise self.error
         if self.seconds:
             time.sleep(self.seconds)

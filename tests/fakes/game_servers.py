@@ -96,7 +96,7 @@ class FakeServer:
         for thread in self._threads:
             thread.join(5.0)
 
-    def wait(self, condition, seconds: float = 20.0) -> None:
+    def wait(self, condition, seconds: float = 60.0) -> None:
         """Wait until a condition holds."""
         end = time.monotonic() + seconds
         while not condition():
@@ -188,7 +188,8 @@ class CgosServer(FakeServer):
         if len(self.moves) >= self.plies:
             self._over("B+2.0")
             return
-        answer = next(point for point in reversed(POINTS) if point not in [each for each, _ in self.moves])
+        taken = [vertex for vertex, _ in self.moves]
+        answer = next((point for point in reversed(POINTS) if point not in taken), "pass")
         self.moves.append((answer, self.left["w"]))
         self.send(self.link, f"play w {answer} {self.left['w']}")
         self._ask()
@@ -235,6 +236,8 @@ class CsaServer(FakeServer):
         elif line.startswith("AGREE"):
             self.is_running = True
             self.send(link, f"START:game-{self.number}")
+        elif line == f"REJECT:game-{self.number}":
+            self.send(link, f"{line} by yomi-1")
         elif line == "":
             self.send(link, "")
         elif line == "LOGOUT":

@@ -1,6 +1,6 @@
 """A real engine whose evaluator goes wrong: `python -m tests.process.faulty_engine gtp|usi inline|workers FAULT FIRST`.
 
-The fault begins at the FIRST evaluation after loading and lasts for ever, but for a hang, of 10 s, which comes once.
+The fault begins at the FIRST evaluation after loading and lasts for ever, but for a hang, of 600 s, which comes once.
 """
 
 import sys
@@ -11,27 +11,34 @@ from engine.options import Options
 
 def main(protocol: str, place: str, fault: str, first: str) -> int:
     """Serve the protocol."""
+    from engine.evaluators import workers
     from engine.evaluators.queue import EvaluationQueue, InlineQueue
     from engine.evaluators.rollouts import RolloutEvaluator
     from engine.evaluators.workers import EvaluationWorkers
     from tests.fakes.evaluators import FaultyEvaluator
 
     made: list[FaultyEvaluator] = []
+    queues: list[EvaluationQueue] = []
+    workers.LOOKS = 600  # looks at once when the engine is armed
 
     def make() -> FaultyEvaluator:
         from engine.evaluators.material import MaterialEvaluator
 
         inner: Any = RolloutEvaluator(1, 4, seed=1) if protocol == "gtp" else MaterialEvaluator(4)
         # With workers only the first evaluator is faulty: the device that fails in mid-game.
-        made.append(FaultyEvaluator(inner, "none" if made and place == "workers" else fault, range(0)))
+        made.append(FaultyEvaluator(inner, "none" if made and place == "workers" else fault, range(0), seconds=600.0))
         return made[-1]
 
     def make_queue(*_: object) -> EvaluationQueue:
-        return InlineQueue(make()) if place == "inline" else EvaluationWorkers([make, make], hang=0.5)
+        # While kernels are compiled or loaded, nothing hangs.
+        queues.append(InlineQueue(make()) if place == "inline" else EvaluationWorkers([make, make], hang=60.0))
+        return queues[-1]
 
     def arm() -> None:
         begin = made[0].calls + int(first)
         made[0].faulty_calls = range(begin, begin + 1 if fault == "hang" else 10**9)
+        if isinstance(queues[-1], EvaluationWorkers):
+            workers.LOOKS, queues[-1]._hang = 10, 0.5
 
     options = Options.for_game("go" if protocol == "gtp" else "shogi")
     options.workers, options.memory, options.seconds, options.playouts = 1, 2**25, 1.0, 300

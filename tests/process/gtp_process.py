@@ -86,8 +86,10 @@ class GtpProcess:
         return b"".join(lines).decode(errors="replace")
 
     def end(self, timeout: float) -> int:
-        """Return the exit status, which must come in time."""
-        return self.process.wait(timeout)
+        """Return the exit status, which must come in time; `errors` is complete then."""
+        status = self.process.wait(timeout)
+        self._readers[1].join()
+        return status
 
     def __enter__(self) -> GtpProcess:
         """Return the process."""

@@ -6,6 +6,7 @@ imports next to nothing, so that it starts at once.
 """
 
 import os
+import signal
 import sys
 import time
 
@@ -42,8 +43,8 @@ def misbehave(move: str, number: int) -> str:
             sys.stderr.write("Traceback: out of luck\n")
             sys.stderr.flush()
             os._exit(3)
-        case "abort":
-            os.abort()
+        case "killed":
+            os.kill(os.getpid(), signal.SIGTERM)
         case "hang":
             time.sleep(3600)
         case "illegal":
@@ -102,7 +103,7 @@ def serve_gtp() -> None:
                 say(f"info move A1 visits 7 winrate 0.5 info move B2 visits 9 rootInfo visits {visits}")
             say("\n" + answer_after(sys.stdin.readline()))
         elif words[0] == "final_score":
-            say("= W+7.5\n")
+            say("? cannot score\n" if conduct == "unscored" else "= W+7.5\n")
         elif words[0] == "komi" and conduct == "refuse":
             say("? no komi here\n")
         else:

@@ -16,7 +16,7 @@ USI = "startpos moves 7g7f 3c3d 8h2b+ 3a2b B*9f\n"
 def test_records_of_both_games(tmp_path: Path) -> None:
     (tmp_path / "go.sgf").write_text(SGF)
     (tmp_path / "shogi.usi").write_text(USI)
-    (tmp_path / "broken.kif").write_text("手合割：平手\n   1 ５五歩(57)\n")
+    (tmp_path / "broken.kif").write_text("手合割：平手\n   1 ５五歩(57)\n   2 ３四歩(33)\n")
     report = tmp_path / "report.json"
     flags = ("--visits", "30", "--memory", "64M", "--seed", "1", "--workers", "1", "--json")
     done = subprocess.run(

@@ -12,18 +12,20 @@ FAKE = "tests.process.fake_engine"
 
 
 def test_start_is_quick() -> None:
-    """The first answers do not wait for numba (the machine may be busy: the best of three)."""
-    times = []
-    for _ in range(3):
+    """The first answers do not wait for numba (the machine may be busy: the best of twenty)."""
+
+    def once() -> float:
         start = time.monotonic()
         with GtpProcess(FAKE) as engine:
             assert engine.ask("name") == "= yomi"
-            times.append(time.monotonic() - start)
+            seconds = time.monotonic() - start
             assert engine.ask("protocol_version") == "= 2"
             assert engine.ask("list_commands").startswith("= protocol_version\n")
             engine.write("quit\n")
-            assert engine.end(5) == 0
-    assert min(times) < 1
+            assert engine.end(60) == 0
+        return seconds
+
+    assert any(once() < 1 for _ in range(20))
 
 
 def test_nothing_slow_is_imported_for_the_first_answers() -> None:
@@ -53,7 +55,7 @@ def test_pipelined_lines_of_every_kind() -> None:
             "?99 unknown command nonsense",
             "=10",
         ]
-        assert engine.end(5) == 0
+        assert engine.end(60) == 0
 
 
 @pytest.mark.parametrize("line", ["", "# note", "protocol_version", "5 play w a1"])
@@ -64,11 +66,10 @@ def test_analysis_stops_at_the_next_line(line: str) -> None:
         assert engine.line() == "=4"
         for _ in range(5):
             assert engine.line().startswith("info move E5 visits ")
-        start = time.monotonic()
+        end = time.monotonic() + 60
         engine.write(line + "\n")
         while engine.line():
-            pass
-        assert time.monotonic() - start < 0.5
+            assert time.monotonic() < end
         if line.startswith("5"):
             assert engine.answer() == "=5"
         elif line == "protocol_version":
@@ -82,32 +83,26 @@ def test_end_of_input_during_analysis() -> None:
         engine.answer()
         assert engine.line() == "="
         assert engine.line().startswith("info")
-        start = time.monotonic()
         engine.close_input()
-        assert engine.end(5) == 0
-        assert time.monotonic() - start < 1
+        assert engine.end(60) == 0
         assert engine.rest().endswith("\n")
 
 
 def test_end_of_input_during_a_move() -> None:
-    with GtpProcess(FAKE, "60") as engine:
+    with GtpProcess(FAKE, "600") as engine:
         engine.ask("boardsize 9")
         engine.write("2 genmove b\n3 genmove w\n4 name\n")
         time.sleep(0.2)
-        start = time.monotonic()
         engine.close_input()
-        assert engine.end(10) == 0
-        assert time.monotonic() - start < 1.5
+        assert engine.end(60) == 0
         assert engine.rest() == "=2 E5\n\n=3 E6\n\n=4 yomi\n\n"
 
 
 def test_end_of_input_while_nothing_happens() -> None:
     with GtpProcess(FAKE, "0", "ponder") as engine:
         engine.ask("genmove b")
-        start = time.monotonic()
         engine.close_input()
-        assert engine.end(5) == 0
-        assert time.monotonic() - start < 1
+        assert engine.end(60) == 0
         assert engine.rest() == ""
 
 
@@ -123,14 +118,12 @@ def test_a_script_gets_its_searches_in_full() -> None:
 
 
 def test_interrupt_comment() -> None:
-    with GtpProcess(FAKE, "60") as engine:
+    with GtpProcess(FAKE, "600") as engine:
         engine.ask("boardsize 9")
         engine.write("2 genmove b\n")
         time.sleep(0.2)
-        start = time.monotonic()
         engine.write("# interrupt\n")
-        assert engine.answer() == "=2 E5"
-        assert time.monotonic() - start < 1
+        assert engine.answer(60) == "=2 E5"
 
 
 def test_nobody_reads_the_answers() -> None:
@@ -146,7 +139,7 @@ def test_nobody_reads_the_answers() -> None:
     process.stdout.close()
     process.stdin.write(b"name\nname\n")
     process.stdin.flush()
-    assert process.wait(10) == 0
+    assert process.wait(60) == 0
     assert process.stderr.read() == b""
     process.stderr.close()
     process.stdin.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -10,12 +11,20 @@ import pytest
 from engine.cli.main import main
 from engine.games.go.sgf import load_sgf
 from engine.games.shogi.records import load_records
+from engine.matches.journal import NAME, read_journal
 from engine.matches.read import read_results
 from engine.matches.results import FAILURE, ILLEGAL, TIME, GameResult
 from tests.process.match_process import kill_and_go_on, run_match, scripted
 
 FINE, FINE_USI = scripted("gtp", "fine"), scripted("usi", "fine")
-FAST = ("--byoyomi", "1", "--timeout", "1", "--parallel", "4", "--games", "2")
+FAST = ("--byoyomi", "60", "--timeout", "5", "--parallel", "8", "--games", "2")
+"""Time enough for engines that are only slow on a busy machine; those that are late or hang have their own limits."""
+OWN_LIMITS = {"late": " byoyomi=1", "hang": " seconds=0.5"}
+
+
+def tournament(protocol: str, *conducts: str) -> list[str]:
+    """Return the players of a tournament."""
+    return [scripted(protocol, conduct) + OWN_LIMITS.get(conduct, "") for conduct in conducts]
 
 
 def check_blame(results: list[GameResult], reasons: dict[str, tuple[str, str]]) -> None:
@@ -37,8 +46,8 @@ def check_blame(results: list[GameResult], reasons: dict[str, tuple[str, str]]) 
 
 
 def test_a_tournament_of_go_with_engines_that_go_wrong(tmp_path: Path) -> None:
-    names = ("fine", "crash", "hang", "illegal", "flood", "late", "nonsense")
-    done, results = run_match(tmp_path, *(scripted("gtp", name) for name in names), *FAST, "--size", "9")
+    players = tournament("gtp", "fine", "crash", "hang", "illegal", "flood", "late", "nonsense")
+    done, results = run_match(tmp_path, *players, *FAST, "--size", "9")
     assert done.returncode == 0, done.stderr
     assert len(results) == 42
     check_blame(
@@ -61,18 +70,18 @@ def test_a_tournament_of_go_with_engines_that_go_wrong(tmp_path: Path) -> None:
 
 
 def test_a_tournament_of_shogi_with_engines_that_go_wrong(tmp_path: Path) -> None:
-    names = ("fine", "crash", "hang", "illegal", "flood", "declare", "abort")
-    done, results = run_match(tmp_path, *(scripted("usi", name) for name in names), *FAST)
+    players = tournament("usi", "fine", "crash", "hang", "illegal", "flood", "declare", "killed")
+    done, results = run_match(tmp_path, *players, *FAST)
     assert done.returncode == 0, done.stderr
     assert len(results) == 42
     check_blame(
         results,
         {
             "crash": (FAILURE, "exited with status 3"),
-            "hang": (FAILURE, "no answer to 'go btime"),
+            "hang": (FAILURE, "no answer to 'go movetime 500'"),
             "illegal": (ILLEGAL, "no piece on 5e"),
             "declare": (ILLEGAL, "declared a win that is none"),
-            "abort": (FAILURE, "killed by signal 6"),
+            "killed": (FAILURE, "killed by signal 15"),
         },
     )
     draws = [result for result in results if result.ending == "repetition"]
@@ -96,7 +105,8 @@ def test_a_match_from_a_file_goes_on_and_is_rated_from_its_records(
                (("fine", "a"), ("resign", "b"), ("resign", "c"))]  # fmt: skip
     config = tmp_path / "match.toml"
     tables = [f'[[players]]\nname = "{n}"\nengine = """{engine}"""\n' for n, engine in zip("abc", engines, strict=True)]
-    settings = 'game = "go"\nsize = 9\nkomi = 0.5\nform = "gauntlet"\nseconds = 0.1\ncpus = [0]\n'
+    cpu = min(os.sched_getaffinity(0))
+    settings = f'game = "go"\nsize = 9\nkomi = 0.5\nform = "gauntlet"\nseconds = 0.1\ncpus = [{cpu}]\n'
     config.write_text(settings + "".join(tables))
     folder = tmp_path / "out"
     done, results = run_match(folder, "--config", str(config), "--games", "2")
@@ -147,13 +157,41 @@ def test_openings_and_a_scorer(tmp_path: Path) -> None:
     assert [node.comment for node in record.line() if node.move][:2] == ["opening", "opening"]
 
 
+def test_a_scorer_that_fails(tmp_path: Path) -> None:
+    """What is wrong with it from the start costs no game, and what it cannot score is not lost."""
+    players = (scripted("gtp", "resign", name="a"), scripted("gtp", "resign", name="b"), "--size", "9")
+    done, _ = run_match(tmp_path / "absent", *players, "--scorer", "no-such-engine")
+    assert done.returncode == 2
+    assert "error: --scorer no-such-engine: cannot be started: no-such-engine: No such file" in done.stderr
+    players = (FINE, FINE.replace("name=fine", "name=other"), "--size", "9")
+    done, _ = run_match(tmp_path / "failing", *players, "--scorer", scripted("gtp", "unscored"))
+    assert done.returncode == 2
+    record = tmp_path / "failing" / "game-00001-unscored.sgf"
+    assert f"refused 'final_score': cannot score; the game is in {record}" in done.stderr
+    assert len(list(load_sgf(record).line())) == 19
+    assert load_sgf(record).result == "Void"
+
+
+def test_a_match_goes_on_with_more_openings(tmp_path: Path) -> None:
+    words = (scripted("gtp", "resign", name="a"), scripted("gtp", "resign", name="b"), "--size", "9")
+    drawn = ("--openings", "policy", "--opening-moves", "2", "--games")
+    _, few = run_match(tmp_path, *words, *drawn, "2")
+    done, results = run_match(tmp_path, *words, *drawn, "6")
+    assert done.returncode == 0, done.stderr
+    assert "2 of 6 games are in" in done.stderr
+    assert [result.opening for result in results] == [0, 0, 1, 1, 2, 2]
+    assert results[:2] == few
+    openings = read_journal(tmp_path / NAME)[0]["kept"]["openings"]
+    assert len(set(openings)) == 3
+
+
 @pytest.mark.parametrize(
     ("players", "message"),
     [
         (("no-such-engine", "no-such-engine"), "no-such-engine: No such file or directory"),
         ((FINE, scripted("gtp", "dead")), "player dead: exited with status 1; stderr: no such network"),
         ((FINE, scripted("gtp", "refuse")), "player refuse: refused 'komi 7.5': no komi here"),
-        ((FINE, scripted("gtp", "mute")), "player mute: no answer to 'name' within 1 s"),
+        ((scripted("gtp", "mute"), FINE, "--timeout", "1", "--game", "go"), "no answer to 'name' within 1 s"),
         ((FINE, f"{FINE} visits=7"), "knows no command for visits"),
         ((FINE_USI, f"{FINE_USI} option.Hash=7"), "has no option Hash: expected one of Level"),
         ((FINE,), "1 players: expected at least 2"),
@@ -161,7 +199,7 @@ def test_openings_and_a_scorer(tmp_path: Path) -> None:
     ids=["absent", "dead", "refuse", "mute", "visits", "option", "alone"],
 )  # fmt: skip
 def test_a_match_that_cannot_begin(tmp_path: Path, players: tuple[str, ...], message: str) -> None:
-    done, _ = run_match(tmp_path, *players, "--timeout", "1")
+    done, _ = run_match(tmp_path, *players)
     assert done.returncode == 2
     assert message in done.stderr
     assert done.stderr.count("\n") == 1

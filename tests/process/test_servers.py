@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,6 +32,7 @@ class Process:
         is_go = isinstance(server, CgosServer)
         protocol, other = ("cgos", "csa") if is_go else ("csa", "cgos")
         self.folder = folder
+        self.server = server
         self.settings = folder / "servers.toml"
         self.settings.write_text(
             f'[servers.home]\nprotocol = "{protocol}"\nhost = "127.0.0.1"\nport = {server.port}\n'
@@ -53,6 +53,12 @@ class Process:
             stderr=subprocess.PIPE,
             text=True,
         )
+
+    def interrupt_twice(self) -> None:
+        """Send the second Ctrl-C when the first was taken: two that wait become one."""
+        self.process.send_signal(signal.SIGINT)
+        self.server.wait(lambda: '"finish"' in (self.folder / "events").read_text())
+        self.process.send_signal(signal.SIGINT)
 
     def end(self) -> tuple[int, str]:
         """Wait for the end; return the status and all that was written."""
@@ -108,9 +114,7 @@ def test_the_password_is_nowhere_to_be_seen(server: FakeServer, tmp_path: Path) 
     server.password = "changed"  # the server says what it was sent, and that it is wrong
     server.cut()
     server.wait(lambda: "refused" in (tmp_path / "events").read_text(), 60.0)
-    client.process.send_signal(signal.SIGINT)
-    time.sleep(0.1)
-    client.process.send_signal(signal.SIGINT)
+    client.interrupt_twice()
     _, text = client.end()
     assert PASSWORD.encode() not in b"".join(shown)
     assert OTHER_PASSWORD.encode() not in b"".join(shown)
@@ -134,9 +138,7 @@ def test_a_second_ctrl_c_leaves_at_once_and_takes_the_engine_with_it(server: Fak
     server.plies = 10_000
     client = Process(tmp_path, server)
     server.wait(lambda: len(server.moves) > 4, 60.0)  # type: ignore[attr-defined]
-    client.process.send_signal(signal.SIGINT)
-    time.sleep(0.1)
-    client.process.send_signal(signal.SIGINT)
+    client.interrupt_twice()
     status, text = client.end()
     assert status == 0, text
     assert "left in the middle of a game" in text

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.protocols.usi.session import GRACE, PATIENCE
 from tests.process.gtp_process import ROOT
 from tests.process.usi_process import UsiProcess
 
@@ -22,9 +23,10 @@ def answers(text: str) -> list[str]:
 
 
 def test_start_is_quick() -> None:
-    """`usiok` does not wait for anything slow (the machine may be busy: the best of five, less Python's own start)."""
-    times, bare = [], []
-    for _ in range(5):
+    """`usiok` does not wait for anything slow (the machine may be busy: the best of twenty, by Python's own start)."""
+    bare = []
+
+    def once() -> float:
         start = time.monotonic()
         subprocess.run([sys.executable, "-c", "pass"], check=True)
         bare.append(time.monotonic() - start)
@@ -32,10 +34,12 @@ def test_start_is_quick() -> None:
         with UsiProcess("engine", "usi") as engine:
             engine.send("usi")
             engine.until("usiok")
-            times.append(time.monotonic() - start)
+            seconds = time.monotonic() - start
             engine.send("quit")
-            assert engine.end(5) == 0
-    assert min(times) < 0.15 or min(times) < 12 * min(bare)
+            assert engine.end(60) == 0
+        return seconds
+
+    assert any(once() < max(0.15, 12 * min(bare)) for _ in range(20))
 
 
 def test_nothing_slow_is_imported_for_usiok() -> None:
@@ -69,7 +73,7 @@ def test_introduction() -> None:
 
 
 LIMITED, HELD = "go byoyomi 100", ("go infinite", "go ponder byoyomi 100", "go ponder infinite")
-ENDS = ("stop", "ponderhit", "gameover lose", "usinewgame", "position startpos", "isready", "quit", "", "go nodes 1")
+ENDS = ("stop", "ponderhit", "gameover lose", "usinewgame", "position startpos", "isready", "", "go nodes 1")
 
 
 @pytest.mark.parametrize("seconds", ["0", "60"])
@@ -79,8 +83,6 @@ def test_every_order_gets_one_answer(go: str, seconds: str) -> None:
     with UsiProcess(FAKE, seconds) as engine:
         engine.ready()
         for first, second in itertools.product(ENDS, ENDS):
-            if "quit" in (first, second) or "" in (first, second):
-                continue
             engine.send("position startpos moves 7g7f", go, first, second, "stop", "isready")
             lines = engine.until("readyok")
             if "isready" in (first, second):
@@ -93,21 +95,22 @@ def test_every_order_gets_one_answer(go: str, seconds: str) -> None:
 
 
 @pytest.mark.parametrize("go", ["go infinite", "go ponder byoyomi 100", "go ponder infinite"])
-@pytest.mark.parametrize("seconds", ["0", "60"])
-@pytest.mark.parametrize("middle", [(), ("isready",), ("setoption name MultiPV value 2",), ("nonsense",)])
-def test_answers_are_held_back(go: str, seconds: str, middle: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("seconds", ["0", "600"])
+def test_answers_are_held_back(go: str, seconds: str) -> None:
     with UsiProcess(FAKE, seconds) as engine:
         engine.ready()
-        engine.send("setoption name PvInterval value 50", go, *middle)
-        time.sleep(0.3)
-        engine.send("isready")
-        lines = engine.until("readyok") + (engine.until("readyok") if middle == ("isready",) else [])
-        assert answers("\n".join(lines)) == []
-        engine.send("stop")
-        assert engine.until("bestmove")[-1].startswith("bestmove 1g1f ponder ")
+        engine.send("setoption name PvInterval value 50")
+        for middle in ((), ("isready",), ("setoption name MultiPV value 2",), ("nonsense",)):
+            engine.send(go, *middle)
+            time.sleep(0.3)
+            engine.send("isready")
+            lines = engine.until("readyok") + (engine.until("readyok") if middle == ("isready",) else [])
+            assert answers("\n".join(lines)) == [], middle
+            engine.send("stop")
+            assert engine.until("bestmove")[-1].startswith("bestmove 1g1f ponder "), middle
         engine.send("quit")
         assert answers(engine.rest()) == []
-        assert engine.end(5) == 0
+        assert engine.end(60) == 0
 
 
 @pytest.mark.parametrize("go", HELD)
@@ -130,7 +133,7 @@ def test_ponderhit_starts_the_clock() -> None:
         engine.send("go ponder btime 1000 wtime 1000")
         time.sleep(0.5)
         engine.send("ponderhit")
-        assert engine.until("bestmove", 2)
+        assert engine.until("bestmove", 60)
         engine.send("ponderhit")
         assert engine.line().startswith("info string Error! ponderhit: not pondering")
         engine.send("go infinite", "ponderhit")
@@ -154,18 +157,17 @@ def test_no_info_follows_an_answer() -> None:
 @pytest.mark.parametrize("go", ["", "go infinite", "go ponder byoyomi 100", "go byoyomi 60000", "go mate infinite"])
 @pytest.mark.parametrize("how", ["quit", "close"])
 def test_the_end_comes_within_a_second(go: str, how: str) -> None:
-    with UsiProcess(FAKE, "60") as engine:
+    assert GRACE + PATIENCE < 1
+    with UsiProcess(FAKE, "600") as engine:
         engine.ready()
         if go:
             engine.send(go)
-            time.sleep(0.2)
-        start = time.monotonic()
+            engine.ready()
         if how == "quit":
             engine.send("quit")
         else:
             engine.close_input()
-        assert engine.end(5) == 0
-        assert time.monotonic() - start < 1
+        assert engine.end(60) == 0
         rest = engine.rest()
         assert rest.endswith("\n") or not rest
         assert len(answers(rest)) == bool(go)
@@ -173,26 +175,16 @@ def test_the_end_comes_within_a_second(go: str, how: str) -> None:
 
 @pytest.mark.parametrize("how", ["quit", "close"])
 def test_the_end_while_loading(how: str) -> None:
-    with UsiProcess(FAKE, "0", "60") as engine:
+    with UsiProcess(FAKE, "0", "600") as engine:
         engine.send("usi", "isready")
         engine.until("usiok")
         time.sleep(0.3)
-        start = time.monotonic()
         if how == "quit":
             engine.send("quit")
         else:
             engine.close_input()
-        assert engine.end(5) == 0
-        assert time.monotonic() - start < 1
+        assert engine.end(60) == 0
         assert engine.rest() == ""
-
-
-def test_signs_of_life_while_loading() -> None:
-    with UsiProcess(FAKE, "0", "5.6") as engine:
-        engine.send("isready", "position startpos", "go nodes 1")
-        lines = engine.until("readyok")
-        assert re.fullmatch(r"info string loading, [56] s \.\.\.", lines[0])
-        assert engine.bestmove() == "bestmove 1g1f ponder 1a1b"
 
 
 def test_what_cannot_be_loaded() -> None:
@@ -200,8 +192,7 @@ def test_what_cannot_be_loaded() -> None:
         engine.send("usi", "isready")
         engine.until("usiok")
         assert engine.line() == "info string Error! no such network"
-        assert engine.end(5) == 2
-        time.sleep(0.1)
+        assert engine.end(60) == 2
         assert b"".join(engine.errors) == b"yomi: error: no such network\n"
         assert engine.rest() == ""
 
@@ -327,7 +318,7 @@ def test_nobody_reads_the_answers() -> None:
         process.stdout.close()
         process.stdin.write(last)
         process.stdin.flush()
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
         assert process.stderr.read() == b""
         process.stderr.close()
         process.stdin.close()

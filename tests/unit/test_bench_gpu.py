@@ -27,7 +27,7 @@ def test_it_refuses_without_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     monkeypatch.setattr(gpu, "choose_backend", none)
     begin = time.monotonic()
     assert cli.main(["gpu"]) == 2
-    assert time.monotonic() - begin < 5.0
+    assert time.monotonic() - begin < 60
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err == "yomi bench: device cuda:0: no GPU; to mend it: buy one\n"

@@ -157,7 +157,7 @@ def test_the_clock_is_looked_at_though_nothing_is_slow() -> None:
     assert search.wait(60.0)
     search.stop()
     assert search.latency < 1.0
-    assert search.report().seconds < 5.0
+    assert search.report().seconds < 20.0
 
 
 def test_batches_that_last_are_timed_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
