@@ -8,8 +8,11 @@ import hashlib
 import logging
 import os
 import secrets
+import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from nets.errors import NetworkError
 from nets.onnx_header import data_files
@@ -17,12 +20,14 @@ from nets.onnx_header import data_files
 _log = logging.getLogger("yomi.networks")
 
 
-def write_atomically(path: Path, content: bytes, *, sync: bool = False) -> None:
-    """Write a file such that no reader ever sees part of it; who may read it the process's umask says.
+@contextlib.contextmanager
+def atomic_writer(path: Path, *, sync: bool = False) -> Iterator[BinaryIO]:
+    """Write a file such that no reader ever sees part of it: it takes its name when the `with` block ends well.
+
+    Who may read it the process's umask says.
 
     Args:
         path: the file.
-        content: all of it.
         sync: have it on the disk before the name appears.
 
     Raises:
@@ -31,7 +36,7 @@ def write_atomically(path: Path, content: bytes, *, sync: bool = False) -> None:
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with draft.open("xb") as stream:
-            stream.write(content)
+            yield stream
             if sync:
                 stream.flush()
                 os.fsync(stream.fileno())
@@ -42,14 +47,27 @@ def write_atomically(path: Path, content: bytes, *, sync: bool = False) -> None:
         raise
 
 
+def write_atomically(path: Path, content: bytes, *, sync: bool = False) -> None:
+    """Write a whole file at once; see `atomic_writer`.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with atomic_writer(path, sync=sync) as stream:
+        stream.write(content)
+
+
 def remove_drafts(folder: Path) -> None:
-    """Remove what a run that was killed has left of files that it was writing into a folder.
+    """Remove what a run that was killed has left of files and folders that it was writing into a folder.
 
     Raises:
         OSError: it cannot be removed.
     """
     for draft in folder.glob(".*.part"):
-        draft.unlink(missing_ok=True)
+        if draft.is_dir():
+            shutil.rmtree(draft)
+        else:
+            draft.unlink(missing_ok=True)
 
 
 def source_digest(path: Path) -> str:

@@ -31,7 +31,7 @@ from native.datasets.replay import COLOR_SHIFT, GAME_DTYPE, black_wins, replay
 from native.go.board import POSITION_DTYPE
 from native.go.rules import MAX_HISTORY
 from nets.errors import NetworkError
-from nets.files import source_digest
+from nets.files import atomic_writer, remove_drafts, source_digest
 
 PART_GAMES = 4096
 PIECE_GAMES = 256
@@ -121,6 +121,7 @@ def read_games(
         OSError: the folder cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    remove_drafts(folder)
     refused: Counter[str] = Counter()
     tables: list[GameTable] = []
     # Spawned: a process that has threads, numba's for one, cannot be forked safely.
@@ -196,10 +197,9 @@ def _read_piece(texts: Sequence[bytes], rules: Rules) -> tuple[GameTable, Counte
 
 
 def _save_part(path: Path, table: GameTable, refused: Counter[str], count: int) -> None:
-    temporary = path.with_suffix(".new.npz")
     reasons = np.array(list(refused.elements()), np.str_)
-    np.savez(temporary, games=table.games.view(np.uint8), codes=table.codes, refused=reasons, count=count)
-    temporary.replace(path)
+    with atomic_writer(path) as stream:
+        np.savez(stream, games=table.games.view(np.uint8), codes=table.codes, refused=reasons, count=count)
 
 
 def _load_part(path: Path) -> tuple[GameTable, Counter[str], int]:

@@ -30,6 +30,7 @@ import numpy.typing as npt
 
 from nets.errors import NetworkError
 from nets.features import FeatureSet, feature_set
+from nets.files import remove_drafts, write_atomically
 
 Array: TypeAlias = npt.NDArray[Any]
 Arrays: TypeAlias = Mapping[str, Array]
@@ -211,16 +212,13 @@ def begin_dataset(folder: str | Path, manifest: Manifest) -> Dataset:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "manifest.json"
     if not path.exists():
-        temporary = path.with_suffix(".new")
-        temporary.write_text(manifest.to_json(), encoding="utf-8")
-        os.replace(temporary, path)
+        write_atomically(path, manifest.to_json().encode())
     elif path.read_text(encoding="utf-8") != manifest.to_json():
         found, wanted = json.loads(open_dataset(folder).manifest.to_json()), json.loads(manifest.to_json())
         names = [name for name in wanted if found.get(name) != wanted[name]]
         which = _first_difference(found["sources"], wanted["sources"]) if "sources" in names else ""
         raise NetworkError(f"{folder}: a data set with other {' and '.join(names)} found{which}, expected a new folder")
-    for left in folder.glob(".*.part"):
-        shutil.rmtree(left, ignore_errors=True)
+    remove_drafts(folder)
     return open_dataset(folder)
 
 

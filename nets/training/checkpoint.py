@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from nets.errors import NetworkError
+from nets.files import atomic_writer
 
 FORMAT = 1
 
@@ -20,17 +19,8 @@ def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    temporary = path.with_suffix(".new")
-    try:
-        with temporary.open("wb") as stream:
-            torch.save({"format": FORMAT, **state}, stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
+    with atomic_writer(path, sync=True) as stream:
+        torch.save({"format": FORMAT, **state}, stream)
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from nets.definitions.base import Network
 from nets.definitions.go import GoNetwork
 from nets.definitions.katago import to_katago
 from nets.definitions.onnx_export import export_onnx
+from nets.files import write_atomically
 from nets.katago.write import write_network
 
 
@@ -32,7 +33,5 @@ def export_file(network: Network, name: str, folder: Path, training: Mapping[str
     else:
         path = folder / f"{name}.onnx"
         content = export_onnx(network, name, training).SerializeToString(deterministic=True)
-    temporary = folder / f"{path.name}.new"
-    temporary.write_bytes(content)
-    temporary.replace(path)
+    write_atomically(path, content)
     return path

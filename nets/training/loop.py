@@ -24,6 +24,7 @@ from nets.data.shards import open_dataset
 from nets.definitions.base import Network
 from nets.definitions.catalog import make
 from nets.errors import NetworkError
+from nets.files import remove_drafts
 from nets.training import losses
 from nets.training.average import Average
 from nets.training.checkpoint import load_checkpoint, save_checkpoint
@@ -126,6 +127,7 @@ class Trainer:
             NetworkError: the losses or the weights are no longer numbers.
             OSError: the folder cannot be written.
         """
+        remove_drafts(self.folder)
         settings = self.config.training
         last = min(settings.steps, stop_at or settings.steps)
         extra = ("learning_rate", "positions_per_second", "total", *LOSS_NAMES)
