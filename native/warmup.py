@@ -47,6 +47,7 @@ def compile_rules() -> None:
     move = 3 * int(pos["stride"]) + 3
     rules.is_legal(pos, history, move, 1)
     rules.legal_moves(pos, history, np.zeros(SIZE * SIZE + 1, np.uint16))
+    rules.turn_to(pos, 1)
     rules.play(pos, history, move)
     board.place_stone(pos, move + 2, 1)
     board.copy(positions[1], pos)

@@ -4,8 +4,8 @@ import numpy as np
 
 from native.bits import U
 from native.go.board import BLACK, NO_POINT, SCORING_TERRITORY, clear, copy, place_stone
-from native.go.playout_policy import patterned_rollout
-from native.go.rules import begin, play, position_key
+from native.go.rollout_policy import patterned_rollout
+from native.go.rules import begin, play, position_key, turn_to
 from native.jit import kernel
 
 COLOR_SHIFT = 12
@@ -61,19 +61,9 @@ def set_up(pos, history, game, codes):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _turn(pos, code):  # type: ignore[no-untyped-def]
-    """Make it the turn of who makes the next move."""
-    color = np.int64(code) >> COLOR_SHIFT
-    if color != pos.side_to_move:
-        pos.side_to_move = color
-        pos.simple_ko = NO_POINT
-        pos.passes = 0
-
-
-@kernel
 def _play(pos, history, code):  # type: ignore[no-untyped-def]
     """Play a move of either color, as a record has it."""
-    _turn(pos, code)
+    turn_to(pos, np.int64(code) >> COLOR_SHIFT)
     play(pos, history, np.int64(code) & POINT_MASK)
 
 
@@ -93,7 +83,7 @@ def replay(pos, history, game, codes, ply):  # type: ignore[no-untyped-def]
     for i in range(first, first + U(ply)):
         _play(pos, history, codes[i])
     if ply < game.moves:
-        _turn(pos, codes[first + U(ply)])
+        turn_to(pos, np.int64(codes[first + U(ply)]) >> COLOR_SHIFT)
 
 
 @kernel
@@ -103,7 +93,7 @@ def write_keys(pos, history, game, codes, with_move, keys):  # type: ignore[no-u
     first = U(game.start + game.stones)
     for i in range(U(game.moves)):
         code = codes[first + i]
-        _turn(pos, code)
+        turn_to(pos, np.int64(code) >> COLOR_SHIFT)
         key = position_key(pos) ^ (U(pos.size) * U(0xC2B2AE3D27D4EB4F))
         if with_move:
             key ^= U(np.int64(code) & POINT_MASK) * U(0x9E3779B97F4A7C15)

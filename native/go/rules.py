@@ -138,6 +138,15 @@ def legal_moves(pos, history, moves):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def turn_to(pos, color):  # type: ignore[no-untyped-def]
+    """Make it the turn of `color`: a ban by simple ko was on the other side, and one side's two passes end no game."""
+    if color != pos.side_to_move:
+        pos.side_to_move = color
+        pos.simple_ko = NO_POINT
+        pos.passes = 0
+
+
+@kernel
 def play(pos, history, move):  # type: ignore[no-untyped-def]
     """Play a legal `move` of the side to move and append the board to `history`."""
     color = pos.side_to_move

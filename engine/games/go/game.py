@@ -178,10 +178,7 @@ class GoGame:
 
         Undo forgets it, and `play` does it by itself.
         """
-        if color != self.side_to_move:
-            self.position["side_to_move"] = color
-            self.position["simple_ko"] = NO_POINT  # the ban was on the other side
-            self.position["passes"] = 0  # two passes of one side do not end a game
+        kernels.turn_to(self.position, color)
 
     @property
     def is_over(self) -> bool:
