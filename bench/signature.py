@@ -1,20 +1,22 @@
 """`bench signature`: one number that changes whenever the search's decisions change.
 
-One worker searches fixed positions of both games with a fixed seed and the evaluators that need no network; the visits
-of every root move go into the number. A change that is not meant to alter the search must leave it as it is.
+One worker searches fixed positions of both games with a fixed seed and the evaluators that need no network, once more
+with the cache of evaluations (Go) and with the solver (shogi); the visits of every root move go into the number. A
+change that is not meant to alter the search must leave it as it is.
 """
 
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 from typing import Any
 
 from bench.subjects import Subject, go_subject, shogi_subject
 from engine.evaluators.material import MaterialEvaluator
 from engine.evaluators.queue import InlineQueue
 from engine.evaluators.rollouts import RolloutEvaluator
+from engine.search.limits import Limits
 from engine.search.parameters import SearchSettings
-from engine.search.report import Limits
 from engine.search.search import Search
 
 SEED = 20070201
@@ -23,19 +25,23 @@ MATE_DEPTH = 3
 
 
 def run(playouts: int = 2000) -> list[dict[str, Any]]:
-    """Return one row a game (Go: a board size), and the signature of all."""
+    """Return one row a game (Go: a board size) and part of the search, and the signature of all."""
+    plain = SearchSettings(workers=1, memory=2**26, cache_size=0, symmetry="none", seed=SEED)
+    go, shogi = {size: go_subject(size) for size in (9, 13, 19)}, shogi_subject(mate_depth=MATE_DEPTH)
+    searches = [(subject.name, subject, plain) for subject in (*go.values(), shogi)]
+    searches.append(("9x9, cache", go[9], replace(plain, cache_size=2**20)))
+    searches.append(("shogi, solver", shogi, replace(plain, solver=True)))
     rows: list[dict[str, Any]] = []
     total = 0
-    for subject in (*map(go_subject, (9, 13, 19)), shogi_subject(mate_depth=MATE_DEPTH)):
-        signature = _signature(subject, playouts)
+    for name, subject, settings in searches:
+        signature = _signature(subject, settings, playouts)
         total = zlib.crc32(signature.to_bytes(4, "little"), total)
-        rows.append({"game": subject.name, "signature": f"{signature:08x}"})
+        rows.append({"game": name, "signature": f"{signature:08x}"})
     rows.append({"game": "all", "signature": f"{total:08x}"})
     return rows
 
 
-def _signature(subject: Subject, playouts: int) -> int:
-    settings = SearchSettings(workers=1, memory=2**26, cache_size=0, symmetry="none", seed=SEED)
+def _signature(subject: Subject, settings: SearchSettings, playouts: int) -> int:
     evaluator = MaterialEvaluator() if subject.name == "shogi" else RolloutEvaluator(seed=SEED)
     search = Search(subject.spec, InlineQueue(evaluator), settings)
     result = 0

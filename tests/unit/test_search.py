@@ -16,7 +16,7 @@ from engine.evaluators.rollouts import RolloutEvaluator
 from engine.evaluators.workers import EvaluationWorkers
 from engine.games.go.vertex import board_points
 from engine.search import search as search_module
-from engine.search.report import Limits
+from engine.search.limits import Limits
 from engine.search.reports import read_report
 from engine.search.search import Search
 from native.go.board import PASS
@@ -291,7 +291,7 @@ def test_one_worker_and_one_seed_repeat_the_search(kind: str) -> None:
 def test_the_signature_of_the_benchmark_repeats_itself() -> None:
     first = signature.run(120)
     assert signature.run(120) == first
-    assert len({row["signature"] for row in first}) == 5
+    assert len({row["signature"] for row in first}) == 7
     assert signature.run(121) != first
 
 
