@@ -19,8 +19,8 @@ import onnxruntime
 from native.bits import U
 from native.go import planes, rules
 from native.go.board import KO_POSITIONAL, POSITION_DTYPE, clear
+from native.go.move_features import FEATURES, FEATURES_A_MOVE, FIRST_PATTERN, NONE, OWN_EYE, move_features
 from native.go.prior_weights import UNIT
-from native.go.priors import FEATURES, FEATURES_A_MOVE, FIRST_PATTERN, NONE, OWN_EYE, move_features
 from native.go.scratch import SCRATCH_DTYPE
 from native.jit import kernel
 from nets.load import prepare

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from native.go.board import POSITION_DTYPE, ZOBRIST, clear
-from native.go.playout_policy import patterned_rollouts
 from native.go.rollout import uniform_rollouts
+from native.go.rollout_policy import patterned_rollouts
 
 C_SOURCE = Path(__file__).with_name("uniform_rollout.c")
 COMPILER_FLAGS = ("-O3", "-march=native", "-shared", "-fPIC")

@@ -1,140 +1,20 @@
-"""Features of a move that a fast linear policy weighs: a sum of weights, one for each feature, is the move's logit.
-
-Every move has at most FEATURES_A_MOVE features, so they travel as a tuple; feature 0 is "none" and weighs nothing.
-"""
+"""Priors of moves without a network: a move's logit is the sum of its features' weights (native.go.move_features)."""
 
 import numpy as np
 
 from native.bits import U
-from native.go.board import EMPTY, NO_POINT, PASS, is_eye, row_of
-from native.go.patterns import PATTERN_CLASSES, pattern_class, pattern_code
-from native.go.tactics import liberties_after, self_atari_stones
+from native.go.move_features import move_features
+from native.go.prior_weights import unpack
 from native.jit import kernel
 
-DISTANCES = 18
-NONE = 0
-OWN_EYE = 1
-PASSES = 2
-"""12: last move was a pass (6) + sixth of the board that is empty"""
-CAPTURE = PASSES + 12
-"""8: the chain made the last move (4) + stones 1, 2, 3, 4 or more"""
-ESCAPE = CAPTURE + 8
-"""8: three liberties or more afterwards (4) + stones"""
-ATARI = ESCAPE + 8
-"""12: the chain made the last move (4), or the move is a self-atari (8) + stones"""
-PRESS = ATARI + 12
-"""8: an enemy chain goes from three liberties to two; it made the last move (4) + stones"""
-EXTEND = PRESS + 8
-"""12: own chain with two liberties, then has 2 or fewer, 3, 4 or more (4 each) + stones"""
-EXTEND_THREE = EXTEND + 12
-"""3: own chain with three liberties, then has 3 or fewer, 4, 5 or more"""
-SELF_ATARI = EXTEND_THREE + 3
-"""6: stones 1 to 6 or more"""
-NEAR_LAST = SELF_ATARI + 6
-NEAR_SECOND = NEAR_LAST + DISTANCES
-LINE = NEAR_SECOND + DISTANCES
-"""20: large board (10), no stone within two steps (5) + line 0 to 4"""
-FIRST_PATTERN = LINE + 20
-FEATURES = FIRST_PATTERN + PATTERN_CLASSES
-FEATURES_A_MOVE = 9
-LARGE_BOARD = 12
+WEIGHTS = unpack()
+"""float32[FEATURES]"""
 
 
 @kernel
-def _distance(stride, a, b):  # type: ignore[no-untyped-def]
-    """Return dx + dy + max(dx, dy) between two points, at most DISTANCES - 1; 0 where `b` is no point."""
-    if b in (NO_POINT, PASS):
-        return np.int64(0)
-    row_a = row_of(stride, a)
-    row_b = row_of(stride, b)
-    dx = abs((a - row_a * stride) - (b - row_b * stride))
-    dy = abs(row_a - row_b)
-    return min(dx + dy + max(dx, dy), np.int64(DISTANCES - 1))
-
-
-@kernel
-def _is_lonely(pos, i):  # type: ignore[no-untyped-def]
-    """Whether no stone stands within two steps (both ways) of a point."""
-    stride = np.int64(pos.stride)
-    size = np.int64(pos.size)
-    row = row_of(stride, i)
-    x0 = i - row * stride - 1
-    y0 = row - 1
-    for y in range(max(0, y0 - 2), min(size, y0 + 3)):
-        for x in range(max(0, x0 - 2), min(size, x0 + 3)):
-            if pos.color[U((y + 1) * stride + x + 1)] != EMPTY:
-                return False
-    return True
-
-
-@kernel
-def _neighbor_feature(pos, q, own, last, danger, after):  # type: ignore[no-untyped-def]
-    """Return what a move means for the chain on its neighbor `q`; `after`: liberties of the new chain, 0 if unknown."""
-    c = U(pos.color[q])
-    if c == own:
-        slot = U(pos.chain[q])
-        n = np.int64(pos.liberties[slot])
-        stones = np.int64(min(pos.stones[slot], 4)) - 1
-        if danger > 0 or n > 3:
-            return np.int64(NONE)
-        if n == 1:
-            return ESCAPE + stones + (4 if after > 2 else 0)
-        if n == 2:
-            return EXTEND + stones + 4 * np.int64(min(max(after - 2, 0), 2))
-        return EXTEND_THREE + np.int64(min(max(after - 3, 0), 2))
-    if c == U(3) - own:
-        slot = U(pos.chain[q])
-        n = np.int64(pos.liberties[slot])
-        stones = np.int64(min(pos.stones[slot], 4)) - 1
-        if n > 3:
-            return np.int64(NONE)
-        fresh = last != NO_POINT and last != PASS and U(pos.chain[U(last)]) == slot and pos.color[U(last)] == c
-        if n == 1:
-            return CAPTURE + stones + (4 if fresh else 0)
-        if n == 2:
-            return ATARI + stones + (8 if danger > 0 else (4 if fresh else 0))
-        return PRESS + stones + (4 if fresh else 0)
-    return np.int64(NONE)
-
-
-@kernel
-def move_features(pos, move):  # type: ignore[no-untyped-def]
-    """Return the FEATURES_A_MOVE features (int64) of a legal move of the side to move."""
-    n = np.int64(NONE)
-    last = np.int64(pos.recent_move[0])
-    size = np.int64(pos.size)
-    if move == PASS:
-        f = PASSES + (6 if last == PASS else 0) + np.int64(pos.empty_count) * 6 // (size * size + 1)
-        return (f, n, n, n, n, n, n, n, n)
-    i = np.int64(move)
-    stride = np.int64(pos.stride)
-    own = U(pos.side_to_move)
-    pattern = FIRST_PATTERN + pattern_class(pos, move, own)
-    if is_eye(pos, move, own):
-        return (np.int64(OWN_EYE), n, n, n, n, n, n, n, n)
-    danger = np.int64(self_atari_stones(pos, move, own))
-    weak = False
-    for neighbor in (i - 1, i + 1, i - stride, i + stride):
-        q = U(neighbor)
-        if pos.color[q] == own and pos.liberties[U(pos.chain[q])] <= 3:
-            weak = True
-    after = liberties_after(pos, move, own) if weak and danger == 0 else np.int64(0)
-    row = row_of(stride, i)
-    x = i - row * stride - 1
-    y = row - 1
-    line = np.int64(min(x, y, size - 1 - x, size - 1 - y, np.int64(4)))
-    place = LINE + line + (10 if size >= LARGE_BOARD else 0)
-    code = pattern_code(pos, move)
-    if (code ^ (code >> U(1))) & U(0x5555) == U(0) and _is_lonely(pos, i):
-        place += 5
-    return (
-        _neighbor_feature(pos, U(i - 1), own, last, danger, after),
-        _neighbor_feature(pos, U(i + 1), own, last, danger, after),
-        _neighbor_feature(pos, U(i - stride), own, last, danger, after),
-        _neighbor_feature(pos, U(i + stride), own, last, danger, after),
-        SELF_ATARI + min(danger, np.int64(6)) - 1 if danger > 0 else n,
-        NEAR_LAST + _distance(stride, i, last),
-        NEAR_SECOND + _distance(stride, i, np.int64(pos.recent_move[1])),
-        place,
-        pattern,
-    )
+def prior_logit(pos, move):  # type: ignore[no-untyped-def]
+    """Return the logit of a legal move of the side to move (a point or PASS)."""
+    logit = np.float32(0.0)
+    for feature in move_features(pos, move):
+        logit += WEIGHTS[U(feature)]
+    return logit

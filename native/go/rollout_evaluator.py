@@ -5,9 +5,9 @@ import numpy as np
 from native.bits import U
 from native.calls import entry, load, types_of
 from native.go.board import BLACK, BORDER, EMPTY, MIN_SIZE, POSITION_DTYPE, SCORING_TERRITORY, WHITE, copy
-from native.go.heuristics import prior_logit
 from native.go.planes import symmetry_steps
-from native.go.playout_policy import patterned_rollout
+from native.go.priors import prior_logit
+from native.go.rollout_policy import patterned_rollout
 from native.go.spec import go_spec
 from native.jit import kernel
 from native.tree.arrays import LEAD, SCORE, STDEV, VALUE, VALUES

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from native.go.board import BLACK, EMPTY, MAX_AREA, NO_POINT, POSITION_DTYPE, WHITE, clear, place_stone
-from native.go.heuristics import prior_logit
 from native.go.patterns import DRAWINGS, is_pattern_move
-from native.go.playout_policy import capture_move, patterned_rollouts, playout_move
+from native.go.priors import prior_logit
 from native.go.rollout import area_balance, uniform_rollouts
 from native.go.rollout_evaluator import rollout_leaves
+from native.go.rollout_policy import capture_move, patterned_rollouts, rollout_move
 from native.go.rules import MAX_HISTORY, begin, is_legal, legal_moves, play
 from native.go.tactics import liberties_after, self_atari_stones
 from tests.naive.go_rollouts import SlowBoard, matches
@@ -98,7 +98,7 @@ def test_every_move_of_a_rollout_is_legal_and_fills_an_own_eye_only_to_save_a_ch
     begin(pos, history)
     color, last, passes = BLACK, NO_POINT, 0
     for _ in range(3 * size * size):
-        move = int(playout_move(pos, color, np.uint64(last), rng))
+        move = int(rollout_move(pos, color, np.uint64(last), rng))
         if move == NO_POINT:
             passes += 1
             pos["simple_ko"] = NO_POINT

@@ -199,7 +199,7 @@ def random_move(pos, color, rng):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def playout_move(pos, color, last, rng):  # type: ignore[no-untyped-def]
+def rollout_move(pos, color, last, rng):  # type: ignore[no-untyped-def]
     """Return the policy's move of `color`, NO_POINT for a pass, after the move `last` (NO_POINT for a pass or none)."""
     if last != U(NO_POINT) and pos.color[last] != EMPTY:
         move = capture_of(pos, last, color)
@@ -229,7 +229,7 @@ def patterned_rollout(pos, rng):  # type: ignore[no-untyped-def]
     if last == U(PASS):
         last = U(NO_POINT)
     for _ in range(3 * pos.size * pos.size):
-        move = playout_move(pos, color, last, rng)
+        move = rollout_move(pos, color, last, rng)
         last = move
         if move == U(NO_POINT):
             passes += 1
