@@ -57,7 +57,8 @@ class Options:
     evaluator: str = option(
         "auto",
         "choice",
-        "what judges positions; auto: the network; rollouts (Go) and material (shogi) play without one",
+        "what judges positions; auto: the network, as onnx (whatever computes it); rollouts (Go) and material (shogi) "
+        "play without one; uniform: no opinion, for tests",
         NETWORK,
         choices=("auto", "onnx", "rollouts", "material", "uniform"),
         live=False,
@@ -783,9 +784,13 @@ def reference() -> str:
         "Made from the table in `engine/options.py` by `python -m engine.options`; do not edit.",
         "",
         "Each option is a command-line flag and a key of the TOML file given by `--config FILE` (same name, `_` for",
-        "`-`). The command line goes before the file, the file before the defaults. In Go each is a parameter of",
-        "`kata-get-param` and `kata-set-param`, where KataGo's name (among the other names) is understood as well; in",
-        "shogi those with a USI name (after `USI`) are options of `setoption`. Options marked `start` cannot be",
+        "`-`), as far as the command has use for it. The command line takes precedence over the file, the file over",
+        "the defaults. Options that are true or false are flags without a value: `--ponder`, `--no-ponder`; in the",
+        'file they are `ponder = true`, and none is `"none"`.',
+        "",
+        "In Go each is a parameter of `kata-get-param` and `kata-set-param`, where KataGo's name (among the other",
+        "names) is understood as well. In shogi those with a USI name (after `USI`) are options of `setoption`, where",
+        "none is 0 or `<empty>`, and `× 50` says that USI shows 50 times the value. Options marked `start` cannot be",
         "changed while the engine runs; in USI they take effect with the next `isready`.",
     ]
     for group in dict.fromkeys(row.group for row in TABLE.values()):
@@ -802,7 +807,8 @@ def _reference_line(row: Option) -> str:
         default += f"; shogi: {row.format(row.shogi)}"
     notes = [f"`{row.katago}`"] if row.katago else []
     if row.usi is not None:
-        notes.append("USI " + " ".join(f"`{name}`" for name in row.usi.names))
+        scaled = {1: "", 2.0**-20: " in MiB"}.get(row.usi.scale, f" × {row.usi.scale:g}")
+        notes.append("USI " + " ".join(f"`{name}`" for name in row.usi.names) + scaled)
     notes += ["start"] if not row.live else []
     notes += [f"{row.games[0]} only"] if len(row.games) == 1 else []
     return f"| `{row.flag}` | {row.expected}{unit} | {default} | {', '.join(notes)} | {row.help} |"

@@ -23,8 +23,8 @@ COMMANDS = {
     "cgos": "play Go on CGOS",
     "floodgate": "play shogi on floodgate and other servers of the CSA protocol",
     "bench": "measure nodes per second, evaluators, tree, boards, mate search",
-    "net": "look at network files and import them",
-    "dataset": "make, check and describe training data",
+    "net": "look at network files, convert them, find the fastest way to compute them",
+    "dataset": "make, check, describe and convert training data, and balanced openings of shogi",
     "train": "train networks, and test them on data",
     "doctor": "show what runs here, what is missing, and how to install it",
 }
@@ -35,9 +35,10 @@ PROTOCOLS = ("gtp", "usi", "analysis")
 EPILOG = """\
 start here:
   yomi doctor                          what this machine can do
-  yomi gtp --net FILE                  the engine for a GUI of Go
-  yomi usi --net FILE                  the engine for a GUI of shogi
-  yomi play go --net FILE --size 9     a game in the terminal
+  yomi play go --size 9                a game in the terminal
+  yomi gtp                             the engine for a GUI of Go
+  yomi usi                             the engine for a GUI of shogi
+  yomi gtp --net FILE                  the same with another network, such as KataGo's
   yomi COMMAND --help                  all options of a command, with their defaults
 """
 

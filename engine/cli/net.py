@@ -16,7 +16,7 @@ EPILOG = """\
 examples:
   yomi net info b6c96.bin.gz
   yomi net info resnet10x192.onnx
-  yomi net import b18.bin.gz --size 9 --size 19     convert now instead of at the first start
+  yomi net import b18.bin.gz --size 9 --size 19     to ONNX, which GPUs, --backend onnx and transformers use
   yomi net tune b6c96.bin.gz --size 9               find what is fastest on this machine; every command then uses it
 
 Converted networks are kept in the cache folder (YOMI_CACHE_DIR, or ~/.cache/yomi), one for each board size. Networks

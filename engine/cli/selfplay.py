@@ -175,8 +175,10 @@ def run(args: argparse.Namespace) -> int:
     white = sum(game.winner == WHITE for game in games)
     moves = sum(game.moves for game in games)
     seconds = time.monotonic() - start
+    counted = f"{len(games)} game{'s' if len(games) != 1 else ''}"
+    drawn = len(games) - black - white
     print(
-        f"{len(games)} games in {seconds:.1f} s: Black won {black}, White {white}, drawn {len(games) - black - white};"
+        f"{counted} in {seconds:.1f} s: Black won {black}, White {white}, drawn {drawn};"
         f" {moves / len(games):.1f} moves a game, {moves / seconds:.1f} moves/s; records in {args.out}"
     )
     return 0

@@ -16,7 +16,7 @@ USAGE = "yomi usi [options]"
 EPILOG = """\
 examples:
   yomi usi
-  yomi usi --evaluator material                        without a network: material and activity of the pieces
+  yomi usi --evaluator material                        without a network: material, exchanges and the safety of kings
   yomi usi --net model.onnx
   yomi usi --net model.onnx --playouts 800 --multipv 3
   yomi usi --config yomi.toml --log-file yomi.log --log-level debug

@@ -39,7 +39,7 @@ class MaterialEvaluator:
     @property
     def description(self) -> str:
         """What judges, on one line."""
-        return "material and piece activity"
+        return "material, exchanges and the safety of the kings"
 
     def evaluate(self, batch: Batch, rows: int) -> None:
         """Write logits and values of the first `rows` rows; scores are zero."""
