@@ -16,7 +16,7 @@ from engine.cli.errors import CliError
 from engine.games.go.vertex import format_color, format_vertex
 from engine.games.shogi.notation import format_usi
 from engine.matches.gtp_client import GtpClient
-from engine.matches.limits import Limits
+from engine.matches.limits import PlayerLimits
 from engine.matches.players import YOMI, PlayerError, PlayerSpec, parse_player, with_own_names
 from engine.matches.process import EngineFailure
 from engine.matches.usi_client import UsiClient
@@ -76,7 +76,7 @@ class GtpRival:
             EngineFailure: it does not start, or cannot analyse.
         """
         self.name, self.counting = spec.name, DESCENDED
-        self._client = GtpClient(spec, Limits(), timeout=START_TIMEOUT)
+        self._client = GtpClient(spec, PlayerLimits(), timeout=START_TIMEOUT)
         commands = {"kata-analyze": f"{REPORT_INTERVAL} rootInfo true", "lz-analyze": f"{REPORT_INTERVAL}"}
         known = [f"{name} {{}} {words}" for name, words in commands.items() if self._client.knows(name)]
         if not known:
@@ -87,7 +87,7 @@ class GtpRival:
     def measure(self, game: GoGame, seconds: float) -> float | None:
         """Return visits per second."""
         client = self._client
-        client.new_game(game.size, game.komi, game.rules, Limits().clock())
+        client.new_game(game.size, game.komi, game.rules, PlayerLimits().clock())
         if client.knows("clear_cache"):
             client.ask("clear_cache")
         for color, move in game.moves:
@@ -139,7 +139,7 @@ class UsiRival:
             EngineFailure: it does not start.
         """
         self.name = spec.name
-        self._client = UsiClient(spec, Limits(), timeout=START_TIMEOUT)
+        self._client = UsiClient(spec, PlayerLimits(), timeout=START_TIMEOUT)
         title = self._client.title.lower()
         self.counting = next((kind for pattern, kind in KNOWN_COUNTS if re.search(pattern, title)), OWN)
 

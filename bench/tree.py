@@ -8,8 +8,8 @@ from typing import Any
 from bench.subjects import Subject
 from engine.evaluators.base import UniformEvaluator
 from engine.evaluators.queue import InlineQueue
+from engine.search.limits import Limits
 from engine.search.parameters import SearchSettings
-from engine.search.report import Limits
 from engine.search.search import Search
 from native.tree import arrays
 

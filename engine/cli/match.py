@@ -15,7 +15,7 @@ from engine.cli.match_settings import add_settings, merge, read_file
 from engine.cli.rate import add_output, show
 from engine.cli.report import plot_check
 from engine.cli.signals import ended_by_a_signal
-from engine.matches.limits import COUNTS, TIMES, LimitError, Limits
+from engine.matches.limits import COUNTS, TIMES, LimitError, PlayerLimits
 from engine.matches.players import (
     PROTOCOLS,
     PlayerError,
@@ -87,7 +87,9 @@ def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> 
     """
     game = settings.game or _find_game(tables)
     players = with_own_names([player_of(table, game) for table in tables])
-    limits = Limits(**{name: value for name in (*TIMES, *COUNTS) if (value := getattr(settings, name)) is not None})
+    limits = PlayerLimits(
+        **{name: value for name in (*TIMES, *COUNTS) if (value := getattr(settings, name)) is not None}
+    )
     every = [player.limits.over(limits) for player in players]
     try:
         pairs = pairs_of(len(players), settings.form)
@@ -148,7 +150,7 @@ def _source(settings: argparse.Namespace) -> list[object]:
     return source if settings.opening_net is None else [*source, str(settings.opening_net)]
 
 
-def _described(player: PlayerSpec, limits: Limits) -> dict[str, object]:
+def _described(player: PlayerSpec, limits: PlayerLimits) -> dict[str, object]:
     """Return what makes a player the same one when a match goes on; older journals lack what is told last."""
     described: dict[str, object] = {
         "name": player.name,

@@ -20,8 +20,8 @@ from engine.datasets.go_teacher import NetworkTeacher, Searchable, memory_for, s
 from engine.evaluators.queue import InlineQueue
 from engine.evaluators.rollouts import RolloutEvaluator
 from engine.players.go_setup import ROLLOUT_BATCH, ROLLOUT_C_PUCT, ROLLOUTS_A_LEAF
+from engine.search.limits import Limits
 from engine.search.parameters import SearchSettings
-from engine.search.report import Limits
 from engine.search.search import Search
 from native.go.spec import go_spec
 from nets.errors import NetworkError

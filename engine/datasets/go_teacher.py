@@ -20,8 +20,8 @@ from engine.games.go.game import KO_RULES, SCORINGS
 from engine.games.go.rules import PRESETS
 from engine.players.go_setup import go_sampling
 from engine.players.precision import with_suitable_precision
+from engine.search.limits import Limits
 from engine.search.parameters import SearchSettings
-from engine.search.report import Limits
 from engine.search.search import Search
 from native.go.board import MAX_AREA, PASS
 from native.go.planes import GLOBALS, PLANES, policy_index, symmetry_table, write_planes

@@ -24,7 +24,7 @@ from engine.games.shogi.records import GameRecord, RecordError
 from engine.games.shogi.sfen import format_sfen
 from engine.matches.adjudicate import Adjudicator
 from engine.matches.answers import Answer
-from engine.matches.limits import GameClock, Limits
+from engine.matches.limits import GameClock, PlayerLimits
 from engine.matches.process import EngineFailure
 from engine.matches.usi_client import CENTIPAWNS
 
@@ -119,7 +119,7 @@ class _Game:
         self.rng = random.Random(f"{options.seed} {number}")
         lost = 1.0 / (1.0 + math.exp(options.resign_score / CENTIPAWNS))
         self.adjudicator = Adjudicator(lost, options.resign_moves)
-        settings = Limits().clock()
+        settings = PlayerLimits().clock()
         self.clocks = {color: GameClock(settings, 0.0) for color in (BLACK, WHITE)}
         self.rows: list[tuple[bytes, int, int]] = []
         opening = self.rng.choice(openings) if openings else GameRecord()

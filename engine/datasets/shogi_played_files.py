@@ -26,7 +26,7 @@ from engine.color import BLACK, DRAW, WHITE
 from engine.datasets.shogi_played import PlayedPositions, ShogiPlayOptions, play_positions
 from engine.datasets.shogi_rows import HCPE_DTYPE, records_of
 from engine.games.shogi.records import GameRecord, RecordError
-from engine.matches.limits import Limits
+from engine.matches.limits import PlayerLimits
 from engine.matches.players import PlayerSpec
 from engine.matches.process import EngineFailure
 from engine.matches.usi_client import UsiClient
@@ -232,7 +232,7 @@ class _Crew:
         try:
             while not self._stopped.is_set():
                 if index not in self._clients:
-                    limits = self.spec.limits.over(Limits(nodes=self.options.nodes))
+                    limits = self.spec.limits.over(PlayerLimits(nodes=self.options.nodes))
                     self._clients[index] = UsiClient(self.spec, limits, timeout=TIMEOUT)
                     continue  # meanwhile it may be over
                 number = next(self._numbers)

@@ -6,7 +6,7 @@ import abc
 from collections.abc import Callable
 from typing import TypeAlias
 
-from engine.matches.limits import GameClock, Limits
+from engine.matches.limits import GameClock, PlayerLimits
 from engine.matches.players import PlayerSpec
 from engine.matches.process import EngineFailure, EngineProcess
 
@@ -20,7 +20,7 @@ class EngineClient(abc.ABC):
     def __init__(
         self,
         spec: PlayerSpec,
-        limits: Limits,
+        limits: PlayerLimits,
         *,
         timeout: float,
         cpus: frozenset[int] = frozenset(),

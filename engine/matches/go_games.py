@@ -17,7 +17,7 @@ from engine.games.go.vertex import VertexError, format_color, format_vertex, par
 from engine.matches.adjudicate import Conduct
 from engine.matches.engine_client import OnStart
 from engine.matches.gtp_client import GtpClient
-from engine.matches.limits import GameClock, Limits
+from engine.matches.limits import GameClock, PlayerLimits
 from engine.matches.players import PlayerError, PlayerSpec, parse_player
 from engine.matches.process import EngineFailure, Refusal
 from engine.matches.results import (
@@ -81,7 +81,7 @@ class Scorer:
             return
         try:
             spec = parse_player(self.kind, "go")
-            self._client = GtpClient(spec, Limits(), timeout=SCORER_TIMEOUT, on_start=self._on_start)
+            self._client = GtpClient(spec, PlayerLimits(), timeout=SCORER_TIMEOUT, on_start=self._on_start)
             if not self._client.knows("final_score"):
                 raise Refusal("knows no command final_score")
             self._set_up(self._client, game)
@@ -108,7 +108,7 @@ class Scorer:
         return MatchError(f"--scorer {self.kind}: {error}")
 
     def _set_up(self, client: GtpClient, game: GoGame) -> None:
-        client.new_game(game.size, game.komi, game.rules, Limits().clock())
+        client.new_game(game.size, game.komi, game.rules, PlayerLimits().clock())
 
     def _ask(self, client: GtpClient, game: GoGame) -> float:
         self._set_up(client, game)
@@ -137,7 +137,7 @@ class GoHost:
         self.settings, self._on_start = settings, on_start
         self.scorer = Scorer(settings.scorer, on_start)
 
-    def connect(self, spec: PlayerSpec, limits: Limits, cpus: frozenset[int]) -> GtpClient:
+    def connect(self, spec: PlayerSpec, limits: PlayerLimits, cpus: frozenset[int]) -> GtpClient:
         """Start an engine.
 
         Raises:

@@ -13,11 +13,11 @@ COUNTS = ("periods", "stones", "playouts", "visits", "nodes", "depth")
 
 
 class LimitError(ValueError):
-    """Limits that do not go together; the message is one line."""
+    """PlayerLimits that do not go together; the message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class PlayerLimits:
     """The limits of one player. None is none; times are in seconds."""
 
     main: float | None = None
@@ -61,7 +61,7 @@ class Limits:
         """Whether there is a clock that can run out."""
         return self.main is not None or self.byoyomi is not None or self.increment is not None
 
-    def over(self, other: Limits) -> Limits:
+    def over(self, other: PlayerLimits) -> PlayerLimits:
         """Return these limits, completed by those of `other`; a clock of either kind replaces the other's as a whole.
 
         Raises:
@@ -70,7 +70,7 @@ class Limits:
         mine = {name: value for name, value in asdict(self).items() if value is not None}
         clock = ("main", "byoyomi", "periods", "stones", "increment", "seconds")
         replaced = clock if any(name in mine for name in clock) else ()
-        return Limits(**{name: value for name, value in asdict(other).items() if name not in replaced} | mine)
+        return PlayerLimits(**{name: value for name, value in asdict(other).items() if name not in replaced} | mine)
 
     def clock(self, *, increment_first: bool = False) -> TimeSettings:
         """Return the clock of a game.
@@ -95,7 +95,7 @@ class Limits:
         return " ".join(f"{name} {value:g}" for name, value in asdict(self).items() if value is not None) or "no limit"
 
 
-def limits_of(values: Mapping[str, object]) -> Limits:
+def limits_of(values: Mapping[str, object]) -> PlayerLimits:
     """Return limits from texts or numbers by name.
 
     Raises:
@@ -112,7 +112,7 @@ def limits_of(values: Mapping[str, object]) -> Limits:
         if name in COUNTS and not number.is_integer():
             raise LimitError(f"{name} {value}: expected a whole number")
         found[name] = int(number) if name in COUNTS else number
-    return Limits(**found)  # type: ignore[arg-type]  # checked above
+    return PlayerLimits(**found)  # type: ignore[arg-type]  # checked above
 
 
 class GameClock:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.matches.limits import COUNTS, TIMES, LimitError, Limits, limits_of
+from engine.matches.limits import COUNTS, TIMES, LimitError, PlayerLimits, limits_of
 from engine.matches.process import EngineFailure, EngineProcess
 from engine.options import TABLE, OptionError, rows_for
 
@@ -33,7 +33,7 @@ class PlayerSpec:
 
     name: str
     command: tuple[str, ...]
-    limits: Limits = field(default_factory=Limits)
+    limits: PlayerLimits = field(default_factory=PlayerLimits)
     """Its own; what it leaves open is the match's."""
     options: Mapping[str, str] = field(default_factory=dict)
     """USI options by name."""

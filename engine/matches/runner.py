@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from engine.color import BLACK, WHITE, opponent
 from engine.matches.engine_client import EngineClient, OnStart
 from engine.matches.journal import Journal
-from engine.matches.limits import Limits
+from engine.matches.limits import PlayerLimits
 from engine.matches.players import PlayerSpec
 from engine.matches.process import EngineFailure, EngineProcess
 from engine.matches.results import FAILURE, FAULTS, Ended, GameResult, MatchError, PlayedGame, UnscoredError
@@ -27,7 +27,7 @@ UNSCORED = "-unscored"
 class Host(Protocol):
     """Plays games of one kind, one after the other in one thread."""
 
-    def connect(self, spec: PlayerSpec, limits: Limits, cpus: frozenset[int]) -> Any:
+    def connect(self, spec: PlayerSpec, limits: PlayerLimits, cpus: frozenset[int]) -> Any:
         """Start an engine and return its client.
 
         Raises:
@@ -50,7 +50,7 @@ class Plan:
     """A match as it is to be played."""
 
     players: Sequence[PlayerSpec]
-    limits: Limits
+    limits: PlayerLimits
     """Of all players that have none of their own."""
     pairings: Sequence[Pairing]
     openings: Sequence[str]

@@ -15,7 +15,7 @@ from engine.games.shogi.records import RecordedMove, RecordError, parse_usi_line
 from engine.games.shogi.sfen import START_WORD, format_sfen
 from engine.matches.adjudicate import Conduct
 from engine.matches.engine_client import OnStart
-from engine.matches.limits import GameClock, Limits
+from engine.matches.limits import GameClock, PlayerLimits
 from engine.matches.players import PlayerSpec
 from engine.matches.process import EngineFailure, Refusal
 from engine.matches.results import (
@@ -74,7 +74,7 @@ class ShogiHost:
         """Play under these settings; for `on_start` see EngineClient."""
         self.settings, self._on_start = settings, on_start
 
-    def connect(self, spec: PlayerSpec, limits: Limits, cpus: frozenset[int]) -> UsiClient:
+    def connect(self, spec: PlayerSpec, limits: PlayerLimits, cpus: frozenset[int]) -> UsiClient:
         """Start an engine.
 
         Raises:

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from engine.search.report import Limits, RawEvaluation, SearchReport
+from engine.players.raw_evaluation import RawEvaluation
+from engine.search.limits import Limits
+from engine.search.report import SearchReport
 
 if TYPE_CHECKING:
     import numpy as np

@@ -22,6 +22,7 @@ from engine.players.go_base import GoDecision
 from engine.players.go_network import ask_network, model_of, spec_for
 from engine.players.go_resignation import may_resign
 from engine.players.go_setup import evaluator_kind, make_queue, queue_key, search_settings
+from engine.players.raw_evaluation import RawEvaluation
 from engine.players.thinking import (
     DEFAULT_SECONDS,
     PATIENCE,
@@ -36,7 +37,8 @@ from engine.players.thinking import (
     watch,
 )
 from engine.players.tuning import tuned
-from engine.search.report import Limits, RawEvaluation, SearchReport
+from engine.search.limits import Limits
+from engine.search.report import SearchReport
 from engine.search.search import SEARCH_HANG, Search
 from native.go.board import PASS
 

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from engine.players.analyst import Model
-from engine.search.report import Limits, RawEvaluation, SearchReport
+from engine.players.raw_evaluation import RawEvaluation
+from engine.search.limits import Limits
+from engine.search.report import SearchReport
 
 if TYPE_CHECKING:
     import numpy as np

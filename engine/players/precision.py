@@ -19,9 +19,9 @@ import numpy as np
 
 from engine.evaluators.base import Evaluator
 from engine.evaluators.queue import InlineQueue, Job
+from engine.search.limits import Limits
 from engine.search.parameters import SearchSettings
 from engine.search.position import SearchableGame
-from engine.search.report import Limits
 from engine.search.reports import root_priors
 from engine.search.search import Search
 from native.tree.arrays import VALUE

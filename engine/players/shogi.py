@@ -45,7 +45,8 @@ from engine.players.thinking import (
     watch,
 )
 from engine.players.tuning import tuned
-from engine.search.report import Limits, MoveReport, SearchReport
+from engine.search.limits import Limits
+from engine.search.report import MoveReport, SearchReport
 from engine.search.search import SEARCH_HANG, Search
 from native.shogi.dfpn import MAX_PLY
 from native.shogi.position import BLACK

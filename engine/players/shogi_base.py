@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from engine.search.report import Limits
+from engine.search.limits import Limits
 
 if TYPE_CHECKING:
     from engine.options import Options

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engine.color import BLACK, WHITE
-from engine.search.report import Limits
+from engine.search.limits import Limits
 
 if TYPE_CHECKING:
     from engine.search.position import SearchableGame

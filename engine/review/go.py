@@ -22,7 +22,7 @@ from engine.games.go.vertex import format_color, format_vertex
 from engine.players.analyst import Analysis, Analyst, Assignment
 from engine.players.go import OWNERSHIP_LIMITS, black_ownership
 from engine.review.model import MARK, Opinion, Review, ReviewedMove, ReviewError, Tick, reviewed_moves
-from engine.search.report import Limits
+from engine.search.limits import Limits
 
 if TYPE_CHECKING:
     import numpy as np

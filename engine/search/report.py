@@ -1,4 +1,4 @@
-"""What a search is asked for and what it says: limits in, reports out. Plain data; nothing compiled is imported."""
+"""What a search says. Plain data; nothing compiled is imported."""
 
 from __future__ import annotations
 
@@ -8,18 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """When a search ends: at the first of its limits that is reached; without any it runs until it is stopped."""
-
-    visits: int | None = None
-    """Visits of the root, those kept from an earlier search included."""
-    playouts: int | None = None
-    """Playouts of this search alone."""
-    seconds: float | None = None
-    """Wall-clock time from the start of this search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,29 +73,3 @@ class SearchReport:
         """The moves that may be drawn by chance: those proven to win, else those not proven to lose, else all."""
         best = max((move.proven for move in self.moves), default=0)
         return tuple(move for move in self.moves if move.proven == best)
-
-
-@dataclass(frozen=True, slots=True)
-class RawEvaluation:
-    """One evaluation of a position, without search. Values are for White, as KataGo's `kata-raw-nn` prints them."""
-
-    symmetry: int
-    """0..7: the symmetry under which the evaluator saw the board; -1 the average of all. All below is turned back."""
-    white_win: float
-    """Probability in [0, 1]; with `white_loss` and `no_result` the sum is 1."""
-    white_loss: float
-    no_result: float
-    white_lead: float
-    """Points."""
-    white_score_selfplay: float
-    """Points that self-play would end with on average."""
-    white_score_stdev: float
-    """Points."""
-    white_score_mean_square: float
-    """Mean of that score's square."""
-    policy: npt.NDArray[np.float32]
-    """[area + 1], row by row from the top left, pass last, NaN illegal."""
-    white_ownership: npt.NDArray[np.float32]
-    """[area], +1 White owns the point."""
-    extra: tuple[tuple[str, float], ...] = ()
-    """Further outputs of the network by the names that KataGo prints (such as varTimeLeft)."""

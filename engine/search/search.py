@@ -18,8 +18,9 @@ import numpy.typing as npt
 
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.queue import EvaluationQueue, InlineQueue, Job, check_numbers
+from engine.search.limits import Limits
 from engine.search.position import Root, SearchableGame
-from engine.search.report import Limits, SearchReport
+from engine.search.report import SearchReport
 from engine.search.reports import read_report, root_priors
 from native.calls import NO_CALLS
 from native.tree import arrays

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from engine.matches.limits import Limits
+from engine.matches.limits import PlayerLimits
 from engine.matches.players import PlayerSpec
 from engine.matches.process import EngineFailure
 
@@ -92,7 +92,7 @@ class EngineSeat(Generic[C]):
             GaveUpError: it cannot be started, or does not have its options.
         """
         try:
-            self._client = kind(PlayerSpec(account.name, account.command, **spec), Limits(), timeout=PATIENCE)
+            self._client = kind(PlayerSpec(account.name, account.command, **spec), PlayerLimits(), timeout=PATIENCE)
         except EngineFailure as error:
             raise GaveUpError(f"{account.name}: {account.command[0]}: {error}") from None
 

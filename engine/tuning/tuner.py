@@ -18,7 +18,7 @@ from engine.machine import usable_cores
 from engine.players import go_setup, shogi_setup
 from engine.players.go_network import spec_for
 from engine.players.tuning import TUNED, Tuning
-from engine.search.report import Limits
+from engine.search.limits import Limits
 from engine.search.search import Search
 from engine.tuning.positions import go_positions, shogi_positions
 from native.shogi.spec import shogi_spec

@@ -19,7 +19,7 @@ from engine.players.go_analyst import IDLE_QUEUES, GoAnalyst, QueuePool, make_an
 from engine.protocols.analysis.overrides import Settings
 from engine.protocols.analysis.query import read_query
 from engine.protocols.analysis.results import response
-from engine.search.report import Limits
+from engine.search.limits import Limits
 from native.go.board import BLACK, PASS, WHITE
 from tests.contract.networks import write_small_network
 from tests.fakes.evaluators import ScriptedEvaluator

@@ -22,7 +22,8 @@ from engine.games.go.vertex import board_points, parse_vertex
 from engine.options import TABLE, Options, rows_for
 from engine.players import go
 from engine.players.go import CLEANUP_SHARE, ROLLOUTS_A_SECOND, GoPlayer
-from engine.search.report import Limits, SearchReport
+from engine.search.limits import Limits
+from engine.search.report import SearchReport
 from native.go.board import BLACK, PASS, WHITE
 from native.go.rules import MAX_HISTORY
 from tests.contract.networks import write_small_network

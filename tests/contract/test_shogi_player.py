@@ -19,7 +19,7 @@ from engine.players.shogi import ShogiPlayer
 from engine.players.shogi_base import LoadingError, Progress, Task, Times
 from engine.players.shogi_setup import LOADED
 from engine.protocols.usi.serve import SHOWN
-from engine.search.report import Limits
+from engine.search.limits import Limits
 from native.tree.arrays import Batch
 from nets.dlshogi.definition import NetworkShape, write_network
 from tests.fakes.books import write_yaneuraou

@@ -16,7 +16,9 @@ from engine.games.go.vertex import board_points
 from engine.options import Options, Value
 from engine.players.analyst import Model
 from engine.players.go_base import GoDecision
-from engine.search.report import Limits, MoveReport, RawEvaluation, SearchReport
+from engine.players.raw_evaluation import RawEvaluation
+from engine.search.limits import Limits
+from engine.search.report import MoveReport, SearchReport
 from native.go.board import BLACK, PASS, WHITE
 
 

@@ -15,7 +15,7 @@ from engine.evaluators.base import EvaluatorError, UniformEvaluator
 from engine.evaluators.queue import InlineQueue
 from engine.evaluators.rollouts import RolloutEvaluator
 from engine.search import search as search_module
-from engine.search.report import Limits
+from engine.search.limits import Limits
 from native.calls import NO_CALLS, Calls
 from native.tree import arrays
 from native.tree.uniform import write_zeros

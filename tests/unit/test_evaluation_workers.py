@@ -18,7 +18,7 @@ from engine.evaluators.devices import device_numbers, make_device_queue
 from engine.evaluators.queue import InlineQueue, Job
 from engine.evaluators.workers import MAKING_LOOKS, EvaluationWorkers
 from engine.options import Options
-from engine.search.report import Limits
+from engine.search.limits import Limits
 from native.go.spec import go_spec
 from native.tree.buffers import make_batch
 from tests.fakes.evaluators import FaultyEvaluator, ScriptedEvaluator

@@ -24,8 +24,8 @@ from engine.games.go.game import GoGame
 from engine.games.go.rules import PRESETS
 from engine.games.go.sgf import to_sgf
 from engine.players import precision
+from engine.search.limits import Limits
 from engine.search.parameters import SearchSettings
-from engine.search.report import Limits
 from engine.search.search import Search
 from native.datasets.replay import GAME_DTYPE
 from native.go.planes import policy_index, write_planes

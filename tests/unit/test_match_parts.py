@@ -20,7 +20,7 @@ from engine.matches.adjudicate import Adjudicator
 from engine.matches.answers import Evaluation
 from engine.matches.gtp_client import read_evaluation
 from engine.matches.journal import NAME, Journal, read_journal
-from engine.matches.limits import GameClock, LimitError, Limits, limits_of
+from engine.matches.limits import GameClock, LimitError, PlayerLimits, limits_of
 from engine.matches.openings import draw_openings, load_openings, shuffled
 from engine.matches.players import PlayerError, parse_player, player_of, with_own_names
 from engine.matches.rating import expected_score
@@ -70,11 +70,11 @@ def test_pairs() -> None:
 
 
 def test_clocks_of_limits() -> None:
-    assert Limits(main=60, byoyomi=10, periods=3).clock().system is TimeSystem.BYOYOMI
-    assert Limits(byoyomi=10, stones=5).clock().count == 5
-    assert Limits(main=60, increment=2).clock().main == 60
-    assert Limits(main=60, increment=2).clock(increment_first=True).main == 62
-    assert Limits(seconds=1, visits=400).clock().system is TimeSystem.NONE
+    assert PlayerLimits(main=60, byoyomi=10, periods=3).clock().system is TimeSystem.BYOYOMI
+    assert PlayerLimits(byoyomi=10, stones=5).clock().count == 5
+    assert PlayerLimits(main=60, increment=2).clock().main == 60
+    assert PlayerLimits(main=60, increment=2).clock(increment_first=True).main == 62
+    assert PlayerLimits(seconds=1, visits=400).clock().system is TimeSystem.NONE
 
 
 @pytest.mark.parametrize(
@@ -99,14 +99,14 @@ def test_limits_that_cannot_be(values: dict[str, str], message: str) -> None:
 
 
 def test_a_players_own_limits_go_first() -> None:
-    shared = Limits(main=60, byoyomi=10, visits=100)
-    assert Limits(seconds=1).over(shared) == Limits(seconds=1, visits=100)
-    assert Limits(visits=7).over(shared) == Limits(main=60, byoyomi=10, visits=7)
-    assert Limits().over(shared) == shared
+    shared = PlayerLimits(main=60, byoyomi=10, visits=100)
+    assert PlayerLimits(seconds=1).over(shared) == PlayerLimits(seconds=1, visits=100)
+    assert PlayerLimits(visits=7).over(shared) == PlayerLimits(main=60, byoyomi=10, visits=7)
+    assert PlayerLimits().over(shared) == shared
 
 
 def test_a_clock_runs_out() -> None:
-    clock = GameClock(Limits(main=1, byoyomi=2, periods=2).clock(), margin=0.1)
+    clock = GameClock(PlayerLimits(main=1, byoyomi=2, periods=2).clock(), margin=0.1)
     assert clock.allowed() == 5
     assert clock.spend(0.5)
     assert clock.spend(3.0)  # the rest of the main time and the first period
@@ -114,10 +114,10 @@ def test_a_clock_runs_out() -> None:
     assert clock.spend(2.05)  # within the margin
     assert not clock.spend(2.2)
     assert clock.used == pytest.approx(7.75)
-    fischer = GameClock(Limits(main=1, increment=1).clock(increment_first=True), margin=0)
+    fischer = GameClock(PlayerLimits(main=1, increment=1).clock(increment_first=True), margin=0)
     assert fischer.spend(1.5)
     assert fischer.allowed() == pytest.approx(1.5)
-    assert GameClock(Limits(seconds=1).clock(), 0.0).spend(100.0)
+    assert GameClock(PlayerLimits(seconds=1).clock(), 0.0).spend(100.0)
 
 
 # -- players -----------------------------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ def test_yomi_as_a_player() -> None:
     player = parse_player("yomi:net=a.onnx,visits=200,ponder=false,resign --lag 0 ;; name=me byoyomi=2", "shogi")
     assert player.command[:4] == (sys.executable, "-m", "engine", "usi")
     assert player.command[4:] == ("--net", "a.onnx", "--no-ponder", "--resign", "--lag", "0")
-    assert player.limits == Limits(visits=200, byoyomi=2)
+    assert player.limits == PlayerLimits(visits=200, byoyomi=2)
     assert parse_player("yomi", "go").command[3:] == ("gtp",)
 
 
@@ -228,7 +228,7 @@ def test_another_match_is_not_mixed_in(tmp_path: Path) -> None:
 def test_another_player_is_another_match(tmp_path: Path, was: str, now: str, message: str) -> None:
     def described(settings: str) -> dict[str, object]:
         names = (f"prog ;; name=a {settings}", "prog ;; name=b")
-        return {"players": [_described(parse_player(name, "go"), Limits()) for name in names]}
+        return {"players": [_described(parse_player(name, "go"), PlayerLimits()) for name in names]}
 
     with Journal(tmp_path, described(was)) as journal:
         journal.add(result(0))
@@ -240,7 +240,13 @@ def test_another_player_is_another_match(tmp_path: Path, was: str, now: str, mes
 
 
 def test_a_journal_from_before_all_of_a_player_was_told() -> None:
-    assert set(_described(parse_player("prog", "go"), Limits())) == {"name", "command", "limits", "options", "init"}
+    assert set(_described(parse_player("prog", "go"), PlayerLimits())) == {
+        "name",
+        "command",
+        "limits",
+        "options",
+        "init",
+    }
 
 
 def test_what_is_kept_may_change_while_a_match_goes_on(tmp_path: Path) -> None:

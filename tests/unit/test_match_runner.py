@@ -13,7 +13,7 @@ import pytest
 from engine.matches.adjudicate import Conduct
 from engine.matches.go_games import AREA, GoHost, GoSettings
 from engine.matches.journal import Journal
-from engine.matches.limits import Limits
+from engine.matches.limits import PlayerLimits
 from engine.matches.players import PlayerSpec, parse_player
 from engine.matches.results import MatchError
 from engine.matches.runner import Plan, Runner
@@ -53,7 +53,9 @@ def test_nobody_waits_for_engines_that_are_ended(who: str, tmp_path: Path, monke
             errors.append(error)
 
     with Journal(tmp_path / "match", {}) as journal:
-        plan = Plan(players, Limits(), pairings, [""], lambda on_start: GoHost(settings, on_start), tmp_path / "match")
+        plan = Plan(
+            players, PlayerLimits(), pairings, [""], lambda on_start: GoHost(settings, on_start), tmp_path / "match"
+        )
         runner = Runner(plan, journal, lambda result: False)
         thread = threading.Thread(target=run)
         thread.start()

@@ -9,7 +9,8 @@ import pytest
 
 from engine.evaluators.base import UniformEvaluator
 from engine.games.go.game import GoGame
-from engine.search.report import Limits, SearchReport
+from engine.search.limits import Limits
+from engine.search.report import SearchReport
 from engine.search.search import Search
 from native.go import rules
 from native.tree import arrays

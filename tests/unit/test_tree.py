@@ -12,7 +12,7 @@ import pytest
 from engine.evaluators.base import UniformEvaluator
 from engine.evaluators.rollouts import RolloutEvaluator
 from engine.games.go.vertex import board_points, format_vertex
-from engine.search.report import Limits
+from engine.search.limits import Limits
 from engine.search.search import MOST_VISITS, Search
 from native.calls import NO_CALLS
 from native.go.board import PASS

@@ -7,8 +7,8 @@ import pytest
 
 from engine.evaluators.queue import InlineQueue
 from engine.games.shogi.game import ShogiGame
+from engine.search.limits import Limits
 from engine.search.parameters import SearchSettings
-from engine.search.report import Limits
 from engine.search.search import Search
 from native.shogi.spec import shogi_spec
 from native.tree import arrays

@@ -29,7 +29,7 @@ from engine.protocols.analysis.fields import (
 from engine.protocols.analysis.overrides import FIELD, MAX_PV, Settings, override
 from engine.protocols.analysis.results import Style
 from engine.protocols.text import MAX_LINE
-from engine.search.report import Limits
+from engine.search.limits import Limits
 from native.go.board import MAX_SIZE, MIN_SIZE
 
 ACTIONS = ("query_version", "query_models", "clear_cache", "terminate", "terminate_all")

@@ -19,7 +19,8 @@ from native.go.planes import symmetry_table
 if TYPE_CHECKING:
     from engine.games.go.game import GoGame
     from engine.players.analyst import Analysis
-    from engine.search.report import MoveReport, RawEvaluation, SearchReport
+    from engine.players.raw_evaluation import RawEvaluation
+    from engine.search.report import MoveReport, SearchReport
 
 DIGITS = 8
 SYMMETRIES = 8

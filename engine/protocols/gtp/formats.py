@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.games.go.vertex import format_vertex
-from engine.search.report import MoveReport, RawEvaluation, SearchReport
+from engine.players.raw_evaluation import RawEvaluation
+from engine.search.report import MoveReport, SearchReport
 
 BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 

@@ -16,7 +16,8 @@ from engine.protocols.gtp.codec import Command
 from engine.protocols.gtp.formats import board_of, dboard, raw_evaluation
 from engine.protocols.gtp.session import GtpError, Session
 from engine.protocols.gtp.table import command
-from engine.search.report import Limits, MoveReport, SearchReport
+from engine.search.limits import Limits
+from engine.search.report import MoveReport, SearchReport
 from native.go.board import PASS
 
 SECONDS = 1.0

@@ -10,7 +10,8 @@ from engine.protocols.gtp.codec import Command
 from engine.protocols.gtp.formats import cgos_json, info_line
 from engine.protocols.gtp.session import HURRY, Finished, GtpError, Session
 from engine.protocols.gtp.table import command
-from engine.search.report import Limits, SearchReport
+from engine.search.limits import Limits
+from engine.search.report import SearchReport
 
 POLL = 0.02
 """Seconds between looks at the input in a search that a line of input cancels."""

@@ -20,7 +20,7 @@ from engine.protocols.usi.codec import (
     format_info,
     format_string,
 )
-from engine.search.report import Limits
+from engine.search.limits import Limits
 
 if TYPE_CHECKING:
     from engine.players.shogi_base import ShogiThinker
