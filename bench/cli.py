@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,6 +16,7 @@ from engine.cli.logs import say
 from engine.cli.report import plot_check, print_facts, print_table, write_json
 from engine.options import TABLE
 from engine.players.tuning import TUNED
+from engine.plotting import PlotError
 
 if TYPE_CHECKING:
     from bench.rivals import Rival
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 Rows = list[dict[str, Any]]
 Add: TypeAlias = Callable[[str, str, Callable[[argparse.Namespace], Rows]], argparse.ArgumentParser]
 """Adds a benchmark: its name, what it measures, and the function that does so."""
+Output: TypeAlias = tuple[Path, Callable[[Path], None]]
+"""A file for results, and what writes it."""
 
 BY_LEVEL = ("seconds", "visits", "playouts", "temperature", "temperature_moves", "workers", "memory", "seed", "ponder")
 """Options that a level, or the ladder, sets."""
@@ -64,20 +67,33 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.further:
             print()
             print_table(args.further)
+        files: list[Output] = []
         if args.json is not None:
-            _write(args.json, lambda path: write_json(path, args.benchmark, rows, command=["yomi", "bench", *words]))
-        args.write()
+            command = ["yomi", "bench", *words]
+            files.append((args.json, lambda path: write_json(path, args.benchmark, rows, command=command)))
+        _write([*files, *args.outputs])
     except CliError as error:
         print(f"yomi bench: {error}", file=sys.stderr)
         return 2
     return 0
 
 
-def _write(path: Path, write: Callable[[Path], None]) -> None:
-    try:
-        write(path)
-    except OSError as error:
-        raise CliError(f"cannot write {path}: {error.strerror}") from None
+def _write(files: Iterable[Output]) -> None:
+    """Write every file that can be written.
+
+    Raises:
+        CliError: the others, on one line.
+    """
+    errors = []
+    for path, write in files:
+        try:
+            write(path)
+        except OSError as error:
+            errors.append(f"cannot write {path}: {error.strerror}")
+        except PlotError as error:
+            errors.append(f"--plot {path}: {error}")
+    if errors:
+        raise CliError("; ".join(errors))
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
@@ -96,7 +112,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     def add(name: str, text: str, measure: Callable[[argparse.Namespace], Rows]) -> argparse.ArgumentParser:
         child = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         child.add_argument("--json", metavar="FILE", type=Path, help="write machine, command and results to FILE")
-        child.set_defaults(measure=measure, kernels=("go",), further=[], write=lambda: None, check=_check_devices)
+        child.set_defaults(measure=measure, kernels=("go",), further=[], outputs=[], check=_check_devices)
         return child
 
     _add_nps(add, game)
@@ -306,25 +322,21 @@ def _nps(args: argparse.Namespace) -> Rows:
         plot_check(args.plot)
     rows, rivals = nps.run(collect(args, args.game), args.duration, args.game, args.against)
     args.further = ratio_rows(rows, rivals) if rivals else []
-    args.write = lambda: _write_nps(args, rows, rivals)
+    args.outputs = [*_nps_outputs(args, rows, rivals)]
     return rows
 
 
-def _write_nps(args: argparse.Namespace, rows: Rows, rivals: Sequence[Rival]) -> None:
-    """Write the files that only `bench nps` has."""
+def _nps_outputs(args: argparse.Namespace, rows: Rows, rivals: Sequence[Rival]) -> Iterator[Output]:
+    """Yield the files that only `bench nps` has."""
     from bench import nps
     from engine.matches.plot import plot_boxes
-    from engine.plotting import PlotError
 
     if args.csv is not None:
-        _write(args.csv, lambda path: nps.write_csv(path, rows, rivals))
+        yield args.csv, lambda path: nps.write_csv(path, rows, rivals)
     if args.plot is not None:
         rates = nps.rates_by_engine(rows, rivals)
         boxes = {name: [rate for rate in found if rate is not None] for name, found in rates.items()}
-        try:
-            plot_boxes(boxes, "nodes per second", args.plot)
-        except PlotError as error:
-            raise CliError(f"--plot {args.plot}: {error}") from None
+        yield args.plot, lambda path: plot_boxes(boxes, "nodes per second", path)
 
 
 def _evaluator(args: argparse.Namespace) -> Rows:

@@ -186,6 +186,22 @@ def test_a_measurement_is_shown_whatever_becomes_of_its_files(
         assert err == f"yomi bench: cannot write {tmp_path}: Is a directory\n"
 
 
+@pytest.mark.parametrize("lost", [("json",), ("csv",), ("plot",), ("json", "csv", "plot")])
+def test_a_file_that_cannot_be_written_loses_no_other(
+    lost: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr("native.warmup.compile_all", lambda game, report: None)
+    names = {"json": "rows.json", "csv": "rates.csv", "plot": "rates.png"}
+    paths = {kind: (tmp_path / "missing" if kind in lost else tmp_path) / name for kind, name in names.items()}
+    words = ["nps", "--size", "5", "--for", "0.02", "--workers", "1", "--memory", "16M", "--evaluator", "uniform"]
+    assert main([*words, *(word for kind, path in paths.items() for word in (f"--{kind}", str(path)))]) == 2
+    assert [kind for kind, path in paths.items() if not path.exists()] == list(lost)
+    error = capsys.readouterr().err
+    assert error.startswith("yomi bench: ")
+    assert error.count("\n") == 1
+    assert all(str(paths[kind]) in error for kind in lost)
+
+
 def test_no_rival_is_called_yomi() -> None:
     rivals = open_rivals([scripted("gtp", "fine", name="yomi"), scripted("gtp", "fine", name="yomi-2")], "go")
     close_rivals(rivals)
