@@ -13,9 +13,8 @@ if TYPE_CHECKING:
 
 def run(options: Options, seconds: float, game: str) -> list[dict[str, Any]]:
     """Measure every batch size with one thread and with as many as the search has workers."""
-    subject, queue, settings = measured(options, game)
-    position, workers, in_flight = subject.games[-1], settings.workers, settings.batches_in_flight
-    try:
+    with measured(options, game) as (subject, queue, settings):
+        position, workers, in_flight = subject.games[-1], settings.workers, settings.batches_in_flight
         return [
             {
                 "batch": rows,
@@ -25,5 +24,3 @@ def run(options: Options, seconds: float, game: str) -> list[dict[str, Any]]:
             }
             for rows in batch_sizes(queue, settings)
         ]
-    finally:
-        queue.close()

@@ -84,11 +84,8 @@ def run(options: Options, seconds: float) -> list[dict[str, Any]]:
             for name in GPU_OPTIONS:
                 own.set(name, chosen.get(name))
             own.net, own.size = str(mark.write(Path(folder))), mark.size
-            subject, queue, settings = measured(own, mark.game)
-            try:
+            with measured(own, mark.game) as (subject, queue, settings):
                 rows.append(_row(mark, subject, queue, settings, seconds))
-            finally:
-                queue.close()
     return [*rows, *tree_rows(TREE_PLAYOUTS, TREE_WORKERS)]
 
 

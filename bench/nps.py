@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -38,11 +39,12 @@ def run(
     Raises:
         CliError: another engine cannot be measured.
     """
-    subject, queue, settings = measured(options, game)
-    rivals = open_rivals(against, game)
-    games = subject.games
-    search = Search(subject.spec, queue, settings)
-    try:
+    with contextlib.ExitStack() as stack:
+        subject, queue, settings = stack.enter_context(measured(options, game))
+        rivals = open_rivals(against, game)
+        stack.callback(close_rivals, rivals)
+        games = subject.games
+        search = Search(subject.spec, queue, settings)
         search_counts(search, games[0], 0.5)  # warms caches and clocks up
         by_batch = best_batch(queue, subject, settings, min(1.0, seconds / 2))
         best = max(by_batch, key=lambda rows: by_batch[rows])
@@ -56,9 +58,6 @@ def run(
             share = counts["evaluations_per_second"] / alone
             others = {column(rival): measure(rival, position, seconds) for rival in rivals}
             rows.append({"position": str(number), **counts, "evaluator_per_second": alone, "share": share, **others})
-    finally:
-        queue.close()
-        close_rivals(rivals)
     keys = (*RATES, "share", *(column(rival) for rival in rivals))
     for name, function in SUMMARIES.items():
         known = {key: [row[key] for row in rows[: len(games)] if row[key] is not None] for key in keys}

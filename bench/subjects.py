@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -55,8 +56,9 @@ def shogi_subject(features: tuple[int, int] | None = None, mate_depth: int = 0) 
     return Subject("shogi", shogi_spec(form, extras), tuple(games), write_planes)
 
 
-def measured(options: Options, game: str) -> tuple[Subject, EvaluationQueue, SearchSettings]:
-    """Return the game, and the queue and settings that the options describe, as a player makes them.
+@contextlib.contextmanager
+def measured(options: Options, game: str) -> Iterator[tuple[Subject, EvaluationQueue, SearchSettings]]:
+    """Give the game, and the queue and settings that the options describe, as a player makes them; close the queue.
 
     Raises:
         NetworkError: the network's file cannot be used.
@@ -69,14 +71,15 @@ def measured(options: Options, game: str) -> tuple[Subject, EvaluationQueue, Sea
         from engine.players import shogi_setup
 
         options = tuned(options, SIDE)
-        queue = shogi_setup.make_queue(options)
-        subject = shogi_subject(shogi_setup.features_of(queue), options.leaf_mate_depth)
-        return subject, queue, shogi_setup.search_settings(options, queue)
+        with contextlib.closing(shogi_setup.make_queue(options)) as queue:
+            subject = shogi_subject(shogi_setup.features_of(queue), options.leaf_mate_depth)
+            yield subject, queue, shogi_setup.search_settings(options, queue)
+        return
     from engine.games.go.rules import PRESETS
     from engine.players import go_setup
     from engine.players.go_network import spec_for
 
     options = tuned(options, options.size)
-    queue = go_setup.make_queue(options, options.size, PRESETS["tromp-taylor"])
-    subject = replace(go_subject(options.size), spec=spec_for(options.size, queue.evaluator))
-    return subject, queue, go_setup.search_settings(options, queue)
+    with contextlib.closing(go_setup.make_queue(options, options.size, PRESETS["tromp-taylor"])) as queue:
+        subject = replace(go_subject(options.size), spec=spec_for(options.size, queue.evaluator))
+        yield subject, queue, go_setup.search_settings(options, queue)

@@ -132,10 +132,9 @@ def _fastest(
     with contextlib.ExitStack() as stack:
         candidates: list[_Candidate] = []
         for choice in choices:
-            candidate = _make(options, game, choice, say)
+            candidate = _make(options, game, choice, stack, say)
             if candidate is None:
                 continue
-            stack.callback(candidate.search.queue.close)
             if any(candidate.choice == other.choice for other in candidates):
                 continue  # auto is what another precision is as well
             if _rate(candidate, 1, WARM_UP, say) is not None:
@@ -156,11 +155,16 @@ def _fastest(
     return (best.choice, best.rate) if best is not None else (None, 0.0)
 
 
-def _make(options: Options, game: str, choice: Choice, say: Callable[[str], None]) -> _Candidate | None:
-    """Set a candidate up, with what it chose for itself written into its choice; None where it cannot be had."""
+def _make(
+    options: Options, game: str, choice: Choice, stack: contextlib.ExitStack, say: Callable[[str], None]
+) -> _Candidate | None:
+    """Set a candidate up, with what it chose for itself written into its choice; None where it cannot be had.
+
+    Its queue is closed with the stack.
+    """
     chosen = dataclasses.replace(options, **choice)  # type: ignore[arg-type]
     try:
-        search, games = _set_up(chosen, game)
+        search, games = _set_up(chosen, game, stack)
     except EvaluatorError as error:
         say(f"{choice['device']}, {choice['backend']}, {choice['precision']}: {error}")
         return None
@@ -185,7 +189,9 @@ def _rate(candidate: _Candidate, games: int, seconds: float, say: Callable[[str]
     return sum(count["evaluations_per_second"] for count in counts) / len(counts)
 
 
-def _set_up(options: Options, game: str) -> tuple[Search, tuple[SearchableGame, SearchableGame]]:
+def _set_up(
+    options: Options, game: str, stack: contextlib.ExitStack
+) -> tuple[Search, tuple[SearchableGame, SearchableGame]]:
     """Return a search as a player makes it, and two positions for it: the game's start, and a late one.
 
     Raises:
@@ -195,12 +201,14 @@ def _set_up(options: Options, game: str) -> tuple[Search, tuple[SearchableGame, 
     games: Sequence[SearchableGame]
     if game == "shogi":
         queue = shogi_setup.make_queue(options)
+        stack.callback(queue.close)
         spec, settings = shogi_spec(*shogi_setup.features_of(queue)), shogi_setup.search_settings(options, queue)
         games = shogi_positions()
         for each in games:
             each.position["mate_depth"] = options.leaf_mate_depth
     else:
         queue = go_setup.make_queue(options, options.size, PRESETS["tromp-taylor"])
+        stack.callback(queue.close)
         spec, settings = spec_for(options.size, queue.evaluator), go_setup.search_settings(options, queue)
         games = go_positions(options.size)
     return Search(spec, queue, settings), (games[0], games[-1])

@@ -18,12 +18,14 @@ from bench import measure, nps, tree
 from bench.cli import main
 from bench.rivals import close_rivals, column, open_rivals, percent, visits_of
 from bench.subjects import go_subject, shogi_subject
+from engine.cli.errors import CliError
 from engine.cli.main import main as yomi
 from engine.evaluators.base import UniformEvaluator
 from engine.evaluators.material import MaterialEvaluator
 from engine.evaluators.queue import InlineQueue
 from engine.evaluators.rollouts import RolloutEvaluator
 from engine.options import Options
+from engine.players import go_setup, shogi_setup
 from engine.search.parameters import SearchSettings
 from engine.tuning.positions import go_positions, shogi_positions
 from native.go.planes import policy_index
@@ -200,6 +202,44 @@ def test_a_file_that_cannot_be_written_loses_no_other(
     assert error.startswith("yomi bench: ")
     assert error.count("\n") == 1
     assert all(str(paths[kind]) in error for kind in lost)
+
+
+class Closable:
+    """An evaluation queue, or another engine, that notes its end."""
+
+    name, counting = "other", "own count"
+
+    def __init__(self) -> None:
+        self.evaluator = UniformEvaluator()
+        self.is_closed = False
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def too_much(*_: Any) -> Any:
+    raise MemoryError
+
+
+@pytest.mark.parametrize("game", ["go", "shogi"])
+@pytest.mark.parametrize("fails", ["settings", "rivals", "search"])
+def test_what_was_started_is_closed_where_setting_up_fails(
+    fails: str, game: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue, rival, setup = Closable(), Closable(), go_setup if game == "go" else shogi_setup
+    monkeypatch.setattr(setup, "make_queue", lambda *_: queue)
+    expected: type[Exception] = MemoryError
+    if fails == "settings":
+        monkeypatch.setattr(setup, "search_settings", too_much)
+    elif fails == "rivals":
+        expected = CliError
+    else:
+        monkeypatch.setattr(nps, "open_rivals", lambda *_: [rival])
+        monkeypatch.setattr(nps, "Search", too_much)
+    with pytest.raises(expected):
+        nps.run(Options(size=5), 0.02, game, ["no such engine"])
+    assert queue.is_closed
+    assert rival.is_closed == (fails == "search")
 
 
 def test_no_rival_is_called_yomi() -> None:

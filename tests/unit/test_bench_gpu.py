@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import functools
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -83,8 +86,7 @@ def test_the_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert [row["share"] for row in trees[::2]] == [1.0, 1.0, 1.0]
 
 
-def _first_game(measured: Any, options: Options, game: str) -> Any:
-    import dataclasses
-
-    subject, queue, settings = measured(options, game)
-    return dataclasses.replace(subject, games=subject.games[:1]), queue, settings
+@contextlib.contextmanager
+def _first_game(measured: Any, options: Options, game: str) -> Iterator[Any]:
+    with measured(options, game) as (subject, queue, settings):
+        yield dataclasses.replace(subject, games=subject.games[:1]), queue, settings

@@ -189,6 +189,33 @@ def test_what_fails_while_it_is_measured_is_left_out(monkeypatch: pytest.MonkeyP
     assert len(closed) == 4 + 6 + 1
 
 
+@pytest.mark.parametrize("game", ["go", "shogi"])
+@pytest.mark.parametrize("fails", ["search_settings", "Search"])
+def test_what_was_started_is_closed_where_setting_up_fails(
+    fails: str, game: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started, closed = [], []
+
+    class Silent(UniformEvaluator):
+        def close(self) -> None:
+            closed.append(self)
+
+    def make_queue(*_: Any) -> InlineQueue:
+        started.append(Silent())
+        return InlineQueue(started[-1])
+
+    def too_much(*_: Any) -> Any:
+        raise MemoryError
+
+    setup = go_setup if game == "go" else shogi_setup
+    monkeypatch.setattr(setup, "make_queue", make_queue)
+    monkeypatch.setattr(tuner if fails == "Search" else setup, fails, too_much)
+    with pytest.raises(MemoryError):
+        tune(Options(net="net.bin.gz", size=5), game, 0.1, lambda line: None)
+    assert len(started) == 1
+    assert closed == started
+
+
 def test_no_way_to_compute_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(*_: Any) -> Any:
         raise EvaluatorError("no onnxruntime")
