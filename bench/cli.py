@@ -15,11 +15,12 @@ from engine.cli.games import GAMES
 from engine.cli.logs import say
 from engine.cli.report import plot_check, print_facts, print_table, write_json
 from engine.options import TABLE
-from engine.players.tuning import TUNED
+from engine.players.tuning import TUNED, tuned
 from engine.plotting import PlotError
 
 if TYPE_CHECKING:
     from bench.rivals import Rival
+    from engine.options import Options
 
 Rows = list[dict[str, Any]]
 Add: TypeAlias = Callable[[str, str, Callable[[argparse.Namespace], Rows]], argparse.ArgumentParser]
@@ -314,13 +315,21 @@ def _check_gpu(args: argparse.Namespace) -> None:
     gpu.choose_gpu(collect(args, "go"))
 
 
+def _searching(args: argparse.Namespace) -> Options:
+    """Return the options of a benchmark that searches as a player does: with what `yomi net tune` has found."""
+    from nets.dlshogi.network import SIDE
+
+    options = collect(args, args.game)
+    return tuned(options, SIDE if args.game == "shogi" else options.size)
+
+
 def _nps(args: argparse.Namespace) -> Rows:
     from bench import nps
     from bench.rivals import ratio_rows
 
     if args.plot is not None:
         plot_check(args.plot)
-    rows, rivals = nps.run(collect(args, args.game), args.duration, args.game, args.against)
+    rows, rivals = nps.run(_searching(args), args.duration, args.game, args.against)
     args.further = ratio_rows(rows, rivals) if rivals else []
     args.outputs = [*_nps_outputs(args, rows, rivals)]
     return rows
@@ -342,7 +351,7 @@ def _nps_outputs(args: argparse.Namespace, rows: Rows, rivals: Sequence[Rival]) 
 def _evaluator(args: argparse.Namespace) -> Rows:
     from bench import evaluator
 
-    return evaluator.run(collect(args, args.game), args.duration, args.game)
+    return evaluator.run(_searching(args), args.duration, args.game)
 
 
 def _gpu(args: argparse.Namespace) -> Rows:
@@ -353,7 +362,7 @@ def _gpu(args: argparse.Namespace) -> Rows:
 
 def _tree(args: argparse.Namespace) -> Rows:
     from bench import tree
-    from bench.subjects import go_subject, shogi_subject
+    from engine.tuning.subjects import go_subject, shogi_subject
 
     go = args.game == "go"
     subjects = [go_subject(size) for size in args.sizes] if go else [shogi_subject(mate_depth=args.mate_depth)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from bench.measure import batch_sizes, evaluator_rate
-from bench.subjects import measured
+from engine.tuning.subjects import measured
 
 if TYPE_CHECKING:
     from engine.options import Options

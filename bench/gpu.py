@@ -13,12 +13,12 @@ from bench import tree
 from bench.cli import GPU_OPTIONS
 from bench.go_network import write_go_network
 from bench.measure import evaluator_rate
-from bench.subjects import go_subject, measured, shogi_subject
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.devices import choose_devices
 from engine.evaluators.providers import choose_backend
 from engine.options import Options
 from engine.search.search import Search
+from engine.tuning.subjects import go_subject, measured, shogi_subject
 from engine.tuning.tuner import search_counts
 from nets.dlshogi.definition import NetworkShape, write_network
 

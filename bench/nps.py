@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from bench.measure import best_batch, evaluator_rate
 from bench.rivals import COUNTS, SUMMARIES, Rival, close_rivals, column, measure, open_rivals
-from bench.subjects import measured
 from engine.search.search import Search
+from engine.tuning.subjects import measured
 from engine.tuning.tuner import search_counts
 
 if TYPE_CHECKING:

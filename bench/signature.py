@@ -11,13 +11,13 @@ import zlib
 from dataclasses import replace
 from typing import Any
 
-from bench.subjects import Subject, go_subject, shogi_subject
 from engine.evaluators.material import MaterialEvaluator
 from engine.evaluators.queue import InlineQueue
 from engine.evaluators.rollouts import RolloutEvaluator
 from engine.search.limits import Limits
 from engine.search.parameters import SearchSettings
 from engine.search.search import Search
+from engine.tuning.subjects import Subject, go_subject, shogi_subject
 
 SEED = 20070201
 MATE_DEPTH = 3

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bench.subjects import Subject
 from engine.evaluators.base import UniformEvaluator
 from engine.evaluators.queue import InlineQueue
 from engine.search.limits import Limits
 from engine.search.parameters import SearchSettings
 from engine.search.search import Search
+from engine.tuning.subjects import Subject
 from native.tree import arrays
 
 REPEATS = 3

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from engine.evaluators.base import EvaluatorError
-from engine.games.go.rules import PRESETS
 from engine.machine import usable_cores
-from engine.players import go_setup, shogi_setup
-from engine.players.go_network import spec_for
 from engine.players.tuning import TUNED, Tuning
 from engine.search.limits import Limits
 from engine.search.search import Search
-from engine.tuning.positions import go_positions, shogi_positions
-from native.shogi.spec import shogi_spec
+from engine.tuning.subjects import measured
 
 if TYPE_CHECKING:
     from engine.options import Options, Value
@@ -164,11 +160,12 @@ def _make(
     """
     chosen = dataclasses.replace(options, **choice)  # type: ignore[arg-type]
     try:
-        search, games = _set_up(chosen, game, stack)
+        subject, queue, settings = stack.enter_context(measured(chosen, game))
+        search = Search(subject.spec, queue, settings)
     except EvaluatorError as error:
         say(f"{choice['device']}, {choice['backend']}, {choice['precision']}: {error}")
         return None
-    evaluator, settings = search.queue.evaluator, search.settings
+    evaluator = queue.evaluator
     settled = {
         **choice,
         "precision": getattr(evaluator, "precision", "fp32"),
@@ -176,7 +173,7 @@ def _make(
         "workers": settings.workers,
         "batches_in_flight": settings.batches_in_flight,
     }
-    return _Candidate({name: settled[name] for name in TUNED}, games, search)
+    return _Candidate({name: settled[name] for name in TUNED}, (subject.games[0], subject.games[-1]), search)
 
 
 def _rate(candidate: _Candidate, games: int, seconds: float, say: Callable[[str], None]) -> float | None:
@@ -187,31 +184,6 @@ def _rate(candidate: _Candidate, games: int, seconds: float, say: Callable[[str]
         say(f"{_name(candidate)}: {error}")
         return None
     return sum(count["evaluations_per_second"] for count in counts) / len(counts)
-
-
-def _set_up(
-    options: Options, game: str, stack: contextlib.ExitStack
-) -> tuple[Search, tuple[SearchableGame, SearchableGame]]:
-    """Return a search as a player makes it, and two positions for it: the game's start, and a late one.
-
-    Raises:
-        NetworkError: the network's file cannot be used.
-        EvaluatorError: the evaluator or the device cannot.
-    """
-    games: Sequence[SearchableGame]
-    if game == "shogi":
-        queue = shogi_setup.make_queue(options)
-        stack.callback(queue.close)
-        spec, settings = shogi_spec(*shogi_setup.features_of(queue)), shogi_setup.search_settings(options, queue)
-        games = shogi_positions()
-        for each in games:
-            each.position["mate_depth"] = options.leaf_mate_depth
-    else:
-        queue = go_setup.make_queue(options, options.size, PRESETS["tromp-taylor"])
-        stack.callback(queue.close)
-        spec, settings = spec_for(options.size, queue.evaluator), go_setup.search_settings(options, queue)
-        games = go_positions(options.size)
-    return Search(spec, queue, settings), (games[0], games[-1])
 
 
 def search_counts(search: Search, game: SearchableGame, seconds: float) -> dict[str, float]:

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench import measure, nps, tree
+from bench import cli, evaluator, measure, nps, tree
 from bench.cli import main
 from bench.rivals import close_rivals, column, open_rivals, percent, visits_of
-from bench.subjects import go_subject, shogi_subject
 from engine.cli.errors import CliError
 from engine.cli.main import main as yomi
 from engine.evaluators.base import UniformEvaluator
@@ -28,6 +27,7 @@ from engine.options import Options
 from engine.players import go_setup, shogi_setup
 from engine.search.parameters import SearchSettings
 from engine.tuning.positions import go_positions, shogi_positions
+from engine.tuning.subjects import go_subject, shogi_subject
 from native.go.planes import policy_index
 from native.tree.buffers import make_batch
 from tests.process.match_process import scripted
@@ -88,6 +88,30 @@ def test_shogi_from_the_command_line(
     rows = json.loads(path.read_text())["results"]
     assert len(rows) == (10 if benchmark == "nps" else 6)
     assert "per_second" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("game", "size"), [("go", 13), ("shogi", 9)])
+@pytest.mark.parametrize("benchmark", ["nps", "evaluator"])
+def test_the_search_is_as_it_was_tuned(
+    benchmark: str, game: str, size: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found, used = Options(workers=7), []
+
+    def tuned(options: Options, size: int) -> Options:
+        used.append(size)
+        return found
+
+    def run(options: Options, *_: Any) -> Any:
+        used.append(options)
+        return ([], []) if benchmark == "nps" else []
+
+    monkeypatch.setattr("native.warmup.compile_all", lambda game, report: None)
+    monkeypatch.setattr(cli, "tuned", tuned)
+    monkeypatch.setattr(nps if benchmark == "nps" else evaluator, "run", run)
+    words = [benchmark, "--game", game, "--evaluator", "uniform"]
+    assert main([*words, *(["--size", str(size)] if game == "go" else [])]) == 0
+    assert used == [size, found]
+    assert "(no results)" in capsys.readouterr().out
 
 
 def batch_of(evaluator: Any, subject: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
