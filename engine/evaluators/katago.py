@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from engine.evaluators.network import NetworkEvaluator
 from native.go.outputs import decode
 from native.go.spec import go_spec
 from nets.katago.outputs import scales_of
@@ -24,51 +25,25 @@ ROOT_OPTIMISM, TREE_OPTIMISM = 0.2, 1.0
 _OPTIMISM = np.array([TREE_OPTIMISM, ROOT_OPTIMISM], np.float32)
 
 
-class KataGoEvaluator(ABC):
+class KataGoEvaluator(NetworkEvaluator):
     """A network for one board size. `run` and `evaluate` may be called by several threads at once."""
 
-    wants_planes = True
-    wants_positions = False
-    precision: str
-    """What the network computes with: fp32, int16, fp16."""
-
-    def __init__(self, info: NetworkInfo, device: str, batch_size: int) -> None:
-        """Hold what every backend needs.
-
-        Args:
-            info: what the network says of itself.
-            device: where it computes: cpu, cuda or tensorrt.
-            batch_size: rows of a batch at which it is fastest.
-        """
-        self.info = info
-        self.device = device
-        self.batch_size = batch_size
+    def __init__(self, info: NetworkInfo, device: str, batch_size: int, precision: str) -> None:
+        """Hold what every backend needs; see the base class."""
+        super().__init__(info, device, batch_size, precision)
         scales = scales_of(info)
         self._scales = np.array([scales.score_mean, scales.score_stdev, scales.lead], np.float32)
         self.may_have_no_result = False
-        """Set by who knows the rules: whether a game can end without a result."""
+        """Whether a game can end without a result. That depends on the rules, so that who knows them sets it."""
 
     def spec(self, size: int) -> GameSpec:
         """Return what a search with this network has to know of Go on a `size` × `size` board."""
         areas = self.info.prefer_pass_alive_under_suicide_rules
         return go_spec(size, suicide_areas=areas, judges_agreement=True)
 
-    @property
-    @abstractmethod
-    def description(self) -> str:
-        """The network's name, the device and the backend."""
-
     @abstractmethod
     def run(self, planes: FloatArray, extras: FloatArray) -> RawOutputs:
         """Return the raw outputs for B inputs: planes [B, 22, N, N] and extras [B, 19]. The GIL is released."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Release the device; nothing may be called afterwards."""
-
-    def bind(self, batch: Batch) -> Calls | None:
-        """Return None: only a backend of kernels can be called without Python."""
-        return None
 
     def evaluate(self, batch: Batch, rows: int) -> None:
         """Write logits, values and ownership of the first `rows` rows."""

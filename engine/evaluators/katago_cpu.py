@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,10 +9,8 @@ import numpy as np
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.katago import KataGoEvaluator
 from engine.evaluators.native_precision import native_precision
-from engine.evaluators.spares import Spares
+from engine.evaluators.native_program import BACKEND, NativeProgram
 from native.forward.builder import MAX_SIZE, MIN_SIZE, ProgramBuilder
-from native.forward.emit import WIDTH
-from native.forward.entry import bind_program
 from nets.katago.cpu_program import unsupported, write_program
 from nets.katago.network import GLOBAL_CHANNELS, SPATIAL_CHANNELS
 from nets.katago.outputs import RawOutputs
@@ -27,6 +24,8 @@ if TYPE_CHECKING:
 
 class NativeKataGoEvaluator(KataGoEvaluator):
     """Evaluates batches with one program, shared by all threads that call; each call computes in its own thread."""
+
+    backend = BACKEND
 
     def __init__(
         self, network: KataGoNetwork, info: NetworkInfo, *, batch_size: int | None = None, precision: str = "fp32"
@@ -47,26 +46,17 @@ class NativeKataGoEvaluator(KataGoEvaluator):
             raise EvaluatorError(f"{info.source_file}: {reason}: expected backend onnx (or auto)")
         if not MIN_SIZE <= info.board_size <= MAX_SIZE:
             raise EvaluatorError(f"board size {info.board_size} found, expected {MIN_SIZE} to {MAX_SIZE}")
-        self.precision = native_precision(precision)
+        # On 9x9 four rows are a tenth faster than one with few weights, a third with many; on 19x19 they are not.
+        super().__init__(info, "cpu", batch_size or 4, native_precision(precision))
         narrow = self.precision == "int16"
         builder = ProgramBuilder(info.board_size, SPATIAL_CHANNELS, GLOBAL_CHANNELS, narrow=narrow)
         write_program(network, info.board_size, builder)
-        self._program = builder.build()
-        self._scratch = Spares(self._program.make_scratch)
-        # On 9x9 four rows are a tenth faster than one with few weights, a third with many; on 19x19 they are not.
-        super().__init__(info, "cpu", batch_size or 4)
-
-    @property
-    def description(self) -> str:
-        """The network's name, the device and the backend."""
-        return f"{self.info.name} on cpu (native kernels, {self.precision}, vectors of {WIDTH})"
+        self._program = NativeProgram(builder.build())
 
     def run(self, planes: FloatArray, extras: FloatArray) -> RawOutputs:
         """Return the raw outputs for B inputs: planes [B, 22, N, N] and extras [B, 19]."""
         raw = self._make_outputs(len(planes))
-        scratch = self._scratch.take()
         self._program.run(
-            scratch,
             np.ascontiguousarray(planes, np.float32),
             np.ascontiguousarray(extras, np.float32),
             raw.policy,
@@ -74,16 +64,13 @@ class NativeKataGoEvaluator(KataGoEvaluator):
             raw.misc,
             raw.ownership,
         )
-        self._scratch.give_back(scratch)
         return raw
 
     def bind(self, batch: Batch) -> Calls:
         """Return the calls that evaluate this batch in the calling thread."""
         raw = self._make_outputs(len(batch.planes))
-        scratch = self._scratch.take()
         outputs = (raw.policy, raw.value, raw.misc, raw.ownership)
-        calls = bind_program(self._program, scratch, batch.planes, batch.extras, *outputs)
-        weakref.finalize(calls, self._scratch.give_back, scratch)
+        calls = self._program.bind(batch.planes, batch.extras, *outputs)
         return calls + self.bind_outputs(raw, batch)
 
     def _make_outputs(self, rows: int) -> RawOutputs:
@@ -96,5 +83,5 @@ class NativeKataGoEvaluator(KataGoEvaluator):
         )
 
     def close(self) -> None:
-        """Drop the scratch."""
-        self._scratch.clear()
+        """Drop the working memory."""
+        self._program.close()

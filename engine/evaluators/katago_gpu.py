@@ -47,15 +47,10 @@ class GpuKataGoEvaluator(KataGoEvaluator):
             EvaluatorError: the device or the file cannot be used.
         """
         device = "cuda" if device == "auto" else device
-        super().__init__(info, device, batch_size or BATCH_SIZE)
-        self.precision = "fp32" if precision == "fp32" else "fp16"
+        precision = "fp32" if precision == "fp32" else "fp16"
+        super().__init__(info, device, batch_size or BATCH_SIZE, precision)
         variant = Variant(half=self.precision == "fp16", packed=("spatial",))
-        self._engine, self._backend = open_engine(path, device, backend, self.batch_size, OUTPUTS, variant)
-
-    @property
-    def description(self) -> str:
-        """The network's name, the device and the backend."""
-        return f"{self.info.name} on {self.device} ({self._backend}, {self.precision})"
+        self._engine, self.backend = open_engine(path, device, backend, self.batch_size, OUTPUTS, variant)
 
     def run(self, planes: FloatArray, extras: FloatArray) -> RawOutputs:
         """Return the raw outputs for B inputs: planes [B, 22, N, N] and extras [B, 19]."""

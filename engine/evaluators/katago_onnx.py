@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 class OnnxKataGoEvaluator(KataGoEvaluator):
     """Evaluates batches with one session, shared by all threads that call."""
 
+    backend = "onnxruntime"
+
     def __init__(self, path: Path, info: NetworkInfo, *, batch_size: int | None = None) -> None:
         """Load an ONNX file that nets.load.prepare has returned.
 
@@ -32,16 +34,10 @@ class OnnxKataGoEvaluator(KataGoEvaluator):
         Raises:
             EvaluatorError: the file cannot be used.
         """
-        super().__init__(info, "cpu", batch_size or 8)
-        self.precision = "fp32"
+        super().__init__(info, "cpu", batch_size or 8, "fp32")
         _check_inputs(path)
         self._session = make_session(path, "cpu")
         self._names = ["policy", "value", "misc", "ownership"]
-
-    @property
-    def description(self) -> str:
-        """The network's name, the device and the backend."""
-        return f"{self.info.name} on {self.device} (onnxruntime, {self.precision})"
 
     def run(self, planes: FloatArray, extras: FloatArray) -> RawOutputs:
         """Return the raw outputs for B inputs: planes [B, 22, N, N] and extras [B, 19]."""

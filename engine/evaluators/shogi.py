@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.evaluators.base import EvaluatorError
+from engine.evaluators.network import NetworkEvaluator
 from native.tree.arrays import VALUE
 from nets.dlshogi.network import SIDE
 
 if TYPE_CHECKING:
-    from native.calls import Calls
     from native.tree.arrays import Batch
     from nets.dlshogi.network import ShogiNetwork
     from nets.metadata import NetworkInfo
@@ -21,34 +21,15 @@ if TYPE_CHECKING:
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 
 
-class ShogiEvaluator(ABC):
+class ShogiEvaluator(NetworkEvaluator):
     """A network of dlshogi's or AlphaZero's form. `evaluate` may be called by several threads at once."""
 
-    wants_planes = True
-    wants_positions = False
-    precision: str
-    """What the network computes with: fp32, int16, fp16."""
-
-    def __init__(self, network: ShogiNetwork, info: NetworkInfo, device: str, batch_size: int) -> None:
-        """Hold what every backend needs.
-
-        Args:
-            network: the outside of the file.
-            info: what is known of it.
-            device: where it computes: cpu, cuda or tensorrt.
-            batch_size: rows of a batch at which it is fastest.
-        """
+    def __init__(self, network: ShogiNetwork, info: NetworkInfo, device: str, batch_size: int, precision: str) -> None:
+        """Hold what every backend needs: the outside of the file, and what the base class holds."""
+        super().__init__(info, device, batch_size, precision)
         self.network = network
-        self.info = info
-        self.device = device
-        self.batch_size = batch_size
         self.spec_features = (int(network.form), network.extras)
         """Form and length of the extras, which decide the game's sizes for the search (`native.shogi.spec`)."""
-
-    @property
-    @abstractmethod
-    def description(self) -> str:
-        """The network's name, the device and the backend."""
 
     @abstractmethod
     def run(self, planes: FloatArray, extras: FloatArray, logits: FloatArray) -> FloatArray:
@@ -61,14 +42,6 @@ class ShogiEvaluator(ABC):
 
         The GIL is released where it takes long.
         """
-
-    @abstractmethod
-    def close(self) -> None:
-        """Release the device; nothing may be called afterwards."""
-
-    def bind(self, batch: Batch) -> Calls | None:
-        """Return None: only a backend of kernels can be called without Python."""
-        return None
 
     def evaluate(self, batch: Batch, rows: int) -> None:
         """Write logits and values of the first `rows` rows; shogi has no score and no ownership."""

@@ -49,15 +49,14 @@ class GpuShogiEvaluator(ShogiEvaluator):
         """
         rows = network.fixed_rows or batch_size or BATCH_SIZE
         device = "cuda" if device == "auto" else device
-        super().__init__(network, info, device, rows)
         is_half = precision != "fp32" or network.board.element_type == "float16"
-        self.precision = "fp16" if is_half else "fp32"
+        super().__init__(network, info, device, rows, "fp16" if is_half else "fp32")
         # AlphaZero's form has counts among its planes.
         hands = () if network.hands is None else (network.hands.name,)
         packed = (network.board.name, *hands) if network.form is ShogiForm.DLSHOGI else ()
         variant = Variant(half=is_half, packed=packed, constant=hands if packed else ())
         outputs = (network.policy.name, network.value.name)
-        self._engine, self._backend = open_engine(
+        self._engine, self.backend = open_engine(
             path, device, backend, rows, outputs, variant, fixed=network.fixed_rows is not None
         )
         try:
@@ -65,11 +64,6 @@ class GpuShogiEvaluator(ShogiEvaluator):
         except BaseException:
             self.close()
             raise
-
-    @property
-    def description(self) -> str:
-        """The network's name, the device and the backend."""
-        return f"{self.info.name} on {self.device} ({self._backend}, {self.precision})"
 
     def run(self, planes: FloatArray, extras: FloatArray, logits: FloatArray) -> FloatArray:
         """Write the logits and return the values; see the base class."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 class OnnxShogiEvaluator(ShogiEvaluator):
     """Evaluates batches with one session, shared by all threads that call."""
 
+    backend = "onnxruntime"
+
     def __init__(
         self,
         path: Path,
@@ -40,17 +42,12 @@ class OnnxShogiEvaluator(ShogiEvaluator):
         Raises:
             EvaluatorError: the file cannot be used.
         """
-        super().__init__(network, info, "cpu", batch_size or network.fixed_rows or 8)
-        self.precision = "fp16" if network.board.element_type == "float16" else "fp32"
+        precision = "fp16" if network.board.element_type == "float16" else "fp32"
+        super().__init__(network, info, "cpu", batch_size or network.fixed_rows or 8, precision)
         self._session = make_session(path, "cpu")
         self._rows = network.fixed_rows or self.batch_size
         self._inputs = Spares(self._make_inputs)
         self.check()
-
-    @property
-    def description(self) -> str:
-        """The network's name, the device and the backend."""
-        return f"{self.info.name} on {self.device} (onnxruntime, {self.precision})"
 
     def run(self, planes: FloatArray, extras: FloatArray, logits: FloatArray) -> FloatArray:
         """Write the logits and return the values; see the base class."""

@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from queue import Empty, Queue
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from engine.evaluators.base import Evaluator
+from engine.evaluators.network import NetworkEvaluator
 from engine.evaluators.queue import InlineQueue, Job
 from engine.search.limits import Limits
 from engine.search.parameters import SearchSettings
@@ -31,9 +31,9 @@ from nets.models import PRECISION_DIR
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from engine.evaluators.base import Evaluator
     from native.spec import GameSpec
     from native.tree.arrays import Batch
-    from nets.metadata import NetworkInfo
 
 _log = logging.getLogger("yomi.networks")
 
@@ -48,14 +48,6 @@ POLL = 1e-3
 SEED = 1
 VERSION = 2
 """Of the comparison: verdicts of other versions are not read."""
-
-
-class NetworkEvaluator(Evaluator, Protocol):
-    """An evaluator of a network."""
-
-    info: NetworkInfo
-    precision: str
-    """fp32, fp16 or int16."""
 
 
 E = TypeVar("E", bound=NetworkEvaluator)
