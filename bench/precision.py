@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.devices import choose_devices
-from engine.evaluators.factory import make_katago_evaluator
+from engine.evaluators.katago_factory import make_katago_evaluator
 from engine.evaluators.shogi_factory import make_shogi_evaluator
 from engine.games.go.rules import PRESETS
 from engine.players.go_setup import go_sampling

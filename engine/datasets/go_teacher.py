@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.datasets.go_rows import Columns, Row, Scratch
-from engine.evaluators.factory import chooses_cpu, make_katago_evaluator
+from engine.evaluators.katago_factory import make_katago_evaluator
+from engine.evaluators.providers import chooses_cpu
 from engine.evaluators.queue import InlineQueue, Job
 from engine.games.go.game import KO_RULES, SCORINGS
 from engine.games.go.rules import PRESETS

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.evaluators.factory import make_katago_evaluator
 from engine.evaluators.katago import KataGoEvaluator
+from engine.evaluators.katago_factory import make_katago_evaluator
 from engine.evaluators.onnx_session import make_session
 from engine.evaluators.providers import choose_device
 from engine.evaluators.shogi_factory import make_shogi_evaluator

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from engine.evaluators.base import EvaluatorError
-from engine.evaluators.factory import check_backend, chooses_cpu
-from engine.evaluators.providers import choose_backend
+from engine.evaluators.providers import check_backend, choose_backend, chooses_cpu
 from engine.evaluators.queue import EvaluationQueue, InlineQueue
 from engine.evaluators.workers import EvaluationWorkers
 

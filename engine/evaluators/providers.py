@@ -15,6 +15,7 @@ from pathlib import Path
 
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.cuda import gpu_names
+from engine.options import TABLE
 
 _log = logging.getLogger("yomi.evaluators")
 
@@ -64,6 +65,31 @@ def choose_device(asked: str) -> str:
     if kind != "cpu":
         _expect(asked, find_fault(kind))
     return asked
+
+
+def check_backend(device: str, backend: str, precision: str) -> None:
+    """See that device, backend and precision go together.
+
+    Raises:
+        EvaluatorError: they do not.
+    """
+    for name, value in (("backend", backend), ("precision", precision)):
+        if value not in TABLE[name].choices:
+            raise EvaluatorError(f"{name} {value} found, expected one of {', '.join(TABLE[name].choices)}")
+    kind = split_device(device)[0]
+    if backend == "native" and kind not in ("auto", "cpu"):
+        raise EvaluatorError(f"backend native computes on the CPU: expected device cpu, not {device}")
+    if backend == "tensorrt" and kind != "tensorrt":
+        raise EvaluatorError(f"backend tensorrt computes on GPUs: expected device tensorrt, not {device}")
+    if precision == "fp16" and (backend == "native" or chooses_cpu(device)):
+        raise EvaluatorError("precision fp16 is for GPUs: expected device cuda or tensorrt, or precision fp32")
+    if precision == "int16" and (backend not in ("auto", "native") or not chooses_cpu(device)):
+        raise EvaluatorError("precision int16 is for backend native: expected device cpu with it, or precision fp32")
+
+
+def chooses_cpu(device: str) -> bool:
+    """Whether a network runs on the CPU; imports onnxruntime only if it was built for more, since that takes long."""
+    return (choose_device("auto") if device == "auto" else device) == "cpu"
 
 
 def choose_backend(device: str, backend: str) -> str:

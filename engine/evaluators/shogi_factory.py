@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.evaluators.base import EvaluatorError
-from engine.evaluators.factory import check_backend, chooses_cpu
+from engine.evaluators.providers import check_backend, chooses_cpu
 from nets.load import prepare_shogi
 
 if TYPE_CHECKING:

@@ -63,7 +63,7 @@ def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
         return InlineQueue(UniformEvaluator(options.batch_size or 16))
     if kind == "rollouts":
         return InlineQueue(RolloutEvaluator(ROLLOUTS_A_LEAF, options.batch_size or ROLLOUT_BATCH, options.seed))
-    from engine.evaluators.factory import make_katago_evaluator
+    from engine.evaluators.katago_factory import make_katago_evaluator
 
     net = options.net
     assert net is not None

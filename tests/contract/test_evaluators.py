@@ -15,7 +15,7 @@ import pytest
 from onnxruntime.transformers.float16 import convert_float_to_float16
 
 from engine.evaluators.base import EvaluatorError, UniformEvaluator
-from engine.evaluators.factory import make_katago_evaluator
+from engine.evaluators.katago_factory import make_katago_evaluator
 from engine.evaluators.katago_gpu import GpuKataGoEvaluator
 from engine.evaluators.rollouts import MixedEvaluator, RolloutEvaluator
 from engine.games.go.game import GoGame

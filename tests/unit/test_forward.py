@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from engine.evaluators.base import EvaluatorError
-from engine.evaluators.factory import make_katago_evaluator
 from engine.evaluators.katago_cpu import NativeKataGoEvaluator
+from engine.evaluators.katago_factory import make_katago_evaluator
 from native.forward.builder import ProgramBuilder
 from native.forward.emit import HAS_PAIRS
 from native.forward.gemm import BLOCK_ROWS, PANEL, multiply, pack, quantise

@@ -18,7 +18,7 @@ from engine.datasets.go_dataset import GoDataOptions, choose_games, choose_posit
 from engine.datasets.go_games import parse_result, read_games
 from engine.datasets.go_rows import Row, blank_columns
 from engine.datasets.go_teacher import NetworkTeacher, seed_of
-from engine.evaluators.factory import make_katago_evaluator
+from engine.evaluators.katago_factory import make_katago_evaluator
 from engine.evaluators.queue import InlineQueue
 from engine.games.go.game import GoGame
 from engine.games.go.rules import PRESETS

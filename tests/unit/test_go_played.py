@@ -11,7 +11,7 @@ import pytest
 from engine.datasets import go_played
 from engine.datasets.go_played import PlayOptions, play_go_dataset, shard_names
 from engine.datasets.go_teacher import NetworkTeacher
-from engine.evaluators.factory import make_katago_evaluator
+from engine.evaluators.katago_factory import make_katago_evaluator
 from nets.data.batches import BatchSource
 from nets.data.shards import Dataset, check_shard
 from nets.data.unpack import unpack

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from engine.evaluators.base import UniformEvaluator
-from engine.evaluators.factory import make_katago_evaluator
+from engine.evaluators.katago_factory import make_katago_evaluator
 from engine.evaluators.queue import Job
 from engine.evaluators.shogi_factory import make_shogi_evaluator
 from engine.games.go.rules import PRESETS

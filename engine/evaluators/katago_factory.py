@@ -1,4 +1,4 @@
-"""From the file that a user names to the evaluator that is fastest for it here."""
+"""From the file that a user names to the evaluator of Go that is fastest for it here."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.evaluators.base import EvaluatorError
+from engine.evaluators.providers import check_backend, chooses_cpu
 from nets.errors import NetworkError
 from nets.files import source_digest
 from nets.load import NetworkKind, identify, prepare
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
     from engine.evaluators.katago import KataGoEvaluator
 
 _log = logging.getLogger("yomi.networks")
-
-BACKENDS = ("auto", "native", "onnx", "tensorrt")
-PRECISIONS = ("auto", "fp32", "fp16", "int16")
 
 
 def make_katago_evaluator(
@@ -63,36 +61,6 @@ def make_katago_evaluator(
     from engine.evaluators.katago_onnx import OnnxKataGoEvaluator
 
     return OnnxKataGoEvaluator(onnx_path, info, batch_size=batch_size)
-
-
-def check_backend(device: str, backend: str, precision: str) -> None:
-    """See that device, backend and precision go together.
-
-    Raises:
-        EvaluatorError: they do not.
-    """
-    if backend not in BACKENDS:
-        raise EvaluatorError(f"backend {backend} found, expected one of {', '.join(BACKENDS)}")
-    if precision not in PRECISIONS:
-        raise EvaluatorError(f"precision {precision} found, expected one of {', '.join(PRECISIONS)}")
-    kind = device.partition(":")[0]
-    if backend == "native" and kind not in ("auto", "cpu"):
-        raise EvaluatorError(f"backend native computes on the CPU: expected device cpu, not {device}")
-    if backend == "tensorrt" and kind != "tensorrt":
-        raise EvaluatorError(f"backend tensorrt computes on GPUs: expected device tensorrt, not {device}")
-    if precision == "fp16" and (backend == "native" or chooses_cpu(device)):
-        raise EvaluatorError("precision fp16 is for GPUs: expected device cuda or tensorrt, or precision fp32")
-    if precision == "int16" and (backend not in ("auto", "native") or not chooses_cpu(device)):
-        raise EvaluatorError("precision int16 is for backend native: expected device cpu with it, or precision fp32")
-
-
-def chooses_cpu(device: str) -> bool:
-    """Whether a network runs on the CPU; imports onnxruntime only if it was built for more, since that takes long."""
-    if device != "auto":
-        return device == "cpu"
-    from engine.evaluators.providers import choose_device
-
-    return choose_device("auto") == "cpu"
 
 
 def _native(path: Path, size: int, batch_size: int | None, precision: str, *, required: bool) -> KataGoEvaluator | None:
