@@ -5,17 +5,18 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from bench.flags import board, count, network, positive
+from bench.options import BY_LEVEL, EVALUATOR_OPTIONS, GPU_OPTIONS, PRECISION_OPTIONS, SEARCH_OPTIONS, all_but
 from engine.cli.errors import CliError
 from engine.cli.flags import add_options, collect
 from engine.cli.games import GAMES
 from engine.cli.logs import say
 from engine.cli.report import plot_check, print_facts, print_table, write_json
-from engine.options import TABLE
-from engine.players.tuning import TUNED, tuned
+from engine.players.tuning import tuned
 from engine.plotting import PlotError
 
 if TYPE_CHECKING:
@@ -27,24 +28,6 @@ Add: TypeAlias = Callable[[str, str, Callable[[argparse.Namespace], Rows]], argp
 """Adds a benchmark: its name, what it measures, and the function that does so."""
 Output: TypeAlias = tuple[Path, Callable[[Path], None]]
 """A file for results, and what writes it."""
-
-BY_LEVEL = ("seconds", "visits", "playouts", "temperature", "temperature_moves", "workers", "memory", "seed", "ponder")
-"""Options that a level, or the ladder, sets."""
-EVALUATOR_OPTIONS = (
-    *TUNED,
-    *("net", "evaluator", "devices", "device_workers", "symmetry", "rollout_weight", "seed", "size"),
-)
-"""What decides how positions are evaluated, and how many at once."""
-SEARCH_OPTIONS = (
-    *EVALUATOR_OPTIONS,
-    *("cache_size", "memory", "c_puct", "c_puct_log", "c_puct_base", "root_c_puct", "root_c_puct_base"),
-    *("fpu_reduction", "root_fpu_reduction", "virtual_loss", "score_utility", "dynamic_score_utility"),
-    *("policy_temperature", "root_policy_temperature", "leaf_mate_depth"),
-)
-"""And what decides how the tree grows; `bench nps` searches for a given time, without noise."""
-PRECISION_OPTIONS = ("net", "device", "devices", "backend", "precision", "batch_size", "size")
-GPU_OPTIONS = (*TUNED, "devices", "device_workers", "memory")
-"""What `bench gpu` lets the user choose; the networks are its own."""
 
 EPILOG = """\
 examples:
@@ -140,7 +123,7 @@ def _add_game(child: argparse.ArgumentParser, game: str) -> None:
 
 def _add_duration(child: argparse.ArgumentParser, seconds: float, what: str = "seconds each") -> None:
     text = f"{what} ({seconds:g})"
-    child.add_argument("--for", dest="duration", metavar="S", type=_positive, default=seconds, help=text)
+    child.add_argument("--for", dest="duration", metavar="S", type=positive, default=seconds, help=text)
 
 
 def _add_nps(add: Add, game: str) -> None:
@@ -156,46 +139,46 @@ def _add_nps(add: Add, game: str) -> None:
     )
     nps.add_argument("--csv", metavar="FILE", type=Path, help="write the rates of all positions and engines")
     nps.add_argument("--plot", metavar="FILE", type=Path, help="draw a box for each engine (PNG, SVG, PDF)")
-    add_options(nps, leave_out=_all_but(SEARCH_OPTIONS), game=game)
+    add_options(nps, leave_out=all_but(SEARCH_OPTIONS), game=game)
 
 
 def _add_evaluator(add: Add, game: str) -> None:
     evaluator = add("evaluator", "positions per second of the evaluator, by batch size", _evaluator)
     _add_game(evaluator, game)
     _add_duration(evaluator, 1.0)
-    add_options(evaluator, leave_out=_all_but(EVALUATOR_OPTIONS), game=game)
+    add_options(evaluator, leave_out=all_but(EVALUATOR_OPTIONS), game=game)
 
 
 def _add_tree(add: Add, game: str) -> None:
     tree = add("tree", "playouts per second with an evaluator that costs nothing", _tree)
     _add_game(tree, game)
-    tree.add_argument("--sizes", metavar="N", type=_board, nargs="+", default=[9, 19], help="Go: board sizes (9 19)")
+    tree.add_argument("--sizes", metavar="N", type=board, nargs="+", default=[9, 19], help="Go: board sizes (9 19)")
     tree.add_argument(
         "--mate-depth", metavar="N", type=int, choices=(0, 1, 3, 5), default=0, help="shogi: mate search at leaves (0)"
     )
-    tree.add_argument("--workers", metavar="N", type=_count, nargs="+", default=[1, 2], help="search threads (1 2)")
-    tree.add_argument("--playouts", metavar="N", type=_count, default=100_000, help="nodes of the tree (100000)")
+    tree.add_argument("--workers", metavar="N", type=count, nargs="+", default=[1, 2], help="search threads (1 2)")
+    tree.add_argument("--playouts", metavar="N", type=count, default=100_000, help="nodes of the tree (100000)")
 
 
 def _add_rollouts(add: Add) -> None:
     rollouts = add("rollouts", "rollouts per second on one core, and against the same algorithm in C", _rollouts)
-    rollouts.add_argument("--seconds", metavar="S", type=_positive, default=1.0, help="seconds each (1)")
-    rollouts.add_argument("--sizes", metavar="N", type=_board, nargs="+", default=[9, 19], help="board sizes (9 19)")
+    rollouts.add_argument("--seconds", metavar="S", type=positive, default=1.0, help="seconds each (1)")
+    rollouts.add_argument("--sizes", metavar="N", type=board, nargs="+", default=[9, 19], help="board sizes (9 19)")
 
 
 def _add_nets(add: Add) -> None:
     nets = add("nets", "positions per second on random networks for shogi, our kernels and onnxruntime", _nets)
     nets.add_argument(
-        "--sizes", metavar="BxC", type=_size, nargs="+", default=[(4, 64), (10, 192)], help="(4x64 10x192)"
+        "--sizes", metavar="BxC", type=network, nargs="+", default=[(4, 64), (10, 192)], help="(4x64 10x192)"
     )
-    nets.add_argument("--threads", metavar="N", type=_count, default=2, help="threads that evaluate (2)")
+    nets.add_argument("--threads", metavar="N", type=count, default=2, help="threads that evaluate (2)")
     _add_duration(nets, 1.0)
 
 
 def _add_gpu(add: Add) -> None:
     gpu = add("gpu", "what a GPU reaches in search and alone, and how the tree scales", _gpu)
     _add_duration(gpu, 2.0)
-    add_options(gpu, leave_out=_all_but(GPU_OPTIONS))
+    add_options(gpu, leave_out=all_but(GPU_OPTIONS))
     gpu.set_defaults(kernels=GAMES, game="go", check=_check_gpu)
 
 
@@ -209,14 +192,14 @@ def _add_perft(add: Add) -> None:
 def _add_mate(add: Add) -> None:
     mates = add("mate", "milliseconds for a mate problem of shogi, beside cshogi", _mate)
     mates.add_argument("files", metavar="FILE", type=Path, nargs="+", help="problems, one SFEN a line")
-    mates.add_argument("--nodes", metavar="N", type=_count, default=1_000_000, help="positions for a problem (1000000)")
+    mates.add_argument("--nodes", metavar="N", type=count, default=1_000_000, help="positions for a problem (1000000)")
     mates.set_defaults(kernels=("shogi",))
 
 
 def _add_levels(add: Add, game: str) -> None:
     levels = add("levels", "Elo of the levels of `yomi play`, from games between neighbours", _levels)
     _add_game(levels, game)
-    levels.add_argument("--games", metavar="N", type=_count, default=100, help="games of each pairing, even (100)")
+    levels.add_argument("--games", metavar="N", type=count, default=100, help="games of each pairing, even (100)")
     levels.add_argument(
         "--levels",
         metavar="N",
@@ -232,15 +215,15 @@ def _add_levels(add: Add, game: str) -> None:
 def _add_precision(add: Add, game: str) -> None:
     precision = add("precision", "how far a network in fewer bits is from fp32", _precision)
     _add_game(precision, game)
-    precision.add_argument("--positions", metavar="N", type=_count, default=1000, help="positions compared (1000)")
-    add_options(precision, leave_out=_all_but(PRECISION_OPTIONS), game=game)
+    precision.add_argument("--positions", metavar="N", type=count, default=1000, help="positions compared (1000)")
+    add_options(precision, leave_out=all_but(PRECISION_OPTIONS), game=game)
 
 
 def _add_score(add: Add) -> None:
     score = add("score", "error of a network's points on a data set, beside rollouts in the same time", _score)
     score.add_argument("network", metavar="NET", type=Path, help="a network for Go that tells points")
     score.add_argument("data", metavar="DATA", type=Path, help="data set with points, of the network's features")
-    score.add_argument("--positions", metavar="N", type=_count, default=5000, help="positions of its test split (5000)")
+    score.add_argument("--positions", metavar="N", type=count, default=5000, help="positions of its test split (5000)")
 
 
 def _add_train(add: Add) -> None:
@@ -248,42 +231,6 @@ def _add_train(add: Add) -> None:
     train.add_argument("config", metavar="CONFIG", type=Path, help="configuration of a training (TOML)")
     _add_duration(train, 5.0)
     train.set_defaults(kernels=())
-
-
-def _all_but(names: Collection[str]) -> list[str]:
-    """Return the options to leave out where only those named mean something."""
-    return [name for name in TABLE if name not in names]
-
-
-def _positive(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0.0 < value < 1e6:
-        raise argparse.ArgumentTypeError(f"expected a positive number of seconds, found {text!r}")
-    return value
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or not 0 < int(text) < 10**9:
-        raise argparse.ArgumentTypeError(f"expected a positive number, found {text!r}")
-    return int(text)
-
-
-def _board(text: str) -> int:
-    from native.go.board import MAX_SIZE, MIN_SIZE
-
-    if not text.isdecimal() or not MIN_SIZE <= int(text) <= MAX_SIZE:
-        raise argparse.ArgumentTypeError(f"expected a board size of {MIN_SIZE} to {MAX_SIZE}, found {text!r}")
-    return int(text)
-
-
-def _size(text: str) -> tuple[int, int]:
-    blocks, _, channels = text.partition("x")
-    if not (blocks.isdecimal() and channels.isdecimal() and int(channels)):
-        raise argparse.ArgumentTypeError(f"expected blocks x channels such as 10x192, found {text!r}")
-    return int(blocks), int(channels)
 
 
 def _measure(args: argparse.Namespace) -> Rows:

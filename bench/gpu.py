@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench import tree
-from bench.cli import GPU_OPTIONS
 from bench.go_network import write_go_network
 from bench.measure import evaluator_rate
+from bench.options import GPU_OPTIONS
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.devices import choose_devices
 from engine.evaluators.providers import choose_backend

@@ -1,0 +1,40 @@
+"""What the benchmarks' own flags take, as types for argparse."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+
+
+def positive(text: str) -> float:
+    """Read a positive number of seconds."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < 1e6:
+        raise ArgumentTypeError(f"expected a positive number of seconds, found {text!r}")
+    return value
+
+
+def count(text: str) -> int:
+    """Read a positive number of things."""
+    if not text.isdecimal() or not 0 < int(text) < 10**9:
+        raise ArgumentTypeError(f"expected a positive number, found {text!r}")
+    return int(text)
+
+
+def board(text: str) -> int:
+    """Read the size of a board of Go."""
+    from native.go.board import MAX_SIZE, MIN_SIZE  # imports numba
+
+    if not text.isdecimal() or not MIN_SIZE <= int(text) <= MAX_SIZE:
+        raise ArgumentTypeError(f"expected a board size of {MIN_SIZE} to {MAX_SIZE}, found {text!r}")
+    return int(text)
+
+
+def network(text: str) -> tuple[int, int]:
+    """Read the size of a network: blocks and channels."""
+    blocks, _, channels = text.partition("x")
+    if not (blocks.isdecimal() and channels.isdecimal() and int(channels)):
+        raise ArgumentTypeError(f"expected blocks x channels such as 10x192, found {text!r}")
+    return int(blocks), int(channels)
