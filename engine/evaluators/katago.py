@@ -34,7 +34,7 @@ class KataGoEvaluator(NetworkEvaluator):
         scales = scales_of(info)
         self._scales = np.array([scales.score_mean, scales.score_stdev, scales.lead], np.float32)
         self.may_have_no_result = False
-        """Whether a game can end without a result. That depends on the rules, so that who knows them sets it."""
+        """Whether a game can end without a result under the rules that are played; false until it is set."""
 
     def spec(self, size: int) -> GameSpec:
         """Return what a search with this network has to know of Go on a `size` × `size` board."""

@@ -77,11 +77,11 @@ class Job:
 
 
 @dataclass(slots=True)
-class Errand(Generic[T]):
-    """Something else to be done with an evaluator; runs through the same queue as jobs."""
+class EvaluatorCall(Generic[T]):
+    """A call of a function with an evaluator, which goes through the same queue as jobs."""
 
     function: Callable[[Evaluator], T]
-    done: SimpleQueue[Errand[T]] = field(default_factory=SimpleQueue)
+    done: SimpleQueue[EvaluatorCall[T]] = field(default_factory=SimpleQueue)
     result: Any = None
     error: Exception | None = None
     failed_at: int | None = None
@@ -95,9 +95,9 @@ class Errand(Generic[T]):
         self.error = error
         self.done.put(self)
 
-    def renewed(self) -> Errand[T]:
-        """Return the errand for another thread; the old one's result counts no more."""
-        return Errand(self.function, self.done, failed_at=self.failed_at)
+    def renewed(self) -> EvaluatorCall[T]:
+        """Return the call for another thread; the old one's result counts no more."""
+        return EvaluatorCall(self.function, self.done, failed_at=self.failed_at)
 
     def wait(self) -> T:
         """Return the function's result, or raise what it raised."""

@@ -17,7 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from engine.evaluators.base import EvaluatorError
-from engine.evaluators.queue import Errand, Job
+from engine.evaluators.queue import EvaluatorCall, Job
 
 if TYPE_CHECKING:
     from engine.evaluators.base import Evaluator
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("yomi.evaluators")
 
 T = TypeVar("T")
-Task = Job | Errand[Any]
+Task = Job | EvaluatorCall[Any]
 
 SWITCH_INTERVAL = 2e-4
 """Seconds that a thread which computes in Python keeps the others waiting; the interpreter's own 5 ms starve a GPU."""
@@ -119,9 +119,9 @@ class EvaluationWorkers:
         Raises:
             Exception: what the function or the last device raised.
         """
-        errand = Errand(function)
-        self._put(errand)
-        return errand.wait()
+        call = EvaluatorCall(function)
+        self._put(call)
+        return call.wait()
 
     def close(self) -> None:
         """End the workers after what was submitted before; again, it does nothing.

@@ -241,7 +241,7 @@ def test_a_slow_thread_that_comes_back_changes_nothing() -> None:
     assert (job.batch.logits == result).all()
 
 
-def test_errands_run_in_the_evaluators_thread_and_again_after_a_failure() -> None:
+def test_calls_run_in_the_evaluators_thread_and_again_after_a_failure() -> None:
     devices = Devices(("none", NEVER))
     queue = EvaluationWorkers(devices.factories(), hang=HANG)
     failures = [True, False]
