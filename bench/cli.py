@@ -62,6 +62,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _measure(args: argparse.Namespace) -> Rows:
+    from engine.evaluators.base import EvaluatorError
+    from native.warmup import compile_all
+    from nets.errors import NetworkError
+
+    try:
+        args.check(args)  # an error must not wait until kernels are compiled
+        for game in args.kernels:
+            compile_all(game, say)
+        rows: Rows = args.measure(args)
+    except (NetworkError, EvaluatorError) as error:
+        raise CliError(str(error)) from None
+    return rows
+
+
 def _write(files: Iterable[Output]) -> None:
     """Write every file that can be written.
 
@@ -126,6 +141,22 @@ def _add_duration(child: argparse.ArgumentParser, seconds: float, what: str = "s
     child.add_argument("--for", dest="duration", metavar="S", type=positive, default=seconds, help=text)
 
 
+def _check_devices(args: argparse.Namespace) -> None:
+    """See that the device for the network, if there is one, can be used."""
+    if getattr(args, "net", None) is not None:
+        from engine.evaluators.devices import choose_devices
+
+        choose_devices(collect(args, args.game))
+
+
+def _searching(args: argparse.Namespace) -> Options:
+    """Return the options of a benchmark that searches as a player does: with what `yomi net tune` has found."""
+    from nets.dlshogi.network import SIDE
+
+    options = collect(args, args.game)
+    return tuned(options, SIDE if args.game == "shogi" else options.size)
+
+
 def _add_nps(add: Add, game: str) -> None:
     nps = add("nps", "nodes per second of the search, and of its evaluator alone", _nps)
     _add_game(nps, game)
@@ -140,134 +171,6 @@ def _add_nps(add: Add, game: str) -> None:
     nps.add_argument("--csv", metavar="FILE", type=Path, help="write the rates of all positions and engines")
     nps.add_argument("--plot", metavar="FILE", type=Path, help="draw a box for each engine (PNG, SVG, PDF)")
     add_options(nps, leave_out=all_but(SEARCH_OPTIONS), game=game)
-
-
-def _add_evaluator(add: Add, game: str) -> None:
-    evaluator = add("evaluator", "positions per second of the evaluator, by batch size", _evaluator)
-    _add_game(evaluator, game)
-    _add_duration(evaluator, 1.0)
-    add_options(evaluator, leave_out=all_but(EVALUATOR_OPTIONS), game=game)
-
-
-def _add_tree(add: Add, game: str) -> None:
-    tree = add("tree", "playouts per second with an evaluator that costs nothing", _tree)
-    _add_game(tree, game)
-    tree.add_argument("--sizes", metavar="N", type=board, nargs="+", default=[9, 19], help="Go: board sizes (9 19)")
-    tree.add_argument(
-        "--mate-depth", metavar="N", type=int, choices=(0, 1, 3, 5), default=0, help="shogi: mate search at leaves (0)"
-    )
-    tree.add_argument("--workers", metavar="N", type=count, nargs="+", default=[1, 2], help="search threads (1 2)")
-    tree.add_argument("--playouts", metavar="N", type=count, default=100_000, help="nodes of the tree (100000)")
-
-
-def _add_rollouts(add: Add) -> None:
-    rollouts = add("rollouts", "rollouts per second on one core, and against the same algorithm in C", _rollouts)
-    rollouts.add_argument("--seconds", metavar="S", type=positive, default=1.0, help="seconds each (1)")
-    rollouts.add_argument("--sizes", metavar="N", type=board, nargs="+", default=[9, 19], help="board sizes (9 19)")
-
-
-def _add_nets(add: Add) -> None:
-    nets = add("nets", "positions per second on random networks for shogi, our kernels and onnxruntime", _nets)
-    nets.add_argument(
-        "--sizes", metavar="BxC", type=network, nargs="+", default=[(4, 64), (10, 192)], help="(4x64 10x192)"
-    )
-    nets.add_argument("--threads", metavar="N", type=count, default=2, help="threads that evaluate (2)")
-    _add_duration(nets, 1.0)
-
-
-def _add_gpu(add: Add) -> None:
-    gpu = add("gpu", "what a GPU reaches in search and alone, and how the tree scales", _gpu)
-    _add_duration(gpu, 2.0)
-    add_options(gpu, leave_out=all_but(GPU_OPTIONS))
-    gpu.set_defaults(kernels=GAMES, game="go", check=_check_gpu)
-
-
-def _add_perft(add: Add) -> None:
-    counting = add("perft", "legal moves of shogi a second on one core, counted to a depth, beside cshogi", _perft)
-    counting.add_argument("--depth", metavar="N", type=int, choices=range(1, 10), default=5, help="moves deep (5)")
-    counting.add_argument("--sfen", metavar="SFEN", help="position (the start position)")
-    counting.set_defaults(kernels=("shogi",))
-
-
-def _add_mate(add: Add) -> None:
-    mates = add("mate", "milliseconds for a mate problem of shogi, beside cshogi", _mate)
-    mates.add_argument("files", metavar="FILE", type=Path, nargs="+", help="problems, one SFEN a line")
-    mates.add_argument("--nodes", metavar="N", type=count, default=1_000_000, help="positions for a problem (1000000)")
-    mates.set_defaults(kernels=("shogi",))
-
-
-def _add_levels(add: Add, game: str) -> None:
-    levels = add("levels", "Elo of the levels of `yomi play`, from games between neighbours", _levels)
-    _add_game(levels, game)
-    levels.add_argument("--games", metavar="N", type=count, default=100, help="games of each pairing, even (100)")
-    levels.add_argument(
-        "--levels",
-        metavar="N",
-        type=int,
-        nargs="+",
-        default=[2, 3, 4, 5],
-        help="play each against the one below (2 3 4 5)",
-    )
-    levels.add_argument("--out", metavar="FILE", type=Path, help="add the games to this table (none: only print)")
-    add_options(levels, leave_out=BY_LEVEL, game=game)
-
-
-def _add_precision(add: Add, game: str) -> None:
-    precision = add("precision", "how far a network in fewer bits is from fp32", _precision)
-    _add_game(precision, game)
-    precision.add_argument("--positions", metavar="N", type=count, default=1000, help="positions compared (1000)")
-    add_options(precision, leave_out=all_but(PRECISION_OPTIONS), game=game)
-
-
-def _add_score(add: Add) -> None:
-    score = add("score", "error of a network's points on a data set, beside rollouts in the same time", _score)
-    score.add_argument("network", metavar="NET", type=Path, help="a network for Go that tells points")
-    score.add_argument("data", metavar="DATA", type=Path, help="data set with points, of the network's features")
-    score.add_argument("--positions", metavar="N", type=count, default=5000, help="positions of its test split (5000)")
-
-
-def _add_train(add: Add) -> None:
-    train = add("train", "training steps per second, of the bare network and with its data", _train)
-    train.add_argument("config", metavar="CONFIG", type=Path, help="configuration of a training (TOML)")
-    _add_duration(train, 5.0)
-    train.set_defaults(kernels=())
-
-
-def _measure(args: argparse.Namespace) -> Rows:
-    from engine.evaluators.base import EvaluatorError
-    from native.warmup import compile_all
-    from nets.errors import NetworkError
-
-    try:
-        args.check(args)  # an error must not wait until kernels are compiled
-        for game in args.kernels:
-            compile_all(game, say)
-        rows: Rows = args.measure(args)
-    except (NetworkError, EvaluatorError) as error:
-        raise CliError(str(error)) from None
-    return rows
-
-
-def _check_devices(args: argparse.Namespace) -> None:
-    """See that the device for the network, if there is one, can be used."""
-    if getattr(args, "net", None) is not None:
-        from engine.evaluators.devices import choose_devices
-
-        choose_devices(collect(args, args.game))
-
-
-def _check_gpu(args: argparse.Namespace) -> None:
-    from bench import gpu
-
-    gpu.choose_gpu(collect(args, "go"))
-
-
-def _searching(args: argparse.Namespace) -> Options:
-    """Return the options of a benchmark that searches as a player does: with what `yomi net tune` has found."""
-    from nets.dlshogi.network import SIDE
-
-    options = collect(args, args.game)
-    return tuned(options, SIDE if args.game == "shogi" else options.size)
 
 
 def _nps(args: argparse.Namespace) -> Rows:
@@ -295,16 +198,28 @@ def _nps_outputs(args: argparse.Namespace, rows: Rows, rivals: Sequence[Rival]) 
         yield args.plot, lambda path: plot_boxes(boxes, "nodes per second", path)
 
 
+def _add_evaluator(add: Add, game: str) -> None:
+    evaluator = add("evaluator", "positions per second of the evaluator, by batch size", _evaluator)
+    _add_game(evaluator, game)
+    _add_duration(evaluator, 1.0)
+    add_options(evaluator, leave_out=all_but(EVALUATOR_OPTIONS), game=game)
+
+
 def _evaluator(args: argparse.Namespace) -> Rows:
     from bench import evaluator
 
     return evaluator.run(_searching(args), args.duration, args.game)
 
 
-def _gpu(args: argparse.Namespace) -> Rows:
-    from bench import gpu
-
-    return gpu.run(collect(args, "go"), args.duration)
+def _add_tree(add: Add, game: str) -> None:
+    tree = add("tree", "playouts per second with an evaluator that costs nothing", _tree)
+    _add_game(tree, game)
+    tree.add_argument("--sizes", metavar="N", type=board, nargs="+", default=[9, 19], help="Go: board sizes (9 19)")
+    tree.add_argument(
+        "--mate-depth", metavar="N", type=int, choices=(0, 1, 3, 5), default=0, help="shogi: mate search at leaves (0)"
+    )
+    tree.add_argument("--workers", metavar="N", type=count, nargs="+", default=[1, 2], help="search threads (1 2)")
+    tree.add_argument("--playouts", metavar="N", type=count, default=100_000, help="nodes of the tree (100000)")
 
 
 def _tree(args: argparse.Namespace) -> Rows:
@@ -316,10 +231,25 @@ def _tree(args: argparse.Namespace) -> Rows:
     return tree.run(subjects, args.playouts, args.workers)
 
 
+def _add_rollouts(add: Add) -> None:
+    rollouts = add("rollouts", "rollouts per second on one core, and against the same algorithm in C", _rollouts)
+    rollouts.add_argument("--seconds", metavar="S", type=positive, default=1.0, help="seconds each (1)")
+    rollouts.add_argument("--sizes", metavar="N", type=board, nargs="+", default=[9, 19], help="board sizes (9 19)")
+
+
 def _rollouts(args: argparse.Namespace) -> Rows:
     from bench import rollouts
 
     return list(rollouts.run(args.seconds, tuple(args.sizes)))
+
+
+def _add_nets(add: Add) -> None:
+    nets = add("nets", "positions per second on random networks for shogi, our kernels and onnxruntime", _nets)
+    nets.add_argument(
+        "--sizes", metavar="BxC", type=network, nargs="+", default=[(4, 64), (10, 192)], help="(4x64 10x192)"
+    )
+    nets.add_argument("--threads", metavar="N", type=count, default=2, help="threads that evaluate (2)")
+    _add_duration(nets, 1.0)
 
 
 def _nets(args: argparse.Namespace) -> Rows:
@@ -328,30 +258,72 @@ def _nets(args: argparse.Namespace) -> Rows:
     return nets.run(args.sizes, args.threads, args.duration)
 
 
-def _train(args: argparse.Namespace) -> Rows:
-    if importlib.util.find_spec("torch") is None:
-        raise CliError('this benchmark needs PyTorch, which is not installed: pip install "yomi-engine[train]"')
-    from bench import train
-
-    return train.run(args.config, args.duration)
-
-
-def _signature(args: argparse.Namespace) -> Rows:
-    from bench import signature
-
-    return signature.run()
+def _add_gpu(add: Add) -> None:
+    gpu = add("gpu", "what a GPU reaches in search and alone, and how the tree scales", _gpu)
+    _add_duration(gpu, 2.0)
+    add_options(gpu, leave_out=all_but(GPU_OPTIONS))
+    gpu.set_defaults(kernels=GAMES, game="go", check=_check_gpu)
 
 
-def _precision(args: argparse.Namespace) -> Rows:
-    from bench import precision
+def _check_gpu(args: argparse.Namespace) -> None:
+    from bench import gpu
 
-    return precision.run(collect(args, args.game), args.game, args.positions)
+    gpu.choose_gpu(collect(args, "go"))
 
 
-def _score(args: argparse.Namespace) -> Rows:
-    from bench import score
+def _gpu(args: argparse.Namespace) -> Rows:
+    from bench import gpu
 
-    return score.run(args.network, args.data, args.positions)
+    return gpu.run(collect(args, "go"), args.duration)
+
+
+def _add_perft(add: Add) -> None:
+    counting = add("perft", "legal moves of shogi a second on one core, counted to a depth, beside cshogi", _perft)
+    counting.add_argument("--depth", metavar="N", type=int, choices=range(1, 10), default=5, help="moves deep (5)")
+    counting.add_argument("--sfen", metavar="SFEN", help="position (the start position)")
+    counting.set_defaults(kernels=("shogi",))
+
+
+def _perft(args: argparse.Namespace) -> Rows:
+    from bench import perft
+    from engine.games.shogi.sfen import STARTPOS, SfenError
+
+    try:
+        return perft.run(args.sfen or STARTPOS, args.depth)
+    except SfenError as error:
+        raise CliError(f"--sfen: {error}") from None
+
+
+def _add_mate(add: Add) -> None:
+    mates = add("mate", "milliseconds for a mate problem of shogi, beside cshogi", _mate)
+    mates.add_argument("files", metavar="FILE", type=Path, nargs="+", help="problems, one SFEN a line")
+    mates.add_argument("--nodes", metavar="N", type=count, default=1_000_000, help="positions for a problem (1000000)")
+    mates.set_defaults(kernels=("shogi",))
+
+
+def _mate(args: argparse.Namespace) -> Rows:
+    from bench import mate
+
+    try:
+        return mate.run(args.files, args.nodes)
+    except mate.ProblemError as error:
+        raise CliError(str(error)) from None
+
+
+def _add_levels(add: Add, game: str) -> None:
+    levels = add("levels", "Elo of the levels of `yomi play`, from games between neighbours", _levels)
+    _add_game(levels, game)
+    levels.add_argument("--games", metavar="N", type=count, default=100, help="games of each pairing, even (100)")
+    levels.add_argument(
+        "--levels",
+        metavar="N",
+        type=int,
+        nargs="+",
+        default=[2, 3, 4, 5],
+        help="play each against the one below (2 3 4 5)",
+    )
+    levels.add_argument("--out", metavar="FILE", type=Path, help="add the games to this table (none: only print)")
+    add_options(levels, leave_out=BY_LEVEL, game=game)
 
 
 def _levels(args: argparse.Namespace) -> Rows:
@@ -372,20 +344,48 @@ def _levels(args: argparse.Namespace) -> Rows:
         raise CliError(f"{error.filename}: {error.strerror}") from None
 
 
-def _perft(args: argparse.Namespace) -> Rows:
-    from bench import perft
-    from engine.games.shogi.sfen import STARTPOS, SfenError
-
-    try:
-        return perft.run(args.sfen or STARTPOS, args.depth)
-    except SfenError as error:
-        raise CliError(f"--sfen: {error}") from None
+def _add_precision(add: Add, game: str) -> None:
+    precision = add("precision", "how far a network in fewer bits is from fp32", _precision)
+    _add_game(precision, game)
+    precision.add_argument("--positions", metavar="N", type=count, default=1000, help="positions compared (1000)")
+    add_options(precision, leave_out=all_but(PRECISION_OPTIONS), game=game)
 
 
-def _mate(args: argparse.Namespace) -> Rows:
-    from bench import mate
+def _precision(args: argparse.Namespace) -> Rows:
+    from bench import precision
 
-    try:
-        return mate.run(args.files, args.nodes)
-    except mate.ProblemError as error:
-        raise CliError(str(error)) from None
+    return precision.run(collect(args, args.game), args.game, args.positions)
+
+
+def _add_score(add: Add) -> None:
+    score = add("score", "error of a network's points on a data set, beside rollouts in the same time", _score)
+    score.add_argument("network", metavar="NET", type=Path, help="a network for Go that tells points")
+    score.add_argument("data", metavar="DATA", type=Path, help="data set with points, of the network's features")
+    score.add_argument("--positions", metavar="N", type=count, default=5000, help="positions of its test split (5000)")
+
+
+def _score(args: argparse.Namespace) -> Rows:
+    from bench import score
+
+    return score.run(args.network, args.data, args.positions)
+
+
+def _add_train(add: Add) -> None:
+    train = add("train", "training steps per second, of the bare network and with its data", _train)
+    train.add_argument("config", metavar="CONFIG", type=Path, help="configuration of a training (TOML)")
+    _add_duration(train, 5.0)
+    train.set_defaults(kernels=())
+
+
+def _train(args: argparse.Namespace) -> Rows:
+    if importlib.util.find_spec("torch") is None:
+        raise CliError('this benchmark needs PyTorch, which is not installed: pip install "yomi-engine[train]"')
+    from bench import train
+
+    return train.run(args.config, args.duration)
+
+
+def _signature(args: argparse.Namespace) -> Rows:
+    from bench import signature
+
+    return signature.run()
