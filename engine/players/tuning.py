@@ -58,17 +58,24 @@ def tuned(options: Options, size: int) -> Options:
 
 def load(net: Path, size: int) -> Tuning | None:
     """Return what is known of a network on this machine, or None."""
-    path = net
+    path, text = net, ""
     try:
         path = _file(net, size)
-        data = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        data = json.loads(text)
         choice = {name: TABLE[name].check(data["choice"][name]) for name in TUNED}
         return Tuning(choice, float(data["evaluations_per_second"]))
     except (FileNotFoundError, NetworkError):  # never tuned, or no such network, which its loading will say
         return None
     except (OSError, ValueError, KeyError, TypeError, OptionError) as error:
-        _log.warning("%s cannot be used (%s): expected what yomi net tune writes", path, error)
+        _warn_once(path, text, str(error))
         return None
+
+
+@functools.cache
+def _warn_once(path: Path, text: str, error: str) -> None:
+    """Say why a file with this text cannot be used, but once: players ask for what is tuned at every move."""
+    _log.warning("%s cannot be used (%s): expected what yomi net tune writes", path, error)
 
 
 def save(net: Path, size: int, tuning: Tuning) -> Path:
