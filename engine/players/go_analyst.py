@@ -158,7 +158,7 @@ class GoAnalyst:
             self._key = None
 
     def _search_for(self, game: GoGame) -> Search:
-        """Return the search for the board and rules of a game; another one's tree is given up first."""
+        """Return the search for the board and rules of a game, in place of the one for others once it is made."""
         key = queue_key(game.size, game.rules)
         if key == self._key:
             return self._search
@@ -189,9 +189,9 @@ class GoAnalyst:
         return np.array([priors.get(move, np.nan) for move in (*board_points(game.size), PASS)], np.float32)
 
     def _owners_after(self, game: GoGame, report: SearchReport) -> dict[int, npt.NDArray[np.float32]]:
-        """Return what the network, or rollouts without one, say of the owners after each move of a report.
+        """Return the owners after each move of a report by move, as the network or else rollouts have them.
 
-        None where the game has no room for another move.
+        Owners are as in Analysis.moves_ownership. Where the game has no room for another move there are none.
         """
         if game.is_full:
             return {}
