@@ -72,8 +72,6 @@ class GoPlayer:
         self._lateness = Lateness()
         self._rng = np.random.default_rng(options.seed)
         self._search = self._make_search()
-        game = self.game.copy()
-        warm_up(self._search, game, lambda move: game.play(game.side_to_move, move))
         self._search.set_position(self.game)
 
     @property
@@ -204,11 +202,14 @@ class GoPlayer:
         release(self._search)
 
     def _make_search(self) -> Search:
-        key = queue_key(self.game.size, self.game.rules)
-        options = tuned(self.options, self.game.size)
-        queue = make_queue(options, self.game.size, self.game.rules)
+        """Return a search for the game's board and rules that is warmed up."""
+        game = GoGame(self.game.size, self.game.rules)
+        key = queue_key(game.size, game.rules)
+        options = tuned(self.options, game.size)
+        queue = make_queue(options, game.size, game.rules)
         try:
-            search = Search(spec_for(self.game.size, queue.evaluator), queue, search_settings(options, queue))
+            search = Search(spec_for(game.size, queue.evaluator), queue, search_settings(options, queue))
+            warm_up(search, game, lambda move: game.play(game.side_to_move, move))
         except BaseException:
             queue.close()
             raise

@@ -99,7 +99,11 @@ class GoAnalyst:
         game = GoGame(options.size, Rules.parse(options.rules), options.komi)
         self._key: QueueKey | None = None
         self._search = self._search_for(game)
-        warm_up(self._search, game, lambda move: game.play(game.side_to_move, move))
+        try:
+            warm_up(self._search, game, lambda move: game.play(game.side_to_move, move))
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def description(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import random
@@ -114,33 +115,34 @@ class ShogiPlayer:
         """Load what the options name, as far as it is not loaded; what was loaded stays where this fails."""
         if not self.needs_loading:
             return
-        try:
-            self._wishes.apply(self.options)
-            key = loading_key(self.options)
-            book = make_book(self.options)
-            options = tuned(self.options, SIDE)
-            queue = make_queue(options)
-        except (NetworkError, EvaluatorError, OptionError, BookError) as error:
-            raise LoadingError(str(error)) from None
-        settings = search_settings(options, queue)
-        try:
-            search = Search(shogi_spec(*features_of(queue)), queue, settings)
-        except BaseException:
-            queue.close()
-            raise
+        with contextlib.ExitStack() as opened:
+            try:
+                self._wishes.apply(self.options)
+                key = loading_key(self.options)
+                book = make_book(self.options)
+                if book is not None:
+                    opened.callback(book.close)
+                options = tuned(self.options, SIDE)
+                queue = make_queue(options)
+                opened.callback(queue.close)
+                settings = search_settings(options, queue)
+                search = Search(shogi_spec(*features_of(queue)), queue, settings)
+                self._warm_up(search)
+            except (NetworkError, EvaluatorError, OptionError, BookError) as error:
+                raise LoadingError(str(error)) from None
+            opened.pop_all()
         self._release()
         self._book = book
         self._search, self._settings = search, settings
         self._rng = np.random.default_rng(self.options.seed)
         self._book_rng = random.Random(self.options.seed)
         self._rules = None
-        self._warm_up()
         self._loaded = key
 
-    def _warm_up(self) -> None:
+    def _warm_up(self, search: Search) -> None:
         """Load what a search and a mate search need before a clock runs."""
         game = ShogiGame()
-        warm_up(self._search, game, game.play)
+        warm_up(search, game, game.play)
         self._mate.solve(ShogiGame().position, max_ply=1, nodes=10)
 
     def _release(self) -> None:

@@ -33,8 +33,8 @@ WAKE_UPS = 3.0
 """Threads that wake up one after the other between the end of a move's time and the controller's clock."""
 LATENESS_DECAY = 0.8
 """Share of the lateness seen at earlier moves that is expected of the next."""
-WARM_UP = 8
-"""Playouts of each of two searches before the first that counts."""
+WARM_UP = 4
+"""Playouts of the first search, which does not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,20 +73,27 @@ class Lateness:
 def warm_up(search: Search, game: SearchableGame, play: Callable[[int], None]) -> None:
     """Search a little and forget it, so that nothing is loaded for the first time while a clock runs.
 
-    The second search loads nothing any more: its latency is what the first that counts may expect.
+    The search's latency is that of full batches then: what the first search that counts may expect. It costs about
+    WARM_UP evaluations and a batch for each worker.
 
     Args:
         search: it is left without a position.
         game: where it searches.
         play: plays a move of the side to move on `game`.
+
+    Raises:
+        Exception: what an evaluator raised.
     """
-    search.set_position(game)
-    report = search.run(Limits(playouts=WARM_UP))
-    if report.moves:
-        play(report.moves[0].move)
+    try:
         search.set_position(game)
-        search.run(Limits(playouts=WARM_UP))
-    search.clear()
+        report = search.run(Limits(playouts=WARM_UP))
+        if report.moves:  # what a tree needs that is kept after a move
+            play(report.moves[0].move)
+            search.set_position(game)
+            search.run(Limits(playouts=1))
+        search.time_batches()
+    finally:
+        search.clear()
 
 
 def watch(

@@ -120,7 +120,7 @@ class Search:
 
     @property
     def latency(self) -> float:
-        """Seconds that the slowest batch of the last search took: how late a search may end after it is told to."""
+        """Seconds that the slowest batch took, of the last search or of `time_batches`: how late a search may end."""
         return self._latency
 
     @property
@@ -210,9 +210,7 @@ class Search:
         self._pruned_at, self._pruned_to = -1, 0
         self._start_time = time.perf_counter()
         self._deadline = self._start_time + (limits.seconds if limits.seconds is not None else float("inf"))
-        for worker in self._workers:
-            length = int(self._root_record["history_length"][0])
-            worker.history[:length] = self._root_history[:length]
+        self._hand_out_history()
         self._remove_noise()
         self._temper_root()
         if noise and self.settings.root_noise > 0.0:
@@ -249,6 +247,29 @@ class Search:
             error, self._error = self._error, None
             self._drop_tree()
             raise error
+
+    def time_batches(self) -> None:
+        """Measure the latency of full batches, for which a young tree has too few leaves; the tree is dropped.
+
+        All workers evaluate one at the same time, with the position that was set in every row.
+
+        Raises:
+            Exception: what an evaluator raised.
+        """
+        self.stop()
+        assert self._root is not None, "set_position comes first"
+        leaf = self._gather_root()
+        self._latency = 0.0
+        self._error = None
+        self._threads = [
+            threading.Thread(target=self._time_batch, args=(number, leaf), name=f"search-{number}", daemon=True)
+            for number in range(len(self._workers))
+        ]
+        for thread in self._threads:
+            thread.start()
+        for thread in self._threads:
+            thread.join()
+        self.stop()
 
     def interrupt(self) -> None:
         """Ask the search to end as soon as it has a move, without waiting; callable from any thread."""
@@ -293,6 +314,46 @@ class Search:
         """Return the move of greatest prior, where the search was cut off before it tried any; None without priors."""
         priors = root_priors(self.tree)
         return max((move for move in priors if not self.is_banned(move)), key=lambda move: priors[move], default=None)
+
+    def _hand_out_history(self) -> None:
+        """Begin each worker's history with the root's."""
+        length = int(self._root_record["history_length"][0])
+        for worker in self._workers:
+            worker.history[:length] = self._root_history[:length]
+
+    def _gather_root(self) -> Batch:
+        """Return a batch that asks for the root's evaluation alone; the tree is dropped."""
+        self._drop_tree()
+        self._hand_out_history()
+        counters = self.tree.counters
+        counters[[arrays.STOP, arrays.CLAIMED]] = 0
+        counters[arrays.CLAIM_LIMIT] = 1
+        batch = self._make_batch(self.settings.rows_a_leaf)
+        advance(self.tree, self._root_record, self._workers[0], batch, 0, NO_CALLS.table, 1)
+        self._drop_tree()
+        return batch
+
+    def _time_batch(self, number: int, leaf: Batch) -> None:
+        """Evaluate a full batch of one leaf as a worker would, and take the time."""
+        try:
+            bound = self._bind(number) if self.settings.batches_in_flight == 1 else None
+            batch, calls = bound or (self._make_batch(self.batch_rows), None)
+            for array, first in zip(batch, leaf, strict=True):
+                array[:] = first[:1]
+            begin = time.perf_counter()
+            if calls is not None:
+                calls.run(self.batch_rows)
+                check_numbers(self.queue.evaluator, batch, self.batch_rows)
+            else:
+                done: SimpleQueue[Job] = SimpleQueue()
+                self.queue.submit(Job(batch, self.batch_rows, done))
+                job = done.get()
+                if job.error is not None:
+                    raise job.error
+            with self._count_lock:
+                self._latency = max(self._latency, time.perf_counter() - begin)
+        except Exception as error:  # raised again by stop()
+            self._error = error
 
     def _claim_limit(self, limits: Limits) -> int:
         most = MOST_VISITS if limits.visits is None else min(limits.visits, MOST_VISITS)

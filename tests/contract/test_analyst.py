@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engine.evaluators.queue import InlineQueue
 from engine.games.go.game import GoGame
 from engine.games.go.rules import PRESETS
 from engine.games.go.vertex import parse_vertex
@@ -39,6 +40,14 @@ def nothing(analysis: Analysis) -> None:
 @pytest.fixture
 def analyst() -> GoAnalyst:
     return GoAnalyst(OPTIONS, QueuePool(OPTIONS))
+
+
+def test_what_cannot_evaluate_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluator = ScriptedEvaluator(4, fail_at=3)
+    monkeypatch.setattr(go_analyst, "make_queue", lambda *_: InlineQueue(evaluator))
+    with pytest.raises(RuntimeError, match="the device is gone"):
+        GoAnalyst(OPTIONS, QueuePool(OPTIONS))
+    assert evaluator.closed_in is not None
 
 
 def test_a_position_is_searched_to_its_limit(analyst: GoAnalyst) -> None:

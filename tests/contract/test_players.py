@@ -27,6 +27,7 @@ from engine.search.report import SearchReport
 from native.go.board import BLACK, PASS, WHITE
 from native.go.rules import MAX_HISTORY
 from tests.contract.networks import write_small_network
+from tests.fakes.evaluators import ScriptedEvaluator
 from tests.unit.go_boards import game_of
 
 KINDS = ["uniform", "rollouts", "network"]
@@ -567,6 +568,39 @@ def test_a_board_that_memory_does_not_suffice_for_is_tried_again(
     player.prepare()
     assert player.search.spec.policy_size == 82
     assert player.genmove(BLACK).report.visits == 20
+
+
+def test_another_board_is_warmed_up_for_before_a_clock_runs(make: Make) -> None:
+    player = make("rollouts", size=9)
+    first = player.search
+    assert first.latency > 0.0
+    player.game = GoGame(13, PRESETS["tromp-taylor"], 6.5)
+    player.new_game()
+    assert player.search is not first
+    assert player.search.latency > 0.0
+
+
+def test_what_cannot_evaluate_is_closed(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluators: list[ScriptedEvaluator] = []
+
+    def broken(*_: object) -> InlineQueue:
+        evaluators.append(ScriptedEvaluator(4, fail_at=3))
+        return InlineQueue(evaluators[-1])
+
+    player = make()
+    player.genmove(BLACK)
+    game = player.game
+    player.game = GoGame(13, PRESETS["tromp-taylor"], 6.5)
+    with monkeypatch.context() as patch:
+        patch.setattr(go, "make_queue", broken)
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match="the device is gone"):
+                player.new_game()
+        with pytest.raises(RuntimeError, match="the device is gone"):
+            make()
+    assert [evaluator.closed_in is not None for evaluator in evaluators] == [True] * 3
+    player.game = game
+    assert player.genmove(BLACK).report.playouts == 0  # the old search still counts
 
 
 def test_an_option_whose_evaluator_cannot_be_had_stays(make: Make, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:

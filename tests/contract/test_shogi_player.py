@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from engine.evaluators.base import EvaluatorError
 from engine.evaluators.queue import InlineQueue
 from engine.games.shogi.book import BookMove
 from engine.games.shogi.notation import format_usi, parse_usi
@@ -447,6 +448,35 @@ def test_what_cannot_be_loaded_leaves_what_was(make: Make, tmp_path: Path) -> No
         player.options.set(name, old)
         player.options.set("evaluator", "uniform")
         assert player.think(Task(), ignore).move is not None
+
+
+def test_what_cannot_evaluate_is_not_loaded(make: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "book.db"
+    write_yaneuraou(path, [(parse_sfen(STARTPOS), [BookMove(parse_usi("9g9f"), 1)])])
+
+    def broken(_: Options) -> InlineQueue:
+        evaluator = ScriptedEvaluator(4, fail_at=3)
+        evaluator.error = EvaluatorError("the device is gone")
+        evaluators.append(evaluator)
+        return InlineQueue(evaluator)
+
+    player, evaluators = make(playouts=20), list[ScriptedEvaluator]()
+    with monkeypatch.context() as patch:
+        patch.setattr("engine.players.shogi.make_queue", broken)
+        player.options.set("memory", 2**25)
+        player.options.set("book_file", str(path))
+        for _ in range(2):
+            with pytest.raises(LoadingError, match="the device is gone"):
+                player.load()
+        assert player.needs_loading
+        with pytest.raises(LoadingError, match="the device is gone"):
+            make()
+    assert [evaluator.closed_in is not None for evaluator in evaluators] == [True] * 3
+    decision = player.think(Task(), ignore)
+    assert (decision.progress.playouts, decision.note) == (20, "")
+    player.load()
+    assert not player.needs_loading
+    assert player.think(Task(), ignore).note == "book move"
 
 
 @pytest.mark.parametrize("name", [row.name for row in rows_for("shogi") if row.live])

@@ -9,12 +9,13 @@ from types import SimpleNamespace
 import pytest
 
 from engine.color import BLACK
-from engine.players.thinking import Schedule, is_settled, warm_up
+from engine.players.thinking import WARM_UP, Schedule, is_settled, warm_up
 from engine.search import search as search_module
+from engine.search.limits import Limits
 from engine.search.report import MoveReport, SearchReport
 from native.tree.arrays import Batch
 from tests.fakes.evaluators import ScriptedEvaluator
-from tests.unit.trees import new_game, new_search
+from tests.unit.trees import check_tree, new_game, new_search
 
 PLAN = Schedule(start=0.0, soft=10.0, hard=30.0)
 
@@ -64,19 +65,44 @@ def test_a_single_move_waits_for_its_time() -> None:
     assert not is_settled(report_of(), 0.0, 10.0, PLAN)
 
 
-def test_what_is_loaded_late_counts_for_nothing_after_the_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first batch takes five seconds and the others one, of a clock that only they move."""
+@pytest.mark.parametrize("rows", [1, 4])
+def test_the_warm_up_tells_the_latency_of_full_batches(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row takes a second, and loading five, of a clock that only they move."""
     seconds = [0.0]
 
     class Loading(ScriptedEvaluator):
         def evaluate(self, batch: Batch, rows: int) -> None:
             super().evaluate(batch, rows)
-            seconds[0] += 5.0 if self.calls == 1 else 1.0
+            seconds[0] += rows + (5.0 if self.calls == 1 else 0.0)
 
     clock = SimpleNamespace(perf_counter=lambda: seconds[0], monotonic=time.monotonic, sleep=time.sleep)
     monkeypatch.setattr(search_module, "time", clock)
-    search = new_search(Loading(1))
+    search = new_search(Loading(rows))
     game = new_game()
     warm_up(search, game, lambda move: game.play(game.side_to_move, move))
-    assert search.latency == 1.0
+    assert search.latency == rows
     assert search.root_visits == 0
+    assert seconds[0] <= 5.0 + WARM_UP + 1 + rows
+
+
+@pytest.mark.parametrize("batches_in_flight", [1, 2])
+def test_the_warm_up_has_a_full_batch_for_each_worker(batches_in_flight: int) -> None:
+    evaluator = ScriptedEvaluator(4)
+    search = new_search(evaluator, workers=3, batches_in_flight=batches_in_flight)
+    game = new_game(line="C3 D4")
+    warm_up(search, game, lambda move: game.play(game.side_to_move, move))
+    assert evaluator.rows[-3:] == [4, 4, 4]
+    search.set_position(game)
+    assert search.run(Limits(visits=100)).visits == 100
+    check_tree(search)
+
+
+def test_a_warm_up_that_fails_leaves_a_quiet_search() -> None:
+    evaluator = ScriptedEvaluator(4, fail_at=WARM_UP + 2)
+    search = new_search(evaluator)
+    game = new_game()
+    with pytest.raises(RuntimeError, match="the device is gone"):
+        warm_up(search, game, lambda move: game.play(game.side_to_move, move))
+    assert evaluator.rows[-1] == 4
+    search.set_position(game)
+    assert search.run(Limits(visits=20)).visits == 20
