@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from engine.clock import Clock
 from engine.color import BLACK, opponent
 from engine.evaluators.katago import ROOT_OPTIMISM
 from engine.games.go.game import GoGame
@@ -22,6 +21,7 @@ from engine.players.go_base import GoDecision
 from engine.players.go_network import ask_network, model_of, spec_for
 from engine.players.go_resignation import may_resign
 from engine.players.go_setup import evaluator_kind, make_queue, queue_key, search_settings
+from engine.players.go_time import Clock
 from engine.players.raw_evaluation import RawEvaluation
 from engine.players.thinking import (
     DEFAULT_SECONDS,

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from engine.clock import Clock
     from engine.games.go.game import GoGame
     from engine.options import Options, Value
+    from engine.players.go_time import Clock
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,14 +15,12 @@ and M an estimate of the moves still to play:
 
 from __future__ import annotations
 
-from engine.clock import MOST_RESERVE, Budget
+from engine.clock import MOST_RESERVE, Budget, lag_reserve
 from engine.color import BLACK
 from engine.players.shogi_base import Times
 
 MAX_RESERVE = 0.4
 """Share of a byo-yomi that the reserves take at most, so that periods of less than a second can be used."""
-RESERVE_MOVES = 25
-"""Own moves whose lag is kept in reserve where there is no byo-yomi."""
 
 
 def moves_left(ply: int) -> float:
@@ -49,7 +47,7 @@ def find_budget(times: Times, color: int, ply: int, lag: float, margin: float, l
         spare = left
     else:
         period = max(increment - lag, 0.0)
-        reserve = lag * (1 + 0.6 * max(moves, RESERVE_MOVES))
+        reserve = lag_reserve(lag, moves)
         if increment > 0:
             reserve = min(reserve, left / 3 + lag)
         spare = max(left - reserve - lateness, 0.0)

@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from engine.clock import Clock
 from engine.games.go.game import GoGame
 from engine.games.go.rules import Rules
 from engine.games.go.vertex import board_points
 from engine.options import Options, Value
 from engine.players.analyst import Model
 from engine.players.go_base import GoDecision
+from engine.players.go_time import Clock
 from engine.players.raw_evaluation import RawEvaluation
 from engine.search.limits import Limits
 from engine.search.report import MoveReport, SearchReport

@@ -16,9 +16,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.clock import Clock, ClockError
+from engine.clock import ClockError
 from engine.evaluators.base import EvaluatorError
 from engine.options import OptionError, Options
+from engine.players.go_time import Clock
 from engine.protocols.gtp import table
 from engine.protocols.gtp.codec import Command, format_response, header, is_interrupt, parse_line
 from engine.protocols.process import LoadError

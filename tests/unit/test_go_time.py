@@ -1,0 +1,238 @@
+"""The course of the clocks of Go, and budgets that never lose on time."""
+
+import math
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.clock import MOST_RESERVE, Budget, Left, TimeSettings, TimeSystem
+from engine.color import BLACK, WHITE
+from engine.players.go_time import Clock, find_budget, moves_left
+
+
+class ManualTime:
+    def __init__(self) -> None:
+        self.value = 100.0
+
+    def __call__(self) -> float:
+        return self.value
+
+
+def test_own_measuring_and_reports() -> None:
+    now = ManualTime()
+    clock = Clock(now)
+    assert clock.budget(BLACK, 81, 0, 0.1) is None
+    clock.set(TimeSettings(TimeSystem.ABSOLUTE, 60))
+    clock.start(BLACK)
+    now.value += 2
+    assert clock.elapsed() == 2
+    clock.stop(lag=0.5)
+    assert clock.left(BLACK).main == 57.5  # nobody reports: the lag is charged too
+    assert clock.left(WHITE).main == 60
+    clock.set_left(BLACK, 50, 0)
+    clock.start(BLACK)
+    now.value += 2
+    clock.stop(lag=0.5)
+    assert clock.left(BLACK).main == 48
+    clock.start(BLACK)
+    now.value += 2
+    clock.cancel()
+    assert clock.left(BLACK).main == 48
+    clock.reset()
+    assert clock.left(BLACK).main == 60
+
+
+def test_time_left_without_settings() -> None:
+    clock = Clock()
+    clock.set_left(BLACK, 30, 0)
+    assert clock.settings.system is TimeSystem.ABSOLUTE
+    clock = Clock()
+    clock.set(TimeSettings())
+    clock.set_left(BLACK, 30, 0)
+    assert clock.budget(BLACK, 81, 0, 0.1) is None
+
+
+def test_budgets() -> None:
+    assert find_budget(TimeSettings(TimeSystem.ABSOLUTE, 0), Left(0), 30, 0.1) == Budget(0, 0)
+    lightning = find_budget(TimeSettings(TimeSystem.BYOYOMI, 0, 0.5, 1), Left(0, 0.5, 1), 30, 0.1)
+    assert lightning == Budget(0.4, 0.4)
+    assert find_budget(TimeSettings(TimeSystem.BYOYOMI, 0, 0.05, 1), Left(0, 0.05, 1), 30, 0.1) == Budget(0, 0)
+    fixed = find_budget(TimeSettings(TimeSystem.CANADIAN, 0, 5, 1), Left(0, 5, 1), 30, 0.1)
+    assert fixed == Budget(4.9, 4.9)
+    capped = TimeSettings(TimeSystem.FISCHER, 600, increment=20, move_limit=10)
+    assert find_budget(capped, Left(600), 30, 0.1).hard == 9.9
+    # main time is used beside overtime, and a move may run over into it
+    both = find_budget(TimeSettings(TimeSystem.BYOYOMI, 1, 10, 3), Left(1, 10, 3), 30, 0.1)
+    assert both.soft == 9.9
+    assert both.hard == 10.9
+
+
+def test_lateness_is_kept_in_reserve_once() -> None:
+    for settings_, left in (
+        (TimeSettings(TimeSystem.ABSOLUTE, 60), Left(60)),
+        (TimeSettings(TimeSystem.FISCHER, 60, increment=1), Left(60)),
+        (TimeSettings(TimeSystem.BYOYOMI, 0, 30, 1), Left(0, 30, 1)),
+        (TimeSettings(TimeSystem.CANADIAN, 0, 500, 25), Left(0, 500, 25)),
+    ):
+        quiet = find_budget(settings_, left, 40, 0.2)
+        late = find_budget(settings_, left, 40, 0.2, lateness=1.5)
+        assert 0.9 * quiet.soft < late.soft < quiet.soft
+        assert quiet.hard - 5 < late.hard < quiet.hard
+    # hardly anything is left: what there is stays on the clock
+    assert find_budget(TimeSettings(TimeSystem.ABSOLUTE, 60), Left(6), 40, 0.2, lateness=1.5) == Budget(0, 0)
+    # a period that is hardly longer than lag and lateness is used all the same
+    short = find_budget(TimeSettings(TimeSystem.BYOYOMI, 0, 1, 1), Left(0, 1, 1), 40, 0.2, lateness=1.5)
+    assert short.soft == pytest.approx(0.1)
+
+
+def test_moves_left_falls_to_a_floor() -> None:
+    for area in (81, 169, 361):
+        estimates = [moves_left(area, ply) for ply in range(0, 2 * area)]
+        assert estimates == sorted(estimates, reverse=True)
+        assert estimates[-1] > 10
+
+
+class Referee:
+    """A controller's clock for one side, written down independently of engine.players.go_time."""
+
+    def __init__(self, s: TimeSettings) -> None:
+        self.s = s
+        self.main, self.period, self.count = s.main, s.period, s.count
+
+    def move(self, used: float) -> bool:
+        """Charge a move; False when it lost on time."""
+        s = self.s
+        if used > s.move_limit:
+            return False
+        if s.system is TimeSystem.FISCHER:
+            self.main -= used
+            lost = self.main < 0
+            self.main = min(self.main + s.increment, s.main_limit)
+            return not lost
+        beyond = max(used - self.main, 0.0)
+        self.main = max(self.main - used, 0.0)
+        if beyond == 0:
+            return True
+        if s.system is TimeSystem.ABSOLUTE:
+            return False
+        if s.system is TimeSystem.BYOYOMI:
+            while beyond > s.period:
+                beyond -= s.period
+                self.count -= 1
+            return self.count >= 1
+        self.period -= beyond
+        if self.period < 0:
+            return False
+        self.count -= 1
+        if self.count == 0:
+            self.period, self.count = s.period, s.count
+        return True
+
+    def report(self) -> tuple[float, int]:
+        """Return what `time_left` would say, in whole seconds as most controllers do."""
+        if self.main > 0 or self.s.system in (TimeSystem.ABSOLUTE, TimeSystem.FISCHER):
+            return math.floor(self.main), 0
+        return math.floor(self.period), self.count
+
+
+STEP = 0.004
+"""The least time that an answer takes."""
+
+
+def play_out(
+    s: TimeSettings, area: int, moves: int, lag: float, reports: bool, seed: int, lateness: float = 0.0
+) -> None:
+    """Play one side of a game whose moves take up to the hard limit and then up to the lag; assert that it survives.
+
+    Each move is late by up to `lateness` besides; in sudden death only one is, in the second half of the game.
+    """
+    rng = random.Random(seed)
+    now = ManualTime()
+    clock, referee = Clock(now), Referee(s)
+    clock.set(s)
+    late_move = rng.randrange(moves // 2, moves)
+    for i in range(moves):
+        if reports:
+            clock.set_left(BLACK, *referee.report())
+        clock.start(BLACK)
+        budget = clock.budget(BLACK, area, 2 * i, lag, lateness)
+        assert budget is not None
+        assert 0 <= budget.soft <= budget.hard
+        thought = rng.choice([budget.soft, rng.uniform(0, budget.hard), budget.hard]) + STEP * rng.random()
+        if s.system is not TimeSystem.ABSOLUTE or i == late_move:
+            thought += rng.choice([lateness, rng.uniform(0, lateness)])
+        now.value += thought
+        clock.stop(lag)
+        assert referee.move(thought + rng.uniform(0, lag - STEP)), f"lost on move {i}: {budget}, {thought}"
+
+
+@pytest.mark.parametrize("lateness", [0.0, 1.5])
+@pytest.mark.parametrize("reports", [True, False])
+@pytest.mark.parametrize(("size", "moves"), [(9, 45), (13, 70)])
+def test_sudden_death_of_ten_seconds(size: int, moves: int, reports: bool, lateness: float) -> None:
+    for seed in range(200):
+        play_out(TimeSettings(TimeSystem.ABSOLUTE, 10), size**2, moves, 0.1, reports, seed, lateness)
+
+
+@pytest.mark.parametrize("lateness", [0.0, 0.7])
+@pytest.mark.parametrize("main", [0, 3])
+def test_byo_yomi_of_one_second(main: int, lateness: float) -> None:
+    for seed in range(100):
+        for s in (
+            TimeSettings(TimeSystem.BYOYOMI, main, 1, 1),
+            TimeSettings(TimeSystem.BYOYOMI, main, 1, 3),
+            TimeSettings(TimeSystem.CANADIAN, main, 1, 1),
+        ):
+            play_out(s, 81, 60, 0.2, seed % 2 == 0, seed, lateness)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    system=st.sampled_from([TimeSystem.BYOYOMI, TimeSystem.CANADIAN]),
+    main=st.floats(0, 120),
+    each=st.floats(0.3, 30),
+    count=st.integers(1, 25),
+    late=st.floats(0, 1),
+    reports=st.booleans(),
+    seed=st.integers(0, 10**6),
+)
+def test_overtime_is_never_lost(
+    system: TimeSystem, main: float, each: float, count: int, late: float, reports: bool, seed: int
+) -> None:
+    period = each * count if system is TimeSystem.CANADIAN else each
+    lateness = late * max(0.0, MOST_RESERVE * each - 0.2)
+    play_out(TimeSettings(system, main, period, count), 361, 120, 0.2, reports, seed, lateness)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    main=st.floats(1, 300),
+    increment=st.floats(0.3, 20),
+    cap=st.floats(1, 3),
+    limit=st.floats(0.5, 60),
+    late=st.floats(0, 1),
+    reports=st.booleans(),
+    seed=st.integers(0, 10**6),
+)
+def test_fischer_is_never_lost(
+    main: float, increment: float, cap: float, limit: float, late: float, reports: bool, seed: int
+) -> None:
+    s = TimeSettings(TimeSystem.FISCHER, main, increment=increment, main_limit=main * cap, move_limit=limit)
+    lateness = late * (min(main, increment, limit) - 0.2 - STEP)
+    play_out(s, 361, 150, 0.2, reports, seed, lateness)
+
+
+def test_the_time_is_used() -> None:
+    """A ten-minute game spends most of its time by the usual end of a game."""
+    now = ManualTime()
+    clock = Clock(now)
+    clock.set(TimeSettings(TimeSystem.ABSOLUTE, 600))
+    for ply in range(0, 200, 2):
+        clock.start(BLACK)
+        budget = clock.budget(BLACK, 361, ply, 0.2)
+        assert budget is not None
+        now.value += budget.soft
+        clock.stop()
+    assert 30 < clock.left(BLACK).main < 150
