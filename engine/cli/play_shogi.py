@@ -16,8 +16,8 @@ from engine.games.shogi.game import ShogiGame
 from engine.games.shogi.moves import target_of
 from engine.games.shogi.notation import format_japanese, format_usi, japanese_line, parse_any
 from engine.games.shogi.records import record_of, save_records
+from engine.games.shogi.scores import record_score
 from engine.games.shogi.sfen import STARTPOS, SfenError
-from engine.players.shogi_base import score_of
 
 if TYPE_CHECKING:
     from engine.options import Options, Value
@@ -158,7 +158,7 @@ class ShogiTable:
             winner = side if line.mate > 0 else opponent(side)
             return f"{COLOR_NAMES[winner]} mates in {abs(line.mate)}: {self._line(line.pv[:8])}"
         winrate = line.winrate if side == BLACK else 1.0 - line.winrate
-        centipawns = score_of(winrate, None, self.player.options.centipawns)
+        centipawns = record_score(winrate, None, self.player.options.centipawns)
         return f"Black wins {100 * winrate:.1f}%, {centipawns:+d} centipawns: {self._line(line.pv[:8])}"
 
     def resigned(self) -> str:

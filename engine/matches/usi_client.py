@@ -7,11 +7,11 @@ import re
 
 from engine.clock import TimeSystem
 from engine.color import BLACK, WHITE
+from engine.games.shogi.scores import MATE_SCORE, winrate_of
 from engine.matches.answers import Answer, Evaluation
 from engine.matches.engine_client import EngineClient
 from engine.matches.limits import GameClock
 from engine.matches.process import EngineFailure, Refusal
-from engine.players.shogi_base import MATE_SCORE, winrate_of
 
 OPTION_LIMITS = {"visits": ("UCT_NodeLimit",), "playouts": ("Const_Playout", "NodesLimit")}
 """Options of yomi, dlshogi and FukauraOu that limit a search in other ways than `go nodes`."""

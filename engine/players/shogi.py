@@ -17,9 +17,10 @@ from engine.games.shogi.book import Book, BookError
 from engine.games.shogi.book import choose as choose_from_book
 from engine.games.shogi.game import ShogiGame
 from engine.games.shogi.notation import parse_usi
+from engine.games.shogi.scores import winrate_of
 from engine.games.shogi.sfen import START_WORD, STARTPOS
 from engine.options import OptionError
-from engine.players.shogi_base import Line, LoadingError, MateAnswer, Progress, ShogiDecision, Task, winrate_of
+from engine.players.shogi_base import Line, LoadingError, MateAnswer, Progress, ShogiDecision, Task
 from engine.players.shogi_mate import MateSearch, can_be_played
 from engine.players.shogi_setup import (
     NetworkWishes,

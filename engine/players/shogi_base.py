@@ -6,7 +6,6 @@ it or turn its pondering into thinking.
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -145,6 +144,10 @@ class MateAnswer:
     """There is no mate. Neither this nor moves: the search was ended first."""
 
 
+class LoadingError(Exception):
+    """A network, a book or a device that cannot be used; the message is one line."""
+
+
 class ShogiThinker(Protocol):
     """A player as the protocol sees it."""
 
@@ -196,52 +199,3 @@ class ShogiThinker(Protocol):
 
     def close(self) -> None:
         """Stop everything and release devices and threads; nothing may be called afterwards."""
-
-
-MATE_SCORE = 30_000
-"""Centipawns of a mate, less its plies."""
-MAX_CENTIPAWNS = 30_000
-"""What USI shows a sure win as where no mate is known."""
-
-
-class LoadingError(Exception):
-    """A network, a book or a device that cannot be used; the message is one line."""
-
-
-def score_of(winrate: float, mate: int | None, scale: float) -> int:
-    """Return centipawns for the side to move, as records keep them.
-
-    Mates and winrates share one number there, so that a winrate gives MATE_SCORE / 2 at most and is never taken for a
-    mate; USI has a word for mates, see `centipawns`.
-
-    Args:
-        winrate: in [0, 1].
-        mate: plies to a mate, negative where it is the side to move that is mated; None or 0 for none.
-        scale: centipawns of a logit.
-    """
-    if mate:
-        return MATE_SCORE - mate if mate > 0 else -MATE_SCORE - mate
-    bounded = min(max(winrate, 1e-9), 1.0 - 1e-9)
-    score = scale * math.log(bounded / (1.0 - bounded))
-    return round(min(max(score, -MATE_SCORE / 2), MATE_SCORE / 2))
-
-
-def centipawns(winrate: float, scale: float) -> int:
-    """Return the centipawns of a winrate in [0, 1] as USI shows them, beside which mates have a word of their own.
-
-    Args:
-        winrate: one that is sure gives MAX_CENTIPAWNS, beyond which no other one goes.
-        scale: centipawns of a logit.
-    """
-    if winrate <= 0.0 or winrate >= 1.0:
-        return MAX_CENTIPAWNS if winrate >= 1.0 else -MAX_CENTIPAWNS
-    score = scale * math.log(winrate / (1.0 - winrate))
-    return max(-MAX_CENTIPAWNS, min(MAX_CENTIPAWNS, round(score)))
-
-
-def winrate_of(score: float, scale: float) -> float:
-    """Return the winrate in [0, 1] of a score in centipawns; `scale` is that of a logit.
-
-    This is 1 / (1 + exp(-score / scale)), which overflows for a score such as -99999.
-    """
-    return 0.5 + 0.5 * math.tanh(score / (2.0 * scale))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from engine.games.shogi.notation import csa_line
 from engine.games.shogi.records import RecordedMove
-from engine.players.shogi_base import score_of
+from engine.games.shogi.scores import record_score
 
 if TYPE_CHECKING:
     from engine.games.shogi.placement import Placement
@@ -29,6 +29,6 @@ def note_of(decision: ShogiDecision, placement: Placement, seconds: float, scale
     lines = [line for line in decision.progress.lines if line.pv and line.pv[0] == decision.move]
     note = RecordedMove(decision.move, seconds, comment=decision.note)
     if lines and (decision.progress.playouts or lines[0].mate):
-        note.score = score_of(lines[0].winrate, lines[0].mate, scale)
+        note.score = record_score(lines[0].winrate, lines[0].mate, scale)
         note.pv = " ".join(csa_line(lines[0].pv[:LINE_MOVES], placement)[1:])
     return note

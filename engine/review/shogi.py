@@ -21,8 +21,8 @@ from engine.games.shogi.records import (
     load_records,
     to_bytes,
 )
+from engine.games.shogi.scores import MATE_SCORE, record_score
 from engine.games.shogi.sfen import format_sfen
-from engine.players.shogi_base import MATE_SCORE, score_of
 from engine.review.model import MARK, Opinion, Review, ReviewedMove, ReviewError, Tick, reviewed_moves
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class ShogiReviewer:
         """Return an opinion with its centipawns; a mate goes before a winrate."""
         if mate is not None:
             winrate = float(mate > 0)
-        score = -float(MATE_SCORE) if mate == 0 else float(score_of(winrate, mate, self.player.options.centipawns))
+        score = -float(MATE_SCORE) if mate == 0 else float(record_score(winrate, mate, self.player.options.centipawns))
         return Opinion(color, winrate, score, best, pv, mate, visits)
 
 

@@ -8,11 +8,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from engine.games.shogi.notation import NotationError, parse_usi, parse_usi_moves
+from engine.games.shogi.scores import MATE_SCORE
 from engine.games.shogi.sfen import START_WORD
 from engine.matches.answers import Evaluation
 from engine.matches.process import EngineFailure
 from engine.matches.usi_client import CENTIPAWNS, UsiClient, milliseconds, read_info
-from engine.players.shogi_base import MATE_SCORE, Line, Progress, ShogiDecision, Task, Times
+from engine.players.shogi_base import Line, Progress, ShogiDecision, Task, Times
 from engine.players.shogi_notes import LINE_MOVES
 from engine.servers.seat import PATIENCE, EngineSeat
 from engine.servers.settings import Account

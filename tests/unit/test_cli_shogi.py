@@ -20,8 +20,9 @@ from engine.games.shogi.game import ShogiGame
 from engine.games.shogi.hcpe import read_hcpe
 from engine.games.shogi.notation import parse_usi
 from engine.games.shogi.records import load_records
+from engine.games.shogi.scores import record_score
 from engine.options import Options
-from engine.players.shogi_base import LoadingError, score_of
+from engine.players.shogi_base import LoadingError
 from tests.fakes.shogi_game_player import FakeShogiGamePlayer
 from tests.unit.test_cli import error_of, play_at
 
@@ -188,7 +189,7 @@ def test_selfplay(tmp_path: Path, fake: list[FakeShogiGamePlayer], capsys: pytes
     csa, kif, usi = (load_records(folder / f"game-00001{suffix}")[0] for suffix in (".csa", ".kifu", ".usi"))
     assert csa.ending in ("MAX_MOVES", "SENNICHITE", "TSUMI", "+ILLEGAL_ACTION", "-ILLEGAL_ACTION")
     assert [each.move for each in csa.moves] == [each.move for each in kif.moves] == [each.move for each in usi.moves]
-    assert {each.score for each in csa.moves} == {score_of(0.75, None, options.centipawns)}
+    assert {each.score for each in csa.moves} == {record_score(0.75, None, options.centipawns)}
     assert [each.score for each in csa.moves] == [each.score for each in kif.moves]
     assert csa.black == "fake"
     assert csa.game().outcome() is not None or len(csa.moves) == 30
@@ -257,12 +258,3 @@ def test_selfplay_resigns_where_it_is_allowed() -> None:
     series = ShogiSeries(FakeShogiGamePlayer(resign_at=3), [".usi"])
     game = series.play(0)
     assert (game.moves, game.winner) == (3, 1)
-
-
-def test_scores() -> None:
-    assert score_of(0.5, None, 756.0) == 0
-    assert score_of(0.9, None, 600.0) == -score_of(0.1, None, 600.0) == 1318
-    assert score_of(1.0, None, 756.0) == 15000
-    assert score_of(0.0, None, 756.0) == -15000
-    assert score_of(0.9, 5, 756.0) == 29995
-    assert score_of(0.1, -4, 756.0) == -29996

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from engine.options import TABLE, USI_NAMES, OptionError, Options, rows_for
 from engine.own_network import fill_in
-from engine.players.shogi_base import MAX_CENTIPAWNS, centipawns, score_of, winrate_of
 from engine.protocols.text import MAX_LINE
 from engine.protocols.usi.codec import (
     MAX_ERROR,
@@ -129,17 +128,6 @@ def test_any_go_is_read(words: list[str]) -> None:
     assert not go.infinite or "infinite" in words
     for value in (go.btime, go.nodes):
         assert value is None or value >= 0
-
-
-def test_centipawns() -> None:
-    assert centipawns(0.5, 756) == 0
-    assert centipawns(0.75, 756) == round(756 * math.log(3)) == -centipawns(0.25, 756)
-    assert centipawns(1.0, 756) == MAX_CENTIPAWNS == -centipawns(0.0, 756)
-    assert centipawns(1 - 1e-16, 10000) == MAX_CENTIPAWNS
-    assert score_of(1.0, None, 756) == MAX_CENTIPAWNS // 2
-    for score in (-900, 0, 35):
-        assert centipawns(winrate_of(score, 756), 756) == score == score_of(winrate_of(score, 756), None, 756)
-    assert winrate_of(-99999, 1) == 0.0
 
 
 def test_answers() -> None:

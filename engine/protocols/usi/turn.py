@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from engine.evaluators.base import EvaluatorError
 from engine.games.shogi.notation import format_usi
-from engine.players.shogi_base import Progress, ShogiDecision, Task, Times, centipawns
+from engine.games.shogi.scores import usi_centipawns
+from engine.players.shogi_base import Progress, ShogiDecision, Task, Times
 from engine.protocols.streams import OutputClosedError
 from engine.protocols.usi.codec import (
     Go,
@@ -163,7 +164,7 @@ class Turn:
                     nodes=progress.playouts,
                     hashfull=min(1000, int(1000 * progress.fullness)),
                     pv=tuple(format_usi(move) for move in line.pv),
-                    centipawns=centipawns(line.winrate, options.centipawns),
+                    centipawns=usi_centipawns(line.winrate, options.centipawns),
                     mate=line.mate,
                     multipv=i + 1 if options.multipv > 1 else None,
                 )
