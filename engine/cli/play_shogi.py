@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from engine.cli.errors import CliError
 from engine.cli.make import load_shogi_player
@@ -21,7 +21,7 @@ from engine.games.shogi.sfen import STARTPOS, SfenError
 
 if TYPE_CHECKING:
     from engine.options import Options, Value
-    from engine.players.shogi_base import ShogiDecision
+    from engine.players.shogi_base import ShogiDecision, ShogiGamePlayer
 
 COMMANDS = """\
 7g7f        play a move: in USI, CSA (7776FU) or Japanese (７六歩, 76歩, 同銀)
@@ -33,30 +33,6 @@ HINTS = 5
 """Moves that `hint` shows."""
 
 
-class ShogiPlays(Protocol):
-    """What the terminal and self-play need of a player of shogi; `engine.players.shogi.ShogiPlayer` is the real one."""
-
-    game: ShogiGame
-    """Changed in place or replaced while nothing thinks."""
-    options: Options
-
-    @property
-    def description(self) -> str:
-        """What plays, on one line."""
-
-    def go(self) -> ShogiDecision:
-        """Choose a move for the side to move in `game` without playing it."""
-
-    def new_game(self) -> None:
-        """Forget what belongs to the last game."""
-
-    def clear(self) -> None:
-        """Forget the tree and all evaluations."""
-
-    def close(self) -> None:
-        """Release devices and threads."""
-
-
 class ShogiTable:
     """See engine.cli.play.Table."""
 
@@ -64,7 +40,7 @@ class ShogiTable:
 
     def __init__(
         self,
-        player: ShogiPlays,
+        player: ShogiGamePlayer,
         *,
         japanese: bool = False,
         colored: bool = False,
@@ -248,7 +224,7 @@ def open_table(options: Options, sfen: str | None, board: str, advice: Mapping[s
     Raises:
         CliError: the player cannot be made, or there is no such position.
     """
-    player: ShogiPlays = load_shogi_player(options)
+    player: ShogiGamePlayer = load_shogi_player(options)
     try:
         player.game = ShogiGame(sfen or STARTPOS, entering_king=options.entering_king, max_moves=options.max_moves or 0)
     except SfenError as error:

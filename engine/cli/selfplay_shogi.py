@@ -25,14 +25,14 @@ from engine.games.shogi.sfen import format_sfen
 from engine.players.shogi_notes import note_of
 
 if TYPE_CHECKING:
-    from engine.cli.play_shogi import ShogiPlays
     from engine.options import Options
+    from engine.players.shogi_base import ShogiGamePlayer
 
 
 class ShogiSeries:
     """Games from the usual position or from openings, in turn."""
 
-    def __init__(self, player: ShogiPlays, suffixes: Sequence[str], openings: Sequence[GameRecord] = ()) -> None:
+    def __init__(self, player: ShogiGamePlayer, suffixes: Sequence[str], openings: Sequence[GameRecord] = ()) -> None:
         """Let `player` play both sides.
 
         Args:

@@ -1,4 +1,4 @@
-"""What the protocol and the command line need of a player of shogi; `engine.players.shogi` is the real one.
+"""What the protocol, the terminal and self-play need of a player of shogi; `engine.players.shogi` is the real one.
 
 One thread after the other calls a player. The exception is a `Task`: while one thread thinks about it, others may stop
 it or turn its pondering into thinking.
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from engine.search.limits import Limits
 
 if TYPE_CHECKING:
+    from engine.games.shogi.game import ShogiGame
     from engine.options import Options
 
 
@@ -199,3 +200,27 @@ class ShogiThinker(Protocol):
 
     def close(self) -> None:
         """Stop everything and release devices and threads; nothing may be called afterwards."""
+
+
+class ShogiGamePlayer(Protocol):
+    """A player as the terminal and self-play see it, which play on its board."""
+
+    game: ShogiGame
+    """Changed in place or replaced while nothing thinks."""
+    options: Options
+
+    @property
+    def description(self) -> str:
+        """What plays, on one line."""
+
+    def go(self) -> ShogiDecision:
+        """Choose a move for the side to move in `game` without playing it."""
+
+    def new_game(self) -> None:
+        """Forget what belongs to the last game."""
+
+    def clear(self) -> None:
+        """Forget the tree and all evaluations."""
+
+    def close(self) -> None:
+        """Release devices and threads."""
