@@ -200,25 +200,11 @@ class ShogiPlayer:
 
     # -- thinking --------------------------------------------------------------------------------------------------
 
-    def go(
-        self,
-        limits: Limits | None = None,
-        *,
-        on_report: Callable[[Progress], None] | None = None,
-        interval: float = 1.0,
-    ) -> ShogiDecision:
-        """Choose a move for the side to move without playing it; block until it is chosen.
+    def go(self) -> ShogiDecision:
+        """Choose a move for the side to move without playing it; without a limit it takes DEFAULT_SECONDS."""
+        return self.think(Task(), None)
 
-        Args:
-            limits: besides those of the options; without either a move takes DEFAULT_SECONDS.
-            on_report: called in this thread every `interval` seconds.
-            interval: seconds.
-        """
-        return self.think(Task(limits=limits or Limits()), on_report, interval)
-
-    def think(
-        self, task: Task, on_report: Callable[[Progress], None] | None, interval: float | None = None
-    ) -> ShogiDecision:
+    def think(self, task: Task, on_report: Callable[[Progress], None] | None) -> ShogiDecision:
         """Choose a move; block until it is chosen or the task is stopped."""
         legal = self.game.legal_moves()
         allowed = [move for move in legal if task.moves is None or move in task.moves] or legal
@@ -232,12 +218,11 @@ class ShogiPlayer:
             decision = self._from_book(allowed)
             if decision is not None:
                 return decision
-        interval = max(MIN_INTERVAL, self.options.report_interval if interval is None else interval)
         if task.is_pondering and self.options.stochastic_ponder and self.game.moves and not task.infinite:
-            decision = self._ponder_before(task, legal, on_report, interval)
+            decision = self._ponder_before(task, legal, on_report)
             if decision is not None:
                 return decision
-        return self._search_move(task, legal, allowed, on_report, interval)
+        return self._search_move(task, legal, allowed, on_report)
 
     def find_mate(self, task: Task) -> MateAnswer | None:
         """Search for a mate until one is found or refuted, the time is over or the task is stopped."""
@@ -278,7 +263,7 @@ class ShogiPlayer:
         return ShogiDecision(found.move, ponder=found.ponder, progress=progress, note="book move")
 
     def _ponder_before(
-        self, task: Task, legal: list[int], on_report: Callable[[Progress], None] | None, interval: float
+        self, task: Task, legal: list[int], on_report: Callable[[Progress], None] | None
     ) -> ShogiDecision | None:
         """Search the position before the expected move, until `ponderhit` (returns None) or `stop`.
 
@@ -300,7 +285,7 @@ class ShogiPlayer:
                 Schedule,
                 is_stopped=lambda: task.is_stopped or not task.is_pondering,
                 on_report=None if on_report is None else lambda report: on_report(self._below(report, expected)),
-                interval=interval,
+                interval=self._report_interval,
             )
             while not task.is_stopped and task.is_pondering:  # the tree is full, or the evaluator has failed
                 task.wait(1.0)
@@ -320,12 +305,7 @@ class ShogiPlayer:
         return ShogiDecision(line[0], ponder=line[1] if len(line) > 1 else None, progress=progress)
 
     def _search_move(
-        self,
-        task: Task,
-        legal: list[int],
-        allowed: list[int],
-        on_report: Callable[[Progress], None] | None,
-        interval: float,
+        self, task: Task, legal: list[int], allowed: list[int], on_report: Callable[[Progress], None] | None
     ) -> ShogiDecision:
         """Choose a move by search."""
         self._search.set_position(self.game)
@@ -345,7 +325,7 @@ class ShogiPlayer:
                 has_enough=self._has_enough(task),
                 pv_length=min(self._depths(task), default=0),
                 on_report=None if on_report is None else lambda report: on_report(self._progress(report)),
-                interval=interval,
+                interval=self._report_interval,
             )
             self._lateness.note(lateness)
             report = end_search(self._search, PATIENCE)
@@ -368,6 +348,11 @@ class ShogiPlayer:
         options, reserve = self.options, self._lateness.reserve
         left = time_left(task.times, self.game.side_to_move, options.lag, options.byoyomi_margin, reserve)
         return end_search(self._search, max(0.0, task.start + left - time.monotonic()))
+
+    @property
+    def _report_interval(self) -> float:
+        """Seconds between reports."""
+        return max(MIN_INTERVAL, self.options.report_interval)
 
     def _mate_line(self) -> tuple[int, ...]:
         """Return the mate that was found beside the search, so far; none that the game would end before."""

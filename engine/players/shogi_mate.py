@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -62,16 +62,13 @@ class MateSearch:
         """Whether the search is at work."""
         return not self._finished.is_set()
 
-    def start(
-        self, position: np.void, *, max_ply: int, nodes: int, on_found: Callable[[MateAnswer], None] | None = None
-    ) -> None:
+    def start(self, position: np.void, *, max_ply: int, nodes: int) -> None:
         """Begin to search a position, and return.
 
         Args:
             position: POSITION_DTYPE; copied.
             max_ply: plies that the mate may take.
             nodes: positions that may be searched for the first mate; shortening it may take as many again.
-            on_found: called from the search's thread with each mate, the shorter ones included.
         """
         self.stop()
         self._answer = MateAnswer()
@@ -79,9 +76,7 @@ class MateSearch:
         self._solver.stop[0] = 0
         self._finished.clear()
         root = position.copy()  # np.array of a record would share its memory
-        self._thread = threading.Thread(
-            target=self._run, args=(root, max_ply, nodes, on_found), name="mate-search", daemon=True
-        )
+        self._thread = threading.Thread(target=self._run, args=(root, max_ply, nodes), name="mate-search", daemon=True)
         self._thread.start()
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -96,7 +91,7 @@ class MateSearch:
         """End the search, which takes microseconds, and return what it has found.
 
         Raises:
-            BaseException: what was raised in the search's thread, `on_found` included; once.
+            BaseException: what was raised in the search's thread; once.
         """
         self.interrupt()
         if self._thread is not None:
@@ -113,25 +108,18 @@ class MateSearch:
         self._solver.stop[0] = 0
         self._answer = MateAnswer()
         self.nodes = 0
-        self._search(position, max_ply, nodes, None, shorten)
+        self._search(position, max_ply, nodes, shorten)
         return self._answer
 
-    def _run(self, position: np.void, max_ply: int, nodes: int, on_found: Callable[[MateAnswer], None] | None) -> None:
+    def _run(self, position: np.void, max_ply: int, nodes: int) -> None:
         try:
-            self._search(position, max_ply, nodes, on_found, True)
+            self._search(position, max_ply, nodes, True)
         except BaseException as error:  # handed to the thread that calls `stop`
             self._error = error
         finally:
             self._finished.set()
 
-    def _search(
-        self,
-        position: np.void,
-        max_ply: int,
-        nodes: int,
-        on_found: Callable[[MateAnswer], None] | None,
-        shorten: bool,
-    ) -> None:
+    def _search(self, position: np.void, max_ply: int, nodes: int, shorten: bool) -> None:
         budget = nodes
         while True:
             self._solver.positions[0] = position
@@ -145,8 +133,6 @@ class MateSearch:
             if self._answer.moves and length >= len(self._answer.moves):
                 return
             self._answer = MateAnswer(tuple(self._variation[:length].tolist()))
-            if on_found is not None:
-                on_found(self._answer)
             # Mates in three are found as the shortest; one move may be the beginning of a mate that was not followed.
             if not shorten or length <= 3:
                 return

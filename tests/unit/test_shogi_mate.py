@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from engine.games.shogi.game import ShogiGame
+from engine.players import shogi_mate
 from engine.players.shogi_base import MateAnswer
 from engine.players.shogi_mate import MateSearch
 from native.game import OVER
@@ -182,14 +183,13 @@ def test_the_start_position_has_no_mate(search: MateSearch) -> None:
 
 def test_the_thread_stops_and_answers(search: MateSearch) -> None:
     plies, sfen = MATES[-1]
-    found: list[MateAnswer] = []
     game = ShogiGame(sfen)
-    search.start(game.position, max_ply=99, nodes=10**9, on_found=found.append)
+    search.start(game.position, max_ply=99, nodes=10**9)
     game.play(game.legal_moves()[0])  # it has a copy
     assert search.wait(60.0)
     assert not search.is_running
     answer = search.stop()
-    assert answer == found[-1] == search.answer
+    assert answer == search.answer
     replay(sfen, answer.moves)
     assert len(answer.moves) <= plies
     # one without an end: both kings in the open, checks without number
@@ -202,15 +202,17 @@ def test_the_thread_stops_and_answers(search: MateSearch) -> None:
     assert threading.active_count() < 20
 
 
-def test_an_error_in_the_callback_is_raised_by_stop(search: MateSearch) -> None:
-    def fail(_: MateAnswer) -> None:
+def test_an_error_in_the_thread_is_raised_by_stop(search: MateSearch, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
         raise ValueError("no")
 
-    search.start(ShogiGame(MATES[0][1]).position, max_ply=9, nodes=1000, on_found=fail)
-    search.wait(10.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(shogi_mate, "prove", fail)
+        search.start(ShogiGame(MATES[0][1]).position, max_ply=9, nodes=1000)
+        assert search.wait(60.0)
     with pytest.raises(ValueError, match="no"):
         search.stop()
-    assert search.stop().moves
+    assert search.stop() == MateAnswer()
 
 
 @pytest.mark.parametrize("plies", [3, 5, 7, 9, 11])
