@@ -33,13 +33,14 @@ from engine.players.thinking import (
     end_search,
     release,
     temperature_at,
+    wait_for_end,
     warm_up,
     watch,
 )
 from engine.players.tuning import tuned
 from engine.search.limits import Limits
 from engine.search.report import SearchReport
-from engine.search.search import SEARCH_HANG, Search
+from engine.search.search import Search
 from native.go.board import PASS
 
 if TYPE_CHECKING:
@@ -122,10 +123,8 @@ class GoPlayer:
         except BaseException:
             self._search.stop()
             raise
-        if not report.moves and self._search.is_running:  # better late than a pass
-            self._search.wait(SEARCH_HANG)
-            self._search.stop()
-            report = self._search.report()
+        if not report.moves and self._search.is_running:
+            report = wait_for_end(self._search)
         resigns = limits is None and self._resigns(report, color)
         return GoDecision(self._choose(report), resigns, report)
 

@@ -43,13 +43,14 @@ from engine.players.thinking import (
     end_search,
     release,
     temperature_at,
+    wait_for_end,
     warm_up,
     watch,
 )
 from engine.players.tuning import tuned
 from engine.search.limits import Limits
 from engine.search.report import MoveReport, SearchReport
-from engine.search.search import SEARCH_HANG, Search
+from engine.search.search import Search
 from native.shogi.dfpn import MAX_PLY
 from native.shogi.position import BLACK
 from native.shogi.spec import shogi_spec
@@ -342,9 +343,7 @@ class ShogiPlayer:
     def _wait_for_move(self, task: Task) -> SearchReport:
         """Return the report of a search that has to end before it has a move: any clock is given the time it has."""
         if task.times is None:
-            self._search.wait(SEARCH_HANG)
-            self._search.stop()
-            return self._search.report()
+            return wait_for_end(self._search)
         options, reserve = self.options, self._lateness.reserve
         left = time_left(task.times, self.game.side_to_move, options.lag, options.byoyomi_margin, reserve)
         return end_search(self._search, max(0.0, task.start + left - time.monotonic()))

@@ -13,11 +13,11 @@ import numpy as np
 
 from engine.color import BLACK, WHITE
 from engine.search.limits import Limits
+from engine.search.search import SEARCH_HANG, Search
 
 if TYPE_CHECKING:
     from engine.search.position import SearchableGame
     from engine.search.report import SearchReport
-    from engine.search.search import Search
 
 _log = logging.getLogger("yomi.evaluators")
 
@@ -189,6 +189,17 @@ def end_search(search: Search, patience: float) -> SearchReport:
             raise
         _log.error("the search ended early: %s", error)
     return report
+
+
+def wait_for_end(search: Search) -> SearchReport:
+    """Return the report of a search that was ended before it had a move, once it has one: better late than any move.
+
+    Raises:
+        Exception: what an evaluator or a worker raised, or that the search does not end (see `Search.stop`).
+    """
+    search.wait(SEARCH_HANG)
+    search.stop()
+    return search.report()
 
 
 def release(search: Search) -> None:
