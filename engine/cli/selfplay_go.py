@@ -11,6 +11,7 @@ from engine.color import BLACK, opponent
 from engine.games.go.game import GoGame, score_text
 from engine.games.go.scoring import removed_stones
 from engine.games.go.sgf import to_sgf
+from engine.matches.answers import Evaluation
 
 if TYPE_CHECKING:
     from engine.options import Options
@@ -51,7 +52,7 @@ class GoSeries:
                 break
             game.play(color, decision.move)
             report = decision.report
-            comments.append(f"{100 * report.winrate:.1f}% {report.score_lead:+.1f} {report.visits} visits")
+            comments.append(str(Evaluation(report.winrate, report.score_lead, report.visits)))
         if resigned:
             winner, result = opponent(resigned), "W+R" if resigned == BLACK else "B+R"
         elif game.is_no_result:

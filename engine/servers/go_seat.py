@@ -9,6 +9,7 @@ from engine.clock import TimeSettings, TimeSystem
 from engine.games.go.game import GoGame
 from engine.games.go.rules import PRESETS
 from engine.games.go.vertex import format_vertex, parse_vertex
+from engine.matches.answers import Evaluation
 from engine.players.go_base import GoThinker
 from engine.protocols.gtp.formats import cgos_json
 from engine.servers.seat import Seat, YomiSeat
@@ -106,7 +107,7 @@ class YomiGoSeat(YomiSeat[GoThinker]):
         report = decision.report
         size = player.game.size
         analysis = cgos_json(report, size) if report.moves else ""
-        comment = f"{100 * report.winrate:.1f}% {report.score_lead:+.1f} {report.visits} visits" if analysis else ""
+        comment = str(Evaluation(report.winrate, report.score_lead, report.visits)) if analysis else ""
         if decision.resign:
             return GoReply("resign", analysis, comment)
         player.game.play(color, decision.move)
