@@ -30,11 +30,11 @@ NETWORK_C_PUCT, ROLLOUT_C_PUCT = 1.0, 1.8
 
 
 QueueKey = tuple[int, bool]
-"""Board size, and whether the rules know games without result: what an evaluator is made for."""
+"""Board size, and whether the rules know games without result: what one evaluator is made for."""
 
 
 def queue_key(size: int, rules: Rules) -> QueueKey:
-    """Return what an evaluator for these boards and rules is made for; those of one key are the same."""
+    """Return the key of the evaluator for these boards and rules; those of one key share an evaluator."""
     return size, has_no_result(rules.ko, rules.scoring)
 
 

@@ -23,13 +23,13 @@ from engine.options import OptionError
 from engine.players.shogi_base import Line, LoadingError, MateAnswer, Progress, ShogiDecision, Task
 from engine.players.shogi_mate import MateSearch, can_be_played
 from engine.players.shogi_setup import (
-    NetworkWishes,
+    NetworkDefaults,
+    book_settings,
     features_of,
     loading_key,
     make_book,
     make_queue,
     search_settings,
-    taste_of,
 )
 from engine.players.shogi_time import find_budget, time_left
 from engine.players.thinking import (
@@ -83,7 +83,7 @@ class ShogiPlayer:
         self._lost = LostMoves()
         self._rng = np.random.default_rng(options.seed)
         self._book_rng = random.Random(options.seed)
-        self._wishes = NetworkWishes()
+        self._network_defaults = NetworkDefaults()
         self._book: Book | None = None
         self._mate = MateSearch()
         self._seeks_mate = False
@@ -119,7 +119,7 @@ class ShogiPlayer:
             return
         with contextlib.ExitStack() as opened:
             try:
-                self._wishes.apply(self.options)
+                self._network_defaults.apply(self.options)
                 key = loading_key(self.options)
                 book = make_book(self.options)
                 if book is not None:
@@ -250,7 +250,7 @@ class ShogiPlayer:
                 self.game.placement,
                 self._book_rng,
                 lambda move: move in allowed,
-                taste_of(options),
+                book_settings(options),
             )
         except BookError as error:
             log.warning("%s; the game goes on without the book", error)
@@ -452,7 +452,10 @@ class ShogiPlayer:
         return [each for each in (task.depth, self.options.depth) if each is not None]
 
     def _has_enough(self, task: Task) -> Callable[[SearchReport], bool] | None:
-        """Return what says whether a search may end: by a proof, its depth, or playouts made while pondering."""
+        """Return the test whether a search may end: at a proof, a depth, or playouts, those made while pondering too.
+
+        None where only `stop` ends the search.
+        """
         depths = self._depths(task)
         playouts = [each for each in (task.limits.playouts, self.options.playouts) if each is not None]
         if task.infinite:

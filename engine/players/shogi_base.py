@@ -180,7 +180,8 @@ class ShogiThinker(Protocol):
     def think(self, task: Task, on_report: Callable[[Progress], None]) -> ShogiDecision:
         """Choose a move; block until it is chosen or the task is stopped.
 
-        Where a task ponders or is infinite the answer may come before `stop` or `ponderhit`; whoever asked keeps it.
+        Where a task ponders or is infinite the answer may come before `stop` or `ponderhit`; the caller holds it back
+        until then.
         """
 
     def find_mate(self, task: Task) -> MateAnswer | None:

@@ -12,7 +12,7 @@ from engine.evaluators.devices import make_device_queue
 from engine.evaluators.material import MaterialEvaluator
 from engine.evaluators.queue import EvaluationQueue, InlineQueue
 from engine.evaluators.shogi_factory import make_shogi_evaluator
-from engine.games.shogi.book import Book, BookError, Taste, open_book
+from engine.games.shogi.book import Book, BookError, BookSettings, open_book
 from engine.games.shogi.game import ShogiGame
 from engine.options import LOG, SHOGI_C_PUCT, TABLE, USI_NAMES, OptionError, rows_for
 from engine.players.precision import Sampling, with_suitable_precision
@@ -82,7 +82,7 @@ def shogi_sampling(network: ShogiEvaluator) -> Sampling[ShogiGame]:
 
 
 def features_of(queue: EvaluationQueue) -> tuple[int, int]:
-    """Return form and number of extras of what the evaluator sees."""
+    """Return form and number of extras of the evaluator's inputs, as `shogi_spec` takes them."""
     features: tuple[int, int] = getattr(queue.evaluator, "spec_features", (FORM_DLSHOGI, 57))
     return features
 
@@ -120,9 +120,9 @@ def make_book(options: Options) -> Book | None:
     return open_book(options.book_file, both_colors=options.book_flipped, ignore_ply=options.book_ignore_ply)
 
 
-def taste_of(options: Options) -> Taste:
+def book_settings(options: Options) -> BookSettings:
     """Return which moves of the book are played."""
-    return Taste(
+    return BookSettings(
         max_moves=options.book_moves,
         ignore_rate=options.book_ignore_rate,
         narrow=options.narrow_book,
@@ -133,15 +133,15 @@ def taste_of(options: Options) -> Taste:
     )
 
 
-class NetworkWishes:
+class NetworkDefaults:
     """What the file beside a network (`MODEL.onnx.ini`) says of options that the user has left alone."""
 
     def __init__(self) -> None:
-        """Begin without wishes."""
+        """Begin without a network."""
         self._set: dict[str, Value] = {}
 
     def apply(self, options: Options) -> None:
-        """Take back the wishes of the last network, then take those of this one.
+        """Take back what the last network has set, then set what this one says.
 
         Raises:
             NetworkError: the file cannot be read.

@@ -192,7 +192,7 @@ def end_search(search: Search, patience: float) -> SearchReport:
 
 
 def wait_for_end(search: Search) -> SearchReport:
-    """Return the report of a search that was ended before it had a move, once it has one: better late than any move.
+    """Wait for a search that was told to end before it had a move until it has one, and return its report.
 
     Raises:
         Exception: what an evaluator or a worker raised, or that the search does not end (see `Search.stop`).

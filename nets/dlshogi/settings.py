@@ -11,7 +11,7 @@ def read_settings(network: str | Path) -> dict[str, str]:
     """Return the options that a network wants where the user has not set them, by dlshogi's names (C_init, ...).
 
     Empty lines, comments (# or ;) and section headers are passed over. The values are not interpreted: whoever knows
-    the options does that. A network without such a file has no wishes.
+    the options does that. A network without such a file has none.
 
     Args:
         network: the network's file; the settings are looked for at its path with `.ini` appended.

@@ -496,7 +496,7 @@ def test_every_live_option_may_be_changed(make: Make, name: str) -> None:
         assert player.think(task, ignore).move in player.legal_moves()
 
 
-def test_a_network_and_its_wishes(make: Make, tmp_path: Path) -> None:
+def test_a_network_and_its_defaults(make: Make, tmp_path: Path) -> None:
     path = write_network(tmp_path / "net.onnx", NetworkShape(blocks=1, channels=8))
     Path(f"{path}.ini").write_text(
         "C_init=150\nSoftmax_Temperature=120\nResign_Threshold=20\nC_init_root=116\nC_base_root=25617\nNo_Such=99\n"
@@ -507,7 +507,7 @@ def test_a_network_and_its_wishes(make: Make, tmp_path: Path) -> None:
     player.options.set("net", str(path))
     assert player.needs_loading
     player.load()
-    assert not player.needs_loading  # although the network wishes for a setting that counts when it is loaded
+    assert not player.needs_loading  # although the network sets an option that counts when it is loaded
     search = player.search
     player.load()
     assert player.search is search
@@ -518,7 +518,7 @@ def test_a_network_and_its_wishes(make: Make, tmp_path: Path) -> None:
     assert player.options.policy_temperature == pytest.approx(1.2)
     assert player.options.resign_threshold == 0.3  # the user's goes before the network's
     assert player.think(Task(), ignore).progress.playouts == 20
-    # another network, which wishes nothing
+    # no network, which sets nothing
     player.options.set("net", None)
     player.load()
     assert (player.options.c_puct, player.options.root_c_puct) == (TABLE["c_puct"].shogi, None)

@@ -13,7 +13,7 @@ from engine.games.shogi.book import (
     AperyBook,
     BookError,
     BookMove,
-    Taste,
+    BookSettings,
     YaneuraouBook,
     book_key,
     choose,
@@ -128,7 +128,7 @@ def choices(path: Path, **settings: Any) -> dict[str | None, int]:
     counts: dict[str | None, int] = {}
     legal = {cshogi.move16(move) for move in cshogi.Board().legal_moves}
     for _ in range(1000):
-        entry = choose(book, START, rng, legal.__contains__, Taste(**settings))
+        entry = choose(book, START, rng, legal.__contains__, BookSettings(**settings))
         name = entry and cshogi.move_to_usi(entry.move)
         counts[name] = counts.get(name, 0) + 1
     book.close()
@@ -191,8 +191,8 @@ def test_the_depth_limit_counts_moves_of_the_game(tmp_path: Path) -> None:
     book = open_book(text_book(tmp_path))
     after = START.after(parse_usi("7g7f"))
     rng = random.Random(1)
-    assert choose(book, after, rng, lambda move: True, Taste(max_moves=2)) is not None
-    assert choose(book, after, rng, lambda move: True, Taste(max_moves=1)) is None
+    assert choose(book, after, rng, lambda move: True, BookSettings(max_moves=2)) is not None
+    assert choose(book, after, rng, lambda move: True, BookSettings(max_moves=1)) is None
     book.close()
 
 

@@ -291,7 +291,7 @@ def open_book(path: str | Path, *, both_colors: bool = False, ignore_ply: bool =
 
 
 @dataclass(frozen=True, slots=True)
-class Taste:
+class BookSettings:
     """Which moves of a book are played; the limits do what YaneuraOu's options of these names do. None by default."""
 
     max_moves: int = 0
@@ -311,7 +311,7 @@ class Taste:
 
 
 def choose(
-    book: Book, placement: Placement, rng: random.Random, is_legal: Callable[[int], bool], taste: Taste
+    book: Book, placement: Placement, rng: random.Random, is_legal: Callable[[int], bool], settings: BookSettings
 ) -> BookMove | None:
     """Choose a move of a book by its counts; where it has none, by the best score, or else all alike.
 
@@ -320,31 +320,31 @@ def choose(
         placement: the position.
         rng: of the choice.
         is_legal: moves that are not are left out (two positions can have one key).
-        taste: which moves may be chosen. A move without a score passes the limits of scores.
+        settings: which moves may be chosen. A move without a score passes the limits of scores.
 
     Raises:
         BookError: the book is broken there.
     """
-    if taste.max_moves and placement.number > taste.max_moves:
+    if settings.max_moves and placement.number > settings.max_moves:
         return None
-    if taste.ignore_rate and rng.random() < taste.ignore_rate:
+    if settings.ignore_rate and rng.random() < settings.ignore_rate:
         return None
     found = [entry for entry in book.moves(placement) if is_legal(entry.move)]
-    if taste.narrow:
+    if settings.narrow:
         counts = [entry.count for entry in found]
         least = min(NARROW_SHARE * sum(counts), max(counts, default=0))
         found = [entry for entry in found if entry.count >= least]
     best = _best_of(found)
-    if best is None or best.depth < taste.depth_limit:
+    if best is None or best.depth < settings.depth_limit:
         return None
-    limits = [] if taste.eval_limits is None else [taste.eval_limits[placement.side - 1]]
-    if taste.eval_diff is not None and best.score is not None:
-        limits.append(best.score - taste.eval_diff)
+    limits = [] if settings.eval_limits is None else [settings.eval_limits[placement.side - 1]]
+    if settings.eval_diff is not None and best.score is not None:
+        limits.append(best.score - settings.eval_diff)
     found = [entry for entry in found if entry.score is None or all(entry.score >= limit for limit in limits)]
     best = _best_of(found)
     if best is None:
         return None
-    weights = [float(entry.count) if taste.by_count else 1.0 for entry in found]
+    weights = [float(entry.count) if settings.by_count else 1.0 for entry in found]
     if not any(weights):
         weights = [float(entry.score == best.score) for entry in found]
     return rng.choices(found, weights)[0]
