@@ -102,10 +102,11 @@ def evaluator_rate(
         if calls is not None:
             calls.run(rows)
             yield 0
-            while not stop.is_set():
+            while True:  # at least once, however short the time is or long the machine stalls
                 calls.run(rows)
                 yield rows
-            return
+                if stop.is_set():
+                    return
         for job in jobs:
             queue.submit(job)
         jobs = [_next(done) for _ in jobs]

@@ -30,6 +30,7 @@ from engine.tuning.positions import go_positions, shogi_positions
 from engine.tuning.subjects import go_subject, shogi_subject
 from native.go.planes import policy_index
 from native.tree.buffers import make_batch
+from tests.fakes.evaluators import ScriptedEvaluator
 from tests.process.match_process import scripted
 
 
@@ -138,6 +139,18 @@ def test_the_evaluator_alone_computes_priors(game: str, monkeypatch: pytest.Monk
         places = batch.indices[row, : len(legal)]
         assert len(set(places.tolist())) == len(legal)
         assert np.count_nonzero(batch.logits[row]) == np.count_nonzero(batch.logits[row, places]) > len(legal) / 2
+
+
+@pytest.mark.parametrize("evaluator", [UniformEvaluator(), ScriptedEvaluator()])  # with calls, and without
+def test_something_is_counted_in_no_time(evaluator: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(work: Any, threads: int, seconds: float) -> float:
+        stop = threading.Event()
+        stop.set()
+        return float(sum(work(stop)))
+
+    monkeypatch.setattr(measure, "run_threads", run)
+    subject = go_subject(5)
+    assert measure.evaluator_rate(InlineQueue(evaluator), subject, subject.games[0], 4, 1, 1.0) == 4.0
 
 
 def test_moves_stand_under_the_symmetry_of_the_planes(monkeypatch: pytest.MonkeyPatch) -> None:
