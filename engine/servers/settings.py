@@ -224,7 +224,7 @@ class _Reader:
         places: dict[str, str] = {}
         for key, value in table.data.items():
             try:
-                row = find(key)
+                row = find(key, game)
                 options.set(key, None if value == "none" else value)
             except OptionError as error:
                 raise SettingsError(f"{table.where(key)}: {error}") from None

@@ -209,6 +209,12 @@ def test_options_of_an_account_that_are_wrong(tmp_path: Path, old: str, new: str
         ('user = "yomi-1"', 'password = "geheim7"', "accounts.one.password: no password belongs here"),
         ('user = "yomi-1"', 'user = "yomi 1"', "accounts.one.user: found 'yomi 1', expected a name"),
         ("engine.visits = 400", "engine.vistis = 4", "accounts.one.engine.vistis: unknown option 'vistis'"),
+        ("engine.visits = 400", "engine.multipv = 5", "accounts.one.engine.multipv: unknown option 'multipv'"),
+        (
+            "command = \"engine --option 'a b'\"\nusi_options = { Threads = 2, USI_Ponder = true }",
+            'engine.rules = "japanese"',
+            "accounts.two.engine.rules: unknown option 'rules'",
+        ),
         (
             "engine.visits = 400",
             "engine.visits = 0",
