@@ -64,17 +64,19 @@ class UsiSeat(EngineSeat[UsiClient]):
         task.on_change = words.say
         words.say()  # what changed before anybody listened
         evaluation: Evaluation | None = None
+        patience = _Patience(task, words)
         try:
             while True:
-                _check_patience(task, words)
+                deadline = time.monotonic() + POLL
                 try:
-                    _, line = process.line(time.monotonic() + POLL)
+                    at, line = process.line(deadline)
                 except TimeoutError:
-                    continue
+                    at, line = deadline, ""
                 if line.startswith("info "):
                     evaluation = read_info(line, evaluation)
                 elif line.startswith("bestmove"):
                     return decision_of(line.split()[1:], evaluation)
+                patience.check(at)
         finally:
             task.on_change = None
 
@@ -128,19 +130,43 @@ def go_line(task: Task, limit: str = "") -> str:
     return " ".join(words)
 
 
-def _check_patience(task: Task, words: _Words) -> None:
-    """Raise EngineFailure where an engine could not be told, or is silent for longer than can be."""
-    if words.failure is not None:
-        raise words.failure
-    now = time.monotonic()
-    if words.stopped_at is not None and now > words.stopped_at + STOP_PATIENCE:
-        raise EngineFailure(f"no bestmove within {STOP_PATIENCE:.0f} s after 'stop'")
-    times = task.times
-    if task.is_pondering or times is None:
-        return
-    allowed = max(times.black + times.black_increment, times.white + times.white_increment) + times.byoyomi
-    if now > task.start + allowed + PATIENCE:
-        raise EngineFailure(f"no bestmove within {allowed + PATIENCE:.0f} s")
+class _Patience:
+    """Ends the wait for an engine that could not be told, or has no move for longer than can be.
+
+    It is given up where it is overdue and was so POLL seconds before: where the machine stood still, its move may come
+    behind a report that was late as well.
+    """
+
+    def __init__(self, task: Task, words: _Words) -> None:
+        self._task, self._words = task, words
+        self._overdue_since: float | None = None
+
+    def check(self, at: float) -> None:
+        """Take note that there was no move up to `at`.
+
+        Raises:
+            EngineFailure: there will be none.
+        """
+        if self._words.failure is not None:
+            raise self._words.failure
+        fault = self._fault(at)
+        if not fault:
+            self._overdue_since = None
+        elif self._overdue_since is None:
+            self._overdue_since = at
+        elif at >= self._overdue_since + POLL:
+            raise EngineFailure(fault)
+
+    def _fault(self, at: float) -> str:
+        """Say what the engine has failed to do; empty where it still has time."""
+        stopped_at = self._words.stopped_at
+        if stopped_at is not None and at > stopped_at + STOP_PATIENCE:
+            return f"no bestmove within {STOP_PATIENCE:.0f} s after 'stop'"
+        times = self._task.times
+        if self._task.is_pondering or times is None:
+            return ""
+        allowed = max(times.black + times.black_increment, times.white + times.white_increment) + times.byoyomi
+        return f"no bestmove within {allowed + PATIENCE:.0f} s" if at > self._task.start + allowed + PATIENCE else ""
 
 
 def decision_of(words: list[str], evaluation: Evaluation | None) -> ShogiDecision:

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from engine.cli import floodgate
 from engine.cli.servers import options_of
 from engine.clock import TimeSystem
-from engine.games.shogi.notation import format_usi
+from engine.games.shogi.notation import format_usi, parse_usi
 from engine.matches.answers import Evaluation
 from engine.matches.process import EngineFailure
 from engine.options import Options
-from engine.players.shogi_base import Task, Times
+from engine.players.shogi_base import ShogiDecision, Task, Times
+from engine.servers import usi_seat
 from engine.servers.go_seat import RULES, GoStart, YomiGoSeat
 from engine.servers.gtp_seat import GtpSeat, analysis_of
 from engine.servers.passwords import Password
 from engine.servers.reporter import Reporter
-from engine.servers.seat import GaveUpError
+from engine.servers.seat import PATIENCE, GaveUpError
 from engine.servers.settings import CGOS, CSA, Account, Server
 from engine.servers.shogi_seat import Turn, YomiShogiSeat
 from engine.servers.usi_seat import STOP_PATIENCE, UsiSeat, decision_of, go_line
@@ -230,6 +234,60 @@ def test_an_engine_that_cannot_be_told_fails_where_it_thinks(tmp_path: Path, mon
         seat._client.process.kill()
         seat.close()
         thread.join()
+
+
+class Machine:
+    """A clock, and the process of an engine; while it is waited for first, the machine stands still."""
+
+    def __init__(self, still: float, lines: Iterable[str] = ()) -> None:
+        self.now, self._still, self._lines = 0.0, still, iter(lines)
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def send(self, *lines: str) -> None:
+        pass
+
+    def line(self, deadline: float) -> tuple[float, str]:
+        if self._still:
+            self.now, self._still = self._still, 0.0
+            raise TimeoutError
+        for line in self._lines:
+            self.now += 0.1
+            return self.now, line
+        self.now = max(self.now, deadline)
+        raise TimeoutError
+
+
+def think_on(machine: Machine, is_stopped: bool, monkeypatch: pytest.MonkeyPatch) -> ShogiDecision:
+    """Have the engine choose a move within 30 s, or at once."""
+    monkeypatch.setattr(usi_seat, "time", machine)
+    seat = object.__new__(UsiSeat)
+    seat._client, seat._limit = SimpleNamespace(process=machine), ""  # type: ignore[assignment]
+    task = Task(times=Times(30.0, 30.0), start=0.0)
+    if is_stopped:
+        task.stop()
+    return seat.think(Turn("startpos", (), task))
+
+
+@pytest.mark.parametrize(("is_stopped", "seconds"), [(True, STOP_PATIENCE), (False, 30.0 + PATIENCE)])
+def test_a_move_that_waits_behind_a_late_report_is_taken(
+    is_stopped: bool, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decision = think_on(Machine(seconds + 5.0, ["info score cp 5 pv 7g7f", "bestmove 7g7f"]), is_stopped, monkeypatch)
+    assert decision.move == parse_usi("7g7f")
+    assert decision.progress.lines[0].winrate > 0.5
+
+
+@pytest.mark.parametrize(("is_stopped", "seconds"), [(True, STOP_PATIENCE), (False, 30.0 + PATIENCE)])
+@pytest.mark.parametrize("lines", [(), itertools.repeat("info string still here")])
+def test_an_engine_without_a_move_fails(
+    is_stopped: bool, seconds: float, lines: Iterable[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(0.0, lines)
+    with pytest.raises(EngineFailure, match=f"no bestmove within {seconds:.0f} s"):
+        think_on(machine, is_stopped, monkeypatch)
+    assert seconds < machine.now < seconds + 5.0
 
 
 def test_times_for_another_engine() -> None:
