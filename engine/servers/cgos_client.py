@@ -40,6 +40,8 @@ log = logging.getLogger("yomi.servers")
 QUIT_TIMEOUT = 3.0
 ANOTHER_LOGIN_PAUSE = 60.0
 """Seconds that a client which another one has thrown out stays away: two would throw each other out for ever."""
+THROW_OUT_TIMEOUT = 5.0
+"""Seconds from the word that another client logs in to the end of the connection, where that one is let in."""
 WAITING_SILENCE = 1800.0
 """Seconds without a game after which the log-in is repeated; there is no way to ask a server whether it is there."""
 POINTS = {1: "won", -1: "lost", 0: "drawn", None: "broken off"}
@@ -65,11 +67,19 @@ class CgosClient(Client):
         self._has_analysis = False
         self._login_due: float | None = None
         self._logged_in_at: float | None = None
+        self._challenged_at: float | None = None
+        """When the server said that another client logs in; None where it has said anything since."""
 
     @property
     def has_game(self) -> bool:
         """Whether there is a game in hand."""
         return self._game is not None
+
+    @property
+    def shortest_pause(self) -> float:
+        """Seconds to stay away at least where another client has just thrown us out."""
+        at = self._challenged_at
+        return ANOTHER_LOGIN_PAUSE if at is not None and time.monotonic() < at + THROW_OUT_TIMEOUT else 0.0
 
     # -- the session -----------------------------------------------------------------------------------------------
 
@@ -80,7 +90,7 @@ class CgosClient(Client):
 
     def on_lost(self) -> None:
         """Forget what the connection held; the engine goes on thinking about the move that is due."""
-        self._login_due = self._logged_in_at = None
+        self._login_due = self._logged_in_at = self._challenged_at = None
         if self._game is not None:
             self._game.due = self._game.sent = None
 
@@ -97,7 +107,7 @@ class CgosClient(Client):
     def on_line(self, line: Line) -> None:
         """Take a line from the server."""
         message = parse_line(line.text)
-        self.shortest_pause = 0.0  # a server that goes on talking has not thrown us out
+        self._challenged_at = None  # a server that goes on talking has not thrown us out
         match message:
             case AskProtocol():
                 self._has_analysis = message.has_analysis and self.server.comments
@@ -110,7 +120,7 @@ class CgosClient(Client):
             case Info():
                 log.info("%s: the server says %s", self.account.name, self.safe(message.text))
             case AnotherLogin():
-                self.shortest_pause = ANOTHER_LOGIN_PAUSE
+                self._challenged_at = line.at
                 user = self.account.user
                 self.report("another_login", f"another client logs in as {user}, which only one can be", user=user)
             case Refused():

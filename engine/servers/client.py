@@ -117,8 +117,6 @@ class Client(abc.ABC):
         self.is_leaving = False
         """The session is being ended: the server may close the connection without a word."""
         self.games_left: float = 0
-        self.shortest_pause = 0.0
-        """Seconds to stay away at least when this connection is lost."""
         self._password = password
         self._open_seat = open_seat
         self._rng = rng or random.Random()
@@ -144,6 +142,11 @@ class Client(abc.ABC):
         self.mailbox.post("leave")
 
     # -- what a protocol adds --------------------------------------------------------------------------------------
+
+    @property
+    def shortest_pause(self) -> float:
+        """Seconds to stay away at least if the connection is lost now."""
+        return 0.0
 
     @property
     @abc.abstractmethod
@@ -246,7 +249,7 @@ class Client(abc.ABC):
     def _one_session(self) -> float:
         """Connect and play until the connection ends; return the seconds to wait after it."""
         begin = time.monotonic()
-        self.is_leaving, self.shortest_pause = False, 0.0
+        self.is_leaving = False
         try:
             self.status("connecting")
             self._connection = Connection.open(self.server.host, self.server.port)

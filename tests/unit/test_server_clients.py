@@ -426,21 +426,24 @@ def test_a_game_that_ended_while_there_was_no_connection(tmp_path: Path, monkeyp
 
 
 @pytest.mark.parametrize("is_thrown_out", [True, False])
-def test_another_log_in(is_thrown_out: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_cut", [True, False])
+def test_another_log_in(is_thrown_out: bool, is_cut: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who is thrown out by it stays away for a while; there are servers that refuse it instead."""
     monkeypatch.setattr(cgos_client, "ANOTHER_LOGIN_PAUSE", 0.3)
+    monkeypatch.setattr(cgos_client, "THROW_OUT_TIMEOUT", 60.0 if is_thrown_out else 0.05)
     server = CgosServer(plies=41)
     running = Running(tmp_path, server.port, FakeGoSeat(seconds=0.01))
     server.wait(lambda: len(server.moves) > 3)
     with server.lock:
         server.send(server.link, "info another login is being attempted using this user name")
         server.wait(lambda: bool(running.events("another_login")))
-        if is_thrown_out:
+        if is_cut:
+            time.sleep(0.0 if is_thrown_out else 0.1)
             server.cut()
     running.join()
     assert server.errors == []
     assert [event["user"] for event in running.events("another_login")] == ["yomi-1"]
-    assert [event["pause"] for event in running.events("lost")] == [0.3] * is_thrown_out
+    assert [event["pause"] == 0.3 for event in running.events("lost")] == [is_thrown_out] * is_cut
     assert [moves_of(record) for record in running.records()] == [41]
     server.close()
 
