@@ -23,6 +23,7 @@ from engine.protocols.process import LoadError
 from engine.protocols.streams import Inbox, OutputClosedError
 from engine.protocols.text import MAX_LINE
 from engine.search.report import SearchReport
+from native.go.board import PASS
 from tests.fakes.player import FakePlayer
 from tests.fakes.session import ScriptedSession
 
@@ -345,6 +346,32 @@ def test_the_loop_answers_everything_before_the_end_of_input(caplog: pytest.LogC
     assert "".join(written) == "=1 E5\n\n=2 E6\n\n=3\n\n=4 yomi\n\n"
     (told,) = (record.getMessage() for record in caplog.records)  # once, for two moves
     assert "with quit at its end" in told
+
+
+@pytest.mark.parametrize(
+    ("command", "is_told"),
+    [("genmove b", True), ("genmove w", False), ("yomi-ownership", True), ("final_score", False)],
+)
+def test_only_searches_are_cut_short(command: str, is_told: bool, caplog: pytest.LogCaptureFixture) -> None:
+    class Hurried(FakePlayer):
+        """White's moves and `final_score` need no search."""
+
+        @property
+        def model(self) -> Model | None:
+            return None if command == "final_score" else Model("fake", 8, 1, "fp32")
+
+        def genmove(self, color: int, **keys: Any) -> GoDecision:
+            return super().genmove(color, **keys) if color == 1 else GoDecision(PASS, False, self.report())
+
+        def final_ownership(self) -> npt.NDArray[np.float32]:
+            session.interrupt()
+            return super().final_ownership()
+
+    session = ScriptedSession(Hurried(Options(size=9, rules="japanese")))
+    session.is_hurried = True
+    session.send("play b e5")
+    assert session.send(command).startswith("= ")
+    assert ["searches are cut short" in message for message in caplog.messages] == [True] * is_told
 
 
 def test_the_debug_log_has_every_line(caplog: pytest.LogCaptureFixture) -> None:

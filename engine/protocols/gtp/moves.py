@@ -36,6 +36,7 @@ def decide(session: Session, request: Command, wish: Wish, *, show: bool, play: 
     style = wish.style(form_of(request.name))
     cancellable = request.name.endswith("_cancellable")
     due = session.arrival + wish.interval
+    is_searched = False
 
     def on_report(report: SearchReport) -> None:
         nonlocal due
@@ -45,6 +46,11 @@ def decide(session: Session, request: Command, wish: Wish, *, show: bool, play: 
             due = session.now() + wish.interval
             if text := info_line(report, game.size, style):
                 session.write(text + "\n")
+
+    def is_stopped() -> bool:
+        nonlocal is_searched
+        is_searched = True
+        return session.is_interrupted
 
     session.clock.start(wish.color, session.arrival)
     try:
@@ -56,7 +62,7 @@ def decide(session: Session, request: Command, wish: Wish, *, show: bool, play: 
             cleanup=request.name == "kgs-genmove_cleanup",
             on_report=on_report if show or cancellable else None,
             interval=POLL if cancellable else wish.interval,
-            is_stopped=lambda: session.is_interrupted,
+            is_stopped=is_stopped,
         )
         if play:
             if not decision.resign:
@@ -67,7 +73,8 @@ def decide(session: Session, request: Command, wish: Wish, *, show: bool, play: 
             session.proposed = len(game.moves), wish.color, decision.move
     finally:
         session.clock.cancel()
-    session.tell_hurry()
+    if is_searched:
+        session.tell_hurry()
     return decision
 
 

@@ -150,8 +150,10 @@ class Session:
 
     def final_ownership(self) -> npt.NDArray[np.float32]:
         """Return the expected owner of each point at the end; see `GoThinker.final_ownership`."""
+        begin = time.monotonic()
         owners = self.player.final_ownership()
-        self.tell_hurry()
+        if self.player.model is not None and self._interrupted_at >= begin:  # rollouts are no search, and never cut
+            self.tell_hurry()
         return owners
 
     def stop(self) -> None:
@@ -169,7 +171,7 @@ class Session:
         return self.is_hurried or self._interrupted_at >= self.arrival
 
     def tell_hurry(self) -> None:
-        """Warn, once, that the end of input has cut a search short, if it has: who pipes commands in may not know."""
+        """Warn, once, where the end of input has cut the last search short: who pipes commands in may not know."""
         if self.is_hurried and not self._has_told_hurry:
             self._has_told_hurry = True
             log.warning("the input has ended, so searches are cut short; with quit at its end they get their full time")
