@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
 import stat
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from engine.protocols.streams import Output, OutputClosedError, claim_stdout, read_lines
@@ -16,6 +18,40 @@ FAILED = 2
 
 class LoadError(Exception):
     """The player could not be made; the message is one line."""
+
+
+def internal_error(log: logging.Logger, where: str, error: BaseException) -> str:
+    """Log a fault of ours with its traceback, and return what the controller is told of it.
+
+    Args:
+        log: of the protocol.
+        where: it happened, such as `while loading`.
+        error: what was raised.
+    """
+    log.error("internal error %s", where, exc_info=error)
+    return f"internal error: {type(error).__name__}: {error}"
+
+
+@contextlib.contextmanager
+def loading(log: logging.Logger, *known: type[Exception]) -> Iterator[None]:
+    """Turn whatever goes wrong while a player is made into a LoadError.
+
+    Args:
+        log: of the protocol.
+        known: errors beside LoadError whose message is for the user.
+
+    Raises:
+        OutputClosedError: Nobody is there any more.
+        LoadError: Anything else.
+    """
+    try:
+        yield
+    except (LoadError, OutputClosedError):
+        raise
+    except known as error:
+        raise LoadError(str(error)) from error
+    except BaseException as error:  # a fault of ours: handed over to the thread that asks for the player
+        raise LoadError(internal_error(log, "while loading", error)) from error
 
 
 class ServedSession(Protocol):

@@ -89,6 +89,12 @@ def read_lines(descriptor: int, on_line: Callable[[bytes], None], on_end: Callab
     on_end()
 
 
+def log_line(log: logging.Logger, line: bytes) -> None:
+    """Log a line from the controller at level debug."""
+    if log.isEnabledFor(logging.DEBUG):
+        log.debug("< %s", line.decode("utf-8", "backslashreplace"))
+
+
 class Output:
     """The private descriptor of the protocol."""
 

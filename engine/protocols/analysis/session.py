@@ -19,8 +19,8 @@ from engine.protocols.analysis.fields import FieldError, Fields, integers
 from engine.protocols.analysis.overrides import Settings
 from engine.protocols.analysis.query import ACTIONS, Query, QueryError, Turn, parse_line, read_query
 from engine.protocols.analysis.results import Style, no_results, response, to_line
-from engine.protocols.process import LoadError
-from engine.protocols.streams import Inbox, OutputClosedError, logged
+from engine.protocols.process import LoadError, internal_error, loading
+from engine.protocols.streams import Inbox, OutputClosedError, log_line, logged
 from engine.version import VERSION
 from nets.errors import NetworkError
 
@@ -87,13 +87,10 @@ class Session:
 
     def _load(self) -> None:
         try:
-            self._analysts = self._make_analysts()
+            with loading(log):
+                self._analysts = self._make_analysts()
         except LoadError as error:
             self._fail(error)
-            return
-        except BaseException as error:  # a fault of ours: raised again in the main thread
-            log.exception("internal error while loading")
-            self._fail(LoadError(f"internal error: {type(error).__name__}: {error}"))
             return
         for number in range(len(self._analysts)):
             thread = threading.Thread(target=self._serve, args=(number,), name=f"analyst-{number}", daemon=True)
@@ -117,8 +114,7 @@ class Session:
         except OutputClosedError as error:
             self._fail(error)
         except BaseException as error:
-            log.exception("internal error in an analyst's thread")
-            self._fail(LoadError(f"internal error: {type(error).__name__}: {error}"))
+            self._fail(LoadError(internal_error(log, "in an analyst's thread", error)))
 
     def _take(self, number: int) -> Task | None:
         """Return the next turn, waiting for it; None at the end."""
@@ -158,8 +154,7 @@ class Session:
         except (EvaluatorError, NetworkError) as error:
             self._respond({"id": task.identity, "turnNumber": task.turn.number, "error": str(error)})
         except Exception as error:  # a fault of ours: the client gets a line, the log the traceback
-            log.exception("internal error in turn %d of query %s", task.turn.number, task.identity)
-            message = f"internal error: {type(error).__name__}: {error}"
+            message = internal_error(log, f"in turn {task.turn.number} of query {task.identity}", error)
             self._respond({"id": task.identity, "turnNumber": task.turn.number, "error": message})
 
     # -- answers ---------------------------------------------------------------------------------------------------
@@ -175,8 +170,7 @@ class Session:
         Raises:
             OutputClosedError: nobody reads the answers.
         """
-        if log.isEnabledFor(logging.DEBUG):
-            log.debug("< %s", line.decode("utf-8", "backslashreplace"))
+        log_line(log, line)
         try:
             fields = parse_line(line)
         except QueryError as error:
@@ -195,8 +189,7 @@ class Session:
         except OutputClosedError:
             raise
         except Exception as error:  # a fault of ours: the client gets a line, the log the traceback
-            log.exception("internal error in query %s", fields["id"])
-            self._respond({"error": f"internal error: {type(error).__name__}: {error}", "id": fields["id"]})
+            self._respond({"error": internal_error(log, f"in query {fields['id']}", error), "id": fields["id"]})
 
     def _enqueue(self, identity: str, query: Query) -> None:
         for warning in query.warnings:

@@ -22,8 +22,8 @@ from engine.options import OptionError, Options
 from engine.players.go_time import Clock
 from engine.protocols.gtp import table
 from engine.protocols.gtp.codec import Command, format_response, header, is_interrupt, parse_line
-from engine.protocols.process import LoadError
-from engine.protocols.streams import Inbox, OutputClosedError, logged
+from engine.protocols.process import LoadError, internal_error, loading
+from engine.protocols.streams import Inbox, OutputClosedError, log_line, logged
 from engine.protocols.text import MAX_LINE
 from nets.errors import NetworkError
 
@@ -116,20 +116,15 @@ class Session:
 
     def _load(self) -> None:
         try:
-            player = self._make_player()
-            table.load_all()
-            player.clock = self.clock
-            self._player = player
+            with loading(log):
+                player = self._make_player()
+                table.load_all()
+                player.clock = self.clock
+                self._player = player
         except LoadError as error:
-            self._fail_to_load(str(error))
-        except BaseException as error:  # a fault of ours: handed over to the thread that asks for the player
-            log.exception("internal error while loading")
-            self._fail_to_load(f"internal error: {type(error).__name__}: {error}")
+            self._failure = str(error)
+            self.inbox.close()
         self._loaded.set()
-
-    def _fail_to_load(self, message: str) -> None:
-        self._failure = message
-        self.inbox.close()
 
     @property
     def player(self) -> GoThinker:
@@ -200,8 +195,7 @@ class Session:
             OutputClosedError: Nobody reads the answers.
             LoadError: There is no player, nor will there be.
         """
-        if log.isEnabledFor(logging.DEBUG):
-            log.debug("< %s", line.decode("utf-8", "backslashreplace"))
+        log_line(log, line)
         command = parse_line(line)
         if command is not None:
             self._answer(command, line)
@@ -220,9 +214,9 @@ class Session:
         except (OutputClosedError, LoadError):
             raise
         except Exception as error:  # a fault of ours: the controller gets a line, the log the traceback
-            log.exception("internal error in %s", command.name)
+            message = internal_error(log, f"in {command.name}", error)
             self._end_background()
-            self._fail(f"internal error: {type(error).__name__}: {error}")
+            self._fail(message)
 
     def _ponder(self) -> None:
         """Think in the opponent's time unless a line waits; what keeps it from that is told at the next move."""

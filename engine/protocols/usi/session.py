@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from engine.options import OptionError, Options
-from engine.protocols.process import LoadError
-from engine.protocols.streams import Inbox, OutputClosedError
+from engine.protocols.process import LoadError, internal_error, loading
+from engine.protocols.streams import Inbox, OutputClosedError, log_line, logged
 from engine.protocols.text import MAX_LINE
 from engine.protocols.usi.codec import Command, format_error, format_string, parse_line
 
@@ -86,7 +86,7 @@ class Session:
         """The `go` that has no answer yet."""
         self.is_patient = False
         """Input comes from a file: searches with a limit go on to it."""
-        self._write = write
+        self._write = logged(write, log)
         self._make_player = make_player
         self._player: ShogiThinker | None = None
         self._failure: str | None = None
@@ -102,9 +102,6 @@ class Session:
         Raises:
             OutputClosedError: Nobody reads them.
         """
-        if log.isEnabledFor(logging.DEBUG):
-            for line in lines:
-                log.debug("> %s", line)
         with self.lock:
             self._last_sent = time.monotonic()
             try:
@@ -165,16 +162,14 @@ class Session:
         from engine.players.shogi_base import LoadingError
 
         try:
-            player = self._player or self._make_player(self.note)
-            player.load()
-            self._player = player
-        except (LoadError, LoadingError, OptionError) as error:
+            with loading(log, LoadingError, OptionError):
+                player = self._player or self._make_player(self.note)
+                player.load()
+                self._player = player
+        except LoadError as error:
             self._failure = str(error)
         except OutputClosedError:
             pass  # the loop hears of it by itself
-        except BaseException as error:  # a fault of ours
-            log.exception("internal error while loading")
-            self._failure = f"internal error: {type(error).__name__}: {error}"
 
     def _wants_to_end(self) -> bool:
         if self.is_patient:
@@ -213,8 +208,7 @@ class Session:
             OutputClosedError: Nobody reads the answers.
             LoadError: There is no player, nor will there be.
         """
-        if log.isEnabledFor(logging.DEBUG):
-            log.debug("< %s", line.decode("utf-8", "backslashreplace"))
+        log_line(log, line)
         request = parse_line(line)
         if request is None:
             return True
@@ -234,8 +228,8 @@ class Session:
         except (OutputClosedError, LoadError):
             raise
         except Exception as error:  # a fault of ours: the controller gets a line, the log the traceback
-            log.exception("internal error in %s", request.name)
-            self.send(format_error(f"{request.name[:50]}: internal error: {type(error).__name__}: {error}"))
+            message = internal_error(log, f"in {request.name}", error)
+            self.send(format_error(f"{request.name[:50]}: {message}"))
         return not self._quitting
 
     def receive(self, line: bytes) -> None:

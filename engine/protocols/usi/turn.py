@@ -11,6 +11,7 @@ from engine.evaluators.base import EvaluatorError
 from engine.games.shogi.notation import format_usi
 from engine.games.shogi.scores import usi_centipawns
 from engine.players.shogi_base import Progress, ShogiDecision, Task, Times
+from engine.protocols.process import internal_error
 from engine.protocols.streams import OutputClosedError
 from engine.protocols.usi.codec import (
     Go,
@@ -111,8 +112,7 @@ class Turn:
         except EvaluatorError as error:
             self._give_up(str(error))
         except Exception as error:  # a fault of ours: the controller must not wait for ever
-            log.exception("internal error while thinking")
-            self._give_up(f"internal error: {type(error).__name__}: {error}")
+            self._give_up(internal_error(log, "while thinking", error))
 
     def _give_up(self, reason: str) -> None:
         """Say at once what is wrong, and answer that there is no answer when that may be given."""
