@@ -27,7 +27,7 @@ from engine.servers.cgos_codec import (
     parse_line,
 )
 from engine.servers.cgos_game import CgosGame, Turn
-from engine.servers.client import LOGIN_TIMEOUT, OPPONENT_GRACE, RESUME_TIMEOUT, Client, SessionOver
+from engine.servers.client import LOGIN_TIMEOUT, OPPONENT_GRACE, RESUME_TIMEOUT, Client, Due, SessionOver
 from engine.servers.connection import ConnectionLostError, Line
 from engine.servers.go_seat import GoReply, GoSeat
 from engine.servers.passwords import STARS, Password
@@ -308,33 +308,28 @@ class CgosClient(Client):
 
     # -- time ------------------------------------------------------------------------------------------------------
 
-    def on_time(self, now: float) -> None:
-        """Give up a server that is silent, or a game that it no longer holds."""
-        for due, why in self.dues():
-            if now < due:
-                continue
-            if self.is_leaving:
-                raise SessionOver
-            if why:
-                raise ConnectionLostError(why)
-            self._welcome()
-            self.status("waiting for a game")
-            if self._game is not None:
-                self.drop_game("it ended while there was no connection")
-                if self.wants_no_more:
-                    self._quit()
-
-    def dues(self) -> list[tuple[float, str]]:
-        """Return what is due when: a fault, or (without words) the end of the wait for a game to be taken up again."""
-        dues: list[tuple[float, str]] = []
+    def dues(self) -> list[Due]:
+        """Return when to give up a server that is silent, or a game that it no longer holds."""
+        dues: list[Due] = []
         if self._login_due is not None:
-            dues.append((self._login_due, "no answer to the log-in"))
+            dues.append(self.lost_at(self._login_due, "no answer to the log-in"))
         if self._logged_in_at is not None:
-            dues.append((self._logged_in_at + RESUME_TIMEOUT, ""))
+            dues.append(Due(self._logged_in_at + RESUME_TIMEOUT, self._resume_no_game))
         game = self._game
         if game is None:
-            dues.append((self.last_line + WAITING_SILENCE, "silence"))
+            dues.append(self.lost_at(self.last_line + WAITING_SILENCE, "silence"))
         elif game.due is None and self._logged_in_at is None:
             patience = game.left[opponent(game.color)] + OPPONENT_GRACE
-            dues.append((self.last_line + patience, "silence beyond the opponent's time"))
+            dues.append(self.lost_at(self.last_line + patience, "silence beyond the opponent's time"))
         return dues
+
+    def _resume_no_game(self) -> None:
+        """Go on without the game in hand, if any, which the server would have told of by now."""
+        if self.is_leaving:
+            raise SessionOver
+        self._welcome()
+        self.status("waiting for a game")
+        if self._game is not None:
+            self.drop_game("it ended while there was no connection")
+            if self.wants_no_more:
+                self._quit()

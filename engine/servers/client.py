@@ -12,7 +12,7 @@ import logging
 import random
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -78,6 +78,16 @@ class _LeaveError(Exception):
 
 class SessionOver(Exception):  # noqa: N818  (it is no error)
     """A connection has come to its orderly end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """Something that is to be done unless what it waits for happens before."""
+
+    at: float
+    """When (time.monotonic())."""
+    act: Callable[[], None]
+    """Does it; raises ConnectionLostError where the session is of no use, SessionOver where it has ended in order."""
 
 
 class Client(abc.ABC):
@@ -179,12 +189,8 @@ class Client(abc.ABC):
         """Log out if there is no game in hand."""
 
     @abc.abstractmethod
-    def dues(self) -> list[tuple[float, str]]:
-        """Return the times (time.monotonic()) at which `on_time` has something to do, and what."""
-
-    @abc.abstractmethod
-    def on_time(self, now: float) -> None:
-        """Do what is due."""
+    def dues(self) -> list[Due]:
+        """Return what is to be done later, as things stand."""
 
     # -- the loop --------------------------------------------------------------------------------------------------
 
@@ -283,8 +289,8 @@ class Client(abc.ABC):
         connection = self._connection
         assert connection is not None
         now = time.monotonic()
-        due = min((due for due, _ in self.dues()), default=now + 3600.0)
-        is_ready = self.mailbox.wait(connection, due - now)
+        at = min((due.at for due in self.dues()), default=now + 3600.0)
+        is_ready = self.mailbox.wait(connection, at - now)
         self._take_mail()
         if is_ready:
             dropped = connection.dropped_lines
@@ -295,7 +301,10 @@ class Client(abc.ABC):
                 self.on_line(line)
             if connection.dropped_lines > dropped:
                 self.noise("a line of more than 65,536 characters")
-        self.on_time(time.monotonic())
+        now = time.monotonic()
+        for due in self.dues():
+            if now >= due.at:
+                due.act()
 
     def _take_mail(self) -> None:
         while (item := self.mailbox.take()) is not None:
@@ -334,6 +343,14 @@ class Client(abc.ABC):
     def last_line(self) -> float:
         """When something last came (time.monotonic())."""
         return self._last_line
+
+    def lost_at(self, at: float, why: str) -> Due:
+        """Return the end of a session in which the server is silent until `at`; one that is left may end so."""
+
+        def give_up() -> None:
+            raise SessionOver if self.is_leaving else ConnectionLostError(why)
+
+        return Due(at, give_up)
 
     def submit(self, tag: object, call: Callable[[], object]) -> None:
         """Have the engine's thread call something; what waits when the engine fails is not called any more."""

@@ -17,7 +17,7 @@ from engine.games.shogi.notation import format_usi
 from engine.games.shogi.records import RecordedMove
 from engine.players.shogi_base import ShogiDecision, Task
 from engine.players.shogi_notes import note_of
-from engine.servers.client import LOGIN_TIMEOUT, OPPONENT_GRACE, RESUME_TIMEOUT, Client, SessionOver
+from engine.servers.client import LOGIN_TIMEOUT, OPPONENT_GRACE, RESUME_TIMEOUT, Client, Due, SessionOver
 from engine.servers.connection import ConnectionLostError, Line
 from engine.servers.csa_codec import (
     Broken,
@@ -380,44 +380,38 @@ class CsaClient(Client):
 
     # -- time ------------------------------------------------------------------------------------------------------
 
-    def on_time(self, now: float) -> None:
-        """Send a keep-alive, or give up a server that is silent."""
-        for due, why in self.dues():
-            if now < due:
-                continue
-            if why == "resume":
-                self._resume_due = None
-                self.drop_game("it ended while there was no connection")
-                if self.wants_no_more:
-                    self._log_out()
-            elif why == "keepalive":
-                self.send("")
-                if self._answers_keepalive and self._keepalive_due is None:
-                    self._keepalive_due = now + ANSWER_TIMEOUT
-            elif self.is_leaving:
-                raise SessionOver  # it need not answer
-            else:
-                raise ConnectionLostError(why)
-
-    def dues(self) -> list[tuple[float, str]]:
-        """Return what is due when: a keep-alive, the end of the wait for a game to be taken up again, or a fault."""
-        dues: list[tuple[float, str]] = []
+    def dues(self) -> list[Due]:
+        """Return when to send a keep-alive, or to give up a server that is silent or a game that it no longer holds."""
+        dues: list[Due] = []
         if self._deadline is not None:
-            dues.append((self._deadline, "no answer to the log-in"))
+            dues.append(self.lost_at(self._deadline, "no answer to the log-in"))
         if self._resume_due is not None:
-            dues.append((self._resume_due, "resume"))
+            dues.append(Due(self._resume_due, self._resume_no_game))
         if self._keepalive_due is not None:
-            dues.append((self._keepalive_due, "no answer to a keep-alive"))
+            dues.append(self.lost_at(self._keepalive_due, "no answer to a keep-alive"))
         if self.server.keepalive:
-            dues.append((self.last_sent + self.server.keepalive, "keepalive"))
+            dues.append(Due(self.last_sent + self.server.keepalive, self._keep_alive))
         game = self._game
         if game is not None and game.is_running:
             if game.sent_at is not None:
-                dues.append((game.sent_at + ANSWER_TIMEOUT, "no answer to our move"))
+                dues.append(self.lost_at(game.sent_at + ANSWER_TIMEOUT, "no answer to our move"))
             if game.clock.is_limited and not game.is_our_turn:
+                begin = max(self.last_line, game.asked_at)
                 patience = game.clock.allowed(opponent(game.color)) + OPPONENT_GRACE
-                dues.append((max(self.last_line, game.asked_at) + patience, "silence beyond the opponent's time"))
+                dues.append(self.lost_at(begin + patience, "silence beyond the opponent's time"))
         return dues
+
+    def _resume_no_game(self) -> None:
+        """Go on without the game in hand, which the server would have proposed by now."""
+        self._resume_due = None
+        self.drop_game("it ended while there was no connection")
+        if self.wants_no_more:
+            self._log_out()
+
+    def _keep_alive(self) -> None:
+        self.send("")
+        if self._answers_keepalive and self._keepalive_due is None:
+            self._keepalive_due = time.monotonic() + ANSWER_TIMEOUT
 
 
 def _fault_of(game: CsaGame, decision: object) -> Exception | None:
