@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from engine.color import BLACK, COLOR_NAMES, WHITE, opponent
+from engine.color import COLOR_NAMES, opponent
 from engine.servers.cgos_codec import (
     LETTERS,
     AnotherLogin,
@@ -44,7 +44,6 @@ THROW_OUT_TIMEOUT = 5.0
 """Seconds from the word that another client logs in to the end of the connection, where that one is let in."""
 WAITING_SILENCE = 1800.0
 """Seconds without a game after which the log-in is repeated; there is no way to ask a server whether it is there."""
-POINTS = {1: "won", -1: "lost", 0: "drawn", None: "broken off"}
 
 
 class CgosClient(Client):
@@ -265,28 +264,15 @@ class CgosClient(Client):
             comment=last.comment,
             lag=round(self.lag.mean, 4),
         )
-        left = ", ".join(f"{COLOR_NAMES[color]} {game.left[color]:.0f} s" for color in (BLACK, WHITE))
-        self.status(f"{game.opponent}, move {game.ply}, {left}, lag {1000 * self.lag.mean:.0f} ms")
+        self.show_game(game, game.left)
 
     def _over(self, game: CgosGame, message: Gameover) -> None:
         """Complete the game, and say whether there is to be another one."""
-        points = game.finish(message.result)
-        self.save(game)
+        outcome = game.finish(message.result)
         self._game = None
         self.seat.hurry()
-        self.game_over(points)
-        self.report(
-            "over",
-            f"{POINTS[points]} against {game.opponent}: {message.result} {message.text}".rstrip()
-            + f", {game.ply} moves (lag {1000 * self.lag.mean:.0f} ms); record {game.file.path.name}",
-            game=game.id,
-            result=message.result,
-            reason=message.text,
-            plies=game.ply,
-            longest=round(game.max_seconds, 3),
-            record=str(game.file.path),
-            lag=round(self.lag.mean, 4),
-        )
+        why = f"{message.result} {message.text}".rstrip()
+        self.completed(game, outcome, why, result=message.result, reason=message.text)
         self.submit("end", lambda: self.seat.end(message.result))
         if self.wants_no_more:
             self._quit()

@@ -11,11 +11,12 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from engine.color import BLACK, COLOR_NAMES, WHITE
 from engine.servers.backoff import Backoff
 from engine.servers.connection import Connection, ConnectionLostError, Line, Mailbox
 from engine.servers.lag import Lag
@@ -48,6 +49,8 @@ BETWEEN_SESSIONS = (0.2, 1.0)
 """Seconds, drawn by chance, between an orderly end of a connection and the next one."""
 CLOSE_TIMEOUT = 5.0
 """Seconds that an engine has to end what it does."""
+OUTCOME_NAMES = {1: "won", -1: "lost", 0: "drawn", None: "broken off"}
+"""By the outcome of a game for us: +1 won, -1 lost, 0 drawn, None without result."""
 
 
 class Game(Protocol):
@@ -60,6 +63,18 @@ class Game(Protocol):
     @property
     def file(self) -> RecordFile:
         """Of the record."""
+
+    @property
+    def opponent(self) -> str:
+        """The other side's name."""
+
+    @property
+    def ply(self) -> int:
+        """Moves so far."""
+
+    @property
+    def max_seconds(self) -> float:
+        """The longest that one of our moves took, as seen from here."""
 
     def save(self) -> None:
         """Write the record.
@@ -389,6 +404,11 @@ class Client(abc.ABC):
         score = f" [{self.won}-{self.lost}-{self.drawn}]" if self.won + self.lost + self.drawn else ""
         self.reporter.status(self.account.name, text + score)
 
+    def show_game(self, game: Game, left: Mapping[int, float]) -> None:
+        """Show how a game stands; `left` are the seconds that each color has."""
+        clocks = ", ".join(f"{COLOR_NAMES[color]} {left[color]:.0f} s" for color in (BLACK, WHITE))
+        self.status(f"{game.opponent}, move {game.ply}, {clocks}, lag {1000 * self.lag.mean:.0f} ms")
+
     def noise(self, text: str) -> None:
         """Take note of a line without meaning.
 
@@ -465,14 +485,36 @@ class Client(abc.ABC):
         self.game_over(None)
         self.report("dropped", f"game {game.id} is given up: {why}", game=game.id, record=str(game.file.path))
 
-    def game_over(self, winner: int | None) -> None:
-        """Count a game.
+    def completed(self, game: Game, outcome: int | None, why: str, *, result: str, reason: str, name: str = "") -> None:
+        """Write the record of a game that is over, and count it.
 
         Args:
-            winner: +1 we have won, -1 lost, 0 drawn, None without result.
+            game: the game.
+            outcome: as in OUTCOME_NAMES.
+            why: how it ended, for people.
+            result: the server's word for it.
+            reason: what the server says besides.
+            name: of the outcome, where it is another than in OUTCOME_NAMES.
         """
+        self.save(game)
+        self.game_over(outcome)
+        self.report(
+            "over",
+            f"{name or OUTCOME_NAMES[outcome]} against {game.opponent}: {why}, {game.ply} moves"
+            f" (lag {1000 * self.lag.mean:.0f} ms); record {game.file.path.name}",
+            game=game.id,
+            result=result,
+            reason=reason,
+            plies=game.ply,
+            longest=round(game.max_seconds, 3),
+            record=str(game.file.path),
+            lag=round(self.lag.mean, 4),
+        )
+
+    def game_over(self, outcome: int | None) -> None:
+        """Count a game; see OUTCOME_NAMES."""
         self.games_left -= 1
-        self.won += winner == 1
-        self.lost += winner == -1
-        self.drawn += winner == 0
+        self.won += outcome == 1
+        self.lost += outcome == -1
+        self.drawn += outcome == 0
         self._backoff.reset()

@@ -49,7 +49,6 @@ log = logging.getLogger("yomi.servers")
 LOGOUT_TIMEOUT = 5.0
 ANSWER_TIMEOUT = 20.0
 """Seconds after which a server that has to answer (to our move, to a keep-alive that it answered before) is gone."""
-RESULT_NAMES = {"WIN": "won", "LOSE": "lost", "DRAW": "drawn", "CENSORED": "ended without judgement"}
 
 
 class CsaClient(Client):
@@ -265,7 +264,7 @@ class CsaClient(Client):
             score=game.record.moves[-1].score,
             lag=round(self.lag.mean, 4),
         )
-        self._show(game)
+        self.show_game(game, game.clock.left)
 
     def _after_their_move(self, game: CsaGame, played: str, at: float) -> None:
         turn = game.turn
@@ -338,23 +337,10 @@ class CsaClient(Client):
     def _over(self, game: CsaGame, result: str) -> None:
         """Complete the game and log out."""
         self._stop_thinking(game)
-        points = game.finish(result)
-        self.save(game)
+        outcome = game.finish(result)
         self._game = None
-        self.game_over(points)
-        name = RESULT_NAMES.get(result, "broken off")
-        self.report(
-            "over",
-            f"{name} against {game.opponent}: {game.reason or result}, {game.ply} moves"
-            f" (lag {1000 * self.lag.mean:.0f} ms); record {game.file.path.name}",
-            game=game.id,
-            result=result,
-            reason=game.reason,
-            plies=game.ply,
-            longest=round(game.max_seconds, 3),
-            record=str(game.file.path),
-            lag=round(self.lag.mean, 4),
-        )
+        name = "ended without judgement" if result == "CENSORED" else ""
+        self.completed(game, outcome, game.reason or result, result=result, reason=game.reason, name=name)
         self.submit(("end", game.id), lambda: self.seat.end(result.lower()))
         if self.is_connected:
             self._log_out()
@@ -373,10 +359,6 @@ class CsaClient(Client):
         """Resign, as nothing is there to play on."""
         if self._game is not None and self._game.may_move and self._game.is_our_turn:
             self.send("%TORYO")
-
-    def _show(self, game: CsaGame) -> None:
-        left = ", ".join(f"{COLOR_NAMES[color]} {game.clock.left[color]:.0f} s" for color in (BLACK, WHITE))
-        self.status(f"{game.opponent}, move {game.ply}, {left}, lag {1000 * self.lag.mean:.0f} ms")
 
     # -- time ------------------------------------------------------------------------------------------------------
 

@@ -24,8 +24,8 @@ ENDINGS = {
     "MAX_MOVES": "MAX_MOVES",
 }
 """CSA's names of endings in records by the server's words; `#OUTE_SENNICHITE` names the loser, see `finish`."""
-POINTS = {"WIN": 1, "LOSE": -1, "DRAW": 0, "CENSORED": 0}
-"""What a result is for us; there is none for CHUDAN."""
+OUTCOMES = {"WIN": 1, "LOSE": -1, "DRAW": 0, "CENSORED": 0}
+"""For us, by the server's words; CHUDAN has none. See engine.servers.client.OUTCOME_NAMES."""
 
 
 class OutOfStepError(Exception):
@@ -150,21 +150,21 @@ class CsaGame:
 
         A move of ours that the server has not confirmed when it says how the game ended was not taken.
         """
-        points = POINTS.get(result)
-        if self.sent_at is not None and points is not None:
+        outcome = OUTCOMES.get(result)
+        if self.sent_at is not None and outcome is not None:
             self.record.moves.pop()
             self.usi.pop()
             self.sent_at = None
         self.record.ending = ENDINGS.get(self.reason, "")
-        if self.reason == "OUTE_SENNICHITE" and points:
-            loser = self.color if points < 0 else opponent(self.color)
+        if self.reason == "OUTE_SENNICHITE" and outcome:
+            loser = self.color if outcome < 0 else opponent(self.color)
             self.record.ending = illegal_action(loser)
         elif not self.record.ending:
-            self.record.ending = "HIKIWAKE" if points == 0 else "CHUDAN"
-        winner = {1: self.color, -1: opponent(self.color), 0: DRAW, None: None}[points]
+            self.record.ending = "HIKIWAKE" if outcome == 0 else "CHUDAN"
+        winner = {1: self.color, -1: opponent(self.color), 0: DRAW, None: None}[outcome]
         if winner != self.record.winner:
             self.record.comment = f"#{self.reason} #{result}: the server's words, for {self.names[self.color]}"
-        return points
+        return outcome
 
     def save(self) -> None:
         """Write the record.

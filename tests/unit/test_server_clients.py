@@ -555,6 +555,8 @@ def test_endings(tmp_path: Path, ending: tuple[str, ...], result: int | None, en
     running.join()
     record = read_records(running.records()[0])[0]
     assert record.ending == ended
+    words = "ended without judgement" if "#CENSORED" in ending else client.OUTCOME_NAMES[result]
+    assert f": {words} against fake: " in running.terminal.getvalue()
     counts = (running.client.won, running.client.lost, running.client.drawn)
     assert counts == ((result == 1) * 1, (result == -1) * 1, (result == 0) * 1)
     if result is not None:
