@@ -16,6 +16,8 @@ class Evaluation:
     visits: int | None = None
     """Visits or nodes, as the engine counts them."""
     pv: tuple[str, ...] = ()
+    mate: int | None = None
+    """Shogi: plies to the mate; negative where the side to move is mated; None where the engine tells of none."""
 
     def __str__(self) -> str:
         """Return it for a record of Go."""

@@ -149,20 +149,23 @@ def read_info(line: str, before: Evaluation | None) -> Evaluation | None:
         return before
     at = words.index("score")
     kind, text, *_ = [*words[at + 1 : at + 3], "", ""]
-    score = _score(kind, text)
-    if score is None:
+    found = _score(kind, text)
+    if found is None:
         return before
+    score, mate = found
     nodes = words[words.index("nodes") + 1] if "nodes" in words[:-1] else ""
     pv = tuple(words[words.index("pv") + 1 :]) if "pv" in words else ()
     visits = int(nodes) if nodes.isdecimal() else None
-    return Evaluation(winrate_of(score, CENTIPAWNS), score, visits, pv or (before.pv if before else ()))
+    return Evaluation(winrate_of(score, CENTIPAWNS), score, visits, pv or (before.pv if before else ()), mate)
 
 
-def _score(kind: str, text: str) -> float | None:
-    """Return centipawns of `score cp N` or `score mate N` (also `+` and `-` for a mate of unknown length)."""
+def _score(kind: str, text: str) -> tuple[float, int | None] | None:
+    """Return centipawns and mate of `score cp N` or `score mate N` (`+` and `-`: a mate of unknown length is of 1)."""
     match = re.fullmatch(r"([+-]?)([0-9]{0,18})", text)
     if match is None or (kind == "cp" and not match[2]) or kind not in ("cp", "mate"):
         return None
-    sign = -1.0 if match[1] == "-" else 1.0
-    plies = float(match[2] or 0)
-    return sign * plies if kind == "cp" else sign * (MATE_SCORE - plies)
+    sign = -1 if match[1] == "-" else 1
+    number = int(match[2] or 0)
+    if kind == "cp":
+        return float(sign * number), None
+    return float(sign * (MATE_SCORE - number)), sign * max(number, 1)

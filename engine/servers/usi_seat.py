@@ -23,8 +23,6 @@ STOP_PATIENCE = 10.0
 """Seconds that it may take to answer `stop`."""
 POLL = 0.5
 """Seconds between looks at whether it is overdue."""
-LONGEST_MATE = 1000
-"""Plies; a score this near to MATE_SCORE is a mate."""
 
 
 class UsiSeat(EngineSeat[UsiClient]):
@@ -179,10 +177,8 @@ def decision_of(words: list[str], evaluation: Evaluation | None) -> ShogiDecisio
         raise EngineFailure(f"bestmove: {error}") from None
     expected = parse_usi_moves(words[2:3]) if words[1:2] == ["ponder"] else ()
     progress = Progress(())
-    if evaluation is not None and evaluation.score is not None and evaluation.winrate is not None:
+    if evaluation is not None and evaluation.winrate is not None:
         is_its = evaluation.pv[:1] == (words[0],)
         line = parse_usi_moves(evaluation.pv[:LINE_MOVES]) if is_its else (move,)
-        plies = round(MATE_SCORE - abs(evaluation.score))
-        mate = None if plies > LONGEST_MATE else max(plies, 1) * (1 if evaluation.score > 0 else -1)
-        progress = Progress((Line(line, evaluation.winrate, mate),), playouts=evaluation.visits or 1)
+        progress = Progress((Line(line, evaluation.winrate, evaluation.mate),), playouts=evaluation.visits or 1)
     return ShogiDecision(move, ponder=expected[0] if expected else None, progress=progress)

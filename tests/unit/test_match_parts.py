@@ -404,6 +404,10 @@ def test_evaluations_of_usi_engines() -> None:
         assert answer.winrate == pytest.approx(winrate)
     mates = {text: read_info(f"info score mate {text}", None) for text in ("5", "-4", "+", "-")}
     assert [each and each.score for each in mates.values()] == [29995.0, -29996.0, 30000.0, -30000.0]
+    assert [each and each.mate for each in mates.values()] == [5, -4, 1, -1]
+    near = read_info("info score cp 29995", mates["5"])
+    assert near is not None
+    assert near.mate is None
     assert read_info("info score cp", None) is None
 
 

@@ -303,7 +303,7 @@ def test_what_other_engines_decide() -> None:
     found = decision_of(["7g7f", "ponder", "3c3d"], Evaluation(0.5, 0.0, 10, ("7g7f", "3c3d", "nonsense", "2g2f")))
     assert found.ponder is not None
     assert [format_usi(move) for move in found.progress.lines[0].pv] == ["7g7f", "3c3d"]
-    mated = decision_of(["7g7f"], Evaluation(0.0, -29_997.0, None))
+    mated = decision_of(["7g7f"], Evaluation(0.0, -29_997.0, None, mate=-3))
     assert (mated.progress.lines[0].mate, mated.ponder) == (-3, None)
     with pytest.raises(EngineFailure, match="bestmove: not a move: 'none'"):
         decision_of(["none"], None)
