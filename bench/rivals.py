@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.cli.errors import CliError
+from engine.color import BLACK
 from engine.games.go.vertex import format_color, format_vertex
 from engine.games.shogi.notation import format_usi
 from engine.matches.gtp_client import GtpClient
@@ -30,6 +31,8 @@ ANSWER_TIMEOUT = 30.0
 """Seconds that an engine has to end a search."""
 REPORT_INTERVAL = 5
 """Centiseconds between reports of GTP engines."""
+ANALYSES = {"kata-analyze": f"{REPORT_INTERVAL} rootInfo true", "lz-analyze": f"{REPORT_INTERVAL}"}
+"""Commands of GTP engines that show visits; see `GtpClient.analysing_command`."""
 
 EVALUATED, DESCENDED, MOVED, OWN = "evaluated", "descended", "moved", "own count"
 COUNTS = {
@@ -77,12 +80,9 @@ class GtpRival:
         """
         self.name, self.counting = spec.name, DESCENDED
         self._client = GtpClient(spec, PlayerLimits(), timeout=START_TIMEOUT)
-        commands = {"kata-analyze": f"{REPORT_INTERVAL} rootInfo true", "lz-analyze": f"{REPORT_INTERVAL}"}
-        known = [f"{name} {{}} {words}" for name, words in commands.items() if self._client.knows(name)]
-        if not known:
+        if not self._client.analysing_command(ANALYSES, format_color(BLACK)):
             self._client.close()
-            raise EngineFailure(f"has no analysing command: expected {' or '.join(commands)}")
-        self._command = known[0]
+            raise EngineFailure(f"has no analysing command: expected {' or '.join(ANALYSES)}")
 
     def measure(self, game: GoGame, seconds: float) -> float | None:
         """Return visits per second."""
@@ -92,8 +92,9 @@ class GtpRival:
             client.ask("clear_cache")
         for color, move in game.moves:
             client.play(format_color(color), format_vertex(move, game.size))
+        command = client.analysing_command(ANALYSES, format_color(game.side_to_move))
         begin = time.monotonic()  # the first report may come before `send` is back
-        client.process.send(self._command.format(format_color(game.side_to_move)))
+        client.process.send(command)
         last = (begin, 0)
         try:
             while True:
@@ -101,7 +102,7 @@ class GtpRival:
                 if (visits := visits_of(line)) is not None:
                     last = (at, visits)
                 elif line.startswith("?"):
-                    raise EngineFailure(f"refused '{self._command}': {line[1:].strip()[:200]}")
+                    raise EngineFailure(f"refused '{command}': {line[1:].strip()[:200]}")
         except TimeoutError:
             pass
         deadline = client.process.send("name") + ANSWER_TIMEOUT  # any command ends an analysis

@@ -6,7 +6,7 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from engine.clock import TimeSettings, TimeSystem
 from engine.games.go.rules import Rules
@@ -20,6 +20,12 @@ BASIC_TIMEOUT = 60.0
 REPORT_INTERVAL = 20
 """Centiseconds between reports of engines that show their evaluation only while they search."""
 
+GENMOVES = {
+    "cgos-genmove_analyze": "",
+    "kata-genmove_analyze": f"{REPORT_INTERVAL} maxmoves 1",
+    "lz-genmove_analyze": f"{REPORT_INTERVAL}",
+}
+"""Commands that tell what an engine thinks of its move; see `GtpClient.analysing_command`."""
 KATA_LIMITS = {"visits": "maxVisits", "playouts": "maxPlayouts", "seconds": "maxTime"}
 """Parameters of kata-set-param."""
 
@@ -74,6 +80,28 @@ class GtpClient(EngineClient):
         """Whether the engine has a command."""
         return command in self.known
 
+    def analysing_command(self, commands: Mapping[str, str], color: str) -> str:
+        """Return the first of some commands that the engine knows, for a color; empty where it knows none.
+
+        Args:
+            commands: by their names what follows the color, best first.
+            color: as the engine gets it.
+        """
+        return next((f"{name} {color} {rest}".rstrip() for name, rest in commands.items() if self.knows(name)), "")
+
+    def choose(self, command: str, timeout: float) -> tuple[Answer, list[str]]:
+        """Return the move that a command answers, alone or as `play VERTEX` after reports, and the reports.
+
+        Raises:
+            EngineFailure: as `ask`.
+        """
+        text, seconds = self._exchange(command, timeout)
+        *reports, last = [line.strip() for line in text.splitlines() if line.strip()] or [""]
+        if not last:
+            raise EngineFailure(f"answered nothing to '{command}'")
+        move = last.removeprefix("play ").strip()
+        return Answer(move, seconds, read_evaluation(reports, command)), reports
+
     # -- games -------------------------------------------------------------------------------------------------------
 
     def new_game(self, size: int, komi: float, rules: Rules, clock: TimeSettings) -> None:
@@ -106,12 +134,9 @@ class GtpClient(EngineClient):
         """
         if clock.is_limited and self.knows("time_left"):
             self.ask(self._time_left(color, clock))
-        command = self._genmove_command(color)
-        text, seconds = self._exchange(command, self._patience(clock))
-        *reports, last = [line.strip() for line in text.splitlines() if line.strip()] or [""]
-        if not last:
-            raise EngineFailure(f"answered nothing to '{command}'")
-        return Answer(last.removeprefix("play ").strip(), seconds, read_evaluation(reports, command))
+        command = self.analysing_command(GENMOVES, color) if self.spec.evaluations else ""
+        answer, _ = self.choose(command or f"genmove {color}", self._patience(clock))
+        return answer
 
     def final_score(self, timeout: float) -> str:
         """Return the engine's `final_score`.
@@ -182,16 +207,6 @@ class GtpClient(EngineClient):
         seconds, stones = (main, 0) if in_main else (left.period, count)
         text = f"{seconds:.3f}" if self.knows("kata-time_settings") else f"{math.floor(seconds)}"
         return f"time_left {color} {text} {stones}"
-
-    def _genmove_command(self, color: str) -> str:
-        if self.spec.evaluations:
-            if self.knows("cgos-genmove_analyze"):
-                return f"cgos-genmove_analyze {color}"
-            if self.knows("kata-genmove_analyze"):
-                return f"kata-genmove_analyze {color} {REPORT_INTERVAL} maxmoves 1"
-            if self.knows("lz-genmove_analyze"):
-                return f"lz-genmove_analyze {color} {REPORT_INTERVAL}"
-        return f"genmove {color}"
 
 
 def _number(seconds: float) -> str:

@@ -9,7 +9,7 @@ import time
 
 from engine.clock import TimeSettings, TimeSystem
 from engine.matches.answers import Evaluation
-from engine.matches.gtp_client import GtpClient, read_evaluation
+from engine.matches.gtp_client import GtpClient
 from engine.matches.process import EngineFailure
 from engine.protocols.gtp.formats import number
 from engine.servers.cgos_codec import LETTERS
@@ -18,12 +18,8 @@ from engine.servers.seat import PATIENCE, EngineSeat, GaveUpError
 from engine.servers.settings import Account
 
 NEEDED = ("boardsize", "clear_board", "komi", "play", "genmove", "quit")
-ANALYSES = (
-    ("cgos-genmove_analyze", "{color}"),
-    ("kata-genmove_analyze", "{color} 100 ownership true"),
-    ("lz-genmove_analyze", "{color} 100"),
-)
-"""Commands that tell what the engine thinks of its move, best first; reports come every 100 centiseconds."""
+GENMOVES = {"cgos-genmove_analyze": "", "kata-genmove_analyze": "100 ownership true", "lz-genmove_analyze": "100"}
+"""Commands that tell what the engine thinks of its move; reports come every 100 centiseconds."""
 
 
 class GtpSeat(EngineSeat[GtpClient]):
@@ -65,18 +61,13 @@ class GtpSeat(EngineSeat[GtpClient]):
         if client.knows("time_left"):
             is_exact = client.knows("kata-time_settings")  # others take whole seconds only
             client.ask(f"time_left {letter} {f'{left:.3f}' if is_exact else math.floor(left)} 0")
-        command = next(
-            (f"{name} {form.format(color=letter)}" for name, form in ANALYSES if client.knows(name)),
-            f"genmove {letter}",
-        )
-        text = client.ask(command, left + PATIENCE)
-        *reports, last = [line.strip() for line in text.splitlines() if line.strip()] or [""]
-        vertex = last.removeprefix("play ").strip().lower()
+        command = client.analysing_command(GENMOVES, letter) or f"genmove {letter}"
+        answer, reports = client.choose(command, left + PATIENCE)
+        vertex = answer.move.lower()
         if not re.fullmatch(r"[a-z][0-9]{1,2}|pass|resign", vertex):
-            raise EngineFailure(f"answered '{last[:80]}' to '{command}': expected a move")
-        evaluation = read_evaluation(reports, command)
+            raise EngineFailure(f"answered '{answer.move[:80]}' to '{command}': expected a move")
         raw = next((line for line in reversed(reports) if line.startswith("{")), "")
-        return GoReply(vertex, raw or analysis_of(vertex, evaluation), str(evaluation or ""))
+        return GoReply(vertex, raw or analysis_of(vertex, answer.evaluation), str(answer.evaluation or ""))
 
     def hurry(self) -> None:
         """Nothing can be done."""
