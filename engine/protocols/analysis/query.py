@@ -63,7 +63,7 @@ class QueryError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Warning_:  # noqa: N801  (Warning is Python's)
+class QueryWarning:
     """A field that was passed over, or read otherwise than it was meant."""
 
     field: str
@@ -86,7 +86,7 @@ class Query:
 
     turns: tuple[Turn, ...]
     style: Style
-    warnings: tuple[Warning_, ...]
+    warnings: tuple[QueryWarning, ...]
 
 
 def parse_line(line: bytes) -> dict[str, Any] | None:
@@ -139,7 +139,7 @@ def read_query(fields: Fields, settings: Settings) -> Query:
     Raises:
         FieldError: a field is missing or cannot be.
     """
-    warnings: list[Warning_] = []
+    warnings: list[QueryWarning] = []
     size = _size(fields)
     stones = moves(fields, "initialStones", size, passes=False) if "initialStones" in fields else []
     if "moves" not in fields:
@@ -162,11 +162,11 @@ def read_query(fields: Fields, settings: Settings) -> Query:
     moves_ownership = boolean(fields, "includeMovesOwnership")
     for name in NOT_ANSWERED:
         if boolean(fields, name):
-            warnings.append(Warning_(name, "Not supported: the responses leave it out"))
+            warnings.append(QueryWarning(name, "Not supported: the responses leave it out"))
     first_report, every = _reports(fields)
     restrictions = _restrictions(fields, size, warnings)
     for name in sorted(set(fields) - KNOWN):
-        warnings.append(Warning_(shown(name), "Unexpected or unused field, do you have a typo?"))
+        warnings.append(QueryWarning(shown(name), "Unexpected or unused field, do you have a typo?"))
     options = settings.with_width()
     turns = []
     for number, position in _positions(game, stones, played, first, numbers):
@@ -265,14 +265,14 @@ def _komi(fields: Fields) -> float | None:
     return komi
 
 
-def _settings(fields: Fields, settings: Settings, warnings: list[Warning_]) -> Settings:
+def _settings(fields: Fields, settings: Settings, warnings: list[QueryWarning]) -> Settings:
     """Return the settings with those of the query."""
     changes = fields.get(FIELD, {})
     if not isinstance(changes, dict):
         raise FieldError(FIELD, "Must be an object")
     settings, unknown = override(settings, changes)
     if unknown:
-        warnings.append(Warning_(FIELD, "Unknown config params: " + ",".join(map(shown, sorted(unknown)))))
+        warnings.append(QueryWarning(FIELD, "Unknown config params: " + ",".join(map(shown, sorted(unknown)))))
     own: dict[str, Any] = {}
     if "maxVisits" in fields:
         visits = integer(fields, "maxVisits", 1, MAX_VISITS, "Must be an integer from 1 to 2^50")
@@ -300,7 +300,7 @@ Restriction = tuple[tuple[int, ...], tuple[int, ...] | None]
 """Moves to avoid, and the only moves allowed or None."""
 
 
-def _restrictions(fields: Fields, size: int, warnings: list[Warning_]) -> dict[int, Restriction]:
+def _restrictions(fields: Fields, size: int, warnings: list[QueryWarning]) -> dict[int, Restriction]:
     """Return what avoidMoves or allowMoves say of the root's moves, by color."""
     if "allowMoves" in fields and "avoidMoves" in fields:
         raise FieldError("allowMoves", "Cannot specify both allowMoves and avoidMoves")
@@ -322,7 +322,7 @@ def _restrictions(fields: Fields, size: int, warnings: list[Warning_]) -> dict[i
             raise FieldError(name, "Cannot specify allowMoves more than once for the same player")
         found.setdefault(player, []).extend(listed)
     if deepest > 1:
-        warnings.append(Warning_(name, f"untilDepth {deepest} is read as 1: only the first move is restricted"))
+        warnings.append(QueryWarning(name, f"untilDepth {deepest} is read as 1: only the first move is restricted"))
     if name == "avoidMoves":
         return {player: (tuple(listed), None) for player, listed in found.items()}
     return {player: ((), tuple(listed)) for player, listed in found.items()}

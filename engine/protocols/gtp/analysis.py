@@ -36,7 +36,7 @@ FLAGS = {
 
 
 @dataclass
-class Wish:
+class AnalysisArguments:
     """What an analysing command asks for."""
 
     color: int
@@ -69,7 +69,7 @@ def form_of(name: str) -> str:
     return KATA if name.startswith("kata-") else SABAKI
 
 
-def read_wish(session: Session, request: Command) -> Wish:
+def read_arguments(session: Session, request: Command) -> AnalysisArguments:
     """Read `[color] [interval] [key value ...]`, as Leela Zero, KataGo and their clients write it.
 
     Raises:
@@ -77,34 +77,34 @@ def read_wish(session: Session, request: Command) -> Wish:
     """
     game = session.game
     words = iter(request.arguments)
-    wish = Wish(game.side_to_move)
+    arguments = AnalysisArguments(game.side_to_move)
     for word in words:
         key = word.lower()
         if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", key):
-            wish.interval = _seconds(key)
+            arguments.interval = _seconds(key)
         elif key in ("b", "w", "black", "white"):
-            wish.color = parse_color(key)
+            arguments.color = parse_color(key)
         elif key == "interval":
-            wish.interval = _seconds(_value(words, key))
+            arguments.interval = _seconds(_value(words, key))
         elif key == "maxmoves":
-            wish.max_moves = max(integer(_value(words, key), key), 0)
+            arguments.max_moves = max(integer(_value(words, key), key), 0)
         elif key == "minmoves":
             integer(_value(words, key), key)  # only visited moves are reported
         elif key in FLAGS:
-            (wish.flags.add if boolean(_value(words, key), word) else wish.flags.discard)(key)
+            (arguments.flags.add if boolean(_value(words, key), word) else arguments.flags.discard)(key)
         elif key in ("avoid", "allow"):
-            _restrict(wish, key, [_value(words, key) for _ in range(3)], game.size)
+            _restrict(arguments, key, [_value(words, key) for _ in range(3)], game.size)
         else:
             raise GtpError(
                 f"unknown argument {word!r}: expected a color, an interval in centiseconds, interval, minmoves,"
                 " maxmoves, avoid, allow, ownership, rootInfo or pvVisits"
             )
-    if wish.allow is not None and not any(game.is_legal(wish.color, move) for move in wish.allow):
+    if arguments.allow is not None and not any(game.is_legal(arguments.color, move) for move in arguments.allow):
         raise GtpError("allow: expected at least one legal move")
-    legal = (move for move in [*board_points(game.size), PASS] if move not in wish.avoid)
-    if wish.avoid and not any(game.is_legal(wish.color, move) for move in legal):
+    legal = (move for move in [*board_points(game.size), PASS] if move not in arguments.avoid)
+    if arguments.avoid and not any(game.is_legal(arguments.color, move) for move in legal):
         raise GtpError("avoid: expected at least one legal move to be left")
-    return wish
+    return arguments
 
 
 def _value(words: Iterator[str], key: str) -> str:
@@ -119,30 +119,34 @@ def _seconds(interval: str) -> float:
     return min(max(real(interval, "interval") / 100, MIN_INTERVAL), MAX_INTERVAL)
 
 
-def _restrict(wish: Wish, key: str, parts: list[str], size: int) -> None:
+def _restrict(arguments: AnalysisArguments, key: str, parts: list[str], size: int) -> None:
     """Add `avoid` or `allow COLOR VERTEX,VERTEX,... DEPTH`; only the root's moves are restricted."""
     color, vertices, depth = parts
-    applies = parse_color(color) == wish.color
+    applies = parse_color(color) == arguments.color
     moves = {parse_vertex(vertex, size) for vertex in vertices.split(",") if vertex}
     if integer(depth, "depth") < 1 or not moves:
         raise GtpError(f"{key}: expected COLOR VERTEX,VERTEX,... DEPTH with a depth of at least 1")
     if not applies:
-        log.warning("%s %s is ignored: only the first move, %s's, is restricted", key, color, format_color(wish.color))
+        log.warning(
+            "%s %s is ignored: only the first move, %s's, is restricted", key, color, format_color(arguments.color)
+        )
     elif integer(depth, "depth") > 1:
         log.warning("%s: depth %s is read as 1: only the first move is restricted", key, depth)
     if applies and key == "avoid":
-        wish.avoid |= moves
+        arguments.avoid |= moves
     elif applies:
-        wish.allow = (wish.allow or set()) | moves
+        arguments.allow = (arguments.allow or set()) | moves
 
 
 @command("analyze", "lz-analyze", "kata-analyze")
 def analyze(session: Session, request: Command) -> Stream:
     """Search until the next line of input and print a line in every interval."""
-    wish = read_wish(session, request)
-    style = wish.style(form_of(request.name))
+    arguments = read_arguments(session, request)
+    style = arguments.style(form_of(request.name))
     player, size = session.player, session.game.size
     player.start_analysis(
-        wish.color, avoid=sorted(wish.avoid), allow=None if wish.allow is None else sorted(wish.allow)
+        arguments.color,
+        avoid=sorted(arguments.avoid),
+        allow=None if arguments.allow is None else sorted(arguments.allow),
     )
-    return Stream(lambda: info_line(player.report(), size, style), wish.interval, player.stop)
+    return Stream(lambda: info_line(player.report(), size, style), arguments.interval, player.stop)
