@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from engine.games.shogi.notation import NotationError, parse_usi, parse_usi_moves
-from engine.games.shogi.scores import MATE_SCORE
 from engine.games.shogi.sfen import START_WORD
 from engine.matches.answers import Evaluation
 from engine.matches.process import EngineFailure
