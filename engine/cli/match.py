@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.cli import logs
 from engine.cli.errors import CliError
+from engine.cli.match_openings import POLICY, make_openings
 from engine.cli.match_settings import add_settings, merge, read_file
 from engine.cli.rate import add_output, show
 from engine.cli.report import plot_check
@@ -28,7 +29,7 @@ from engine.matches.players import (
     with_own_names,
 )
 from engine.matches.results import MatchError
-from engine.matches.schedule import pairs_of, schedule
+from engine.matches.schedule import openings_before, pairs_of, schedule
 
 if TYPE_CHECKING:
     from engine.matches.engine_client import OnStart
@@ -99,17 +100,17 @@ def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> 
     if settings.timeout is None:
         settings.timeout = 60.0 if all(each.has_clock or each.seconds is not None for each in every) else 600.0
     make_host, described = _host(settings, game)
+    source = _source(settings)
     description = {
         "game": game,
         "players": [_described(player, each) for player, each in zip(players, every, strict=True)],
         "form": settings.form,
         "margin": settings.margin,
         "resign": [settings.resign_below, settings.resign_moves],
-        "opening_source": _source(settings),
+        "opening_source": source,
         **described,
     }
 
-    from engine.cli.match_openings import make_openings
     from engine.cli.match_progress import Progress
     from engine.matches.journal import Journal
     from engine.matches.runner import Plan, Runner
@@ -118,8 +119,16 @@ def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> 
     if settings.cpus and parallel > len(settings.cpus):
         raise CliError(f"--parallel {parallel} with {len(settings.cpus)} of --cpus: expected no more games than those")
     _check_cpus(settings.cpus)
-    with Journal(settings.out, description, lambda: {"openings": make_openings(settings, game)}) as journal:
-        openings = make_openings(settings, game, journal.kept["openings"])
+    with Journal(
+        settings.out,
+        description,
+        lambda: {"openings": make_openings(settings, game)},
+        lambda found: _as_described_now(found, source),
+    ) as journal:
+        openings = journal.kept["openings"]
+        last = max((result.number for result in journal.results), default=0)
+        if openings_before(last, len(pairs)) < len(openings):  # else they come again, and more would shift them
+            openings = make_openings(settings, game, openings)
         if openings != journal.kept["openings"]:
             journal.keep({"openings": openings})
         pairings = list(schedule(pairs, settings.games, len(openings)))
@@ -145,9 +154,22 @@ def _check_cpus(groups: Sequence[frozenset[int]]) -> None:
 
 
 def _source(settings: argparse.Namespace) -> list[object]:
-    """Return where the openings come from; older journals lack the network, which is told where one is chosen."""
+    """Return where the openings come from."""
     source = [settings.openings, settings.opening_moves, settings.opening_seed]
-    return source if settings.opening_net is None else [*source, str(settings.opening_net)]
+    return [*source, settings.opening_net and str(settings.opening_net)] if settings.openings == POLICY else source
+
+
+def _as_described_now(found: Mapping[str, Any], source: Sequence[object]) -> Mapping[str, Any]:
+    """Return the description of a journal with its openings' source in today's form.
+
+    Older journals lack the network of openings drawn by policy, or have one that was given and not used.
+
+    Args:
+        found: in the journal.
+        source: of the openings of the match that is to go on.
+    """
+    old = found.get("opening_source") or source
+    return {**found, "opening_source": [*old, *source[len(old) :]][: len(source)]}
 
 
 def _described(player: PlayerSpec, limits: PlayerLimits) -> dict[str, object]:

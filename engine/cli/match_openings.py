@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from engine.cli import logs
 from engine.options import Options
 
 POLICY = "policy"
@@ -20,7 +21,8 @@ def make_openings(settings: argparse.Namespace, game: str, known: Sequence[str] 
     Args:
         settings: of the match.
         game: go or shogi.
-        known: those that the match has already; they stay, and more are drawn where its games have become more.
+        known: those that the match has already; they stay, and more are drawn where its games have become more. Where
+            there are not enough, those that are found are returned.
 
     Raises:
         MatchError: a file cannot be read, or there are too few.
@@ -46,8 +48,10 @@ def make_openings(settings: argparse.Namespace, game: str, known: Sequence[str] 
         options.set(name, value)
     if game == "go":
         options.set("size", settings.size)
-        return _go_openings(options, moves, wanted, known)
-    return _shogi_openings(options, moves, wanted, known)
+    found = (_go_openings if game == "go" else _shogi_openings)(options, moves, wanted, known)
+    if len(found) < wanted:
+        logs.say(f"--openings policy: only {len(found)} different ones of {moves} moves are found; they come again")
+    return found
 
 
 def _go_openings(options: Options, moves: int, wanted: int, known: Sequence[str]) -> list[str]:

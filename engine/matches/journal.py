@@ -28,6 +28,7 @@ class Journal:
         folder: Path,
         description: Mapping[str, object],
         make_kept: Callable[[], Mapping[str, object]] = dict,
+        as_described_now: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict,
     ) -> None:
         """Begin a journal in a folder, or go on with the one that is there.
 
@@ -35,6 +36,8 @@ class Journal:
             folder: of the match; made where it does not exist.
             description: of the match, as JSON; what is there must be the same match.
             make_kept: called for a new match, returns what is made once and kept (the openings), as JSON.
+            as_described_now: called for an old match with the description that was found, returns it in the form of
+                `description`.
 
         Raises:
             MatchError: the folder holds another match, or cannot be written to.
@@ -58,7 +61,7 @@ class Journal:
             self._file.truncate(complete)
             if lines:
                 found, self.results = _read(self.path, lines)
-                _compare(self.path, found, described)
+                _compare(self.path, as_described_now(found), described)
                 self.kept = found["kept"]
             else:
                 self.kept = json.loads(json.dumps(dict(make_kept())))

@@ -15,8 +15,8 @@ from engine.games.go.vertex import format_vertex
 from engine.games.shogi.records import RecordError, format_usi_line, load_records
 from engine.matches.results import MatchError
 
-ATTEMPTS = 20
-"""Lines drawn for each that is kept, at most; others are the same as one before."""
+ATTEMPTS, MIN_ATTEMPTS = 20, 200
+"""Lines drawn in a row that are all known before no new one is expected: for each that is known, and at least."""
 
 
 def load_openings(path: Path, game: str, moves: int | None, size: int = 19) -> list[str]:
@@ -68,7 +68,7 @@ def _from_records(file: Path, moves: int | None) -> list[str]:
 
 
 def draw_openings(draw: Callable[[], str], count: int, known: Sequence[str] = ()) -> list[str]:
-    """Return different openings.
+    """Return different openings; fewer than wanted where some are known and no more are found.
 
     Args:
         draw: returns one, a new one each time or not.
@@ -76,16 +76,19 @@ def draw_openings(draw: Callable[[], str], count: int, known: Sequence[str] = ()
         known: those that come first; the others are not among them.
 
     Raises:
-        MatchError: there are not so many.
+        MatchError: none is known, and there are not so many.
     """
     found = dict.fromkeys(known)
-    for _ in range(ATTEMPTS * count):
-        found[draw()] = None
-        if len(found) == count:
-            return list(found)
-    raise MatchError(
-        f"--openings policy: {len(found)} different ones, expected {count}; more --opening-moves are needed"
-    )
+    in_vain = 0
+    while len(found) < count and in_vain < max(ATTEMPTS * len(found), MIN_ATTEMPTS):
+        opening = draw()
+        in_vain = in_vain + 1 if opening in found else 0
+        found[opening] = None
+    if len(found) < count and not known:
+        raise MatchError(
+            f"--openings policy: {len(found)} different ones, expected {count}; more --opening-moves are needed"
+        )
+    return list(found)
 
 
 def shuffled(openings: Sequence[str], seed: int) -> list[str]:

@@ -35,6 +35,16 @@ def pairs_of(players: int, form: str = "round-robin") -> list[tuple[int, int]]:
     return [pair for pair in combinations(range(players), 2) if form == "round-robin" or pair[0] == 0]
 
 
+def openings_before(number: int, pairs: int) -> int:
+    """Return how many openings come before that of a game; one that comes again is counted each time.
+
+    Args:
+        number: of the game.
+        pairs: how many pairs of players there are.
+    """
+    return number // (2 * pairs)
+
+
 def schedule(pairs: Sequence[tuple[int, int]], games: int, openings: int) -> Iterator[Pairing]:
     """Yield all games in the order they are played in.
 

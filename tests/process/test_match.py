@@ -185,6 +185,22 @@ def test_a_match_goes_on_with_more_openings(tmp_path: Path) -> None:
     assert len(set(openings)) == 3
 
 
+def test_a_match_goes_on_without_more_openings(tmp_path: Path) -> None:
+    words = (scripted("gtp", "resign", name="a"), scripted("gtp", "resign", name="b"), "--size", "6")
+    drawn = ("--openings", "policy", "--opening-moves", "1", "--games")
+    run_match(tmp_path, *words, *drawn, "2")
+    done, results = run_match(tmp_path, *words, *drawn, "20")
+    assert done.returncode == 0, done.stderr
+    openings = read_journal(tmp_path / NAME)[0]["kept"]["openings"]
+    assert 1 < len(openings) < 10
+    assert f"only {len(openings)} different ones" in done.stderr
+    done, more = run_match(tmp_path, *words, *drawn, "24")
+    assert done.returncode == 0, done.stderr
+    assert more[:20] == results
+    assert [result.opening for result in more] == [number // 2 % len(openings) for number in range(24)]
+    assert "different ones" not in done.stderr  # they come again, so that none may be added
+
+
 @pytest.mark.parametrize(
     ("players", "message"),
     [

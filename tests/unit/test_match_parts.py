@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import random
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli.match import _described, _find_game, _source
+from engine.cli.match import _as_described_now, _described, _find_game, _source
 from engine.cli.match_openings import make_openings
 from engine.cli.match_settings import bounds, cpus
 from engine.clock import TimeSystem
@@ -25,7 +26,7 @@ from engine.matches.openings import draw_openings, load_openings, shuffled
 from engine.matches.players import PlayerError, parse_player, player_of, with_own_names
 from engine.matches.rating import expected_score
 from engine.matches.results import GameResult, MatchError
-from engine.matches.schedule import pairs_of, schedule
+from engine.matches.schedule import openings_before, pairs_of, schedule
 from engine.matches.sprt import PAIR_SCORES, Sprt, pair_counts
 from engine.matches.usi_client import read_info
 
@@ -338,6 +339,7 @@ def test_drawn_openings_differ() -> None:
     rng = random.Random(1)
     more = draw_openings(lambda: str(rng.randrange(9)), 5, ["3", "x"])
     assert (more[:2], len(set(more))) == (["3", "x"], 5)
+    assert draw_openings(lambda: "same", 3, ["x"]) == ["x", "same"]
 
 
 @pytest.mark.parametrize("game", ["go", "shogi"])
@@ -351,11 +353,57 @@ def test_a_match_with_more_games_has_the_openings_of_one_with_so_many(game: str)
     assert make_openings(argparse.Namespace(openings="policy", games=4), game, more) == more
 
 
-def test_openings_of_another_network_are_of_another_match() -> None:
+def test_a_longer_match_does_with_the_openings_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    settings = argparse.Namespace(openings="policy", opening_moves=1, opening_seed=1, opening_net=None, size=2, games=2)
+    first = make_openings(settings, "go")
+    settings.games = 100
+    more = make_openings(settings, "go", first)
+    assert more[:1] == first
+    assert 1 < len(set(more)) == len(more) <= 5
+    assert f"only {len(more)} different ones of 1 moves are found" in capsys.readouterr().err
+    with pytest.raises(MatchError, match="different ones, expected 50; more --opening-moves are needed"):
+        make_openings(settings, "go")
+
+
+def test_openings_come_again_in_the_order_of_the_schedule() -> None:
+    for pairs in (1, 3):
+        games = list(schedule([(0, each) for each in range(1, pairs + 1)], 11, 3))
+        assert all(openings_before(game.number, pairs) % 3 == game.opening for game in games)
+        assert openings_before(games[-1].number, pairs) == 5
+
+
+@pytest.mark.parametrize(
+    ("old", "now", "same"),
+    [
+        (["policy", 2, 1], ["policy", 2, 1, "net.onnx"], True),
+        (["policy", 2, 1], ["policy", 2, 1, None], True),
+        (["policy", 2, 1, "net.onnx"], ["policy", 2, 1, "net.onnx"], True),
+        (["policy", 2, 1, "net.onnx"], ["policy", 2, 1, None], False),
+        (["policy", 2, 1, None], ["policy", 2, 1, "net.onnx"], False),
+        (["policy", 2, 1, "net.onnx"], ["lines.sfen", 2, 1], False),
+        (["lines.sfen", 2, 1, "net.onnx"], ["lines.sfen", 2, 1], True),
+        (["lines.sfen", 2, 1], ["lines.sfen", 3, 1], False),
+        ([None, None, 1, "net.onnx"], [None, None, 1], True),
+    ],
+)
+def test_a_match_goes_on_with_the_same_openings(
+    old: list[object], now: list[object], same: bool, tmp_path: Path
+) -> None:
+    """Older journals do not tell the network, or one that was not used."""
+    with Journal(tmp_path, {"opening_source": old}) as journal:
+        journal.add(result(0))
+    described = {"opening_source": now}
+    with contextlib.nullcontext() if same else pytest.raises(MatchError, match="another match: opening_source"):
+        Journal(tmp_path, described, as_described_now=lambda found: _as_described_now(found, now)).close()
+
+
+def test_the_network_is_told_where_openings_are_drawn_from_it() -> None:
     settings = argparse.Namespace(openings="policy", opening_moves=2, opening_seed=1, opening_net=None)
-    assert _source(settings) == ["policy", 2, 1]  # as in older journals
+    assert _source(settings) == ["policy", 2, 1, None]
     settings.opening_net = Path("net.onnx")
     assert _source(settings) == ["policy", 2, 1, "net.onnx"]
+    settings.openings = "lines.sfen"
+    assert _source(settings) == ["lines.sfen", 2, 1]
 
 
 # -- adjudication and evaluations --------------------------------------------------------------------------------------
