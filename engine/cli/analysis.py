@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.cli import logs
 from engine.cli.errors import CliError
-from engine.cli.flags import add_options, collect, visits_without_limit
+from engine.cli.flags import add_options, check_limited, collect, visits_without_limit
 from engine.cli.make import loading_errors, make_analysts
 from engine.options import NOT_FOR_ANALYSIS
 
@@ -81,6 +81,7 @@ def run(args: argparse.Namespace) -> int:
     pairs = {"reportAnalysisWinratesAs": PERSPECTIVES[args.perspective], **read_pairs(args.override_config)}
     count = take_threads(pairs, options, args.analysts)
     settings = override_settings(options, pairs)
+    check_limited(settings.options)
 
     def make() -> Sequence[Analyst]:
         try:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.cli import logs
 from engine.cli.errors import CliError
-from engine.cli.flags import add_options, collect, visits_without_limit
+from engine.cli.flags import add_options, check_limited, collect, visits_without_limit
 from engine.cli.report import plot_check
 from engine.options import NOT_FOR_ANALYSIS
 from engine.review.model import ReviewError
@@ -216,10 +216,11 @@ class Reviewers:
         return ShogiReviewer(load_shogi_player(self._options("shogi")))
 
     def _options(self, game: str) -> Options:
-        defaults = visits_without_limit(self._args, DEFAULT_VISITS)
+        defaults = visits_without_limit(self._args, DEFAULT_VISITS, game)
         if game == "go":
             defaults["rules"] = DEFAULT_RULES
         options = collect(self._args, game, **defaults)
+        check_limited(options, game)
         logs.set_up(options)
         return options
 

@@ -10,6 +10,8 @@ from engine.cli.errors import CliError
 from engine.options import TABLE, Option, OptionError, Options, Value, read_config, rows_for
 from engine.own_network import fill_in
 
+LIMITS = {"go": ("visits", "playouts", "seconds"), "shogi": ("visits", "playouts", "seconds", "depth")}
+"""Options that end a search."""
 NETWORKS = {"go": "KataGo .bin.gz or .txt.gz, or .onnx", "shogi": "dlshogi's .onnx"}
 
 
@@ -72,14 +74,25 @@ def collect(args: argparse.Namespace, game: str = "go", /, **defaults: Value) ->
     return options
 
 
-def visits_without_limit(args: argparse.Namespace, visits: int) -> dict[str, Value]:
+def visits_without_limit(args: argparse.Namespace, visits: int, game: str = "go") -> dict[str, Value]:
     """Return what `collect` takes to limit a search to these visits, unless file or command line have another limit.
 
     Raises:
         CliError: the file or a value in it is wrong.
     """
     given = {**_from_file(args), **vars(args)}
-    return {} if any(given.get(name) is not None for name in ("playouts", "seconds")) else {"visits": visits}
+    others = [name for name in LIMITS[game] if name != "visits"]
+    return {} if any(given.get(name) is not None for name in others) else {"visits": visits}
+
+
+def check_limited(options: Options, game: str = "go") -> None:
+    """Check that a search ends by itself.
+
+    Raises:
+        CliError: all limits are none.
+    """
+    if all(options.get(name) is None for name in LIMITS[game]):
+        raise CliError(f"visits none without another limit: expected one of {', '.join(LIMITS[game])}")
 
 
 def _from_file(args: argparse.Namespace) -> dict[str, Value]:

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from engine.cli import logs
 from engine.cli.errors import CliError
-from engine.cli.flags import add_options, collect, visits_without_limit
+from engine.cli.flags import add_options, check_limited, collect, visits_without_limit
 from engine.cli.games import add_games
 from engine.color import BLACK, WHITE
 from nets.files import write_atomically
@@ -133,17 +133,19 @@ def open_series(args: argparse.Namespace) -> Series:
     Raises:
         CliError: an option or a file is wrong, or the player cannot be made.
     """
-    limit = visits_without_limit(args, DEFAULT_VISITS)
+    limit = visits_without_limit(args, DEFAULT_VISITS, args.game)
     common = {"temperature": 1.0, "root_noise": 0.25, "resign": False, **limit}
     if args.game == "go":
         from engine.cli.selfplay_go import GoSeries
 
         options = collect(args, "go", temperature_moves=10, **common)
+        check_limited(options)
         logs.set_up(options)
         return GoSeries.open(options)
     from engine.cli.selfplay_shogi import ShogiSeries
 
     options = collect(args, "shogi", temperature_moves=20, max_moves=320, **common)
+    check_limited(options, "shogi")
     logs.set_up(options)
     suffixes = tuple(dict.fromkeys(SUFFIXES[name] for name in args.format))
     return ShogiSeries.open(options, suffixes, args.openings)

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.cli.errors import CliError
-from engine.cli.flags import add_options, collect, visits_without_limit
+from engine.cli.flags import add_options, check_limited, collect, visits_without_limit
+from engine.cli.main import main
 from engine.games.go.game import GoGame
 from engine.option_row import GAMES
 from engine.options import (
@@ -37,23 +38,61 @@ def parse(*words: str, game: str = "go") -> Options:
 
 
 @pytest.mark.parametrize(
-    ("text", "words", "limited"),
+    ("game", "text", "words", "limited"),
     [
-        ("", [], True),
-        ("seconds = 1", [], False),
-        ("maxPlayouts = 7", [], False),
-        ("visits = 7", [], True),
-        ("", ["--playouts", "7"], False),
-        ("seconds = 1", ["--seconds", "none"], True),
+        ("go", "", [], True),
+        ("go", "seconds = 1", [], False),
+        ("go", "maxPlayouts = 7", [], False),
+        ("go", "visits = 7", [], True),
+        ("go", "", ["--playouts", "7"], False),
+        ("go", "seconds = 1", ["--seconds", "none"], True),
+        ("go", "depth = 6", [], True),
+        ("shogi", "depth = 6", [], False),
+        ("shogi", "", ["--depth", "6"], False),
+        ("shogi", "", [], True),
     ],
 )
-def test_default_visits_give_way_to_a_limit(text: str, words: list[str], limited: bool, tmp_path: Path) -> None:
+def test_default_visits_give_way_to_a_limit(
+    game: str, text: str, words: list[str], limited: bool, tmp_path: Path
+) -> None:
     config = tmp_path / "yomi.toml"
     config.write_text(text)
     parser = argparse.ArgumentParser(exit_on_error=False)
-    add_options(parser)
+    add_options(parser, game=game)
     args = parser.parse_args(["--config", str(config), *words])
-    assert visits_without_limit(args, 100) == ({"visits": 100} if limited else {})
+    assert visits_without_limit(args, 100, game) == ({"visits": 100} if limited else {})
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("analysis --visits none", "expected one of visits, playouts, seconds\n"),
+        ("analysis --config {}", "expected one of visits, playouts, seconds\n"),
+        ("analyze {}.sgf --visits none", "expected one of visits, playouts, seconds\n"),
+        ("analyze {}.csa --config {}", "expected one of visits, playouts, seconds, depth\n"),
+        ("selfplay go --visits none --seconds none", "expected one of visits, playouts, seconds\n"),
+        ("selfplay shogi --visits none", "expected one of visits, playouts, seconds, depth\n"),
+    ],
+)
+def test_a_search_without_any_limit_is_refused(
+    words: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "none"
+    path.write_text('visits = "none"')
+    for suffix in (".sgf", ".csa"):
+        path.with_suffix(suffix).touch()
+    assert main([word.format(path) for word in words.split()]) == 2
+    assert f"error: visits none without another limit: {expected}" in capsys.readouterr().err
+
+
+def test_a_limit_in_the_place_of_visits(tmp_path: Path) -> None:
+    for game, name in (("go", "seconds"), ("go", "playouts"), ("shogi", "depth")):
+        check_limited(parse("--visits", "none", f"--{name}", "3", game=game), game)
+    shogi_only = tmp_path / "yomi.toml"
+    shogi_only.write_text("depth = 3")
+    with pytest.raises(CliError, match="visits none without another limit"):
+        check_limited(parse("--config", str(shogi_only)))
 
 
 def test_reference_is_current() -> None:
