@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.color import BLACK, DRAW, WHITE, opponent
+from engine.games.shogi.notation import guilty_of
 from engine.matches.journal import NAME, read_journal
 from engine.matches.results import (
     DECLARATION,
@@ -26,6 +27,7 @@ from engine.matches.results import (
 
 if TYPE_CHECKING:
     from engine.games.go.sgf import GameRecord
+    from engine.games.shogi.records import GameRecord as ShogiRecord
 
 GO_SUFFIXES = (".sgf",)
 SHOGI_SUFFIXES = (".csa", ".kif", ".kifu", ".ki2")
@@ -36,28 +38,36 @@ CSA_ENDINGS = {
     "TORYO": RESIGNATION,
     "TSUMI": MATE,
     "TIME_UP": TIME,
-    "ILLEGAL_MOVE": ILLEGAL,
     "KACHI": DECLARATION,
     "SENNICHITE": REPETITION,
     "MAX_MOVES": MAX_MOVES,
-    "+ILLEGAL_ACTION": PERPETUAL_CHECK,
-    "-ILLEGAL_ACTION": PERPETUAL_CHECK,
 }
+OCCURRENCES = 4
+"""How often a position has stood when the game ends by repetition."""
 
 
 def read_results(paths: Iterable[Path]) -> list[GameResult]:
     """Return the games in journals, records, and folders of either.
 
-    A journal is its match: records in its folder and below it are passed over, all others count, and those of a game of
-    shogi in several forms (game.csa, game.kifu) once. Games without a result are left out.
+    A journal is its match: the records that it lists are passed over, and where a folder is named, all that lie beside
+    and below the journals in it. All others count, and those of a game of shogi in several forms (game.csa, game.kifu)
+    once. Games without a result are left out.
 
     Raises:
         MatchError: a file cannot be read, or there is no game with a result.
     """
+    files: dict[Path, Path] = {}
+    for path in paths:
+        for file in _inside(path) if path.is_dir() else [path]:
+            files.setdefault(_place(file), file)
+    journals = {file: read_journal(file)[1] for file in files.values() if file.suffix == ".jsonl"}
+    listed = {_place(file.parent / name) for file in journals for result in journals[file] for name in result.files}
     found: list[GameResult] = []
-    for file in _files(paths):
-        if file.suffix == ".jsonl":
-            found += sorted(read_journal(file)[1], key=lambda result: result.number)
+    for place, file in files.items():
+        if place in listed:
+            continue
+        if file in journals:
+            found += sorted(journals[file], key=lambda result: result.number)
         elif file.suffix.lower() in GO_SUFFIXES:
             found += _from_sgf(file)
         else:
@@ -67,23 +77,19 @@ def read_results(paths: Iterable[Path]) -> list[GameResult]:
     return found
 
 
-def _files(paths: Iterable[Path]) -> list[Path]:
-    """Return the journals and records that paths name, and each game in one of them only."""
-    named = [file for path in paths for file in (_inside(path) if path.is_dir() else [path])]
-    matches = {file.resolve().parent for file in named if file.name == NAME}
-    found: dict[Path, Path] = {}
-    for file in named:
-        place, is_shogi = file.resolve(), file.suffix.lower() in SHOGI_SUFFIXES
-        if file.suffix == ".jsonl" or matches.isdisjoint(place.parents):
-            found.setdefault(place.with_suffix(SHOGI_SUFFIXES[0]) if is_shogi else place, file)
-    return list(found.values())
+def _place(file: Path) -> Path:
+    """Return the path by which a file is known, however it was named: one for all forms of a record of shogi."""
+    place = file.resolve()
+    return place.with_suffix(SHOGI_SUFFIXES[0]) if place.suffix.lower() in SHOGI_SUFFIXES else place
 
 
 def _inside(folder: Path) -> list[Path]:
-    """Return the journals and records in a folder and below it."""
+    """Return the journals in a folder and below it, and the records that lie neither beside nor below one of them."""
     suffixes = (*GO_SUFFIXES, *SHOGI_SUFFIXES)
-    records = sorted(file for file in folder.rglob("*") if file.suffix.lower() in suffixes)
-    return sorted(folder.rglob(NAME)) + records
+    journals = sorted(folder.rglob(NAME))
+    matches = {journal.parent for journal in journals}
+    records = (file for file in folder.rglob("*") if file.suffix.lower() in suffixes)
+    return journals + sorted(record for record in records if matches.isdisjoint(record.parents))
 
 
 def _key(text: str) -> str:
@@ -148,7 +154,7 @@ def _from_shogi(path: Path) -> list[GameResult]:
                 black=record.black or "Black",
                 white=record.white or "White",
                 winner=record.winner,
-                ending=CSA_ENDINGS.get(record.ending, record.ending),
+                ending=_shogi_ending(record),
                 plies=count,
                 seconds=(used[BLACK], used[WHITE]),
                 chosen=(own[BLACK], own[WHITE]),
@@ -157,3 +163,15 @@ def _from_shogi(path: Path) -> list[GameResult]:
             )
         )
     return results
+
+
+def _shogi_ending(record: ShogiRecord) -> str:
+    """Return how a game has ended.
+
+    Records call every fault ILLEGAL_ACTION, or ILLEGAL_MOVE: it was perpetual check where the last position stands for
+    the fourth time, else an illegal move, which may be the last one or left out.
+    """
+    if record.ending != "ILLEGAL_MOVE" and guilty_of(record.ending) is None:
+        return CSA_ENDINGS.get(record.ending, record.ending)
+    positions = [(placement.board, placement.hands, placement.side) for placement in record.placements()]
+    return PERPETUAL_CHECK if positions.count(positions[-1]) >= OCCURRENCES else ILLEGAL

@@ -11,6 +11,7 @@ from engine.cli.main import main
 from engine.color import BLACK, DRAW, WHITE
 from engine.games.shogi.notation import parse_usi
 from engine.games.shogi.records import GameRecord, RecordedMove, save_records
+from engine.games.shogi.sfen import parse_sfen
 from engine.matches.journal import Journal
 from engine.matches.plot import plot_boxes, plot_ratings
 from engine.matches.read import read_results
@@ -128,6 +129,35 @@ def test_records_of_shogi_are_rated(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "2 games: resignation 1, time 1" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "ending"),
+    [
+        ("a.csa", "PI\n+\n+7776FU\n-3334FU\n+8833UM\n-8384FU\n%ILLEGAL_MOVE\n", "illegal move"),
+        ("a.csa", "PI\n+\n+7776FU\n%-ILLEGAL_ACTION\n", "illegal move"),
+        ("a.kifu", "手合割：平手\n   1 ７六歩(77)\n   2 反則負け\n", "illegal move"),
+        ("a.kifu", "手合割：香落ち\n   1 ３四歩(33)\n   2 ７六歩(77)\n   3 反則負け\n", "illegal move"),
+        ("a.kifu", "手合割：香落ち\n   1 ３四歩(33)\n   2 反則勝ち\n", "illegal move"),
+    ],
+)
+def test_a_fault_is_the_losers(name: str, text: str, ending: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    (game,) = read_results([tmp_path])
+    assert (game.winner, game.ending) == (BLACK, ending)
+    assert {row.player: row.faults for row in report([game]).rows} == {"Black": 0, "White": 1}
+
+
+@pytest.mark.parametrize("cut", [0, 1])
+def test_perpetual_check_is_no_illegal_move(cut: int, tmp_path: Path) -> None:
+    """In all forms, of which KIF has one word for both, and whoever is to move at the end."""
+    cycle = ["5a4a", "5c4c", "4a5a", "4c5c"]
+    initial = parse_sfen("4k4/9/4+R4/9/9/9/9/9/K8 w - 1")
+    moves = [RecordedMove(parse_usi(text)) for text in [*cycle * 3, *cycle[:cut]]]
+    for suffix in (".csa", ".kifu"):
+        save_records(tmp_path / f"a{suffix}", [GameRecord(initial, moves, ending="+ILLEGAL_ACTION")])
+        (game,) = read_results([tmp_path / f"a{suffix}"])
+        assert (game.winner, game.ending, game.blamed) == (WHITE, "perpetual check", "")
+
+
 def test_records_beside_a_match_are_rated(tmp_path: Path) -> None:
     for folder in ("old", "match/games", "match-2"):
         (tmp_path / folder).mkdir(parents=True)
@@ -147,7 +177,7 @@ def test_a_game_counts_once(tmp_path: Path) -> None:
         save_records(tmp_path / name, [game])
     (tmp_path / "a.sgf").write_text("(;PB[C]PW[D]RE[B+R])")
     with Journal(tmp_path / "match", {}) as journal:
-        journal.add(GameResult(0, "E", "F", BLACK, "score"))
+        journal.add(GameResult(0, "E", "F", BLACK, "score", files=("a.csa", "a.kifu")))
     assert [result.black for result in read_results([tmp_path])] == ["E", "A", "C", "A", "A"]
     named = [*sorted(tmp_path.glob("a.*")), tmp_path / "other", tmp_path / "other" / "a.csa"]
     assert [result.files for result in read_results(named)] == [
@@ -155,6 +185,27 @@ def test_a_game_counts_once(tmp_path: Path) -> None:
     ]
     for journal_path in (tmp_path / "match", tmp_path / "match" / "match.jsonl"):
         assert [result.black for result in read_results([tmp_path / "match" / "a.csa", journal_path])] == ["E"]
+
+
+def test_files_that_are_named_count_unless_a_journal_lists_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("run/game-1.sgf", "run/other.sgf", "run/human/a.sgf"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"(;PB[{path.stem}]PW[B]RE[B+R])")
+    with Journal(tmp_path / "run", {}) as journal:
+        journal.add(GameResult(0, "J", "B", BLACK, "score", files=("game-1.sgf",)))
+
+    def rated(*paths: str) -> list[str]:
+        return [result.black for result in read_results(map(Path, paths))]
+
+    monkeypatch.chdir(tmp_path)
+    assert rated("run") == ["J"]
+    assert rated("run/match.jsonl", "run/human/a.sgf") == ["J", "a"]
+    assert rated("run/match.jsonl", "run/human") == ["J", "a"]
+    assert rated("run", "run/human/a.sgf", "run/other.sgf", str(tmp_path / "run" / "game-1.sgf")) == ["J", "a", "other"]
+    assert rated("run/game-1.sgf", "run/other.sgf") == ["game-1", "other"]
 
 
 def test_records_of_go_are_rated(tmp_path: Path) -> None:
