@@ -69,7 +69,7 @@ class Scorer:
         self._client: GtpClient | None = None
 
     def start(self, game: GoGame) -> None:
-        """Start the engine that scores, where there is one and it does not run yet: its mistakes must cost no game.
+        """Start the engine that scores, where there is one and it does not run: its mistakes must cost no game.
 
         Args:
             game: of the kind that is to be scored.
@@ -77,8 +77,9 @@ class Scorer:
         Raises:
             MatchError: it does not start, or cannot score such games.
         """
-        if self.kind in (AREA, OWNERSHIP) or self._client is not None:
+        if self.kind in (AREA, OWNERSHIP) or (self._client is not None and self._client.process.is_running):
             return
+        self.close()
         try:
             spec = parse_player(self.kind, "go")
             self._client = GtpClient(spec, PlayerLimits(), timeout=SCORER_TIMEOUT, on_start=self._on_start)

@@ -10,11 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from engine.games.go.game import GoGame
+from engine.games.go.rules import PRESETS
 from engine.matches.adjudicate import Conduct
-from engine.matches.go_games import AREA, GoHost, GoSettings
+from engine.matches.go_games import AREA, GoHost, GoSettings, Scorer
 from engine.matches.journal import Journal
 from engine.matches.limits import PlayerLimits
 from engine.matches.players import PlayerSpec, parse_player
+from engine.matches.process import EngineProcess
 from engine.matches.results import MatchError
 from engine.matches.runner import Plan, Runner
 from engine.matches.schedule import pairs_of, schedule
@@ -33,6 +36,21 @@ for line in iter(input, "final_score"):
 def python(script: str) -> str:
     """Return the command line of an engine that is a script."""
     return shlex.join([sys.executable, "-S", "-E", "-c", script])
+
+
+def test_a_scorer_that_died_between_two_games_is_started_again() -> None:
+    game = GoGame(9, PRESETS["tromp-taylor"], 7.5)
+    started: list[EngineProcess] = []
+    scorer = Scorer(scripted("gtp", "fine"), started.append)
+    try:
+        for number in range(1, 3):
+            for _ in range(2):  # one that runs stays
+                scorer.start(game)
+                scorer.score(game)
+            assert len(started) == number
+            started[-1].kill()
+    finally:
+        scorer.close()
 
 
 @pytest.mark.parametrize("who", ["player", "scorer", "scorer at the end"])
