@@ -198,15 +198,23 @@ class GtpClient(EngineClient):
         return next((name for name in ("kata-time_settings", "kgs-time_settings") if self.knows(name)), "")
 
     def _time_left(self, color: str, clock: GameClock) -> str:
-        """Return the command that tells a clock, in the terms of `_time_command`."""
+        """Return the command that tells a clock, in the terms of `_time_command`.
+
+        What is too little of main time to be told is left out where a period follows: zero may be read as no time.
+        """
         left, system = clock.left, clock.settings.system
         main, count = left.main, left.count
         if system is TimeSystem.BYOYOMI and not self._periods_command():
             main, count = main + left.period * (count - 1), 1
-        in_main = main > 0 or system in (TimeSystem.ABSOLUTE, TimeSystem.FISCHER)
-        seconds, stones = (main, 0) if in_main else (left.period, count)
-        text = f"{seconds:.3f}" if self.knows("kata-time_settings") else f"{math.floor(seconds)}"
-        return f"time_left {color} {text} {stones}"
+        main_text, period_text = map(self._told_time, (main, left.period))
+        in_main = float(main_text) > 0 or system in (TimeSystem.ABSOLUTE, TimeSystem.FISCHER)
+        return f"time_left {color} {f'{main_text} 0' if in_main else f'{period_text} {count}'}"
+
+    def _told_time(self, seconds: float) -> str:
+        """Return a time that is left, in whole seconds where the engine may know no others; never more than it is."""
+        if self.knows("kata-time_settings"):
+            return f"{math.floor(1000.0 * seconds + 1e-6) / 1000.0:.3f}"
+        return f"{math.floor(seconds)}"
 
 
 def _number(seconds: float) -> str:

@@ -140,6 +140,28 @@ def test_the_time_left_is_told_in_the_terms_of_the_settings(
 
 
 @pytest.mark.parametrize(
+    ("limits", "known", "told"),
+    [
+        (PlayerLimits(main=1.5, byoyomi=5, periods=3), "kgs-time_settings", ["1 0", "5 3"]),
+        (PlayerLimits(main=1.5, byoyomi=5), "", ["1 0", "5 1"]),
+        (PlayerLimits(main=1.5, byoyomi=5, stones=4), "", ["1 0", "5 4"]),
+        (PlayerLimits(main=1.5, byoyomi=5, stones=4), KATA, ["1.500 0", "0.500 0"]),
+        (PlayerLimits(main=1.0004, byoyomi=5), KATA, ["1.000 0", "5.000 1"]),
+        (PlayerLimits(main=1.5), "", ["1 0", "0 0"]),
+    ],
+)
+def test_what_is_left_of_main_time_is_never_told_as_none_before_a_period(
+    monkeypatch: pytest.MonkeyPatch, limits: PlayerLimits, known: str, told: list[str]
+) -> None:
+    client, process = gtp(monkeypatch, f"{BASIC} {known}", limits, genmove="= D4", kata_genmove_analyze="=\nplay D4")
+    clock = GameClock(limits.clock(), 0.0)
+    for seconds in (1, 0.1):
+        client.genmove("B", clock)
+        clock.spend(seconds)
+    assert [line for line in process.sent if line.startswith("time_left")] == [f"time_left B {text}" for text in told]
+
+
+@pytest.mark.parametrize(
     ("answer", "message"),
     [("? illegal move", "refused 'play B D4': illegal move"), ("hello", "answered 'hello' to 'play B D4'")],
 )
