@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.cli.errors import CliError
 from engine.cli.make import load_go_player
-from engine.cli.play import Answer
+from engine.cli.terminal import TurnResult
 from engine.color import BLACK, opponent
 from engine.games.go.game import score_text
 from engine.games.go.handicap import HandicapError, fixed_handicap
@@ -30,8 +30,8 @@ pass        pass; two passes end the game
 save FILE   write the game as SGF"""
 
 
-class GoTable:
-    """See engine.cli.play.Table."""
+class GoTerminalGame:
+    """See TerminalGame."""
 
     commands = COMMANDS
 
@@ -74,15 +74,15 @@ class GoTable:
         self.player.game.undo()
         return bool(self.player.game.moves)
 
-    def answer(self) -> Answer:
+    def take_turn(self) -> TurnResult:
         """Let the engine move or resign."""
         game, color = self.player.game, self.side_to_move
         decision = self.player.genmove(color)
         if decision.resign:
-            return Answer(f"{format_color(color)} resigns.", self.resigned())
+            return TurnResult(f"{format_color(color)} resigns.", self.resigned())
         game.play(color, decision.move)
         report = decision.report
-        return Answer(
+        return TurnResult(
             f"{format_color(color)} {format_vertex(decision.move, game.size)}: winrate {100 * report.winrate:.1f}%,"
             f" lead {report.score_lead:+.1f}, {report.visits} visits, {report.seconds:.1f} s"
         )
@@ -115,7 +115,7 @@ class GoTable:
             text += f"; expected: {score_text(round(lead, 1))}, Black wins {100 * winrate:.1f}%"
         return "\n".join([*rows, text])
 
-    def command(self, word: str, rest: str) -> Answer | None:
+    def command(self, word: str, rest: str) -> TurnResult | None:
         """Go has no commands of its own."""
         return None
 
@@ -136,7 +136,10 @@ class GoTable:
         return "Void" if game.is_no_result else score_text(game.final_score(dead))
 
     def _search(self) -> SearchReport:
-        """Search for the user's sake, by the options of advice; a level gets nothing of it."""
+        """Search for a hint or a score, by the options of advice.
+
+        With them the options are put back after it and the tree is forgotten, so that a level plays no better for it.
+        """
         player = self.player
         before = {name: player.options.get(name) for name in self._advice}
         try:
@@ -150,18 +153,18 @@ class GoTable:
                 player.clear_cache()
 
 
-def open_table(options: Options, handicap: int, advice: Mapping[str, Value] | None = None) -> GoTable:
-    """Return a table with the player that the options describe; `advice` as for GoTable.
+def open_go(options: Options, handicap: int, advice: Mapping[str, Value] | None = None) -> GoTerminalGame:
+    """Return a game with the player that the options describe; `advice` as for GoTerminalGame.
 
     Raises:
         CliError: it cannot be made, or there is no such handicap.
     """
-    table = GoTable(load_go_player(options), advice)
+    opened = GoTerminalGame(load_go_player(options), advice)
     if handicap:
-        game = table.player.game
+        game = opened.player.game
         try:
             game.place_handicap(fixed_handicap(handicap, game.size))
         except HandicapError as error:
-            table.close()
+            opened.close()
             raise CliError(f"--handicap {handicap}: {error}") from None
-    return table
+    return opened

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from engine.cli.errors import CliError
 from engine.cli.make import load_shogi_player
-from engine.cli.play import Answer
+from engine.cli.terminal import TurnResult
 from engine.color import BLACK, COLOR_NAMES, opponent
 from engine.games.shogi.diagram import draw
 from engine.games.shogi.game import ShogiGame
@@ -33,8 +33,8 @@ HINTS = 5
 """Moves that `hint` shows."""
 
 
-class ShogiTable:
-    """See engine.cli.play.Table."""
+class ShogiTerminalGame:
+    """See TerminalGame."""
 
     commands = COMMANDS
 
@@ -98,18 +98,18 @@ class ShogiTable:
         self.player.game.undo()
         return bool(self.player.game.moves)
 
-    def answer(self) -> Answer:
+    def take_turn(self) -> TurnResult:
         """Let the engine move, resign, or declare its win."""
         game, name = self.player.game, COLOR_NAMES[self.side_to_move]
         decision = self.player.go()
         if decision.win:
             self._ending = "KACHI"
-            return Answer(f"{name} declares the win.", self._won(game.side_to_move))
+            return TurnResult(f"{name} declares the win.", self._won(game.side_to_move))
         if decision.resign or decision.move is None:
-            return Answer(f"{name} resigns.", self.resigned())
+            return TurnResult(f"{name} resigns.", self.resigned())
         text = self._name(decision.move)
         game.play(decision.move)
-        return Answer(f"{text}: {self._judgement(decision)}")
+        return TurnResult(f"{text}: {self._judgement(decision)}")
 
     def hint(self) -> list[str]:
         """Return winrate and line of the best moves."""
@@ -142,18 +142,18 @@ class ShogiTable:
         self._ending = "TORYO"
         return f"{COLOR_NAMES[opponent(self.side_to_move)]} wins by resignation"
 
-    def command(self, word: str, rest: str) -> Answer | None:
+    def command(self, word: str, rest: str) -> TurnResult | None:
         """Obey `declare` and `sfen`."""
         game = self.player.game
         match word:
             case "sfen":
-                return Answer(game.sfen())
+                return TurnResult(game.sfen())
             case "declare" | "win":
                 if not game.can_declare:
                     raise ValueError("the win cannot be declared here: expected king and ten pieces in the last three "
                                      "ranks, points enough, and no check")  # fmt: skip
                 self._ending = "KACHI"
-                return Answer("The win is declared.", self._won(game.side_to_move))
+                return TurnResult("The win is declared.", self._won(game.side_to_move))
         return None
 
     def save(self, path: str, names: tuple[str, str], result: str) -> None:
@@ -166,7 +166,10 @@ class ShogiTable:
         self.player.close()
 
     def _search(self) -> ShogiDecision:
-        """Search for the user's sake, by the options of advice and without the book; a level gets nothing of it."""
+        """Search for a hint or a score, by the options of advice and without the book.
+
+        The options are put back after it. With advice the tree is forgotten, so that a level plays no better for it.
+        """
         options = self.player.options
         changes = {**self._advice, "own_book": False, "multipv": HINTS}
         before = {name: options.get(name) for name in changes}
@@ -212,14 +215,16 @@ def _previous(game: ShogiGame) -> int | None:
     return target_of(game.moves[-1][1]) if game.moves else None
 
 
-def open_table(options: Options, sfen: str | None, board: str, advice: Mapping[str, Value] | None = None) -> ShogiTable:
-    """Return a table with the player that the options describe.
+def open_shogi(
+    options: Options, sfen: str | None, board: str, advice: Mapping[str, Value] | None = None
+) -> ShogiTerminalGame:
+    """Return a game with the player that the options describe.
 
     Args:
         options: the settings.
         sfen: the position to begin with; None for that of a game.
         board: auto, japanese or letters.
-        advice: as for ShogiTable.
+        advice: as for ShogiTerminalGame.
 
     Raises:
         CliError: the player cannot be made, or there is no such position.
@@ -232,7 +237,7 @@ def open_table(options: Options, sfen: str | None, board: str, advice: Mapping[s
         raise CliError(f"--sfen: {error}") from None
     colored = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     japanese = board == "japanese" or (board == "auto" and _shows_japanese())
-    return ShogiTable(player, japanese=japanese, colored=colored, advice=advice)
+    return ShogiTerminalGame(player, japanese=japanese, colored=colored, advice=advice)
 
 
 def _shows_japanese() -> bool:

@@ -9,14 +9,13 @@ import argparse
 import itertools
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from engine.cli import logs
 from engine.cli.errors import CliError
 from engine.cli.flags import add_options, check_limited, collect, visits_without_limit
 from engine.cli.games import add_games
+from engine.cli.selfplay_games import Played, Series
 from engine.color import BLACK, WHITE
 from nets.files import write_atomically
 
@@ -51,27 +50,6 @@ DEFAULT_VISITS = 200
 FORMATS = ("csa", "kif", "usi", "hcpe")
 SUFFIXES = {"csa": ".csa", "kif": ".kifu", "usi": ".usi", "hcpe": ".hcpe"}
 """Endings of the file names: a `.kifu` is KIF in UTF-8."""
-
-
-@dataclass(frozen=True, slots=True)
-class Played:
-    """One finished game."""
-
-    winner: int
-    """1 Black, 2 White, 0 for a draw or a game without result."""
-    moves: int
-    files: dict[str, bytes]
-    """Content of its record by ending of the file's name."""
-
-
-class Series(Protocol):
-    """Games that are played one after the other."""
-
-    def play(self, number: int) -> Played:
-        """Play the game of this number, counted from 0."""
-
-    def close(self) -> None:
-        """Release the engine."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from engine.cli.make import load_go_player
-from engine.cli.selfplay import Played
+from engine.cli.selfplay_games import Played
 from engine.color import BLACK, opponent
 from engine.games.go.game import GoGame, score_text
 from engine.games.go.scoring import removed_stones

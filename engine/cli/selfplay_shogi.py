@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from engine.cli.errors import CliError
 from engine.cli.make import load_shogi_player
-from engine.cli.selfplay import Played
+from engine.cli.selfplay_games import Played
 from engine.games.shogi.game import ShogiGame
 from engine.games.shogi.hcpe import pack
 from engine.games.shogi.records import (

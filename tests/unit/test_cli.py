@@ -14,9 +14,9 @@ import nets
 from engine.cli import doctor, play, selfplay_go
 from engine.cli.errors import CliError
 from engine.cli.main import COMMANDS, build, main, main_usi
-from engine.cli.play import Table, Terminal
-from engine.cli.play_go import GoTable
+from engine.cli.play_go import GoTerminalGame
 from engine.cli.selfplay_go import GoSeries
+from engine.cli.terminal import Terminal, TerminalGame
 from engine.evaluators import cuda, providers
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.providers import PIP, Fault
@@ -138,11 +138,11 @@ def test_a_player_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch, capsys: p
 
 def play_with(lines: list[str], player: FakePlayer, human: int | None = 1) -> tuple[Terminal, str]:
     """Return the terminal and what it showed of a game of Go after the user typed `lines`."""
-    return play_at(GoTable(player), lines, human)
+    return play_at(GoTerminalGame(player), lines, human)
 
 
-def play_at(table: Table, lines: list[str], human: int | None) -> tuple[Terminal, str]:
-    """Return the terminal and what it showed after the user typed `lines` at a table."""
+def play_at(game: TerminalGame, lines: list[str], human: int | None) -> tuple[Terminal, str]:
+    """Return the terminal and what it showed after the user typed `lines`."""
     shown: list[str] = []
     typed = iter(lines)
 
@@ -153,7 +153,7 @@ def play_at(table: Table, lines: list[str], human: int | None) -> tuple[Terminal
             raise EOFError
         return line
 
-    terminal = Terminal(table, human, read, shown.append)
+    terminal = Terminal(game, human, read, shown.append)
     terminal.run()
     return terminal, "\n".join(shown)
 

@@ -12,10 +12,10 @@ import pytest
 
 import engine.cli.make
 from engine.cli.main import main
-from engine.cli.play import Terminal
-from engine.cli.play_shogi import ShogiTable
+from engine.cli.play_shogi import ShogiTerminalGame
 from engine.cli.selfplay import Files
 from engine.cli.selfplay_shogi import ShogiSeries
+from engine.cli.terminal import Terminal
 from engine.games.shogi.game import ShogiGame
 from engine.games.shogi.hcpe import read_hcpe
 from engine.games.shogi.notation import parse_usi
@@ -46,7 +46,7 @@ def play_with(
     lines: list[str], player: FakeShogiGamePlayer | None = None, human: int | None = 1, *, japanese: bool = False
 ) -> tuple[Terminal, str]:
     """Return the terminal and what it showed after the user typed `lines`."""
-    return play_at(ShogiTable(player or FakeShogiGamePlayer(), japanese=japanese), lines, human)
+    return play_at(ShogiTerminalGame(player or FakeShogiGamePlayer(), japanese=japanese), lines, human)
 
 
 def test_a_game_in_the_terminal(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ import pytest
 import engine.cli.make
 from bench.levels import Pairing, rate, read_pairings
 from engine.cli.main import main
-from engine.cli.play import Terminal
-from engine.cli.play_go import GoTable
-from engine.cli.play_shogi import ShogiTable
+from engine.cli.play_go import GoTerminalGame
+from engine.cli.play_shogi import ShogiTerminalGame
 from engine.cli.signals import NUMBERS, ended_by_a_signal
+from engine.cli.terminal import Terminal
 from engine.games.go.sgf import load_sgf
 from engine.games.shogi.records import load_records
 from engine.options import Options
@@ -42,7 +42,7 @@ class Interrupted:
 def test_a_game_is_saved_on_interrupt(tmp_path: Path) -> None:
     path = tmp_path / "game.sgf"
     shown: list[str] = []
-    terminal = Terminal(GoTable(FakePlayer(Options(size=5))), 1, Interrupted("C3"), shown.append, str(path))
+    terminal = Terminal(GoTerminalGame(FakePlayer(Options(size=5))), 1, Interrupted("C3"), shown.append, str(path))
     with pytest.raises(KeyboardInterrupt):
         terminal.run()
     assert shown[-1] == f"saved {path}"
@@ -51,16 +51,16 @@ def test_a_game_is_saved_on_interrupt(tmp_path: Path) -> None:
 
 
 def test_an_interrupt_while_a_game_is_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, table = tmp_path / "game.sgf", GoTable(FakePlayer(Options(size=5)))
-    save = table.save
+    path, game = tmp_path / "game.sgf", GoTerminalGame(FakePlayer(Options(size=5)))
+    save = game.save
 
     def interrupted(*of_game: Any) -> None:
-        monkeypatch.setattr(table, "save", save)
+        monkeypatch.setattr(game, "save", save)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(table, "save", interrupted)
+    monkeypatch.setattr(game, "save", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        Terminal(table, 1, Interrupted("C3", "quit"), [].append, str(path)).run()
+        Terminal(game, 1, Interrupted("C3", "quit"), [].append, str(path)).run()
     assert len(load_sgf(path).game().moves) == 2
 
 
@@ -106,7 +106,7 @@ def test_a_game_is_saved_where_the_user_saved_it(tmp_path: Path) -> None:
     chosen = tmp_path / "chosen.kifu"
     read = Interrupted("7g7f", f"save {chosen}", "2g2f", "resign", "quit")
     shown: list[str] = []
-    Terminal(ShogiTable(FakeShogiGamePlayer()), 1, read, shown.append, str(tmp_path / "auto.kifu")).run()
+    Terminal(ShogiTerminalGame(FakeShogiGamePlayer()), 1, read, shown.append, str(tmp_path / "auto.kifu")).run()
     record = load_records(chosen)[0]
     assert (len(record.moves), record.ending) == (4, "TORYO")
     assert not (tmp_path / "auto.kifu").exists()
@@ -115,7 +115,8 @@ def test_a_game_is_saved_where_the_user_saved_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lines", [["quit"], ["board", "hint", "score", "quit"]])
 def test_a_game_without_moves_is_not_saved(tmp_path: Path, lines: list[str]) -> None:
-    Terminal(GoTable(FakePlayer(Options(size=5))), 1, Interrupted(*lines), [].append, str(tmp_path / "a.sgf")).run()
+    game = GoTerminalGame(FakePlayer(Options(size=5)))
+    Terminal(game, 1, Interrupted(*lines), [].append, str(tmp_path / "a.sgf")).run()
     assert not list(tmp_path.iterdir())
 
 
@@ -123,7 +124,7 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     shown: list[str] = []
     path = tmp_path / "folder.sgf"
     path.mkdir()
-    Terminal(GoTable(FakePlayer(Options(size=5))), 1, Interrupted("C3", "quit"), shown.append, str(path)).run()
+    Terminal(GoTerminalGame(FakePlayer(Options(size=5))), 1, Interrupted("C3", "quit"), shown.append, str(path)).run()
     assert shown[-1] == f"cannot write {path}: Is a directory"
 
 
@@ -180,9 +181,9 @@ def test_advice_in_shogi_is_given_at_full_strength() -> None:
             return super().go()
 
     player = Player(options)
-    table = ShogiTable(player, advice={"visits": None})
-    assert len(table.hint()) == 3
-    assert table.score().startswith("Black wins 75.0%, +831 centipawns: ")
+    game = ShogiTerminalGame(player, advice={"visits": None})
+    assert len(game.hint()) == 3
+    assert game.score().startswith("Black wins 75.0%, +831 centipawns: ")
     assert seen == [(None, 5), (None, 5)]
     assert player.calls == ["go", "clear"] * 2
     assert (options.visits, options.multipv, options.own_book) == (4, 1, True)
@@ -190,14 +191,14 @@ def test_advice_in_shogi_is_given_at_full_strength() -> None:
 
 def test_a_level_gets_nothing_of_a_hint_in_go() -> None:
     player = GoPlayer(Options(evaluator="rollouts", size=5, memory=2**24, workers=1, seed=1, visits=4))
-    table = GoTable(player, {"visits": 300})
+    game = GoTerminalGame(player, {"visits": 300})
     try:
-        table.play(table.hint()[0].split("visits")[1].split()[0])
-        assert ", 4 visits, " in table.answer().text
-        table.score()
+        game.play(game.hint()[0].split("visits")[1].split()[0])
+        assert ", 4 visits, " in game.take_turn().text
+        game.score()
         assert player.search.root_visits == 0
     finally:
-        table.close()
+        game.close()
 
 
 def test_a_level_gets_nothing_of_a_hint_in_shogi() -> None:
@@ -205,19 +206,19 @@ def test_a_level_gets_nothing_of_a_hint_in_shogi() -> None:
     for name, value in {"evaluator": "material", "memory": 2**24, "workers": 1, "seed": 1, "visits": 4}.items():
         options.set(name, value)
     player = ShogiPlayer(options)
-    table = ShogiTable(player, advice={"visits": 300})
+    game = ShogiTerminalGame(player, advice={"visits": 300})
     try:
-        table.play(table.hint()[0].split()[1])
-        table.answer()
+        game.play(game.hint()[0].split()[1])
+        game.take_turn()
         assert player.search.root_visits == 4
     finally:
-        table.close()
+        game.close()
 
 
 def test_score_of_go() -> None:
     player = FakePlayer(Options(size=3, komi=0.5))
     player.game.play(1, 5)
-    text = GoTable(player).score()
+    text = GoTerminalGame(player).score()
     assert text.split("\n")[0] == "b . ."
     assert text.split("\n")[-1].endswith("; expected: W+1.5, Black wins 50.0%")
 

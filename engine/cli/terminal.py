@@ -1,0 +1,238 @@
+"""A game in the terminal: the loop and the commands that all games share; a game adds a TerminalGame of its own."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from engine.color import BLACK, WHITE
+
+COMMANDS = """\
+undo        take back your last move and the answer to it
+hint        the best moves, at full strength
+score       who is ahead, at full strength
+board       draw the board again
+resign      give up
+quit        leave"""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnResult:
+    """What came of the engine's turn, or of a command."""
+
+    text: str
+    """One line, shown below the board."""
+    result: str | None = None
+    """Set when this ended the game, without a move on the board."""
+
+
+class TerminalGame(Protocol):
+    """A game and the engine that plays in it. What the user types wrongly raises ValueError with one line."""
+
+    commands: str
+    """The game's own commands, a line each."""
+
+    @property
+    def description(self) -> str:
+        """What plays, on one line."""
+
+    @property
+    def side_to_move(self) -> int:
+        """BLACK or WHITE."""
+
+    @property
+    def prompt(self) -> str:
+        """The side to move, in a word or two."""
+
+    def board(self) -> str:
+        """Return the board as text."""
+
+    def ended(self) -> str | None:
+        """Return the result where the game is over by its rules."""
+
+    def play(self, text: str) -> None:
+        """Play what the user typed."""
+
+    def undo(self) -> bool:
+        """Take the last move back; whether there are more."""
+
+    def take_turn(self) -> TurnResult:
+        """Let the engine move, or end the game."""
+
+    def hint(self) -> list[str]:
+        """Return the engine's best moves, a line each."""
+
+    def score(self) -> str:
+        """Return who is ahead."""
+
+    def resigned(self) -> str:
+        """Return the result when the side to move gives up."""
+
+    def command(self, word: str, rest: str) -> TurnResult | None:
+        """Obey a command of this game; None where it has no such command."""
+
+    def save(self, path: str, names: tuple[str, str], result: str) -> None:
+        """Write the game to a file; `names` are Black's and White's."""
+
+    def close(self) -> None:
+        """Release the engine."""
+
+
+class Terminal:
+    """One game; `read` returns a line that the user types (EOFError at the end), `write` shows text."""
+
+    def __init__(
+        self,
+        game: TerminalGame,
+        human: int | None,
+        read: Callable[[str], str],
+        write: Callable[[str], None],
+        save: str | None = None,
+        level: str = "",
+    ) -> None:
+        """Prepare a game.
+
+        Args:
+            game: with the engine that plays in it.
+            human: the user's color, None to watch.
+            read: see above.
+            write: see above.
+            save: file that the game is saved in when it is left; None for none.
+            level: what the user is told of the engine's level.
+        """
+        self.game = game
+        self.human = human
+        self.read = read
+        self.write = write
+        self.result: str | None = None
+        """Set when the game is over."""
+        self._save_to = save
+        self._level = level
+        self._is_saved = True
+
+    def run(self) -> None:
+        """Play until the end of the game or of the input; save the game, whatever ends it."""
+        try:
+            self._play()
+            self._save_at_last()
+        except BaseException:  # it may also have come while the game was being saved
+            self._save_at_last()
+            raise
+
+    def _play(self) -> None:
+        game = self.game
+        self.write(f"{game.description}. Type help for the commands.")
+        if self._level:
+            self.write(self._level[0].upper() + self._level[1:])
+        self.write(game.board())
+        while self.result is None:
+            self.result = game.ended()
+            if self.result is not None:
+                break
+            if game.side_to_move != self.human:
+                self._take_turn()
+            elif not self._ask():
+                return
+        self.write(f"Result: {self.result}")
+        self._after()
+
+    def _after(self) -> None:
+        """Let the user save the game."""
+        while self.human is not None:
+            line = self._line("save FILE or quit> ")
+            if line is None or line == "quit":
+                return
+            self._command(line)
+
+    def _line(self, prompt: str) -> str | None:
+        try:
+            return self.read(prompt).strip()
+        except EOFError:
+            return None
+
+    def _ask(self) -> bool:
+        """Handle one line of the user; False when he leaves."""
+        line = self._line(f"{self.game.prompt}> ")
+        if line is None or line.lower() in ("quit", "exit", "q"):
+            return False
+        if line:
+            self._command(line)
+        return True
+
+    def _command(self, line: str) -> None:
+        word, _, rest = line.partition(" ")
+        try:
+            match word.lower():
+                case "help" | "?":
+                    self.write(f"{self.game.commands}\n{COMMANDS}")
+                case "board":
+                    self.write(self.game.board())
+                case "undo":
+                    self._undo()
+                case "hint":
+                    self.write("\n".join(self.game.hint()))
+                case "score":
+                    self.write(self.game.score())
+                case "save":
+                    self.write(self._save(rest.strip()))
+                case "resign":
+                    self.result = self.result or self.game.resigned()
+                    self._is_saved = False
+                case name:
+                    self._other(name, rest.strip(), line)
+        except ValueError as error:  # a move or a file that cannot be: the message says what was expected
+            self.write(str(error))
+
+    def _other(self, word: str, rest: str, line: str) -> None:
+        """Obey a command of the game, or play a move."""
+        obeyed = self.game.command(word, rest)
+        if obeyed is not None:
+            self.write(obeyed.text)
+            self.result = self.result or obeyed.result
+            self._is_saved = self._is_saved and obeyed.result is None
+            return
+        self._check_running()
+        self.game.play(line)
+        self._is_saved = False
+        self.write(self.game.board())
+
+    def _check_running(self) -> None:
+        if self.result is not None:
+            raise ValueError("the game is over: expected save FILE or quit")
+
+    def _undo(self) -> None:
+        self._check_running()
+        if self.game.undo() and self.game.side_to_move != self.human:
+            self.game.undo()
+        self._is_saved = False
+        self.write(self.game.board())
+
+    def _take_turn(self) -> None:
+        turn = self.game.take_turn()
+        self._is_saved = False
+        self.result = turn.result
+        if turn.result is None:
+            self.write(self.game.board())
+        self.write(turn.text)
+
+    def _save(self, path: str) -> str:
+        """Save the game and return what the user is told."""
+        if not path:
+            raise ValueError("expected a file name after save")
+        names = {BLACK: ("you", "yomi"), WHITE: ("yomi", "you")}
+        self.game.save(path, names.get(self.human or 0, ("yomi", "yomi")), self.result or "")
+        self._save_to, self._is_saved = path, True
+        return f"saved {path}"
+
+    def _save_at_last(self) -> None:
+        """Save what is not saved yet, in the file that was named last."""
+        if self._save_to is None or self._is_saved:
+            return
+        try:
+            told = self._save(self._save_to)
+        except ValueError as error:
+            told = str(error)
+        with contextlib.suppress(OSError):  # the terminal may have gone
+            self.write(told)
