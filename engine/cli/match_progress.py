@@ -72,7 +72,8 @@ class Progress:
         return pair_counts(self.journal.results, self.players[0])
 
     def _draw(self) -> None:
-        from engine.matches.table import report, to_text
+        from engine.matches.report import report
+        from engine.matches.table import to_text
 
         table = to_text(report(self.journal.results)).split("\n\n")[:2]
         width = shutil.get_terminal_size().columns  # a line that is wrapped would be two

@@ -66,7 +66,8 @@ def show(args: argparse.Namespace, results: Sequence[GameResult]) -> None:
         CliError: the plot cannot be made.
     """
     from engine.matches.plot import plot_ratings
-    from engine.matches.table import report, to_json, to_markdown, to_text
+    from engine.matches.report import report
+    from engine.matches.table import to_json, to_markdown, to_text
     from engine.plotting import PlotError
 
     made = report(results, advantage=not args.no_advantage, unique=args.unique)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from engine.plotting import figure, save
 
 if TYPE_CHECKING:
-    from engine.matches.table import Report
+    from engine.matches.report import Report
 
 
 def plot_ratings(report: Report, path: Path) -> None:

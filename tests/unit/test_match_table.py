@@ -15,8 +15,9 @@ from engine.games.shogi.sfen import parse_sfen
 from engine.matches.journal import Journal
 from engine.matches.plot import plot_boxes, plot_ratings
 from engine.matches.read import read_results
+from engine.matches.report import report, without_duplicates
 from engine.matches.results import GameResult, MatchError
-from engine.matches.table import report, to_json, to_markdown, to_text, without_duplicates
+from engine.matches.table import to_json, to_markdown, to_text
 from engine.plotting import PlotError, check
 
 FIRST, SECOND, THIRD = "dlshogi-1gpu_2th-1", "dlshogi-1gpu_2th-2", "suisho4-10th"
