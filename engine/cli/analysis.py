@@ -68,7 +68,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="settings by KataGo's names, as in overrideSettings",
     )
     parser.add_argument("-model", dest="net", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-    add_options(parser, leave_out=(*NOT_FOR_ANALYSIS, "komi"))
+    add_options(parser, leave_out=(*NOT_FOR_ANALYSIS, "komi"), defaults={"visits": DEFAULT_VISITS})
 
 
 def run(args: argparse.Namespace) -> int:

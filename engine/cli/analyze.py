@@ -87,7 +87,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         default=True,
         help="write the annotated record (default: yes)",
     )
-    add_options(parser, leave_out=LEFT_OUT)
+    add_options(parser, leave_out=LEFT_OUT, defaults={"visits": DEFAULT_VISITS, "rules": DEFAULT_RULES})
 
 
 def run(args: argparse.Namespace) -> int:

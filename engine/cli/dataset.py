@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from nets.data.shards import Dataset
 
 SHARD_ROWS, SCORED_ROWS = 16384, 256
-"""Positions of a shard: what is lost when a run is killed, which makes minutes of searches of their own."""
+"""Positions of a shard, and of one whose points are found by searches. A run that is killed loses the shard that it was
+writing, which should be no more than minutes of searches."""
 USAGE = "yomi dataset ACTION ... [options]"
 EPILOG = """\
 examples:

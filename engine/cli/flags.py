@@ -15,13 +15,19 @@ LIMITS = {"go": ("visits", "playouts", "seconds"), "shogi": ("visits", "playouts
 NETWORKS = {"go": "KataGo .bin.gz or .txt.gz, or .onnx", "shogi": "dlshogi's .onnx"}
 
 
-def add_options(parser: argparse.ArgumentParser, leave_out: Collection[str] = (), game: str = "go") -> None:
+def add_options(
+    parser: argparse.ArgumentParser,
+    leave_out: Collection[str] = (),
+    game: str = "go",
+    defaults: Mapping[str, Value] | None = None,
+) -> None:
     """Add a flag for every option of a game, in groups, and `--config`.
 
     Args:
         parser: Where to add them.
         leave_out: Names of options that mean nothing to this command.
         game: go or shogi.
+        defaults: Those of this command, where it has its own; the same go to `collect`.
     """
     parser.add_argument(
         "--config", metavar="FILE", type=Path, help="read options from a TOML file (keys: docs/OPTIONS.md)"
@@ -32,7 +38,7 @@ def add_options(parser: argparse.ArgumentParser, leave_out: Collection[str] = ()
             continue
         if row.group not in groups:
             groups[row.group] = parser.add_argument_group(row.group.lower())
-        _add(groups[row.group], row, row.default_for(game))
+        _add(groups[row.group], row, (defaults or {}).get(row.name, row.default_for(game)))
 
 
 def _add(group: argparse._ArgumentGroup, row: Option, default: Value) -> None:

@@ -12,7 +12,8 @@ from engine.options import Options
 POLICY = "policy"
 POLICY_MOVES = 8
 POLICY_VISITS = 32
-"""Of a search whose visits are the chances of the moves; they follow the policy, less what is refuted at once."""
+"""Of the search before each move, which is drawn with its visits as chances: they follow the policy, but for moves that
+the next one refutes."""
 
 
 def make_openings(settings: argparse.Namespace, game: str, known: Sequence[str] = ()) -> list[str]:

@@ -134,7 +134,7 @@ SETTINGS = (
     *(Setting(name, seconds, None, "S", LIMIT_HELP[name], LIMITS) for name in TIMES),
     *(Setting(name, count, None, "N", LIMIT_HELP[name], LIMITS) for name in COUNTS),
     Setting("margin", seconds, 0.0, "S", "time over the clock that is forgiven (0)", LIMITS),
-    Setting("timeout", seconds, None, "S", "silence beyond its time that loses (60; without a time 600)", LIMITS),
+    Setting("timeout", seconds, None, "S", "silence beyond its time that loses a game (60; untimed: 600)", LIMITS),
     Setting("parallel", count, None, "N", "games at the same time (one for each of --cpus, else 1)", "running"),
     Setting("cpus", cpus, [], "LIST", "processors of each game, which its engines share: 0,1 or 0-1,2-3", "running"),
     Setting("restart", flag, False, "", "start the engines anew for every game", "running"),
@@ -149,12 +149,16 @@ SETTINGS = (
     Setting("entering_king", one_of(*ENTERING_KING), "27", "RULE", "none, 24, 24h, 27 or 27h (27)", "shogi"),
     Setting("openings", str, None, "FROM", "record, folder, SFEN list, or `policy` (drawn by yomi)", "openings"),
     Setting("opening_moves", count, None, "N", "moves of each opening (all of a record; policy: 8)", "openings"),
-    Setting("opening_net", Path, None, "FILE", "network for policy openings", "openings"),
+    Setting("opening_net", Path, None, "FILE", "network that draws policy openings (none)", "openings"),
     Setting("opening_seed", number, 1, "N", "seed of policy openings, and of the order of others (1)", "openings"),
     Setting("max_moves", number, 0, "N", "score (Go: 4 a point) or draw (shogi: 512) after N moves", "ending games"),
     Setting("resign_below", share, None, "P", "end games that both engines see below this winrate", "ending games"),
     Setting("resign_moves", count, 3, "N", "moves of each side for which they must agree (3)", "ending games"),
-    Setting("sprt", bounds, None, "E0,E1", "stop when the first of two is E1 Elo stronger, or E0", "ending games"),
+    Setting(
+        "sprt", bounds, None, "E0,E1",
+        "stop when it is clear whether the first of two is stronger by E1 Elo, or by no more than E0",
+        "ending games",
+    ),
 )  # fmt: skip
 
 
@@ -206,13 +210,13 @@ def read_file(path: Path | None) -> tuple[dict[str, Any], list[Mapping[str, Any]
         if setting is None:
             raise CliError(f"--config {path}: unknown key '{key}', expected one of {', '.join(known)}, players")
         try:
-            values[setting.name] = setting.read(_words(value))
+            values[setting.name] = setting.read(_as_typed(value))
         except ValueError as error:
             raise CliError(f"--config {path}: {key}: {error}") from None
     return values, players
 
 
-def _words(value: object) -> str:
+def _as_typed(value: object) -> str:
     """Return a value of the file as it would stand on the command line."""
     return ",".join(map(text_of, value)) if isinstance(value, list) else text_of(value)
 

@@ -10,6 +10,7 @@ import itertools
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine.cli import logs
 from engine.cli.errors import CliError
@@ -18,6 +19,9 @@ from engine.cli.games import add_games
 from engine.cli.selfplay_games import Played, Series
 from engine.color import BLACK, WHITE
 from nets.files import write_atomically
+
+if TYPE_CHECKING:
+    from engine.options import Value
 
 USAGE = "yomi selfplay GAME [options]"
 EPILOG = """\
@@ -47,6 +51,9 @@ records or of lines `startpos moves ...`, taken in turn. hcpe goes into one file
 }
 
 DEFAULT_VISITS = 200
+COMMON: dict[str, Value] = {"temperature": 1.0, "root_noise": 0.25, "resign": False}
+DEFAULTS = {"go": {**COMMON, "temperature_moves": 10}, "shogi": {**COMMON, "temperature_moves": 20, "max_moves": 320}}
+"""Options that are others here than elsewhere."""
 FORMATS = ("csa", "kif", "usi", "hcpe")
 SUFFIXES = {"csa": ".csa", "kif": ".kifu", "usi": ".usi", "hcpe": ".hcpe"}
 """Endings of the file names: a `.kifu` is KIF in UTF-8."""
@@ -69,7 +76,8 @@ def add(parser: argparse.ArgumentParser) -> None:
                 "--format", nargs="+", choices=FORMATS, default=["csa"], help="forms of the records (default: csa)"
             )
             child.add_argument("--openings", type=Path, metavar="FILE", help="positions or lines to begin with")
-        add_options(child, leave_out=("ponder", "stochastic_ponder", "lag"), game=game)
+        shown = {**DEFAULTS[game], "visits": DEFAULT_VISITS}
+        add_options(child, leave_out=("ponder", "stochastic_ponder", "lag"), game=game, defaults=shown)
 
 
 class Files:
@@ -112,19 +120,15 @@ def open_series(args: argparse.Namespace) -> Series:
         CliError: an option or a file is wrong, or the player cannot be made.
     """
     limit = visits_without_limit(args, DEFAULT_VISITS, args.game)
-    common = {"temperature": 1.0, "root_noise": 0.25, "resign": False, **limit}
+    options = collect(args, args.game, **DEFAULTS[args.game], **limit)
+    check_limited(options, args.game)
+    logs.set_up(options)
     if args.game == "go":
         from engine.cli.selfplay_go import GoSeries
 
-        options = collect(args, "go", temperature_moves=10, **common)
-        check_limited(options)
-        logs.set_up(options)
         return GoSeries.open(options)
     from engine.cli.selfplay_shogi import ShogiSeries
 
-    options = collect(args, "shogi", temperature_moves=20, max_moves=320, **common)
-    check_limited(options, "shogi")
-    logs.set_up(options)
     suffixes = tuple(dict.fromkeys(SUFFIXES[name] for name in args.format))
     return ShogiSeries.open(options, suffixes, args.openings)
 

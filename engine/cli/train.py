@@ -16,7 +16,7 @@ EPILOG = """\
 examples:
   yomi train nets/recipes/go.toml --out runs/go      train, or go on where it stopped
   yomi train export nets/recipes/go.toml --out runs/go      write the network's file from the last checkpoint
-  yomi train test runs/go/small.bin.gz data/9        policy and value on the test set, for any known network
+  yomi train test runs/go/yomi-go-b6c96.bin.gz data/9      policy and value on the test set, for any known network
 
 Training needs PyTorch: pip install "yomi-engine[train]".
 The keys of a configuration: nets/training/config.py; configurations to begin with: nets/recipes/*.toml.

@@ -42,8 +42,11 @@ class Adjudicator:
         """Plies for which a color has been lost, as both say."""
 
     def loser(self, color: int, evaluation: Evaluation | None) -> int:
-        """Take the evaluation of `color`, which has just moved, and return who has lost: the other side, which is to
-        move and might as well resign; 0 for nobody yet.
+        """Return who has lost now that `color` has moved: the side to move, or 0 for nobody yet.
+
+        Args:
+            color: has just moved.
+            evaluation: what it said of its move; None for nothing.
         """
         if self.threshold is None:
             return 0

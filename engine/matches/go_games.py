@@ -69,7 +69,7 @@ class Scorer:
         self._client: GtpClient | None = None
 
     def start(self, game: GoGame) -> None:
-        """Start the engine that scores, where there is one and it does not run: its mistakes must cost no game.
+        """Start the engine that scores, where there is one and it does not run, before a game is played in vain.
 
         Args:
             game: of the kind that is to be scored.

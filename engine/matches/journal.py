@@ -56,7 +56,7 @@ class Journal:
             _lock(self._file.fileno(), self.path)
             self._file.seek(0)
             lines, complete = _split(self._file.read())
-            if len(lines) <= 1:  # no game yet: whatever was meant, it begins now
+            if len(lines) <= 1:  # no game yet: the match may be another one now
                 lines, complete = [], 0
             self._file.truncate(complete)
             if lines:

@@ -55,7 +55,7 @@ class Plan:
     pairings: Sequence[Pairing]
     openings: Sequence[str]
     make_host: Callable[[OnStart], Host]
-    """Given what is to hear of every engine that it starts."""
+    """Called with what the host is to call with every engine that it starts."""
     folder: Path
     parallel: int = 1
     cpus: Sequence[frozenset[int]] = ()

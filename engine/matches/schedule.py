@@ -14,7 +14,7 @@ class Pairing:
     """One game to play."""
 
     number: int
-    """From 0, the same whatever number of games is asked for: some may be missing at the end."""
+    """From 0. A game has the same one however many are asked for; where that is odd, some are missing at the end."""
     black: int
     """Index of the player."""
     white: int

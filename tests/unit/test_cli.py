@@ -1,8 +1,10 @@
 """The command line in this process: parsing, help, errors, the terminal game and self-play with a fake player."""
 
 import dataclasses
+import importlib
 import io
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -86,6 +88,30 @@ def test_help_names_what_is_there(name: str, text: str, capsys: pytest.CaptureFi
         main([name, "--help"])
     assert text in capsys.readouterr().out
     assert all((Path(nets.__path__[0]).parent / path).exists() for path in re.findall(r"nets/[a-z/]+(?:\.py)?", text))
+
+
+def examples() -> list[str]:
+    """Return the command lines in the help texts of all commands, without what is said of them."""
+    modules = [importlib.import_module(f"engine.cli.{name}") for name in ("main", *COMMANDS, "dataset_play")]
+    texts = [getattr(module, "EPILOG", "") for module in modules]
+    texts += [text for module in modules for text in getattr(module, "EPILOGS", {}).values()]
+    lines = re.findall(r"^  (yomi .*)", "\n".join(texts).replace("\\\n      ", ""), re.MULTILINE)
+    return [re.split(r" {3,}| <", line)[0] for line in lines if "--help" not in line]
+
+
+@pytest.mark.parametrize("line", dict.fromkeys(examples()))
+def test_examples_are_understood(line: str) -> None:
+    words = shlex.split(line)[1:]
+    assert build(words).parse_args(words).command == words[0]
+
+
+def test_help_shows_the_commands_own_defaults(capsys: pytest.CaptureFixture[str]) -> None:
+    for words, visits in (("analysis", 500), ("analyze", 100), ("selfplay go", 200), ("selfplay shogi", 200)):
+        with pytest.raises(SystemExit):
+            main([*words.split(), "--help"])
+        text = " ".join(capsys.readouterr().out.split())
+        assert re.search(rf"--visits N [^()]*\(default: {visits}\)", text)
+    assert "(default: 320)" in text
 
 
 def test_usi_as_a_program_of_its_own(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
