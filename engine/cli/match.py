@@ -217,15 +217,15 @@ def _sprt(settings: argparse.Namespace, players: int) -> Sprt | None:
 
 def _host(settings: argparse.Namespace, game: str) -> tuple[Callable[[OnStart], Host], Mapping[str, object]]:
     """Return what makes the hosts of a game, and how the journal describes it."""
-    from engine.matches.adjudicate import Conduct
+    from engine.matches.adjudicate import RefereeSettings
     from native.warmup import compile_all
 
-    conduct = Conduct(settings.margin, settings.timeout, settings.resign_below, settings.resign_moves)
+    referee = RefereeSettings(settings.margin, settings.timeout, settings.resign_below, settings.resign_moves)
     compile_all(game, logs.say)
     if game == "shogi":
         from engine.matches.shogi_games import MAX_MOVES_DEFAULT, ShogiHost, ShogiSettings
 
-        shogi = ShogiSettings(settings.max_moves or MAX_MOVES_DEFAULT, settings.entering_king, conduct)
+        shogi = ShogiSettings(settings.max_moves or MAX_MOVES_DEFAULT, settings.entering_king, referee)
         described = {"max_moves": shogi.max_moves, "entering_king": shogi.entering_king}
         return lambda on_start: ShogiHost(shogi, on_start), described
     from engine.games.go.game import GoGame, SetupError
@@ -240,7 +240,7 @@ def _host(settings: argparse.Namespace, game: str) -> tuple[Callable[[OnStart], 
         raise CliError(str(error)) from None
     scorer = settings.scorer or (OWNERSHIP if rules.has_agreement else AREA)
     max_moves = settings.max_moves or MOVES_PER_POINT * settings.size**2
-    go = GoSettings(settings.size, komi, rules, scorer, max_moves, conduct)
+    go = GoSettings(settings.size, komi, rules, scorer, max_moves, referee)
     return lambda on_start: GoHost(go, on_start), {
         "size": go.size, "komi": go.komi, "rules": str(rules), "scorer": scorer, "max_moves": max_moves
     }  # fmt: skip

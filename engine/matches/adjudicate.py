@@ -9,7 +9,7 @@ from engine.matches.answers import Evaluation
 
 
 @dataclass(frozen=True, slots=True)
-class Conduct:
+class RefereeSettings:
     """What the referees of both games have in common."""
 
     margin: float = 0.0

@@ -14,7 +14,7 @@ from engine.games.go.rules import Rules
 from engine.games.go.scoring import dead_stones, ownership_by_rollouts
 from engine.games.go.sgf import record_of
 from engine.games.go.vertex import VertexError, format_color, format_vertex, parse_vertex
-from engine.matches.adjudicate import Conduct
+from engine.matches.adjudicate import RefereeSettings
 from engine.matches.engine_client import OnStart
 from engine.matches.gtp_client import GtpClient
 from engine.matches.limits import GameClock, PlayerLimits
@@ -57,7 +57,7 @@ class GoSettings:
     """`area`: all stones are alive; `ownership`: our verdict by rollouts; else a GTP engine's command line."""
     max_moves: int = 0
     """0 for MOVES_PER_POINT times the points."""
-    conduct: Conduct = field(default_factory=Conduct)
+    referee: RefereeSettings = field(default_factory=RefereeSettings)
 
 
 class Scorer:
@@ -144,7 +144,7 @@ class GoHost:
         Raises:
             EngineFailure: it does not start.
         """
-        timeout = self.settings.conduct.timeout
+        timeout = self.settings.referee.timeout
         return GtpClient(spec, limits, timeout=timeout, cpus=cpus, on_start=self._on_start)
 
     def play(self, clients: Mapping[int, GtpClient], opening: str, event: str) -> PlayedGame:
@@ -181,8 +181,8 @@ class _GoGame:
     def __init__(self, settings: GoSettings, clients: Mapping[int, GtpClient]) -> None:
         self.settings, self.clients = settings, clients
         self.game = GoGame(settings.size, settings.rules, settings.komi)
-        self.clocks = {c: GameClock(clients[c].limits.clock(), settings.conduct.margin) for c in (BLACK, WHITE)}
-        self.adjudicator = settings.conduct.adjudicator()
+        self.clocks = {c: GameClock(clients[c].limits.clock(), settings.referee.margin) for c in (BLACK, WHITE)}
+        self.adjudicator = settings.referee.adjudicator()
         self.comments: list[str] = []
         self.chosen = {BLACK: 0, WHITE: 0}
         self.max_moves = settings.max_moves or MOVES_PER_POINT * settings.size**2
@@ -224,7 +224,7 @@ class _GoGame:
                 return Ended(opponent(color), RESIGNATION)
             self._play(color, answer)
             if loser := self.adjudicator.loser(color, answer.evaluation):
-                return Ended(opponent(loser), ADJUDICATION, f"both below {self.settings.conduct.resign_below:g}")
+                return Ended(opponent(loser), ADJUDICATION, f"both below {self.settings.referee.resign_below:g}")
         return Ended(DRAW, NO_RESULT, "third repetition") if game.is_no_result else Ended(DRAW, SCORE)
 
     def _play(self, color: int, answer: Answer) -> None:

@@ -13,7 +13,7 @@ from engine.games.shogi.game import IllegalMove, ShogiGame
 from engine.games.shogi.notation import NotationError, csa_line, format_usi, parse_usi, parse_usi_moves
 from engine.games.shogi.records import RecordedMove, RecordError, parse_usi_line, record_of, to_bytes
 from engine.games.shogi.sfen import START_WORD, format_sfen
-from engine.matches.adjudicate import Conduct
+from engine.matches.adjudicate import RefereeSettings
 from engine.matches.engine_client import OnStart
 from engine.matches.limits import GameClock, PlayerLimits
 from engine.matches.players import PlayerSpec
@@ -64,7 +64,7 @@ class ShogiSettings:
     """Moves after which a game is drawn."""
     entering_king: str = "27"
     """Rule by which a win may be declared: 27, 24 or none."""
-    conduct: Conduct = field(default_factory=Conduct)
+    referee: RefereeSettings = field(default_factory=RefereeSettings)
 
 
 class ShogiHost:
@@ -80,7 +80,7 @@ class ShogiHost:
         Raises:
             EngineFailure: it does not start.
         """
-        timeout = self.settings.conduct.timeout
+        timeout = self.settings.referee.timeout
         return UsiClient(spec, limits, timeout=timeout, cpus=cpus, on_start=self._on_start)
 
     def play(self, clients: Mapping[int, UsiClient], opening: str, event: str) -> PlayedGame:
@@ -108,10 +108,10 @@ class _ShogiGame:
     def __init__(self, settings: ShogiSettings, clients: Mapping[int, UsiClient], opening: str) -> None:
         self.settings, self.clients = settings, clients
         self.clocks = {
-            color: GameClock(clients[color].limits.clock(increment_first=True), settings.conduct.margin)
+            color: GameClock(clients[color].limits.clock(increment_first=True), settings.referee.margin)
             for color in (BLACK, WHITE)
         }
-        self.adjudicator = settings.conduct.adjudicator()
+        self.adjudicator = settings.referee.adjudicator()
         try:
             record = parse_usi_line(opening or START_WORD)
             sfen = format_sfen(record.initial)
@@ -157,7 +157,7 @@ class _ShogiGame:
                 return self._declare(color)
             self._play(color, answer)
             if loser := self.adjudicator.loser(color, answer.evaluation):
-                return Ended(opponent(loser), ADJUDICATION, f"both below {self.settings.conduct.resign_below:g}")
+                return Ended(opponent(loser), ADJUDICATION, f"both below {self.settings.referee.resign_below:g}")
         return Ended(outcome.winner, OUTCOMES.get(outcome.ending, PERPETUAL_CHECK), "")
 
     def _declare(self, color: int) -> Ended:

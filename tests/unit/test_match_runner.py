@@ -12,7 +12,7 @@ import pytest
 
 from engine.games.go.game import GoGame
 from engine.games.go.rules import PRESETS
-from engine.matches.adjudicate import Conduct
+from engine.matches.adjudicate import RefereeSettings
 from engine.matches.go_games import AREA, GoHost, GoSettings, Scorer
 from engine.matches.journal import Journal
 from engine.matches.limits import PlayerLimits
@@ -60,7 +60,7 @@ def test_nobody_waits_for_engines_that_are_ended(who: str, tmp_path: Path, monke
     fine = parse_player(scripted("gtp", "fine"), "go")
     players = [fine, PlayerSpec("silent", tuple(shlex.split(python(SILENT)))) if who == "player" else fine]
     scorer = {"player": AREA, "scorer": python(SILENT)}.get(who, python(SILENT_AT_THE_END))
-    settings = GoSettings(size=9, scorer=scorer, conduct=Conduct(timeout=PATIENCE))
+    settings = GoSettings(size=9, scorer=scorer, referee=RefereeSettings(timeout=PATIENCE))
     pairings = list(schedule(pairs_of(2), 2, 1))
     errors: list[BaseException] = []
 
