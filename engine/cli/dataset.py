@@ -38,33 +38,45 @@ The format of data sets: nets/data/shards.py.
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the sub-commands."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog="yomi dataset")
-    _add_make(actions.add_parser("make", help="make a data set from game records, or go on with it"))
-    add_play(
-        actions.add_parser("play", help="make a data set from games that a network or an engine plays with itself")
-    )
+
+    def action(name: str, text: str) -> argparse.ArgumentParser:
+        return actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+
+    _add_make(action("make", "make a data set from game records, or go on with it"))
+    add_play(action("play", "make a data set from games that a network or an engine plays with itself"))
     for name, text in (("check", "read a data set and see whether it is whole"), ("describe", "say what is in it")):
-        child = actions.add_parser(name, help=text)
-        child.add_argument("folder", type=Path, metavar="FOLDER", help="the data set")
-    convert = actions.add_parser("convert", help="positions of shogi from records, hcpe or psv to hcpe or psv")
+        action(name, text).add_argument("folder", type=Path, metavar="FOLDER", help="the data set")
+    convert = action("convert", "write positions of shogi from records, hcpe or psv as hcpe or psv")
     convert.add_argument("source", type=Path, metavar="SOURCE", help="records of shogi, .hcpe or .psv")
     convert.add_argument("target", type=Path, metavar="TARGET", help=".hcpe or .psv; must not exist")
-    _add_openings(actions.add_parser("openings", help="balanced openings out of games of shogi, for yomi match"))
+    _add_openings(action("openings", "write balanced openings out of games of shogi, for yomi match"))
 
 
 def _add_make(make: argparse.ArgumentParser) -> None:
     from nets.features import FEATURE_SETS
 
-    make.add_argument(
-        "paths", type=Path, nargs="+", metavar="PATH", help="records: files, folders, collections of one SGF a line"
+    add = make.add_argument
+    add("paths", type=Path, nargs="+", metavar="PATH", help="records: files, folders, collections of one SGF a line")
+    add("--out", type=Path, required=True, metavar="FOLDER", help="the data set")
+    add(
+        "--features",
+        choices=FEATURE_SETS,
+        default="katago-v7",
+        metavar="SET",
+        help=f"what networks see: {', '.join(FEATURE_SETS)} (default: katago-v7)",
     )
-    make.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="the data set")
-    make.add_argument("--features", choices=FEATURE_SETS, default="katago-v7", help="what networks see (katago-v7)")
-    make.add_argument("--test-share", type=float, default=0.03, metavar="S", help="games held out for testing (0.03)")
-    make.add_argument("--limit", type=int, default=0, metavar="N", help="positions of the whole set (all)")
-    rows = f"positions of a shard ({SHARD_ROWS}; {SCORED_ROWS} with --score-search)"
-    make.add_argument("--shard-rows", type=int, metavar="N", help=rows)
-    make.add_argument("--min-moves", type=int, default=20, metavar="N", help="moves of a game, at least (20)")
-    make.add_argument("--seed", type=int, default=1, metavar="N", help="of all choices (1)")
+    add(
+        "--test-share",
+        type=float,
+        default=0.03,
+        metavar="S",
+        help="share of games held out for tests (default: 0.03)",
+    )
+    add("--limit", type=int, default=0, metavar="N", help="positions of the whole set (default: all)")
+    rows = f"positions of a shard (default: {SHARD_ROWS}; {SCORED_ROWS} with --score-search)"
+    add("--shard-rows", type=int, metavar="N", help=rows)
+    add("--min-moves", type=int, default=20, metavar="N", help="leave out games of fewer moves (default: 20)")
+    add("--seed", type=int, default=1, metavar="N", help="seed of all choices (default: 1)")
     adders = {"Go": _add_for_go, "shogi": _add_for_shogi}
     make.set_defaults(of_games={name: add(make.add_argument_group(name)) for name, add in adders.items()})
 
@@ -73,37 +85,65 @@ def _add_for_go(group: argparse._ArgumentGroup) -> list[argparse.Action]:
     """Add what only data sets of Go understand, and return it."""
     go = group.add_argument
     return [
-        go("--rules", default="chinese", help="of records that name none (chinese)"),
-        go("--size", type=int, action="append", default=[], metavar="N", help="only boards of this size"),
-        go("--positions", type=int, default=0, metavar="N", help="a game, spread evenly (all)"),
+        go("--rules", default="chinese", help="rules of records that name none (default: chinese)"),
+        go("--size", type=int, action="append", default=[], metavar="N", help="use boards of this size only"),
+        go(
+            "--positions",
+            type=int,
+            default=0,
+            metavar="N",
+            help="positions of each game, spread evenly over it (default: all)",
+        ),
         go(
             "--unique",
             choices=("none", "move", "position"),
             default="move",
-            help="leave out duplicates of these (move)",
+            help="leave out positions seen before: none, those with the same move, or all (default: move)",
         ),
         go("--handicap", action="store_true", help="use handicap games, too"),
         go(
             "--trust",
             metavar="WHAT",
             default="all",
-            help="results that are believed: all; resigned: those of resigned games; rollouts: those, clear counts and"
-            " what rollouts confirm (all)",
+            help="results that are believed: all; resigned: those of resigned games; rollouts: those, counts by more"
+            " than --narrow points, and what rollouts confirm (default: all)",
         ),
-        go("--rollouts", type=int, default=500, metavar="N", help="for --trust rollouts (500)"),
-        go("--narrow", type=float, default=3.0, metavar="P", help="points that rollouts must confirm (3)"),
+        go("--rollouts", type=int, default=500, metavar="N", help="rollouts for --trust rollouts (default: 500)"),
+        go(
+            "--narrow",
+            type=float,
+            default=3.0,
+            metavar="P",
+            help="points up to which rollouts must confirm a count (default: 3)",
+        ),
         go("--believed-only", action="store_true", help="leave out games whose result is not believed"),
-        go("--black-wins", type=float, default=0.0, metavar="S", help="thin White's wins to this share (no)"),
+        go(
+            "--black-wins",
+            type=float,
+            default=0.0,
+            metavar="S",
+            help="leave out games that White won until Black has won this share (default: leave none out)",
+        ),
         go("--teacher", type=Path, metavar="NET", help="label with a KataGo network instead of with results"),
-        go("--visits", type=int, default=1, metavar="N", help="of the teacher's search; 1: network alone (1)"),
-        go("--device", default="auto", help="of the teacher: auto, cpu, cuda, tensorrt (auto)"),
-        go("--precision", default="auto", help="of the teacher: auto, fp32, int16 (auto)"),
+        go(
+            "--visits",
+            type=int,
+            default=1,
+            metavar="N",
+            help="visits of the teacher's search; 1: the network alone (default: 1)",
+        ),
+        go("--device", default="auto", help="where the teacher runs: auto, cpu, cuda, tensorrt (default: auto)"),
+        go("--precision", default="auto", help="the teacher's numbers: auto, fp32, int16 (default: auto)"),
         go(
             "--score-search",
             metavar="NET",
             help="label points by moving komi until the winrate of a search crosses one half: a network, or `rollouts`",
         ),
-        go("--score-stages", metavar="P:N,...", help="points and playouts (10:2000,4:20000,2:50000)"),
+        go(
+            "--score-stages",
+            metavar="P:N,...",
+            help="steps of komi in points, and playouts, of --score-search (default: 10:2000,4:20000,2:50000)",
+        ),
     ]
 
 
@@ -111,12 +151,25 @@ def _add_for_shogi(group: argparse._ArgumentGroup) -> list[argparse.Action]:
     """Add what only data sets of shogi understand, and return it."""
     shogi = group.add_argument
     return [
-        shogi("--rating", type=float, default=0.0, metavar="R", help="of both players, at least (any)"),
-        shogi("--evaluation", type=float, default=0.0, metavar="CP", help="centipawns, at most (any)"),
+        shogi(
+            "--rating",
+            type=float,
+            default=0.0,
+            metavar="R",
+            help="leave out games in which a player is rated lower, or not at all (default: none)",
+        ),
+        shogi(
+            "--evaluation",
+            type=float,
+            default=0.0,
+            metavar="CP",
+            help="leave out positions with evaluations beyond these centipawns (default: none)",
+        ),
         shogi(
             "--score-scale",
             metavar="CP",
-            help="of the sigmoid that turns evaluations into winrates; fit: as suits the results best (dlshogi's 756)",
+            help="centipawns of the sigmoid that turns evaluations into winrates; fit: what suits the results best"
+            " (default: dlshogi's 756)",
         ),
         shogi("--keep-duplicates", action="store_true", help="do not merge positions that come up again"),
     ]
@@ -125,12 +178,37 @@ def _add_for_shogi(group: argparse._ArgumentGroup) -> list[argparse.Action]:
 def _add_openings(openings: argparse.ArgumentParser) -> None:
     add = openings.add_argument
     add("paths", type=Path, nargs="+", metavar="PATH", help="games with evaluations: files or folders (CSA, hcpe, KIF)")
-    add("--out", type=Path, required=True, metavar="FILE", help="lines `startpos moves ...`; must not exist")
-    add("--rating", type=float, default=0.0, metavar="R", help="of both players, at least (any)")
-    add("--evaluation", type=float, default=170.0, metavar="CP", help="centipawns all along the line, at most (170)")
-    add("--narrow", type=float, default=100.0, metavar="CP", help="centipawns at the two plies, at most (100)")
-    add("--plies", type=int, nargs=2, default=(24, 36), metavar="N", help="no position twice; end of a line (24 36)")
-    add("--min-moves", type=int, default=50, metavar="N", help="moves of a game, at least (50)")
+    add("--out", type=Path, required=True, metavar="FILE", help="for lines `startpos moves ...`; must not exist")
+    add(
+        "--rating",
+        type=float,
+        default=0.0,
+        metavar="R",
+        help="leave out games in which a player is rated lower, or not at all (default: none)",
+    )
+    add(
+        "--evaluation",
+        type=float,
+        default=170.0,
+        metavar="CP",
+        help="centipawns that no move of an opening may be evaluated beyond (default: 170)",
+    )
+    add(
+        "--narrow",
+        type=float,
+        default=100.0,
+        metavar="CP",
+        help="the same at the two plies of --plies (default: 100)",
+    )
+    add(
+        "--plies",
+        type=int,
+        nargs=2,
+        default=(24, 36),
+        metavar=("N", "M"),
+        help="no two openings have the same position after N moves, and they end after M (default: 24 36)",
+    )
+    add("--min-moves", type=int, default=50, metavar="N", help="leave out games of fewer moves (default: 50)")
 
 
 def run(args: argparse.Namespace) -> int:

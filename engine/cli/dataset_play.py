@@ -39,37 +39,50 @@ def add_play(parser: argparse.ArgumentParser) -> None:
     """Add a sub-command for each game."""
     children = add_games(parser, "dataset play", "Make training data of {} from games against itself", EPILOGS)
     for child in children.values():
-        child.add_argument("--positions", type=int, required=True, metavar="N", help="of the whole set, at least")
-        child.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where they are kept")
-        child.add_argument("--shard-rows", type=int, default=16384, metavar="N", help="positions of a shard (16384)")
-        child.add_argument("--seed", type=int, default=1, metavar="N", help="of all choices (1)")
+        add = child.add_argument
+        add("--positions", type=int, required=True, metavar="N", help="positions of the whole set, at least")
+        add("--out", type=Path, required=True, metavar="FOLDER", help="where they are kept")
+        add("--shard-rows", type=int, default=16384, metavar="N", help="positions of a shard (default: 16384)")
+        add("--seed", type=int, default=1, metavar="N", help="seed of all choices (default: 1)")
     _add_go(children["go"])
     _add_shogi(children["shogi"])
 
 
 def _add_go(go: argparse.ArgumentParser) -> None:
-    go.add_argument("--teacher", type=Path, required=True, metavar="NET", help="plays and labels: a KataGo network")
-    go.add_argument("--size", type=int, required=True, metavar="N", help="board size")
-    go.add_argument("--kept", type=float, default=0.25, metavar="S", help="share of a game's positions (0.25)")
-    go.add_argument("--visits", type=int, default=1, metavar="N", help="of searches that label; 1: network alone (1)")
-    go.add_argument("--random-moves", type=float, default=0.03, metavar="S", help="drawn from all legal ones (0.03)")
-    go.add_argument("--test-share", type=float, default=0.03, metavar="S", help="shards held out (0.03)")
-    go.add_argument("--device", default="auto", help="of the teacher: auto, cpu, cuda, tensorrt (auto)")
-    go.add_argument("--precision", default="auto", help="of the teacher: auto, fp32, int16 (auto)")
+    add = go.add_argument
+    add("--teacher", type=Path, required=True, metavar="NET", help="KataGo network that plays and labels")
+    add("--size", type=int, required=True, metavar="N", help="board size")
+    add("--kept", type=float, default=0.25, metavar="S", help="share of each game's positions (default: 0.25)")
+    add("--visits", type=int, default=1, metavar="N", help="visits of searches that label; 1: none (default: 1)")
+    add("--random-moves", type=float, default=0.03, metavar="S", help="share of moves at random (default: 0.03)")
+    add("--test-share", type=float, default=0.03, metavar="S", help="share of shards held out (default: 0.03)")
+    add("--device", default="auto", help="where the teacher runs: auto, cpu, cuda, tensorrt (default: auto)")
+    add("--precision", default="auto", help="the teacher's numbers: auto, fp32, int16 (default: auto)")
 
 
 def _add_shogi(shogi: argparse.ArgumentParser) -> None:
     cores = os.cpu_count() or 1
     add = shogi.add_argument
     add("--engine", required=True, metavar="COMMAND", help="a USI engine, which plays both sides; see below")
-    add("--nodes", type=int, required=True, metavar="N", help="of each move")
-    add("--processes", type=int, default=cores, metavar="N", help=f"engines that play at the same time ({cores})")
-    add("--openings", type=Path, metavar="FILE", help="records, or lines `startpos moves ...` (the usual position)")
-    add("--opening-moves", type=int, default=8, metavar="N", help="random moves then: 1 to N, 0 for none (8)")
-    add("--random-moves", type=float, default=0.02, metavar="S", help="of the later moves, drawn from all legal (0.02)")
-    add("--resign-score", type=int, default=3000, metavar="CP", help="centipawns beyond which a game is lost (3000)")
-    add("--resign-moves", type=int, default=3, metavar="N", help="moves of each side for which it must be so (3)")
-    add("--max-moves", type=int, default=320, metavar="N", help="moves after which a game is drawn (320)")
+    add("--nodes", type=int, required=True, metavar="N", help="nodes of each move")
+    add("--processes", type=int, default=cores, metavar="N", help=f"engines at the same time (default: {cores})")
+    add(
+        "--openings",
+        type=Path,
+        metavar="FILE",
+        help="records, or lines `startpos moves ...` (default: the usual position)",
+    )
+    add(
+        "--opening-moves",
+        type=int,
+        default=8,
+        metavar="N",
+        help="random moves after the opening: 1 to N, 0 for none (default: 8)",
+    )
+    add("--random-moves", type=float, default=0.02, metavar="S", help="share of later moves at random (default: 0.02)")
+    add("--resign-score", type=int, default=3000, metavar="CP", help="centipawns that decide a game (default: 3000)")
+    add("--resign-moves", type=int, default=3, metavar="N", help="moves of each side that must say so (default: 3)")
+    add("--max-moves", type=int, default=320, metavar="N", help="moves after which a game is drawn (default: 320)")
 
 
 def play_dataset(args: argparse.Namespace) -> None:

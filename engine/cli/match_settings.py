@@ -118,7 +118,7 @@ LIMIT_HELP = {
     "byoyomi": "time of a byo-yomi period",
     "increment": "time added for each move",
     "seconds": "time of a move, which the engines are told and which is never forfeited",
-    "periods": "Go: byo-yomi periods (1)",
+    "periods": "Go: byo-yomi periods (default: 1)",
     "stones": "Go: stones to play in a period: Canadian overtime",
     "playouts": "playouts of a move",
     "visits": "visits of a move",
@@ -127,37 +127,57 @@ LIMIT_HELP = {
 }
 
 SETTINGS = (
-    Setting("game", one_of(*GAMES), None, "GAME", "go or shogi (what the engines speak: GTP or USI)"),
-    Setting("games", count, 2, "N", "games of each pair of players (2)"),
-    Setting("form", one_of(*FORMS), FORMS[0], "FORM", "round-robin, or gauntlet: the first player against all others"),
-    Setting("out", Path, Path("match"), "FOLDER", "where records and journal go (match)"),
+    Setting("game", one_of(*GAMES), None, "GAME", "go or shogi (default: what the engines speak, GTP or USI)"),
+    Setting("games", count, 2, "N", "games of each pair of players (default: 2)"),
+    Setting(
+        "form", one_of(*FORMS), FORMS[0], "FORM",
+        "round-robin, or gauntlet: the first player against all others (default: round-robin)",
+    ),
+    Setting("out", Path, Path("match"), "FOLDER", "where records and journal go (default: match)"),
     *(Setting(name, seconds, None, "S", LIMIT_HELP[name], LIMITS) for name in TIMES),
     *(Setting(name, count, None, "N", LIMIT_HELP[name], LIMITS) for name in COUNTS),
-    Setting("margin", seconds, 0.0, "S", "time over the clock that is forgiven (0)", LIMITS),
-    Setting("timeout", seconds, None, "S", "silence beyond its time that loses a game (60; untimed: 600)", LIMITS),
-    Setting("parallel", count, None, "N", "games at the same time (one for each of --cpus, else 1)", "running"),
+    Setting("margin", seconds, 0.0, "S", "time over the clock that is forgiven (default: 0)", LIMITS),
+    Setting(
+        "timeout", seconds, None, "S",
+        "silence beyond its time by which an engine loses (default: 60; 600 where one has no time limit)", LIMITS,
+    ),
+    Setting(
+        "parallel", count, None, "N", "games at the same time (default: one for each of --cpus, else 1)", "running"
+    ),
     Setting("cpus", cpus, [], "LIST", "processors of each game, which its engines share: 0,1 or 0-1,2-3", "running"),
     Setting("restart", flag, False, "", "start the engines anew for every game", "running"),
-    Setting("size", count, 19, "N", "board size (19)", "Go"),
-    Setting("komi", float, None, "K", "komi (that of the rules)", "Go"),
-    Setting("rules", str, "tromp-taylor", "RULES", "as in yomi gtp (tromp-taylor)", "Go"),
+    Setting("size", count, 19, "N", "board size (default: 19)", "Go"),
+    Setting("komi", float, None, "K", "komi (default: that of the rules)", "Go"),
+    Setting("rules", str, "tromp-taylor", "RULES", "rules, as in yomi gtp (default: tromp-taylor)", "Go"),
     Setting(
         "scorer", str, None, "WHAT",
         "area (all stones alive), ownership (by rollouts), or a GTP engine's command line"
-        " (area where the rules let stones stand until they are captured, else ownership)", "Go",
+        " (default: area where the rules let stones stand until they are captured, else ownership)", "Go",
     ),
-    Setting("entering_king", one_of(*ENTERING_KING), "27", "RULE", "none, 24, 24h, 27 or 27h (27)", "shogi"),
+    Setting(
+        "entering_king", one_of(*ENTERING_KING), "27", "RULE",
+        "rule by which a win may be declared: none, 24, 24h, 27 or 27h (default: 27)", "shogi",
+    ),
     Setting("openings", str, None, "FROM", "record, folder, SFEN list, or `policy` (drawn by yomi)", "openings"),
-    Setting("opening_moves", count, None, "N", "moves of each opening (all of a record; policy: 8)", "openings"),
-    Setting("opening_net", Path, None, "FILE", "network that draws policy openings (none)", "openings"),
-    Setting("opening_seed", number, 1, "N", "seed of policy openings, and of the order of others (1)", "openings"),
-    Setting("max_moves", number, 0, "N", "score (Go: 4 a point) or draw (shogi: 512) after N moves", "ending games"),
+    Setting(
+        "opening_moves", count, None, "N",
+        "moves of each opening (default: all of a record; 8 of those drawn by policy)", "openings",
+    ),
+    Setting("opening_net", Path, None, "FILE", "network that draws policy openings (default: none)", "openings"),
+    Setting(
+        "opening_seed", number, 1, "N", "seed of policy openings, and of the order of others (default: 1)", "openings"
+    ),
+    Setting(
+        "max_moves", number, 0, "N",
+        "moves after which a game is scored (Go; default: 4 a point) or drawn (shogi; default: 512)", "ending games",
+    ),
     Setting("resign_below", share, None, "P", "end games that both engines see below this winrate", "ending games"),
-    Setting("resign_moves", count, 3, "N", "moves of each side for which they must agree (3)", "ending games"),
+    Setting(
+        "resign_moves", count, 3, "N", "moves of each side for which they must agree (default: 3)", "ending games"
+    ),
     Setting(
         "sprt", bounds, None, "E0,E1",
-        "stop when it is clear whether the first of two is stronger by E1 Elo, or by no more than E0",
-        "ending games",
+        "stop when it is clear whether the first of two is stronger by E1 Elo, or by no more than E0", "ending games",
     ),
 )  # fmt: skip
 

@@ -27,18 +27,24 @@ for shogi are used as they are.
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the sub-commands."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog="yomi net")
-    info = actions.add_parser("info", help="show what a network file is")
+
+    def action(name: str, text: str) -> argparse.ArgumentParser:
+        return actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+
+    info = action("info", "show what a network file is")
     info.add_argument("file", type=Path, metavar="FILE", help="KataGo network, dlshogi network or ONNX file")
-    convert = actions.add_parser("import", help="convert a KataGo network to ONNX and keep it in the cache")
+    convert = action("import", "convert a KataGo network to ONNX and keep it in the cache")
     convert.add_argument("file", type=Path, metavar="FILE", help="KataGo network (.bin.gz, .txt.gz)")
     convert.add_argument(
         "--size", type=int, action="append", metavar="N", help="board size; may be given several times (default: 19)"
     )
-    tune = actions.add_parser("tune", help="measure what is fastest for a network on this machine, and keep it")
+    tune = action("tune", "measure what is fastest for a network on this machine, and keep it")
     tune.add_argument("file", type=Path, metavar="FILE", help="KataGo network, dlshogi network or ONNX file")
-    tune.add_argument("--size", type=int, default=19, metavar="N", help="Go: board size (19)")
-    tune.add_argument("--device", default="auto", choices=TABLE["device"].choices, help="only this device (auto: any)")
-    tune.add_argument("--for", dest="duration", type=float, default=3.0, metavar="S", help="seconds a candidate (3)")
+    tune.add_argument("--size", type=int, default=19, metavar="N", help="Go: board size (default: 19)")
+    tune.add_argument("--device", default="auto", choices=TABLE["device"].choices, help="try only this (default: any)")
+    tune.add_argument(
+        "--for", dest="duration", type=float, default=3.0, metavar="S", help="seconds for each way (default: 3)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

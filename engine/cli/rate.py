@@ -38,7 +38,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def add_output(parser: argparse.ArgumentParser) -> None:
     """Add the flags that say how the tables look."""
     group = parser.add_argument_group("tables")
-    group.add_argument("--format", choices=FORMATS, default="text", help="form of the tables on stdout (text)")
+    group.add_argument("--format", choices=FORMATS, default="text", help="form of the tables on stdout (default: text)")
     group.add_argument("--unique", action="store_true", help="leave out games with the same moves as one before")
     group.add_argument("--no-advantage", action="store_true", help="do not fit the first player's advantage")
     group.add_argument("--plot", type=Path, metavar="FILE", help="draw the ratings with their errors (PNG, SVG, PDF)")

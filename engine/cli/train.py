@@ -26,11 +26,15 @@ The keys of a configuration: nets/training/config.py; configurations to begin wi
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("words", nargs="+", metavar="CONFIG | export CONFIG | test NET DATA", help="see the examples")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="of the run (default: runs/NAME)")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="folder of the run (default: runs/NAME)")
     parser.add_argument("--steps", type=int, metavar="N", help="stop at this step; a later run goes on")
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), help="instead of the configuration's")
-    parser.add_argument("--split", choices=("train", "test"), default="test", help="of the data for test (test)")
-    parser.add_argument("--limit", type=int, default=0, metavar="N", help="positions for test, at most (all)")
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), help="device, instead of the configuration's")
+    parser.add_argument(
+        "--split", choices=("train", "test"), default="test", help="part of the data to test on (default: test)"
+    )
+    parser.add_argument(
+        "--limit", type=int, default=0, metavar="N", help="positions to test on, at most (default: all)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
