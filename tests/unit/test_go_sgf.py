@@ -1,6 +1,7 @@
 """Game records: what is read, what is written, and both after one another."""
 
 import lzma
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from engine.games.go.sgf import (
     GameRecord,
     Node,
     SgfError,
+    each_sgf_game,
     load_sgf,
     load_sgf_games,
     read_sgf,
@@ -22,6 +24,7 @@ from engine.games.go.sgf import (
     to_sgf,
 )
 from engine.games.go.vertex import parse_vertex
+from engine.version import VERSION
 from native.go.board import BLACK, EMPTY, PASS, WHITE
 from tests.shared_data import shared_path
 from tests.unit.go_boards import drawing_of, play_all, points
@@ -272,6 +275,15 @@ def test_komi_in_hundredths_and_in_stones(properties: str, komi: float) -> None:
     assert read_sgf(record.to_sgf()).komi == komi
 
 
+@pytest.mark.parametrize("komi", [3.75, 4.25, -2.75, 150.0, 350.0, 0.25, 6.5])
+def test_komi_that_is_written_here_is_in_points(komi: float) -> None:
+    text = to_sgf(GoGame(9, PRESETS["chinese"], komi))
+    assert f"AP[yomi:{VERSION}]" in text
+    assert read_sgf(text).komi == komi
+    again = read_sgf("(;AP[foxwq]SZ[9]KM[375])").to_sgf()
+    assert re.findall(r"AP\[.*?\]|KM\[.*?\]", again) == [f"AP[yomi:{VERSION}]", "KM[7.5]"]
+
+
 def test_komi_and_rules_that_need_interpretation() -> None:
     assert read_sgf("(;KM[])").komi is None
     assert from_sgf("(;SZ[9]RU[japanese])").komi == 6.5
@@ -358,6 +370,22 @@ def test_collections(tmp_path: Path) -> None:
     ):
         with pytest.raises(SgfError, match=f"^{words}"):
             read_sgf_games(text.encode())
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        ("(;SZ[9];B[zz];W[aa])", "B[zz]: expected a point of a 9x9 board"),
+        ("(;GM[1]SZ[9];B[aa]", "broken SGF: unexpected end of SGF data"),
+        ("(;GM[1]SZ[9];B[aa]C[a ] b](;W[bb])(;W[cc]))", "broken SGF: unexpected end of SGF data"),
+    ],
+)
+def test_games_beside_one_that_cannot_be_read(bad: str, why: str) -> None:
+    found = list(each_sgf_game(f"(;SZ[5])\n{bad}\n(;GM[1]SZ[7];B[cc])\n(;SZ[13])".encode()))
+    assert [each.size if isinstance(each, GameRecord) else str(each) for each in found] == [5, why, 7, 13]
+    (only,) = each_sgf_game(bad.encode())
+    assert str(only) == why
+    assert [str(each) for each in each_sgf_game(b"")] == ["broken SGF: no SGF data found"]
 
 
 def test_deep_trees_need_no_recursion() -> None:

@@ -21,6 +21,7 @@ from engine.games.go.game import GoGame, IllegalMove, SetupError
 from engine.games.go.handicap import HandicapError
 from engine.games.go.rules import PRESETS, Rules, RulesError
 from engine.games.go.vertex import column_and_row, point_at
+from engine.version import VERSION
 from native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, PASS
 
 RULE_NAMES = {"japanese": "Japanese", "chinese": "Chinese", "aga": "AGA", "new-zealand": "NZ", "goe": "GOE"}
@@ -39,7 +40,12 @@ HUNDREDTHS = ("foxwq", "SGFC:2.0")
 """Programs (AP) whose komi is in hundredths also where it is small (KM[50]), and in stones where it is 350."""
 MAX_STONES = 5
 """A komi with a quarter is in points from here on, in stones below."""
+APPLICATION = "yomi"
+"""What records that are written here name (AP). Their komi is in points, whatever it looks like."""
 _CHARSET = re.compile(rb"[;\]\s]CA\s*\[([^\]]*)\]")
+_START = re.compile(rb"\(\s*;")
+_ROOT = re.compile(rb"\(\s*;\s*(?:GM|FF|SZ|CA|AP)\s*\[")
+"""The beginning of a game and not of a variation."""
 
 
 class SgfError(ValueError):
@@ -199,6 +205,7 @@ class GameRecord:
         for key, text in texts.items():
             if text:
                 root.set(key, text)
+        root.set("AP", (APPLICATION, VERSION))
         if self.komi is not None:
             root.set("KM", self.komi)
         if self.handicap >= 2:
@@ -246,18 +253,35 @@ def read_sgf_games(data: bytes) -> list[GameRecord]:
     Raises:
         SgfError: see `read_sgf`; from the second game on with its number.
     """
-    raw, encoding = _recoded(data)
     records: list[GameRecord] = []
-    begin = 0
+    for found in each_sgf_game(data):
+        if isinstance(found, SgfError):
+            raise SgfError(f"game {len(records) + 1}: {found}" if records else str(found))
+        records.append(found)
+    return records
+
+
+def each_sgf_game(data: bytes) -> Iterator[GameRecord | SgfError]:
+    """Yield the games of a file, at least one, each as its record, or as why it cannot be read; see `read_sgf`.
+
+    A game without an end is left at the next root that can be told from a variation by its first property.
+    """
+    raw, encoding = _recoded(data)
+    begin, is_first = 0, True
     while True:
         tokens, end = sgf_grammar.tokenise(raw, begin)
-        if records and not tokens:
-            return records
+        if not (tokens or is_first):
+            return
         try:
-            records.append(_read_game(raw[begin:end], encoding))
+            yield _read_game(raw[begin:end], encoding)
         except SgfError as error:
-            raise SgfError(f"game {len(records) + 1}: {error}" if records else str(error)) from None
-        begin = end
+            yield error
+        brackets = [token for kind, token in tokens if kind == "D"]
+        if brackets.count(b"(") != brackets.count(b")"):
+            start = _START.search(raw, begin)
+            following = _ROOT.search(raw, start.end()) if start else None
+            end = following.start() if following else len(raw)
+        begin, is_first = end, False
 
 
 def _read_game(raw: bytes, encoding: str) -> GameRecord:
@@ -411,7 +435,7 @@ def _read_record(root: Any, size: int) -> GameRecord:
     return record
 
 
-ROOT_PROPERTIES = ("FF", "GM", "SZ", "CA", "PB", "PW", "RE", "DT", "OT", "KM", "HA", "TM", "RU")
+ROOT_PROPERTIES = ("FF", "GM", "SZ", "CA", "AP", "PB", "PW", "RE", "DT", "OT", "KM", "HA", "TM", "RU")
 NODE_PROPERTIES = ("B", "W", *SETUP_PROPERTIES, "PL", "C")
 
 
@@ -514,7 +538,10 @@ def _read_komi(root: Any) -> float | None:
         return None
     if math.isnan(komi):
         raise SgfError(f"property KM is '{_text(root, 'KM').strip()}': expected a number")
-    is_known = any(name in _text(root, "AP") for name in HUNDREDTHS)
+    application = _text(root, "AP")
+    if application.partition(":")[0].strip() == APPLICATION:
+        return komi
+    is_known = any(name in application for name in HUNDREDTHS)
     if komi % 25 == 0 and abs(komi) >= (25 if is_known else 100):
         komi /= 100
         if is_known and komi == 3.5:
