@@ -40,9 +40,28 @@ def test_why_not_knows_all_moves_but_drop_pawn_mate(seed: int) -> None:
         placement = placement_of(board)
         legal = {cshogi.move16(move) for move in board.legal_moves}
         extra = {move for move in ALL_MOVES if placement.why_not(move) is None} ^ legal
-        for move in extra:
-            assert moves.dropped_type(move) == 1
-            assert placement.after(move).is_check(3 - placement.side)
+        assert extra == {move for move in ALL_MOVES if placement.is_drop_pawn_mate(move)}
+
+
+@pytest.mark.parametrize(
+    ("sfen", "usi", "is_mate"),
+    [
+        ("7nk/9/7G1/9/9/9/9/9/4K4 b P 1", "P*1b", True),
+        ("7nk/9/7G1/9/9/9/9/9/4K4 b G 1", "G*1b", False),  # no pawn
+        ("7n1/8k/9/7G1/9/9/9/9/4K4 b P 1", "P*1c", False),  # the king goes away
+        ("7nk/7r1/7G1/9/9/9/9/9/4K4 b P 1", "P*1b", False),  # the rook takes
+        ("7nk/7r1/7G1/9/4B4/9/9/9/4K4 b P 1", "P*1b", True),  # the bishop binds the rook
+        ("7nk/9/7G1/8P/9/9/9/9/4K4 b P 1", "P*1b", False),  # nifu is another fault
+        ("4k4/9/9/9/9/9/1g7/9/KN7 w p 1", "P*9h", True),
+    ],
+)
+def test_mates_by_a_dropped_pawn(sfen: str, usi: str, is_mate: bool) -> None:
+    placement, move = parse_sfen(sfen), parse_usi(usi)
+    assert placement.is_drop_pawn_mate(move) is is_mate
+    board = cshogi.Board(sfen=sfen)
+    assert (move in {cshogi.move16(each) for each in board.legal_moves}) is (
+        placement.why_not(move) is None and not is_mate
+    )
 
 
 @pytest.mark.parametrize(

@@ -396,8 +396,11 @@ def test_ki2_of_a_game_that_an_illegal_move_has_ended() -> None:
     (record,) = read_records(text.format(""))
     assert (len(record.moves), record.ending, record.winner) == (3, "-ILLEGAL_ACTION", BLACK)
     assert record.left_out == ["the illegal move at line 3: move 4 '△８四歩': the king is in check"]
-    with pytest.raises(RecordError, match="line 3: move 4 '△８四歩': the king is in check"):
-        read_records(text.format("　▲２六歩"))
+    for ending in ("▲反則勝ち", "　▲反則勝ち"):
+        assert read_records(text.format(ending)) == [record]
+    for following in ("　▲２六歩", "　▲投了", "　▲２六歩　△反則勝ち"):
+        with pytest.raises(RecordError, match="line 3: move 4 '△８四歩': the king is in check"):
+            read_records(text.format(following))
 
 
 def test_csa_of_a_game_that_an_illegal_move_has_ended() -> None:
@@ -411,6 +414,49 @@ def test_csa_of_a_game_that_an_illegal_move_has_ended() -> None:
     for rest in ("%TORYO\n", "%+ILLEGAL_ACTION\n", "+2726FU\n"):
         with pytest.raises(RecordError, match=r"^line 6: move 4 '-8384FU': the king is in check"):
             read_records(text + rest)
+
+
+MATED_BY_A_PAWN = parse_sfen("7nk/9/7G1/9/9/9/9/9/4K4 b P2r2b3g4s3n4l17p 1")
+
+
+@pytest.mark.parametrize(
+    ("rest", "ending", "winner"),
+    [
+        ("%ILLEGAL_MOVE\n", "+ILLEGAL_ACTION", WHITE),
+        ("T7\n'a comment\n%+ILLEGAL_ACTION\n", "+ILLEGAL_ACTION", WHITE),
+        ("%TSUMI\n", "TSUMI", BLACK),
+        ("%TORYO\n", "TORYO", BLACK),
+        ("", "", None),
+    ],
+)
+def test_csa_of_a_game_that_a_mating_pawn_has_ended(rest: str, ending: str, winner: int | None) -> None:
+    text = "\n".join([*csa.format_position(MATED_BY_A_PAWN), "+0012FU", rest])
+    (record,) = read_records(text)
+    assert (record.ending, record.winner) == (ending, winner)
+    foul = ending == "+ILLEGAL_ACTION"
+    assert len(record.moves) == (0 if foul else 1)
+    assert record.left_out == (
+        ["the illegal move at line 13: move 1 '+0012FU': a pawn may not be dropped to mate"] if foul else []
+    )
+    assert record.ending_seconds == (7.0 if "T7" in rest else None)
+
+
+@pytest.mark.parametrize(
+    ("rest", "ending", "winner"),
+    [
+        ("まで1手で後手の勝ち\n", "+ILLEGAL_ACTION", WHITE),
+        ("   2 反則勝ち\nまで1手で先手の反則負け\n", "+ILLEGAL_ACTION", WHITE),
+        ("   2 反則負け\n", "+ILLEGAL_ACTION", WHITE),
+        ("   2 詰み\nまで1手で先手の勝ち\n", "TSUMI", BLACK),
+        ("まで1手で先手の勝ち\n", "TORYO", BLACK),
+        ("", "", None),
+    ],
+)
+def test_kif_of_a_game_that_a_mating_pawn_has_ended(rest: str, ending: str, winner: int | None) -> None:
+    for move in ("   1 １二歩打 ( 0:03/00:00:03)", "▲１二歩打"):
+        (record,) = read_records("\n".join([*kif.format_position(MATED_BY_A_PAWN), move, rest]))
+        assert (record.ending, record.winner) == (ending, winner)
+        assert len(record.moves) == (0 if ending == "+ILLEGAL_ACTION" else 1)
 
 
 def test_kif_with_a_turned_board_and_with_two_times() -> None:
@@ -450,6 +496,13 @@ def test_colons_of_any_width() -> None:
     assert record == read_records(KIF_TEXT)[0]
     (record,) = read_records("先手:a\n手合割:二枚落ち\n")
     assert (record.black, record.initial.side) == ("a", WHITE)
+
+
+@pytest.mark.parametrize(("value", "side"), [("", BLACK), ("先手", BLACK), ("後手", WHITE), ("上手", WHITE)])
+def test_the_side_to_move_of_a_diagram(value: str, side: int) -> None:
+    diagram = [line for line in kif.format_position(MATED_BY_A_PAWN) if line != "後手番"]
+    (record,) = read_records("\n".join([*diagram, f"手番：{value}", "先手：a"]))
+    assert record.initial.side == side
 
 
 def test_handicaps_of_seven_pieces() -> None:

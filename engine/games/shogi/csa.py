@@ -3,8 +3,9 @@
 Evaluations are the comments that Floodgate writes, `'** SCORE LINE` after a move, in centipawns for Black.
 """
 
+import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from engine.color import BLACK, WHITE
 from engine.games.shogi.notation import (
@@ -18,7 +19,7 @@ from engine.games.shogi.notation import (
     parse_csa,
 )
 from engine.games.shogi.pieces import COUNTS, HAND_INDEX, HAND_TYPES, code_of, color_of, type_of, unpromoted
-from engine.games.shogi.placement import Placement
+from engine.games.shogi.placement import DROP_PAWN_MATE, Placement
 from engine.games.shogi.records import ENDINGS, START, GameRecord, ImpossibleMoveError, RecordError
 from engine.games.shogi.sfen import SfenError, check
 
@@ -35,7 +36,11 @@ def looks_like_csa(lines: list[str]) -> bool:
 class _Reader:
     """Reads one game, line by line."""
 
-    def __init__(self) -> None:
+    def __init__(self, statements: Sequence[tuple[int, str]]) -> None:
+        self.statements = statements
+        """Of the whole file, each with the number of its line."""
+        self.index = 0
+        """Of the statement that is being read."""
         self.record = GameRecord()
         self.board = [0] * 81
         self.hands = ([0] * 7, [0] * 7)
@@ -68,20 +73,23 @@ class _Reader:
     def is_empty(self) -> bool:
         return self.placement is None and not self.has_board
 
-    def ends_by_foul(self, following: Iterable[str]) -> bool:
+    def ends_by_foul(self) -> bool:
         """Give the game up for the side to move, whose move is impossible, if only an ending by its fault follows."""
-        mover = self._mover()
-        for statement in following:
+        if self._is_foul() is False:
+            return False
+        self.record.ending = illegal_action(self._mover())
+        return True
+
+    def _is_foul(self) -> bool | None:
+        """Whether the game ends by a fault of the side to move here; None where only comments follow."""
+        for _, statement in itertools.islice(self.statements, self.index + 1, None):
             if statement == "/":
                 break
             if statement[0] in COLORS:
                 return False
             if statement[0] == "%":
-                if statement[1:] not in ("ILLEGAL_MOVE", illegal_action(mover)):
-                    return False
-                break
-        self.record.ending = illegal_action(mover)
-        return True
+                return statement[1:] in ("ILLEGAL_MOVE", illegal_action(self._mover()))
+        return None
 
     def _comment(self, text: str) -> None:
         record = self.record
@@ -179,7 +187,10 @@ class _Reader:
             move = parse_csa(line.strip(), self.placement)
         except NotationError as error:
             raise RecordError(f"move {number}: {error}") from None
-        self.placement = self.record.add(self.placement, move, f"{number} '{line}'")
+        name = f"{number} '{line}'"
+        if self.placement.is_drop_pawn_mate(move) and self._is_foul():
+            raise ImpossibleMoveError(f"move {name}: {DROP_PAWN_MATE}")
+        self.placement = self.record.add(self.placement, move, name)
 
     def _time(self, line: str) -> None:
         try:
@@ -217,21 +228,22 @@ def read_csa(text: str) -> list[GameRecord]:
     Raises:
         RecordError: a line that is not CSA's, an impossible position or move; it names the line.
     """
-    records, reader = [], _Reader()
     statements = list(_statements(text))
+    records, reader = [], _Reader(statements)
     number = 0
     try:
-        for index, (number, statement) in enumerate(statements, 1):
+        for index, (number, statement) in enumerate(statements):
             if not LINE.fullmatch(statement):
                 raise RecordError(f"'{statement}': expected a statement of CSA, such as +7776FU or %TORYO")
             if statement == "/":
                 records.append(_finished(reader))
-                reader = _Reader()
+                reader = _Reader(statements)
                 continue
+            reader.index = index
             try:
                 reader.read(statement)
             except ImpossibleMoveError as error:
-                if not reader.ends_by_foul(following for _, following in statements[index:]):
+                if not reader.ends_by_foul():
                     raise
                 reader.record.left_out.append(f"the illegal move at line {number}: {error}")
         if not (records and reader.is_empty):  # a last "/" ends a game as well as it begins one

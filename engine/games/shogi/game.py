@@ -12,7 +12,7 @@ import numpy as np
 from engine.color import COLOR_NAMES, opponent
 from engine.games.shogi.moves import is_move
 from engine.games.shogi.notation import format_usi, illegal_action
-from engine.games.shogi.placement import Placement
+from engine.games.shogi.placement import DROP_PAWN_MATE, Placement
 from engine.games.shogi.sfen import STARTPOS, format_sfen, parse_sfen
 from native.shogi import rules
 from native.shogi.position import (
@@ -172,7 +172,7 @@ class ShogiGame:
             IllegalMove: the rules forbid it; the message says why, and nothing has changed.
         """
         if not self.is_legal(move):
-            why = self.placement.why_not(move) or "a pawn may not be dropped to mate"
+            why = self.placement.why_not(move) or DROP_PAWN_MATE
             raise IllegalMove(f"illegal move {format_usi(move) if is_move(move) else move}: {why}")
         color = self.side_to_move
         rules.play(self.position, self.history, move)

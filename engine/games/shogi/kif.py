@@ -5,6 +5,7 @@ its variations, each headed by `変化：N手`: it leaves the line read last, of
 Evaluations are comments `*評価値 SCORE LINE` below the move, in centipawns for Black.
 """
 
+import itertools
 import re
 from collections.abc import Callable
 
@@ -22,7 +23,7 @@ from engine.games.shogi.notation import (
     parse_japanese,
 )
 from engine.games.shogi.pieces import HAND_INDEX, code_of, color_of, type_of
-from engine.games.shogi.placement import Placement
+from engine.games.shogi.placement import DROP_PAWN_MATE, Placement
 from engine.games.shogi.records import (
     ENDINGS,
     START,
@@ -156,7 +157,7 @@ class _Reader:
         elif key.endswith("持駒") and key[:2] in NAMES:
             self.hands[NAMES[key[:2]]] = _parse_hand(value)
         elif key == "手番":
-            self.side = WHITE if value[:1] in "後上" else BLACK
+            self.side = WHITE if value.startswith(("後", "上")) else BLACK
         else:
             self.record.info[KEYS.get(key, key)] = value
 
@@ -229,13 +230,12 @@ class _Reader:
 
     def _ki2_line(self, line: str) -> None:
         """Read moves, the last of which may be a word for the ending (△投了)."""
-        *others, last = (text.strip().replace("　", "") for text in KI2_MOVE.findall(line))
-        for text in others:
-            self._move(text, is_followed=True)
-        if last[1:] in WORDS or last[1:] in WINS:
-            self._end(last[1:])
-        else:
-            self._move(last)
+        texts = [text.strip().replace("　", "") for text in KI2_MOVE.findall(line)]
+        for text, following in itertools.pairwise([*texts, ""]):
+            if not following and (text[1:] in WORDS or text[1:] in WINS):
+                self._end(text[1:])
+            else:
+                self._move(text, following=following)
 
     def _is_last(self) -> bool:
         """Whether no numbered line follows in the game or the variation."""
@@ -246,13 +246,13 @@ class _Reader:
                 return False
         return True
 
-    def _move(self, text: str, seconds: float | None = None, *, is_followed: bool = False) -> None:
+    def _move(self, text: str, seconds: float | None = None, *, following: str = "") -> None:
         """Read a move; an impossible one that ends the game is left out, and its side has lost.
 
         Args:
             text: the move.
             seconds: its time.
-            is_followed: there are moves behind it on its line.
+            following: the move or the ending behind it on its line.
         """
         placement, number = self._begin(), len(self.path) + 1
         if self.record.ending:
@@ -260,11 +260,13 @@ class _Reader:
         previous = target_of(self.path[-1][1]) if self.path else None
         try:
             move = parse_japanese(text, placement, previous, _is_possible(placement))
+            if placement.is_drop_pawn_mate(move) and self._is_foul(placement.side, following):
+                raise ImpossibleMoveError(f"move {number} '{text}': {DROP_PAWN_MATE}")
             self.placement = self.record.add(placement, move, f"{number} '{text}'")
         except NotationError as error:
             raise RecordError(f"move {number}: {error}") from None
         except ImpossibleMoveError as error:
-            if self.is_variation or is_followed or not self._is_foul(placement.side):
+            if self._is_foul(placement.side, following) is False:
                 raise
             self.game.left_out.append(f"the illegal move at line {self.number}: {error}")
             self.game.ending, self.game.ending_seconds = illegal_action(placement.side), seconds
@@ -272,15 +274,22 @@ class _Reader:
             self.record.moves[-1].seconds = seconds
             self.path.append((placement, move))
 
-    def _is_foul(self, mover: int) -> bool:
-        """Whether the game ends by a fault of `mover` here: only comments follow, or a line that says so."""
-        for line in self.lines[self.number :]:
+    def _is_foul(self, mover: int, following: str) -> bool | None:
+        """Whether the game, and no variation, ends by a fault of `mover` here; None where only comments follow.
+
+        Args:
+            mover: whose fault it is.
+            following: what stands behind the move on its line.
+        """
+        if self.is_variation:
+            return False
+        for line in (following, *self.lines[self.number :]):
             if line.startswith("変化"):
                 break
             if RESULT.match(line) or MOVE_LINE.fullmatch(line) or KI2_MOVE.match(line):
                 won = re.search("(先手|後手|上手|下手)の勝ち", line)
                 return "反則" in line or (won is not None and NAMES[won[1]] != mover)
-        return True
+        return None
 
     def _end(self, word: str, seconds: float | None = None) -> None:
         """Note how the game has ended, unless a line before has said it: some programs add a second ending."""

@@ -7,7 +7,7 @@ the moves of a record without loading or compiling anything.
 from dataclasses import dataclass
 
 from engine.color import BLACK, COLOR_NAMES, opponent
-from engine.games.shogi.moves import dropped_type, is_move, promotes, source_of, target_of
+from engine.games.shogi.moves import board_move, dropped_type, is_move, promotes, source_of, target_of
 from engine.games.shogi.pieces import (
     HAND_INDEX,
     KING,
@@ -24,6 +24,9 @@ from engine.games.shogi.pieces import (
     type_of,
     unpromoted,
 )
+
+DROP_PAWN_MATE = "a pawn may not be dropped to mate"
+"""Why a move of which `Placement.is_drop_pawn_mate` is true may not be played."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,20 @@ class Placement:
         if why is None and self.after(move).is_check(self.side):
             return "the king is in check" if self.is_check(self.side) else "the king would be in check"
         return why
+
+    def is_drop_pawn_mate(self, move: int) -> bool:
+        """Whether a move is forbidden only because it mates by dropping a pawn: `why_not` has nothing against it."""
+        if dropped_type(move) != PAWN or self.why_not(move) is not None:
+            return False
+        after = self.after(move)
+        king = after.king_square(after.side)
+        if king is None or not after.is_check(after.side):
+            return False
+        # Nothing can be put between: the pawn is taken, or the king goes away.
+        pawn = target_of(move)
+        taking = (board_move(source, pawn, promoted) for source in range(81) for promoted in (False, True))
+        going = (board_move(king, target, False) for target in range(81))
+        return all(after.why_not(reply) is not None for reply in (*taking, *going))
 
     def _why_no_drop(self, move: int) -> str | None:
         piece_type, target = dropped_type(move) or 0, target_of(move)
