@@ -271,6 +271,7 @@ def _make_go(args: argparse.Namespace) -> Dataset:
     teacher = None
     if args.teacher is not None:
         teacher = NetworkTeacher(args.teacher, args.visits, args.device, args.precision, args.seed)
+    has_network = teacher is not None or (scorer is not None and scorer.teacher is not None)
     options = GoDataOptions(
         features=args.features,
         rules=args.rules,
@@ -291,6 +292,7 @@ def _make_go(args: argparse.Namespace) -> Dataset:
         teacher=named(args.teacher) if args.teacher is not None else "",
         visits=args.visits,
         scores=scored,
+        precision=args.precision if has_network else "",
     )
     try:
         return make_go_dataset(args.paths, args.out, options, teacher, say, scorer)

@@ -115,6 +115,7 @@ def _play_go(args: argparse.Namespace) -> None:
         shard_rows=args.shard_rows,
         seed=args.seed,
         teacher=named(args.teacher),
+        precision=args.precision,
     )
     try:
         print_dataset(play_go_dataset(args.out, options, teacher, say))

@@ -21,6 +21,7 @@ from engine.color import BLACK
 from engine.datasets.go_games import GameTable, read_games, thinned, trusted, without_duplicates
 from engine.datasets.go_rows import PLY_DTYPE, Columns, Row, RowWriter, Teacher, blank_columns
 from engine.datasets.go_scores import KomiScorer
+from engine.datasets.go_teacher import LABELS_VERSION
 from engine.datasets.sources import SGF_SUFFIXES, find_files, named
 from engine.datasets.split import held_out
 from engine.games.go.rules import Rules
@@ -80,6 +81,9 @@ class GoDataOptions:
     visits: int = 1
     scores: str = ""
     """What labels points by moving komi, `rollouts` or a network's file and its digest, and its stages."""
+    precision: str = ""
+    """Of the networks that label; empty where none does."""
+    labels_version: int = LABELS_VERSION
 
 
 def make_go_dataset(
@@ -112,6 +116,8 @@ def make_go_dataset(
     kept = {**manifest.options, "sizes": list(options.sizes)}
     if not options.scores:
         del kept["scores"]
+    if not options.precision:
+        del kept["precision"], kept["labels_version"]
     manifest = dataclasses.replace(manifest, options=kept)
     if manifest.features.game != "go":
         raise NetworkError(f"feature set {options.features} of {manifest.features.game} found, expected one of Go")

@@ -26,7 +26,7 @@ from engine.datasets.sources import sgf_texts
 from engine.games.go.game import GoGame
 from engine.games.go.handicap import handicap_stones
 from engine.games.go.rules import Rules
-from engine.games.go.sgf import GameRecord, SgfError, read_sgf_games
+from engine.games.go.sgf import GameRecord, SgfError, each_sgf_game
 from native.datasets.replay import COLOR_SHIFT, GAME_DTYPE, black_wins, replay
 from native.go.board import POSITION_DTYPE
 from native.go.rules import MAX_HISTORY
@@ -182,12 +182,14 @@ def _read_piece(texts: Sequence[bytes], rules: Rules) -> tuple[GameTable, Counte
     rows, codes, refused = [], [], Counter[str]()
     position = 0
     for text in texts:
-        try:
-            found = [game_row(record, rules) for record in read_sgf_games(text)]
-        except SgfError as error:
-            refused[str(error)[:60]] += 1
-            continue
-        for row, game_codes in found:
+        for found in each_sgf_game(text):
+            try:
+                if isinstance(found, SgfError):
+                    raise found
+                row, game_codes = game_row(found, rules)
+            except SgfError as error:
+                refused[str(error)[:60]] += 1
+                continue
             row["start"] = position
             position += len(game_codes)
             rows.append(row)

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from engine.color import BLACK
 from engine.datasets.go_rows import Columns, blank_columns
-from engine.datasets.go_teacher import TOP_MOVES, NetworkTeacher, write_outputs
+from engine.datasets.go_teacher import LABELS_VERSION, TOP_MOVES, NetworkTeacher, write_outputs
 from engine.games.go.game import GoGame
 from engine.games.go.rules import Rules
 from native.datasets.parallel_games import play_games, show_games
@@ -88,6 +88,9 @@ class PlayOptions:
     seed: int = 1
     teacher: str = ""
     """Name of the teacher's file and its digest."""
+    precision: str = "auto"
+    """Of the teacher."""
+    labels_version: int = LABELS_VERSION
     features: str = "katago-v7"
 
 
@@ -99,8 +102,6 @@ def play_go_dataset(folder: Path, options: PlayOptions, teacher: NetworkTeacher,
         OSError: the folder cannot be written.
     """
     record = dataclasses.asdict(options) | {"temperatures": list(options.temperatures)}
-    if options.visits == 1:
-        del record["visits"]  # sets without searches know nothing of them
     dataset = begin_dataset(folder, Manifest(options.features, record, (options.teacher,)))
     there = {shard.path.name for shard in dataset.shards}
     names = shard_names(options)

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+LABELS_VERSION = 1
+"""Of what labels mean. It rises when that changes: a set goes on only with labels of the version it was begun with."""
 TOP_MOVES = 32
 """Moves of a policy target that are kept: the others of a strong network's policy sum to less than a percent."""
 LEAST_MEMORY, PLAYOUT_BYTES = 2**20, 4096

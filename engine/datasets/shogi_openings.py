@@ -89,7 +89,7 @@ def why_unbalanced(record: GameRecord, limits: BalanceLimits) -> str:
 
 def _records(path: Path) -> Iterator[GameRecord]:
     try:
-        if path.suffix == ".hcpe":
+        if path.suffix.lower() == ".hcpe":
             yield from _games_of_hcpe(path)
         else:
             yield from load_records(path)

@@ -106,7 +106,9 @@ class _Files:
         """Hashes of them."""
         self.next_game = 0
         self._first_game = 0
-        """Of the file that comes next; `next_game` is the one behind its last."""
+        """Of the file that comes next."""
+        self._last_game = -1
+        """The last that was played to its end: failures behind it are tried again."""
         self._barren = 0
         """Games since the last new position."""
         self._parts: list[bytes] = []
@@ -123,6 +125,7 @@ class _Files:
         """
         self.next_game += 1
         if played is not None:
+            self._last_game = self.next_game - 1
             chosen = [index for index, row in enumerate(played.rows) if self._is_new(row[0])]
             self._barren = 0 if chosen else self._barren + 1
             if self._barren == BARREN_GAMES:
@@ -135,12 +138,12 @@ class _Files:
     def write(self) -> str:
         """Write the games that are in no file yet, and return what they were."""
         data = b"".join(self._parts)
-        games = self.next_game - self._first_game
+        games = self._last_game + 1 - self._first_game
         text = ", ".join(f"{count} {name}" for name, count in self._endings.most_common())
         if data:
-            path = self.folder / f"games-{self._first_game:06d}-{self.next_game - 1:06d}.hcpe"
+            path = self.folder / f"games-{self._first_game:06d}-{self._last_game:06d}.hcpe"
             write_atomically(path, data, sync=True)
-        self._first_game = self.next_game
+        self._first_game = self._last_game + 1
         self._parts.clear()
         self._endings.clear()
         return f"{games} games ({text})"
@@ -161,7 +164,8 @@ class _Files:
             raise NetworkError(f"{path}: expected games-FIRST-LAST.hcpe, no game twice")
         for packed in records_of(path, HCPE_DTYPE)["hcp"]:
             self._is_new(packed.tobytes())
-        self.next_game = self._first_game = int(found[2]) + 1
+        self._last_game = int(found[2])
+        self.next_game = self._first_game = self._last_game + 1
 
     def _compare(self) -> None:
         """Write how the positions are made, or see that those of the folder are made in the same way."""

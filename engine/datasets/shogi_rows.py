@@ -63,9 +63,10 @@ def read_rows(path: Path, limits: ShogiLimits, game: int) -> npt.NDArray[np.void
     Raises:
         NetworkError: the file is broken.
     """
-    if path.suffix == ".hcpe":
+    suffix = path.suffix.lower()
+    if suffix == ".hcpe":
         rows = _hcpe_rows(path, game)
-    elif path.suffix == ".psv":
+    elif suffix == ".psv":
         rows = _psv_rows(path, game)
     else:
         try:

@@ -47,9 +47,10 @@ def open_file(path: Path) -> IO[bytes]:
         NetworkError: it cannot be opened.
     """
     try:
-        if path.suffix == ".xz":
+        suffix = path.suffix.lower()
+        if suffix == ".xz":
             return cast(IO[bytes], lzma.open(path, "rb"))
-        return cast(IO[bytes], gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
+        return cast(IO[bytes], gzip.open(path, "rb")) if suffix == ".gz" else path.open("rb")
     except OSError as error:
         raise NetworkError(f"{path}: {error.strerror or error}") from None
 
@@ -65,7 +66,7 @@ def sgf_texts(path: Path) -> Iterator[bytes]:
     """
     try:
         with open_file(path) as stream:
-            if ".sgfs" in path.suffixes:
+            if ".sgfs" in map(str.lower, path.suffixes):
                 yield from (line for line in stream if line.strip())
             else:
                 yield stream.read()

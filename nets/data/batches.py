@@ -59,6 +59,7 @@ class BatchSource:
                 raise NetworkError(
                     f"{dataset.folder}: feature set {dataset.manifest.feature_set} found, expected {self.features.name}"
                 )
+        self._manifests = [dataset.manifest.to_json() for dataset in datasets]
         self.shards: list[Shard] = [shard for each in datasets for shard in each.shards if shard.split == split]
         if not self.shards:
             raise NetworkError(f"{datasets[0].folder}: no positions of split {split} found, expected some")
@@ -81,9 +82,9 @@ class BatchSource:
         return sum(shard.rows for shard in self.shards)
 
     def digest(self) -> str:
-        """Return what identifies the shards and the batches made of them."""
+        """Return what identifies the sets, their shards, and the batches made of them."""
         names = [f"{shard.path.parent.name}/{shard.path.name} {shard.rows}" for shard in self.shards]
-        return hashlib.sha256(f"{self.rows} {self.seed} {names}".encode()).hexdigest()[:16]
+        return hashlib.sha256(f"{self.rows} {self.seed} {names} {self._manifests}".encode()).hexdigest()[:16]
 
     def batch(self, step: int) -> Batch:
         """Return the batch of a step, counted from 0 over all epochs."""

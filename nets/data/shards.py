@@ -216,16 +216,26 @@ def begin_dataset(folder: str | Path, manifest: Manifest) -> Dataset:
     elif path.read_text(encoding="utf-8") != manifest.to_json():
         found, wanted = json.loads(open_dataset(folder).manifest.to_json()), json.loads(manifest.to_json())
         names = [name for name in wanted if found.get(name) != wanted[name]]
-        which = _first_difference(found["sources"], wanted["sources"]) if "sources" in names else ""
-        raise NetworkError(f"{folder}: a data set with other {' and '.join(names)} found{which}, expected a new folder")
+        which = "; ".join(_first_difference(name, found[name], wanted[name]) for name in names)
+        if names:
+            raise NetworkError(
+                f"{folder}: a data set with other {' and '.join(names)} found ({which}), expected a new folder"
+            )
     remove_drafts(folder)
     return open_dataset(folder)
 
 
-def _first_difference(found: list[str], wanted: list[str]) -> str:
-    pairs = itertools.zip_longest(found, wanted, fillvalue="nothing")
-    was, now = next((was, now) for was, now in pairs if was != now)
-    return f" ({was} where {now} was expected)"
+def _first_difference(name: str, found: Any, wanted: Any) -> str:
+    """Return in words where what two manifests say under a name differs."""
+    if name == "sources":
+        pairs = itertools.zip_longest(found, wanted, fillvalue="nothing")
+        was, now = next((was, now) for was, now in pairs if was != now)
+    elif name == "options":
+        name = next(each for each in sorted({*found, *wanted}) if found.get(each) != wanted.get(each))
+        was, now = (f"{name} {options[name]}" if name in options else f"no {name}" for options in (found, wanted))
+    else:
+        was, now = found, wanted
+    return f"{was} where {now} was expected"
 
 
 def write_shard(folder: Path, name: str, split: str, size: int, columns: Arrays) -> Shard:

@@ -3,7 +3,9 @@
 import dataclasses
 import functools
 import gc
+import gzip
 import hashlib
+import lzma
 import shutil
 import threading
 import weakref
@@ -13,11 +15,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from engine.cli.main import main
 from engine.datasets import go_games, go_teacher
 from engine.datasets.go_dataset import GoDataOptions, choose_games, choose_positions, make_go_dataset
 from engine.datasets.go_games import parse_result, read_games
 from engine.datasets.go_rows import Row, blank_columns
-from engine.datasets.go_teacher import NetworkTeacher, seed_of
+from engine.datasets.go_teacher import LABELS_VERSION, NetworkTeacher, seed_of
+from engine.datasets.sources import SGF_SUFFIXES, find_files, sgf_texts
 from engine.evaluators.katago_factory import make_katago_evaluator
 from engine.evaluators.queue import InlineQueue
 from engine.games.go.game import GoGame
@@ -31,7 +35,7 @@ from native.datasets.replay import GAME_DTYPE
 from native.go.planes import policy_index, write_planes
 from native.go.scratch import SCRATCH_DTYPE
 from nets.data.batches import BatchSource
-from nets.data.shards import check_shard
+from nets.data.shards import check_shard, open_dataset
 from nets.data.unpack import unpack
 from nets.errors import NetworkError
 from nets.features import feature_set
@@ -115,6 +119,28 @@ def test_all_games_of_a_file_count(tmp_path: Path) -> None:
     assert table.games["size"].tolist() == [9, 5]
     assert table.games["start"].tolist() == [0, 2]
     assert not refused
+
+
+def test_one_bad_game_leaves_the_others_of_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "many.sgf"
+    games = [f"(;GM[1]SZ[9];B[{letter}{letter}])" for letter in "abcdefgh"]
+    games[2] = "(;GM[1]SZ[9];B[zz])"  # cannot be read
+    games[5] = "(;GM[1]SZ[9];B[aa];W[aa])"  # nor played
+    path.write_text("\n".join(games))
+    table, refused = read_games([path], tmp_path / "parts", CHINESE, lambda read, bad: None)
+    assert len(table.games) == 6
+    assert refused.total() == 2
+
+
+def test_suffixes_in_capitals(tmp_path: Path) -> None:
+    records = [random_record(7, seed, 30, "B+R") for seed in range(3)]
+    content = "\n".join(records).encode()
+    (tmp_path / "A.SGFS").write_bytes(content)
+    (tmp_path / "B.SGFS.GZ").write_bytes(gzip.compress(content))
+    (tmp_path / "C.SGFS.XZ").write_bytes(lzma.compress(content))
+    files = find_files([tmp_path], SGF_SUFFIXES)
+    assert [len(list(sgf_texts(path))) for path in files] == [3, 3, 3]
+    assert [text.strip() for path in files for text in sgf_texts(path)] == [each.encode() for each in records] * 3
 
 
 def test_records_with_more_handicap_than_a_row_holds_are_refused(tmp_path: Path) -> None:
@@ -256,6 +282,21 @@ def test_a_teacher_labels(visits: int, collection: Path, tmp_path: Path) -> None
     assert (columns["ownership"] != -128).all()
     if visits > 1:
         assert ((weights > 0.0).sum(1) < visits).all()
+
+
+def test_a_set_goes_on_only_with_labels_of_one_kind(collection: Path, tmp_path: Path) -> None:
+    network = tmp_path / "net.bin"
+    network.write_bytes(write_network(RandomNetworks(8, seed=4).network(["ordinary"])))
+    words = ["dataset", "make", str(collection), "--size", "7", "--limit", "20", "--precision"]
+    labelled = ["--teacher", str(network), "--out", str(tmp_path / "labelled")]
+    assert main([*words, "fp32", *labelled]) == 0
+    assert main([*words, "fp32", *labelled]) == 0
+    assert main([*words, "auto", *labelled]) == 2
+    options = open_dataset(tmp_path / "labelled").manifest.options
+    assert (options["precision"], options["labels_version"]) == ("fp32", LABELS_VERSION)
+    results = ["--out", str(tmp_path / "results")]
+    assert main([*words, "fp32", *results]) == 0
+    assert main([*words, "auto", *results]) == 0  # no network labels
 
 
 @pytest.mark.parametrize("visits", [1, 4])

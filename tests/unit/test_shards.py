@@ -32,8 +32,8 @@ def columns_of(rows: int, size: int, seed: int) -> dict[str, Any]:
     }
 
 
-def make_set(folder: Path, counts: dict[tuple[str, int], list[int]]) -> Any:
-    begin_dataset(folder, Manifest("go-stones-2"))
+def make_set(folder: Path, counts: dict[tuple[str, int], list[int]], sources: tuple[str, ...] = ()) -> Any:
+    begin_dataset(folder, Manifest("go-stones-2", sources=sources))
     for (split, size), rows in counts.items():
         for number, count in enumerate(rows):
             write_shard(folder, shard_name(split, size, number), split, size, columns_of(count, size, number))
@@ -56,7 +56,7 @@ def test_a_set_goes_on_only_as_it_began(tmp_path: Path) -> None:
     (tmp_path / ".train-09-00000.part").mkdir()
     assert begin_dataset(tmp_path, Manifest("go-stones-2", {"seed": 1})).shards == ()
     assert not list(tmp_path.glob(".*.part"))
-    with pytest.raises(NetworkError, match="a data set with other options found"):
+    with pytest.raises(NetworkError, match=r"other options found \(seed 1 where seed 2 was expected\), "):
         begin_dataset(tmp_path, Manifest("go-stones-2", {"seed": 2}))
     with pytest.raises(NetworkError, match="No such file"):
         open_dataset(tmp_path / "nowhere")
@@ -146,6 +146,14 @@ def test_positions_are_taken_from_all_shards_alike(positions: int, expected: dic
         assert 0 < batch.rows <= 16
         found[batch.size] += batch.rows
     assert found == expected
+
+
+def test_sets_of_other_records_are_told_apart(tmp_path: Path) -> None:
+    digests = []
+    for number, source in enumerate(("a.sgf 12", "a.sgf 34", "a.sgf 34")):
+        folder = tmp_path / str(number) / "set"
+        digests.append(BatchSource([make_set(folder, {("train", 9): [8]}, (source,))], "train", 4, 1).digest())
+    assert digests[0] != digests[1] == digests[2]
 
 
 def test_no_shard_stays_open(tmp_path: Path) -> None:

@@ -108,6 +108,15 @@ def test_files_are_converted_without_loss(tmp_path: Path) -> None:
         read_rows(hcpe, limits, 0)
 
 
+def test_suffixes_in_capitals(tmp_path: Path) -> None:
+    source = tmp_path / "a.hcpe"
+    source.write_bytes(write_hcpe([random_record(1, 60)]))
+    rows = read_rows(source, ShogiLimits(), 0)
+    for name, data in (("TEACHER.HCPE", source.read_bytes()), ("TEACHER.PSV", to_psv(rows))):
+        (tmp_path / name).write_bytes(data)
+        assert to_hcpe(read_rows(tmp_path / name, ShogiLimits(), 0)) == source.read_bytes()
+
+
 def with_moves(source: Path, target: Path, moves: dict[int, int]) -> Path:
     """Write an hcpe or psv file again with other moves in some of its records."""
     data = np.fromfile(source, HCPE_DTYPE if source.suffix == ".hcpe" else PSV_DTYPE)

@@ -101,6 +101,7 @@ def test_games_in_hcpe_are_found_again(tmp_path: Path) -> None:
     games[2].moves[7].score = None  # left out of the file, so that the game falls apart
     path.write_bytes(write_hcpe(games))
     lines, refused = balanced_openings([path], BalanceLimits())
+    assert balanced_openings([path.rename(tmp_path / "A.HCPE")], BalanceLimits()) == (lines, refused)
     assert len(lines) == 2
     assert refused == {"an evaluation beyond 170": 1, "another first position": 1, "too short": 1}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import re
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -226,9 +225,7 @@ def test_games_before_an_engine_gives_up_are_kept(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(EngineFailure, match="no more"):
         play_shogi_positions(tmp_path, options, 10_000, SPEC, (), 1, lambda text: None)
     (path,) = tmp_path.glob("*.hcpe")
-    first, last = map(int, re.findall(r"\d{6}", path.name))
-    assert first == 0
-    assert last >= 2
+    assert path.name == "games-000000-000002.hcpe"  # the games that failed behind it are tried again
     assert len(records_of(path, HCPE_DTYPE)) > 100
 
 
