@@ -13,6 +13,7 @@ All of them are for the side to move, but for networks that see colors as they a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,9 @@ class Network(nn.Module):
     def forward(self, planes: Tensor, globals_: Tensor) -> dict[str, Tensor]:
         """Return the outputs by name."""
         raise NotImplementedError
+
+    def hold_untaught(self, state: Mapping[str, Tensor]) -> None:
+        """Set, in a state dict of this network, what no label teaches to what the network always says; here nothing."""
 
     def count(self) -> int:
         """Return the number of trainable parameters."""

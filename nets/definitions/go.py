@@ -12,7 +12,7 @@ KataGo networks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -190,8 +190,12 @@ class GoNetwork(Network):
                 block.conv1.weight.data /= len(self.blocks) ** 0.5
         for last in (self.p2, self.passing, self.v3, self.misc, self.ownership):
             last.weight.data *= 0.3
-        self.misc.weight.data[TAUGHT_MISC:] = 0.0
-        self.misc.bias.data[TAUGHT_MISC:] = UNTAUGHT_MISC
+        self.hold_untaught(self.state_dict())
+
+    def hold_untaught(self, state: Mapping[str, Tensor]) -> None:
+        """Make the misc outputs that no label teaches the same for every position."""
+        state["misc.weight"][TAUGHT_MISC:] = 0.0
+        state["misc.bias"][TAUGHT_MISC:] = UNTAUGHT_MISC
 
     def forward(
         self, planes: Tensor, globals_: Tensor, *, padded: bool = False, maps: list[Tensor] | None = None

@@ -249,6 +249,8 @@ class Trainer:
             _log.warning("%s: the configuration has changed since step %d", self.checkpoint, state["step"])
         if state["data"] != self.source.digest():
             _log.warning("%s: the data have changed since step %d", self.checkpoint, state["step"])
+        for weights in filter(None, (state["network"], state["average"])):
+            self.network.hold_untaught(weights)  # a run may have begun with random ones
         self.network.load_state_dict(state["network"])
         restore_optimizer(self.optimizer, state["optimizer"])
         if state["scaler"]:  # empty but for runs in fp16

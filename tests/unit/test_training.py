@@ -246,6 +246,24 @@ def test_what_no_label_teaches_says_the_same_of_every_position(optimizer: str, t
     np.testing.assert_array_equal(head.sv3_bias.bias[3:], np.float32(UNTAUGHT_MISC))
 
 
+@pytest.mark.parametrize("average", ["none", "ema"])
+def test_a_run_that_began_with_something_random_there_says_the_same_from_now_on(average: str, tmp_path: Path) -> None:
+    make_set(tmp_path / "set", "katago-v7")
+    config = config_of(tmp_path, {"average": average})
+    before = Trainer(config, tmp_path / "run")
+    for state in filter(None, (before.network.state_dict(), before.average and before.average.state)):
+        state["misc.weight"][3:] = 1.0
+        state["misc.bias"][3:] = 2.0
+    before.run(quietly, 2)
+    trainer = Trainer(config, tmp_path / "run")
+    for step in (2, 3):
+        trainer.run(quietly, step)
+        head = read_network(trainer.export()).value_head
+        assert head.sv3.weights[:, :3].all()
+        assert not head.sv3.weights[:, 3:].any()
+        np.testing.assert_array_equal(head.sv3_bias.bias[3:], np.float32(UNTAUGHT_MISC))
+
+
 def test_a_run_goes_on_in_half_precision(tmp_path: Path) -> None:
     make_set(tmp_path / "set", "katago-v7")
     Trainer(config_of(tmp_path, {"precision": "fp32"}), tmp_path / "run").run(quietly, 3)
