@@ -13,7 +13,6 @@ from engine.cli.terminal import TurnResult
 from engine.color import BLACK, COLOR_NAMES, opponent
 from engine.games.shogi.diagram import draw
 from engine.games.shogi.game import ShogiGame
-from engine.games.shogi.moves import target_of
 from engine.games.shogi.notation import format_japanese, format_usi, japanese_line, parse_any
 from engine.games.shogi.records import record_of, save_records
 from engine.games.shogi.scores import record_score
@@ -91,7 +90,7 @@ class ShogiTerminalGame:
     def play(self, text: str) -> None:
         """Play a move in any notation."""
         game = self.player.game
-        game.play(parse_any(text, game.placement, _previous(game), game.is_legal))
+        game.play(parse_any(text, game.placement, game.last_target, game.is_legal))
 
     def undo(self) -> bool:
         """Take the last move back."""
@@ -189,7 +188,7 @@ class ShogiTerminalGame:
     def _name(self, move: int) -> str:
         game = self.player.game
         if self.japanese:
-            return f"{format_japanese(move, game.placement, _previous(game))} ({format_usi(move)})"
+            return f"{format_japanese(move, game.placement, game.last_target)} ({format_usi(move)})"
         return f"{COLOR_NAMES[game.side_to_move]} {format_usi(move)}"
 
     def _line(self, moves: Iterable[int]) -> str:
@@ -197,7 +196,7 @@ class ShogiTerminalGame:
         if not self.japanese:
             return " ".join(map(format_usi, moves))
         game = self.player.game
-        return "".join(japanese_line(moves, game.placement, _previous(game)))
+        return "".join(japanese_line(moves, game.placement, game.last_target))
 
     def _judgement(self, decision: ShogiDecision) -> str:
         progress = decision.progress
@@ -208,11 +207,6 @@ class ShogiTerminalGame:
         if progress.playouts:
             parts.append(f"{progress.playouts} playouts, {progress.seconds:.1f} s")
         return ", ".join(parts) or "the only choice"
-
-
-def _previous(game: ShogiGame) -> int | None:
-    """Return the square where the last move ended, for 同."""
-    return target_of(game.moves[-1][1]) if game.moves else None
 
 
 def open_shogi(

@@ -38,10 +38,10 @@ from nets.data.shards import (
     widths,
     write_shard,
 )
+from nets.dlshogi.network import SIDE
 from nets.errors import NetworkError
 from nets.features import FeatureSet
 
-SIDE = 9
 CHUNK = 256
 SCORE_SCALE = 756.0864962951762
 """Centipawns of dlshogi's sigmoid: a score of so many is a winrate of 1 / (1 + 1 / e)."""

@@ -10,6 +10,7 @@ import numpy as np
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.katago import KataGoEvaluator
 from engine.evaluators.onnx_session import make_session, run_error
+from nets.katago.network import META_CHANNELS
 from nets.katago.outputs import RawOutputs
 from nets.onnx_header import read_onnx_header
 
@@ -43,7 +44,7 @@ class OnnxKataGoEvaluator(KataGoEvaluator):
         """Return the raw outputs for B inputs: planes [B, 22, N, N] and extras [B, 19]."""
         inputs = {"spatial": planes, "global": extras}
         if self.info.meta_input:
-            inputs["meta"] = np.zeros((planes.shape[0], 192), np.float32)
+            inputs["meta"] = np.zeros((planes.shape[0], META_CHANNELS), np.float32)
         try:
             policy, value, misc, ownership = self._session.run(self._names, inputs)
         except Exception as error:  # onnxruntime raises its own kinds, all below Exception

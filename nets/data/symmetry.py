@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from nets.dlshogi.network import SIDE
 from nets.features import FeatureSet
 
-SIDE = 9
 DLSHOGI_MIRRORED = (0, 2, 1, 4, 3, 5, 7, 6, 9, 8)
 """Of the directions up, up left, up right, left, right, down, down left, down right, and the knights' two."""
 ALPHAZERO_MIRRORED = (3, 4, 5, 0, 1, 2, 6, 7)

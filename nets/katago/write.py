@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nets.katago.network import (
+    META_CHANNELS,
     Activation,
     AttentionBlock,
     BatchNorm,
@@ -106,7 +107,7 @@ class _Writer:
             self._tokens(isinstance(trunk.tip_norm, RmsNorm), *[0] * 5)
         self._records(trunk.conv, trunk.matmul)
         if trunk.meta_encoder is not None:
-            self._tokens("encoder", 192)
+            self._tokens("encoder", META_CHANNELS)
             self._records(*(getattr(trunk.meta_encoder, item.name) for item in fields(MetaEncoder)))
         self._blocks(trunk.blocks)
         if isinstance(trunk.tip_norm, RmsNorm):

@@ -189,13 +189,13 @@ def test_lost_games_are_resigned_after_some_moves(make: Make) -> None:
     assert resignations(4) == [False, False, True, True]
     # asked twice for one move, a player has still lost it once
     player.new_game()
-    player.game.clear()
+    player.game.set_position([])
     assert [player.genmove(BLACK).resign for _ in range(4)] == [False] * 4
     player.new_game()
     player.set_option("resign", False)
     assert resignations(4) == [False] * 4
     player.new_game()
-    player.game.clear()
+    player.game.set_position([])
     player.set_option("resign", True)
     player.game.set_komi(-90.0)
     assert not player.genmove(BLACK).resign

@@ -214,7 +214,7 @@ def test_set_position() -> None:
     game.edit([(EMPTY, parse_vertex("A1", 3)), (BLACK, parse_vertex("B1", 3))])
     assert drawing_of(game) == ". . X\n. O .\n. X ."
     assert game.side_to_move == WHITE
-    game.clear()
+    game.set_position([])
     assert (game.stones(), game.side_to_move) == ([], BLACK)
 
 
@@ -237,7 +237,7 @@ def test_editing_keeps_the_compensation_for_handicap() -> None:
     assert game.position["komi"] == game.copy().position["komi"] == 2.5
     game.set_rules(PRESETS["aga"])
     assert game.position["komi"] == 1.5
-    game.clear()
+    game.set_position([])
     assert game.position["komi"] == 0.5
 
 
@@ -288,7 +288,7 @@ def test_the_position_stays_the_same_object() -> None:
     play_all(game, "A1 B1 C1")
     game.undo()
     game.set_rules(PRESETS["aga"])
-    game.clear()
+    game.set_position([])
     assert game.position is position
     assert game.history is history
 

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from engine.color import BLACK, WHITE, opponent
+from engine.games.go.diagram import draw
 from engine.games.go.handicap import HandicapError, check_free_handicap, handicap_stones
 from engine.games.go.rules import PRESETS, Rules
+from engine.games.go.scoring import score
 from engine.games.go.vertex import board_points, format_color, format_vertex
 from engine.options import MAX_KOMI
 from native.go import board
@@ -70,7 +72,7 @@ class GoGame:
         self.handicap = 0
         self._initial_side = BLACK
         self._initial_prisoners = (0, 0)
-        self._counted: int | None = None
+        self._kept_handicap: int | None = None
         self._record = np.zeros(1, POSITION_DTYPE)
         self._snapshots: list[Any] = []
         self.position = self._record[0]
@@ -200,10 +202,6 @@ class GoGame:
 
     # -- setting up ------------------------------------------------------------------------------------------------
 
-    def clear(self) -> None:
-        """Empty the board; size, rules and komi stay."""
-        self._set_initial([], BLACK, (0, 0), 0)
-
     def set_komi(self, komi: float) -> None:
         """Change the komi (without handicap compensation), also in the middle of a game.
 
@@ -256,10 +254,10 @@ class GoGame:
         left = [(color, point) for point, color in stones.items() if color != EMPTY]
         kept = self.position["prisoners"]
         prisoners = (int(kept[BLACK]), int(kept[WHITE]))
-        counted = self._counted
+        kept_handicap = self._kept_handicap
         if any(color == WHITE and move != PASS for color, move in self.moves):
-            counted = self._handicap_stones
-        self._set_initial(left, side or self.side_to_move, prisoners, self.handicap, counted)
+            kept_handicap = self._handicap_stones
+        self._set_initial(left, side or self.side_to_move, prisoners, self.handicap, kept_handicap)
 
     def place_handicap(self, points: Sequence[int]) -> None:
         """Put handicap stones on an empty board before the first move; White is to move then.
@@ -278,7 +276,7 @@ class GoGame:
         other.size, other.rules, other.komi, other.handicap = self.size, self.rules, self.komi, self.handicap
         other.moves, other.setup = list(self.moves), list(self.setup)
         other._initial_side, other._initial_prisoners = self._initial_side, self._initial_prisoners
-        other._counted = self._counted
+        other._kept_handicap = self._kept_handicap
         other._record = self._record.copy()
         other._snapshots = list(self._snapshots)
         other.position = other._record[0]
@@ -289,14 +287,10 @@ class GoGame:
 
     def final_score(self, dead: Iterable[int] = ()) -> float:
         """Return Black's points minus White's, komi and handicap compensation included; see `scoring.score`."""
-        from engine.games.go.scoring import score  # scoring knows games, so it cannot be imported above
-
         return score(self, dead)
 
     def __str__(self) -> str:
         """Return the board with coordinates, the last move in brackets, and the state of the game below it."""
-        from engine.games.go.diagram import draw
-
         return draw(self)
 
     # -- inside ----------------------------------------------------------------------------------------------------
@@ -318,7 +312,7 @@ class GoGame:
     @property
     def _handicap_stones(self) -> int:
         """The stones that count as handicap; those counted before an edit in mid-game stay, whatever stands now."""
-        return handicap_stones(self.setup, self.moves) if self._counted is None else self._counted
+        return handicap_stones(self.setup, self.moves) if self._kept_handicap is None else self._kept_handicap
 
     def _apply(self, color: int, move: int) -> None:
         self.turn_to(color)
@@ -367,7 +361,7 @@ class GoGame:
         side: int,
         prisoners: tuple[int, int],
         handicap: int,
-        counted: int | None = None,
+        kept_handicap: int | None = None,
     ) -> None:
         check_setup(stones, self.size)
         self.setup = sorted(stones, key=lambda stone: stone[1])
@@ -375,7 +369,7 @@ class GoGame:
         self.handicap = handicap
         self._initial_side = side
         self._initial_prisoners = prisoners
-        self._counted = counted
+        self._kept_handicap = kept_handicap
         self._restart()
 
 

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from engine.color import BLACK, COLOR_NAMES, WHITE
-from engine.games.shogi.moves import target_of
 from engine.games.shogi.notation import FILES, JAPANESE_NAMES, RANKS, format_japanese, format_usi, japanese_number
 from engine.games.shogi.pieces import HAND_TYPES, KING, LETTERS, PROMOTION, color_of, type_of, unpromoted
 
@@ -32,7 +31,7 @@ def draw(game: "ShogiGame", *, japanese: bool = False, colored: bool = False) ->
 
 def _letters(game: "ShogiGame", colored: bool) -> list[str]:
     board = game.placement.board
-    last = _last_square(game)
+    last = game.last_target
     header = " " + "".join(f"  {file}" for file in range(9, 0, -1))
     lines = [f"White's hand: {_hand(game, WHITE)}", header]
     for rank in range(9):
@@ -78,7 +77,7 @@ def _state(game: "ShogiGame") -> str:
 
 def _japanese(game: "ShogiGame", colored: bool) -> list[str]:
     board = game.placement.board
-    last = _last_square(game)
+    last = game.last_target
     lines = [f"後手の持駒：{japanese_hand(game.placement.hands[1])}"]
     lines += [" " + "".join(f" {file}" for file in reversed(FILES)), "+---------------------------+"]
     for rank in range(9):
@@ -101,8 +100,7 @@ def _japanese_last(game: "ShogiGame") -> str:
         return ""
     before = game.copy()
     before.undo()
-    previous = target_of(before.moves[-1][1]) if before.moves else None
-    return f"　{format_japanese(game.moves[-1][1], before.placement, previous)}まで"
+    return f"　{format_japanese(game.moves[-1][1], before.placement, before.last_target)}まで"
 
 
 def japanese_hand(hand: tuple[int, ...]) -> str:
@@ -121,7 +119,3 @@ def _styled(text: str, code: int, is_last: bool, colored: bool) -> str:
     if code:
         style += PROMOTED_STYLE if type_of(code) > PROMOTION else WHITE_STYLE if color_of(code) == WHITE else ""
     return f"{style}{text}{PLAIN}" if style else text
-
-
-def _last_square(game: "ShogiGame") -> int | None:
-    return target_of(game.moves[-1][1]) if game.moves else None

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from engine.color import COLOR_NAMES, opponent
-from engine.games.shogi.moves import is_move
+from engine.games.shogi.diagram import draw
+from engine.games.shogi.moves import is_move, target_of
 from engine.games.shogi.notation import format_usi, illegal_action
 from engine.games.shogi.placement import DROP_PAWN_MATE, Placement
 from engine.games.shogi.sfen import STARTPOS, format_sfen, parse_sfen
@@ -133,9 +134,9 @@ class ShogiGame:
         return bool(self.position["in_check"])
 
     @property
-    def last_move(self) -> tuple[int, int] | None:
-        """(color, move) of the last move since the initial position; None where there is none."""
-        return self.moves[-1] if self.moves else None
+    def last_target(self) -> int | None:
+        """The square where the last move since the initial position ended; None where there is none."""
+        return target_of(self.moves[-1][1]) if self.moves else None
 
     @property
     def placement(self) -> Placement:
@@ -269,8 +270,6 @@ class ShogiGame:
 
     def __str__(self) -> str:
         """Return the board with coordinates, the last move in brackets, hands and the side to move."""
-        from engine.games.shogi.diagram import draw  # it knows games, so it cannot be imported above
-
         return draw(self)
 
     # -- inside --------------------------------------------------------------------------------------------------
