@@ -16,9 +16,9 @@ from typing import Protocol
 import numpy as np
 
 from engine.color import BLACK, WHITE, opponent
-from engine.datasets.shogi_rows import HCPE_DTYPE, MARKS
+from engine.datasets.shogi_rows import MARKS
 from engine.games.shogi.game import IllegalMove, ShogiGame
-from engine.games.shogi.hcpe import MAX_SCORE, RESULTS, pack
+from engine.games.shogi.hcpe import HCPE_DTYPE, MAX_SCORE, RESULTS, pack
 from engine.games.shogi.notation import NotationError, format_usi, parse_usi
 from engine.games.shogi.records import GameRecord, RecordError
 from engine.games.shogi.sfen import format_sfen

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.color import BLACK, DRAW, WHITE
-from engine.games.shogi.hcpe import RECORD, RESULTS, pack
+from engine.games.shogi.hcpe import HCPE_DTYPE, MAX_SCORE, RESULTS, pack
 from engine.games.shogi.moves import is_move
 from engine.games.shogi.notation import format_usi
 from engine.games.shogi.placement import Placement
@@ -34,7 +34,6 @@ ROW_DTYPE = np.dtype(
         ("game", np.int64),  # positions of one game are held out together
     ]
 )
-HCPE_DTYPE = np.dtype([("hcp", np.uint8, (32,)), ("score", "<i2"), ("move", "<u2"), ("result", "u1"), ("mark", "u1")])
 NO_MOVE = 0
 """What hcpe and psv files hold where there is no move."""
 MARKS = 255
@@ -232,15 +231,13 @@ def why_not(row: npt.NDArray[np.void]) -> str | None:
 def to_hcpe(rows: npt.NDArray[np.void]) -> bytes:
     """Return rows as an hcpe file's content; those without an evaluation get 0."""
     results = {0: RESULTS[DRAW], BLACK: RESULTS[BLACK], WHITE: RESULTS[WHITE]}
-    return b"".join(
-        RECORD.pack(
-            row["packed"].tobytes() if row["form"] == HCP else pack(placement_of(row)),
-            int(np.clip(np.nan_to_num(row["score"]), -32767, 32767)),
-            int(row["move"]),
-            results[int(row["winner"])],
-        )
-        for row in rows
-    )
+    data = np.zeros(len(rows), HCPE_DTYPE)
+    data["hcp"], data["move"] = rows["packed"], rows["move"]
+    data["score"] = np.clip(np.nan_to_num(rows["score"]), -MAX_SCORE, MAX_SCORE)
+    data["result"] = [results[winner] for winner in rows["winner"].tolist()]
+    for index in np.flatnonzero(rows["form"] != HCP):
+        data["hcp"][index] = np.frombuffer(pack(placement_of(rows[index])), np.uint8)
+    return data.tobytes()
 
 
 def to_psv(rows: npt.NDArray[np.void]) -> bytes:
@@ -249,7 +246,7 @@ def to_psv(rows: npt.NDArray[np.void]) -> bytes:
     for target, row in zip(data, rows, strict=True):
         placement = placement_of(row)
         target["sfen"] = np.frombuffer(pack_psv(placement), np.uint8)
-        target["score"] = np.clip(np.nan_to_num(row["score"]), -32767, 32767)
+        target["score"] = np.clip(np.nan_to_num(row["score"]), -MAX_SCORE, MAX_SCORE)
         target["move"] = to_psv_move(int(row["move"]))
         winner = int(row["winner"])
         target["result"] = 0 if winner == 0 else 1 if winner == placement.side else -1

@@ -8,7 +8,6 @@ import pytest
 
 from engine.datasets.shogi_dataset import ShogiDataOptions, fitted_scale, make_shogi_dataset
 from engine.datasets.shogi_rows import (
-    HCPE_DTYPE,
     ShogiLimits,
     merged,
     placement_of,
@@ -18,7 +17,7 @@ from engine.datasets.shogi_rows import (
 )
 from engine.games.shogi.csa import format_csa_record, format_csa_records
 from engine.games.shogi.game import ShogiGame
-from engine.games.shogi.hcpe import RECORD, pack, read_hcpe, write_hcpe
+from engine.games.shogi.hcpe import HCPE_DTYPE, pack, read_hcpe, write_hcpe
 from engine.games.shogi.moves import board_move
 from engine.games.shogi.notation import parse_usi
 from engine.games.shogi.psv import PSV_DTYPE, from_psv_move, pack_psv, to_psv_move
@@ -183,7 +182,8 @@ def test_a_mate_by_a_dropped_pawn_is_kept_as_it_was_played(tmp_path: Path) -> No
     """`read_hcpe` does not refuse it either: whether it is a mate is not asked."""
     placement = parse_sfen("7nk/9/7G1/9/9/9/9/9/4K4 b P2r2b3g4s3n4l17p 1")
     source = tmp_path / "a.hcpe"
-    source.write_bytes(RECORD.pack(pack(placement), 100, parse_usi("P*1b"), 1))
+    packed = np.frombuffer(pack(placement), np.uint8)
+    np.array([(packed, 100, parse_usi("P*1b"), 1, 0)], HCPE_DTYPE).tofile(source)
     assert len(read_hcpe(source.read_bytes())) == 1
     (shard,) = make_shogi_dataset([source], tmp_path / "set", ShogiDataOptions(test_share=0.0), quiet).shards
     assert shard.open()["policy_weights"].tolist() == [[1.0]]

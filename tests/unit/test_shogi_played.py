@@ -16,8 +16,8 @@ from engine.color import BLACK, WHITE
 from engine.datasets import shogi_played_files
 from engine.datasets.shogi_played import SHOWN_PLIES, PlayedPositions, ShogiPlayOptions, play_positions
 from engine.datasets.shogi_played_files import play_shogi_positions
-from engine.datasets.shogi_rows import HCPE_DTYPE, ShogiLimits, read_rows, records_of
-from engine.games.shogi.hcpe import read_hcpe, unpack
+from engine.datasets.shogi_rows import ShogiLimits, read_rows, records_of
+from engine.games.shogi.hcpe import HCPE_DTYPE, read_hcpe, unpack
 from engine.games.shogi.notation import format_usi
 from engine.games.shogi.records import GameRecord, parse_usi_line
 from engine.matches.answers import Answer, Evaluation

@@ -634,10 +634,14 @@ def test_broken_hcpe() -> None:
     with pytest.raises(RecordError, match="without two kings"):
         hcpe.pack(parse_sfen("4k4/9/9/9/9/9/9/9/9 b - 1"))
     good = hcpe.pack(START)
+    row = np.zeros(1, hcpe.HCPE_DTYPE)
+    row["hcp"], row["move"], row["result"] = np.frombuffer(good, np.uint8), 5, 1
     with pytest.raises(RecordError, match="record 1, its move"):
-        hcpe.read_hcpe(hcpe.RECORD.pack(good, 0, 5, 1))
+        hcpe.read_hcpe(row.tobytes())
+    row["move"], row["result"] = parse_usi("7g7f"), 9
     with pytest.raises(RecordError, match="result 9: expected 0, 1 or 2"):
-        hcpe.read_hcpe(hcpe.RECORD.pack(good, 0, parse_usi("7g7f"), 9))
+        hcpe.read_hcpe(row.tobytes())
+    assert hcpe.read_hcpe(b"") == []
     rng = random.Random(5)
     for _ in range(2000):
         damaged = bytearray(good)

@@ -8,10 +8,11 @@ for every piece in hand; all pieces there, it makes 256 bits. (cshogi packs the 
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from engine.color import BLACK, DRAW, WHITE
 from engine.games.shogi.pieces import (
@@ -39,7 +40,8 @@ from engine.games.shogi.sfen import SfenError, check
 if TYPE_CHECKING:
     from engine.games.shogi.records import GameRecord
 
-RECORD = struct.Struct("<32shHBx")
+HCPE_DTYPE = np.dtype([("hcp", np.uint8, (32,)), ("score", "<i2"), ("move", "<u2"), ("result", "u1"), ("mark", "u1")])
+"""The last byte is 0 and means nothing, but in files of `yomi dataset play`."""
 BITS = 256
 MAX_SCORE = 0x7FFF
 RESULTS = {DRAW: 0, BLACK: 1, WHITE: 2}
@@ -78,28 +80,43 @@ def pack(placement: Placement) -> bytes:
     Raises:
         RecordError: not all 40 pieces are there: the form holds no others.
     """
+    return pack_bits(placement, "hcp", lambda kind, promotion, color: CODES[kind] + color + promotion, HAND_CODES)
+
+
+def pack_bits(
+    placement: Placement, form: str, board_code: Callable[[int, str, str], str], hand_codes: Mapping[int, str]
+) -> bytes:
+    """Return a position as 32 bytes: the side to move, both kings' squares, all other squares, both hands.
+
+    Args:
+        placement: the position.
+        form: its name, for errors.
+        board_code: returns the bits of a piece on the board, given its kind, the bit of its promotion (none for gold,
+            which does not promote) and that of its color.
+        hand_codes: bits of a piece in a hand by its kind, which the bit of its color follows.
+
+    Raises:
+        RecordError: not all 40 pieces are there.
+    """
     kings = [placement.king_square(color) for color in (BLACK, WHITE)]
     if None in kings:
-        raise RecordError("a position without two kings: expected one that hcp can hold")
+        raise RecordError(f"a position without two kings: expected one that {form} can hold")
     parts = ["1" if placement.side == WHITE else "0", *(f"{king:07b}"[::-1] for king in kings)]
     for code in placement.board:
+        piece_type = type_of(code) if code else KING
         if not code:
             parts.append("0")
-        elif type_of(code) != KING:
-            parts.append(_code(type_of(code), color_of(code)))
-    for color, hand in zip((BLACK, WHITE), placement.hands, strict=True):
+        elif piece_type != KING:
+            kind = unpromoted(piece_type)
+            promotion = ("1" if piece_type != kind else "0") if can_promote(kind) else ""
+            parts.append(board_code(kind, promotion, "1" if color_of(code) == WHITE else "0"))
+    for color, hand in zip("01", placement.hands, strict=True):
         for piece_type, count in zip(HAND_TYPES, hand, strict=True):
-            parts += [HAND_CODES[piece_type] + ("1" if color == WHITE else "0")] * count
+            parts += [hand_codes[piece_type] + color] * count
     bits = "".join(parts)
     if len(bits) != BITS:
-        raise RecordError("a position without all 40 pieces: expected one that hcp can hold")
+        raise RecordError(f"a position without all 40 pieces: expected one that {form} can hold")
     return int(bits[::-1], 2).to_bytes(BITS // 8, "little")
-
-
-def _code(piece_type: int, color: int) -> str:
-    kind = unpromoted(piece_type)
-    promotion = ("1" if piece_type != kind else "0") if can_promote(kind) else ""
-    return CODES[kind] + ("1" if color == WHITE else "0") + promotion
 
 
 class _Bits:
@@ -173,8 +190,9 @@ def write_hcpe(records: Iterable[GameRecord]) -> bytes:
         for recorded, placement in zip(record.moves, record.placements(), strict=False):
             if recorded.score is not None:
                 score = min(max(recorded.score, -MAX_SCORE), MAX_SCORE)
-                rows.append(RECORD.pack(pack(placement), score, recorded.move, RESULTS[record.winner]))
-    return b"".join(rows)
+                packed = np.frombuffer(pack(placement), np.uint8)
+                rows.append((packed, score, recorded.move, RESULTS[record.winner], 0))
+    return np.array(rows, HCPE_DTYPE).tobytes()
 
 
 def read_hcpe(data: bytes) -> list[TrainingPosition]:
@@ -183,13 +201,14 @@ def read_hcpe(data: bytes) -> list[TrainingPosition]:
     Raises:
         RecordError: not whole records, or a position, move or result that cannot be.
     """
-    if len(data) % RECORD.size:
-        raise RecordError(f"{len(data)} bytes: expected whole records of {RECORD.size} bytes (hcpe)")
+    if len(data) % HCPE_DTYPE.itemsize:
+        raise RecordError(f"{len(data)} bytes: expected whole records of {HCPE_DTYPE.itemsize} bytes (hcpe)")
     found = []
     winners = {code: winner for winner, code in RESULTS.items()}
-    for number, (packed, score, move, result) in enumerate(RECORD.iter_unpack(data), 1):
+    for number, row in enumerate(np.frombuffer(data, HCPE_DTYPE), 1):
+        score, move, result = (int(row[name]) for name in ("score", "move", "result"))
         try:
-            placement = unpack(packed)
+            placement = unpack(row["hcp"].tobytes())
         except RecordError as error:
             raise RecordError(f"record {number}: {error}") from None
         if result not in winners:

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.color import BLACK, WHITE
-from engine.games.shogi.hcpe import BITS, CODES
+from engine.games.shogi.hcpe import CODES, pack_bits
 from engine.games.shogi.moves import board_move, drop, dropped_type, promotes, source_of, target_of
-from engine.games.shogi.pieces import GOLD, HAND_TYPES, KING, KNIGHT, SILVER, can_promote, color_of, type_of, unpromoted
+from engine.games.shogi.pieces import GOLD, KNIGHT, SILVER
 from engine.games.shogi.placement import Placement
-from engine.games.shogi.records import RecordError
 
 PSV_DTYPE = np.dtype(
     [
@@ -27,6 +25,8 @@ PSV_DTYPE = np.dtype(
 )
 DROP_BIT, PROMOTION_BIT = 1 << 14, 1 << 15
 _CODES = {**CODES, KNIGHT: CODES[SILVER], SILVER: CODES[KNIGHT]}
+_HAND_CODES = {kind: code[1:] + ("" if kind == GOLD else "0") for kind, code in _CODES.items()}
+"""The same in a hand, without the first bit and not promoted."""
 
 
 def pack_psv(placement: Placement) -> bytes:
@@ -35,26 +35,7 @@ def pack_psv(placement: Placement) -> bytes:
     Raises:
         RecordError: not all 40 pieces are there: the form holds no others.
     """
-    kings = [placement.king_square(color) for color in (BLACK, WHITE)]
-    if None in kings:
-        raise RecordError("a position without two kings: expected one that psv can hold")
-    parts = ["1" if placement.side == WHITE else "0", *(f"{king:07b}"[::-1] for king in kings)]
-    for code in placement.board:
-        piece_type = type_of(code) if code else KING
-        if not code:
-            parts.append("0")
-        elif piece_type != KING:
-            kind = unpromoted(piece_type)
-            promotion = ("1" if piece_type != kind else "0") if can_promote(kind) else ""
-            parts.append(_CODES[kind] + promotion + ("1" if color_of(code) == WHITE else "0"))
-    for color, hand in zip((BLACK, WHITE), placement.hands, strict=True):
-        for piece_type, count in zip(HAND_TYPES, hand, strict=True):
-            flag = "" if piece_type == GOLD else "0"
-            parts += [_CODES[piece_type][1:] + flag + ("1" if color == WHITE else "0")] * count
-    bits = "".join(parts)
-    if len(bits) != BITS:
-        raise RecordError("a position without all 40 pieces: expected one that psv can hold")
-    return int(bits[::-1], 2).to_bytes(BITS // 8, "little")
+    return pack_bits(placement, "psv", lambda kind, promotion, color: _CODES[kind] + promotion + color, _HAND_CODES)
 
 
 def to_psv_move(move: int) -> int:
