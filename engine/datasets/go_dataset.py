@@ -8,8 +8,7 @@ alone, so that a run which was killed goes on with the first shard that is missi
 from __future__ import annotations
 
 import dataclasses
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,31 +18,22 @@ import numpy.typing as npt
 
 from engine.color import BLACK
 from engine.datasets.go_games import GameTable, read_games, thinned, trusted, without_duplicates
-from engine.datasets.go_rows import PLY_DTYPE, Columns, Row, RowWriter, Teacher, blank_columns
+from engine.datasets.go_rows import PLY_DTYPE, Row, RowWriter, Teacher, blank_columns
 from engine.datasets.go_scores import KomiScorer
 from engine.datasets.go_teacher import LABELS_VERSION
+from engine.datasets.making import Columns, Log, plan_shards, write_missing
 from engine.datasets.sources import SGF_SUFFIXES, find_files, named
 from engine.datasets.split import held_out
 from engine.games.go.rules import Rules
 from native.datasets.replay import write_keys
 from native.go.board import POSITION_DTYPE
 from native.go.rules import MAX_HISTORY
-from nets.data.shards import (
-    SPLITS,
-    Dataset,
-    Manifest,
-    begin_dataset,
-    open_dataset,
-    shard_name,
-    write_shard,
-)
+from nets.data.shards import Dataset, Manifest, begin_dataset
 from nets.errors import NetworkError
 
 CHUNK, SEARCH_CHUNK = 64, 4
 """Positions that a thread writes at once; those for each of which there are searches."""
 UNIQUES = ("none", "move", "position")
-
-Log = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -133,15 +123,14 @@ def make_go_dataset(
     table, believed = choose_games(table, options)
     log(f"{len(table.games)} games used, {believed.sum()} with a result that is believed")
     writer = RowWriter(table, manifest.features, believed)
-    there = {shard.path.name for shard in dataset.shards}
-    planned = plan_shards(table, choose_positions(table, options), options)
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for number, (split, size, name, plies) in enumerate(planned, 1):
-            if name not in there:
-                columns = shard_columns(pool, writer, plies, size, teacher, scorer)
-                write_shard(folder, name, split, size, columns)
-                log(f"shard {number} of {len(planned)}: {name}, {len(plies)} positions")
-    return open_dataset(folder)
+    plies = choose_positions(table, options)
+    held = held_out(len(table.games), options.test_share, options.seed)[plies["game"]]  # games are held out whole
+    planned = plan_shards(plies, held, table.games["size"][plies["game"]], options.shard_rows)
+
+    def columns(pool: ThreadPoolExecutor, plies: npt.NDArray[np.void], size: int) -> Columns:
+        return shard_columns(pool, writer, plies, size, teacher, scorer)
+
+    return write_missing(dataset, planned, columns, log)
 
 
 def choose_games(table: GameTable, options: GoDataOptions) -> tuple[GameTable, npt.NDArray[np.bool_]]:
@@ -205,26 +194,6 @@ def position_keys(table: GameTable, plies: npt.NDArray[np.void], with_move: bool
         write_keys(pos, history, table.games[index], table.codes, with_move, found)
         keys[rows] = found[plies["ply"][rows]]
     return keys
-
-
-Planned = tuple[str, int, str, npt.NDArray[np.void]]
-
-
-def plan_shards(table: GameTable, plies: npt.NDArray[np.void], options: GoDataOptions) -> list[Planned]:
-    """Return split, board size, name and positions of each shard; games are held out whole."""
-    held = held_out(len(table.games), options.test_share, options.seed)[plies["game"]]
-    sizes = table.games["size"][plies["game"]]
-    return list(_planned(plies, held, sizes, options.shard_rows))
-
-
-def _planned(
-    plies: npt.NDArray[np.void], held: npt.NDArray[np.bool_], sizes: npt.NDArray[np.uint8], rows: int
-) -> Iterator[Planned]:
-    for split in SPLITS:
-        for size in np.unique(sizes).tolist():
-            chosen = plies[(sizes == size) & (held == (split == "test"))]
-            for number, begin in enumerate(range(0, len(chosen), rows)):
-                yield split, size, shard_name(split, size, number), chosen[begin : begin + rows]
 
 
 def shard_columns(

@@ -14,7 +14,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.color import BLACK
-from engine.datasets.go_rows import Columns, blank_columns
+from engine.datasets.go_rows import blank_columns
 from engine.datasets.go_teacher import LABELS_VERSION, TOP_MOVES, NetworkTeacher, write_outputs
+from engine.datasets.making import Columns, Log
 from engine.games.go.game import GoGame
 from engine.games.go.rules import Rules
 from native.datasets.parallel_games import play_games, show_games
@@ -62,8 +62,6 @@ BARREN_POSITIONS = 10_000
 """Positions one after the other that had come up before until the run ends: nothing else would end it."""
 
 RAW_NAMES = tuple(field.name for field in dataclasses.fields(RawOutputs))
-
-Log = Callable[[str], None]
 
 
 @dataclass(frozen=True)

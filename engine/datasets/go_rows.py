@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from engine.color import BLACK
 from engine.datasets.go_games import GameTable
+from engine.datasets.making import Columns
 from native.datasets.aya import AYA_SCRATCH_DTYPE, VALUE_PLANES, write_aya
 from native.datasets.replay import COLOR_SHIFT, POINT_MASK, replay
 from native.datasets.stones import write_stones
@@ -20,8 +21,6 @@ from native.go.rules import MAX_HISTORY
 from native.go.scratch import SCRATCH_DTYPE
 from nets.data.shards import COLUMNS, UNKNOWN_OWNER, widths
 from nets.features import FeatureSet
-
-Columns = dict[str, npt.NDArray[Any]]
 
 PLY_DTYPE = np.dtype([("game", np.int64), ("ply", np.int32), ("symmetry", np.int8)])
 """A position of a table: the game, the moves made, and a symmetry, -1 for none."""

@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.color import BLACK
-from engine.datasets.go_rows import Columns, Row
+from engine.datasets.go_rows import Row
 from engine.datasets.go_teacher import NetworkTeacher, Searchable, memory_for, seed_of
+from engine.datasets.making import Columns
 from engine.evaluators.queue import InlineQueue
 from engine.evaluators.rollouts import RolloutEvaluator
 from engine.players.go_setup import ROLLOUT_BATCH, ROLLOUT_C_PUCT, ROLLOUTS_A_LEAF

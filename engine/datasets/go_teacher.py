@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from engine.datasets.go_rows import Columns, Row, Scratch
+from engine.datasets.go_rows import Row, Scratch
+from engine.datasets.making import Columns
 from engine.evaluators.katago_factory import make_katago_evaluator
 from engine.evaluators.providers import chooses_cpu
 from engine.evaluators.queue import InlineQueue, Job

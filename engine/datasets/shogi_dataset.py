@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from engine.datasets.making import Columns, Log, plan_shards, write_missing
 from engine.datasets.shogi_rows import (
     NO_MOVE,
     SHOGI_SUFFIXES,
@@ -28,16 +27,7 @@ from engine.datasets.split import held_out
 from native.shogi.movegen import is_legal
 from native.shogi.planes import policy_index, write_planes
 from native.shogi.position import BLACK, FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY, POSITION_DTYPE, set_position
-from nets.data.shards import (
-    SPLITS,
-    Dataset,
-    Manifest,
-    begin_dataset,
-    open_dataset,
-    shard_name,
-    widths,
-    write_shard,
-)
+from nets.data.shards import Dataset, Manifest, begin_dataset, widths
 from nets.dlshogi.network import SIDE
 from nets.errors import NetworkError
 from nets.features import FeatureSet
@@ -47,9 +37,6 @@ SCORE_SCALE = 756.0864962951762
 """Centipawns of dlshogi's sigmoid: a score of so many is a winrate of 1 / (1 + 1 / e)."""
 MIN_SCALE, MAX_SCALE = 50.0, 20_000.0
 """Of sigmoids that evaluations may have."""
-
-Log = Callable[[str], None]
-Columns = dict[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -87,20 +74,15 @@ def make_shogi_dataset(paths: Sequence[Path], folder: Path, options: ShogiDataOp
     if not scale:
         scale = fitted_scale(rows)
         log(f"evaluations fit the results best by a sigmoid of {scale:.0f} centipawns")
-    there = {shard.path.name for shard in dataset.shards}
     order = np.random.default_rng([options.seed, 1]).permutation(len(rows))
     order = order[: options.limit] if options.limit else order
     held = held_out(int(rows["game"].max()) + 1, options.test_share, options.seed)[rows["game"][order]]
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for split in SPLITS:
-            part = order[held == (split == "test")]
-            for number, begin in enumerate(range(0, len(part), options.shard_rows)):
-                name = shard_name(split, SIDE, number)
-                if name not in there:
-                    chosen = rows[part[begin : begin + options.shard_rows]]
-                    write_shard(folder, name, split, SIDE, shard_columns(pool, chosen, manifest.features, scale))
-                    log(f"{name}: {len(chosen)} positions")
-    return open_dataset(folder)
+    planned = plan_shards(order, held, np.full(len(order), SIDE, np.uint8), options.shard_rows)
+
+    def columns(pool: ThreadPoolExecutor, order: npt.NDArray[np.int64], size: int) -> Columns:
+        return shard_columns(pool, rows[order], manifest.features, scale)
+
+    return write_missing(dataset, planned, columns, log)
 
 
 def chosen_rows(files: Sequence[Path], options: ShogiDataOptions, log: Log) -> npt.NDArray[np.void]:

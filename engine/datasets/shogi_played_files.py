@@ -19,12 +19,14 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from engine.color import BLACK, DRAW, WHITE
+from engine.datasets.making import Log
 from engine.datasets.shogi_played import PlayedPositions, ShogiPlayOptions, play_positions
-from engine.datasets.shogi_rows import HCPE_DTYPE, records_of
+from engine.datasets.shogi_rows import records_of
+from engine.games.shogi.hcpe import HCPE_DTYPE
 from engine.games.shogi.records import GameRecord, RecordError
 from engine.matches.limits import PlayerLimits
 from engine.matches.players import PlayerSpec
@@ -42,8 +44,6 @@ FAILURES = 3
 
 BARREN_GAMES = 100
 """Games one after the other without a new position until the run ends: nothing else would end it."""
-
-Log = Callable[[str], None]
 
 
 def play_shogi_positions(

@@ -1,0 +1,65 @@
+"""How data sets are made of rows that were chosen: cut into shards, of which those that are missing are written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nets.data.shards import SPLITS, Dataset, open_dataset, shard_name, write_shard
+
+Log = Callable[[str], None]
+"""Takes lines of progress."""
+Columns = dict[str, npt.NDArray[Any]]
+Planned = tuple[str, int, str, npt.NDArray[Any]]
+"""Split, board size, name and rows of a shard."""
+
+
+def plan_shards(
+    rows: npt.NDArray[Any], held: npt.NDArray[np.bool_], sizes: npt.NDArray[np.integer[Any]], shard_rows: int
+) -> list[Planned]:
+    """Return the shards of a set.
+
+    Args:
+        rows: of the whole set, in the order in which they are to lie: [n].
+        held: which of them are held out [n].
+        sizes: their board sizes [n].
+        shard_rows: of each shard but the last ones.
+    """
+    planned = []
+    for split in SPLITS:
+        for size in np.unique(sizes).tolist():
+            chosen = rows[(sizes == size) & (held == (split == "test"))]
+            for number, begin in enumerate(range(0, len(chosen), shard_rows)):
+                planned.append((split, size, shard_name(split, size, number), chosen[begin : begin + shard_rows]))
+    return planned
+
+
+def write_missing(
+    dataset: Dataset,
+    planned: Sequence[Planned],
+    columns: Callable[[ThreadPoolExecutor, npt.NDArray[Any], int], Columns],
+    log: Log,
+) -> Dataset:
+    """Write the shards that a set lacks, and return the whole one.
+
+    Args:
+        dataset: what is there.
+        planned: all shards.
+        columns: returns those of a shard, given threads to make them with, its rows and the board size.
+        log: for lines of progress.
+
+    Raises:
+        OSError: a shard cannot be written.
+    """
+    there = {shard.path.name for shard in dataset.shards}
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        for number, (split, size, name, rows) in enumerate(planned, 1):
+            if name not in there:
+                write_shard(dataset.folder, name, split, size, columns(pool, rows, size))
+                log(f"shard {number} of {len(planned)}: {name}, {len(rows)} positions")
+    return open_dataset(dataset.folder)
