@@ -127,7 +127,8 @@ def _play_shogi(args: argparse.Namespace) -> None:
     from engine.datasets.shogi_played import ShogiPlayOptions
     from engine.datasets.shogi_played_files import play_shogi_positions
     from engine.datasets.sources import named
-    from engine.games.shogi.records import RecordError, load_records
+    from engine.games.shogi.record_files import load_records
+    from engine.games.shogi.records import RecordError
     from engine.matches.players import PlayerError, parse_player
     from engine.matches.process import EngineFailure
     from native.shogi.position import MAX_HISTORY

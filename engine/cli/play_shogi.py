@@ -14,7 +14,8 @@ from engine.color import BLACK, COLOR_NAMES, opponent
 from engine.games.shogi.diagram import draw
 from engine.games.shogi.game import ShogiGame
 from engine.games.shogi.notation import format_japanese, format_usi, japanese_line, parse_any
-from engine.games.shogi.records import record_of, save_records
+from engine.games.shogi.record_files import save_records
+from engine.games.shogi.records import record_of
 from engine.games.shogi.scores import record_score
 from engine.games.shogi.sfen import STARTPOS, SfenError
 

@@ -12,15 +12,8 @@ from engine.cli.make import load_shogi_player
 from engine.cli.selfplay_games import Played
 from engine.games.shogi.game import ShogiGame
 from engine.games.shogi.hcpe import pack
-from engine.games.shogi.records import (
-    GameRecord,
-    RecordedMove,
-    RecordError,
-    format_usi_line,
-    load_records,
-    record_of,
-    to_bytes,
-)
+from engine.games.shogi.record_files import load_records, to_bytes
+from engine.games.shogi.records import GameRecord, RecordedMove, RecordError, format_usi_line, record_of
 from engine.games.shogi.sfen import format_sfen
 from engine.players.shogi_notes import note_of
 

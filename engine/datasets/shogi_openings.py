@@ -17,7 +17,8 @@ from engine.color import DRAW
 from engine.datasets.shogi_rows import ratings_of
 from engine.games.shogi.hcpe import read_hcpe
 from engine.games.shogi.placement import Placement
-from engine.games.shogi.records import START, GameRecord, RecordedMove, RecordError, format_usi_line, load_records
+from engine.games.shogi.record_files import load_records
+from engine.games.shogi.records import START, GameRecord, RecordedMove, RecordError, format_usi_line
 from nets.errors import NetworkError
 
 OPENING_SUFFIXES = (".csa", ".kif", ".kifu", ".ki2", ".usi", ".sfen", ".hcpe")

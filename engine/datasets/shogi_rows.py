@@ -18,7 +18,8 @@ from engine.games.shogi.moves import is_move
 from engine.games.shogi.notation import format_usi
 from engine.games.shogi.placement import Placement
 from engine.games.shogi.psv import PSV_DTYPE, from_psv_move, pack_psv, to_psv_move
-from engine.games.shogi.records import GameRecord, RecordError, load_records
+from engine.games.shogi.record_files import load_records
+from engine.games.shogi.records import GameRecord, RecordError
 from engine.games.shogi.sfen import format_sfen
 from native.datasets.packed import HCP, PSV, unpack_board
 from nets.errors import NetworkError

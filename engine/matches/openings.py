@@ -12,7 +12,8 @@ from pathlib import Path
 
 from engine.games.go.sgf import GameRecord, SgfError, load_sgf_games
 from engine.games.go.vertex import format_vertex
-from engine.games.shogi.records import RecordError, format_usi_line, load_records
+from engine.games.shogi.record_files import load_records
+from engine.games.shogi.records import RecordError, format_usi_line
 from engine.matches.results import MatchError
 
 ATTEMPTS, MIN_ATTEMPTS = 20, 200

@@ -130,7 +130,8 @@ def _go_result(record: GameRecord, path: Path) -> GameResult | None:
 
 
 def _from_shogi(path: Path) -> list[GameResult]:
-    from engine.games.shogi.records import RecordError, format_usi_line, load_records
+    from engine.games.shogi.record_files import load_records
+    from engine.games.shogi.records import RecordError, format_usi_line
 
     try:
         records = load_records(path)

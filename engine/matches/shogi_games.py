@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from engine.color import BLACK, WHITE, opponent
 from engine.games.shogi.game import IllegalMove, ShogiGame
 from engine.games.shogi.notation import NotationError, csa_line, format_usi, parse_usi, parse_usi_moves
-from engine.games.shogi.records import RecordedMove, RecordError, parse_usi_line, record_of, to_bytes
+from engine.games.shogi.record_files import to_bytes
+from engine.games.shogi.records import RecordedMove, RecordError, parse_usi_line, record_of
 from engine.games.shogi.sfen import START_WORD, format_sfen
 from engine.matches.adjudicate import RefereeSettings
 from engine.matches.engine_client import OnStart

@@ -13,14 +13,8 @@ from engine.games.shogi.game import ShogiGame
 from engine.games.shogi.moves import target_of
 from engine.games.shogi.notation import csa_line, format_usi, japanese_line
 from engine.games.shogi.placement import Placement
-from engine.games.shogi.records import (
-    GameRecord,
-    RecordedMove,
-    RecordError,
-    format_usi_line,
-    load_records,
-    to_bytes,
-)
+from engine.games.shogi.record_files import load_records, to_bytes
+from engine.games.shogi.records import GameRecord, RecordedMove, RecordError, format_usi_line
 from engine.games.shogi.scores import MATE_SCORE, record_score
 from engine.games.shogi.sfen import format_sfen
 from engine.review.model import MARK, Opinion, Review, ReviewedMove, ReviewError, Tick, reviewed_moves

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from engine.color import BLACK, DRAW, WHITE, opponent
 from engine.games.shogi.notation import NotationError, format_csa, format_usi, illegal_action, parse_csa
-from engine.games.shogi.records import START, GameRecord, RecordedMove, to_bytes
+from engine.games.shogi.record_files import to_bytes
+from engine.games.shogi.records import START, GameRecord, RecordedMove
 from engine.games.shogi.sfen import START_WORD, format_sfen
 from engine.players.shogi_base import ShogiDecision
 from engine.servers.csa_clock import CsaClock

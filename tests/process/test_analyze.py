@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from engine.games.go.sgf import load_sgf
-from engine.games.shogi.records import load_records
+from engine.games.shogi.record_files import load_records
 from tests.process.gtp_process import PATIENCE, ROOT
 
 SGF = "(;GM[1]SZ[9]KM[7]RU[Tromp-Taylor];B[ee];W[cc];B[gg];W[gc];B[cg];W[ec])"

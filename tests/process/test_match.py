@@ -10,7 +10,7 @@ import pytest
 
 from engine.cli.main import main
 from engine.games.go.sgf import load_sgf
-from engine.games.shogi.records import load_records
+from engine.games.shogi.record_files import load_records
 from engine.matches.journal import NAME, read_journal
 from engine.matches.read import read_results
 from engine.matches.results import FAILURE, ILLEGAL, TIME, GameResult

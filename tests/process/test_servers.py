@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from engine.games.go.sgf import load_sgf
-from engine.games.shogi.records import load_records
+from engine.games.shogi.record_files import load_records
 from tests.fakes.game_servers import CgosServer, CsaServer, FakeServer
 from tests.process.gtp_process import ROOT
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from engine.games.shogi.records import load_records
+from engine.games.shogi.record_files import load_records
 from tests.process.gtp_process import ROOT
 
 COMPILING = 400

@@ -19,7 +19,7 @@ from engine.cli.terminal import Terminal
 from engine.games.shogi.game import ShogiGame
 from engine.games.shogi.hcpe import read_hcpe
 from engine.games.shogi.notation import parse_usi
-from engine.games.shogi.records import load_records
+from engine.games.shogi.record_files import load_records
 from engine.games.shogi.scores import record_score
 from engine.options import Options
 from engine.players.shogi_base import LoadingError

@@ -10,7 +10,8 @@ import pytest
 from engine.cli.main import main
 from engine.color import BLACK, DRAW, WHITE
 from engine.games.shogi.notation import parse_usi
-from engine.games.shogi.records import GameRecord, RecordedMove, save_records
+from engine.games.shogi.record_files import save_records
+from engine.games.shogi.records import GameRecord, RecordedMove
 from engine.games.shogi.sfen import parse_sfen
 from engine.matches.journal import Journal
 from engine.matches.plot import plot_boxes, plot_ratings

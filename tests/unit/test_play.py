@@ -17,7 +17,7 @@ from engine.cli.play_shogi import ShogiTerminalGame
 from engine.cli.signals import NUMBERS, ended_by_a_signal
 from engine.cli.terminal import Terminal
 from engine.games.go.sgf import load_sgf
-from engine.games.shogi.records import load_records
+from engine.games.shogi.record_files import load_records
 from engine.options import Options
 from engine.players import levels
 from engine.players.go import GoPlayer

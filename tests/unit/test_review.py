@@ -22,7 +22,7 @@ from engine.games.go.rules import PRESETS
 from engine.games.go.sgf import read_sgf, to_sgf
 from engine.games.go.vertex import parse_vertex
 from engine.games.shogi.notation import format_usi
-from engine.games.shogi.records import load_records, read_records
+from engine.games.shogi.record_files import load_records, read_records
 from engine.options import Options
 from engine.players.analyst import Analysis, Assignment
 from engine.review.go import MARK, AnnotatedGo, GoReviewer
@@ -218,7 +218,7 @@ def test_csa_record_is_annotated(tmp_path: Path) -> None:
 
 def test_kif_record_is_annotated_in_japanese(tmp_path: Path) -> None:
     path = tmp_path / "game.kif"
-    from engine.games.shogi.records import to_bytes
+    from engine.games.shogi.record_files import to_bytes
 
     path.write_bytes(to_bytes(read_records(CSA), ".kif"))
     text = shogi_review(path).files()[".kif"].decode("cp932")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from engine.games.go.sgf import read_sgf
-from engine.games.shogi.records import read_records
+from engine.games.shogi.record_files import read_records
 from engine.players.shogi_base import ShogiDecision
 from engine.servers import backoff, cgos_client, client, csa_client
 from engine.servers.seat import GaveUpError

@@ -14,7 +14,8 @@ from engine.games.shogi.csa import format_csa_records
 from engine.games.shogi.game import ShogiGame
 from engine.games.shogi.hcpe import write_hcpe
 from engine.games.shogi.notation import parse_usi
-from engine.games.shogi.records import GameRecord, load_records, parse_usi_line, record_of
+from engine.games.shogi.record_files import load_records
+from engine.games.shogi.records import GameRecord, parse_usi_line, record_of
 from engine.matches.openings import load_openings
 
 LIMITS = BalanceLimits(rating=3000.0)

@@ -18,19 +18,8 @@ from engine.games.shogi.moves import target_of
 from engine.games.shogi.notation import format_japanese, format_usi, parse_usi
 from engine.games.shogi.pieces import SILVER, type_of
 from engine.games.shogi.placement import Placement
-from engine.games.shogi.records import (
-    ENDINGS,
-    START,
-    GameRecord,
-    RecordedMove,
-    RecordError,
-    format_usi_line,
-    load_records,
-    read_records,
-    record_of,
-    save_records,
-    to_bytes,
-)
+from engine.games.shogi.record_files import load_records, read_records, save_records, to_bytes
+from engine.games.shogi.records import ENDINGS, START, GameRecord, RecordedMove, RecordError, format_usi_line, record_of
 from engine.games.shogi.sfen import format_sfen, parse_sfen
 from tests.unit.shogi_boards import placement_of, random_moves, walk
 

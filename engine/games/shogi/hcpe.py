@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,11 +33,8 @@ from engine.games.shogi.pieces import (
     unpromoted,
 )
 from engine.games.shogi.placement import Placement
-from engine.games.shogi.records import RecordError
+from engine.games.shogi.records import GameRecord, RecordError
 from engine.games.shogi.sfen import SfenError, check
-
-if TYPE_CHECKING:
-    from engine.games.shogi.records import GameRecord
 
 HCPE_DTYPE = np.dtype([("hcp", np.uint8, (32,)), ("score", "<i2"), ("move", "<u2"), ("result", "u1"), ("mark", "u1")])
 """The last byte is 0 and means nothing, but in files of `yomi dataset play`."""

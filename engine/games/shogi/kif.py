@@ -24,14 +24,7 @@ from engine.games.shogi.notation import (
 )
 from engine.games.shogi.pieces import HAND_INDEX, code_of, color_of, type_of
 from engine.games.shogi.placement import DROP_PAWN_MATE, Placement
-from engine.games.shogi.records import (
-    ENDINGS,
-    START,
-    GameRecord,
-    ImpossibleMoveError,
-    RecordedMove,
-    RecordError,
-)
+from engine.games.shogi.records import ENDINGS, START, GameRecord, ImpossibleMoveError, RecordedMove, RecordError
 from engine.games.shogi.sfen import SfenError, check, format_sfen, parse_sfen
 
 HANDICAPS = {
