@@ -9,18 +9,16 @@ internal error, and nothing may hang.
 
 from __future__ import annotations
 
-import argparse
-import os
+import contextlib
 import random
 import re
-import sys
 import tempfile
-import time
 from pathlib import Path
 
 from engine.options import TABLE
 from engine.protocols.gtp import table
 from tests.fakes.session import ScriptedSession
+from tests.process.fuzzing import mutate, run_as_script
 from tests.process.gtp_process import GtpProcess
 
 NUMBERS = [
@@ -63,17 +61,7 @@ def random_line(rng: random.Random) -> bytes:
         words.insert(0, str(rng.choice([rng.randrange(10**6), 10**30, 0])))
     line = bytearray(" ".join(words).encode("utf-8", "surrogatepass"))
     if kind > 0.8 and line:
-        for _ in range(rng.randrange(1, 4)):
-            at = rng.randrange(len(line) + 1)
-            what = rng.random()
-            if what < 0.3:
-                line[at:at] = rng.randbytes(rng.randrange(1, 4))
-            elif what < 0.6:
-                del line[at : at + rng.randrange(1, 4)]
-            elif what < 0.8:
-                line = line[:at]
-            else:
-                line += b"\r"
+        line = mutate(rng, line)
     if kind > 0.99:
         line += b" " + b"x" * rng.randrange(100_000)
     text = bytes(line).replace(b"\n", b"")
@@ -137,21 +125,9 @@ def run_engine(lines: int, seed: int, command: list[str]) -> None:
 
 def main() -> None:
     """Run as a script."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--lines", type=int, default=100_000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("engine", nargs="*", help="module and arguments of an engine to drive through pipes")
-    args = parser.parse_args()
-    start = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         make_files(Path(folder))
-        if args.engine:
-            run_engine(args.lines, args.seed, args.engine)
-        else:
-            run_session(args.lines, args.seed)
-        os.chdir("/")
-    print(f"{args.lines} lines, no fault, {time.monotonic() - start:.1f} s", file=sys.stderr)
+        run_as_script(__doc__, run_session, run_engine)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.process.analysis_fuzz import random_line
-from tests.process.gtp_process import GtpProcess
+from tests.process.engine_process import PipedProcess
 from tests.shared_data import shared_path
 
 ENGINE = ("engine", "analysis", "--evaluator", "uniform", "--size", "9", "--workers", "1", "--memory", "64M")
@@ -31,7 +31,7 @@ MOVE_FIELDS, ROOT_FIELDS = frozenset(_MOVE.split()), frozenset(_ROOT.split())
 """Those that KataGo 1.17 answers; the network at hand has no short-term errors."""
 
 
-class Client(GtpProcess):
+class Client(PipedProcess):
     """A client that sends and reads JSON."""
 
     def send(self, **fields: Any) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from engine.games.go.sgf import load_sgf
 from engine.games.shogi.record_files import load_records
-from tests.process.gtp_process import PATIENCE, ROOT
+from tests.process.engine_process import PATIENCE, ROOT
 
 SGF = "(;GM[1]SZ[9]KM[7]RU[Tromp-Taylor];B[ee];W[cc];B[gg];W[gc];B[cg];W[ec])"
 USI = "startpos moves 7g7f 3c3d 8h2b+ 3a2b B*9f\n"

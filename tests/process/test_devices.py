@@ -14,7 +14,8 @@ import pytest
 
 from nets.dlshogi.definition import NetworkShape, write_network
 from tests.contract.networks import write_small_network
-from tests.process.gtp_process import ROOT, GtpProcess
+from tests.process.engine_process import ROOT
+from tests.process.gtp_process import GtpProcess
 from tests.process.usi_process import UsiProcess
 
 IN_TIME = 60.0

@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from tests.process.gtp_process import ROOT, GtpProcess
+from tests.process.engine_process import ROOT
+from tests.process.gtp_process import GtpProcess
 
 FAKE = "tests.process.fake_engine"
 

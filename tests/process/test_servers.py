@@ -16,7 +16,7 @@ import pytest
 from engine.games.go.sgf import load_sgf
 from engine.games.shogi.record_files import load_records
 from tests.fakes.game_servers import CgosServer, CsaServer, FakeServer
-from tests.process.gtp_process import ROOT
+from tests.process.engine_process import ROOT
 
 PASSWORD = "geheim-4711"
 OTHER_PASSWORD = "verborgen-12"

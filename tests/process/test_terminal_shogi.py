@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from engine.games.shogi.record_files import load_records
-from tests.process.gtp_process import ROOT
+from tests.process.engine_process import ROOT
 
 COMPILING = 400
 """Seconds that a first start may take on a busy machine."""

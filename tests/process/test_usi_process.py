@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.protocols.usi.session import GRACE, PATIENCE
-from tests.process.gtp_process import ROOT
+from tests.process.engine_process import ROOT
 from tests.process.usi_process import UsiProcess
 
 FAKE = "tests.process.fake_usi_engine"

@@ -9,17 +9,15 @@ of a search may follow its answer, and nothing may hang.
 
 from __future__ import annotations
 
-import argparse
 import random
 import re
-import sys
-import time
 
 import engine.protocols.usi.commands  # noqa: F401
 from engine.options import USI_NAMES, Options
 from engine.protocols.text import MAX_LINE
 from engine.protocols.usi.session import HANDLERS, Session
 from tests.fakes.shogi_player import STARTPOS, FakeShogiPlayer
+from tests.process.fuzzing import mutate, run_as_script
 from tests.process.usi_process import UsiProcess
 
 NUMBERS = [
@@ -93,17 +91,7 @@ def random_line(rng: random.Random, heavy: bool = False) -> bytes:
         words += [rng.choice(NUMBERS), rng.choice(GO_WORDS)]
     line = bytearray(" ".join(words).encode("utf-8", "surrogatepass"))
     if kind > 0.8 and line:
-        for _ in range(rng.randrange(1, 4)):
-            at = rng.randrange(len(line) + 1)
-            what = rng.random()
-            if what < 0.3:
-                line[at:at] = rng.randbytes(rng.randrange(1, 4))
-            elif what < 0.6:
-                del line[at : at + rng.randrange(1, 4)]
-            elif what < 0.8:
-                line = line[:at]
-            else:
-                line += b"\r"
+        line = mutate(rng, line)
     if kind > 0.995:
         line += b" " + b"x" * rng.choice([1000, 100_000, MAX_LINE])
     text = bytes(line).replace(b"\n", b"")
@@ -188,20 +176,5 @@ def run_engine(lines: int, seed: int, command: list[str]) -> None:
         assert engine.end(20) == 0
 
 
-def main() -> None:
-    """Run as a script."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--lines", type=int, default=100_000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("engine", nargs="*", help="module and arguments of an engine to drive through pipes")
-    args = parser.parse_args()
-    start = time.monotonic()
-    if args.engine:
-        run_engine(args.lines, args.seed, args.engine)
-    else:
-        run_session(args.lines, args.seed)
-    print(f"{args.lines} lines, no fault, {time.monotonic() - start:.1f} s", file=sys.stderr)
-
-
 if __name__ == "__main__":
-    main()
+    run_as_script(__doc__, run_session, run_engine)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.process.gtp_process import PATIENCE, GtpProcess
+from tests.process.engine_process import PATIENCE, PipedProcess
 
 
-class UsiProcess(GtpProcess):
+class UsiProcess(PipedProcess):
     """One engine process; leaves nothing behind at the end of a `with` block."""
 
     def until(self, start: str, timeout: float = PATIENCE) -> list[str]:
