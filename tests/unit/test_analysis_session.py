@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +18,7 @@ from engine.protocols.process import LoadError
 from engine.protocols.streams import OutputClosedError
 from tests.fakes.analyst import FakeAnalyst, ScriptedAnalysis
 from tests.process.analysis_fuzz import identity_of, random_line
+from tests.waiting import wait_until
 
 QUERY: dict[str, Any] = {"moves": [], "rules": "chinese", "boardXSize": 3, "boardYSize": 3}
 ENDLESS = QUERY | {"maxVisits": 10**6}
@@ -89,10 +89,7 @@ def test_a_search_is_interrupted_only_for_its_own_query() -> None:
     assert served.analysts[0].began.wait(60)
     served.send(id="t", action="terminate", terminateId="other")
     served.send(id="v", action="query_version")
-    end = time.monotonic() + 60
-    while len(served.written) < 2:
-        assert time.monotonic() < end
-        time.sleep(0.001)
+    wait_until(lambda: len(served.written) >= 2)
     assert served.analysts[0].calls == []
     served.send(id="t", action="terminate", terminateId="run")
     assert turns(served.end()) == [("run", 0, False)]

@@ -24,7 +24,6 @@ from engine.evaluators.shogi_onnx import OnnxShogiEvaluator
 from engine.evaluators.tensorrt_session import TensorRtSession
 from engine.evaluators.workers import EvaluationWorkers
 from native.tree.arrays import VALUE, VALUES
-from nets.dlshogi.definition import NetworkShape, write_network
 from nets.load import prepare, prepare_shogi
 from nets.packed import Variant
 from tests.contract.networks import write_small_network
@@ -67,11 +66,6 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     session = functools.partial(TensorRtSession, open_driver=machine.open_driver, open_network=machine.open_network)
     monkeypatch.setattr("engine.evaluators.tensorrt_session.TensorRtSession", session)
     return machine
-
-
-@pytest.fixture(scope="module")
-def shogi_net(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_network(tmp_path_factory.mktemp("net") / "net.onnx", NetworkShape(blocks=2, channels=16, extras=119))
 
 
 @pytest.fixture(scope="module")

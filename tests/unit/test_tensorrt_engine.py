@@ -16,13 +16,6 @@ import pytest
 from engine.evaluators import tensorrt_engine
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.tensorrt_driver import PycudaDriver
-from nets.dlshogi.definition import NetworkShape, write_network
-
-
-@pytest.fixture(scope="module")
-def shogi_net(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_network(tmp_path_factory.mktemp("net") / "net.onnx", NetworkShape(blocks=2, channels=16, extras=119))
-
 
 # -- pycuda ------------------------------------------------------------------------------------------------------------
 
