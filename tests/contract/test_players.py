@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from engine.clock import TimeSettings, TimeSystem
+from engine.clock import Clock, TimeSettings, TimeSystem
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.queue import InlineQueue
 from engine.games.go.game import GoGame
@@ -29,6 +30,7 @@ from native.go.rules import MAX_HISTORY
 from tests.contract.networks import write_small_network
 from tests.fakes.evaluators import ScriptedEvaluator
 from tests.unit.go_boards import game_of
+from tests.waiting import wait_until
 
 KINDS = ["uniform", "rollouts", "network"]
 Make = Callable[..., GoPlayer]
@@ -41,13 +43,6 @@ X X O . O
 . X O O .
 """
 """Everything is alive; Black has 13 points, White 12."""
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end, "timeout"
-        time.sleep(0.01)
 
 
 TRIPLE_KO = "B A1 B B2 W A4 W B3 B A6 B B7 W A9 W B8 B J1 B H2 W J4 W H3 W A2 B A8 W J2"
@@ -412,15 +407,18 @@ def test_cleaning_up_keeps_the_time_for_a_move(
     make: Make, kind: str, left: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     player = make(kind, visits=None, cleanup=True)
+    now = [time.monotonic()]
+    monkeypatch.setattr(go, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    player.clock = Clock(lambda: now[0])
     player.clock.set(TimeSettings(TimeSystem.ABSOLUTE, left))
-    budget = player.clock.budget(BLACK, 25, 0, player.options.lag)
+    budget = player.clock.budget(BLACK, 25, 0, player.options.lag + player.search.latency)
     assert budget is not None
     looks: list[float] = []
     limits: list[Limits] = []
 
     def take(seconds: float) -> None:
         looks.append(seconds)
-        time.sleep(0.05)
+        now[0] += 0.05
 
     def rollouts(game: GoGame, count: int = 1000) -> Any:
         take(count / ROLLOUTS_A_SECOND)
@@ -442,9 +440,9 @@ def test_cleaning_up_keeps_the_time_for_a_move(
     player.clock.start(BLACK)
     assert player.genmove(BLACK).report.moves
     assert len(looks) == (budget.soft > 0.0)
-    assert all(look <= CLEANUP_SHARE * budget.soft for look in looks)
+    assert all(look <= CLEANUP_SHARE * budget.soft + 1e-6 for look in looks)
     assert limits[0].seconds is not None
-    assert limits[0].seconds <= max(0.0, budget.hard - 0.05 * len(looks))
+    assert limits[0].seconds <= max(0.0, budget.hard - 0.05 * len(looks)) + 1e-6
 
 
 OTHER_VALUES: dict[str, Any] = {

@@ -25,6 +25,7 @@ from native.tree.arrays import Batch
 from nets.dlshogi.definition import NetworkShape, write_network
 from tests.fakes.books import write_yaneuraou
 from tests.fakes.evaluators import ScriptedEvaluator
+from tests.waiting import wait_until
 
 MATE = "4k4/9/4P4/9/9/9/9/9/4K4 b G2r2b3g4s4n4l17p 1"
 """Black mates by G*5b."""
@@ -57,13 +58,6 @@ def make() -> Iterator[Make]:
 
 def ignore(_: Progress) -> None:
     """Take a report."""
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end, "timeout"
-        time.sleep(0.01)
 
 
 def in_background(player: ShogiPlayer, task: Task, reports: list[Progress] | None = None) -> Callable[[], Any]:
@@ -534,10 +528,11 @@ class Held(ScriptedEvaluator):
 
     def __init__(self) -> None:
         super().__init__(1)
-        self.released = threading.Event()
+        self.released, self.asked = threading.Event(), threading.Event()
         self.released.set()
 
     def evaluate(self, batch: Batch, rows: int) -> None:
+        self.asked.set()
         self.released.wait(60)
         super().evaluate(batch, rows)
 
@@ -558,7 +553,9 @@ def test_the_first_evaluation_is_waited_for(held: tuple[ShogiPlayer, Held], time
     assert favourite != player.legal_moves()[0]
     player.new_game()
     evaluator.released.clear()
+    evaluator.asked.clear()
     wait = in_background(player, Task(times=times, limits=Limits(seconds=0.01)))
+    assert evaluator.asked.wait(60)
     time.sleep(0.3)
     evaluator.released.set()
     decision = wait()

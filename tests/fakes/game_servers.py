@@ -6,6 +6,7 @@ import contextlib
 import socket
 import threading
 import time
+from collections.abc import Callable
 
 from engine.games.go.vertex import board_points, format_vertex
 
@@ -21,6 +22,7 @@ class FakeServer:
         results: of the games that have ended.
         logins: log-ins accepted so far.
         received: every line that came.
+        is_closed: whether it has begun to close.
     """
 
     def __init__(self, password: str = "secret1", games: int = 1, plies: int = 20, is_strict: bool = True) -> None:
@@ -39,7 +41,7 @@ class FakeServer:
         self.port: int = self._socket.getsockname()[1]
         self._threads: list[threading.Thread] = []
         self._links: list[socket.socket] = []
-        self._closed = False
+        self.is_closed = False
         self._run(self._accept)
 
     def _run(self, call, *args) -> None:
@@ -48,7 +50,7 @@ class FakeServer:
         thread.start()
 
     def _accept(self) -> None:
-        while not self._closed:
+        while not self.is_closed:
             try:
                 link, _ = self._socket.accept()
             except OSError:
@@ -88,13 +90,30 @@ class FakeServer:
         self._links.clear()
 
     def close(self) -> None:
-        self._closed = True
+        self.is_closed = True
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
         self.cut()
         for thread in self._threads:
             thread.join(5.0)
+
+    @property
+    def ply(self) -> int:
+        """Moves of the game so far."""
+        raise NotImplementedError
+
+    def at_ply(self, ply: int, act: Callable[[], object]) -> None:
+        """Do something, once, when the first line after so many moves comes; the game waits for it."""
+        take, acted = self.take, threading.Event()
+
+        def act_and_take(link: socket.socket, line: str) -> bool:
+            if self.ply >= ply and not acted.is_set():
+                acted.set()
+                act()
+            return take(link, line)
+
+        self.take = act_and_take  # type: ignore[method-assign]
 
     def wait(self, condition, seconds: float = 60.0) -> None:
         """Wait until a condition holds."""
@@ -116,6 +135,10 @@ class CgosServer(FakeServer):
         self.analyses: list[str] = []
         self._states: dict[socket.socket, str] = {}
         super().__init__(*args, **keys)
+
+    @property
+    def ply(self) -> int:
+        return len(self.moves)
 
     def greet(self, link: socket.socket) -> None:
         self._states[link] = "protocol"
@@ -219,6 +242,10 @@ class CsaServer(FakeServer):
         self.ending = ("#RESIGN", "#WIN")
         self.is_running = False
         super().__init__(*args, **keys)
+
+    @property
+    def ply(self) -> int:
+        return len(self.moves)
 
     def take(self, link: socket.socket, line: str) -> bool:
         if line.startswith("LOGIN "):

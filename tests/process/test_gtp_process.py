@@ -6,14 +6,14 @@ import time
 
 import pytest
 
-from tests.process.engine_process import ROOT
+from tests.process.engine_process import ROOT, seconds_of_bare_python
 from tests.process.gtp_process import GtpProcess
 
 FAKE = "tests.process.fake_engine"
 
 
 def test_start_is_quick() -> None:
-    """The first answers do not wait for numba (the machine may be busy: the best of twenty)."""
+    """The first answers do not wait for numba (the machine may be busy: the best of twenty, by Python's own start)."""
 
     def once() -> float:
         start = time.monotonic()
@@ -26,7 +26,7 @@ def test_start_is_quick() -> None:
             assert engine.end(60) == 0
         return seconds
 
-    assert any(once() < 1 for _ in range(20))
+    assert any(once() < max(1.0, 12 * seconds_of_bare_python()) for _ in range(20))
 
 
 def test_nothing_slow_is_imported_for_the_first_answers() -> None:

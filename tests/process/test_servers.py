@@ -16,7 +16,7 @@ import pytest
 from engine.games.go.sgf import load_sgf
 from engine.games.shogi.record_files import load_records
 from tests.fakes.game_servers import CgosServer, CsaServer, FakeServer
-from tests.process.engine_process import ROOT
+from tests.process.engine_process import PATIENCE, ROOT
 
 PASSWORD = "geheim-4711"
 OTHER_PASSWORD = "verborgen-12"
@@ -62,7 +62,7 @@ class Process:
 
     def end(self) -> tuple[int, str]:
         """Wait for the end; return the status and all that was written."""
-        out, err = self.process.communicate(timeout=60)
+        out, err = self.process.communicate(timeout=PATIENCE)
         return self.process.returncode, out + err
 
     def everything(self) -> str:
@@ -125,9 +125,14 @@ def test_the_password_is_nowhere_to_be_seen(server: FakeServer, tmp_path: Path) 
 
 def test_ctrl_c_ends_after_the_game_in_hand(server: FakeServer, tmp_path: Path) -> None:
     server.plies = 61
-    client = Process(tmp_path, server)
-    server.wait(lambda: len(server.moves) > 4, 60.0)  # type: ignore[attr-defined]
-    client.process.send_signal(signal.SIGINT)
+
+    def interrupt() -> None:
+        client.process.send_signal(signal.SIGINT)
+        server.wait(lambda: '"finish"' in (tmp_path / "events").read_text())
+
+    with server.lock:
+        client = Process(tmp_path, server)
+        server.at_ply(5, interrupt)
     status, text = client.end()
     assert status == 0, text
     assert len(server.results) == 1

@@ -210,7 +210,7 @@ def test_nps_against_other_engines(
     lines = path.read_text().splitlines()
     assert lines[0] == "position,engine,per_second"
     assert len(lines) == 1 + 5 * (1 if game == "go" else 6)
-    assert float(lines[-1].split(",")[2]) > 1000  # 1,000 nodes in 0.1 s or little more
+    assert float(lines[-1].split(",")[2]) > 10  # 1,000 nodes in 0.1 s, or as long as a busy machine takes
 
 
 def test_a_measurement_is_shown_whatever_becomes_of_its_files(

@@ -16,7 +16,7 @@ import pytest
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.devices import device_numbers, make_device_queue
 from engine.evaluators.queue import InlineQueue, Job
-from engine.evaluators.workers import MAKING_LOOKS, EvaluationWorkers
+from engine.evaluators.workers import EvaluationWorkers
 from engine.options import Options
 from engine.search.limits import Limits
 from native.go.spec import go_spec
@@ -24,6 +24,7 @@ from native.tree.buffers import make_batch
 from tests.fakes.evaluators import FaultyEvaluator, ScriptedEvaluator
 from tests.unit.test_search import run, visits_of
 from tests.unit.trees import check_tree, new_game, new_search
+from tests.waiting import wait_until
 
 HANG = 0.5
 NEVER = range(0)
@@ -183,34 +184,51 @@ def test_a_device_that_hangs_while_it_is_closed_is_given_up() -> None:
     queue.close()
 
 
-def test_a_device_that_is_set_up_just_when_it_is_given_up_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    given_up = threading.Event()
-    queue = EvaluationWorkers([ScriptedEvaluator], hang=0.05)
-    (worker,) = queue._workers
+def test_a_device_that_is_set_up_just_when_it_is_given_up_stays_so() -> None:
+    """While the first of two is given up, the second, whose time is up as well, is ready after all: one of twenty."""
+    logger = logging.getLogger("yomi.evaluators")
 
-    class Lock:
-        """Lets the device be set up as soon as the watcher has looked at it."""
+    def once() -> bool:
+        made: list[list[ScriptedEvaluator]] = [[], []]
+        late, never = threading.Event(), threading.Event()
+        seen: list[bool] = []
 
-        inner = queue._lock
+        def make(seat: int) -> ScriptedEvaluator:
+            if made[seat]:
+                (never, late)[seat].wait(600)
+            evaluator = ScriptedEvaluator()
+            evaluator.description = f"net {seat}"
+            made[seat].append(evaluator)
+            return evaluator
 
-        def __enter__(self) -> None:
-            self.inner.acquire()
+        def fail(_: object) -> None:
+            raise OSError("lost")
 
-        def __exit__(self, *_: object) -> None:
-            self.inner.release()
-            if worker.is_lost:
-                worker.is_making = False
+        def hold_the_first(record: logging.LogRecord) -> bool:
+            if record.getMessage().startswith("net 0 is given up"):
+                late.set()
+                wait_until(lambda: not answer.empty() or (len(made[1]) == 2 and made[1][1].closed_in is not None))
+                seen.append(answer.empty())
+            return True
 
-    def give_up(_: object, error: Exception) -> None:
-        assert "could not be set up anew" in str(error)
-        given_up.set()
+        queue = EvaluationWorkers([lambda: make(0), lambda: make(1)], hang=0.05)
+        with pytest.raises(OSError, match="lost"):
+            queue.call(fail)  # at both, which are now set up anew
+        answer = ask(queue, lambda _: None)
+        logger.addFilter(hold_the_first)
+        try:
+            error = answer.get(timeout=60)
+        finally:
+            logger.removeFilter(hold_the_first)
+        if seen == [True]:
+            assert "net 1 failed and no other device is left" in str(error)
+            assert queue.worker_count == 0
+        never.set()
+        late.set()
+        queue.close()
+        return seen == [True]
 
-    monkeypatch.setattr(queue, "_give_up", give_up)
-    monkeypatch.setattr(queue, "_lock", Lock())
-    worker.looks, worker.is_making = MAKING_LOOKS, True
-    assert given_up.wait(60)
-    worker.is_lost = False
-    queue.close()
+    assert any(once() for _ in range(20))
 
 
 def test_a_batch_is_not_kept_for_a_device_that_is_being_set_up() -> None:
@@ -243,7 +261,7 @@ def test_a_slow_thread_that_comes_back_changes_nothing() -> None:
 
 def test_calls_run_in_the_evaluators_thread_and_again_after_a_failure() -> None:
     devices = Devices(("none", NEVER))
-    queue = EvaluationWorkers(devices.factories(), hang=HANG)
+    queue = EvaluationWorkers(devices.factories())
     failures = [True, False]
 
     def where(evaluator: Any) -> bool:
@@ -256,13 +274,6 @@ def test_calls_run_in_the_evaluators_thread_and_again_after_a_failure() -> None:
         queue.call(lambda _: 1 // 0)
     queue.close()
     assert InlineQueue(ScriptedEvaluator()).call(lambda evaluator: evaluator.description) == "scripted"
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end, "timeout"
-        time.sleep(0.005)
 
 
 def ask(queue: EvaluationWorkers, function: Callable[[Any], object]) -> SimpleQueue[Exception | None]:
@@ -313,7 +324,7 @@ def test_closing_waits_for_all_that_was_submitted() -> None:
 
 
 def test_batches_are_shared_by_load() -> None:
-    seconds = [0.001, 0.008]
+    seconds = [0.001, 0.1]
     made: dict[int, ScriptedEvaluator] = {}
 
     def make(index: int) -> ScriptedEvaluator:

@@ -28,6 +28,7 @@ from native.tree.memory import clear_tree, compact
 from native.tree.search import advance
 from tests.fakes.evaluators import ScriptedEvaluator
 from tests.unit.trees import check_tree, new_game, new_search
+from tests.waiting import wait_until
 
 PATIENCE = 300.0
 """Seconds after which a search that should have ended is taken to hang; the first one may compile kernels."""
@@ -97,10 +98,7 @@ def test_a_search_without_limits_runs_until_it_is_stopped(workers: int) -> None:
     search = new_search(ScriptedEvaluator(4, seconds=0.02), workers=workers, batches_in_flight=2)
     search.set_position(new_game())
     search.start(Limits())
-    end = time.perf_counter() + PATIENCE
-    while not search.report().visits:
-        assert time.perf_counter() < end
-        time.sleep(0.01)
+    wait_until(lambda: search.report().visits, PATIENCE)
     assert not search.wait(0.05)
     assert search.is_running
     during = search.report()
@@ -199,10 +197,11 @@ def test_the_latency_is_that_of_a_batch_however_many_a_call_makes(monkeypatch: p
 
 
 def test_nobody_reads_a_tree_whose_nodes_are_moving(monkeypatch: pytest.MonkeyPatch) -> None:
-    moving, seen = threading.Event(), []
+    moving, asked, seen = threading.Event(), threading.Event(), []
 
     def compact_slowly(tree: Any, root: int, min_visits: int) -> int:
         moving.set()
+        assert asked.wait(PATIENCE)  # the first time; whoever asks then waits for the end of it
         time.sleep(0.05)
         kept = compact(tree, root, min_visits)
         moving.clear()
@@ -219,7 +218,9 @@ def test_nobody_reads_a_tree_whose_nodes_are_moving(monkeypatch: pytest.MonkeyPa
     search.start(Limits(playouts=6000))
     reports_while_moving = 0
     while not search.wait(0.001):
-        reports_while_moving += moving.is_set()
+        if moving.is_set():
+            reports_while_moving += 1
+            asked.set()
         search.report()
     search.stop()
     assert reports_while_moving

@@ -21,6 +21,7 @@ from tests.fakes.clients import Running
 from tests.fakes.game_servers import CgosServer, CsaServer, FakeServer
 from tests.fakes.proxy import Proxy
 from tests.fakes.seats import FakeGoSeat, FakeShogiSeat
+from tests.waiting import wait_until
 
 SERVERS: list[type[CgosServer] | type[CsaServer]] = [CgosServer, CsaServer]
 
@@ -110,6 +111,13 @@ def test_comments_can_be_kept_back(tmp_path: Path) -> None:
 def test_the_connection_is_cut_at_random_moments(make_server: Callable[..., FakeServer], tmp_path: Path) -> None:
     """The game goes on where it was, no move is sent twice or lost, and the record is complete."""
     server = make_server(plies=41)
+    take = server.take
+
+    def cut_what_was_cut_too_seldom(link: socket.socket, line: str) -> bool:
+        """Where the machine is busy the game would be over before."""
+        return (link is server.link and server.ply >= 38 and server.logins <= 3) or take(link, line)
+
+    server.take = cut_what_was_cut_too_seldom  # type: ignore[method-assign]
     proxy = Proxy(server.port, delay=0.004)
     rng = random.Random(7)
     running = Running(tmp_path, proxy.port, seat_for(server, seconds=0.03, ponders=True))
@@ -131,8 +139,15 @@ def test_the_server_is_restarted(make_server: Callable[..., FakeServer], tmp_pat
     """It forgets the game, which is kept as far as it came; the next one is played."""
     server = make_server(plies=60)
     proxy = Proxy(server.port)
+    came = threading.Event()
+
+    def wait_for_the_end() -> None:
+        came.set()
+        server.wait(lambda: server.is_closed)
+
+    server.at_ply(6, wait_for_the_end)
     running = Running(tmp_path, proxy.port, seat_for(server, seconds=0.01), games=2)
-    server.wait(lambda: len(server.moves) > 5)  # type: ignore[attr-defined]
+    assert came.wait(60.0)
     server.close()
     time.sleep(0.1)
     other = make_server(plies=7)
@@ -364,10 +379,14 @@ def test_the_first_ctrl_c_finishes_the_game_in_hand(make_server: Callable[..., F
 
 def test_the_second_ctrl_c_leaves_at_once(make_server: Callable[..., FakeServer], tmp_path: Path) -> None:
     server = make_server(games=100, plies=10_000)
-    running = Running(tmp_path, server.port, seat_for(server, seconds=0.05), games=0)
-    server.wait(lambda: len(server.moves) > 3)  # type: ignore[attr-defined]
-    running.client.finish()
-    running.client.leave()
+
+    def interrupt_twice() -> None:
+        running.client.finish()
+        running.client.leave()
+
+    with server.lock:
+        running = Running(tmp_path, server.port, seat_for(server, seconds=0.05), games=0)
+        server.at_ply(4, interrupt_twice)
     running.join()  # the game has no end
     assert moves_of(running.records()[0]) >= 3
 
@@ -383,10 +402,7 @@ def test_finish_while_no_game_is_there(make_server: Callable[..., FakeServer], t
 
 def test_finish_while_there_is_no_server(tmp_path: Path) -> None:
     running = Running(tmp_path, 1, FakeGoSeat(), games=0)
-    end = time.monotonic() + 60.0
-    while len(running.events("lost")) < 2:
-        assert time.monotonic() < end, "timeout"
-        time.sleep(0.01)
+    wait_until(lambda: len(running.events("lost")) >= 2)
     running.client.finish()
     running.join()
 
@@ -414,11 +430,13 @@ def test_the_lag_is_what_the_clock_of_cgos_loses(tmp_path: Path) -> None:
 def test_a_game_that_ended_while_there_was_no_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cgos_client, "RESUME_TIMEOUT", 0.1)
     server = CgosServer(games=1, plies=1000)
-    running = Running(tmp_path, server.port, FakeGoSeat(seconds=0.01))
-    server.wait(lambda: len(server.moves) > 3)
-    with server.lock:
+
+    def end_the_game() -> None:
         server.results.append("W+Time")
         server.cut()
+
+    server.at_ply(4, end_the_game)
+    running = Running(tmp_path, server.port, FakeGoSeat(seconds=0.01))
     running.join()
     assert len(running.events("dropped")) == 1
     assert moves_of(running.records()[0]) >= 4

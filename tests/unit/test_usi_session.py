@@ -12,6 +12,7 @@ from engine.protocols.process import LoadError
 from engine.protocols.usi.serve import SHOWN
 from engine.protocols.usi.session import Session
 from tests.fakes.shogi_player import FakeShogiPlayer
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 GOES = ("go byoyomi 100", "go infinite", "go ponder byoyomi 100", "go ponder infinite")
@@ -19,6 +20,12 @@ MIDDLES = (
     *("", "stop", "ponderhit", "gameover lose", "usinewgame", "position startpos", "isready", "go nodes 1"),
     *("setoption name MultiPV value 2", "nonsense"),
 )
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is, the last answer is waited for."""
+    monkeypatch.setattr("engine.protocols.usi.session.PATIENCE", 60.0)
 
 
 class Talk:
@@ -52,8 +59,13 @@ def test_what_has_to_be_loaded_waits_for_isready() -> None:
 
 def test_signs_of_life_while_loading(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.protocols.usi.session.KEEP_ALIVE", 0.05)
-    talk = Talk()
-    talk.player.load_seconds = 1.0
+    talk, load = Talk(), FakeShogiPlayer.load
+
+    def load_after_a_sign(player: FakeShogiPlayer) -> None:
+        wait_until(lambda: talk.written)
+        load(player)
+
+    monkeypatch.setattr(FakeShogiPlayer, "load", load_after_a_sign)
     talk.say("isready", "position startpos", "go nodes 1")
     lines = "".join(talk.written).splitlines()
     assert re.fullmatch(r"info string loading, \d+ s \.\.\.", lines[0])
