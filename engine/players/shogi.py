@@ -132,6 +132,9 @@ class ShogiPlayer:
                 self._warm_up(search)
             except (NetworkError, EvaluatorError, OptionError, BookError) as error:
                 raise LoadingError(str(error)) from None
+            except MemoryError:
+                wanted = f"memory {self.options.memory} and cache_size {self.options.cache_size}"
+                raise LoadingError(f"{wanted}: the system has not as much, expected fewer bytes") from None
             opened.pop_all()
         self._release()
         self._book = book

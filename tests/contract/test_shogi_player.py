@@ -584,6 +584,29 @@ def test_a_failing_search_is_told(make: Make, monkeypatch: pytest.MonkeyPatch) -
         player.think(Task(), ignore)
 
 
+def test_a_search_that_memory_does_not_suffice_for_leaves_what_was(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    player, evaluator = make(playouts=20), ScriptedEvaluator(4)
+    search = player.search
+
+    def fail(*_: object) -> None:
+        raise MemoryError("Unable to allocate\n14.9 TiB")
+
+    player.options.set("memory", 2**25)
+    with monkeypatch.context() as patch:
+        patch.setattr("engine.players.shogi.make_queue", lambda _: InlineQueue(evaluator))
+        patch.setattr("engine.players.shogi.Search", fail)
+        with pytest.raises(LoadingError, match=r"memory") as caught:
+            player.load()
+    assert "\n" not in str(caught.value)
+    assert evaluator.closed_in is not None
+    assert player.needs_loading
+    assert player.search is search
+    assert player.think(Task(), ignore).progress.playouts == 20
+    player.load()
+    assert not player.needs_loading
+    assert player.search is not search
+
+
 def test_a_mate_that_begins_with_the_last_of_a_perpetual_check_is_not_played(make: Make) -> None:
     cycle = "4b4c 1c2b 4c4b 2b1c"
     player = make("material", root_mate_search=33, visits=500)
