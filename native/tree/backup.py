@@ -2,9 +2,10 @@
 
 Proofs work as in an MCTS solver (Winands, Björnsson, Saito: Monte-Carlo Tree Search Solver, 2008). They stand on the
 edges: an edge is proven won where the node below is lost for its side to move, and lost where that is won. One won
-edge makes a node won, none but lost ones make it lost; then its mean is exact. While others remain, a lost edge is left
-out of its node's mean: nobody would play it, however often it was tried before it was refuted. Its visits are counted
-on, with the mean that the others have when an edge is lost.
+edge makes a node won, none but lost ones make it lost; then its mean is exact and stays so, whatever playouts come back
+that were under way. While others remain, a lost edge is left out of its node's mean: nobody would play it, however
+often it was tried before it was refuted. Its visits are counted on, with the mean that the others have when an edge is
+lost; so are those that come back through it later.
 """
 
 import numpy as np
@@ -13,7 +14,7 @@ from native.bits import U, atomic_add
 from native.jit import inlined, kernel
 from native.tree.arrays import CLAIMED, LOST_EDGE, NONE, PLAYOUTS, VARIANCE_PLAYOUTS, WON_EDGE
 from native.tree.memory import lock, unlock
-from native.tree.selection import all_lost
+from native.tree.selection import all_lost, has_won_edge
 
 
 @inlined
@@ -93,13 +94,20 @@ def back_up(tree, leaf, utility, value, score, stdev, proof):  # type: ignore[no
     lock(tree, index)
     node = tree.nodes[U(index)]
     while True:
+        # The sum of a node that is won already tells it, so that the others' edges need not be looked at.
+        if known == 0 and node.utility_sum == float(node.visits) and has_won_edge(tree, node):
+            known = np.int64(1)
         if known != 0:
             utility = float(known)
             value = float(known)
         node.visits += 1
         visits = np.int64(node.visits)
         _add(node, visits, utility, value, score, own_variance)
-        if proof != 0:
+        if known != 0:
+            node.utility_sum = float(known) * float(visits)
+            node.value_sum = node.utility_sum
+            node.utility_variance = 0.0
+        elif proof != 0:
             node.utility_sum += shift
             node.value_sum += shift
             if is_left_out:
@@ -107,10 +115,6 @@ def back_up(tree, leaf, utility, value, score, stdev, proof):  # type: ignore[no
                 shift += total - node.utility_sum
                 node.utility_sum = total
                 node.value_sum = total
-            if known != 0:
-                node.utility_sum = float(known) * float(visits)
-                node.value_sum = node.utility_sum
-                node.utility_variance = 0.0
         mean = -node.utility_sum / float(visits)
         parent = np.int64(node.parent)
         slot = U(node.parent_slot)
@@ -131,8 +135,10 @@ def back_up(tree, leaf, utility, value, score, stdev, proof):  # type: ignore[no
             stat.utility = mean
         stat.in_flight -= 1
         is_left_out = False
-        if stat.in_flight & LOST_EDGE != 0:
-            shift = 0.0  # the node's sums hold nothing of this child any more
+        if stat.in_flight & LOST_EDGE != 0:  # the node's sums hold nothing of this child any more
+            shift = 0.0
+            utility = node.utility_sum / float(node.visits)
+            value = node.value_sum / float(node.visits)
         if known != 0:
             known, is_left_out = _prove(tree, node, stat, known)
     atomic_add(tree.counters, U(PLAYOUTS), 1)

@@ -149,3 +149,12 @@ def all_lost(tree, node):  # type: ignore[no-untyped-def]
         if tree.stats[U(node.stats) + i].in_flight & LOST_EDGE == 0:
             return False
     return True
+
+
+@kernel
+def has_won_edge(tree, node):  # type: ignore[no-untyped-def]
+    """Whether an edge of the locked `node` is proven won."""
+    for i in range(U(node.tried)):
+        if tree.stats[U(node.stats) + i].in_flight & WON_EDGE != 0:
+            return True
+    return False

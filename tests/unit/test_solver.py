@@ -167,6 +167,82 @@ def test_visits_from_before_a_node_was_pruned_stay_in_its_mean() -> None:
     assert node["utility_sum"] / node["visits"] == pytest.approx(0.3, abs=0.01)
 
 
+def late_playouts() -> tuple[Search, list[int]]:
+    """Return a searched tree without proofs, and the nodes of a line in it: the root, and thrice the most visited."""
+    search = solving(ScriptedEvaluator(), new_game(5, "C3"), solver=False)
+    search.run(Limits(visits=2000))
+    tree = search.tree
+    line = [int(tree.counters[arrays.ROOT])]
+    for _ in range(3):
+        node = tree.nodes[line[-1]]
+        stats = tree.stats[int(node["stats"]) :][: int(node["tried"])]
+        line.append(int(stats["child"][stats["visits"].argmax()]))
+        assert 1 < node["tried"] < node["edge_count"]
+    return search, line
+
+
+def child_of(tree: Any, index: int, *, rank: int) -> int:
+    """Return a child of a node, 0 for its most visited one."""
+    node = tree.nodes[index]
+    stats = tree.stats[int(node["stats"]) :][: int(node["tried"])]
+    return int(stats["child"][np.argsort(-stats["visits"].astype(np.int64), kind="stable")[rank]])
+
+
+def begin(tree: Any, leaf: int) -> None:
+    """Mark the edges above a node as a playout does on its way there."""
+    while tree.nodes[leaf]["parent"] != NONE:
+        slot, leaf = int(tree.nodes[leaf]["parent_slot"]), int(tree.nodes[leaf]["parent"])
+        tree.stats["in_flight"][int(tree.nodes[leaf]["stats"]) + slot] += 1
+
+
+def mean_of(tree: Any, index: int) -> float:
+    node = tree.nodes[index]
+    assert node["value_sum"] == node["utility_sum"]
+    return float(node["utility_sum"]) / int(node["visits"])
+
+
+# a playout that ends at another child of the won node, or two moves below that child: what it says and proves there
+LATE = {"loses its edge": (0, 1.0, 1), "refutes a reply": (1, 1.0, 1), "proves nothing": (0, 0.3, 0)}
+
+
+@pytest.mark.parametrize("late", list(LATE))
+def test_a_won_node_stays_exact_when_a_playout_comes_back_late(late: str) -> None:
+    search, (root, won, other, below) = late_playouts()
+    tree = search.tree
+    depth, utility, proof = LATE[late]
+    leaf = (other, below)[depth]
+    winner = child_of(tree, won, rank=1)
+    for node in (leaf, winner):  # two threads have gone down; the second comes back first
+        begin(tree, node)
+    back_up(tree, winner, -1.0, -1.0, 0.0, 0.0, -1)
+    assert mean_of(tree, won) == 1.0
+    mean = mean_of(tree, root)
+    back_up(tree, leaf, utility, utility, 0.0, 0.0, proof)
+    assert marks_of(tree, won)[1]
+    assert mean_of(tree, won) == 1.0
+    assert tree.nodes[won]["utility_variance"] == 0.0
+    stat = tree.stats[int(tree.nodes[root]["stats"]) + int(tree.nodes[won]["parent_slot"])]
+    assert (stat["utility"], stat["visits"]) == (-1.0, tree.nodes[won]["visits"])
+    # and the node above, whose edge is lost, hears no more of it
+    assert mean_of(tree, root) == pytest.approx(mean, abs=1e-12)
+
+
+def test_a_late_playout_may_bring_the_proof_on_its_way() -> None:
+    """The one that proves a node has not yet come to the node above when another overtakes it."""
+    search, (root, won, other, _) = late_playouts()
+    tree = search.tree
+    begin(tree, other)
+    winner = child_of(tree, won, rank=1)
+    begin(tree, winner)
+    back_up(tree, winner, -1.0, -1.0, 0.0, 0.0, -1)
+    mean = mean_of(tree, root)
+    stat = tree.stats[int(tree.nodes[root]["stats"]) + int(tree.nodes[won]["parent_slot"])]
+    stat["in_flight"] -= LOST_EDGE
+    back_up(tree, other, 0.3, 0.3, 0.0, 0.0, 0)
+    assert marks_of(tree, root)[0].sum() == 1
+    assert mean_of(tree, root) == pytest.approx(mean, abs=1e-3)
+
+
 def test_without_the_solver_nothing_is_proven() -> None:
     game = new_game(3, "B2 pass", komi=0.5)
     search = solving(UniformEvaluator(1), game, solver=False)
