@@ -22,14 +22,14 @@ from engine.search.limits import Limits
 from engine.search.position import Root, SearchableGame
 from engine.search.report import SearchReport
 from engine.search.reports import read_report, root_priors
+from engine.search.root_priors import RootPriors
 from native.calls import NO_CALLS
 from native.tree import arrays
 from native.tree.arrays import Batch
 from native.tree.buffers import make_batch, make_worker
 from native.tree.memory import clear_tree, compact
-from native.tree.report import find_child, restore_root_order
+from native.tree.report import find_child
 from native.tree.search import CENTER_SHARE, advance
-from native.tree.selection import PRIOR_SCALE
 
 if TYPE_CHECKING:
     from engine.search.parameters import SearchSettings
@@ -78,17 +78,13 @@ class Search:
         ]
         self._bound: dict[int, tuple[Batch, Calls]] = {}
         """By worker: a batch and the calls that evaluate it, kept from search to search; none without such calls."""
-        self._noise = np.random.default_rng(self._seeds)
+        self._root_priors = RootPriors(self.tree, np.random.default_rng(self._seeds))
         self._threads: list[threading.Thread] = []
         self._barrier = threading.Barrier(1)
         self._deadline = float("inf")
         self._start_time = time.perf_counter()
         self._end_time = self._start_time
         self._pruned_at, self._pruned_to = -1, 0
-        self._clean_edges: npt.NDArray[np.uint32] | None = None
-        """The root's edges without noise, in any order, while there is noise in the tree."""
-        self._is_tempered = True
-        """Whether the root's priors have the root's temperature, as those of a root that was expanded as one have."""
         self._latency = 0.0
         self._count_lock = threading.Lock()
         self._layout_lock = threading.Lock()
@@ -211,8 +207,8 @@ class Search:
         self._start_time = time.perf_counter()
         self._deadline = self._start_time + (limits.seconds if limits.seconds is not None else float("inf"))
         self._hand_out_history()
-        self._remove_noise()
-        self._temper_root()
+        self._root_priors.remove_noise()  # each search has noise of its own, or none
+        self._root_priors.temper(self.settings.policy_temperature / self.settings.root_policy_temperature)
         if noise and self.settings.root_noise > 0.0:
             self._add_noise()
         self._barrier = threading.Barrier(len(self._workers), action=self._prune)
@@ -389,7 +385,6 @@ class Search:
         """Keep what `line` leads to, or begin anew."""
         if line is not None and not line:
             return
-        self._clean_edges = None
         child = -1
         for move in line or ():
             child = int(find_child(self.tree, move))
@@ -402,14 +397,13 @@ class Search:
             return
         compact(self.tree, child, 0)
         self._set_bans(np.zeros_like(self.tree.banned))  # those were the old root's
-        self._is_tempered = False
+        self._root_priors.move_on()
         self.tree.counters[arrays.MAX_DEPTH] = 0
         self._forget_ownership()
 
     def _drop_tree(self) -> None:
         clear_tree(self.tree)
-        self._clean_edges = None
-        self._is_tempered = True
+        self._root_priors.clear()
         self._forget_ownership()
 
     def _forget_ownership(self) -> None:
@@ -417,66 +411,24 @@ class Search:
             worker.ownership[:] = 0.0
 
     def _add_noise(self) -> None:
-        """Mix Dirichlet noise into the root's priors; the root is evaluated first where it is not yet."""
-        tree = self.tree
-        node = tree.nodes[tree.counters[arrays.ROOT]]
-        if node["state"] != arrays.EXPANDED:
-            limit = int(tree.counters[arrays.CLAIM_LIMIT])
-            tree.counters[arrays.CLAIM_LIMIT] = 1
-            try:
-                self._work(0)
-            except Exception:
-                self._drop_tree()
-                raise
-            finally:
-                self._bound.pop(0, None)  # perhaps with working memory that belongs to this thread
-            tree.counters[arrays.CLAIM_LIMIT] = limit
-            node = tree.nodes[tree.counters[arrays.ROOT]]
-        edges = self._root_edges()
-        if len(edges) == 0:
-            return
-        self._clean_edges = edges.copy()
-        share = self.settings.root_noise
-        noise = self._noise.dirichlet(np.full(len(edges), self.settings.root_noise_total / len(edges)))
-        priors = (edges >> 16) * (1.0 - share) + 65535.0 * share * noise
-        edges[:] = ((priors + 0.5).astype(np.uint32) << 16) | (edges & 0xFFFF)
-        self._priors_have_changed()
+        """Mix noise into the root's priors; the root is evaluated first where it is not yet."""
+        if self.tree.nodes[self.tree.counters[arrays.ROOT]]["state"] != arrays.EXPANDED:
+            self._evaluate_root()
+        self._root_priors.add_noise(self.settings.root_noise, self.settings.root_noise_total)
 
-    def _temper_root(self) -> None:
-        """Give a root that was expanded further down the tree the priors of the root's own temperature."""
-        exponent = self.settings.policy_temperature / self.settings.root_policy_temperature
-        if self._is_tempered or exponent == 1.0:
-            return
-        edges = self._root_edges()
-        priors = (edges >> 16).astype(np.float64)
-        priors = (priors / priors.max()) ** exponent
-        priors *= 65535.0 / priors.sum()
-        edges[:] = ((priors + 0.5).astype(np.uint32) << 16) | (edges & 0xFFFF)
-        self._is_tempered = True
-        self._priors_have_changed()
-
-    def _remove_noise(self) -> None:
-        """Give the root its own priors back: each search has noise of its own, or none."""
-        if self._clean_edges is None:
-            return
-        edges, clean = self._root_edges(), self._clean_edges
-        edges[np.argsort(edges & 0xFFFF)] = clean[np.argsort(clean & 0xFFFF)]
-        self._clean_edges = None
-        self._priors_have_changed()
-
-    def _root_edges(self) -> npt.NDArray[np.uint32]:
-        """Return the root's edges, a view of the tree."""
-        node = self.tree.nodes[self.tree.counters[arrays.ROOT]]
-        first = int(node["edges"])
-        edges: npt.NDArray[np.uint32] = self.tree.edges[first : first + int(node["edge_count"])]
-        return edges
-
-    def _priors_have_changed(self) -> None:
-        """Bring the root's order of edges and its sum of tried priors up to date."""
-        root = self.tree.counters[arrays.ROOT]
-        tried = self._root_edges()[: int(self.tree.nodes[root]["tried"])]
-        self.tree.nodes[root]["tried_prior"] = float((tried >> 16).sum()) * PRIOR_SCALE
-        restore_root_order(self.tree)
+    def _evaluate_root(self) -> None:
+        """Make the first playout of a search in this thread."""
+        counters = self.tree.counters
+        limit = int(counters[arrays.CLAIM_LIMIT])
+        counters[arrays.CLAIM_LIMIT] = 1
+        try:
+            self._work(0)
+        except Exception:
+            self._drop_tree()
+            raise
+        finally:
+            self._bound.pop(0, None)  # perhaps with working memory that belongs to this thread
+        counters[arrays.CLAIM_LIMIT] = limit
 
     def _run_worker(self, number: int) -> None:
         try:

@@ -62,7 +62,7 @@ LOST_EDGE = np.uint32(0x80000000)
 NO_INDEX = 0xFFFF
 """No index of the policy."""
 EDGE_BYTES = 4
-"""An edge is a uint32: prior * 65535 in the upper half, move in the lower."""
+"""An edge is a uint32: see native/tree/edges.py."""
 SPARE_EDGES = 4096
 """Edges that a pool has beyond the mean: one node may have many."""
 
@@ -118,7 +118,7 @@ class Tree(NamedTuple):
     locks: Any
     """uint32[node_capacity + 1]: one for each node; the last guards the free lists"""
     edges: Any
-    """uint32[edge_capacity]"""
+    """uint32[edge_capacity]: see native/tree/edges.py"""
     stats: Any
     """STATS_DTYPE[stats_capacity]"""
     counters: Any
@@ -134,8 +134,8 @@ class Tree(NamedTuple):
     cache_values: Any
     """float32[cache_capacity, VALUES]: as Batch.values"""
     cache_priors: Any
-    """uint16[cache_capacity, policy_size]: prior * 65535 by policy index without symmetry; or [cache_capacity, K]: in
-    the order of the position's moves"""
+    """uint16[cache_capacity, policy_size]: priors in parts of PRIOR_SCALE by policy index without symmetry; or
+    [cache_capacity, K]: in the order of the position's moves"""
     cache_moves: Any
     """uint16[cache_capacity, K]: policy index of each prior, NO_INDEX after the last; K is 0 where these stand by it"""
 

@@ -8,12 +8,7 @@ import numpy as np
 from native.bits import U, atomic_exchange, atomic_store
 from native.jit import inlined, kernel
 from native.tree.arrays import NO_INDEX, VALUES
-
-
-@inlined
-def _packed(prior):  # type: ignore[no-untyped-def]
-    """Return a prior as the cache keeps it."""
-    return np.uint16(min(np.float32(65535.0), prior * np.float32(65535.0) + np.float32(0.5)))
+from native.tree.edges import parts_of
 
 
 @inlined
@@ -69,14 +64,14 @@ def store_cache(tree, key, policy_indices, count, priors, values):  # type: igno
     if room > U(0):
         for i in range(U(count)):
             tree.cache_moves[slot, i] = policy_indices[i]
-            tree.cache_priors[slot, i] = _packed(priors[i])
+            tree.cache_priors[slot, i] = np.uint16(parts_of(priors[i]))
         if U(count) < room:
             tree.cache_moves[slot, U(count)] = NO_INDEX
     else:
         for i in range(U(tree.cache_priors.shape[1])):
             tree.cache_priors[slot, i] = 0
         for i in range(U(count)):
-            tree.cache_priors[slot, U(policy_indices[i])] = _packed(priors[i])
+            tree.cache_priors[slot, U(policy_indices[i])] = np.uint16(parts_of(priors[i]))
     for i in range(VALUES):
         tree.cache_values[slot, U(i)] = values[i]
     atomic_store(tree.cache_locks, slot, 0)

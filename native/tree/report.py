@@ -5,6 +5,7 @@ import numpy as np
 from native.bits import U
 from native.jit import inlined, kernel
 from native.tree.arrays import EXPANDED, IN_FLIGHT, LOST_EDGE, NONE, ROOT, WON_EDGE
+from native.tree.edges import edge_move, edge_prior
 from native.tree.memory import lock, unlock
 from native.tree.selection import raise_candidate
 
@@ -39,8 +40,8 @@ def root_children(tree, children):  # type: ignore[no-untyped-def]
     for i in range(count):
         edge = tree.edges[U(node.edges) + i]
         child = children[i]
-        child.move = edge & np.uint32(0xFFFF)
-        child.prior = np.float32(edge >> np.uint32(16)) / np.float32(65535.0)
+        child.move = edge_move(edge)
+        child.prior = edge_prior(edge)
         child.visits = 0
         child.node = NONE
         child.proven = 0
@@ -106,7 +107,7 @@ def most_visited_path(tree, start, moves, visits):  # type: ignore[no-untyped-de
             unlock(tree, index)
             break
         stat = tree.stats[U(node.stats) + U(slot)]
-        moves[length] = tree.edges[U(node.edges) + U(slot)] & np.uint32(0xFFFF)
+        moves[length] = edge_move(tree.edges[U(node.edges) + U(slot)])
         visits[length] = stat.visits
         length += U(1)
         child = np.int64(stat.child)
@@ -122,7 +123,7 @@ def find_child(tree, move):  # type: ignore[no-untyped-def]
     if node.state != EXPANDED:
         return np.int64(-1)
     for i in range(U(node.tried)):
-        if (tree.edges[U(node.edges) + i] & np.uint32(0xFFFF)) == move:
+        if edge_move(tree.edges[U(node.edges) + i]) == move:
             child = np.int64(tree.stats[U(node.stats) + i].child)
             return np.int64(-1) if child == NONE else child
     return np.int64(-1)

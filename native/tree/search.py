@@ -57,8 +57,9 @@ from native.tree.arrays import (
 )
 from native.tree.backup import back_up, take_back
 from native.tree.cache import probe_cache, store_cache
+from native.tree.edges import PRIOR_PART, edge_move, edge_parts, pack_edge
 from native.tree.memory import add_stats, lock, new_edges, new_node, unlock
-from native.tree.selection import PRIOR_SCALE, raise_candidate, select
+from native.tree.selection import raise_candidate, select
 
 CENTER_SHARE = 0.8
 """The center of the score's utility as a share of the score that is expected: KataGo draws it a fifth towards zero."""
@@ -101,8 +102,7 @@ def expand(tree, index, moves, priors, count):  # type: ignore[no-untyped-def]
     if first == NONE:
         return False
     for i in range(U(count)):
-        prior = np.uint32(min(65535.0, priors[i] * np.float32(65535.0) + np.float32(0.5)))
-        tree.edges[U(first) + i] = (prior << np.uint32(16)) | np.uint32(moves[i])
+        tree.edges[U(first) + i] = pack_edge(priors[i], moves[i])
     lock(tree, index)
     node = tree.nodes[U(index)]
     node.edges = first
@@ -247,11 +247,11 @@ def _descend(tree, worker):  # type: ignore[no-untyped-def]
             stat.visits = 0
             stat.utility = 0.0
             stat.in_flight = 0
-            node.tried_prior += np.float32(tree.edges[U(node.edges) + U(slot)] >> np.uint32(16)) * PRIOR_SCALE
+            node.tried_prior += np.float32(edge_parts(tree.edges[U(node.edges) + U(slot)])) * PRIOR_PART
             node.tried += 1
             raise_candidate(tree, node, depth == 0)
         stat = tree.stats[U(node.stats) + U(slot)]
-        move = tree.edges[U(node.edges) + U(slot)] & np.uint32(0xFFFF)
+        move = edge_move(tree.edges[U(node.edges) + U(slot)])
         child = np.int64(stat.child)
         is_new = child == NONE
         if is_new:

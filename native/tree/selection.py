@@ -28,8 +28,7 @@ from native.tree.arrays import (
     VIRTUAL_LOSS,
     WON_EDGE,
 )
-
-PRIOR_SCALE = np.float32(1.0 / 65535.0)
+from native.tree.edges import edge_move, edge_parts, edge_prior
 
 
 @inlined
@@ -70,7 +69,7 @@ def raise_candidate(tree, node, is_root):  # type: ignore[no-untyped-def]
         best_key = np.int64(-1)
         for i in range(first, end):
             edge = tree.edges[i]
-            key = np.int64(-1) if tree.banned[U(edge & np.uint32(0xFFFF))] != 0 else np.int64(edge >> np.uint32(16))
+            key = np.int64(-1) if tree.banned[U(edge_move(edge))] != 0 else np.int64(edge_parts(edge))
             if key > best_key:
                 best_key = key
                 best = i
@@ -111,13 +110,12 @@ def select(tree, node, is_root):  # type: ignore[no-untyped-def]
     for i in range(tried):
         stat = tree.stats[base + i]
         edge = tree.edges[edges + i]
-        if bans and tree.banned[U(edge & np.uint32(0xFFFF))] != 0:
+        if bans and tree.banned[U(edge_move(edge))] != 0:
             continue
         in_flight = stat.in_flight
         if in_flight > IN_FLIGHT:
             is_won |= in_flight & WON_EDGE != 0
             continue
-        prior = float(edge >> np.uint32(16)) * PRIOR_SCALE
         n = float(stat.visits)
         flying = float(in_flight)
         if in_flight == 0 and n > 0.0:
@@ -127,16 +125,15 @@ def select(tree, node, is_root):  # type: ignore[no-untyped-def]
             q = (stat.utility * n - loss) / (n + loss)
         else:
             q = urgency
-        value = q + factor * prior / (1.0 + n + flying)
+        value = q + factor * edge_prior(edge) / (1.0 + n + flying)
         if value > best_value:
             best_value = value
             best = np.int64(i)
     if tried < U(node.edge_count):
         edge = tree.edges[edges + tried]
-        if not (bans and tree.banned[U(edge & np.uint32(0xFFFF))] != 0):
-            prior = float(edge >> np.uint32(16)) * PRIOR_SCALE
-            if urgency + factor * prior > best_value:
-                best = np.int64(tried)
+        is_banned = bans and tree.banned[U(edge_move(edge))] != 0
+        if not is_banned and urgency + factor * edge_prior(edge) > best_value:
+            best = np.int64(tried)
     return np.int64(-1) if is_won else best
 
 
