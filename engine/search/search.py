@@ -42,14 +42,14 @@ _log = logging.getLogger("yomi.search")
 MOST_VISITS = 2**32 - 2
 """Visits that a node can count."""
 IDLE_PAUSE = 50e-6
-"""Seconds that a worker waits which found nothing to gather: all leaves are under way elsewhere."""
+"""Seconds that a worker waits where it found nothing to gather because all leaves are being evaluated elsewhere."""
 LOOK_SECONDS = 0.1
-"""Seconds after which a worker whose batches need no Python looks at the clock, or a batch where that takes longer."""
+"""Seconds between two looks at the clock of a worker that evaluates by kernels; it looks after whole batches only."""
 MIN_BATCHES = 16
-"""Batches, at least, for each worker of a search of limited playouts: leaves of a batch are chosen without knowing of
-each other, and at the end one worker waits for the other's last."""
-KEPT_IN_TREE = ("score_utility", "dynamic_score_utility", "policy_temperature", "root_policy_temperature", "solver")
-"""Settings that what a tree has counted depends on."""
+"""Batches that each worker makes, at least, in a search of limited playouts; they have fewer rows for it. The leaves of
+one batch are chosen without knowing what the others will say, and at the end workers wait for the last one's batch."""
+TREE_SETTINGS = ("score_utility", "dynamic_score_utility", "policy_temperature", "root_policy_temperature", "solver")
+"""Settings that decide what a tree counts: where one of them changes the tree is dropped."""
 PRUNE_TO = 0.6
 """Share of each pool that may still be in use after pruning."""
 MIN_VISITS = 2
@@ -77,7 +77,8 @@ class Search:
             make_worker(spec, seed) for seed in self._seeds.generate_state(settings.workers + 1, np.uint64)[1:]
         ]
         self._bound: dict[int, tuple[Batch, Calls]] = {}
-        """By worker: a batch and the calls that evaluate it, kept from search to search; none without such calls."""
+        """By worker's number: its batch, and the calls that evaluate what stands in it; kept from search to search.
+        Empty where the queue has no such calls and takes jobs instead."""
         self._root_priors = RootPriors(self.tree, np.random.default_rng(self._seeds))
         self._threads: list[threading.Thread] = []
         self._barrier = threading.Barrier(1)
@@ -88,7 +89,7 @@ class Search:
         self._latency = 0.0
         self._count_lock = threading.Lock()
         self._layout_lock = threading.Lock()
-        """Held by who moves nodes about, and by who reads them from outside the search."""
+        """Held while nodes move to other places, and while `report` reads them during a search."""
         self._error: Exception | None = None
         self._finished = threading.Event()
         self._finished.set()
@@ -103,7 +104,7 @@ class Search:
         self.stop()
         if settings.policy_temperature != self.settings.policy_temperature:
             self.clear_cache()  # priors are kept as the temperature made them
-        if any(getattr(settings, name) != getattr(self.settings, name) for name in KEPT_IN_TREE):
+        if any(getattr(settings, name) != getattr(self.settings, name) for name in TREE_SETTINGS):
             self._drop_tree()
         self.settings = settings
         self.batch_rows = max(settings.rows_a_leaf, self.queue.evaluator.batch_size)
@@ -195,7 +196,7 @@ class Search:
         """
         self.stop()
         assert self._root is not None, "set_position comes first"
-        self._ban(avoid, allow)  # before an interrupt can count: it goes by the visits that the root has
+        self._ban(avoid, allow)  # first of all, since `interrupt` asks how many visits the root has
         counters = self.tree.counters
         counters[[arrays.STOP, arrays.CLAIMED, arrays.PLAYOUTS]] = 0
         counters[[arrays.MOVES_MADE, arrays.CACHE_HITS, arrays.EVALUATED]] = 0
@@ -238,7 +239,7 @@ class Search:
                     name = self.queue.evaluator.description
                     raise EvaluatorError(f"{name} has not answered for {SEARCH_HANG:g} s: expected it to end a batch")
         self._threads = []
-        self._barrier = threading.Barrier(1)  # the other one holds this search, and with it the memory
+        self._barrier = threading.Barrier(1)  # the old one refers to this search, and would keep its memory
         if self._error is not None:
             error, self._error = self._error, None
             self._drop_tree()
@@ -307,7 +308,7 @@ class Search:
         return bool(self.tree.banned[move])
 
     def likeliest(self) -> int | None:
-        """Return the move of greatest prior, where the search was cut off before it tried any; None without priors."""
+        """Return the move of greatest prior that is not banned, for a search that tried none; None without priors."""
         priors = root_priors(self.tree)
         return max((move for move in priors if not self.is_banned(move)), key=lambda move: priors[move], default=None)
 
@@ -359,7 +360,7 @@ class Search:
         return claims
 
     def _ban(self, avoid: Sequence[int], allow: Sequence[int] | None) -> None:
-        """Ban root moves; what the root has seen under other bans is dropped: its visits would decide this search."""
+        """Ban root moves; other bans than before empty the tree, whose root has visits that were made under the old."""
         banned = np.full_like(self.tree.banned, 0 if allow is None else 1)
         if allow is not None:
             banned[list(allow)] = 0
@@ -459,7 +460,7 @@ class Search:
         return self._advance(worker, Batch(*(array[:rows] for array in batch)), calls)
 
     def _bind(self, number: int) -> tuple[Batch, Calls] | None:
-        """Return a worker's full batch and the calls that evaluate it; None where it has to be submitted."""
+        """Return a worker's full batch and the calls that evaluate it; None where the queue has no such calls."""
         if number not in self._bound or len(self._bound[number][0].node) != self.batch_rows:
             batch = self._make_batch(self.batch_rows)
             calls = self.queue.bind(batch)
@@ -469,7 +470,12 @@ class Search:
         return self._bound[number]
 
     def _submit(self, worker: Worker, idle: list[Batch]) -> bool:
-        """Do as `_work` says by way of the evaluation queue."""
+        """Search until the end (True) or until the tree is full (False), with the evaluation queue judging the batches.
+
+        Args:
+            worker: this thread's.
+            idle: the batches that may be under way at once.
+        """
         done: SimpleQueue[Job] = SimpleQueue()
         flying = 0
         batch, evaluated = idle.pop(), 0
@@ -497,7 +503,10 @@ class Search:
             self._watch_time(begin)
 
     def _advance(self, worker: Worker, batch: Batch, calls: Calls) -> bool:
-        """Do as `_work` says without Python between a batch and the next, but for a look at the time now and then."""
+        """Search until the end (True) or until the tree is full (False), with kernels judging the batches.
+
+        Several batches are made in one call, as many as take LOOK_SECONDS: Python costs time between them.
+        """
         evaluated, rounds = 0, 1
         while True:
             begin = time.perf_counter()
@@ -517,7 +526,12 @@ class Search:
                 rounds *= 2
 
     def _has_ended(self) -> bool | None:
-        """Return what `_work` returns where there is nothing to do; None, after a pause, where there may be again."""
+        """Say what there is to do for a worker that could gather no leaf.
+
+        Returns:
+            True where the search has ended, False where the tree is full, None (after a pause) where the worker should
+            try again.
+        """
         counters = self.tree.counters
         if counters[arrays.STOP] or self._is_done():
             return True
@@ -541,7 +555,7 @@ class Search:
         return now
 
     def _is_done(self) -> bool:
-        """Whether all playouts are backed up; one that is only claimed may still come back for want of memory."""
+        """Whether all playouts are backed up. Claimed ones are not enough: memory may end before they are made."""
         counters = self.tree.counters
         return bool(counters[arrays.PLAYOUTS] >= counters[arrays.CLAIM_LIMIT])
 
