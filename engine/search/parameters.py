@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 
 VISITS_A_ROW = 12
 """A batch takes one leaf for so many visits of the root: a young tree has too few good leaves for a full batch."""
+ASSUMED_STDEV = 0.4
+"""Spread that the utilities below a node are taken to have while few were seen (KataGo's value)."""
+ASSUMED_STDEV_WEIGHT = 2.0
+"""Playouts' worth of evidence that stands for (KataGo's value)."""
 SYMMETRIES = {"random": -1, "none": 0, "average": -1}
 
 
@@ -61,9 +65,8 @@ class SearchSettings:
         p[arrays.FPU_REDUCTION] = self.fpu_reduction
         p[arrays.ROOT_FPU_REDUCTION] = self.root_fpu_reduction
         p[arrays.VIRTUAL_LOSS] = self.virtual_loss
-        # KataGo's values: utilities are taken to spread by 0.4 until two playouts' worth of evidence says otherwise.
-        p[arrays.STDEV_PRIOR] = 0.4
-        p[arrays.STDEV_PRIOR_WEIGHT] = 2.0
+        p[arrays.STDEV_PRIOR] = ASSUMED_STDEV
+        p[arrays.STDEV_PRIOR_WEIGHT] = ASSUMED_STDEV_WEIGHT
         p[arrays.STDEV_SCALE] = self.spread_scale
         p[arrays.FPU_FROM_MEAN] = 1.0 if self.fpu_from_mean else 0.0
         p[arrays.SCORE_STATIC] = self.score_utility

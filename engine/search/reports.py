@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from engine.search.parameters import ASSUMED_STDEV, ASSUMED_STDEV_WEIGHT
 from engine.search.report import MoveReport, SearchReport
 from native.tree import arrays
 from native.tree.report import CHILD_DTYPE, most_visited_path, root_children
@@ -19,8 +20,6 @@ LCB_STDEVS = 5.0
 """Standard deviations that a lower confidence bound lies below the mean (KataGo's value)."""
 LCB_MIN_SHARE = 0.15
 """Share of the most visits that a move needs to be chosen for its bound."""
-PRIOR_STDEV = 0.4
-"""Spread that the utilities below a move are taken to have while few were seen, with the weight of two playouts."""
 
 
 def read_report(
@@ -98,7 +97,8 @@ def _proven(tree: Tree, children: npt.NDArray[Any]) -> int:
 def utility_bounds(tried: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """Return the lower confidence bound of each move's utility."""
     n = tried["visits"].astype(np.float64)
-    variance = (np.nan_to_num(tried["utility_stdev"], nan=PRIOR_STDEV) ** 2 * n + 2.0 * PRIOR_STDEV**2) / (n + 2.0)
+    seen = np.nan_to_num(tried["utility_stdev"], nan=ASSUMED_STDEV) ** 2
+    variance = (seen * n + ASSUMED_STDEV**2 * ASSUMED_STDEV_WEIGHT) / (n + ASSUMED_STDEV_WEIGHT)
     bounds: npt.NDArray[np.float64] = tried["utility"] - LCB_STDEVS * np.sqrt(variance / np.maximum(n, 1.0))
     return bounds
 
