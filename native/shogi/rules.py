@@ -23,7 +23,6 @@ __all__ = [
     "declaration",
     "gives_check",
     "has_legal_move",
-    "is_check",
     "is_legal",
     "legal_moves",
     "play",
@@ -37,12 +36,6 @@ ALL_POINTS = 56
 """What all pieces make together, kings included, by the points of a declaration."""
 ALL_PLIES = 1 << 20
 """A window for `repetition` that holds every game."""
-
-
-@kernel
-def is_check(pos):  # type: ignore[no-untyped-def]
-    """Whether the side to move is in check."""
-    return pos.in_check != 0
 
 
 @kernel

@@ -183,7 +183,7 @@ class Worker(NamedTuple):
     """What one search thread needs for itself."""
 
     positions: Any
-    """records[2]: the position at hand, and one to spare"""
+    """records[1]: the position at hand"""
     history: Any
     """uint64[H]: the history of positions[0]; it begins with the root's"""
     moves: Any

@@ -38,7 +38,7 @@ def make_batch(spec: GameSpec, rows: int, *, planes: bool, positions: bool) -> B
 def make_worker(spec: GameSpec, seed: int) -> Worker:
     """Return what one search thread needs; equal seeds make equal choices."""
     return Worker(
-        positions=spec.positions(2),
+        positions=spec.positions(1),
         history=np.zeros(spec.max_history, np.uint64),
         moves=np.zeros(spec.max_moves, np.uint16),
         priors=np.zeros(spec.max_moves, np.float32),
