@@ -9,7 +9,7 @@ import numpy as np
 
 from native.shogi.effects import EFFECTS_DTYPE
 from native.shogi.material import evaluate_rows
-from native.shogi.position import FORM_DLSHOGI
+from native.shogi.spec import DLSHOGI_FEATURES
 
 if TYPE_CHECKING:
     from native.calls import Calls
@@ -28,7 +28,7 @@ class MaterialEvaluator:
 
     wants_planes = False
     wants_positions = True
-    spec_features = (FORM_DLSHOGI, 57)
+    spec_features = DLSHOGI_FEATURES
     """Policy labels are dlshogi's; nothing reads planes."""
 
     def __init__(self, batch_size: int = 1) -> None:

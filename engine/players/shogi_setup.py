@@ -17,8 +17,7 @@ from engine.games.shogi.game import ShogiGame
 from engine.options import LOG, SHOGI_C_PUCT, TABLE, USI_NAMES, OptionError, rows_for
 from engine.players.precision import Sampling, with_suitable_precision
 from engine.players.setup import common_settings, kind_of_evaluator
-from native.shogi.position import FORM_DLSHOGI
-from native.shogi.spec import shogi_spec
+from native.shogi.spec import DLSHOGI_FEATURES, shogi_spec
 from nets.dlshogi.settings import read_settings
 
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ def shogi_sampling(network: ShogiEvaluator) -> Sampling[ShogiGame]:
 
 def features_of(queue: EvaluationQueue) -> tuple[int, int]:
     """Return form and number of extras of the evaluator's inputs, as `shogi_spec` takes them."""
-    features: tuple[int, int] = getattr(queue.evaluator, "spec_features", (FORM_DLSHOGI, 57))
+    features: tuple[int, int] = getattr(queue.evaluator, "spec_features", DLSHOGI_FEATURES)
     return features
 
 

@@ -14,8 +14,7 @@ from engine.tuning.positions import go_positions, shogi_positions
 from native.go import planes as go_planes
 from native.go.spec import go_spec
 from native.shogi import planes as shogi_planes
-from native.shogi.position import FORM_DLSHOGI
-from native.shogi.spec import shogi_spec
+from native.shogi.spec import DLSHOGI_FEATURES, shogi_spec
 
 if TYPE_CHECKING:
     from engine.evaluators.queue import EvaluationQueue
@@ -50,7 +49,7 @@ def shogi_subject(features: tuple[int, int] | None = None, mate_depth: int = 0) 
         features: form and number of extras of the network; None for dlshogi's usual one.
         mate_depth: plies of the mate search at leaves, 0 for none.
     """
-    form, extras = features or (FORM_DLSHOGI, 57)
+    form, extras = features or DLSHOGI_FEATURES
     games = shogi_positions()
     for game in games:
         game.position["form"], game.position["mate_depth"] = form, mate_depth

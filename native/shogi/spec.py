@@ -8,6 +8,8 @@ from native.spec import GameSpec
 
 SHAPES = {FORM_DLSHOGI: (62, (57, 119), 27 * 81), FORM_ALPHAZERO: (45, (0, 1), 139 * 81)}
 """By network form: planes, the numbers of scalar inputs that there are, moves of the policy."""
+DLSHOGI_FEATURES = (FORM_DLSHOGI, 57)
+"""Form and number of scalar inputs of dlshogi's usual network."""
 SCRATCH_DTYPE = np.dtype([("unused", np.uint8)])
 """Shogi's planes are written without a scratch space."""
 CACHED_MOVES = 224
@@ -15,7 +17,7 @@ CACHED_MOVES = 224
 much memory, and more."""
 
 
-def shogi_spec(form: int = FORM_DLSHOGI, extras: int = 57) -> GameSpec:
+def shogi_spec(form: int = DLSHOGI_FEATURES[0], extras: int = DLSHOGI_FEATURES[1]) -> GameSpec:
     """Return the sizes of shogi for networks of a form.
 
     Args:
