@@ -178,6 +178,60 @@ def _write_king_moves(pos, moves, count, origin, them, low, high, rest_low, rest
     return count
 
 
+@inlined
+def _lines_to(king, us, occupied_low, occupied_high):  # type: ignore[no-untyped-def]
+    """Return the squares from which a bishop, a rook and a lance of `us` would check the king: three sets."""
+    side = (U(1) - us) * U(WHITE_PIECE)
+    bishop_low, bishop_high = attacks(U(BISHOP) + side, king, occupied_low, occupied_high)
+    rook_low, rook_high = attacks(U(ROOK) + side, king, occupied_low, occupied_high)
+    ahead = (U(7) * us * U(ROWS) + king) * U(2)
+    return bishop_low, bishop_high, rook_low, rook_high, rook_low & RAYS[ahead], rook_high & RAYS[ahead + U(1)]
+
+
+@inlined
+def _ray_through(king, square):  # type: ignore[no-untyped-def]
+    """Return the squares on the line from the king over `square`, to the edge of the board."""
+    row = (U(DIRECTION[king * U(ROWS) + square]) * U(ROWS) + king) * U(2)
+    return RAYS[row], RAYS[row + U(1)]
+
+
+@inlined
+def _write_piece_checks(moves, count, code, origin, to, free, zone, lines, them, king, thorough):  # type: ignore[no-untyped-def]
+    """Write the moves of a piece, not the king, that give check; return how many moves there are then.
+
+    Args:
+        moves: receives them.
+        count: moves that stand there already.
+        code: the piece.
+        origin: its square, as it stands in a move.
+        to: the set of squares that it may go to.
+        free: squares on which it gives check by no longer standing in another piece's way.
+        zone: squares on which it may promote.
+        lines: see `_lines_to`.
+        them: the checked side.
+        king: square of that side's king.
+        thorough: see `checking_moves`.
+    """
+    to_low, to_high = to
+    free_low, free_high = free
+    zone_low, zone_high = zone
+    kind = code & U(15)
+    if kind <= U(ROOK):
+        check_low, check_high = _checked_from(lines, kind + U(PROMOTED), them, king)
+        check_low = to_low & zone_low & (check_low | free_low)
+        check_high = to_high & zone_high & (check_high | free_high)
+        count = write_moves(moves, count, check_low, check_high, origin | U(PROMOTES), U(1))
+        if not thorough and (kind == U(PAWN) or kind == U(BISHOP) or kind == U(ROOK)):
+            to_low &= ~zone_low
+            to_high &= ~zone_high
+        to_low &= ~DEAD[code * U(2)]
+        to_high &= ~DEAD[code * U(2) + U(1)]
+    check_low, check_high = _checked_from(lines, kind, them, king)
+    to_low &= check_low | free_low
+    to_high &= check_high | free_high
+    return write_moves(moves, count, to_low, to_high, origin, U(1))
+
+
 @kernel
 def checking_moves(pos, moves, thorough):  # type: ignore[no-untyped-def]
     """Write the legal moves that give check, and a pawn's drop that mates although it is not legal.
@@ -202,13 +256,9 @@ def checking_moves(pos, moves, thorough):  # type: ignore[no-untyped-def]
     occupied_high = pos.color_bits[U(1)] | pos.color_bits[U(3)]
     own_low = pos.color_bits[us * U(2)]
     own_high = pos.color_bits[us * U(2) + U(1)]
-    side = them * U(WHITE_PIECE)
-    bishop_low, bishop_high = attacks(U(BISHOP) + side, king, occupied_low, occupied_high)
-    rook_low, rook_high = attacks(U(ROOK) + side, king, occupied_low, occupied_high)
-    ahead = (U(7) * us * U(ROWS) + king) * U(2)
-    ahead_low = rook_low & RAYS[ahead]
-    ahead_high = rook_high & RAYS[ahead + U(1)]
-    lines = (bishop_low, bishop_high, rook_low, rook_high, ahead_low, ahead_high)
+    zone_low = ZONE[us * U(2)]
+    zone_high = ZONE[us * U(2) + U(1)]
+    lines = _lines_to(king, us, occupied_low, occupied_high)
     unveil_low, unveil_high = lone_blockers(pos, king, us, us, occupied_low, occupied_high)
     low, high = _candidates(pos, us, king)
     low |= unveil_low
@@ -217,9 +267,7 @@ def checking_moves(pos, moves, thorough):  # type: ignore[no-untyped-def]
     pinned_low = U(0)
     pinned_high = U(0)
     if own_king != U(NO_SQUARE) and low | high != U(0):
-        pinned_low, pinned_high = lone_blockers(pos, own_king, U(1) - us, us, occupied_low, occupied_high)
-    zone_low = ZONE[us * U(2)]
-    zone_high = ZONE[us * U(2) + U(1)]
+        pinned_low, pinned_high = lone_blockers(pos, own_king, them, us, occupied_low, occupied_high)
     while low | high != U(0):
         s = first_square(low, high)
         bit_low = low & (U(0) - low)
@@ -227,46 +275,30 @@ def checking_moves(pos, moves, thorough):  # type: ignore[no-untyped-def]
         low ^= bit_low
         high ^= bit_high
         code = U(pos.board[s])
-        kind = code & U(15)
         to_low, to_high = attacks(code, s, occupied_low, occupied_high)
         to_low &= ~own_low
         to_high &= ~own_high
         free_low = U(0)
         free_high = U(0)
         if (bit_low & unveil_low) | (bit_high & unveil_high) != U(0):
-            row = (U(DIRECTION[king * U(ROWS) + s]) * U(ROWS) + king) * U(2)
-            free_low = ~RAYS[row]
-            free_high = ~RAYS[row + U(1)]
+            ray_low, ray_high = _ray_through(king, s)
+            free_low, free_high = ~ray_low, ~ray_high
         if (bit_low & pinned_low) | (bit_high & pinned_high) != U(0):
-            row = (U(DIRECTION[own_king * U(ROWS) + s]) * U(ROWS) + own_king) * U(2)
-            to_low &= RAYS[row]
-            to_high &= RAYS[row + U(1)]
+            ray_low, ray_high = _ray_through(own_king, s)
+            to_low &= ray_low
+            to_high &= ray_high
         origin = s << U(7)
-        if kind == U(KING):
+        if code & U(15) == U(KING):
             to_low &= free_low
             to_high &= free_high
             rest_low, rest_high = occupied_low & ~bit_low, occupied_high & ~bit_high
             count = _write_king_moves(pos, moves, count, origin, them, to_low, to_high, rest_low, rest_high)
             continue
-        if kind <= U(ROOK):
-            check_low, check_high = _checked_from(lines, kind + U(PROMOTED), them, king)
-            if (bit_low & zone_low) | (bit_high & zone_high) == U(0):
-                check_low = to_low & zone_low & (check_low | free_low)
-                check_high = to_high & zone_high & (check_high | free_high)
-                plain_low, plain_high = to_low & ~zone_low, to_high & ~zone_high
-            else:
-                check_low = to_low & (check_low | free_low)
-                check_high = to_high & (check_high | free_high)
-                plain_low, plain_high = U(0), U(0)
-            count = write_moves(moves, count, check_low, check_high, origin | U(PROMOTES), U(1))
-            if not thorough and (kind == U(PAWN) or kind == U(BISHOP) or kind == U(ROOK)):
-                to_low, to_high = plain_low, plain_high
-            to_low &= ~DEAD[code * U(2)]
-            to_high &= ~DEAD[code * U(2) + U(1)]
-        check_low, check_high = _checked_from(lines, kind, them, king)
-        to_low &= check_low | free_low
-        to_high &= check_high | free_high
-        count = write_moves(moves, count, to_low, to_high, origin, U(1))
+        zone = (zone_low, zone_high)
+        if (bit_low & zone_low) | (bit_high & zone_high) != U(0):
+            zone = (~U(0), ~U(0))  # a piece that leaves the zone may promote as well
+        to, free = (to_low, to_high), (free_low, free_high)
+        count = _write_piece_checks(moves, count, code, origin, to, free, zone, lines, them, king, thorough)
     free_low = ~occupied_low
     free_high = ~occupied_high & U(HIGH)
     return _write_dropped_checks(pos, moves, count, us, king, free_low, free_high, lines)
