@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.clock import Clock, TimeSettings, TimeSystem
+from engine.clock import TimeSettings, TimeSystem
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.queue import InlineQueue
 from engine.games.go.game import GoGame
@@ -23,6 +23,7 @@ from engine.games.go.vertex import board_points, parse_vertex
 from engine.options import TABLE, Options, rows_for
 from engine.players import go
 from engine.players.go import CLEANUP_SHARE, ROLLOUTS_A_SECOND, GoPlayer
+from engine.players.go_time import Clock
 from engine.search.limits import Limits
 from engine.search.report import SearchReport
 from native.go.board import BLACK, PASS, WHITE

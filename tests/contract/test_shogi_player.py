@@ -446,7 +446,7 @@ def test_what_cannot_be_loaded_leaves_what_was(make: Make, tmp_path: Path) -> No
 
 def test_what_cannot_evaluate_is_not_loaded(make: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = tmp_path / "book.db"
-    write_yaneuraou(path, [(parse_sfen(STARTPOS), [BookMove(parse_usi("9g9f"), 1)])])
+    write_yaneuraou(path, [(parse_sfen(STARTPOS), [BookMove(parse_usi("9g9f"), 1, 50)])])
 
     def broken(_: Options) -> InlineQueue:
         evaluator = ScriptedEvaluator(4, fail_at=3)
