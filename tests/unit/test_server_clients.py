@@ -450,7 +450,7 @@ def test_another_log_in(is_thrown_out: bool, is_cut: bool, tmp_path: Path, monke
     monkeypatch.setattr(cgos_client, "ANOTHER_LOGIN_PAUSE", 0.3)
     monkeypatch.setattr(cgos_client, "THROW_OUT_TIMEOUT", 60.0 if is_thrown_out else 0.05)
     server = CgosServer(plies=41)
-    running = Running(tmp_path, server.port, FakeGoSeat(seconds=0.01))
+    running = Running(tmp_path, server.port, FakeGoSeat(seconds=0.05))
     server.wait(lambda: len(server.moves) > 3)
     with server.lock:
         server.send(server.link, "info another login is being attempted using this user name")
