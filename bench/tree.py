@@ -42,10 +42,10 @@ def run(subjects: Sequence[Subject], playouts: int, worker_counts: Sequence[int]
 
 
 def bytes_per_node(tree: arrays.Tree) -> float:
-    """Return the memory in use for each node: node, lock, edges and statistics."""
+    """Return the memory in use for each node: node, edges and statistics."""
     counters = tree.counters
     used = (
-        counters[arrays.NODE_TOP] * (arrays.NODE_DTYPE.itemsize + 4)
+        counters[arrays.NODE_TOP] * arrays.NODE_BYTES
         + counters[arrays.EDGE_TOP] * arrays.EDGE_BYTES
         + counters[arrays.STATS_TOP] * arrays.STATS_DTYPE.itemsize
     )

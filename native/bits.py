@@ -1,9 +1,11 @@
-"""Machine instructions that numba does not name: bit counting, random numbers, and atomic operations on array elements.
+"""What numba has no name for: bit counting, random numbers, atomic operations on array elements, locks.
 
 The atomics are sequentially consistent. They work on one element of a contiguous array, given as (array, index), and
 return the element's old value.
 """
 
+import platform
+import sys
 from typing import Any
 
 import numpy as np
@@ -63,6 +65,21 @@ def _read_modify_write(operation: str) -> Any:
 
 atomic_add = _read_modify_write("add")
 atomic_exchange = _read_modify_write("xchg")
+atomic_max = _read_modify_write("max")
+
+
+@intrinsic
+def atomic_compare_exchange(typing_context: Any, array: Any, index: Any, expected: Any, value: Any) -> Any:
+    """Write array[index] = value if it is `expected`; return the old value, by which the caller knows."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = _element_pointer(context, builder, signature, args)
+        dtype = signature.args[0].dtype
+        compared = context.cast(builder, args[2], signature.args[2], dtype)
+        operand = context.cast(builder, args[3], signature.args[3], dtype)
+        return builder.extract_value(builder.cmpxchg(pointer, compared, operand, "seq_cst", "seq_cst"), 0)
+
+    return array.dtype(array, index, expected, value), codegen
 
 
 @intrinsic
@@ -93,9 +110,45 @@ def cpu_pause(typing_context: Any) -> Any:
 
 
 def _is_x86() -> bool:
-    import platform
-
     return platform.machine().lower() in ("x86_64", "amd64", "i386", "i686")
+
+
+@intrinsic
+def _yield_processor(typing_context: Any) -> Any:
+    """Let another thread have the processor, by the system's own call."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        name = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
+        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.IntType(32), []), name)
+        builder.call(function, [])
+        return context.get_dummy_value()
+
+    return types.none(), codegen
+
+
+SPINS = 64
+"""Looks at a lock before a thread gives its processor away: who holds it for longer has most likely lost its own."""
+
+
+@kernel
+def take_lock(locks, index):  # type: ignore[no-untyped-def]
+    """Set locks[index], an integer that is 0 while nobody holds it; wait for as long as somebody does.
+
+    If threads outnumber processors, the one that holds a lock may not be running, and spinning keeps it from doing so.
+    """
+    spins = 0
+    while atomic_exchange(locks, index, 1) != 0:
+        if spins < SPINS:
+            spins += 1
+            cpu_pause()
+        else:
+            _yield_processor()
+
+
+@kernel
+def free_lock(locks, index):  # type: ignore[no-untyped-def]
+    """Let go of a lock."""
+    atomic_store(locks, index, 0)
 
 
 @kernel

@@ -110,6 +110,8 @@ def _compile_search(spec: "GameSpec", position: Any, history: Any) -> None:
     report.restore_root_order(tree)
     report.find_child(tree, int(children[0]["move"]))
     memory.compact(tree, tree.counters[arrays.ROOT], 0)
+    search.dynamic_utility(tree, 1.0, 0.0, 0.0)
+    search.recenter(tree, 1.0, np.zeros(int(tree.counters[arrays.NODE_TOP])))
 
 
 def compile_rollouts() -> None:

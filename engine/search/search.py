@@ -29,7 +29,7 @@ from native.tree.arrays import Batch
 from native.tree.buffers import make_batch, make_worker
 from native.tree.memory import clear_tree, compact
 from native.tree.report import find_child
-from native.tree.search import CENTER_SHARE, advance
+from native.tree.search import CENTER_SHARE, advance, dynamic_utility, recenter
 
 if TYPE_CHECKING:
     from engine.search.parameters import SearchSettings
@@ -52,6 +52,8 @@ TREE_SETTINGS = ("score_utility", "dynamic_score_utility", "policy_temperature",
 """Settings that decide what a tree counts: where one of them changes the tree is dropped."""
 PRUNE_TO = 0.6
 """Share of each pool that may still be in use after pruning."""
+CENTER_TOLERANCE = 0.002
+"""Utility that a tree may be off for the center of the score that it was counted with: counting it anew takes time."""
 MIN_VISITS = 2
 """Visits that a search makes however little time it has: the root's, and one move's."""
 SEARCH_HANG = 30.0
@@ -88,8 +90,8 @@ class Search:
         self._pruned_at, self._pruned_to = -1, 0
         self._latency = 0.0
         self._count_lock = threading.Lock()
-        self._layout_lock = threading.Lock()
-        """Held while nodes move to other places, and while `report` reads them during a search."""
+        self._layout_lock = threading.RLock()
+        """Held while anything but a search thread changes the tree, and while `report` reads it."""
         self._error: Exception | None = None
         self._finished = threading.Event()
         self._finished.set()
@@ -167,11 +169,12 @@ class Search:
         line = self._root.line_to(root) if self._root is not None else None
         if self._root is not None and self._root.key != root.key:
             self.clear_cache()  # komi and rules are no part of the keys
-        self._root = root
-        self._root_record[0] = self.spec.marked(game.position)
-        length = int(game.position["history_length"])
-        self._root_history[:length] = game.history[:length]
-        self._reroot(line if keep_tree else None)
+        with self._layout_lock:
+            self._root = root
+            self._root_record[0] = self.spec.marked(game.position)
+            length = int(game.position["history_length"])
+            self._root_history[:length] = game.history[:length]
+            self._reroot(line if keep_tree else None)
 
     def clear_cache(self) -> None:
         """Forget all evaluations outside the tree; callable from any thread, also while the search runs."""
@@ -201,17 +204,18 @@ class Search:
         counters[[arrays.STOP, arrays.CLAIMED, arrays.PLAYOUTS]] = 0
         counters[[arrays.MOVES_MADE, arrays.CACHE_HITS, arrays.EVALUATED]] = 0
         counters[arrays.CLAIM_LIMIT] = self._claim_limit(limits)
-        self._center_score()
         self._latency = 0.0
         self._error = None
         self._pruned_at, self._pruned_to = -1, 0
         self._start_time = time.perf_counter()
         self._deadline = self._start_time + (limits.seconds if limits.seconds is not None else float("inf"))
         self._hand_out_history()
-        self._root_priors.remove_noise()  # each search has noise of its own, or none
-        self._root_priors.temper(self.settings.policy_temperature / self.settings.root_policy_temperature)
-        if noise and self.settings.root_noise > 0.0:
-            self._add_noise()
+        with self._layout_lock:
+            self._center_score()
+            self._root_priors.remove_noise()  # each search has noise of its own, or none
+            self._root_priors.temper(self.settings.policy_temperature / self.settings.root_policy_temperature)
+            if noise and self.settings.root_noise > 0.0:
+                self._add_noise()
         self._barrier = threading.Barrier(len(self._workers), action=self._prune)
         self._running = len(self._workers)
         self._finished.clear()
@@ -291,8 +295,8 @@ class Search:
         """Report the search as it stands, running or not."""
         assert self._root is not None, "set_position comes first"
         end = time.perf_counter() if self.is_running else self._end_time
-        ownership = sum(worker.ownership for worker in self._workers) if self.settings.ownership else None
         with self._layout_lock:
+            ownership = sum(worker.ownership for worker in self._workers) if self.settings.ownership else None
             return read_report(
                 self.tree,
                 side_to_move=self._root.side_to_move,
@@ -366,8 +370,9 @@ class Search:
             banned[list(allow)] = 0
         banned[list(avoid)] = 1
         if not np.array_equal(banned, self.tree.banned):
-            self._drop_tree()
-            self._set_bans(banned)
+            with self._layout_lock:
+                self._drop_tree()
+                self._set_bans(banned)
 
     def _set_bans(self, banned: npt.NDArray[np.uint8]) -> None:
         self.tree.banned[:] = banned
@@ -376,11 +381,16 @@ class Search:
     def _center_score(self) -> None:
         """Measure the dynamic part of the score's utility from the score that is expected at the root now.
 
-        A root without visits is centered when it is evaluated.
+        A root without visits is centered when it is evaluated. A tree stays as it is if no utility would change by more
+        than CENTER_TOLERANCE.
         """
         node = self.tree.nodes[self.tree.counters[arrays.ROOT]]
-        score = float(node["score_sum"]) / max(1, int(node["visits"]))
-        self.tree.parameters[arrays.SCORE_CENTER] = CENTER_SHARE * score
+        if not node["visits"]:
+            return
+        center = CENTER_SHARE * float(node["score_sum"]) / int(node["visits"])
+        # The center's own utility is 0, and nothing changes by more than it does.
+        if abs(dynamic_utility(self.tree, center, 0.0, self.tree.parameters[arrays.SCORE_CENTER])) > CENTER_TOLERANCE:
+            recenter(self.tree, center, np.empty(int(self.tree.counters[arrays.NODE_TOP])))
 
     def _reroot(self, line: list[int] | None) -> None:
         """Keep what `line` leads to, or begin anew."""
@@ -397,15 +407,18 @@ class Search:
             self._drop_tree()
             return
         compact(self.tree, child, 0)
+        if len(line or ()) % 2:
+            self.tree.parameters[arrays.SCORE_CENTER] *= -1.0  # it is told for the side to move
         self._set_bans(np.zeros_like(self.tree.banned))  # those were the old root's
         self._root_priors.move_on()
         self.tree.counters[arrays.MAX_DEPTH] = 0
         self._forget_ownership()
 
     def _drop_tree(self) -> None:
-        clear_tree(self.tree)
-        self._root_priors.clear()
-        self._forget_ownership()
+        with self._layout_lock:
+            clear_tree(self.tree)
+            self._root_priors.clear()
+            self._forget_ownership()
 
     def _forget_ownership(self) -> None:
         for worker in self._workers:

@@ -4,7 +4,8 @@ A tree has two tiers. Every legal move of an expanded node is an edge of 4 bytes
 tried have statistics (16 bytes), in the same order as the edges: edges[0:tried] of a node belong to stats[0:tried], and
 the edge after them always has the greatest prior of the untried. Selection so scans the tried edges and one candidate.
 
-Several threads work on one tree. Each node has a lock that guards its record, its edges and its statistics.
+Several threads work on one tree. Each node has a lock that guards its record, its edges and its statistics; it is a
+byte of the record, which fills a cache line, so that to take a lock is to fetch the node, and no two share a line.
 """
 
 from typing import Any, NamedTuple
@@ -30,7 +31,7 @@ NODE_DTYPE = np.dtype(
         ("score_variance", np.float32),  # likewise; the evaluator's uncertainty is part of it
         ("parent", np.uint32),
         ("edges", np.uint32),  # first edge in the pool
-        ("stats", np.uint32),  # first statistics record in the pool
+        ("stats", np.uint32),  # first record in the pool, of as many as the next power of two from `tried` on
         ("visits", np.uint32),
         ("tried_prior", np.float32),  # sum of the priors of the tried edges
         ("own_utility", np.float32),  # what the evaluator said of this node
@@ -38,10 +39,13 @@ NODE_DTYPE = np.dtype(
         ("edge_count", np.uint16),
         ("tried", np.uint16),
         ("state", np.uint8),
-        ("stats_class", np.uint8),  # the block of statistics holds 2 ** (class - 1) records; 0 is no block
+        ("lock", np.uint8),
     ],
     align=True,
 )
+NODE_BYTES = NODE_DTYPE.itemsize
+LOCK_BYTE = NODE_DTYPE.fields["lock"][1]  # type: ignore[index]  # it has fields
+"""Place of the lock in a node."""
 VARIANCE_PLAYOUTS = 1 << 20
 """Playouts after which a node's variances begin to forget: one in so many is what a 32-bit mean still takes in."""
 STATS_DTYPE = np.dtype(
@@ -83,8 +87,9 @@ EDGE_TOP = 64
 MOVES_MADE = 80
 CACHE_HITS = 81
 EVALUATED = 82  # positions that came back from the evaluator since the search started
-STATS_TOP = 96
-FREE_STATS = 97  # heads of the free lists of statistics blocks, by class
+STATS_LOCK = 96  # guards what follows
+STATS_TOP = 97
+FREE_STATS = 98  # heads of the free lists of statistics blocks, by class: those of class c hold 2 ** c records
 COUNTERS = FREE_STATS + STATS_CLASSES
 
 # entries of Tree.parameters (float64)
@@ -116,7 +121,7 @@ class Tree(NamedTuple):
     nodes: Any
     """NODE_DTYPE[node_capacity]"""
     locks: Any
-    """uint32[node_capacity + 1]: one for each node; the last guards the free lists"""
+    """uint8[node_capacity * NODE_BYTES]: the bytes of the nodes, of which LOCK_BYTE of each is its lock"""
     edges: Any
     """uint32[edge_capacity]: see native/tree/edges.py"""
     stats: Any
@@ -216,15 +221,16 @@ def make_tree(memory: int, mean_edges: float, cache_size: int, policy_size: int,
         cached_moves: see GameSpec.
     """
     stats_a_node = 2.0
-    node_bytes = NODE_DTYPE.itemsize + 4 + mean_edges * EDGE_BYTES + stats_a_node * STATS_DTYPE.itemsize
+    node_bytes = NODE_BYTES + mean_edges * EDGE_BYTES + stats_a_node * STATS_DTYPE.itemsize
     capacity = max(64, int(memory / node_bytes))
     capacity = min(capacity, int((NONE - SPARE_EDGES) / max(mean_edges, stats_a_node)))  # what 32 bits can name
     entry_bytes = 4 * cached_moves + 32 if cached_moves else 2 * policy_size + 32
     entries = 1 << max(0, (cache_size // entry_bytes).bit_length() - 1)  # a power of two; 1 is no cache
     priors = cached_moves or policy_size
+    nodes = _at_cache_line(capacity, NODE_DTYPE)
     tree = Tree(
-        nodes=_at_cache_line(capacity, NODE_DTYPE),
-        locks=np.zeros(capacity + 1, np.uint32),
+        nodes=nodes,
+        locks=nodes.view(np.uint8),
         edges=np.zeros(int(capacity * mean_edges) + SPARE_EDGES, np.uint32),
         stats=_at_cache_line(int(capacity * stats_a_node) + 64, STATS_DTYPE),
         counters=np.zeros(COUNTERS, np.int64),

@@ -5,7 +5,7 @@ Priors stand by policy index, or in the order of the position's moves, their ind
 
 import numpy as np
 
-from native.bits import U, atomic_exchange, atomic_store
+from native.bits import U, free_lock, take_lock
 from native.jit import inlined, kernel
 from native.tree.arrays import NO_INDEX, VALUES
 from native.tree.edges import parts_of
@@ -30,8 +30,7 @@ def probe_cache(tree, key, policy_indices, count, priors, values):  # type: igno
     if tree.cache_keys.size < 2 or tree.cache_keys[slot] != key:
         return False
     in_order = tree.cache_moves.shape[1] > 0
-    while atomic_exchange(tree.cache_locks, slot, 1) != 0:
-        pass
+    take_lock(tree.cache_locks, slot)
     found = tree.cache_keys[slot] == key
     if found and in_order:
         found = _has_moves(tree, slot, policy_indices, count)
@@ -43,7 +42,7 @@ def probe_cache(tree, key, policy_indices, count, priors, values):  # type: igno
             total += prior
         for i in range(VALUES):
             values[i] = tree.cache_values[slot, U(i)]
-    atomic_store(tree.cache_locks, slot, 0)
+    free_lock(tree.cache_locks, slot)
     if not found or total <= np.float32(0.0):
         return False
     for i in range(U(count)):
@@ -58,8 +57,7 @@ def store_cache(tree, key, policy_indices, count, priors, values):  # type: igno
     if tree.cache_keys.size < 2 or (room > U(0) and U(count) > room):
         return
     slot = U(key) & U(tree.cache_keys.size - 1)
-    while atomic_exchange(tree.cache_locks, slot, 1) != 0:
-        pass
+    take_lock(tree.cache_locks, slot)
     tree.cache_keys[slot] = key
     if room > U(0):
         for i in range(U(count)):
@@ -74,4 +72,4 @@ def store_cache(tree, key, policy_indices, count, priors, values):  # type: igno
             tree.cache_priors[slot, U(policy_indices[i])] = np.uint16(parts_of(priors[i]))
     for i in range(VALUES):
         tree.cache_values[slot, U(i)] = values[i]
-    atomic_store(tree.cache_locks, slot, 0)
+    free_lock(tree.cache_locks, slot)

@@ -1,6 +1,6 @@
 """Allocation in a tree's pools, and compaction: dropping what a new root or a memory bound leaves behind.
 
-Nodes and edges are taken from the top of their pools with one atomic addition. Blocks of statistics grow by doubling
+Nodes and edges are taken from the top of their pools with one atomic operation. Blocks of statistics grow by doubling
 and go back to a free list by size. `compact` slides everything that stays to the bottom of its pool, in place, so that
 there is no other collector and no fragmentation; it runs while no search thread does.
 """
@@ -9,18 +9,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from native.bits import U, atomic_add, atomic_exchange, atomic_store, cpu_pause
+from native.bits import U, atomic_compare_exchange, free_lock, lowest_bit, take_lock
 from native.jit import inlined, kernel
 from native.tree.arrays import (
     EDGE_TOP,
     FREE_STATS,
     FULL,
+    LOCK_BYTE,
     MAX_DEPTH,
+    NODE_BYTES,
     NODE_TOP,
     NONE,
     PENDING,
     ROOT,
     STATS_CLASSES,
+    STATS_LOCK,
     STATS_TOP,
     UNTOUCHED,
 )
@@ -31,25 +34,45 @@ if TYPE_CHECKING:
 
 @kernel
 def lock(tree, node):  # type: ignore[no-untyped-def]
-    """Take the lock of `node`, spinning."""
-    while atomic_exchange(tree.locks, U(node), 1) != 0:
-        cpu_pause()
+    """Take the lock of `node`, waiting for it."""
+    take_lock(tree.locks, U(node) * U(NODE_BYTES) + U(LOCK_BYTE))
 
 
 @kernel
 def unlock(tree, node):  # type: ignore[no-untyped-def]
     """Release the lock of `node`."""
-    atomic_store(tree.locks, U(node), 0)
+    free_lock(tree.locks, U(node) * U(NODE_BYTES) + U(LOCK_BYTE))
+
+
+@inlined
+def _take_from_top(tree, pool, count, capacity):  # type: ignore[no-untyped-def]
+    """Return the first of `count` adjacent places of a pool, or NONE (and set FULL) where fewer are left.
+
+    The top never stands beyond the capacity. A thread that added first and gave back what was too much could, between
+    the two, give back places that another has taken.
+
+    Args:
+        tree: the Tree.
+        pool: the counter that is the pool's top.
+        count: places wanted.
+        capacity: places that the pool has.
+    """
+    top = np.int64(tree.counters[pool])
+    while top + count <= capacity:
+        seen = atomic_compare_exchange(tree.counters, U(pool), top, top + count)
+        if seen == top:
+            return top
+        top = seen
+    tree.counters[FULL] = 1
+    return np.int64(NONE)
 
 
 @kernel
 def new_node(tree, parent, slot):  # type: ignore[no-untyped-def]
     """Return a new pending node, or NONE (and set FULL) where the pool is used up."""
-    index = atomic_add(tree.counters, U(NODE_TOP), 1)
-    if index >= tree.nodes.size:
-        atomic_add(tree.counters, U(NODE_TOP), -1)
-        tree.counters[FULL] = 1
-        return np.int64(NONE)
+    index = _take_from_top(tree, NODE_TOP, np.int64(1), np.int64(tree.nodes.size))
+    if index == NONE:
+        return index
     node = tree.nodes[U(index)]
     node.utility_sum = 0.0
     node.utility_variance = 0.0
@@ -66,50 +89,42 @@ def new_node(tree, parent, slot):  # type: ignore[no-untyped-def]
     node.edge_count = 0
     node.tried = 0
     node.state = PENDING
-    node.stats_class = 0
-    tree.locks[U(index)] = 0
-    return np.int64(index)
+    node.lock = 0
+    return index
 
 
 @kernel
 def new_edges(tree, count):  # type: ignore[no-untyped-def]
     """Return the first of `count` adjacent edges, or NONE (and set FULL)."""
-    first = atomic_add(tree.counters, U(EDGE_TOP), np.int64(count))
-    if first + count > tree.edges.size:
-        atomic_add(tree.counters, U(EDGE_TOP), -np.int64(count))
-        tree.counters[FULL] = 1
-        return np.int64(NONE)
-    return np.int64(first)
+    return _take_from_top(tree, EDGE_TOP, np.int64(count), np.int64(tree.edges.size))
 
 
 @kernel
 def _new_stats(tree, size_class):  # type: ignore[no-untyped-def]
-    """Return a block of 2 ** (size_class - 1) statistics records, or NONE (and set FULL)."""
-    guard = tree.nodes.size
-    lock(tree, guard)
+    """Return a block of 2 ** size_class statistics records, or NONE (and set FULL)."""
+    take_lock(tree.counters, U(STATS_LOCK))
     head = tree.counters[FREE_STATS + size_class]
     if head != NONE:
         tree.counters[FREE_STATS + size_class] = np.int64(tree.stats[U(head)].child)
-        unlock(tree, guard)
+        free_lock(tree.counters, U(STATS_LOCK))
         return head
-    count = np.int64(1) << np.int64(size_class - 1)
+    count = np.int64(1) << np.int64(size_class)
     first = tree.counters[STATS_TOP]
     if first + count > tree.stats.size:
         tree.counters[FULL] = 1
-        unlock(tree, guard)
+        free_lock(tree.counters, U(STATS_LOCK))
         return np.int64(NONE)
     tree.counters[STATS_TOP] = first + count
-    unlock(tree, guard)
+    free_lock(tree.counters, U(STATS_LOCK))
     return first
 
 
 @kernel
 def _free_stats(tree, block, size_class):  # type: ignore[no-untyped-def]
-    guard = tree.nodes.size
-    lock(tree, guard)
+    take_lock(tree.counters, U(STATS_LOCK))
     tree.stats[U(block)].child = np.uint32(tree.counters[FREE_STATS + size_class])
     tree.counters[FREE_STATS + size_class] = np.int64(block)
-    unlock(tree, guard)
+    free_lock(tree.counters, U(STATS_LOCK))
 
 
 @inlined
@@ -124,18 +139,18 @@ def _copy_stat(new, old):  # type: ignore[no-untyped-def]
 @kernel
 def add_stats(tree, node):  # type: ignore[no-untyped-def]
     """Make room for one more statistics record of the locked `node`; False (and FULL set) where there is none."""
-    size_class = np.int64(node.stats_class)
-    if size_class > 0 and np.int64(node.tried) < (np.int64(1) << (size_class - 1)):
+    tried = U(node.tried)
+    if tried & (tried - U(1)) != U(0):
         return True
+    size_class = np.int64(lowest_bit(tried)) if tried > U(0) else np.int64(-1)  # of the block that is full
     block = _new_stats(tree, size_class + 1)
     if block == NONE:
         return False
-    for i in range(U(node.tried)):
+    for i in range(tried):
         _copy_stat(tree.stats[U(block) + i], tree.stats[U(node.stats) + i])
-    if size_class > 0:
+    if tried > U(0):
         _free_stats(tree, node.stats, size_class)
     node.stats = block
-    node.stats_class = size_class + 1
     return True
 
 
@@ -215,12 +230,16 @@ def _slide_stats(tree, live):  # type: ignore[no-untyped-def]
     top = U(0)
     for k in range(U(live.size)):
         node = tree.nodes[U(live[k])]
-        if node.stats_class > 0:
+        tried = U(node.tried)
+        if tried > U(0):
             source = U(node.stats)
-            for i in range(U(node.tried)):
+            for i in range(tried):
                 _copy_stat(tree.stats[top + i], tree.stats[source + i])
             node.stats = top
-            top += U(1) << U(node.stats_class - 1)
+            room = U(1)
+            while room < tried:
+                room += room
+            top += room
     tree.counters[STATS_TOP] = np.int64(top)
     for i in range(STATS_CLASSES):
         tree.counters[FREE_STATS + i] = NONE
@@ -259,6 +278,5 @@ def _slide_nodes(tree, forward, root):  # type: ignore[no-untyped-def]
         new.edge_count = old.edge_count
         new.tried = old.tried
         new.state = old.state
-        new.stats_class = old.stats_class
     tree.counters[NODE_TOP] = np.int64(top)
     tree.counters[ROOT] = np.int64(forward[U(root)])

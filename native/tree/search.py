@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from native.bits import U, atomic_add, random_bits
+from native.bits import U, atomic_add, atomic_max, random_bits
 from native.calls import call_all
 from native.game import (
     OVER,
@@ -33,6 +33,7 @@ from native.tree.arrays import (
     MAX_COLLISIONS,
     MAX_DEPTH,
     MOVES_MADE,
+    NODE_TOP,
     NONE,
     OWNERSHIP,
     PENDING,
@@ -81,18 +82,73 @@ def expected_arctan(mean, stdev, center, unit):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def dynamic_utility(tree, mean, stdev, center):  # type: ignore[no-untyped-def]
+    """Return the utility of a score measured from `center`, all for one side."""
+    p = tree.parameters
+    return p[SCORE_DYNAMIC] * expected_arctan(mean, stdev, center, 0.75 * p[SCORE_UNIT])
+
+
+@kernel
 def leaf_utility(tree, values, odd):  # type: ignore[no-untyped-def]
     """Return the utility of an evaluation (a row of Batch.values) for the side to move at the leaf."""
     p = tree.parameters
     utility = float(values[VALUE])
     if p[SCORE_STATIC] != 0.0 or p[SCORE_DYNAMIC] != 0.0:
-        unit = p[SCORE_UNIT]
         center = -p[SCORE_CENTER] if odd else p[SCORE_CENTER]
         mean = float(values[SCORE])
         stdev = float(values[STDEV])
-        utility += p[SCORE_STATIC] * expected_arctan(mean, stdev, 0.0, 2.0 * unit)
-        utility += p[SCORE_DYNAMIC] * expected_arctan(mean, stdev, center, 0.75 * unit)
+        utility += p[SCORE_STATIC] * expected_arctan(mean, stdev, 0.0, 2.0 * p[SCORE_UNIT])
+        utility += dynamic_utility(tree, mean, stdev, center)
     return utility
+
+
+@kernel
+def recenter(tree, center, changes):  # type: ignore[no-untyped-def]
+    """Count every utility of the tree as if its score had been measured from another center. No search thread may run.
+
+    A node's own evaluation is not kept, but its lead is what the children do not account for in the node's sum. Its
+    uncertainty is taken to be that of all playouts through the node, which is exact for a leaf.
+
+    Args:
+        tree: the Tree.
+        center: the new SCORE_CENTER, for the side to move at the root.
+        changes: float64[nodes], working memory.
+    """
+    before = tree.parameters[SCORE_CENTER]
+    top = U(tree.counters[NODE_TOP])
+    for i in range(top):  # a parent is always older than its children
+        parent = tree.nodes[i].parent
+        changes[i] = 1.0 if parent == NONE else -changes[U(parent)]  # whose side to move
+    for back in range(U(1), top + U(1)):
+        i = top - back
+        node = tree.nodes[i]
+        side = changes[i]
+        own_visits = np.int64(node.visits)
+        own_score = node.score_sum
+        change = 0.0  # of the node's sum
+        for k in range(U(node.tried)):
+            child = tree.stats[U(node.stats) + k].child
+            if child != NONE:
+                own_visits -= np.int64(tree.nodes[U(child)].visits)
+                own_score += tree.nodes[U(child)].score_sum
+                change -= changes[U(child)]
+        if own_visits > 0:
+            mean = own_score / float(own_visits)
+            stdev = math.sqrt(node.score_variance)
+            after = dynamic_utility(tree, mean, stdev, side * center)
+            own_change = after - dynamic_utility(tree, mean, stdev, side * before)
+            node.own_utility += np.float32(own_change)
+            change += own_change * float(own_visits)
+            for k in range(U(node.tried)):
+                stat = tree.stats[U(node.stats) + k]
+                if stat.child == NONE:  # it was pruned, and is among what the node itself has to account for
+                    stat.utility += np.float32(own_change)
+        node.utility_sum += change
+        changes[i] = change
+        if node.parent != NONE and node.visits > 0:
+            stat = tree.stats[U(tree.nodes[U(node.parent)].stats) + U(node.parent_slot)]
+            stat.utility = -node.utility_sum / float(node.visits)
+    tree.parameters[SCORE_CENTER] = center
 
 
 @inlined
@@ -262,7 +318,7 @@ def _descend(tree, worker):  # type: ignore[no-untyped-def]
                 return NO_MEMORY, depth, False
             stat.child = child
             if stat.visits > 0:
-                _restore(tree.nodes[U(child)], stat)
+                _restore(tree.nodes[U(child)], stat, node)
         stat.in_flight += 1
         unlock(tree, index)
         play(pos, worker.history, move)
@@ -273,16 +329,21 @@ def _descend(tree, worker):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _restore(node, stat):  # type: ignore[no-untyped-def]
+def _restore(node, stat, parent):  # type: ignore[no-untyped-def]
     """Give a node that was pruned, and is now made anew, the visits and utility that its edge has kept.
 
-    The value is taken to be the utility, and the score to be unknown (0): both wash out as playouts come in.
+    What the edge does not tell is taken from the parent: the score, the utility's part that is not the value, and the
+    variances, without which little below would be explored. It washes out as playouts come in.
     """
     n = float(stat.visits)
     u = -float(stat.utility)
+    share = n / float(parent.visits)
     node.visits = stat.visits
     node.utility_sum = u * n
-    node.value_sum = u * n
+    node.value_sum = u * n - (parent.value_sum - parent.utility_sum) * share
+    node.score_sum = -parent.score_sum * share
+    node.utility_variance = parent.utility_variance
+    node.score_variance = parent.score_variance
     node.own_utility = u
 
 
@@ -340,8 +401,7 @@ def _gather(tree, root, worker, batch):  # type: ignore[no-untyped-def]
             continue
         row = _open_leaf(tree, batch, worker, row, leaf, depth)
     atomic_add(tree.counters, U(MOVES_MADE), moves_made)
-    if deepest > tree.counters[MAX_DEPTH]:
-        tree.counters[MAX_DEPTH] = deepest
+    atomic_max(tree.counters, U(MAX_DEPTH), deepest)
     return row
 
 

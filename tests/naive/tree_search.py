@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.search.parameters import SearchSettings
+from engine.search.search import CENTER_TOLERANCE
 from native.go import board, rules
 from native.go.board import BLACK, KO_SIMPLE, MAX_AREA, POSITION_DTYPE, REPEATED_PASS
 from native.go.game import position_key
@@ -91,7 +92,11 @@ class SlowSearch:
 
     def run(self, playouts: int) -> None:
         """Make playouts; the score's center is measured once, before, or as the first of them evaluates the root."""
-        self.center = 0.8 * self.root.score_sum / max(1, self.root.visits)
+        if self.root.visits:
+            center = 0.8 * self.root.score_sum / self.root.visits
+            if abs(self.dynamic_utility(center, 0.0, self.center)) > CENTER_TOLERANCE:
+                self.recenter(self.root, center, 1)
+                self.center = center
         self.order(self.root)
         for _ in range(playouts):
             self.playout()
@@ -228,20 +233,33 @@ class SlowSearch:
 
     def utility(self, values: npt.NDArray[np.float32], depth: int) -> float:
         """Return value and score together."""
-        s = self.settings
-        mean, stdev, unit = float(values[SCORE]), float(values[STDEV]), math.sqrt(len(self.root_area))
+        mean, stdev = float(values[SCORE]), float(values[STDEV])
+        static = self.settings.score_utility * squashed(mean, stdev, 2.0 * float(self.position["size"]))
         center = -self.center if depth % 2 else self.center
+        return float(values[VALUE]) + static + self.dynamic_utility(mean, stdev, center)
 
-        def squashed(x: float, width: float) -> float:
-            return math.atan(x / math.sqrt(width * width + 0.5 * stdev * stdev)) * 2.0 / math.pi
+    def dynamic_utility(self, mean: float, stdev: float, center: float) -> float:
+        """Return the utility of a score measured from `center`."""
+        width = 0.75 * float(self.position["size"])
+        return self.settings.dynamic_score_utility * squashed(mean - center, stdev, width)
 
-        static = s.score_utility * squashed(mean, 2.0 * unit)
-        return float(values[VALUE]) + static + s.dynamic_score_utility * squashed(mean - center, 0.75 * unit)
+    def recenter(self, node: SlowNode, center: float, sign: int) -> float:
+        """Count the utilities from `node` down anew, and return by how much its sum changes.
 
-    @property
-    def root_area(self) -> range:
-        """The points of the board, by number."""
-        return range(int(self.position["size"]) ** 2)
+        center and self.center are for the root's side, for which sign is 1.
+        """
+        children = [edge.child for edge in node.edges[: node.tried] if edge.child is not None]
+        visits = node.visits - sum(child.visits for child in children)
+        mean = (node.score_sum + sum(child.score_sum for child in children)) / visits
+        stdev = math.sqrt(node.score_variance)
+        own = self.dynamic_utility(mean, stdev, sign * center) - self.dynamic_utility(mean, stdev, sign * self.center)
+        change = own * visits - sum(self.recenter(child, center, -sign) for child in children)
+        node.own_utility = F(node.own_utility + F(own))
+        node.utility_sum += change
+        for edge in node.edges[: node.tried]:
+            if edge.child is not None:
+                edge.utility = F(-edge.child.utility_sum / edge.child.visits)
+        return change
 
     def back_up(
         self, path: list[SlowNode], taken: list[SlowEdge], utility: float, value: float, score: float, stdev: float
@@ -259,6 +277,11 @@ class SlowSearch:
                 taken[depth - 1].visits = node.visits
                 taken[depth - 1].utility = F(-node.utility_sum / node.visits)
             utility, value, score = -utility, -value, -score
+
+
+def squashed(score: float, stdev: float, width: float) -> float:
+    """Return the mean of (2/pi) arctan(x / width) for x normal around `score`."""
+    return math.atan(score / math.sqrt(width * width + 0.5 * stdev * stdev)) * 2.0 / math.pi
 
 
 def shape_of(node: SlowNode) -> dict[str, Any]:

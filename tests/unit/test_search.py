@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 from typing import Any
 
@@ -225,6 +226,45 @@ def test_nobody_reads_a_tree_whose_nodes_are_moving(monkeypatch: pytest.MonkeyPa
     search.stop()
     assert reports_while_moving
     assert not any(seen)
+
+
+@pytest.mark.parametrize("change", ["compact", "clear_tree", "recenter"])
+def test_any_thread_may_report_while_the_root_moves(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    changing, ended, reports = threading.Event(), threading.Event(), []
+    actual = getattr(search_module, change)
+
+    def change_slowly(*given: Any) -> Any:
+        changing.set()
+        time.sleep(0.05)  # long enough for a report that does not wait
+        result = actual(*given)
+        changing.clear()
+        return result
+
+    def read(*given: Any, **named: Any) -> Any:
+        assert not changing.is_set(), "read while it changed"
+        return read_report(*given, **named)
+
+    def report_in_a_loop() -> None:
+        while not ended.is_set():
+            reports.append(search.report())
+
+    search = new_search(ScriptedEvaluator(), 9, dynamic_score_utility=0.9)
+    game = new_game(9, "E5 C4")
+    search.set_position(game)
+    search.run(Limits(playouts=200))
+    monkeypatch.setattr(search_module, change, change_slowly)
+    monkeypatch.setattr(search_module, "read_report", read)
+    with ThreadPoolExecutor(1) as pool:
+        reporting = pool.submit(report_in_a_loop)
+        try:
+            for _ in range(3):
+                game.play(game.side_to_move, search.report().moves[0].move)
+                search.set_position(game, keep_tree=change != "clear_tree")
+                search.run(Limits(playouts=100))
+        finally:
+            ended.set()
+        reporting.result(PATIENCE)
+    assert {report.side_to_move for report in reports} == {1, 2}
 
 
 def test_a_network_is_shown_positions_as_it_asks() -> None:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
+import threading
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,16 +18,18 @@ from engine.evaluators.rollouts import RolloutEvaluator
 from engine.games.go.vertex import board_points, format_vertex
 from engine.search.limits import Limits
 from engine.search.search import MOST_VISITS, Search
+from native.bits import U, atomic_add
 from native.calls import NO_CALLS
 from native.go.board import PASS
 from native.go.planes import policy_index
 from native.go.spec import go_spec
 from native.jit import kernel
 from native.tree import arrays
+from native.tree.arrays import LEAD, NONE, SCORE, STDEV
 from native.tree.backup import back_up
-from native.tree.memory import compact
+from native.tree.memory import compact, lock, new_edges, unlock
 from native.tree.report import find_child
-from native.tree.search import advance
+from native.tree.search import advance, dynamic_utility
 from tests.fakes.evaluators import ScriptedEvaluator, opinion
 from tests.naive import tree_search as naive
 from tests.unit.trees import check_tree, contents_of, edges_of, new_game, new_search, shape_of
@@ -80,6 +86,58 @@ def test_the_search_goes_on_as_the_slow_twin_does() -> None:
         assert shape_of(search.tree) == naive.shape_of(twin.root)
     assert search.tree.parameters[arrays.SCORE_CENTER] == pytest.approx(twin.center, rel=1e-4)
     assert twin.center != 0
+
+
+class CertainEvaluator(ScriptedEvaluator):
+    """Says everywhere that the game ends as it stands, give or take five points."""
+
+    def evaluate(self, batch: Any, rows: int) -> None:
+        super().evaluate(batch, rows)
+        batch.values[:, SCORE] = batch.values[:, LEAD]
+        batch.values[:, STDEV] = 5.0
+
+
+def root_utility(search: Search) -> float:
+    node = search.tree.nodes[search.tree.counters[arrays.ROOT]]
+    return float(node["utility_sum"]) / int(node["visits"])
+
+
+@pytest.mark.parametrize("moves", [0, 1, 2])
+def test_utilities_are_counted_anew_from_the_center_of_the_root(moves: int) -> None:
+    # what the root's utility would be had every evaluation below it been judged from the new center at once
+    search = new_search(CertainEvaluator(), 9, dynamic_score_utility=0.9)
+    game = new_game(9, "E5 C4 G6")
+    search.set_position(game)
+    report = search.run(Limits(playouts=1500))
+    for move in report.moves[0].pv[:moves]:
+        game.play(game.side_to_move, move)
+    search.set_position(game)
+    before, stale = float(search.tree.parameters[arrays.SCORE_CENTER]), root_utility(search)
+    search.run(Limits(playouts=0))
+    center, recounted = float(search.tree.parameters[arrays.SCORE_CENTER]), root_utility(search)
+    assert abs(center - before) > 1
+    exact = stale + np.mean(changes_of_center(search, before, center))
+    assert abs(recounted - stale) > 0.02
+    assert recounted == pytest.approx(exact, abs=0.05 * abs(exact - stale))
+    check_tree(search)
+
+
+def changes_of_center(search: Search, before: float, center: float) -> list[float]:
+    """Return what another center changes of each evaluation's utility in the tree, for the root's side."""
+    tree = search.tree
+    root = int(tree.counters[arrays.ROOT])
+    signs = {root: 1}
+    changes = []
+    for index in range(int(tree.counters[arrays.NODE_TOP])):
+        node = tree.nodes[index]
+        if index != root:
+            signs[index] = -signs[int(node["parent"])]
+        below = [int(tree.stats[int(node["stats"]) + slot]["child"]) for slot in range(int(node["tried"]))]
+        score = float(node["score_sum"]) + sum(float(tree.nodes[child]["score_sum"]) for child in below)
+        # a node's own evaluation is what its children do not account for
+        after, former = (dynamic_utility(tree, score, 5.0, signs[index] * side) for side in (center, before))
+        changes.append(signs[index] * (after - former))
+    return changes
 
 
 @pytest.mark.parametrize("rules", ["tromp-taylor", "chinese"])
@@ -349,6 +407,24 @@ def test_pruning_keeps_the_statistics_of_what_it_drops(min_visits: int) -> None:
     check_tree(search, pruned=True)
 
 
+def test_what_was_pruned_and_comes_back_is_as_uncertain_as_its_parent() -> None:
+    search = new_search(ScriptedEvaluator(), 5, score_utility=0.4, dynamic_score_utility=0.0)
+    search.set_position(new_game(5, "C3"))
+    search.run(Limits(playouts=700))
+    tree = search.tree
+    compact(tree, tree.counters[arrays.ROOT], 10**6)
+    root = tree.nodes[tree.counters[arrays.ROOT]].copy()
+    search.run(Limits(playouts=1))
+    assert tree.counters[arrays.NODE_TOP] == 2
+    child, n = tree.nodes[1], float(tree.nodes[1]["visits"])
+    assert n > 50
+    assert child["utility_variance"] == pytest.approx(root["utility_variance"], rel=0.3)
+    assert child["score_variance"] == pytest.approx(root["score_variance"], rel=0.3)
+    assert child["score_sum"] / n == pytest.approx(-root["score_sum"] / 700, abs=0.5)
+    parts = [(node["utility_sum"] - node["value_sum"]) / visits for node, visits in ((child, n), (root, 700))]
+    assert parts[0] == pytest.approx(-parts[1], abs=0.02)
+
+
 def test_pruned_moves_are_reported_as_their_edges_know_them() -> None:
     search = new_search(ScriptedEvaluator(), 5, score_utility=0.0, dynamic_score_utility=0.0)
     search.set_position(new_game(5, "C3"))
@@ -416,6 +492,70 @@ def test_a_memory_too_small_to_go_on_ends_the_search(caplog: pytest.LogCaptureFi
     search.stop()
     compact(search.tree, search.tree.counters[arrays.ROOT], 0)
     check_tree(search, pruned=True)
+
+
+@kernel
+def take_edges(tree, owners, mine):  # type: ignore[no-untyped-def]
+    """Take edges one at a time until there are none, and ask for more than there are before each."""
+    while True:
+        new_edges(tree, tree.edges.size + 1)
+        first = new_edges(tree, 1)
+        if first == NONE:
+            if tree.counters[arrays.EDGE_TOP] >= tree.edges.size:
+                return
+        else:
+            atomic_add(owners, U(first), mine)
+
+
+def in_threads(*works: Callable[[], object]) -> None:
+    """Run each of `works` in a thread of its own, all at the same time, to their ends."""
+    threads = [threading.Thread(target=work, daemon=True) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(300)
+        assert not thread.is_alive()
+
+
+def test_no_two_nodes_share_edges_when_the_pool_is_nearly_full() -> None:
+    tree = arrays.make_tree(2**28, 1.0, 0, 1)
+    owners = np.zeros(len(tree.edges), np.int64)
+    take_edges(arrays.make_tree(1, 1.0, 0, 1), owners, 0)  # compiles
+    in_threads(*(lambda mine=mine: take_edges(tree, owners, mine) for mine in (1, 1000)))  # type: ignore[misc]
+    assert len(owners) > 2_000_000
+    assert set(np.unique(owners)) <= {1, 1000}, "edges with no owner, or with two"
+
+
+@kernel
+def hand_over(tree, mine, other, times):  # type: ignore[no-untyped-def]
+    """Take the lock of one node and let go of another's, so often."""
+    for _ in range(times):
+        lock(tree, mine)
+        unlock(tree, other)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system has no binding of threads to processors")
+def test_who_waits_for_a_lock_leaves_the_processor_to_who_holds_it() -> None:
+    tree = arrays.make_tree(2**16, 1.0, 0, 1)
+    tree.nodes["lock"][:2] = 0, 1
+    hand_over(tree, 0, 0, 1)  # compiles
+    processors = os.sched_getaffinity(0)
+    spent = []
+
+    def work(mine: int, other: int) -> None:
+        os.sched_setaffinity(0, {min(processors)})
+        hand_over(tree, mine, other, 2000)
+        spent.append(time.thread_time())
+
+    in_threads(lambda: work(0, 1), lambda: work(1, 0))
+    # a thread that spins keeps the processor for a slice of milliseconds at each of 4,000 turns
+    assert sum(spent) < 1.0
+
+
+def test_no_two_locks_share_a_cache_line() -> None:
+    tree = arrays.make_tree(2**16, 1.0, 0, 1)
+    places = tree.nodes["lock"].ctypes.data + np.arange(len(tree.nodes)) * tree.nodes.strides[0]
+    assert len(set((places // arrays.CACHE_LINE).tolist())) == len(tree.nodes)
 
 
 @pytest.mark.parametrize("workers", [2, 4])

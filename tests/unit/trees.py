@@ -65,7 +65,7 @@ def contents_of(tree: Tree, index: int | None = None, *, min_visits: int = 0) ->
     """
     index = int(tree.counters[arrays.ROOT]) if index is None else index
     node = tree.nodes[index]
-    places = {"parent", "edges", "stats", "parent_slot", "stats_class"}
+    places = {"parent", "edges", "stats", "parent_slot"}
     tried = []
     for slot, (move, prior) in enumerate(edges_of(tree, index)[: int(node["tried"])]):
         stat = tree.stats[int(node["stats"]) + slot]
@@ -88,7 +88,8 @@ def check_tree(search: Search, *, pruned: bool = False) -> int:
         pruned: nodes were dropped for want of memory, so that an edge may have visits that nothing below accounts for.
     """
     tree = search.tree
-    assert not tree.locks.any(), "a lock is held"
+    assert not tree.nodes["lock"].any(), "a lock is held"
+    assert not tree.counters[arrays.STATS_LOCK], "a lock is held"
     assert tree.counters[arrays.NODE_TOP] <= len(tree.nodes)
     assert tree.counters[arrays.EDGE_TOP] <= len(tree.edges)
     assert tree.counters[arrays.STATS_TOP] <= len(tree.stats)
@@ -105,16 +106,16 @@ def check_tree(search: Search, *, pruned: bool = False) -> int:
         assert index < tree.counters[arrays.NODE_TOP]
         assert node["state"] in (EXPANDED, TERMINAL), f"node {index} is in state {node['state']}"
         edge_owners[int(node["edges"]) : int(node["edges"]) + int(node["edge_count"])] += int(node["edge_count"] > 0)
-        if node["stats_class"]:
+        if node["tried"]:
             first = int(node["stats"])
-            stats_owners[first : first + (1 << (int(node["stats_class"]) - 1))] += 1
+            stats_owners[first : first + (1 << (int(node["tried"]) - 1).bit_length())] += 1
         waiting += check_node(tree, index, pruned=pruned)
     assert edge_owners.max() <= 1
     assert not edge_owners[int(tree.counters[arrays.EDGE_TOP]) :].any()
     for size_class in range(arrays.STATS_CLASSES):
         head = int(tree.counters[arrays.FREE_STATS + size_class])
         while head != NONE:
-            stats_owners[head : head + (1 << (size_class - 1))] += 1
+            stats_owners[head : head + (1 << size_class)] += 1
             head = int(tree.stats[head]["child"])
     assert stats_owners.max() <= 1, "two nodes share statistics, or a free block is in use"
     assert not stats_owners[int(tree.counters[arrays.STATS_TOP]) :].any()
