@@ -2,13 +2,16 @@
 
 import lzma
 import re
+import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from sgfmill import sgf_grammar
 
+from engine.games.go import sgf as sgf_module
 from engine.games.go.game import GoGame
 from engine.games.go.rules import PRESETS
 from engine.games.go.sgf import (
@@ -408,3 +411,70 @@ def test_games_of_servers(name: str) -> None:
             assert again.moves == game.moves
             assert again.position.tobytes() == game.position.tobytes()
             assert len(record.game(50).moves) == min(50, len(game.moves))
+
+
+def by_sgfmill(raw: bytes) -> list[tuple[int, dict[str, list[bytes]]]]:
+    """Return what `_parse` should yield."""
+    found: list[tuple[int, dict[str, list[bytes]]]] = []
+    pending = [(sgf_grammar.parse_sgf_game(raw), -1)]
+    while pending:
+        tree, parent = pending.pop()
+        for properties in tree.sequence:
+            found.append((parent, properties))
+            parent = len(found) - 1
+        pending += [(child, parent) for child in reversed(tree.children)]
+    return found
+
+
+WORDS = [
+    "(",
+    "(",
+    ";",
+    ";",
+    ")",
+    ")",
+    "B",
+    "W",
+    "AddWhite",
+    "[aa]",
+    "[bc]",
+    "[a\\]b]",
+    "[(;]",
+    "[]",
+    " ",
+    "\n",
+    "C[x]",
+    "?",
+]
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=40).map("".join))
+@example("(;B[aa](;W[bb])(;W[cc];B[dd]))")
+@example("(;B[aa]B;W[bb])")
+@example("(;B[aa](;W[bb]);B[cc])")
+@example("(;(;B[aa])")
+def test_games_are_parsed_as_by_sgfmill(text: str) -> None:
+    raw = f"(;GM[1]{text})".encode()
+    try:
+        expected: list[tuple[int, dict[str, list[bytes]]]] | None = by_sgfmill(raw)
+    except ValueError:
+        expected = None
+    if expected is None:
+        with pytest.raises(SgfError):
+            list(sgf_module._parse(raw))
+    else:
+        assert list(sgf_module._parse(raw)) == expected
+
+
+def test_files_of_many_variations_take_little_memory() -> None:
+    variations = 10_000
+    text = "(;GM[1]SZ[19]" + "(;B[dd];W[pp])" * variations + ")"
+    read_sgf(text[:200] + ")")  # imports what it needs
+    tracemalloc.start()
+    try:
+        (record,) = read_sgf_games(text.encode())
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(record.root.children) == variations
+    assert most < 1000 * 2 * variations

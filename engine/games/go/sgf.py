@@ -1,4 +1,4 @@
-"""Game records: SGF in and out, with variations, set-up stones and comments. sgfmill reads and writes the text.
+"""Game records: SGF in and out, with variations, set-up stones and comments. sgfmill interprets values and writes.
 
 A `GameRecord` is the tree of a game, a `GoGame` one position in it with the moves before it. Not done: boards that are
 not square, other games than Go, writing collections.
@@ -9,6 +9,7 @@ import contextlib
 import itertools
 import math
 import re
+import string
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +28,7 @@ from native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, PASS
 RULE_NAMES = {"japanese": "Japanese", "chinese": "Chinese", "aga": "AGA", "new-zealand": "NZ", "goe": "GOE"}
 """SGF's own names of rule sets; others are written as in GTP."""
 
-COLORS = {"b": BLACK, "w": WHITE}
+MOVE_PROPERTIES = {"B": BLACK, "W": WHITE}
 LETTERS = {BLACK: "b", WHITE: "w"}
 SIDES = {"b": BLACK, "w": WHITE, "1": BLACK, "2": WHITE}
 """First letters of PL, in any case; old programs write numbers."""
@@ -42,6 +43,11 @@ MAX_STONES = 5
 """A komi with a quarter is in points from here on, in stones below."""
 APPLICATION = "yomi"
 """What records that are written here name (AP). Their komi is in points, whatever it looks like."""
+_TOKEN = re.compile(rb"\s*(?:\[([^\\\]]*(?:\\.[^\\\]]*)*)\]|([A-Za-z]{1,64})|([;()]))", re.DOTALL)
+"""A property's value, a property's name, or what nodes and variations begin and end with."""
+_BRACKET = re.compile(rb"\[[^\\\]]*(?:\\.[^\\\]]*)*\]|([()])", re.DOTALL)
+"""The beginning or the end of a variation, or a value, in which there may be brackets too."""
+_LOWER_CASE = string.ascii_lowercase.encode()
 _CHARSET = re.compile(rb"[;\]\s]CA\s*\[([^\]]*)\]")
 _START = re.compile(rb"\(\s*;")
 _ROOT = re.compile(rb"\(\s*;\s*(?:GM|FF|SZ|CA|AP)\s*\[")
@@ -52,7 +58,7 @@ class SgfError(ValueError):
     """A game record that cannot be read or played; the message is one line."""
 
 
-@dataclass
+@dataclass(slots=True)
 class Node:
     """One node of a game tree."""
 
@@ -267,35 +273,134 @@ def each_sgf_game(data: bytes) -> Iterator[GameRecord | SgfError]:
     A game without an end is left at the next root that can be told from a variation by its first property.
     """
     raw, encoding = _recoded(data)
-    begin, is_first = 0, True
-    while True:
-        tokens, end = sgf_grammar.tokenise(raw, begin)
-        if not (tokens or is_first):
-            return
+    start = _START.search(raw)
+    if start is None:
+        yield SgfError("broken SGF: no SGF data found")
+    while start is not None:
+        end = _end_of_game(raw, start.start())
+        if end is None:
+            following = _ROOT.search(raw, start.end())
+            end = following.start() if following else len(raw)
         try:
-            yield _read_game(raw[begin:end], encoding)
+            yield _read_game(raw[start.start() : end], encoding)
         except SgfError as error:
             yield error
-        brackets = [token for kind, token in tokens if kind == "D"]
-        if brackets.count(b"(") != brackets.count(b")"):
-            start = _START.search(raw, begin)
-            following = _ROOT.search(raw, start.end()) if start else None
-            end = following.start() if following else len(raw)
-        begin, is_first = end, False
+        start = _START.search(raw, end)
+
+
+def _end_of_game(raw: bytes, begin: int) -> int | None:
+    """Return where the game that begins at `begin` ends; None where it does not."""
+    depth = 0
+    for match in _BRACKET.finditer(raw, begin):
+        depth += {b"(": 1, b")": -1}.get(match[1], 0)
+        if depth == 0:
+            return match.end()
+    return None
 
 
 def _read_game(raw: bytes, encoding: str) -> GameRecord:
-    """Read the first game; `encoding` is empty where the game itself has to tell."""
-    try:
-        coarse = sgf_grammar.parse_sgf_game(raw)
-        encoding = encoding or _encoding(raw, coarse.sequence[0])
-        size = _checked_size(coarse.sequence[0])
-        source = sgf.Sgf_game.from_coarse_game_tree(coarse, encoding)
-        return _read_record(source.get_root(), size)
-    except SgfError:
-        raise
-    except ValueError as error:
-        raise SgfError(f"broken SGF: {' '.join(str(error).split())}") from None
+    """Read the game that `raw` begins with; `encoding` is empty where the game itself has to tell."""
+    nodes = _parse(raw)
+    _, first = next(nodes)
+    encoding = encoding or _encoding(raw, first)
+    size = _checked_size(first)
+    presenter = sgf_properties.Presenter(size, encoding)
+    record = _read_root(_Source(first, presenter), size)
+    made = [record.root]
+    for parent, properties in nodes:
+        node = Node()
+        _read_node(_Source(properties, presenter), node)
+        made[parent].children.append(node)
+        made.append(node)
+    return record
+
+
+def _parse(raw: bytes) -> Iterator[tuple[int, dict[str, list[bytes]]]]:
+    """Yield (parent, properties) of each node of a game, in the order of the file.
+
+    The parent is a node's number in that order, the root's is -1. Values are as in the file, without their brackets.
+    Nothing is kept of nodes that were yielded, since files of a million have been seen; sgfmill's parser, the tests'
+    oracle, keeps 1 to 2 KB of each.
+
+    Raises:
+        SgfError: the data is no game tree.
+    """
+    token = _START.search(raw)
+    if token is None:
+        raise SgfError("broken SGF: no SGF data found")
+    place = token.start()
+    number = tip = -1  # the last node; the one that the next follows
+    starts: list[int] = []  # the nodes that the open variations follow
+    properties: dict[str, list[bytes]] | None = None  # of the node at hand
+    values: list[bytes] = []  # of the property at hand
+    wanted = 0  # values that it has with its first
+    is_empty, is_closed = (
+        False,
+        True,
+    )  # whether the variation has no node yet, or can have no further one
+    while token := _TOKEN.match(raw, place):
+        place = token.end()
+        value, name, mark = token.groups()
+        if value is not None:
+            if not wanted:
+                raise SgfError("broken SGF: unexpected value")
+            values.append(value)
+            continue
+        if len(values) < wanted:
+            raise SgfError("broken SGF: property with no values")
+        if name is not None:
+            if properties is None:
+                raise SgfError("broken SGF: property value outside a node")
+            values = properties.setdefault(name.translate(None, _LOWER_CASE).decode("ascii"), [])
+            wanted = len(values) + 1
+            continue
+        wanted = 0
+        if properties is not None:
+            yield tip, properties
+            number += 1
+            tip, properties = number, None
+        if mark == b";":
+            if is_closed:
+                raise SgfError("broken SGF: unexpected node")
+            properties, is_empty = {}, False
+            continue
+        if is_empty:
+            raise SgfError("broken SGF: empty sequence")
+        is_empty = mark == b"("
+        is_closed = not is_empty
+        if is_empty:
+            starts.append(tip)
+        else:
+            tip = starts.pop()
+            if not starts:
+                return
+    raise SgfError("broken SGF: unexpected end of SGF data")
+
+
+@dataclass(slots=True)
+class _Source:
+    """A node as it stands in the file."""
+
+    properties: dict[str, list[bytes]]
+    presenter: sgf_properties.Presenter
+
+    def text(self, key: str) -> str:
+        """Return a property's text; empty where the node has none."""
+        if key not in self.properties:
+            return ""
+        text: bytes = sgf_grammar.text_value(self.properties[key][0])
+        return text.decode(self.presenter.encoding, "replace")
+
+    def number(self, key: str) -> float | None:
+        """Return a number, NaN for text that is none; None where there is no text."""
+        text = self.text(key).strip()
+        if not text:
+            return None
+        try:
+            value = float(text)
+        except ValueError:
+            return math.nan
+        return value if math.isfinite(value) else math.nan
 
 
 def load_sgf(path: str | Path) -> GameRecord:
@@ -408,27 +513,22 @@ def _checked_size(root: dict[str, list[bytes]]) -> int:
     return size
 
 
-def _read_record(root: Any, size: int) -> GameRecord:
+def _read_root(root: _Source, size: int) -> GameRecord:
+    """Return a record of what only the root says."""
     record = GameRecord(size)
-    record.black, record.white = _text(root, "PB"), _text(root, "PW")
-    record.result, record.date, record.overtime = _text(root, "RE"), _text(root, "DT"), _text(root, "OT")
+    record.black, record.white = root.text("PB"), root.text("PW")
+    record.result, record.date, record.overtime = root.text("RE"), root.text("DT"), root.text("OT")
     record.komi = _read_komi(root)
-    handicap, seconds = _number(root, "HA"), _number(root, "TM")
+    handicap, seconds = root.number("HA"), root.number("TM")
     record.handicap = int(handicap) if handicap is not None and handicap >= 2 else 0
     is_text = seconds is not None and math.isnan(seconds)
     record.seconds = None if is_text else seconds
-    name = _text(root, "RU").strip()
+    name = root.text("RU").strip()
     try:
         record.rules = Rules.parse(name) if name else None
     except RulesError:
         record.rules_text = name  # `game` says so when the rules are needed; a viewer may not need them
-    pending = [(root, record.root)]
-    while pending:
-        tree_node, node = pending.pop()
-        _read_node(tree_node, node, size)
-        for child in tree_node:
-            node.children.append(Node())
-            pending.append((child, node.children[-1]))
+    _read_node(root, record.root)
     for key in ROOT_PROPERTIES:
         if not (key == "TM" and is_text):
             record.root.other.pop(key, None)
@@ -439,26 +539,26 @@ ROOT_PROPERTIES = ("FF", "GM", "SZ", "CA", "AP", "PB", "PW", "RE", "DT", "OT", "
 NODE_PROPERTIES = ("B", "W", *SETUP_PROPERTIES, "PL", "C")
 
 
-def _read_node(source: Any, node: Node, size: int) -> None:
-    if source.has_property("B") and source.has_property("W"):
-        raise SgfError("a node has moves of both colors")
-    letter, raw = source.get_raw_move()
-    if letter is not None:
-        node.move = (COLORS[letter], _move(letter.upper(), raw, size))
+def _read_node(source: _Source, node: Node) -> None:
+    properties, size = source.properties, source.presenter.size
+    for key, color in MOVE_PROPERTIES.items():
+        if key in properties:
+            if node.move:
+                raise SgfError("a node has moves of both colors")
+            node.move = (color, _move(key, properties[key][0], size))
     for key, stone in SETUP_PROPERTIES.items():
-        if source.has_property(key):
-            node.setup += [(stone, point) for point in _setup_points(source, key, size)]
-    if source.has_property("PL"):
-        raw = source.get_raw("PL")
+        if key in properties:
+            node.setup += [(stone, point) for point in _setup_points(source, key)]
+    if "PL" in properties:
+        raw = properties["PL"][0]
         side = raw.decode("ascii", "replace").strip().lower()[:1]
         if side not in SIDES:
             raise SgfError(f"{_shown('PL', raw)}: expected B or W")
         node.side = SIDES[side]
-    node.comment = _text(source, "C")
-    encoding = source.get_encoding()
-    for key in source.properties():
-        if key and key not in NODE_PROPERTIES:  # sgfmill leaves lower case letters out of names: Black is B, x is none
-            node.other[key] = [value.decode(encoding, "replace") for value in source.get_raw_list(key)]
+    node.comment = source.text("C")
+    for key, values in properties.items():
+        if key and key not in NODE_PROPERTIES:  # lower case letters are left out of names: Black is B, x is none
+            node.other[key] = [value.decode(source.presenter.encoding, "replace") for value in values]
 
 
 def _write_node(node: Node, target: Any, size: int) -> None:
@@ -484,13 +584,13 @@ def _move(key: str, raw: bytes, size: int) -> int:
     return PASS if position is None else _point(position, size)
 
 
-def _setup_points(source: Any, key: str, size: int) -> list[int]:
+def _setup_points(source: _Source, key: str) -> list[int]:
     """Return the points that a property lists, alone or as corners of rectangles."""
-    values = source.get_raw_list(key)
+    values, size = source.properties[key], source.presenter.size
     positions = set()
     for raw in [] if values == [b""] else values:
         try:
-            positions |= sgf_properties.interpret_point_list([raw], source.get_presenter())
+            positions |= sgf_properties.interpret_point_list([raw], source.presenter)
         except ValueError:
             raise SgfError(f"{_shown(key, raw)}: expected a point of a {size}x{size} board") from None
     return [_point(position, size) for position in sorted(positions)]
@@ -512,33 +612,14 @@ def _row_and_column(point: int, size: int) -> tuple[int, int]:
     return size - 1 - row, column
 
 
-def _text(node: Any, key: str) -> str:
-    if not node.has_property(key):
-        return ""
-    value: str = sgf_grammar.text_value(node.get_raw(key)).decode(node.get_encoding(), "replace")
-    return value
-
-
-def _number(node: Any, key: str) -> float | None:
-    """Return a number, NaN for text that is none; None where there is no text."""
-    text = _text(node, key).strip()
-    if not text:
-        return None
-    try:
-        value = float(text)
-    except ValueError:
-        return math.nan
-    return value if math.isfinite(value) else math.nan
-
-
-def _read_komi(root: Any) -> float | None:
+def _read_komi(root: _Source) -> float | None:
     """Return the komi; hundredths (KM[650]) and Chinese stones, two points each (KM[3.75], KM[375]), are known."""
-    komi = _number(root, "KM")
+    komi = root.number("KM")
     if komi is None:
         return None
     if math.isnan(komi):
-        raise SgfError(f"property KM is '{_text(root, 'KM').strip()}': expected a number")
-    application = _text(root, "AP")
+        raise SgfError(f"property KM is '{root.text('KM').strip()}': expected a number")
+    application = root.text("AP")
     if application.partition(":")[0].strip() == APPLICATION:
         return komi
     is_known = any(name in application for name in HUNDREDTHS)
