@@ -45,7 +45,9 @@ def compile_rules() -> None:
     positions, history = _position()
     pos = positions[0]
     move = 3 * int(pos["stride"]) + 3
-    rules.is_legal(pos, history, move, 1)
+    rules.legality(pos, history, move, 1)
+    board.is_suicide(pos, move, 1)
+    board.is_single_stone_suicide(pos, move, 1)
     rules.legal_moves(pos, history, np.zeros(SIZE * SIZE + 1, np.uint16))
     rules.turn_to(pos, 1)
     rules.play(pos, history, move)

@@ -37,8 +37,9 @@ SGF is Go; CSA, KIF, KI2 and lines of USI are shogi. The worst moves of each sid
 is written beside the record (or in --out) as NAME.yomi.sgf, .csa, .kif or .kifu: winrates, best moves and losses as
 comments, in SGF also as variations, marks and Sabaki's graph. The record's own variations are kept, but not reviewed.
 Without a limit a move gets 100 visits. Games of Go without rules (RU) are reviewed under Chinese ones, by which dead
-stones are taken off at the end, unless --rules says otherwise. A record that cannot be read, or that the network cannot
-take, is named on stderr, the others are reviewed all the same, and the exit status is 1.
+stones are taken off at the end, unless --rules says otherwise. A game with a move that cannot be played is reviewed
+up to that. A record that cannot be read, or that the network cannot take, is named on stderr, the others are reviewed
+all the same, and the exit status is 1.
 """
 
 GO_SUFFIXES = (".sgf",)
@@ -199,12 +200,12 @@ class Reviewers:
     def _make_go(self, path: Path) -> Reviewer:
         from engine.cli.make import check_device, loading_errors, make_analysts
         from engine.games.go.rules import Rules
-        from engine.review.go import GoReviewer, read_checked
+        from engine.review.go import GoReviewer, load
 
         options = self._options("go")
         with loading_errors():
             check_device(options)
-            options.size = only_size(options.net) or read_checked(str(path), Rules.parse(options.rules))[0].size
+            options.size = only_size(options.net) or load(str(path), Rules.parse(options.rules))[0].record.size
             # Seconds are those of the whole machine.
             analysts = make_analysts(options, None if options.seconds is None else 1, prompt=False)
         return GoReviewer(analysts, options)

@@ -6,6 +6,7 @@ The game is gone through forwards: the part of the tree below the move that was 
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Sequence
@@ -67,20 +68,21 @@ class GoReviewer:
         self.analysts = analysts
         self.options = options
 
-    def read(self, path: str) -> list[GameRecord]:
+    def read(self, path: str) -> list[Loaded]:
         """Return the games of an SGF file."""
-        return read_checked(path, Rules.parse(self.options.rules))
+        return load(path, Rules.parse(self.options.rules))
 
-    def length(self, record: GameRecord) -> int:
+    def length(self, loaded: Loaded) -> int:
         """Return the positions of a game."""
-        return 1 + sum(node.move is not None for node in record.line())
+        return loaded.positions
 
-    def review(self, record: GameRecord, tick: Tick) -> AnnotatedGo:
-        """Search every position of a game."""
+    def review(self, loaded: Loaded, tick: Tick) -> AnnotatedGo:
+        """Search every position of a game, up to a fault of its record."""
         begin = time.monotonic()
-        rules = Rules.parse(self.options.rules)
-        played = [node.move for node in record.line() if node.move is not None]
-        games = [game.copy() for game in record.replay(rules=rules, override_rules=record.rules is None)]
+        record = loaded.record
+        replay = record.replay(rules=Rules.parse(self.options.rules), override_rules=record.rules is None)
+        games = [game.copy() for game in itertools.islice(replay, loaded.positions)]
+        played = [node.move for node in record.line() if node.move is not None][: len(games) - 1]
         for game, (color, _) in zip(games[:-1], played, strict=True):
             game.turn_to(color)  # a side may have played twice
         found = self._judge_all(games, tick)
@@ -100,6 +102,8 @@ class GoReviewer:
         )
         if record.rules_text:
             review.notes.append(f"unknown rules '{record.rules_text}': reviewed under {games[-1].rules}")
+        if loaded.fault:
+            review.notes.append(f"{loaded.fault}: reviewed up to there")
         return AnnotatedGo(review, record)
 
     def close(self) -> None:
@@ -188,30 +192,46 @@ def _nothing(analysis: Analysis) -> None:
     """Take no note of a search that is under way."""
 
 
-def read_checked(path: str, rules: Rules) -> list[GameRecord]:
-    """Read the games of an SGF file, whose main lines can be played.
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A game of a file."""
+
+    record: GameRecord
+    positions: int
+    """Of its main line, those before and after the moves that can be played; at least 1."""
+    fault: str
+    """Why the line goes no further; empty if it can be played to its end."""
+
+
+def load(path: str, rules: Rules) -> list[Loaded]:
+    """Read the games of an SGF file, and see how far their main lines can be played.
 
     Raises:
-        ReviewError: one cannot.
+        ReviewError: the file cannot be read, or there is nothing to review in one of its games.
     """
     try:
         records = load_sgf_games(path)
     except SgfError as error:
         raise ReviewError(str(error)) from None
+    games = []
     for number, record in enumerate(records, 1):
+        positions, fault = 0, ""
         try:
             for _ in record.replay(rules=rules, override_rules=record.rules is None):
-                pass
+                positions += 1
         except SgfError as error:
-            raise ReviewError(f"game {number}: {error}" if number > 1 else str(error)) from None
-    return records
+            fault = str(error)
+            if not positions:
+                raise ReviewError(f"game {number}: {fault}" if number > 1 else fault) from None
+        games.append(Loaded(record, positions, fault))
+    return games
 
 
 # -- the annotated record ------------------------------------------------------------------------------------------
 
 
 def annotate(record: GameRecord, review: Review) -> None:
-    """Write a review into the main line of its record; an earlier one is replaced.
+    """Write a review into the main line of its record, as far as it goes; an earlier one is replaced.
 
     Each node gets a comment, V (Black's lead), Sabaki's graph and, for what lost much, DO or BM; the better line
     becomes a variation, but for a move of the root, which has no parent.
@@ -225,7 +245,10 @@ def annotate(record: GameRecord, review: Review) -> None:
     for parent, node in zip((None, *nodes[:-1]), nodes, strict=True):
         if node.move is None:
             continue
-        move = next(reviewed)
+        move = next(reviewed, None)
+        if move is None:
+            _add_comment(node, "this move cannot be played: the review ends here")
+            break
         _add_comment(node, describe(move, record.size))
         _set_values(node, move.after)
         if move.winrate_loss >= MISTAKE:

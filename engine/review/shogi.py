@@ -67,9 +67,7 @@ class ShogiReviewer:
     def read(self, path: str) -> list[Loaded]:
         """Return the games of a file."""
         try:
-            records = load_records(path)
-            for record in records:
-                record.game()
+            records = load_records(path, cut=True)
         except RecordError as error:
             raise ReviewError(str(error)) from None
         suffix = FORMS.get(Path(path).suffix.lower(), ".csa")

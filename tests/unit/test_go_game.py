@@ -93,6 +93,26 @@ def test_undo_of_nothing() -> None:
         GoGame(9).undo()
 
 
+def test_the_reason_of_an_illegal_move_is_told() -> None:
+    corner = game_of(". X . .\nX . . .\n. . . .\n. . . .", side=WHITE)
+    ko = game_of(". X O .\nX O . O\n. X O .\n. . . .", side=BLACK)
+    ko.play(BLACK, points("C3", 4)[0])
+    superko = game_of(". X O .\nX O . O\n. X O .\n. . . .", side=BLACK)
+    superko.set_rules(PRESETS["tromp-taylor"])
+    for color, move in ((BLACK, points("C3", 4)[0]), (WHITE, PASS), (BLACK, PASS)):
+        superko.play(color, move)
+    for game, color, vertex, why in (
+        (corner, WHITE, "A4", "suicide"),
+        (corner, BLACK, "B4", "occupied"),
+        (ko, WHITE, "B3", "ko"),
+        (superko, WHITE, "B3", "superko"),
+    ):
+        with pytest.raises(IllegalMove, match=f"illegal move [BW] {vertex}: {why}$"):
+            game.play(color, points(vertex, game.size)[0])
+    for move in (0, 99, 4000):
+        assert corner.why_illegal(BLACK, move) == "off the board"
+
+
 def test_an_illegal_move_changes_nothing() -> None:
     game = game_of(". X .\nX . .\n. . .", side=WHITE)
     before = game.copy()

@@ -469,7 +469,7 @@ def test_games_are_parsed_as_by_sgfmill(text: str) -> None:
 def test_files_of_many_variations_take_little_memory() -> None:
     variations = 10_000
     text = "(;GM[1]SZ[19]" + "(;B[dd];W[pp])" * variations + ")"
-    read_sgf(text[:200] + ")")  # imports what it needs
+    read_sgf("(;GM[1])")  # imports what it needs
     tracemalloc.start()
     try:
         (record,) = read_sgf_games(text.encode())

@@ -124,6 +124,36 @@ def test_go_record_is_annotated(tmp_path: Path) -> None:
     assert nodes[2].children[1].comment == "mine"
 
 
+def test_a_game_of_go_is_reviewed_up_to_a_move_that_cannot_be_played(tmp_path: Path) -> None:
+    annotated = go_review("(;SZ[5];B[cc];W[bb];B[cc]C[again];W[dd])", tmp_path)
+    assert [move.text for move in annotated.review.moves] == ["C3", "B4"]
+    assert annotated.review.notes == ["move 3 of the record: illegal move B C3: occupied: reviewed up to there"]
+    nodes = list(read_sgf(annotated.files()[".sgf"].decode()).line())
+    assert len(nodes) == 5
+    assert nodes[3].comment == f"again\n{MARK}this move cannot be played: the review ends here"
+    assert MARK not in nodes[4].comment
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "fault"),
+    [
+        ("a.usi", "startpos moves 7g7f 7g7f 3c3d", "move 2 7g7f: "),
+        ("a.csa", "PI\n+\n+7776FU\n-7776FU\n+3334FU\n%TORYO\n", "line 4: "),
+        ("a.kifu", "手合割：平手\n   1 ７六歩(77)\n   2 ７六歩(77)\n   3 ３四歩(33)\n", "line 3: "),
+        ("a.sfen", "sfen 7lk/9/7GG/9/9/9/9/9/8K b P 1 moves 1i2i P*1b", "move 2 P*1b: "),
+    ],
+)
+def test_a_game_of_shogi_is_reviewed_up_to_a_move_that_cannot_be_played(
+    name: str, text: str, fault: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    annotated = shogi_review(path)
+    assert len(annotated.review.moves) == 1
+    assert any(f"the game from its illegal move on ({fault}" in note for note in annotated.review.notes)
+    assert annotated.files()
+
+
 @pytest.mark.parametrize(("rules", "score"), [("Chinese", 25.0), ("Japanese", 25.0), ("Tromp-Taylor", 0.0)])
 def test_dead_stones_are_taken_off_where_players_agree_on_them(
     rules: str, score: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -316,7 +346,7 @@ def fake_reviewers(monkeypatch: pytest.MonkeyPatch) -> None:
 def make_folder(folder: Path) -> Path:
     (folder / "sub").mkdir(parents=True)
     (folder / "a.sgf").write_text(SGF)
-    (folder / "b.sgf").write_text("(;SZ[5];B[cc];W[cc])")
+    (folder / "b.sgf").write_text("(;SZ[5];B[cc]")
     (folder / "sub" / "two.csa").write_text(CSA + "/\n" + CSA)
     (folder / "sub" / "two-1.usi").write_text("startpos moves 7g7f 3c3d\n")
     (folder / "a.yomi.sgf").write_text("broken, but written by a review")
@@ -344,7 +374,7 @@ def test_a_folder_with_a_broken_record(
     status = main(["analyze", str(folder), "--out", str(out), "--json", str(report), "--visits", "16"])
     printed = capsys.readouterr()
     assert status == analyze.BROKEN
-    assert f"yomi: error: {folder / 'b.sgf'}: move 2 of the record: illegal move W C3" in printed.err
+    assert f"yomi: error: {folder / 'b.sgf'}: broken SGF: unexpected end of SGF data" in printed.err
     assert "Black (Ann): 2 moves" in printed.out
     names = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
     assert names == {"a.yomi.sgf", "sub/two-1.yomi.csa", "sub/two-1.csa.yomi.csa", "sub/two-2.yomi.csa"}
@@ -392,9 +422,9 @@ def test_a_collection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     assert f"{path}: two-2\nBlack (Bob): 1 moves" in capsys.readouterr().out
     assert sorted(each.name for each in tmp_path.glob("*.yomi.sgf")) == ["two-1.yomi.sgf", "two-2.yomi.sgf"]
     assert [each["number"] for each in json.loads(report.read_text())] == [1, 2]
-    path.write_text("(;SZ[5];B[cc])(;SZ[5];B[cc];W[cc])")
+    path.write_text("(;SZ[5];B[cc])(;SZ[5]AB[zz];B[cc])")
     assert main(["analyze", str(path)]) == analyze.BROKEN
-    assert f"{path}: game 2: move 2 of the record: illegal move W C3" in capsys.readouterr().err
+    assert f"{path}: game 2: AB[zz]: expected a point" in capsys.readouterr().err
 
 
 def test_a_report_is_replaced_where_there_is_something_to_report(

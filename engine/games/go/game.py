@@ -124,19 +124,32 @@ class GoGame:
 
     def is_legal(self, color: int, move: int) -> bool:
         """Whether `color` may play `move` now, whosever turn it is. Passing is always legal, also after the end."""
+        return self.why_illegal(color, move) is None
+
+    def why_illegal(self, color: int, move: int, *, strict: bool = True) -> str | None:
+        """Return why `color` may not play `move` now, in a few words, or None; the arguments are those of `play`."""
         if self.is_full:
-            return False
+            return "the game is too long"
         if move == PASS:
-            return True
-        if not 0 < move < board.MAX_POINTS or self.position["color"][move] != EMPTY:
-            return False
-        if color == self.side_to_move:
-            return bool(kernels.is_legal(self.position, self.history, move, color))
-        banned = int(self.position["simple_ko"])  # the ban is on the other side only
-        self.position["simple_ko"] = NO_POINT
-        legal = bool(kernels.is_legal(self.position, self.history, move, color))
-        self.position["simple_ko"] = banned
-        return legal
+            return None
+        if not 0 < move < board.MAX_POINTS or self.position["color"][move] == board.BORDER:
+            return "off the board"
+        if self.position["color"][move] != EMPTY:
+            return "occupied"
+        pos = self.position
+        if not strict:
+            is_single = board.is_suicide(pos, move, color) and board.is_single_stone_suicide(pos, move, color)
+            return "suicide" if is_single else None
+        ko = int(pos["simple_ko"])
+        if color != self.side_to_move:
+            pos["simple_ko"] = NO_POINT  # the ban is on the other side only
+        found = kernels.legality(pos, self.history, move, color)
+        pos["simple_ko"] = ko
+        if found == kernels.ALLOWED:
+            return None
+        if found == kernels.BANNED:
+            return "superko"
+        return "ko" if move == ko and color == self.side_to_move else "suicide"
 
     def legal_moves(self) -> list[int]:
         """Return the legal moves of the side to move, PASS last."""
@@ -154,10 +167,11 @@ class GoGame:
                 was played under other rules.
 
         Raises:
-            IllegalMove: the move is not legal; nothing has changed.
+            IllegalMove: the move is not legal; the message says why, and nothing has changed.
         """
-        if not (self.is_legal(color, move) if strict else self._is_possible(color, move)):
-            raise IllegalMove(f"illegal move {format_color(color)} {self._name(move)}")
+        why = self.why_illegal(color, move, strict=strict)
+        if why is not None:
+            raise IllegalMove(f"illegal move {format_color(color)} {self._name(move)}: {why}")
         self._apply(color, move)
         self.moves.append((color, move))
         if len(self.moves) % SNAPSHOT_INTERVAL == 0:
@@ -297,17 +311,6 @@ class GoGame:
 
     def _name(self, move: int) -> str:
         return format_vertex(move, self.size) if move == PASS or move in board_points(self.size) else f"point {move}"
-
-    def _is_possible(self, color: int, move: int) -> bool:
-        """Whether a move can be made at all: an empty point, and no suicide of a single stone."""
-        if self.is_full:
-            return False
-        if move == PASS or self.is_legal(color, move):
-            return True
-        if not 0 < move < board.MAX_POINTS or self.color_at(move) != EMPTY:
-            return False
-        pos = self.position
-        return not (board.is_suicide(pos, move, color) and board.is_single_stone_suicide(pos, move, color))
 
     @property
     def _handicap_stones(self) -> int:

@@ -20,7 +20,7 @@ from engine.games.shogi.notation import (
 )
 from engine.games.shogi.pieces import COUNTS, HAND_INDEX, HAND_TYPES, code_of, color_of, type_of, unpromoted
 from engine.games.shogi.placement import DROP_PAWN_MATE, Placement
-from engine.games.shogi.records import ENDINGS, START, GameRecord, ImpossibleMoveError, RecordError
+from engine.games.shogi.records import ENDINGS, START, GameRecord, ImpossibleMoveError, RecordError, rest_from
 from engine.games.shogi.sfen import SfenError, check
 
 COLORS = {"+": BLACK, "-": WHITE}
@@ -222,30 +222,41 @@ def _pairs(text: str) -> list[tuple[int, str]]:
     return found
 
 
-def read_csa(text: str) -> list[GameRecord]:
+def read_csa(text: str, *, cut: bool = False) -> list[GameRecord]:
     """Read the games of CSA text, which a line `/` separates. A last move that is illegal is left out, and said to be.
 
+    Args:
+        text: the text.
+        cut: leave a game out from any move on that cannot be, and say so in its `left_out`.
+
     Raises:
-        RecordError: a line that is not CSA's, an impossible position or move; it names the line.
+        RecordError: a line that is not CSA's, an impossible position or, unless it is cut, move; it names the line.
     """
     statements = list(_statements(text))
     records, reader = [], _Reader(statements)
     number = 0
+    is_cut = False
     try:
         for index, (number, statement) in enumerate(statements):
             if not LINE.fullmatch(statement):
                 raise RecordError(f"'{statement}': expected a statement of CSA, such as +7776FU or %TORYO")
             if statement == "/":
                 records.append(_finished(reader))
-                reader = _Reader(statements)
+                reader, is_cut = _Reader(statements), False
+                continue
+            if is_cut:
                 continue
             reader.index = index
             try:
                 reader.read(statement)
-            except ImpossibleMoveError as error:
-                if not reader.ends_by_foul():
+            except RecordError as error:
+                if isinstance(error, ImpossibleMoveError) and reader.ends_by_foul():
+                    reader.record.left_out.append(f"the illegal move at line {number}: {error}")
+                elif cut and statement[0] in COLORS and len(statement) > 1:
+                    is_cut = True
+                    reader.record.left_out.append(rest_from(f"line {number}: {error}"))
+                else:
                     raise
-                reader.record.left_out.append(f"the illegal move at line {number}: {error}")
         if not (records and reader.is_empty):  # a last "/" ends a game as well as it begins one
             records.append(_finished(reader))
     except RecordError as error:

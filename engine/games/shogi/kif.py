@@ -24,7 +24,15 @@ from engine.games.shogi.notation import (
 )
 from engine.games.shogi.pieces import HAND_INDEX, code_of, color_of, type_of
 from engine.games.shogi.placement import DROP_PAWN_MATE, Placement
-from engine.games.shogi.records import ENDINGS, START, GameRecord, ImpossibleMoveError, RecordedMove, RecordError
+from engine.games.shogi.records import (
+    ENDINGS,
+    START,
+    GameRecord,
+    ImpossibleMoveError,
+    RecordedMove,
+    RecordError,
+    rest_from,
+)
 from engine.games.shogi.sfen import SfenError, check, format_sfen, parse_sfen
 
 HANDICAPS = {
@@ -190,12 +198,17 @@ class _Reader:
         self.is_over = False
         self.unknown = None
 
-    def leave_out(self, why: str) -> bool:
-        """Pass over the rest of a variation that cannot be read; False where it is the game itself."""
+    def leave_out(self, error: RecordError, *, cut: bool) -> bool:
+        """Pass over the rest of a variation that cannot be read, or of a game that is to be cut; False for neither."""
+        why = f"line {self.number}: {error}"
         if self.is_variation:
             self.game.left_out.append(f"the rest of the variation at {why}")
-            self.is_over = True
-        return self.is_variation
+        elif cut and isinstance(error, ImpossibleMoveError):
+            self.game.left_out.append(rest_from(why))
+        else:
+            return False
+        self.is_over = True
+        return True
 
     def _comment(self, text: str) -> None:
         record = self.record
@@ -257,7 +270,7 @@ class _Reader:
                 raise ImpossibleMoveError(f"move {number} '{text}': {DROP_PAWN_MATE}")
             self.placement = self.record.add(placement, move, f"{number} '{text}'")
         except NotationError as error:
-            raise RecordError(f"move {number}: {error}") from None
+            raise ImpossibleMoveError(f"move {number}: {error}") from None
         except ImpossibleMoveError as error:
             if self._is_foul(placement.side, following) is False:
                 raise
@@ -368,11 +381,15 @@ def _parse_board(rows: list[str]) -> tuple[int, ...]:
     return tuple(board)
 
 
-def read_kif(text: str) -> GameRecord:
+def read_kif(text: str, *, cut: bool = False) -> GameRecord:
     """Read the game of KIF or KI2 text. Of its variations what cannot be read is left out, and said to be.
 
+    Args:
+        text: the text.
+        cut: leave the game out from any move on that cannot be, and say so in `left_out`.
+
     Raises:
-        RecordError: a line that is neither's, an impossible position or move; it names the line.
+        RecordError: a line that is neither's, an impossible position or, unless it is cut, move; it names the line.
     """
     reader = _Reader([line.strip() for line in text.splitlines()])
     for line in reader.lines:
@@ -381,7 +398,7 @@ def read_kif(text: str) -> GameRecord:
             if line:
                 reader.read(line)
         except RecordError as error:
-            if not reader.leave_out(f"line {reader.number}: {error}"):
+            if not reader.leave_out(error, cut=cut):
                 raise RecordError(f"line {reader.number}: {error}") from None
     try:
         reader._begin()

@@ -13,10 +13,12 @@ from engine.games.shogi.records import GameRecord, RecordError, format_usi_line,
 SUFFIXES = (".csa", ".kif", ".kifu", ".usi", ".sfen", ".hcpe")
 
 
-def read_records(data: bytes | str) -> list[GameRecord]:
+def read_records(data: bytes | str, *, cut: bool = False) -> list[GameRecord]:
     """Read the games of CSA, KIF, KI2 or USI text, which its content tells apart.
 
-    Bytes are UTF-8 where they can be, else Shift JIS.
+    Args:
+        data: the text; bytes are UTF-8 where they can be, else Shift JIS.
+        cut: leave games out from any move on that the rules forbid, and say so in their `left_out`.
 
     Raises:
         RecordError: in none of the forms, or broken.
@@ -26,10 +28,15 @@ def read_records(data: bytes | str) -> list[GameRecord]:
     if not lines:
         raise RecordError("an empty record: expected CSA, KIF, KI2 or lines of USI")
     if looks_like_kif(lines):
-        return [read_kif(text)]
-    if looks_like_csa(lines):
-        return read_csa(text)
-    return read_usi_lines(text)
+        records = [read_kif(text, cut=cut)]
+    elif looks_like_csa(lines):
+        records = read_csa(text, cut=cut)
+    else:
+        records = read_usi_lines(text, cut=cut)
+    if cut:
+        for record in records:
+            record.cut_at_fault()
+    return records
 
 
 def decode(data: bytes) -> str:
@@ -48,14 +55,14 @@ def decode(data: bytes) -> str:
         raise RecordError("neither UTF-8 nor Shift JIS: expected a record in CSA, KIF, KI2 or USI") from None
 
 
-def load_records(path: str | Path) -> list[GameRecord]:
-    """Read the games of a file.
+def load_records(path: str | Path, *, cut: bool = False) -> list[GameRecord]:
+    """Read the games of a file; `cut` as in `read_records`.
 
     Raises:
         RecordError: the file cannot be read, or see `read_records`.
     """
     try:
-        return read_records(Path(path).read_bytes())
+        return read_records(Path(path).read_bytes(), cut=cut)
     except OSError as error:
         raise RecordError(f"cannot read {path}: {error.strerror}") from None
     except RecordError as error:

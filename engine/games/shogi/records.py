@@ -119,6 +119,20 @@ class GameRecord:
         self.moves.append(RecordedMove(move))
         return placement.after(move)
 
+    def cut_at_fault(self) -> None:
+        """Leave the game out from the first move on that the rules forbid, and say so in `left_out`."""
+        from engine.games.shogi.game import IllegalMove, ShogiGame
+
+        game = ShogiGame(format_sfen(self.initial))
+        for count, recorded in enumerate(self.moves):
+            try:
+                game.play(recorded.move)
+            except IllegalMove as error:
+                del self.moves[count:]
+                self.ending = ""
+                self.left_out.append(rest_from(f"move {count + 1}: {error}"))
+                return
+
     def game(self, moves: int | None = None) -> ShogiGame:
         """Return the game after `moves` moves (all of them for None).
 
@@ -134,6 +148,11 @@ class GameRecord:
             except IllegalMove as error:
                 raise RecordError(f"move {number} of the record: {error}") from None
         return game
+
+
+def rest_from(fault: RecordError | str) -> str:
+    """Return what `left_out` says of a game that is cut at a move that cannot be."""
+    return f"the game from its illegal move on ({fault})"
 
 
 def _name(move: int) -> str:
@@ -163,11 +182,15 @@ def record_of(game: ShogiGame, notes: Sequence[RecordedMove] = (), **info: str) 
 # -- lines of USI --------------------------------------------------------------------------------------------------
 
 
-def parse_usi_line(line: str) -> GameRecord:
+def parse_usi_line(line: str, *, cut: bool = False) -> GameRecord:
     """Read `[position] startpos [moves ...]` or `[position] sfen SFEN [moves ...]`; a bare SFEN is a position, too.
 
+    Args:
+        line: the line.
+        cut: leave a game out from the first move on that cannot be, and say so in `left_out`.
+
     Raises:
-        RecordError: neither, or a move that cannot be.
+        RecordError: neither, or, unless it is cut, a move that cannot be.
     """
     words = line.split()
     if words[:1] == ["position"]:
@@ -181,6 +204,10 @@ def parse_usi_line(line: str) -> GameRecord:
         placement = record.initial
         for word in words[at + 1 :]:
             placement = record.add(placement, parse_usi(word))
+    except ImpossibleMoveError as error:
+        if not cut:
+            raise
+        record.left_out.append(rest_from(error))
     except (SfenError, NotationError) as error:
         raise RecordError(str(error)) from None
     return record
@@ -193,8 +220,8 @@ def format_usi_line(record: GameRecord) -> str:
     return f"{start} moves {moves}" if moves else start
 
 
-def read_usi_lines(text: str) -> list[GameRecord]:
-    """Read a game from each line that is not empty and no comment (#).
+def read_usi_lines(text: str, *, cut: bool = False) -> list[GameRecord]:
+    """Read a game from each line that is not empty and no comment (#); `cut` as in `parse_usi_line`.
 
     Raises:
         RecordError: a line that is none.
@@ -203,7 +230,7 @@ def read_usi_lines(text: str) -> list[GameRecord]:
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.startswith("#"):
             try:
-                records.append(parse_usi_line(line))
+                records.append(parse_usi_line(line, cut=cut))
             except RecordError as error:
                 raise RecordError(f"line {number}: {error}") from None
     return records
