@@ -15,7 +15,7 @@ from engine.cli.errors import CliError
 from engine.cli.flags import add_options, collect
 from engine.cli.games import add_games
 from engine.cli.signals import ended_by_a_signal
-from engine.cli.terminal import Terminal, TerminalGame
+from engine.cli.terminal import ENGINE, YOU, Terminal, TerminalGame
 from engine.color import BLACK, WHITE
 from engine.options import TABLE
 from engine.players.levels import COUNT, FULL, describe_level, level_settings
@@ -39,7 +39,7 @@ examples:
   yomi play go --net b6c96.bin.gz --color white --handicap 4 --komi 0.5
 
 In the game: a vertex such as D4 plays there; pass, undo, hint, score, board, save FILE, resign, help, quit.
-The game is saved when it ends or is left, by Ctrl-C or a closed terminal, too.
+The game is saved after every move; --resume FILE goes on with it.
 """,
     "shogi": """\
 examples:
@@ -50,7 +50,7 @@ examples:
 
 In the game: a move in USI (7g7f, 8h2b+, P*5e), CSA (7776FU) or Japanese (７六歩, 76歩, 同銀) is played; undo, hint,
 score, declare, board, sfen, save FILE, resign, help, quit.
-The game is saved when it ends or is left, by Ctrl-C or a closed terminal, too.
+The game is saved after every move; --resume FILE goes on with it.
 """,
 }
 
@@ -71,8 +71,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         child.add_argument(
             "--color",
             choices=list(COLORS),
-            default="black",
-            help="your color; none: watch (default: black)",
+            help="your color; none: watch (default: black, or that of the game that is resumed)",
         )
         child.add_argument(
             "--level",
@@ -84,9 +83,10 @@ def add(parser: argparse.ArgumentParser) -> None:
             "--save",
             metavar="FILE",
             default=AUTO,
-            help=f"save the game there when it ends or is left; the ending tells the form: {' '.join(SUFFIXES[game])}"
-            " (default: a name made from date and time)",
+            help=f"save the game there, move by move; the ending tells the form: {' '.join(SUFFIXES[game])}"
+            " (default: the file that is resumed, or a name made from date and time)",
         )
+        child.add_argument("--resume", metavar="FILE", help="go on with the game that was saved there")
         child.add_argument("--no-save", dest="save", action="store_const", const=None, help="do not save the game")
         if game == "go":
             child.add_argument(
@@ -147,21 +147,30 @@ def file_to_save(name: str | None, game: str) -> str | None:
 def run(args: argparse.Namespace) -> int:
     """Play one game."""
     options, level = with_level(args)
-    save = file_to_save(args.save, args.game)
+    resumed: str | None = args.resume
+    save = file_to_save(resumed if resumed is not None and args.save == AUTO else args.save, args.game)
     logs.set_up(options)
     advice = advice_settings(args)
     game: TerminalGame
+    names = ("", "")
     if args.game == "go":
-        from engine.cli.play_go import open_go
+        from engine.cli.play_go import load_go, open_go
 
-        game = open_go(options, args.handicap, advice)
+        if resumed is not None and args.handicap:
+            raise CliError("--handicap with --resume: expected one of the two")
+        sgf, names = (None, names) if resumed is None else load_go(resumed)
+        game = open_go(options, args.handicap, advice, sgf)
     else:
-        from engine.cli.play_shogi import open_shogi
+        from engine.cli.play_shogi import load_shogi, open_shogi
 
-        game = open_shogi(options, args.sfen, args.board, advice)
+        if resumed is not None and args.sfen is not None:
+            raise CliError("--sfen with --resume: expected one of the two")
+        record, names = (None, names) if resumed is None else load_shogi(resumed)
+        game = open_shogi(options, args.sfen, args.board, advice, record)
+    color = args.color or ("white" if names == (ENGINE, YOU) else "black")
     try:
         with ended_by_a_signal():
-            Terminal(game, COLORS[args.color], input, print, save, level).run()
+            Terminal(game, COLORS[color], input, print, save, level).run()
     finally:
         game.close()
     return 0

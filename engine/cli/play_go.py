@@ -12,9 +12,11 @@ from engine.cli.terminal import TurnResult
 from engine.color import BLACK, opponent
 from engine.games.go.game import score_text
 from engine.games.go.handicap import HandicapError, fixed_handicap
+from engine.games.go.rules import Rules
 from engine.games.go.scoring import removed_stones
-from engine.games.go.sgf import to_sgf
+from engine.games.go.sgf import GameRecord, SgfError, load_sgf, to_sgf
 from engine.games.go.vertex import format_color, format_vertex, parse_vertex
+from nets.files import write_atomically
 
 if TYPE_CHECKING:
     from engine.options import Options, Value
@@ -123,7 +125,7 @@ class GoTerminalGame:
         """Write the game as SGF."""
         try:
             text = to_sgf(self.player.game, result=result, black=names[0], white=names[1])
-            Path(path).write_text(text, encoding="utf-8")
+            write_atomically(Path(path), text.encode("utf-8"))
         except OSError as error:
             raise ValueError(f"cannot write {path}: {error.strerror}") from None
 
@@ -153,13 +155,30 @@ class GoTerminalGame:
                 player.clear_cache()
 
 
-def open_go(options: Options, handicap: int, advice: Mapping[str, Value] | None = None) -> GoTerminalGame:
-    """Return a game with the player that the options describe; `advice` as for GoTerminalGame.
+def open_go(
+    options: Options, handicap: int, advice: Mapping[str, Value] | None = None, record: GameRecord | None = None
+) -> GoTerminalGame:
+    """Return a game with the player that the options describe.
+
+    Args:
+        options: the settings.
+        handicap: handicap stones; 0 for none.
+        advice: as for GoTerminalGame.
+        record: a game to go on with, by its own size, komi and, if it names them, rules.
 
     Raises:
-        CliError: it cannot be made, or there is no such handicap.
+        CliError: it cannot be made, there is no such handicap, or the record cannot be played.
     """
+    game = None
+    if record is not None:
+        try:
+            game = record.game(rules=Rules.parse(options.rules), override_rules=record.rules is None)
+        except SgfError as error:
+            raise CliError(f"--resume: {error}") from None
+        options.size, options.komi = game.size, game.komi
     opened = GoTerminalGame(load_go_player(options), advice)
+    if game is not None:
+        opened.player.game = game
     if handicap:
         game = opened.player.game
         try:
@@ -168,3 +187,16 @@ def open_go(options: Options, handicap: int, advice: Mapping[str, Value] | None 
             opened.close()
             raise CliError(f"--handicap {handicap}: {error}") from None
     return opened
+
+
+def load_go(path: str) -> tuple[GameRecord, tuple[str, str]]:
+    """Return the first game of a file, and the names of its players.
+
+    Raises:
+        CliError: it cannot be read.
+    """
+    try:
+        record = load_sgf(path)
+    except SgfError as error:
+        raise CliError(f"--resume {path}: {error}") from None
+    return record, (record.black, record.white)

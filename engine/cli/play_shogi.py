@@ -12,12 +12,12 @@ from engine.cli.make import load_shogi_player
 from engine.cli.terminal import TurnResult
 from engine.color import BLACK, COLOR_NAMES, opponent
 from engine.games.shogi.diagram import draw
-from engine.games.shogi.game import ShogiGame
+from engine.games.shogi.game import IllegalMove, ShogiGame
 from engine.games.shogi.notation import format_japanese, format_usi, japanese_line, parse_any
-from engine.games.shogi.record_files import save_records
-from engine.games.shogi.records import record_of
+from engine.games.shogi.record_files import load_records, save_records
+from engine.games.shogi.records import GameRecord, RecordError, record_of
 from engine.games.shogi.scores import record_score
-from engine.games.shogi.sfen import STARTPOS, SfenError
+from engine.games.shogi.sfen import STARTPOS, SfenError, format_sfen
 
 if TYPE_CHECKING:
     from engine.options import Options, Value
@@ -211,7 +211,11 @@ class ShogiTerminalGame:
 
 
 def open_shogi(
-    options: Options, sfen: str | None, board: str, advice: Mapping[str, Value] | None = None
+    options: Options,
+    sfen: str | None,
+    board: str,
+    advice: Mapping[str, Value] | None = None,
+    record: GameRecord | None = None,
 ) -> ShogiTerminalGame:
     """Return a game with the player that the options describe.
 
@@ -220,16 +224,21 @@ def open_shogi(
         sfen: the position to begin with; None for that of a game.
         board: auto, japanese or letters.
         advice: as for ShogiTerminalGame.
+        record: a game to go on with.
 
     Raises:
-        CliError: the player cannot be made, or there is no such position.
+        CliError: the player cannot be made, there is no such position, or the record cannot be played.
     """
     player: ShogiGamePlayer = load_shogi_player(options)
+    if record is not None:
+        sfen = format_sfen(record.initial)
     try:
         player.game = ShogiGame(sfen or STARTPOS, entering_king=options.entering_king, max_moves=options.max_moves or 0)
-    except SfenError as error:
+        for recorded in record.moves if record is not None else ():
+            player.game.play(recorded.move)
+    except (SfenError, IllegalMove) as error:
         player.close()
-        raise CliError(f"--sfen: {error}") from None
+        raise CliError(f"{'--sfen' if record is None else '--resume'}: {error}") from None
     colored = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     japanese = board == "japanese" or (board == "auto" and _shows_japanese())
     return ShogiTerminalGame(player, japanese=japanese, colored=colored, advice=advice)
@@ -242,3 +251,16 @@ def _shows_japanese() -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def load_shogi(path: str) -> tuple[GameRecord, tuple[str, str]]:
+    """Return the first game of a file, and the names of its players.
+
+    Raises:
+        CliError: it cannot be read.
+    """
+    try:
+        record = load_records(path)[0]
+    except RecordError as error:
+        raise CliError(f"--resume {path}: {error}") from None
+    return record, (record.black, record.white)

@@ -9,6 +9,8 @@ from typing import Protocol
 
 from engine.color import BLACK, WHITE
 
+YOU, ENGINE = "you", "yomi"
+"""The players' names in the records."""
 COMMANDS = """\
 undo        take back your last move and the answer to it
 hint        the best moves, at full strength
@@ -99,7 +101,7 @@ class Terminal:
             human: the user's color, None to watch.
             read: see above.
             write: see above.
-            save: file that the game is saved in when it is left; None for none.
+            save: file that the game is kept in, move by move; None for none.
             level: what the user is told of the engine's level.
         """
         self.game = game
@@ -111,9 +113,12 @@ class Terminal:
         self._save_to = save
         self._level = level
         self._is_saved = True
+        """Whether the user was told of a file that holds the game as it stands."""
+        self._complaint = ""
+        """What was last wrong with keeping the game."""
 
     def run(self) -> None:
-        """Play until the end of the game or of the input; save the game, whatever ends it."""
+        """Play until the end of the game or of the input; save the game, whatever ends it, and after every move."""
         try:
             self._play()
             self._save_at_last()
@@ -128,6 +133,7 @@ class Terminal:
             self.write(self._level[0].upper() + self._level[1:])
         self.write(game.board())
         while self.result is None:
+            self._keep()
             self.result = game.ended()
             if self.result is not None:
                 break
@@ -221,10 +227,24 @@ class Terminal:
         """Save the game and return what the user is told."""
         if not path:
             raise ValueError("expected a file name after save")
-        names = {BLACK: ("you", "yomi"), WHITE: ("yomi", "you")}
-        self.game.save(path, names.get(self.human or 0, ("yomi", "yomi")), self.result or "")
+        self._write_game(path)
         self._save_to, self._is_saved = path, True
         return f"saved {path}"
+
+    def _write_game(self, path: str) -> None:
+        names = {BLACK: (YOU, ENGINE), WHITE: (ENGINE, YOU)}
+        self.game.save(path, names.get(self.human or 0, (ENGINE, ENGINE)), self.result or "")
+
+    def _keep(self) -> None:
+        """Write what has been played, as the process may be killed; what is wrong with that is told once."""
+        if self._save_to is None or self._is_saved:
+            return
+        try:
+            self._write_game(self._save_to)
+        except ValueError as error:
+            if str(error) != self._complaint:
+                self._complaint = str(error)
+                self.write(f"the game is not saved yet: {error}")
 
     def _save_at_last(self) -> None:
         """Save what is not saved yet, in the file that was named last."""

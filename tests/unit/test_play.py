@@ -50,6 +50,30 @@ def test_a_game_is_saved_on_interrupt(tmp_path: Path) -> None:
     assert (record.black, record.result, len(record.game().moves)) == ("you", "", 2)
 
 
+def test_a_game_is_kept_after_every_move(tmp_path: Path) -> None:
+    path = tmp_path / "game.sgf"
+    lines, kept, shown = ["C3", "B2", "undo", "resign", "quit"], [], list[str]()
+
+    def read(prompt: str) -> str:
+        kept.append(len(load_sgf(path).game().moves) if path.exists() else 0)
+        return lines.pop(0)
+
+    Terminal(GoTerminalGame(FakePlayer(Options(size=5))), 1, read, shown.append, str(path)).run()
+    assert kept == [0, 2, 4, 2, 2]
+    assert sum(line.startswith("saved") for line in shown) == 1
+    assert load_sgf(path).result == "W+R"
+
+
+def test_a_game_that_cannot_be_kept_is_played_on(tmp_path: Path) -> None:
+    path, shown = tmp_path / "gone" / "game.sgf", list[str]()
+    lines = ["C3", "B2", f"save {tmp_path / 'game.sgf'}", "quit"]
+    terminal = Terminal(GoTerminalGame(FakePlayer(Options(size=5))), 1, lambda _: lines.pop(0), shown.append, str(path))
+    terminal.run()
+    complaints = [line for line in shown if line.startswith("the game is not saved yet: cannot write")]
+    assert len(complaints) == 1
+    assert len(load_sgf(tmp_path / "game.sgf").game().moves) == 4
+
+
 def test_an_interrupt_while_a_game_is_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, game = tmp_path / "game.sgf", GoTerminalGame(FakePlayer(Options(size=5)))
     save = game.save
@@ -61,7 +85,7 @@ def test_an_interrupt_while_a_game_is_saved(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(game, "save", interrupted)
     with pytest.raises(KeyboardInterrupt):
         Terminal(game, 1, Interrupted("C3", "quit"), [].append, str(path)).run()
-    assert len(load_sgf(path).game().moves) == 2
+    assert len(load_sgf(path).game().moves) == 1
 
 
 @pytest.mark.parametrize("number", NUMBERS)
@@ -109,7 +133,7 @@ def test_a_game_is_saved_where_the_user_saved_it(tmp_path: Path) -> None:
     Terminal(ShogiTerminalGame(FakeShogiGamePlayer()), 1, read, shown.append, str(tmp_path / "auto.kifu")).run()
     record = load_records(chosen)[0]
     assert (len(record.moves), record.ending) == (4, "TORYO")
-    assert not (tmp_path / "auto.kifu").exists()
+    assert len(load_records(tmp_path / "auto.kifu")[0].moves) == 2  # from before
     assert shown.count(f"saved {chosen}") == 2
 
 

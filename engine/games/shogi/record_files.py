@@ -9,6 +9,7 @@ from engine.games.shogi.csa import format_csa_records, looks_like_csa, read_csa
 from engine.games.shogi.hcpe import write_hcpe
 from engine.games.shogi.kif import format_kif_record, looks_like_kif, read_kif
 from engine.games.shogi.records import GameRecord, RecordError, format_usi_line, read_usi_lines
+from nets.files import write_atomically
 
 SUFFIXES = (".csa", ".kif", ".kifu", ".usi", ".sfen", ".hcpe")
 
@@ -107,6 +108,6 @@ def save_records(path: str | Path, records: Iterable[GameRecord]) -> None:
     path = Path(path)
     data = to_bytes(records, path.suffix)
     try:
-        path.write_bytes(data)
+        write_atomically(path, data)
     except OSError as error:
         raise RecordError(f"cannot write {path}: {error.strerror}") from None

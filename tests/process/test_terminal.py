@@ -1,13 +1,19 @@
-"""`yomi play shogi` and `yomi selfplay shogi` as real processes, with the real engine and no network."""
+"""`yomi play` and `yomi selfplay shogi` as real processes, with the real engine and no network."""
 
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from engine.games.go.sgf import load_sgf
 from engine.games.shogi.record_files import load_records
 from tests.process.engine_process import ROOT
+from tests.waiting import wait_until
 
 COMPILING = 400
 """Seconds that a first start may take on a busy machine."""
@@ -46,6 +52,33 @@ def test_a_terminal_without_japanese() -> None:
     assert done.returncode == 0
     assert "   l  n  s  g  k  g  s  n  l a" in done.stdout
     assert "White 2> " in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "move", "ending", "load"),
+    [
+        (["go", "--size", "5", "--evaluator", "rollouts"], "C3", ".sgf", lambda path: load_sgf(path).game()),
+        (["shogi", "--evaluator", "material"], "7g7f", ".kifu", lambda path: load_records(path)[0].game()),
+    ],
+)
+def test_a_game_whose_process_is_killed_goes_on(
+    words: list[str], move: str, ending: str, load: Callable[[Path], Any], tmp_path: Path
+) -> None:
+    path = tmp_path / f"game{ending}"
+    words = [*words, "--playouts", "10", "--workers", "1", "--memory", "32M"]
+    command = [sys.executable, "-m", "engine", "play", *words, "--save", str(path)]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+        assert process.stdin is not None
+        process.stdin.write(f"{move}\n".encode())
+        process.stdin.flush()
+        wait_until(lambda: path.exists() and len(load(path).moves) == 2, COMPILING)
+        process.kill()
+    played = load(path).moves
+    done = yomi("play", *words[:1], *words[3 if "go" in words else 1 :], "--resume", str(path), typed="undo\nquit\n")
+    assert done.returncode == 0, done.stderr
+    assert f"saved {path}" in done.stdout
+    assert len(played) == 2
+    assert load(path).moves == []
 
 
 def test_a_game_that_is_left_is_saved(tmp_path: Path) -> None:
