@@ -1,8 +1,8 @@
 """Reader of KataGo network files: `.bin.gz`, `.bin`, `.txt.gz` and `.txt`, versions 8 to 17.
 
 Versions differ in what is stored, not in how: activation kinds from 11, a second policy channel from 12, output scales
-from 13, the metadata encoder and the pass layer from 15, four policy channels in 16, transformer blocks, RMS norms and
-a stored number of policy channels from 17.
+from 13, the metadata encoder, the pass layer and the RMS norm of the trunk's tip from 15, four policy channels in 16,
+a stored number of policy channels from 17. Blocks of every kind are read in every version.
 """
 
 from __future__ import annotations
@@ -234,11 +234,16 @@ class _Reader:
             return self._gpool_block(channels)
         if kind == "nested_bottleneck_block" and depth < _MAX_NESTING:
             return self._bottleneck_block(channels, depth)
-        if kind == "transformer_attention_block" and self._version >= 17:
+        if kind == "transformer_attention_block":
             return self._attention_block(channels)
-        if kind == "transformer_ffn_block" and self._version >= 17:
+        if kind == "transformer_ffn_block":
             return self._ffn_block(channels)
-        raise stream.error(f"found {kind[:40]!r}, expected a block kind that version {self._version} has")
+        if kind == "nested_bottleneck_block":
+            raise stream.error(f"found blocks nested more than {_MAX_NESTING} deep")
+        known = (
+            "ordinary_block, gpool_block, nested_bottleneck_block, transformer_attention_block, transformer_ffn_block"
+        )
+        raise stream.error(f"found {kind[:40]!r}, expected a block kind: one of {known}")
 
     def _ordinary_block(self, channels: int) -> OrdinaryBlock:
         name = self._stream.name()
@@ -288,22 +293,20 @@ class _Reader:
         """Read either kind of rotary encoding as turns [kv_heads, q_dim / 2, (x, y)]."""
         stream = self._stream
         stream.name()
+        if q_dim % 2:
+            raise stream.error(f"found queries {q_dim} wide, expected an even width with RoPE")
+        pairs = q_dim // 2
         if learnable:
             self._channels("RoPE heads", kv_heads)
-            self._channels("RoPE pairs (half the width of a query)", q_dim // 2)
+            self._channels("RoPE pairs (half the width of a query)", pairs)
             self._channels("RoPE coordinates", 2)
-            if q_dim % 2:
-                raise stream.error(f"found queries {q_dim} wide, expected an even width with RoPE")
-            return stream.floats(kv_heads * (q_dim // 2) * 2).reshape(kv_heads, q_dim // 2, 2)
+            return stream.floats(kv_heads * pairs * 2).reshape(kv_heads, pairs, 2)
         theta = stream.real("theta", 1e-6)
-        if q_dim % 4:
-            raise stream.error(f"found queries {q_dim} wide, expected a multiple of 4 with fixed RoPE")
-        pairs = q_dim // 2
         half = pairs // 2
-        # The first half of the pairs turns with y, the second with x.
-        speeds = theta ** (-2.0 * np.arange(half) / pairs)
+        # The first half of the pairs turns with y, the second, which has one more of an odd number, with x.
+        speeds = theta ** (-2.0 * np.arange(pairs - half) / pairs)
         turns = np.zeros((kv_heads, pairs, 2), np.float32)
-        turns[:, :half, 1] = speeds
+        turns[:, :half, 1] = speeds[:half]
         turns[:, half:, 0] = speeds
         return turns
 

@@ -134,10 +134,10 @@ class RandomNetworks:
             self.norm(6),
             act,
             self.conv(6, outputs, 1),
-            self.matmul(12, 5 if late else outputs),
-            self.bias(5) if late else None,
+            self.matmul(12, 6 if late else outputs),
+            self.bias(6) if late else None,
             act if late else None,
-            self.matmul(5, outputs) if late else None,
+            self.matmul(6, outputs) if late else None,
         )
 
     def _value_head(self, channels: int) -> ValueHead:

@@ -13,12 +13,7 @@ from nets.katago.network import Activation, AttentionBlock
 from nets.katago.write import write_network
 from tests.naive.katago_networks import RandomNetworks
 
-CONV_KINDS = ["ordinary", "gpool", "bottleneck"]
-ALL_KINDS = [*CONV_KINDS, "attention", "attention-plain", "ffn", "ffn-gated"]
-
-
-def kinds_of(version: int) -> list[str]:
-    return ALL_KINDS if version >= 17 else CONV_KINDS
+ALL_KINDS = ["ordinary", "gpool", "bottleneck", "attention", "attention-plain", "ffn", "ffn-gated"]
 
 
 def same(a: object, b: object) -> bool:
@@ -47,8 +42,8 @@ def refusal(content: bytes) -> str | None:
 def test_reads_back_what_was_written(version: int, text: bool) -> None:
     activation = Activation.MISH if version >= 11 else Activation.RELU
     made = RandomNetworks(version, activation=activation)
-    tip = "rms" if version >= 17 else "bn"
-    network = made.network(kinds_of(version), tip=tip, meta=version >= 15)
+    tip = "rms" if version >= 15 else "bn"
+    network = made.network(ALL_KINDS, tip=tip, meta=version >= 15)
     assert same(network, parse_network(write_network(network, text=text)))
 
 
@@ -77,6 +72,15 @@ def test_fixed_rope_turns_the_first_half_with_y_and_the_second_with_x() -> None:
     assert read.rope is not None
     # 4 pairs: 100^(-2i/4) for i = 0, 1 in y, then in x.
     np.testing.assert_allclose(read.rope[0], [[0, 1], [0, 0.1], [1, 0], [0.1, 0]], rtol=1e-6)
+
+
+def test_fixed_rope_of_an_odd_number_of_pairs_gives_x_one_more() -> None:
+    """As KataGo has it (desc.cpp, computeRopeCosSin)."""
+    network = RandomNetworks(15).network(["attention"])
+    read = parse_network(write_network(network, theta=8.0)).trunk.blocks[0]
+    assert isinstance(read, AttentionBlock)
+    assert read.rope is not None
+    np.testing.assert_allclose(read.rope[1], [[0, 1], [1, 0], [0.25, 0]], rtol=1e-6)
 
 
 def test_every_truncation_is_refused() -> None:
