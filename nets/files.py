@@ -87,6 +87,24 @@ def source_digest(path: Path) -> str:
         raise NetworkError(f"{error.filename or path}: cannot be read: {error.strerror or error}") from error
 
 
+def known_digest(path: Path) -> str:
+    """Return `source_digest`, remembered for as long as the file's size and time of change stay as they are.
+
+    Raises:
+        NetworkError: see `source_digest`.
+    """
+    try:
+        seen = path.stat()
+    except OSError as error:
+        raise NetworkError(f"{path}: cannot be read: {error.strerror or error}") from error
+    return _digest_of(path, seen.st_ino, seen.st_size, seen.st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=16)
+def _digest_of(path: Path, inode: int, size: int, changed: int) -> str:
+    return source_digest(path)
+
+
 def _digest(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -8,18 +8,36 @@ import numpy as np
 
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.katago import KataGoEvaluator
-from engine.evaluators.native_precision import native_precision
 from engine.evaluators.native_program import BACKEND, NativeProgram
 from native.forward.builder import MAX_SIZE, MIN_SIZE, ProgramBuilder
-from nets.katago.cpu_program import unsupported, write_program
+from nets.katago.cpu_program import write_program
 from nets.katago.network import GLOBAL_CHANNELS, SPATIAL_CHANNELS
 from nets.katago.outputs import RawOutputs
 
 if TYPE_CHECKING:
     from native.calls import Calls
+    from native.forward.builder import Program
     from native.tree.arrays import Batch
     from nets.katago.network import FloatArray, KataGoNetwork
     from nets.metadata import NetworkInfo
+
+
+def make_program(network: KataGoNetwork, size: int, precision: str) -> Program:
+    """Return a network as a program for boards of `size`, its weights transformed and packed.
+
+    Args:
+        network: the parsed file; `nets.katago.cpu_program.unsupported` must have returned None.
+        size: N.
+        precision: fp32, or int16 where the processor has it.
+
+    Raises:
+        EvaluatorError: the size is out of range.
+    """
+    if not MIN_SIZE <= size <= MAX_SIZE:
+        raise EvaluatorError(f"board size {size} found, expected {MIN_SIZE} to {MAX_SIZE}")
+    builder = ProgramBuilder(size, SPATIAL_CHANNELS, GLOBAL_CHANNELS, narrow=precision == "int16")
+    write_program(network, size, builder)
+    return builder.build()
 
 
 class NativeKataGoEvaluator(KataGoEvaluator):
@@ -27,31 +45,18 @@ class NativeKataGoEvaluator(KataGoEvaluator):
 
     backend = BACKEND
 
-    def __init__(
-        self, network: KataGoNetwork, info: NetworkInfo, *, batch_size: int | None = None, precision: str = "fp32"
-    ) -> None:
-        """Transform and pack the weights for boards of the size that `info` names.
+    def __init__(self, program: Program, info: NetworkInfo, precision: str, *, batch_size: int | None = None) -> None:
+        """Begin without working memory.
 
         Args:
-            network: the parsed file.
-            info: what it says of itself.
+            program: what `make_program` or `load_program` has returned.
+            info: what the network says of itself.
+            precision: fp32 or int16: what the program was made for.
             batch_size: rows of a batch; None for what suits the network.
-            precision: fp32, int16, or auto: int16 where the processor gains from it.
-
-        Raises:
-            EvaluatorError: the network has parts that the kernels cannot compute, the size is out of range, or the
-                processor does not have the precision.
         """
-        if reason := unsupported(network):
-            raise EvaluatorError(f"{info.source_file}: {reason}: expected backend onnx (or auto)")
-        if not MIN_SIZE <= info.board_size <= MAX_SIZE:
-            raise EvaluatorError(f"board size {info.board_size} found, expected {MIN_SIZE} to {MAX_SIZE}")
         # On 9x9 four rows are a tenth faster than one with few weights, a third with many; on 19x19 they are not.
-        super().__init__(info, "cpu", batch_size or 4, native_precision(precision))
-        narrow = self.precision == "int16"
-        builder = ProgramBuilder(info.board_size, SPATIAL_CHANNELS, GLOBAL_CHANNELS, narrow=narrow)
-        write_program(network, info.board_size, builder)
-        self._program = NativeProgram(builder.build())
+        super().__init__(info, "cpu", batch_size or 4, precision)
+        self._program = NativeProgram(program)
 
     def run(self, planes: FloatArray, extras: FloatArray) -> RawOutputs:
         """Return the raw outputs for B inputs: planes [B, 22, N, N] and extras [B, 19]."""

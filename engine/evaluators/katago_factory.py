@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.providers import check_backend, chooses_cpu
 from nets.errors import NetworkError
-from nets.files import source_digest
+from nets.files import known_digest
 from nets.load import NetworkKind, identify, prepare
 from nets.metadata import KATAGO_FEATURES
 
@@ -69,10 +70,21 @@ def _native(path: Path, size: int, batch_size: int | None, precision: str, *, re
         if required:
             raise EvaluatorError(f"{path}: an ONNX file found, expected a KataGo network for backend native")
         return None
+    # Imports numba, which the other backends need as late as the search does.
+    from engine.evaluators.katago_cpu import NativeKataGoEvaluator, make_program
+    from engine.evaluators.native_precision import native_precision
+    from engine.evaluators.stored_program import keep_program, load_program
     from nets.katago.cpu_program import unsupported
     from nets.katago.description import describe
     from nets.katago.file import read_network
 
+    precision = native_precision(precision)
+    digest = known_digest(path)
+    stored = load_program(digest, size, precision)
+    if stored is not None:
+        program, info = stored
+        info = dataclasses.replace(info, source_file=path.name)
+        return NativeKataGoEvaluator(program, info, precision, batch_size=batch_size)
     network = read_network(path)
     reason = unsupported(network)
     if reason is not None:
@@ -80,9 +92,7 @@ def _native(path: Path, size: int, batch_size: int | None, precision: str, *, re
             raise EvaluatorError(f"{path}: {reason}: expected backend onnx (or auto)")
         _log.info("%s: %s: computed by onnxruntime", path, reason)
         return None
-    # Imports numba, which the other backends need as late as the search does.
-    from engine.evaluators.katago_cpu import NativeKataGoEvaluator
-
-    return NativeKataGoEvaluator(
-        network, describe(network, size, path.name, source_digest(path)), batch_size=batch_size, precision=precision
-    )
+    info = describe(network, size, path.name, digest)
+    program = make_program(network, size, precision)
+    keep_program(program, info, precision)
+    return NativeKataGoEvaluator(program, info, precision, batch_size=batch_size)

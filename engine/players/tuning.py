@@ -16,7 +16,7 @@ from pathlib import Path
 from engine.machine import nvidia_devices, package_versions, processor_name, usable_cores
 from engine.options import TABLE, OptionError, Options, Value
 from nets.errors import NetworkError
-from nets.files import default_cache_dir, source_digest, write_atomically
+from nets.files import default_cache_dir, known_digest, write_atomically
 
 _log = logging.getLogger("yomi.networks")
 
@@ -103,12 +103,6 @@ def machine() -> dict[str, object]:
 
 
 def _file(net: Path, size: int) -> Path:
-    network = _digest(net, net.stat().st_mtime_ns)
+    network = known_digest(net)
     digest = hashlib.sha256(json.dumps([network, size, machine()]).encode()).hexdigest()
     return default_cache_dir() / "tuning" / f"{digest[:32]}.json"
-
-
-@functools.cache
-def _digest(net: Path, changed: int) -> str:
-    """Return the digest of a file that was changed at a time."""
-    return source_digest(net)

@@ -85,7 +85,7 @@ class Program:
         planes = int(self.plan["planes"])
         inputs = area * planes
         lists = np.zeros(area + 1 + 3 * MAX_KERNEL + planes + inputs, np.int64)
-        return Scratch(_aligned(self.scratch_floats), lists, np.zeros(inputs, np.float32))
+        return Scratch(aligned(self.scratch_floats), lists, np.zeros(inputs, np.float32))
 
     def run(
         self,
@@ -382,7 +382,7 @@ class ProgramBuilder:
     # Putting it together
 
     def build(self) -> Program:
-        """Return the program."""
+        """Return the program; it takes the weights with it, so that a builder builds once."""
         max_rows = self._suitable_rows()
         map_offsets = self._place_maps(max_rows)
         vector_offsets = [self._reserve(max_rows * padded) for padded in self._vectors]
@@ -410,9 +410,12 @@ class ProgramBuilder:
         return Program(plan, ops, self._join_weights(), max_rows, self._scratch_floats)
 
     def _join_weights(self) -> FloatArray:
-        weights = _aligned(self._weight_floats)
+        weights = aligned(self._weight_floats)
         start = 0
-        for part in self._weights:
+        # Each part goes as it is copied: the weights of a big network do not lie in memory twice.
+        self._weights.reverse()
+        while self._weights:
+            part = self._weights.pop()
             weights[start : start + part.size] = part.ravel()
             start += part.size + -part.size % _ALIGNMENT
         return weights
@@ -500,7 +503,7 @@ def _padded(channels: int) -> int:
     return channels + -channels % PANEL
 
 
-def _aligned(floats: int) -> FloatArray:
+def aligned(floats: int) -> FloatArray:
     """Return zeros that begin at a cache line."""
     spare = np.zeros(floats + _ALIGNMENT, np.float32)
     first = -spare.ctypes.data // 4 % _ALIGNMENT

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from engine.evaluators.base import EvaluatorError
-from engine.evaluators.katago_cpu import NativeKataGoEvaluator
+from engine.evaluators.katago_cpu import NativeKataGoEvaluator, make_program
 from engine.evaluators.katago_factory import make_katago_evaluator
+from engine.evaluators.native_precision import native_precision
 from native.forward.builder import ProgramBuilder
 from native.forward.emit import HAS_PAIRS
 from native.forward.gemm import BLOCK_ROWS, PANEL, multiply, pack, quantise
@@ -152,9 +153,8 @@ def test_integers_of_an_empty_map() -> None:
 
 @pytest.mark.skipif(HAS_PAIRS, reason="this processor has products of 16-bit integers")
 def test_integers_are_refused_where_there_are_none() -> None:
-    network = RandomNetworks(10).network(["ordinary"])
     with pytest.raises(EvaluatorError, match="without products of 16-bit integers found: expected precision auto or"):
-        evaluator(network, 5, "int16")
+        native_precision("int16")
 
 
 @pytest.mark.parametrize("m", TILE_OUTPUTS)
@@ -186,7 +186,8 @@ def test_choice_of_tiles() -> None:
 
 
 def evaluator(network: KataGoNetwork, size: int, precision: str = "fp32") -> NativeKataGoEvaluator:
-    return NativeKataGoEvaluator(network, describe(network, size, "random.bin.gz", ""), precision=precision)
+    program = make_program(network, size, precision)
+    return NativeKataGoEvaluator(program, describe(network, size, "random.bin.gz", ""), precision)
 
 
 def inputs(size: int, batch: int, seed: int = 7) -> tuple[np.ndarray, np.ndarray]:
@@ -285,15 +286,17 @@ def test_activations_of_the_heads_may_differ() -> None:
     check(network)
 
 
-def test_what_is_not_supported() -> None:
+def test_what_is_not_supported(tmp_path: Path) -> None:
     made = RandomNetworks(17)
     assert unsupported(made.network(["ordinary", "attention"])) == "it has transformer blocks"
     assert unsupported(made.network(["ordinary"], tip="rms")) == "its trunk ends in an RMS norm"
     wide = made.network(["ordinary"])
     object.__setattr__(wide.trunk.blocks[0], "conv1", made.conv(8, 8, 5))
     assert unsupported(wide) == "ordinary has a convolution of 5x5 points"
+    path = tmp_path / "net.bin"
+    path.write_bytes(write_network(made.network(["ffn"])))
     with pytest.raises(EvaluatorError, match="transformer blocks: expected backend onnx"):
-        evaluator(made.network(["ffn"]), 9)
+        make_katago_evaluator(path, 9, backend="native")
     with pytest.raises(EvaluatorError, match="board size 38 found, expected 2 to 37"):
         evaluator(made.network([]), 38)
 

@@ -1,0 +1,140 @@
+"""Programs of big networks, kept in the folder `programs` of the cache: transformed, quantised and packed already.
+
+A network of 100 MB takes several seconds and twice its memory to become a program; the program's file is read in a
+tenth of a second. It is read and not mapped: numpy lays large arrays on huge pages, which a mapped file has none of,
+and the threads of a process share the weights in either case.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import logging
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+
+from native.forward.builder import Program, aligned
+from native.forward.program import OP_DTYPE, PLAN_DTYPE
+from native.jit import kernel_key
+from nets import katago
+from nets.errors import NetworkError
+from nets.files import atomic_writer, default_cache_dir
+from nets.metadata import NetworkInfo
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_log = logging.getLogger("yomi.networks")
+
+WORTH = 64 << 20
+"""Bytes of weights from which on a program is kept: smaller ones are made in a second."""
+_KEY_LENGTH = 32
+
+
+def load_program(digest: str, size: int, precision: str) -> tuple[Program, NetworkInfo] | None:
+    """Return the program that was kept of a network, and what is known of it; None where none is that can be used.
+
+    Args:
+        digest: of the network's file (`nets.files.source_digest`).
+        size: N of the N × N boards.
+        precision: fp32 or int16.
+    """
+    path = _path(digest, size, precision)
+    try:
+        with path.open("rb", buffering=0) as stream:
+            program, info = _read(stream)
+        if (info.source_sha256, info.board_size) != (digest, size):
+            raise ValueError("it belongs to another network or board size")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError, KeyError, TypeError, NetworkError) as error:
+        _log.warning("%s cannot be used (%s): packing the network again", path, error)
+        return None
+    return program, info
+
+
+def keep_program(program: Program, info: NetworkInfo, precision: str) -> None:
+    """Keep a program for the next start if that is worth it; where it cannot be written, say so and go on.
+
+    Args:
+        program: the program.
+        info: of its network; source_sha256 and board_size are what it is found by.
+        precision: fp32 or int16.
+    """
+    if program.weights.nbytes < WORTH:
+        return
+    path = _path(info.source_sha256, info.board_size, precision)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for old in path.parent.glob(f"{_stem(info.source_sha256, info.board_size, precision)}-*.bin"):
+            old.unlink(missing_ok=True)
+        with atomic_writer(path, sync=True) as stream:
+            _write(stream, program, info)
+    except OSError as error:
+        reason = error.strerror or error
+        _log.warning("%s cannot be written (%s): the network is packed again at every start", path, reason)
+
+
+def _path(digest: str, size: int, precision: str) -> Path:
+    return default_cache_dir() / "programs" / f"{_stem(digest, size, precision)}-{_recipe()}.bin"
+
+
+def _stem(digest: str, size: int, precision: str) -> str:
+    return f"{digest[:_KEY_LENGTH]}-{size}-{precision}"
+
+
+@functools.cache
+def _recipe() -> str:
+    """Return a short hash of all that makes a program of a file: sources, and the processor that it is packed for."""
+    digest = hashlib.sha256(f"{kernel_key('forward')} {np.__version__}".encode())
+    for path in (Path(__file__), *sorted(Path(katago.__file__).parent.glob("*.py"))):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _write(stream: BinaryIO, program: Program, info: NetworkInfo) -> None:
+    """Write a line of JSON, then the arrays."""
+    arrays = [np.array([program.plan], PLAN_DTYPE), program.ops, program.weights]
+    header = {
+        "info": info.to_json(),
+        "max_rows": program.max_rows,
+        "scratch_floats": program.scratch_floats,
+        "ops": len(program.ops),
+        "weights": program.weights.size,
+        "sums": [zlib.adler32(_bytes(array)) for array in arrays],
+    }
+    stream.write(json.dumps(header).encode() + b"\n")
+    for array in arrays:
+        stream.write(_bytes(array))
+
+
+def _read(stream: Any) -> tuple[Program, NetworkInfo]:
+    """Read what `_write` has written.
+
+    Raises:
+        OSError, ValueError, KeyError, TypeError, NetworkError: it cannot be read, or is something else.
+    """
+    line = stream.read(1 << 16).partition(b"\n")[0]
+    header = json.loads(line)
+    sizes = PLAN_DTYPE.itemsize + header["ops"] * OP_DTYPE.itemsize + 4 * header["weights"]
+    if stream.seek(0, 2) != len(line) + 1 + sizes:
+        raise ValueError("it is truncated")
+    stream.seek(len(line) + 1)
+    plan, ops, weights = np.empty(1, PLAN_DTYPE), np.empty(header["ops"], OP_DTYPE), aligned(header["weights"])
+    for array, expected in zip((plan, ops, weights), header["sums"], strict=True):
+        view = _bytes(array)
+        read = 0
+        while count := stream.readinto(view[read:]):
+            read += count
+        if zlib.adler32(view) != expected:
+            raise ValueError("it is damaged")
+    program = Program(plan[0], ops, weights, header["max_rows"], header["scratch_floats"])
+    return program, NetworkInfo.from_json(header["info"])
+
+
+def _bytes(array: npt.NDArray[Any]) -> memoryview:
+    return memoryview(array.view(np.uint8).reshape(-1))  # type: ignore[arg-type]  # unknown to mypy before 3.12

@@ -1,0 +1,149 @@
+"""Programs of big networks are kept, found again, and made anew wherever what was kept cannot be used."""
+
+from __future__ import annotations
+
+import errno
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.evaluators import stored_program
+from engine.evaluators.katago import KataGoEvaluator
+from engine.evaluators.katago_factory import make_katago_evaluator
+from native.forward.emit import HAS_PAIRS
+from nets.katago import file
+from nets.katago.network import KataGoNetwork
+from nets.katago.write import write_network
+from tests.naive.katago_networks import RandomNetworks
+
+SIZE = 7
+PRECISIONS = ["fp32", pytest.param("int16", marks=pytest.mark.skipif(not HAS_PAIRS, reason="no 16-bit products"))]
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(stored_program, "WORTH", 1)
+    return tmp_path / "cache" / "programs"
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Path:
+    path = tmp_path / "net.bin"
+    path.write_bytes(write_network(RandomNetworks(11).network(["ordinary", "gpool", "bottleneck"])))
+    return path
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The files that networks were read from."""
+    paths: list[Path] = []
+    read: Callable[[Path], KataGoNetwork] = file.read_network
+
+    def watched(path: Path) -> KataGoNetwork:
+        paths.append(path)
+        return read(path)
+
+    monkeypatch.setattr(file, "read_network", watched)
+    return paths
+
+
+def outputs(evaluator: KataGoEvaluator) -> list[np.ndarray]:
+    rng = np.random.default_rng(1)
+    planes = (rng.random((2, 22, SIZE, SIZE)) < 0.3).astype(np.float32)
+    raw = evaluator.run(planes, rng.uniform(-1, 1, (2, 19)).astype(np.float32))
+    return [raw.policy, raw.value, raw.misc, raw.ownership]
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_a_second_start_reads_the_program_alone(precision: str, net: Path, cache: Path, parsed: list[Path]) -> None:
+    first = make_katago_evaluator(net, SIZE, precision=precision)
+    moved = net.rename(net.with_name("other.bin"))
+    second = make_katago_evaluator(moved, SIZE, precision=precision)
+    assert parsed == [net]
+    assert second.info.source_file == "other.bin"
+    assert second.description == first.description
+    for a, b in zip(outputs(first), outputs(second), strict=True):
+        np.testing.assert_array_equal(a, b)
+    make_katago_evaluator(moved, SIZE + 1, precision=precision)
+    assert len(parsed) == len(list(cache.iterdir())) == 2
+
+
+def cut(content: bytearray) -> None:
+    del content[-1]
+
+
+def garble_weights(content: bytearray) -> None:
+    content[-1000] ^= 1
+
+
+def garble_operations(content: bytearray) -> None:
+    content[content.index(b"\n") + 300] ^= 1
+
+
+def garble_header(content: bytearray) -> None:
+    content[0] = 0xFF
+
+
+@pytest.mark.parametrize("damage", [cut, garble_weights, garble_operations, garble_header, bytearray.clear])
+def test_what_is_damaged_is_made_anew(
+    damage: Callable[[bytearray], None],
+    net: Path,
+    cache: Path,
+    parsed: list[Path],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    first = make_katago_evaluator(net, SIZE)
+    (path,) = cache.iterdir()
+    whole = path.read_bytes()
+    content = bytearray(whole)
+    damage(content)
+    path.write_bytes(content)
+    with caplog.at_level(logging.WARNING):
+        second = make_katago_evaluator(net, SIZE)
+    assert "packing the network again" in caplog.text
+    assert len(parsed) == 2
+    assert path.read_bytes() == whole
+    for a, b in zip(outputs(first), outputs(second), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_full_disk_costs_a_line(
+    net: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(stored_program, "_write", fail)
+    make_katago_evaluator(net, SIZE)
+    assert len(caplog.records) == 1
+    assert "cannot be written (No space left on device)" in caplog.text
+    assert list(cache.iterdir()) == []
+
+
+def test_a_cache_that_is_no_folder_costs_a_line(net: Path, cache: Path, caplog: pytest.LogCaptureFixture) -> None:
+    cache.parent.mkdir()
+    cache.write_bytes(b"")
+    with caplog.at_level(logging.WARNING):
+        make_katago_evaluator(net, SIZE)
+    assert len(caplog.records) == 1
+    assert "cannot be written" in caplog.text
+
+
+def test_programs_of_other_versions_go(net: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_katago_evaluator(net, SIZE)
+    (old,) = cache.iterdir()
+    monkeypatch.setattr(stored_program, "_recipe", lambda: "newer")
+    make_katago_evaluator(net, SIZE)
+    (new,) = cache.iterdir()
+    assert new != old
+
+
+def test_small_networks_are_not_kept(net: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_program, "WORTH", 64 << 20)
+    make_katago_evaluator(net, SIZE)
+    assert not cache.exists()
