@@ -30,10 +30,14 @@ NETWORK, LIMITS, SEARCH, PLAY, GAME = "Network", "Limits", "Search", "Play", "Ga
 REPORTS, LOG = "Reports", "Log"
 
 NOT_FOR_ANALYSIS = (
+    "analysis_ignore_pre_root_history",
     *("ponder", "resign", "resign_threshold", "resign_moves", "temperature", "temperature_moves", "cleanup", "lag"),
     *("root_noise", "root_noise_total"),
 )
 """Options that mean nothing where positions are analysed and no games are played."""
+
+ANALYSIS_DEFAULTS: dict[str, Value] = {"ignore_pre_root_history": True}
+"""Of Go where positions are analysed and no games are played: as in KataGo's analysis engine."""
 
 MAX_KOMI = 400.0
 
@@ -367,6 +371,23 @@ class Options:
         low=0.01,
         high=1000,
         katago="rootDirichletNoiseTotalConcentration",
+    )
+    ignore_pre_root_history: bool = option(
+        False,
+        "flag",
+        "the network is not told the moves before the position that is searched (where positions are analysed and "
+        "records reviewed: true unless it is changed there)",
+        SEARCH,
+        katago="ignorePreRootHistory",
+        games=("go",),
+    )
+    analysis_ignore_pre_root_history: bool = option(
+        True,
+        "flag",
+        "the same for GTP's analyze, lz-analyze and kata-analyze",
+        SEARCH,
+        katago="analysisIgnorePreRootHistory",
+        games=("go",),
     )
     use_lcb: bool = option(
         True,

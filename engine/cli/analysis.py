@@ -10,7 +10,7 @@ from engine.cli import logs
 from engine.cli.errors import CliError
 from engine.cli.flags import add_options, check_limited, collect, visits_without_limit
 from engine.cli.make import loading_errors, make_analysts
-from engine.options import NOT_FOR_ANALYSIS
+from engine.options import ANALYSIS_DEFAULTS, NOT_FOR_ANALYSIS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -68,7 +68,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="settings by KataGo's names, as in overrideSettings",
     )
     parser.add_argument("-model", dest="net", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-    add_options(parser, leave_out=(*NOT_FOR_ANALYSIS, "komi"), defaults={"visits": DEFAULT_VISITS})
+    add_options(parser, leave_out=(*NOT_FOR_ANALYSIS, "komi"), defaults={"visits": DEFAULT_VISITS, **ANALYSIS_DEFAULTS})
 
 
 def run(args: argparse.Namespace) -> int:
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     from engine.protocols.analysis.serve import serve
     from engine.protocols.process import LoadError
 
-    options = collect(args, **visits_without_limit(args, DEFAULT_VISITS))
+    options = collect(args, **ANALYSIS_DEFAULTS, **visits_without_limit(args, DEFAULT_VISITS))
     logs.set_up(options)
     pairs = {"reportAnalysisWinratesAs": PERSPECTIVES[args.perspective], **read_pairs(args.override_config)}
     count = take_threads(pairs, options, args.analysts)

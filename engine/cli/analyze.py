@@ -19,11 +19,11 @@ from engine.cli import logs
 from engine.cli.errors import CliError
 from engine.cli.flags import add_options, check_limited, collect, visits_without_limit
 from engine.cli.report import plot_check
-from engine.options import NOT_FOR_ANALYSIS
+from engine.options import ANALYSIS_DEFAULTS, NOT_FOR_ANALYSIS
 from engine.review.model import ReviewError
 
 if TYPE_CHECKING:
-    from engine.options import Options
+    from engine.options import Options, Value
     from engine.review.model import Annotated, Review, Reviewer
 
 USAGE = "yomi analyze FILE|FOLDER... [options]"
@@ -49,6 +49,7 @@ MARK = ".yomi"
 DEFAULT_VISITS = 100
 DEFAULT_RULES = "chinese"
 """Of records that name none: people do not play dead stones out."""
+GO_DEFAULTS: dict[str, Value] = {"visits": DEFAULT_VISITS, "rules": DEFAULT_RULES, **ANALYSIS_DEFAULTS}
 LEFT_OUT = (*NOT_FOR_ANALYSIS, "size", "komi")
 BROKEN = 1
 """Exit status where a record could not be reviewed."""
@@ -88,7 +89,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         default=True,
         help="write the annotated record (default: yes)",
     )
-    add_options(parser, leave_out=LEFT_OUT, defaults={"visits": DEFAULT_VISITS, "rules": DEFAULT_RULES})
+    add_options(parser, leave_out=LEFT_OUT, defaults=GO_DEFAULTS)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -219,7 +220,7 @@ class Reviewers:
     def _options(self, game: str) -> Options:
         defaults = visits_without_limit(self._args, DEFAULT_VISITS, game)
         if game == "go":
-            defaults["rules"] = DEFAULT_RULES
+            defaults = {"rules": DEFAULT_RULES, **ANALYSIS_DEFAULTS, **defaults}
         options = collect(self._args, game, **defaults)
         check_limited(options, game)
         logs.set_up(options)

@@ -130,7 +130,8 @@ class GoPlayer:
 
     def start_analysis(self, color: int, *, avoid: Sequence[int] = (), allow: Sequence[int] | None = None) -> None:
         """Search without limit; return at once."""
-        self._prepare(color)
+        self.prepare()
+        self._turn_search_to(color, hide_moves=self.options.analysis_ignore_pre_root_history)
         self._search.start(Limits(), avoid=avoid, allow=allow)
 
     def report(self) -> SearchReport:
@@ -159,7 +160,7 @@ class GoPlayer:
         Raises:
             EvaluatorError: no network is in use.
         """
-        self._prepare(self.game.side_to_move)
+        self.prepare()
         game = self.game.copy()
         game.turn_to(game.side_to_move if color is None else color)
         return ask_network(self._search.queue, game, symmetry, ROOT_OPTIMISM if optimism is None else optimism)
@@ -238,11 +239,19 @@ class GoPlayer:
         self.prepare()
         self._turn_search_to(color)
 
-    def _turn_search_to(self, color: int) -> None:
-        """Make the game as it stands, but with `color` to move, the root of the search."""
+    def _turn_search_to(self, color: int, *, hide_moves: bool | None = None) -> None:
+        """Make the game as it stands, but with `color` to move, the root of the search.
+
+        Args:
+            color: BLACK or WHITE.
+            hide_moves: hide the moves so far from the network; None: as the options say of moves.
+        """
         game = self.game.copy()
         game.turn_to(color)
-        self._search.set_position(game)
+        hides = self.options.ignore_pre_root_history if hide_moves is None else hide_moves
+        if hides:
+            game.hide_moves()
+        self._search.set_position(game, renew_root=hides)
 
     def _limits(self, color: int, limits: Limits | None) -> tuple[Schedule, Limits]:
         """Return (when an unhurried search may stop, limits that hold in any case)."""

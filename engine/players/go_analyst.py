@@ -122,14 +122,18 @@ class GoAnalyst:
 
     def analyze(self, assignment: Assignment, on_report: Callable[[Analysis], None]) -> Analysis:
         """Search a position to its limits or until `interrupt`."""
-        game = assignment.game
+        game, hides = assignment.game, assignment.options.ignore_pre_root_history
+        if hides:
+            game = game.copy()
+            game.hide_moves()
         search = self._search_for(game)
         made = search.settings
         settings = search_settings(assignment.options, search.queue)
         search.configure(replace(settings, workers=made.workers, batches_in_flight=made.batches_in_flight))
-        search.set_position(game, keep_tree=assignment.keep_tree)
+        search.set_position(game, keep_tree=assignment.keep_tree, renew_root=hides)
         has_network = assignment.raw and network_behind(search.queue.evaluator) is not None
-        raw = ask_network(search.queue, game, 0) if has_network else None
+        symmetry = None if assignment.options.symmetry == "average" else 0  # as the search sees its root
+        raw = ask_network(search.queue, game, symmetry) if has_network else None
         search.start(assignment.limits, avoid=assignment.avoid, allow=assignment.allow)
         try:
             if assignment.stopped.is_set():

@@ -73,12 +73,16 @@ class RootPriors:
         edges[:] = with_parts(edges, all_parts(edges) * (1.0 - share) + PRIOR_SCALE * share * noise)
         self._bring_up_to_date()
 
+    def replace(self, other: Tree) -> None:
+        """Take the priors of another tree's root, which stands for the same position and was expanded as a root."""
+        edges, new = self._edges(), _edges_of(other)
+        edges[np.argsort(all_moves(edges))] = new[np.argsort(all_moves(new))]
+        self._is_tempered = True
+        self._bring_up_to_date()
+
     def _edges(self) -> npt.NDArray[np.uint32]:
         """Return the root's edges, a view of the tree."""
-        node = self._tree.nodes[self._tree.counters[arrays.ROOT]]
-        first = int(node["edges"])
-        edges: npt.NDArray[np.uint32] = self._tree.edges[first : first + int(node["edge_count"])]
-        return edges
+        return _edges_of(self._tree)
 
     def _bring_up_to_date(self) -> None:
         """Make the root's order of edges and its sum of tried priors those of its priors."""
@@ -86,3 +90,26 @@ class RootPriors:
         tried = self._edges()[: int(self._tree.nodes[root]["tried"])]
         self._tree.nodes[root]["tried_prior"] = float(all_parts(tried).sum()) * PRIOR_PART
         restore_root_order(self._tree)
+
+
+def _edges_of(tree: Tree) -> npt.NDArray[np.uint32]:
+    node = tree.nodes[tree.counters[arrays.ROOT]]
+    first = int(node["edges"])
+    edges: npt.NDArray[np.uint32] = tree.edges[first : first + int(node["edge_count"])]
+    return edges
+
+
+def replace_own(tree: Tree, other: Tree) -> None:
+    """Put the evaluation of another tree's root, which has one visit, in the place of the root's own in its sums.
+
+    Where nodes below were pruned nobody knows the root's own value and score any more; its utility is kept apart.
+    """
+    node, new = tree.nodes[tree.counters[arrays.ROOT]], other.nodes[other.counters[arrays.ROOT]]
+    first = int(node["stats"])
+    stats = tree.stats[first : first + int(node["tried"])]
+    children = tree.nodes[stats["child"][stats["child"] != arrays.NONE]]
+    if int(node["visits"]) == 1 + int(children["visits"].sum()):
+        for name in ("value_sum", "score_sum"):
+            node[name] = new[name] - children[name].sum()
+    node["utility_sum"] += new["own_utility"] - node["own_utility"]
+    node["own_utility"] = new["own_utility"]

@@ -22,7 +22,7 @@ from engine.search.limits import Limits
 from engine.search.position import Root, SearchableGame
 from engine.search.report import SearchReport
 from engine.search.reports import read_report, root_priors
-from engine.search.root_priors import RootPriors
+from engine.search.root_priors import RootPriors, replace_own
 from native.calls import NO_CALLS
 from native.tree import arrays
 from native.tree.arrays import Batch
@@ -159,10 +159,16 @@ class Search:
             int(counters[arrays.STATS_TOP]) / len(tree.stats),
         )
 
-    def set_position(self, game: SearchableGame, *, keep_tree: bool = True) -> None:
+    def set_position(self, game: SearchableGame, *, keep_tree: bool = True, renew_root: bool = False) -> None:
         """Make `game` the root, keeping the part of the tree below it.
 
-        Without `keep_tree` the search begins anew, and only evaluations are kept.
+        Args:
+            game: the position, and how it came about.
+            keep_tree: without it the search begins anew, and only evaluations are kept.
+            renew_root: a root from further down the tree is evaluated again, since it is shown otherwise now.
+
+        Raises:
+            Exception: what an evaluator raised; the tree is empty then.
         """
         self.stop()
         root = Root(game.search_key, tuple(game.moves), int(game.position["side_to_move"]))
@@ -175,6 +181,8 @@ class Search:
             length = int(game.position["history_length"])
             self._root_history[:length] = game.history[:length]
             self._reroot(line if keep_tree else None)
+            if line and renew_root:
+                self._renew_root()
 
     def clear_cache(self) -> None:
         """Forget all evaluations outside the tree; callable from any thread, also while the search runs."""
@@ -413,6 +421,30 @@ class Search:
         self._root_priors.move_on()
         self.tree.counters[arrays.MAX_DEPTH] = 0
         self._forget_ownership()
+
+    def _renew_root(self) -> None:
+        """Evaluate an expanded root again: new priors, and a new share of its own in its sums."""
+        if self.root_visits <= 1:  # nothing lies below it that would be worth keeping
+            self._drop_tree()
+            return
+        spec = self.spec
+        tree = arrays.make_tree(0, spec.mean_moves, 0, spec.policy_size, spec.cached_moves)
+        clear_tree(tree)
+        self.settings.write(tree, spec.score_unit)
+        tree.counters[arrays.CLAIM_LIMIT] = 1
+        self._hand_out_history()
+        done: SimpleQueue[Job] = SimpleQueue()
+        batch = self._make_batch(self.settings.rows_a_leaf)
+        rows = advance(tree, self._root_record, self._workers[0], batch, 0, NO_CALLS.table, 1)
+        self.queue.submit(Job(batch, rows, done))
+        job = done.get()
+        if job.error is not None:
+            self._drop_tree()
+            raise job.error
+        advance(tree, self._root_record, self._workers[0], job.batch, job.rows, NO_CALLS.table, 1)
+        recenter(tree, float(self.tree.parameters[arrays.SCORE_CENTER]), np.empty(1))
+        replace_own(self.tree, tree)
+        self._root_priors.replace(tree)
 
     def _drop_tree(self) -> None:
         with self._layout_lock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from engine.protocols.analysis.query import read_query
 from engine.protocols.analysis.results import response
 from engine.search.limits import Limits
 from native.go.board import BLACK, PASS, WHITE
+from native.tree import arrays
 from tests.contract.networks import write_small_network
 from tests.fakes.evaluators import ScriptedEvaluator
 
@@ -255,6 +257,89 @@ def test_analysts_work_side_by_side() -> None:
         thread.join()
     assert [found[index].report.visits for index in range(2)] == [300, 300]
     assert len(make_analysts(OPTIONS, None)) == 1  # a processor's cores all search one position
+
+
+@pytest.fixture
+def networked(tmp_path: Path) -> Iterator[GoAnalyst]:
+    options = OPTIONS.copy()
+    options.evaluator, options.net, options.device = "auto", str(write_small_network(tmp_path)), "cpu"
+    options.symmetry, options.precision = "none", "fp32"
+    analyst = GoAnalyst(options, QueuePool(options))
+    yield analyst
+    analyst.close()
+
+
+def ignoring(analyst: GoAnalyst, ignores: bool, game: GoGame, visits: int = 1, **fields: object) -> Assignment:
+    options = analyst.options.copy()
+    options.ignore_pre_root_history = ignores
+    return assignment(visits=visits, options=options, game=game, **fields)
+
+
+def played(*vertices: str) -> GoGame:
+    game = GoGame(5, PRESETS["tromp-taylor"], 0.5)
+    for vertex in vertices:
+        game.play(game.side_to_move, parse_vertex(vertex, 5))
+    return game
+
+
+def judged(analysis: Analysis) -> list[float]:
+    assert analysis.raw is not None
+    raw = np.nan_to_num(analysis.raw.policy)
+    return [analysis.report.winrate, analysis.raw.white_win, *np.nan_to_num(analysis.policy), *raw]
+
+
+def test_the_moves_before_the_root_are_hidden_where_that_is_asked_for(networked: GoAnalyst) -> None:
+    game = played("C3", "C4", "B3", "B4")
+    bare = GoGame(5, PRESETS["tromp-taylor"], 0.5)
+    bare.set_position(game.stones(), BLACK)
+    expected = judged(networked.analyze(ignoring(networked, False, bare), nothing))
+    shown = judged(networked.analyze(ignoring(networked, False, game), nothing))
+    hidden = judged(networked.analyze(ignoring(networked, True, game), nothing))
+    assert hidden == pytest.approx(expected, abs=1e-4)
+    assert shown != pytest.approx(expected, abs=1e-4)
+    game.play(BLACK, PASS)
+    options = [ignoring(networked, ignores, game) for ignores in (True, False)]
+    assert networked.analyze(options[0], nothing).raw != networked.analyze(options[1], nothing).raw
+
+
+def test_hidden_moves_still_count_for_ko(networked: GoAnalyst) -> None:
+    game = played("B3", "C3", "A2", "D2", "B1", "C1", "C2", "B2")
+    banned = parse_vertex("C2", 5)
+    assert not game.is_legal(BLACK, banned)
+    analysis = networked.analyze(ignoring(networked, True, game, visits=100), nothing)
+    assert banned not in [move.move for move in analysis.report.moves]
+
+
+def test_a_tree_is_not_continued_with_other_moves_shown(networked: GoAnalyst) -> None:
+    game = played("C3", "C4")
+    networked.analyze(ignoring(networked, True, game, visits=30), nothing)
+    again = networked.analyze(ignoring(networked, False, game, visits=30, keep_tree=True), nothing)
+    assert again.report.playouts == 30
+
+
+def test_a_root_from_further_down_the_tree_is_evaluated_again_without_the_moves_before(networked: GoAnalyst) -> None:
+    first = networked.analyze(ignoring(networked, True, played("C3", "C4"), visits=60), nothing)
+    after = played("C3", "C4")
+    after.play(BLACK, first.report.moves[0].move)
+    anew = networked.analyze(ignoring(networked, True, after), nothing)
+    again = networked.analyze(ignoring(networked, True, played("C3", "C4"), visits=60), nothing)
+    (kept,) = (move.visits for move in again.report.moves if move.move == first.report.moves[0].move)
+    assert kept > 1
+    later = networked.analyze(ignoring(networked, True, after, visits=60, keep_tree=True), nothing)
+    assert later.report.playouts == 60 - kept
+    assert np.nan_to_num(later.policy) == pytest.approx(np.nan_to_num(anew.policy), abs=1e-4)
+    node = networked.search.tree.nodes[networked.search.tree.counters[arrays.ROOT]]
+    told = sum(move.visits * (2 * move.winrate - 1) for move in later.report.candidates)
+    assert float(node["value_sum"]) - told == pytest.approx(2 * anew.report.winrate - 1, abs=1e-4)
+
+
+@pytest.mark.parametrize("symmetry", ["none", "average"])
+def test_the_raw_winrate_is_that_of_the_root(networked: GoAnalyst, symmetry: str) -> None:
+    task = ignoring(networked, True, played("C3", "D3", "B2"))
+    task.options.symmetry = symmetry
+    analysis = networked.analyze(task, nothing)
+    assert analysis.raw is not None
+    assert analysis.report.winrate == pytest.approx(0.5 + 0.5 * (analysis.raw.white_win - analysis.raw.white_loss))
 
 
 def test_what_the_network_says_without_a_search(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from engine.players.go import CLEANUP_SHARE, ROLLOUTS_A_SECOND, GoPlayer
 from engine.players.go_time import Clock
 from engine.search.limits import Limits
 from engine.search.report import SearchReport
+from engine.search.reports import root_priors
 from native.go.board import BLACK, PASS, WHITE
 from native.go.rules import MAX_HISTORY
 from tests.contract.networks import write_small_network
@@ -320,6 +321,29 @@ def test_analysis_runs_until_it_is_stopped(make: Make, kind: str) -> None:
     time.sleep(0.05)
     assert player.report().visits == last.visits
     player.stop()
+
+
+def test_analysis_hides_the_moves_before_and_moves_do_not(make: Make) -> None:
+    priors = {}
+    for hides in (True, False):
+        player = make("network", analysis_ignore_pre_root_history=hides, symmetry="none", precision="fp32")
+        for vertex in ("C3", "C4", "B3", "B4"):
+            player.game.play(player.game.side_to_move, parse_vertex(vertex, 5))
+        player.start_analysis(BLACK)
+        wait_until(lambda player=player: player.report().visits >= 10)  # type: ignore[misc]
+        player.stop()
+        priors["analysis", hides] = root_priors(player.search.tree)
+        kept = player.report().visits
+        report = player.genmove(BLACK, limits=Limits(playouts=5)).report
+        assert report.visits == (5 if hides else kept + 5)  # another tree, or the same
+        priors["move", hides] = root_priors(player.search.tree)
+    assert priors["move", True] == priors["move", False] == priors["analysis", False]
+    assert priors["analysis", True] != priors["analysis", False]
+    shown = make("network", ignore_pre_root_history=True, analysis_ignore_pre_root_history=True)
+    shown.genmove(BLACK)
+    shown.start_analysis(BLACK)
+    shown.stop()
+    assert shown.report().visits >= 20  # the same tree
 
 
 def test_reports_during_a_move(make: Make, kind: str) -> None:

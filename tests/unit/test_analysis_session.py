@@ -175,7 +175,10 @@ def test_settings_reach_the_analyst() -> None:
                 "analysisPVLen": 3,
                 "rootFpuReductionMax": 0,
                 "rootPolicyTemperature": 1.5,
-                "overrideSettings": {"wideRootNoise": 0.25, "cpuctExploration": "2", "maxTime": 1, "maxPlayouts": 9},
+                "overrideSettings": {
+                    **{"wideRootNoise": 0.25, "cpuctExploration": "2", "maxTime": 1, "maxPlayouts": 9},
+                    "ignorePreRootHistory": True,
+                },
                 "reportDuringSearchEvery": 0.5,
                 "firstReportDuringSearchAfter": 0.25,
             }
@@ -187,6 +190,7 @@ def test_settings_reach_the_analyst() -> None:
     assert assignment.options.root_fpu_reduction == 0.0
     assert assignment.options.root_policy_temperature == 3.0
     assert assignment.options.c_puct == 2.0
+    assert assignment.options.ignore_pre_root_history
     assert (assignment.first_report, assignment.report_every) == (0.25, 0.5)
     assert session.settings.options.c_puct is None
 

@@ -112,6 +112,11 @@ def test_help_shows_the_commands_own_defaults(capsys: pytest.CaptureFixture[str]
         text = " ".join(capsys.readouterr().out.split())
         assert re.search(rf"--visits N [^()]*\(default: {visits}\)", text)
     assert "(default: 320)" in text
+    for words, hides in (("analysis", "true"), ("analyze", "true"), ("gtp", "false")):
+        with pytest.raises(SystemExit):
+            main([words, "--help"])
+        text = " ".join(capsys.readouterr().out.split())
+        assert re.search(rf"--no-ignore-pre-root-history [^-]*\(default: {hides}\)", text)
 
 
 def test_usi_as_a_program_of_its_own(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -73,6 +73,7 @@ class GoGame:
         self._initial_side = BLACK
         self._initial_prisoners = (0, 0)
         self._kept_handicap: int | None = None
+        self._hides_moves = False
         self._record = np.zeros(1, POSITION_DTYPE)
         self._snapshots: list[Any] = []
         self.position = self._record[0]
@@ -109,7 +110,8 @@ class GoGame:
     def search_key(self) -> object:
         """Equal keys: the same game but for its moves, so that a search tree may be kept from one to the other."""
         komi = float(self.position["komi"])
-        return (self.size, self.rules, komi, tuple(self.setup), self._initial_side, self._initial_prisoners)
+        initial = (tuple(self.setup), self._initial_side, self._initial_prisoners)
+        return (self.size, self.rules, komi, *initial, self._hides_moves)
 
     def captures(self, color: int) -> int:
         """Return how many stones `color` has captured."""
@@ -195,6 +197,15 @@ class GoGame:
         Undo forgets it, and `play` does it by itself.
         """
         kernels.turn_to(self.position, color)
+
+    def hide_moves(self) -> None:
+        """Do not show the network the moves so far, nor the ladders of the boards before this one.
+
+        KataGo's ignorePreRootHistory. Moves from now on are shown, and all of the history counts for ko, superko and
+        passes. Meant for copies that are searched: undo and changes of the position show the moves again.
+        """
+        self.position["recent_valid"] = 0
+        self._hides_moves = True
 
     @property
     def is_over(self) -> bool:
@@ -290,7 +301,7 @@ class GoGame:
         other.size, other.rules, other.komi, other.handicap = self.size, self.rules, self.komi, self.handicap
         other.moves, other.setup = list(self.moves), list(self.setup)
         other._initial_side, other._initial_prisoners = self._initial_side, self._initial_prisoners
-        other._kept_handicap = self._kept_handicap
+        other._kept_handicap, other._hides_moves = self._kept_handicap, self._hides_moves
         other._record = self._record.copy()
         other._snapshots = list(self._snapshots)
         other.position = other._record[0]
