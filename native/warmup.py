@@ -206,7 +206,7 @@ def compile_mate() -> None:
 
     solver = make_solver(2**16)
     solver.positions[0] = _shogi_position()[0]
-    prove(solver, 1, 1, np.zeros(MAX_PLY + 1, np.uint16))
+    prove(solver, np.zeros(0, np.uint16), 1, 1, np.zeros(MAX_PLY + 1, np.uint16))
 
 
 GROUPS: dict[str, Callable[[], None]] = {

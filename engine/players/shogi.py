@@ -217,13 +217,13 @@ class ShogiPlayer:
         self._end_background()
         self._prepare()
         if not task.infinite:
-            if self.game.can_declare:
+            if self.game.can_declare and task.moves is None:
                 return ShogiDecision(None, win=True, note="declaration of the win")
             decision = self._from_book(allowed)
             if decision is not None:
                 return decision
         if task.is_pondering and self.options.stochastic_ponder and self.game.moves and not task.infinite:
-            decision = self._ponder_before(task, legal, on_report)
+            decision = self._ponder_before(task, allowed, on_report)
             if decision is not None:
                 return decision
         return self._search_move(task, legal, allowed, on_report)
@@ -231,7 +231,7 @@ class ShogiPlayer:
     def find_mate(self, task: Task) -> MateAnswer | None:
         """Search for a mate until one is found or refuted, the time is over or the task is stopped."""
         end = math.inf if task.limits.seconds is None else task.start + task.limits.seconds
-        self._mate.start(self.game.position, max_ply=MAX_PLY, nodes=MATE_NODES)
+        self._mate.start(self.game.position, max_ply=MAX_PLY, nodes=MATE_NODES, moves=task.moves)
         task.on_change = self._mate.interrupt
         try:
             while not task.is_stopped and (now := time.monotonic()) < end:
@@ -267,14 +267,18 @@ class ShogiPlayer:
         return ShogiDecision(found.move, ponder=found.ponder, progress=progress, note="book move")
 
     def _ponder_before(
-        self, task: Task, legal: list[int], on_report: Callable[[Progress], None] | None
+        self, task: Task, allowed: list[int], on_report: Callable[[Progress], None] | None
     ) -> ShogiDecision | None:
         """Search the position before the expected move, until `ponderhit` (returns None) or `stop`.
 
         All moves of the opponent are so thought about, and the tree is of use whatever comes. What is reported is the
-        expected move's part of it.
+        expected move's part of it, a line that begins with an `allowed` move.
         """
         expected = self.game.moves[-1][1]
+
+        def below(report: SearchReport) -> Progress:
+            return self._below(report, expected, allowed)
+
         before = self.game.copy()
         before.undo()
         self._seeks_mate = False
@@ -288,7 +292,7 @@ class ShogiPlayer:
                 self._search,
                 Schedule,
                 is_stopped=lambda: task.is_stopped or not task.is_pondering,
-                on_report=None if on_report is None else lambda report: on_report(self._below(report, expected)),
+                on_report=None if on_report is None else lambda report: on_report(below(report)),
                 interval=self._report_interval,
             )
             while not task.is_stopped and task.is_pondering:  # the tree is full, or the evaluator has failed
@@ -300,12 +304,12 @@ class ShogiPlayer:
             task.on_change = None
         progress = Progress(())
         try:
-            progress = self._below(end_search(self._search, PATIENCE), expected)
+            progress = below(end_search(self._search, PATIENCE))
         except Exception as error:  # likewise; nothing was found until then
             log.error("the pondering ended early: %s", error, exc_info=not isinstance(error, EvaluatorError))
         if not task.is_stopped:
             return None
-        line = progress.lines[0].pv if progress.lines else (legal[0],)
+        line = progress.lines[0].pv if progress.lines else (allowed[0],)
         return ShogiDecision(line[0], ponder=line[1] if len(line) > 1 else None, progress=progress)
 
     def _search_move(
@@ -314,13 +318,17 @@ class ShogiPlayer:
         """Choose a move by search."""
         self._search.set_position(self.game)
         is_forced = len(legal) == 1 and not task.infinite
+        only = allowed if len(allowed) < len(legal) else None
         self._seeks_mate = self.options.root_mate_search > 0 and not is_forced
         self._judged_mate = ()
         if self._seeks_mate:
             self._mate.start(
-                self.game.position, max_ply=self.options.root_mate_search, nodes=self.options.root_mate_nodes
+                self.game.position,
+                max_ply=self.options.root_mate_search,
+                nodes=self.options.root_mate_nodes,
+                moves=only,
             )
-        self._start(task, self._limits(task, is_forced), allowed if len(allowed) < len(legal) else None)
+        self._start(task, self._limits(task, is_forced), only)
         try:
             lateness = watch(
                 self._search,
@@ -366,9 +374,7 @@ class ShogiPlayer:
     def _has_mate(self, task: Task) -> bool:
         """Whether a mate is found that may be played, and no shorter one is looked for."""
         line = self._mate_line()
-        if task.infinite or task.is_pondering or not line or self._mate.is_running:
-            return False
-        return task.moves is None or line[0] in task.moves
+        return not (task.infinite or task.is_pondering or not line or self._mate.is_running)
 
     def _end_background(self) -> None:
         """End a search that nobody waits for; how it failed goes to the log."""
@@ -385,7 +391,7 @@ class ShogiPlayer:
         """Choose from what the search has found; it may have had time for nothing."""
         progress = self._progress(report)
         mate = self._mate_line()
-        if mate and mate[0] in allowed:
+        if mate:
             return ShogiDecision(mate[0], ponder=mate[1] if len(mate) > 1 else None, progress=progress, note="mate")
         if not report.moves:
             move = self._search.likeliest()
@@ -484,10 +490,10 @@ class ShogiPlayer:
         shown = tuple(lines[: self.options.multipv])
         return Progress(shown, report.seconds, report.playouts, self._search.deepest, self._search.fullness)
 
-    def _below(self, report: SearchReport, expected: int) -> Progress:
+    def _below(self, report: SearchReport, expected: int, allowed: list[int]) -> Progress:
         """Return the part of a report on the opponent's position that follows the expected move, for our side."""
         found = next((move for move in report.moves if move.move == expected and len(move.pv) > 1), None)
-        lines = () if found is None else (Line(found.pv[1:], 1.0 - found.winrate),)
+        lines = () if found is None or found.pv[1] not in allowed else (Line(found.pv[1:], 1.0 - found.winrate),)
         depth = max(0, self._search.deepest - 1)
         return Progress(lines, report.seconds, report.playouts, depth, self._search.fullness)
 

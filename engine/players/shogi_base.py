@@ -41,7 +41,7 @@ class Task:
     depth: int | None = None
     """Length of the principal variation at which the search ends."""
     moves: tuple[int, ...] | None = None
-    """The only moves that may be chosen."""
+    """The only moves that may be chosen, legal ones; whatever else would answer without them does not."""
     infinite: bool = False
     """Search without limit, whatever the options say."""
     ponder: bool = False

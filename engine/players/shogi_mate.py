@@ -62,13 +62,14 @@ class MateSearch:
         """Whether the search is at work."""
         return not self._finished.is_set()
 
-    def start(self, position: np.void, *, max_ply: int, nodes: int) -> None:
+    def start(self, position: np.void, *, max_ply: int, nodes: int, moves: Sequence[int] | None = None) -> None:
         """Begin to search a position, and return.
 
         Args:
             position: POSITION_DTYPE; copied.
             max_ply: plies that the mate may take.
             nodes: positions that may be searched for the first mate; shortening it may take as many again.
+            moves: the only ones that the mate may begin with; None for all. A refutation is then one of these alone.
         """
         self.stop()
         self._answer = MateAnswer()
@@ -76,7 +77,8 @@ class MateSearch:
         self._solver.stop[0] = 0
         self._finished.clear()
         root = position.copy()  # np.array of a record would share its memory
-        self._thread = threading.Thread(target=self._run, args=(root, max_ply, nodes), name="mate-search", daemon=True)
+        arguments = (root, max_ply, nodes, moves)
+        self._thread = threading.Thread(target=self._run, args=arguments, name="mate-search", daemon=True)
         self._thread.start()
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -108,22 +110,23 @@ class MateSearch:
         self._solver.stop[0] = 0
         self._answer = MateAnswer()
         self.nodes = 0
-        self._search(position, max_ply, nodes, shorten)
+        self._search(position, max_ply, nodes, None, shorten)
         return self._answer
 
-    def _run(self, position: np.void, max_ply: int, nodes: int) -> None:
+    def _run(self, position: np.void, max_ply: int, nodes: int, moves: Sequence[int] | None) -> None:
         try:
-            self._search(position, max_ply, nodes, True)
+            self._search(position, max_ply, nodes, moves, True)
         except BaseException as error:  # handed to the thread that calls `stop`
             self._error = error
         finally:
             self._finished.set()
 
-    def _search(self, position: np.void, max_ply: int, nodes: int, shorten: bool) -> None:
+    def _search(self, position: np.void, max_ply: int, nodes: int, moves: Sequence[int] | None, shorten: bool) -> None:
         budget = nodes
+        allowed = np.array(moves or (), np.uint16)
         while True:
             self._solver.positions[0] = position
-            state, length = prove(self._solver, budget, max_ply, self._variation)
+            state, length = prove(self._solver, allowed, budget, max_ply, self._variation)
             spent = int(self._solver.counters[NODES])
             self.nodes += spent
             if state != MATE:

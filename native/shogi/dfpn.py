@@ -83,7 +83,7 @@ NODE_DTYPE = np.dtype(
     align=True,
 )
 
-NODES, NODE_LIMIT, GENERATION, DEPTH_LIMIT, WAS_CUT, SHORTEST, COUNTERS = range(7)
+NODES, NODE_LIMIT, GENERATION, DEPTH_LIMIT, WAS_CUT, SHORTEST, ALLOWED, COUNTERS = range(8)
 
 
 class Solver(NamedTuple):
@@ -105,9 +105,11 @@ class Solver(NamedTuple):
     """uint8[128]: scratch"""
     line: Any
     """POSITION_DTYPE[2]: scratch of `prove`"""
+    allowed: Any
+    """uint16[MAX_MOVES]: the only moves of positions[0] while counters[ALLOWED], their number, is not 0"""
     counters: Any
     """int64[COUNTERS]: NODES searched and their limit, DEPTH_LIMIT in plies, WAS_CUT: a line reached that depth,
-    SHORTEST: look for a shorter mate among the children of every node, GENERATION of the table"""
+    SHORTEST: look for a shorter mate among the children of every node, GENERATION of the table, ALLOWED"""
     stop: Any
     """uint8[1]: another thread writes 1 to end the search"""
 
@@ -124,6 +126,7 @@ def make_solver(memory: int) -> Solver:
         moves=np.zeros((4, MAX_MOVES), np.uint16),
         squares=np.zeros(128, np.uint8),
         line=np.zeros(2, POSITION_DTYPE),
+        allowed=np.zeros(MAX_MOVES, np.uint16),
         counters=np.zeros(COUNTERS, np.int64),
         stop=np.zeros(1, np.uint8),
     )
@@ -304,6 +307,19 @@ def find_leader(solver, first, n, move, attacks):  # type: ignore[no-untyped-def
     return 0
 
 
+@inlined
+def keep_allowed(solver, moves, count):  # type: ignore[no-untyped-def]
+    """Leave only those of the `count` moves that are allowed at the root; return how many these are."""
+    kept = U(0)
+    for i in range(count):
+        for k in range(U(solver.counters[U(ALLOWED)])):
+            if moves[i] == solver.allowed[k]:
+                moves[kept] = moves[i]
+                kept += U(1)
+                break
+    return kept
+
+
 @kernel
 def expand(solver, ply):  # type: ignore[no-untyped-def]
     """Generate and judge the children of the node at `ply`; ends at the first that proves or disproves it."""
@@ -313,6 +329,8 @@ def expand(solver, ply):  # type: ignore[no-untyped-def]
     first = 0 if ply == 0 else solver.nodes[U(ply - 1)].first + solver.nodes[U(ply - 1)].count
     attacks = ply & 1 == 0
     count = checking_moves(pos, moves, True) if attacks else generate(pos, moves)
+    if ply == 0 and solver.counters[U(ALLOWED)] != 0:
+        count = keep_allowed(solver, moves, count)
     node.first = first
     node.low = UNCONDITIONAL
     if first + count > POOL:
@@ -457,9 +475,12 @@ def solve(solver):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _begin(solver, nodes, max_ply):  # type: ignore[no-untyped-def]
+def _begin(solver, allowed, nodes, max_ply):  # type: ignore[no-untyped-def]
     """Forget what the table holds, and return how many plies a mate of positions[0] may take; below 1 for none."""
     counters = solver.counters
+    counters[U(ALLOWED)] = len(allowed)
+    for i in range(U(len(allowed))):
+        solver.allowed[i] = allowed[i]
     counters[U(NODES)] = 0
     counters[U(WAS_CUT)] = 0
     counters[U(SHORTEST)] = 0
@@ -505,7 +526,7 @@ def _short_mate(solver, here, evasions, limit, variation):  # type: ignore[no-un
 
 
 @kernel
-def prove(solver, nodes, max_ply, variation):  # type: ignore[no-untyped-def]
+def prove(solver, allowed, nodes, max_ply, variation):  # type: ignore[no-untyped-def]
     """Search for a mate of positions[0] by its side to move, and write the moves to it.
 
     What the table holds is forgotten, and the history of positions[0] is not looked at; its limit of moves is.
@@ -515,6 +536,7 @@ def prove(solver, nodes, max_ply, variation):  # type: ignore[no-untyped-def]
 
     Args:
         solver: its positions[0] is set, its stop flag left as it is.
+        allowed: uint16[<= MAX_MOVES], the only moves that the mate may begin with; empty for all.
         nodes: positions that may be searched; a mate's variation may take as many again.
         max_ply: plies that the mate may take.
         variation: uint16[>= MAX_PLY], receives the moves.
@@ -524,14 +546,16 @@ def prove(solver, nodes, max_ply, variation):  # type: ignore[no-untyped-def]
         at least its first move.
     """
     counters = solver.counters
-    limit = _begin(solver, nodes, max_ply)
+    limit = _begin(solver, allowed, nodes, max_ply)
     if limit < 1:
         return UNKNOWN, np.int64(0)
     root = solver.nodes[U(0)]
     here = solver.line[U(0)]  # where the variation has come to
     copy(here, solver.positions[U(0)])
     evasions = solver.moves[U(2)]
-    length, is_mated = _short_mate(solver, here, evasions, limit, variation)
+    length, is_mated = np.int64(0), False
+    if counters[U(ALLOWED)] == 0:
+        length, is_mated = _short_mate(solver, here, evasions, limit, variation)
     if is_mated:
         return MATE, length
     # the evasions of `here`: how many there are, how many have been searched, and the one that is mated last: its
@@ -544,6 +568,7 @@ def prove(solver, nodes, max_ply, variation):  # type: ignore[no-untyped-def]
             if length == 0:
                 return (NO_MATE if root.dn == 0 and counters[U(WAS_CUT)] == 0 else UNKNOWN), length
             return MATE, min(length, 1)
+        counters[U(ALLOWED)] = 0  # the positions after the first move have all theirs
         move = U(solver.children[U(root.first + root.choice)].move)
         if count != U(0):  # one of the evasions was searched
             if np.int64(root.length) > longest:

@@ -184,6 +184,49 @@ def test_searchmoves(make: Make) -> None:
     assert player.think(Task(), ignore).move not in allowed
 
 
+def test_searchmoves_bind_the_search_for_a_mate(make: Make) -> None:
+    player = make("uniform", playouts=100, multipv=9)
+    player.set_position(MATE, [])
+    mating, other = parse_usi("G*5b"), parse_usi("5i5h")
+    reports: list[Progress] = []
+    for _ in range(20):
+        decision = player.think(Task(moves=(other,)), reports.append)
+        assert decision.move == other
+        assert not decision.note
+        for progress in (*reports, decision.progress):
+            assert {line.pv[0] for line in progress.lines} <= {other}
+    assert player.think(Task(moves=(other, mating)), ignore).note == "mate"
+    for moves, found in (((other,), ()), ((other, mating), (mating,)), (None, (mating,))):
+        answer = player.find_mate(Task(moves=moves))
+        assert answer is not None
+        assert answer.moves == found
+        assert answer.is_refuted == (not found)
+
+
+def test_searchmoves_forbid_to_declare(make: Make) -> None:
+    player = make("uniform", playouts=20)
+    player.set_position(ENTERED, [])
+    moves = tuple(player.legal_moves()[:2])
+    decision = player.think(Task(moves=moves), ignore)
+    assert not decision.win
+    assert decision.move in moves
+
+
+def test_searchmoves_bind_pondering(make: Make) -> None:
+    player = make("uniform", stochastic_ponder=True, report_interval=0.01)
+    player.set_position("startpos", ["7g7f"])
+    allowed = (parse_usi("3c3d"),)
+    reports: list[Progress] = []
+    task = Task(ponder=True, moves=allowed)
+    wait = in_background(player, task, reports)
+    wait_until(lambda: len(reports) > 3)
+    task.stop()
+    decision = wait()
+    assert decision.move in allowed
+    for progress in (*reports, decision.progress):
+        assert {line.pv[0] for line in progress.lines} <= set(allowed)
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_clocks(make: Make, workers: int) -> None:
     """The machine may be busy: one of twenty."""

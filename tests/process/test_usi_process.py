@@ -300,6 +300,17 @@ def test_searchmoves() -> None:
         engine.send("go searchmoves huh 7g7f nodes 5")
         assert engine.line().startswith("info string Error! go: searchmoves: not a move: 'huh'")
         assert engine.bestmove().split()[:2] == ["bestmove", "7g7f"]
+        engine.send("go searchmoves 7g7e nodes 5")
+        assert engine.line() == "info string Error! go: searchmoves: 7g7e is no legal move here"
+        assert engine.line().endswith("searchmoves: expected at least one legal move; all moves are searched")
+        assert engine.bestmove().split()[:2] == ["bestmove", "1g1f"]
+
+
+@pytest.mark.parametrize("go", ["go nodes 500 infinite", "go infinite depth 3", "go infinite movetime 100"])
+def test_a_limit_ends_an_infinite_search(go: str) -> None:
+    with UsiProcess(FAKE) as engine:
+        engine.ready()
+        assert engine.bestmove(go).startswith("bestmove 1g1f ")
 
 
 def test_nobody_reads_the_answers() -> None:

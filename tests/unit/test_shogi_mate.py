@@ -177,6 +177,25 @@ def test_limits_hold(search: MateSearch) -> None:
         assert len(search.solve(game.position, max_ply=99, nodes=2_000).moves) < plies
 
 
+def test_a_mate_begins_with_an_allowed_move(search: MateSearch) -> None:
+    others = 0
+    for plies, sfen in MATES:
+        game = ShogiGame(sfen)
+        first = search.solve(game.position, max_ply=99, nodes=200_000, shorten=False).moves[0]
+        search.start(game.position, max_ply=99, nodes=200_000, moves=[first])
+        assert search.wait(60.0)
+        assert search.stop().moves[0] == first
+        replay(sfen, search.answer.moves)
+        rest = [move for move in game.legal_moves() if move != first]
+        search.start(game.position, max_ply=99, nodes=20_000, moves=rest)
+        assert search.wait(60.0)
+        if search.stop().moves:
+            others += 1
+            assert search.answer.moves[0] != first, plies
+            replay(sfen, search.answer.moves)
+    assert 0 < others < len(MATES)
+
+
 def test_the_start_position_has_no_mate(search: MateSearch) -> None:
     assert search.solve(ShogiGame().position, max_ply=99, nodes=1000) == MateAnswer(is_refuted=True)
 

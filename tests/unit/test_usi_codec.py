@@ -99,6 +99,9 @@ def test_go() -> None:
     )
     go, faults = parse("searchmoves 7g7f P*5e nodes 100 depth 7 infinite")
     assert (go.searchmoves, go.nodes, go.depth, go.infinite, faults) == (["7g7f", "P*5e"], 100, 7, True, [])
+    assert not go.is_endless
+    for text, endless in (("infinite", True), ("infinite btime 5", True), ("movetime 5 infinite", False)):
+        assert parse(text)[0].is_endless == endless
     for text, mate in (("mate 5000", 5.0), ("mate infinite", math.inf), ("mate", math.inf), ("mate nodes 3", math.inf)):
         go, faults = parse(text)
         assert (go.mate, faults) == (mate, [])

@@ -99,11 +99,11 @@ def read_arguments(session: Session, request: Command) -> AnalysisArguments:
                 f"unknown argument {word!r}: expected a color, an interval in centiseconds, interval, minmoves,"
                 " maxmoves, avoid, allow, ownership, rootInfo or pvVisits"
             )
-    if arguments.allow is not None and not any(game.is_legal(arguments.color, move) for move in arguments.allow):
-        raise GtpError("allow: expected at least one legal move")
-    legal = (move for move in [*board_points(game.size), PASS] if move not in arguments.avoid)
-    if arguments.avoid and not any(game.is_legal(arguments.color, move) for move in legal):
-        raise GtpError("avoid: expected at least one legal move to be left")
+    if arguments.allow is not None or arguments.avoid:
+        left = set(board_points(game.size)) | {PASS} if arguments.allow is None else arguments.allow
+        if not any(game.is_legal(arguments.color, move) for move in left - arguments.avoid):
+            key = "avoid" if arguments.avoid else "allow"
+            raise GtpError(f"{key}: expected at least one legal move to be left")
     return arguments
 
 

@@ -99,6 +99,11 @@ class Go:
         """Whether there is a clock."""
         return any(value is not None for value in (self.btime, self.wtime, self.byoyomi, self.binc, self.winc))
 
+    @property
+    def is_endless(self) -> bool:
+        """Whether only `stop` ends the search: shogiarena sends `nodes 500 infinite` and waits for an answer."""
+        return self.infinite and self.nodes is None and self.depth is None and self.movetime is None
+
 
 _TIMES = ("btime", "wtime", "byoyomi", "binc", "winc", "movetime")
 _COUNTS = ("nodes", "depth")

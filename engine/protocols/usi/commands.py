@@ -124,7 +124,7 @@ def go(session: Session, request: Command) -> None:
 
     session.end_turn()
     arguments, faults = parse_go(request.words)
-    allowed = _searchmoves(arguments, faults)
+    allowed = _searchmoves(session, arguments, faults)
     if faults:
         session.send(*(format_error(f"go: {fault}") for fault in faults))
     turn = Turn(session, session.player, arguments, allowed)
@@ -132,18 +132,30 @@ def go(session: Session, request: Command) -> None:
     turn.start()
 
 
-def _searchmoves(arguments: Go, faults: list[str]) -> tuple[int, ...] | None:
+def _searchmoves(session: Session, arguments: Go, faults: list[str]) -> tuple[int, ...] | None:
+    """Return the legal ones of `searchmoves`, and add to the faults what is wrong with the others.
+
+    Without a legal one there is no restriction: an answer is owed.
+    """
     from engine.games.shogi.notation import parse_usi
 
     if arguments.searchmoves is None:
         return None
+    legal = session.player.legal_moves()
     found = []
     for word in arguments.searchmoves:
         try:
-            found.append(parse_usi(word))
+            move = parse_usi(word)
         except ValueError as error:
             faults.append(f"searchmoves: {error}")
-    return tuple(found)
+            continue
+        if move in legal:
+            found.append(move)
+        else:
+            faults.append(f"searchmoves: {word} is no legal move here")
+    if not found:
+        faults.append("searchmoves: expected at least one legal move; all moves are searched")
+    return tuple(found) or None
 
 
 @command("stop")

@@ -58,13 +58,13 @@ class Turn:
             limits=Limits(playouts=go.nodes, seconds=go.movetime),
             depth=go.depth,
             moves=moves,
-            infinite=go.infinite,
+            infinite=go.is_endless,
             ponder=go.ponder,
             start=session.arrival,
         )
         if go.mate is not None:
             self.task.limits = Limits(seconds=None if math.isinf(go.mate) else go.mate)
-        elif not (go.infinite or go.ponder):
+        elif not (go.is_endless or go.ponder):
             self._may_answer.set()
         self._thread = threading.Thread(target=self._run, name="turn", daemon=True)
 
@@ -95,7 +95,7 @@ class Turn:
     def ponderhit(self, times: Times | None, at: float) -> None:
         """Let the clock run from `at` on."""
         self.task.ponderhit(times, at)
-        if not self._go.infinite:
+        if not self._go.is_endless:
             self._may_answer.set()
 
     def join(self, timeout: float | None = None) -> bool:
