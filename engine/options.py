@@ -426,6 +426,15 @@ class Options:
         games=("shogi",),
         usi=Usi("Mate_Root_Nodes"),
     )
+    all_legal_moves: bool = option(
+        False,
+        "flag",
+        "search also promotions waived by pawns, bishops, rooks, and lances on the second rank where that cannot help;"
+        " without it only such as decide whether the drop of a pawn mates",
+        SEARCH,
+        games=("shogi",),
+        usi=Usi("GenerateAllLegalMoves"),
+    )
     seed: int | None = option(
         None,
         "int",

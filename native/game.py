@@ -26,7 +26,10 @@ def play(pos: Any, history: Any, move: int) -> None:
 
 
 def legal_moves(pos: Any, history: Any, moves: Any) -> int:
-    """Write the legal moves (uint16) of the side to move into `moves` and return how many there are."""
+    """Write the legal moves (uint16) of the side to move into `moves` and return how many there are.
+
+    A game may leave out moves that are never better than another, but not all of them.
+    """
     raise NotImplementedError
 
 

@@ -165,12 +165,13 @@ def _shogi_position() -> tuple[Any, Any]:
 
 def compile_shogi_rules() -> None:
     """Compile what a game of shogi calls."""
-    from native.shogi import rules
+    from native.shogi import rules, waivers
     from native.shogi.position import MAX_MOVES
 
     position, history = _shogi_position()
     moves = np.zeros(MAX_MOVES, np.uint16)
     rules.legal_moves(position, history, moves)
+    waivers.searched_moves(position, history, moves)
     rules.is_legal(position, history, int(moves[0]))
     rules.has_legal_move(position)
     rules.declaration(position)

@@ -210,12 +210,12 @@ class ShogiPlayer:
 
     def think(self, task: Task, on_report: Callable[[Progress], None] | None) -> ShogiDecision:
         """Choose a move; block until it is chosen or the task is stopped."""
-        legal = self.game.legal_moves()
-        allowed = [move for move in legal if task.moves is None or move in task.moves] or legal
-        if not legal:
+        if not self.game.legal_moves():
             return ShogiDecision(None)
         self._end_background()
-        self._prepare()
+        self._prepare(task)
+        moves = self.game.searched_moves()
+        allowed = [move for move in moves if task.moves is None or move in task.moves] or moves
         if not task.infinite:
             if self.game.can_declare and task.moves is None:
                 return ShogiDecision(None, win=True, note="declaration of the win")
@@ -226,7 +226,7 @@ class ShogiPlayer:
             decision = self._ponder_before(task, allowed, on_report)
             if decision is not None:
                 return decision
-        return self._search_move(task, legal, allowed, on_report)
+        return self._search_move(task, moves, allowed, on_report)
 
     def find_mate(self, task: Task) -> MateAnswer | None:
         """Search for a mate until one is found or refuted, the time is over or the task is stopped."""
@@ -313,12 +313,12 @@ class ShogiPlayer:
         return ShogiDecision(line[0], ponder=line[1] if len(line) > 1 else None, progress=progress)
 
     def _search_move(
-        self, task: Task, legal: list[int], allowed: list[int], on_report: Callable[[Progress], None] | None
+        self, task: Task, moves: list[int], allowed: list[int], on_report: Callable[[Progress], None] | None
     ) -> ShogiDecision:
-        """Choose a move by search."""
+        """Choose an `allowed` one of the `moves` of the root by search."""
         self._search.set_position(self.game)
-        is_forced = len(legal) == 1 and not task.infinite
-        only = allowed if len(allowed) < len(legal) else None
+        is_forced = len(moves) == 1 and not task.infinite
+        only = allowed if len(allowed) < len(moves) else None
         self._seeks_mate = self.options.root_mate_search > 0 and not is_forced
         self._judged_mate = ()
         if self._seeks_mate:
@@ -409,7 +409,7 @@ class ShogiPlayer:
 
     # -- settings and limits ---------------------------------------------------------------------------------------
 
-    def _prepare(self) -> None:
+    def _prepare(self, task: Task) -> None:
         """Bring search and game in line with the options; a tree that was grown under other rules is dropped."""
         options, game = self.options, self.game
         settings = search_settings(tuned(options, SIDE), self._search.queue)
@@ -417,7 +417,11 @@ class ShogiPlayer:
             self._search.configure(settings)
             self._settings = settings
         draw = options.draw_value_black if game.side_to_move == BLACK else 1.0 - options.draw_value_white
-        rules = (options.entering_king, options.max_moves or 0, options.leaf_mate_depth, draw)
+        game.position["all_moves"] = options.all_legal_moves
+        if task.moves is not None and not set(task.moves).issubset(game.searched_moves()):
+            game.position["all_moves"] = True
+        is_all = bool(game.position["all_moves"])
+        rules = (options.entering_king, options.max_moves or 0, options.leaf_mate_depth, is_all, draw)
         game.set_rules(entering_king=options.entering_king, max_moves=options.max_moves or 0)
         game.position["mate_depth"] = options.leaf_mate_depth
         game.position["draw_value"] = (2.0 * draw - 1.0, 1.0 - 2.0 * draw)

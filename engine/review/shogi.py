@@ -118,7 +118,7 @@ class ShogiReviewer:
         if outcome is not None and (is_last or outcome.ending == "TSUMI"):
             winrate = 0.5 if not outcome.winner else float(outcome.winner == color)
             return self._opinion(color, winrate, mate=0 if outcome.ending == "TSUMI" else None), 0
-        if not is_last and len(game.legal_moves()) == 1:
+        if not is_last and len(game.searched_moves()) == 1:
             return None, 0
         self.player.game = game
         decision = self.player.go()

@@ -4,7 +4,7 @@ from native import game
 from native.bits import U
 from native.game import GOES_ON, OVER, OVER_UNSCORED
 from native.jit import kernel
-from native.shogi import mate, movegen, planes, position, rules
+from native.shogi import mate, planes, position, rules, waivers
 from native.shogi.position import MAX_HISTORY, POSITION_DTYPE
 
 UNPROVEN_WIN = 0.99
@@ -50,7 +50,7 @@ def add_ownership(pos, ownership, symmetry, sign, total):  # type: ignore[no-unt
 
 game.implement(game.copy, POSITION_DTYPE, position.copy)
 game.implement(game.play, POSITION_DTYPE, position.play)
-game.implement(game.legal_moves, POSITION_DTYPE, movegen.legal_moves)
+game.implement(game.legal_moves, POSITION_DTYPE, waivers.searched_moves)
 game.implement(game.outcome, POSITION_DTYPE, outcome)
 game.implement(game.position_key, POSITION_DTYPE, position_key)
 game.implement(game.write_planes, POSITION_DTYPE, planes.write_planes)

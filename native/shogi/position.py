@@ -63,6 +63,7 @@ POSITION_DTYPE = np.dtype(
         ("in_check", np.uint8),  # the side to move is
         ("entering_king", np.uint8),  # rules: ENTERING_KING_NONE, _24, _27, _24H, _27H
         ("mate_depth", np.uint8),  # plies of the mate search at leaves: 0, 1, 3, 5
+        ("all_moves", np.uint8),  # the search tries promotions that are waived to no purpose, too
         ("form", np.uint8),  # network form: decides planes and policy labels
     ],
     align=True,

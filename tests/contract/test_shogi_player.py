@@ -227,6 +227,38 @@ def test_searchmoves_bind_pondering(make: Make) -> None:
         assert {line.pv[0] for line in progress.lines} <= set(allowed)
 
 
+def test_waived_promotions_are_searched_where_they_are_asked_for(make: Make) -> None:
+    player = make("uniform", playouts=400, multipv=593, root_mate_search=0)
+    waived = {parse_usi("8h2b"), parse_usi("8h3c")}
+
+    def searched(task: Task) -> set[int]:
+        player.set_position("startpos", ["7g7f", "3c3d"])
+        return {line.pv[0] for line in player.think(task, ignore).progress.lines}
+
+    everything = searched(Task())
+    assert not waived & everything
+    assert everything | waived == set(player.legal_moves())
+    assert searched(Task(moves=(parse_usi("8h2b"),))) == {parse_usi("8h2b")}
+    assert not waived & searched(Task())
+    player.options.set("all_legal_moves", True)
+    assert searched(Task()) == set(player.legal_moves())
+    # the opponent may play one; it needs no node in the tree
+    player.options.set("all_legal_moves", False)
+    searched(Task())
+    player.set_position("startpos", ["7g7f", "3c3d", "8h2b"])
+    assert player.think(Task(), ignore).move in player.legal_moves()
+
+
+def test_to_promote_or_not_is_no_choice(make: Make) -> None:
+    """Where the only legal moves are a promotion and its waiver there is nothing to search."""
+    player = make("uniform", playouts=20_000, root_mate_search=0, leaf_mate_depth=0)
+    player.set_position("1n1ksKB2/l4r1g1/p1pg2spn/2n2P2l/1P2p3p/2P+pP1PPP/P1SG4r/LB1P5/1N2S1+p1L b 2Pg 115", [])
+    assert sorted(player.legal_moves()) == sorted((parse_usi("3a4b"), parse_usi("3a4b+")))
+    decision = player.think(Task(), ignore)
+    assert decision.move == parse_usi("3a4b+")
+    assert decision.progress.playouts < 20_000
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_clocks(make: Make, workers: int) -> None:
     """The machine may be busy: one of twenty."""

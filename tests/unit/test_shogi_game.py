@@ -90,9 +90,9 @@ def test_rules_and_the_search_s_settings_outlive_undo() -> None:
     game = play_all(ShogiGame(entering_king="none"), "7g7f 3c3d")
     game.set_rules(entering_king="24", max_moves=256)
     game.position["mate_depth"], game.position["draw_value"] = 3, (0.25, -0.5)
-    game.position["form"] = 1
+    game.position["form"] = game.position["all_moves"] = 1
     game.undo()
-    assert [game.position[name].tolist() for name in SETTINGS] == [256, 1, 3, [0.25, -0.5], 1]
+    assert [game.position[name].tolist() for name in SETTINGS] == [256, 1, 3, 1, [0.25, -0.5], 1]
     assert game.search_key == (STARTPOS, "24", 256)
 
 

@@ -15,7 +15,7 @@ from engine.games.shogi.moves import is_move, target_of
 from engine.games.shogi.notation import format_usi, illegal_action
 from engine.games.shogi.placement import DROP_PAWN_MATE, Placement
 from engine.games.shogi.sfen import STARTPOS, format_sfen, parse_sfen
-from native.shogi import rules
+from native.shogi import rules, waivers
 from native.shogi.position import (
     CHECK_BIT,
     ENTERING_KING_24,
@@ -37,7 +37,7 @@ ENTERING_KING = {
 }
 """Rules for declaring a win, by their points; h: in handicap games White needs less by what it has given."""
 
-SETTINGS = ("max_moves", "entering_king", "mate_depth", "draw_value", "form")
+SETTINGS = ("max_moves", "entering_king", "mate_depth", "all_moves", "draw_value", "form")
 """Fields of the position record that belong to the game's rules and the search, not to the position."""
 
 KEPT, ROOM = 768, 1024
@@ -164,6 +164,12 @@ class ShogiGame:
         """Return all legal moves of the side to move, also those that only a beginner would leave unpromoted."""
         moves = np.zeros(MAX_MOVES, np.uint16)
         count = rules.legal_moves(self.position, self.history, moves)
+        return [int(move) for move in moves[:count]]
+
+    def searched_moves(self) -> list[int]:
+        """Return the moves that a search tries: see native.shogi.waivers."""
+        moves = np.zeros(MAX_MOVES, np.uint16)
+        count = waivers.searched_moves(self.position, self.history, moves)
         return [int(move) for move in moves[:count]]
 
     def play(self, move: int) -> None:

@@ -1,0 +1,166 @@
+"""The moves that a search of shogi tries: the legal ones without promotions that are waived to no purpose.
+
+A pawn, a bishop or a rook that promotes goes on attacking all that it attacked before, and so does a lance on the
+second rank. To waive that promotion can be right for one reason alone: a pawn must not be dropped to mate. What is
+tried here is a waived promotion that decides about such a drop at once:
+
+* after it the opponent's pawn, dropped before our king, would mate and may not be dropped; the promoted piece could
+  take it;
+* promoted, the piece would make our own next drop before their king a mate, which is forbidden, and waiving makes it
+  no mate; looked at after every way out where the promotion gives check, else with the position as it stands.
+
+A waived promotion whose pawn is dropped later still is left out, as it is by other engines: df-pn (native.shogi.dfpn)
+tries all, at the root.
+"""
+
+import numpy as np
+
+from native.bits import U
+from native.jit import allocating_kernel, inlined, kernel
+from native.shogi.bitboards import first_square
+from native.shogi.movegen import PROMOTES, drop_pawn_mates, generate
+from native.shogi.position import FIRST_DROP, MAX_HISTORY, MAX_MOVES, PAWNS, POSITION_DTYPE, copy, play
+from native.shogi.tables import (
+    BISHOP,
+    DEAD,
+    FILES,
+    KNIGHT,
+    LANCE,
+    NO_SQUARE,
+    PAWN,
+    PROMOTED,
+    ROOK,
+    ROWS,
+    STEPS,
+    WHITE_PIECE,
+    ZONE,
+)
+
+NO_DROP, LEGAL_DROP, MATING_DROP = 0, 1, 2
+REACH = 3
+"""Squares from the king at which a promotion may take a way out of its: the king steps, its way out lies a step
+further, and what a promoted piece attacks besides is next to it."""
+
+
+@kernel
+def waives(pos, move):  # type: ignore[no-untyped-def]
+    """Whether a legal move waives a promotion that takes nothing from the piece's attacks."""
+    origin = U(move) >> U(7)  # with the bit of a promotion above it
+    if origin >= U(FIRST_DROP):
+        return False
+    us = U(pos.side_to_move) - U(1)
+    to = U(move) & U(127)
+    kind = U(pos.board[origin]) & U(15)
+    if kind == U(LANCE):  # on the last rank but one a knight could not move
+        row = (U(KNIGHT) + us * U(WHITE_PIECE)) * U(2)
+        return (DEAD[row + (to >> U(6))] >> (to & U(63))) & U(1) != U(0)
+    if kind != U(PAWN) and kind != U(BISHOP) and kind != U(ROOK):
+        return False
+    zone = us * U(2)
+    inside = (ZONE[zone + (to >> U(6))] >> (to & U(63))) | (ZONE[zone + (origin >> U(6))] >> (origin & U(63)))
+    return inside & U(1) != U(0)
+
+
+@inlined
+def _head(pos, color):  # type: ignore[no-untyped-def]
+    """Return the square before the king of a color (0, 1) as a set, which is empty at the edge."""
+    row = ((U(PAWN) + color * U(WHITE_PIECE)) * U(ROWS) + U(pos.king[color])) * U(2)
+    return STEPS[row], STEPS[row + U(1)]
+
+
+@kernel
+def dropped_pawn(pos):  # type: ignore[no-untyped-def]
+    """Say what the side to move can do with a pawn before the other king: NO_DROP, LEGAL_DROP or MATING_DROP.
+
+    In check it is taken to have other cares: NO_DROP.
+    """
+    us = U(pos.side_to_move) - U(1)
+    low, high = _head(pos, U(1) - us)
+    occupied_low = pos.color_bits[U(0)] | pos.color_bits[U(2)]
+    occupied_high = pos.color_bits[U(1)] | pos.color_bits[U(3)]
+    low &= ~occupied_low
+    high &= ~occupied_high
+    if low | high == U(0) or pos.hand[us, U(0)] == 0 or pos.in_check != 0:
+        return NO_DROP
+    head = first_square(low, high)
+    low = pos.type_bits[U(PAWNS)] & pos.color_bits[us * U(2)] & FILES[head * U(2)]
+    high = pos.type_bits[U(PAWNS + 1)] & pos.color_bits[us * U(2) + U(1)] & FILES[head * U(2) + U(1)]
+    if low | high != U(0):
+        return NO_DROP
+    return MATING_DROP if drop_pawn_mates(pos, head, occupied_low, occupied_high) else LEGAL_DROP
+
+
+@inlined
+def _is_near(square, king):  # type: ignore[no-untyped-def]
+    """Whether a piece on a square may be within REACH of a king."""
+    file, rank = np.int64(square) // 9, np.int64(square) % 9
+    return max(abs(file - np.int64(king) // 9), abs(rank - np.int64(king) % 9)) <= REACH
+
+
+@inlined
+def _can_decide(pos, move):  # type: ignore[no-untyped-def]
+    """Whether a waived promotion may decide about a pawn's drop, as far as a glance shows."""
+    us = U(pos.side_to_move) - U(1)
+    to = U(move) & U(127)
+    if pos.king[U(0)] == NO_SQUARE or pos.king[U(1)] == NO_SQUARE:
+        return False
+    if pos.hand[U(1) - us, U(0)] != 0:
+        low, high = _head(pos, us)
+        row = ((U(pos.board[U(move) >> U(7)]) + U(PROMOTED)) * U(ROWS) + to) * U(2)
+        if (STEPS[row] & low) | (STEPS[row + U(1)] & high) != U(0):
+            return True
+    has_pawn = pos.hand[us, U(0)] != 0 or U(pos.board[to]) & U(7) == U(PAWN)
+    return has_pawn and _is_near(to, pos.king[U(1) - us])
+
+
+@allocating_kernel
+def decides_about_drop(pos, history, move):  # type: ignore[no-untyped-def]
+    """Whether a waived promotion makes a difference to a pawn's drop that mates; see the module.
+
+    Entries of the history beyond the position's own are overwritten, and need room for two positions.
+    """
+    positions = np.empty(3, POSITION_DTYPE)
+    promoted, waived, later = positions[0], positions[1], positions[2]
+    copy(promoted, pos)
+    play(promoted, history, U(move) | U(PROMOTES))
+    copy(waived, pos)
+    play(waived, history, move)
+    if dropped_pawn(waived) == MATING_DROP and dropped_pawn(promoted) == LEGAL_DROP:
+        return True
+    if promoted.in_check == 0:
+        promoted.side_to_move = pos.side_to_move
+        waived.side_to_move = pos.side_to_move
+        return dropped_pawn(promoted) == MATING_DROP and dropped_pawn(waived) == LEGAL_DROP
+    replies = np.empty(MAX_MOVES, np.uint16)
+    for i in range(generate(promoted, replies)):
+        copy(later, promoted)
+        play(later, history, replies[i])
+        if dropped_pawn(later) == MATING_DROP:
+            copy(later, waived)
+            play(later, history, replies[i])
+            if dropped_pawn(later) == LEGAL_DROP:
+                return True
+    return False
+
+
+@kernel
+def searched_moves(pos, history, moves):  # type: ignore[no-untyped-def]
+    """Write the moves (uint16[MAX_MOVES]) that a search tries into `moves` and return how many there are.
+
+    All legal ones where the record says `all_moves`. The order is that of the legal moves. Where there is a legal move
+    there is one to try. Entries of the history beyond the position's own may be overwritten.
+    """
+    count = generate(pos, moves)
+    promotions = np.uint16(0)
+    for i in range(count):
+        promotions |= moves[i]
+    if pos.all_moves != 0 or promotions & PROMOTES == 0:
+        return count
+    has_room = np.int64(pos.history_length) + 4 <= MAX_HISTORY
+    kept = U(0)
+    for i in range(count):
+        move = moves[i]
+        if not waives(pos, move) or (has_room and _can_decide(pos, move) and decides_about_drop(pos, history, move)):
+            moves[kept] = move
+            kept += U(1)
+    return kept
