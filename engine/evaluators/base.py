@@ -5,12 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from native.calls import Calls
     from native.tree.arrays import Batch
 
 
 class EvaluatorError(RuntimeError):
     """An evaluator cannot be made or used as asked; the message says what is missing."""
+
+
+class UnsupportedError(EvaluatorError):
+    """Our own kernels cannot compute a network."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        """Say in `reason` what they cannot compute, in a few words."""
+        super().__init__(f"{path}: {reason}: expected backend onnx (or auto)")
+        self.reason = reason
 
 
 class Evaluator(Protocol):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.evaluators.base import EvaluatorError
+from engine.evaluators.base import UnsupportedError
 from engine.evaluators.providers import check_backend, chooses_cpu
 from nets.errors import NetworkError
 from nets.files import known_digest
@@ -17,8 +16,6 @@ from nets.metadata import KATAGO_FEATURES
 if TYPE_CHECKING:
     from engine.evaluators.katago import KataGoEvaluator
 
-_log = logging.getLogger("yomi.networks")
-
 
 def make_katago_evaluator(
     path: str | Path,
@@ -27,6 +24,8 @@ def make_katago_evaluator(
     backend: str = "auto",
     batch_size: int | None = None,
     precision: str = "fp32",
+    *,
+    keep: bool = True,
 ) -> KataGoEvaluator:
     """Return an evaluator of a network with KataGo's features for boards of `size`.
 
@@ -38,6 +37,7 @@ def make_katago_evaluator(
             (TensorRT itself), or auto: the fastest that can, which the evaluator's description tells.
         batch_size: rows of a batch; None for what suits the network and the device.
         precision: fp32, fp16 (GPUs only), int16 (backend native only), or auto: the fastest there is.
+        keep: whether what a big network is packed into is kept for the next start.
 
     Raises:
         NetworkError: the file cannot be used.
@@ -45,11 +45,14 @@ def make_katago_evaluator(
     """
     check_backend(device, backend, precision)
     path = Path(path)
+    why = ""
     if backend == "native" or (backend == "auto" and chooses_cpu(device)):
-        required = backend == "native" or precision == "int16"
-        evaluator = _native(path, size, batch_size, precision, required=required)
-        if evaluator is not None:
-            return evaluator
+        try:
+            return _native(path, size, batch_size, precision, keep=keep)
+        except UnsupportedError as error:
+            if backend == "native" or precision == "int16":
+                raise
+            why = error.reason
     onnx_path, info = prepare(path, size)
     if info.game != "go":
         raise NetworkError(f"{path}: a network for {info.game} found, expected one for Go")
@@ -61,15 +64,19 @@ def make_katago_evaluator(
         return GpuKataGoEvaluator(onnx_path, info, device, backend, batch_size=batch_size, precision=precision)
     from engine.evaluators.katago_onnx import OnnxKataGoEvaluator
 
-    return OnnxKataGoEvaluator(onnx_path, info, batch_size=batch_size)
+    evaluator = OnnxKataGoEvaluator(onnx_path, info, batch_size=batch_size)
+    evaluator.why = why
+    return evaluator
 
 
-def _native(path: Path, size: int, batch_size: int | None, precision: str, *, required: bool) -> KataGoEvaluator | None:
-    """Return an evaluator of our own kernels, or None where they cannot compute the network and need not."""
+def _native(path: Path, size: int, batch_size: int | None, precision: str, *, keep: bool) -> KataGoEvaluator:
+    """Return an evaluator of our own kernels.
+
+    Raises:
+        NetworkError, EvaluatorError: see `make_katago_evaluator`; UnsupportedError where they cannot compute it.
+    """
     if identify(path) is not NetworkKind.KATAGO:
-        if required:
-            raise EvaluatorError(f"{path}: an ONNX file found, expected a KataGo network for backend native")
-        return None
+        raise UnsupportedError(path, "it is an ONNX file")
     # Imports numba, which the other backends need as late as the search does.
     from engine.evaluators.katago_cpu import NativeKataGoEvaluator, make_program
     from engine.evaluators.native_precision import native_precision
@@ -88,11 +95,9 @@ def _native(path: Path, size: int, batch_size: int | None, precision: str, *, re
     network = read_network(path)
     reason = unsupported(network)
     if reason is not None:
-        if required:
-            raise EvaluatorError(f"{path}: {reason}: expected backend onnx (or auto)")
-        _log.info("%s: %s: computed by onnxruntime", path, reason)
-        return None
+        raise UnsupportedError(path, reason)
     info = describe(network, size, path.name, digest)
     program = make_program(network, size, precision)
-    keep_program(program, info, precision)
+    if keep:
+        keep_program(program, info, precision)
     return NativeKataGoEvaluator(program, info, precision, batch_size=batch_size)

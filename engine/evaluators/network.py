@@ -32,6 +32,8 @@ class NetworkEvaluator(ABC):
         self.device = device
         self.batch_size = batch_size
         self.precision = precision
+        self.why = ""
+        """What keeps our own kernels from computing it, in a few words; empty where nothing does, or nobody asked."""
 
     @property
     def description(self) -> str:

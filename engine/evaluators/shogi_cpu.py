@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engine.evaluators.base import EvaluatorError
+from engine.evaluators.base import UnsupportedError
 from engine.evaluators.native_precision import native_precision
 from engine.evaluators.native_program import BACKEND, NativeProgram
 from engine.evaluators.shogi import FloatArray, ShogiEvaluator
@@ -60,7 +60,7 @@ class NativeShogiEvaluator(ShogiEvaluator):
         try:
             self._squash = write_program(read_onnx_graph(path), network, builder)
         except UnsupportedGraphError as error:
-            raise EvaluatorError(f"{path}: {error}: expected backend onnx (or auto)") from error
+            raise UnsupportedError(path, str(error)) from error
         self._program = NativeProgram(builder.build())
         self.check()
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.evaluators.base import EvaluatorError
+from engine.evaluators.base import EvaluatorError, UnsupportedError
 from engine.evaluators.providers import check_backend, chooses_cpu
 from nets.load import prepare_shogi
 
 if TYPE_CHECKING:
     from engine.evaluators.shogi import ShogiEvaluator
-
-_log = logging.getLogger("yomi.networks")
 
 
 def make_shogi_evaluator(
@@ -40,6 +37,7 @@ def make_shogi_evaluator(
     check_backend(device, backend, precision)
     path = Path(path)
     network, info = prepare_shogi(path)
+    why = ""
     if backend == "native" or (backend == "auto" and chooses_cpu(device)):
         # Imports numba, which onnxruntime needs as late as the search does.
         from engine.evaluators.shogi_cpu import NativeShogiEvaluator
@@ -49,11 +47,13 @@ def make_shogi_evaluator(
         except EvaluatorError as error:
             if backend == "native" or precision == "int16":
                 raise
-            _log.info("%s; computed by onnxruntime", error)
+            why = error.reason if isinstance(error, UnsupportedError) else str(error)
     if not chooses_cpu(device):
         from engine.evaluators.shogi_gpu import GpuShogiEvaluator
 
         return GpuShogiEvaluator(path, network, info, device, backend, batch_size=batch_size, precision=precision)
     from engine.evaluators.shogi_onnx import OnnxShogiEvaluator
 
-    return OnnxShogiEvaluator(path, network, info, batch_size=batch_size)
+    evaluator = OnnxShogiEvaluator(path, network, info, batch_size=batch_size)
+    evaluator.why = why
+    return evaluator

@@ -70,7 +70,9 @@ def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
 
     def network(device: str) -> Evaluator:
         def in_precision(precision: str) -> KataGoEvaluator:
-            return make_katago_evaluator(net, size, device, options.backend, options.batch_size, precision)
+            # What is made only to be compared with is not worth the place on the disk.
+            keep = precision == options.precision
+            return make_katago_evaluator(net, size, device, options.backend, options.batch_size, precision, keep=keep)
 
         evaluator = with_suitable_precision(in_precision, options.precision, lambda it: go_sampling(size, rules, it))
         _, evaluator.may_have_no_result = queue_key(size, rules)

@@ -1,6 +1,7 @@
 """Whether a network may be computed with fewer bits: both ways are compared on positions of games that it plays itself.
 
 The verdict is kept beside the converted networks, so that a network is compared once; yomi's own networks come with it.
+What was chosen, and why, is told on stderr at the first use of a network on a board size, and then no more.
 """
 
 from __future__ import annotations
@@ -212,6 +213,8 @@ def with_suitable_precision(make: Callable[[str], E], precision: str, sampling: 
     """
     evaluator = make(precision)
     if precision != "auto" or evaluator.precision == "fp32":
+        if precision == "auto" or evaluator.why:
+            _tell_once(evaluator)
         return evaluator
     verdict = _known(evaluator)
     reference: E | None = None
@@ -220,24 +223,53 @@ def with_suitable_precision(make: Callable[[str], E], precision: str, sampling: 
         reference = make("fp32")
         verdict = compare(reference, evaluator, sampling(evaluator))
         _keep(evaluator, verdict)
+        if verdict.is_enough:
+            _tell(evaluator, f"as good as fp32: {verdict}")
     _log.info("%s against fp32: %s", evaluator.precision, verdict)
     if verdict.is_enough:
         if reference is not None:
             reference.close()
         return evaluator
-    _log.warning("%s: %s is left out for fp32: %s", evaluator.info.source_file, evaluator.precision, verdict)
+    name = evaluator.info.source_file
+    _log.warning("%s: %s is left out for fp32 (%s): %s", name, evaluator.precision, evaluator.backend, verdict)
     evaluator.close()
     return reference or make("fp32")
 
 
-def _say_that_it_takes_time(evaluator: NetworkEvaluator) -> None:
+def _board(evaluator: NetworkEvaluator) -> str:
     size = evaluator.info.board_size
-    board = f"{size}x{size}" if size else "boards of any size"
+    return f"{size}x{size}" if size else "boards of any size"
+
+
+def _say_that_it_takes_time(evaluator: NetworkEvaluator) -> None:
+    board = _board(evaluator)
     print(
         f"yomi: comparing {evaluator.precision} with fp32, once for this network on {board} ...",
         file=sys.stderr,
         flush=True,
     )
+
+
+def _tell(evaluator: NetworkEvaluator, why: str) -> None:
+    """Tell what was chosen for a network on a board size."""
+    chosen = f"{evaluator.info.source_file} on {_board(evaluator)}: {evaluator.precision} by {evaluator.backend}"
+    print(f"yomi: {chosen}, {why}", file=sys.stderr, flush=True)
+
+
+def _tell_once(evaluator: NetworkEvaluator) -> None:
+    """Tell what was chosen and why, where that was not told before: a file in the cache remembers."""
+    info = evaluator.info
+    backend = evaluator.backend.partition(",")[0].replace(" ", "-")
+    told = default_cache_dir() / "told" / f"{info.source_sha256[:32]}-{info.board_size}-{backend}"
+    try:
+        if told.exists():
+            return
+        told.parent.mkdir(parents=True, exist_ok=True)
+        told.touch()
+    except OSError as error:  # told again next time
+        _log.info("%s cannot be written: %s", told, error)
+    why = f"not by native kernels: {evaluator.why}" if evaluator.why else "for which there is nothing faster here"
+    _tell(evaluator, why)
 
 
 def _file_name(evaluator: NetworkEvaluator) -> str:

@@ -28,8 +28,10 @@ from engine.players.shogi_setup import shogi_sampling
 from native.tree.arrays import VALUE, Batch
 from native.tree.buffers import make_batch
 from nets.files import source_digest
+from nets.katago.write import write_network
 from nets.metadata import NetworkInfo
 from nets.models import PRECISION_DIR, default_network
+from tests.naive.katago_networks import RandomNetworks
 
 SAMPLING = go_sampling(5, PRESETS["tromp-taylor"], UniformEvaluator(1))
 INFO = NetworkInfo(
@@ -49,6 +51,8 @@ class Scripted(UniformEvaluator):
     """A network whose policy and value follow from the position; `error` is added to its values."""
 
     info = INFO
+    backend = "scripted kernels"
+    why = ""
 
     def __init__(self, name: str, *, error: float = 0.0, other_move_every: int = 0) -> None:
         super().__init__(1, wants_planes=True)
@@ -166,6 +170,40 @@ def test_a_good_candidate_is_taken_and_compared_once(cache: Path) -> None:
     assert len(list((cache / "precision").iterdir())) == 1
     assert with_suitable_precision(second, "auto", lambda _: SAMPLING).precision == "int16"
     assert len(second.made) == 1
+
+
+def test_the_first_start_tells_what_was_chosen_and_why(capsys: pytest.CaptureFixture[str]) -> None:
+    with_suitable_precision(Factory(0.0), "auto", lambda _: SAMPLING)
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("yomi: comparing int16 with fp32")
+    assert second == (
+        "yomi: scripted.bin.gz on 5x5: int16 by scripted kernels, as good as fp32: "
+        "same best move in 100.0% of 100 positions, mean value error 0.0000"
+    )
+    with_suitable_precision(Factory(0.0), "auto", lambda _: SAMPLING)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("asked", ["auto", "fp32"])
+def test_the_first_start_tells_of_a_fallback(asked: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    net = tmp_path / "small.bin"
+    net.write_bytes(write_network(RandomNetworks(15).network(["ordinary", "attention"])))
+    options = Options(net=str(net), device="cpu", precision=asked)
+    go_queue(options, 5, PRESETS["chinese"]).close()
+    expected = "yomi: small.bin on 5x5: fp32 by onnxruntime, not by native kernels: it has transformer blocks\n"
+    assert capsys.readouterr().err == expected
+    go_queue(options, 5, PRESETS["chinese"]).close()
+    assert capsys.readouterr().err == ""
+    go_queue(options, 7, PRESETS["chinese"]).close()
+    assert "on 7x7" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_written_costs_no_start(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (cache / "told").write_text("")
+    for _ in range(2):
+        with_suitable_precision(lambda _: Scripted("fp32"), "auto", lambda _: SAMPLING)
+        expected = "yomi: scripted.bin.gz on 5x5: fp32 by scripted kernels, for which there is nothing faster here\n"
+        assert capsys.readouterr().err == expected
 
 
 def test_a_bad_candidate_is_left_out_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
