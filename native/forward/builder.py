@@ -33,6 +33,9 @@ _LINE_BYTES = 300_000
 _MIN_CHUNK = 24
 """Fewer tiles would read the weights too often."""
 _ALIGNMENT = 16
+SLAB = 1 << 24
+"""Floats of the arrays in which weights are gathered. So large ones go back to the system when they are dropped: arrays
+of one convolution each stay with the process (580 MB of kata1-b18c384nbt in fp32)."""
 _ACTIVATIONS = {"identity": CLAMP, "relu": CLAMP, "silu": SILU, "mish": MISH, "sigmoid": SIGMOID}
 
 
@@ -142,7 +145,7 @@ class ProgramBuilder:
         self._ops: list[_Op] = []
         self._strides: list[int] = []
         self._vectors: list[int] = []
-        self._weights: list[FloatArray] = []
+        self._slabs: list[FloatArray] = []
         self._weight_floats = 0
         self._scratch_floats = 0
         self._work = self._products = size * PANEL
@@ -411,13 +414,10 @@ class ProgramBuilder:
 
     def _join_weights(self) -> FloatArray:
         weights = aligned(self._weight_floats)
-        start = 0
-        # Each part goes as it is copied: the weights of a big network do not lie in memory twice.
-        self._weights.reverse()
-        while self._weights:
-            part = self._weights.pop()
-            weights[start : start + part.size] = part.ravel()
-            start += part.size + -part.size % _ALIGNMENT
+        # Each slab goes as it is copied: the weights of a big network do not lie in memory twice.
+        for start in range(0, self._weight_floats, SLAB):
+            slab = self._slabs.pop(0)
+            weights[start : start + SLAB] = slab[: self._weight_floats - start]
         return weights
 
     def _suitable_rows(self) -> int:
@@ -474,9 +474,18 @@ class ProgramBuilder:
         return offset
 
     def _constant(self, array: FloatArray) -> int:
+        """Copy an array behind the weights so far and return where it begins."""
         offset = self._weight_floats
-        self._weights.append(array)
-        self._weight_floats += array.size + -array.size % _ALIGNMENT
+        flat = array.reshape(-1)
+        self._weight_floats += flat.size + -flat.size % _ALIGNMENT
+        while len(self._slabs) * SLAB < self._weight_floats:
+            self._slabs.append(np.zeros(SLAB, np.float32))
+        done = 0
+        while done < flat.size:
+            slab, first = divmod(offset + done, SLAB)
+            part = flat[done : done + SLAB - first]
+            self._slabs[slab][first : first + part.size] = part
+            done += part.size
         return offset
 
     def _norms(self, parts: Sequence[tuple[int, Norm]], together: bool = True) -> dict[str, int]:

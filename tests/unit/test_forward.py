@@ -11,6 +11,7 @@ from engine.evaluators.base import EvaluatorError
 from engine.evaluators.katago_cpu import NativeKataGoEvaluator, make_program
 from engine.evaluators.katago_factory import make_katago_evaluator
 from engine.evaluators.native_precision import native_precision
+from native.forward import builder
 from native.forward.builder import ProgramBuilder
 from native.forward.emit import HAS_PAIRS
 from native.forward.gemm import BLOCK_ROWS, PANEL, multiply, pack, quantise
@@ -179,6 +180,14 @@ def test_even_matrices(m: int) -> None:
     for i in range(m + 2):
         for j in range(m + 2):
             assert abs((b @ np.outer(signs[i], signs[j]) @ b.T)[i, j]) <= 1.0 + 1e-8  # the greatest input is 1
+
+
+def test_weights_may_cross_the_arrays_they_are_gathered_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = RandomNetworks(11).network(["ordinary", "gpool"])
+    whole = make_program(network, 7, "fp32").weights
+    monkeypatch.setattr(builder, "SLAB", 1008)
+    np.testing.assert_array_equal(make_program(network, 7, "fp32").weights, whole)
+    assert whole.size > 3 * 1008
 
 
 def test_choice_of_tiles() -> None:
