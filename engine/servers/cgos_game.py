@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from engine.color import opponent
-from engine.games.go.sgf import GameRecord, Node
+from engine.games.go.sgf import GameRecord, Node, SgfError, load_sgf
 from engine.games.go.vertex import VertexError, parse_vertex
 from engine.servers.cgos_codec import BLACK, WHITE, Setup
 from engine.servers.go_seat import RULES, GoReply, GoStart
 from engine.servers.recording import RecordFile
+
+log = logging.getLogger("yomi.servers")
 
 TIME_LEFT = {BLACK: "BL", WHITE: "WL"}
 """SGF's properties."""
@@ -65,6 +69,8 @@ class CgosGame:
         self._date = time.strftime("%Y-%m-%d")
         name = f"{time.strftime('%Y%m%d')}-{setup.game_id}-{setup.names[WHITE]}-{setup.names[BLACK]}"
         self.file = RecordFile(records, name, ".sgf")
+        if self.moves:
+            self._take_up_record()
 
     @property
     def ply(self) -> int:
@@ -101,6 +107,33 @@ class CgosGame:
             return True
         self.decided = self.turn = None
         return False
+
+    def _take_up_record(self) -> None:
+        """Go on with the record that was written before this program was started, and keep what it says of moves."""
+        for path in self.file.of_all_days():
+            try:
+                record = load_sgf(path)
+            except SgfError as error:
+                log.warning("the record of the game so far is passed over: %s", error)
+                continue
+            nodes = [node for node in record.line() if node.move is not None]
+            if not self._is_ours(record, [node.move for node in nodes]):
+                continue
+            for node, move in zip(nodes, self.moves, strict=False):
+                move.comment = node.comment
+            self.file.path, self._date = path, record.date
+            return
+
+    def _is_ours(self, record: GameRecord, played: Sequence[tuple[int, int] | None]) -> bool:
+        """Whether a record is of this game, which has not ended; the server may lack our last move."""
+        setup = self.setup
+        try:
+            known = [(move.color, parse_vertex(move.vertex, setup.size)) for move in self.moves]
+        except VertexError:  # `to_sgf` says so
+            return False
+        is_same = (record.size, record.black, record.white) == (setup.size, setup.names[BLACK], setup.names[WHITE])
+        count = min(len(known), len(played))
+        return is_same and not record.result and len(played) <= len(known) + 1 and played[:count] == known[:count]
 
     def play(self, color: int, vertex: str, left: float | None = None, comment: str = "") -> None:
         """Add a move of either side."""

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from pathlib import Path
 
 from engine.color import BLACK, DRAW, WHITE, opponent
 from engine.games.shogi.notation import NotationError, format_csa, format_usi, illegal_action, parse_csa
-from engine.games.shogi.record_files import to_bytes
-from engine.games.shogi.records import START, GameRecord, RecordedMove
+from engine.games.shogi.record_files import load_records, to_bytes
+from engine.games.shogi.records import START, GameRecord, RecordedMove, RecordError
 from engine.games.shogi.sfen import START_WORD, format_sfen
 from engine.players.shogi_base import ShogiDecision
 from engine.servers.csa_clock import CsaClock
 from engine.servers.csa_codec import Summary
 from engine.servers.recording import RecordFile
 from engine.servers.shogi_seat import Turn
+
+log = logging.getLogger("yomi.servers")
 
 ENDINGS = {
     "RESIGN": "TORYO",
@@ -66,7 +69,28 @@ class CsaGame:
         self.file = RecordFile(records, f"{time.strftime('%Y%m%d')}-{summary.game_id}", ".csa")
         self.record = GameRecord()
         self._started = time.strftime("%Y/%m/%d %H:%M:%S")
+        if summary.record.moves:
+            self._take_up_record(summary)
         self.resume(summary)
+
+    def _take_up_record(self, summary: Summary) -> None:
+        """Go on with the record that was written before this program was started; `resume` keeps what it says."""
+        known = [move.move for move in summary.record.moves]
+        for path in self.file.of_all_days():
+            try:
+                record = load_records(path)[0]
+            except RecordError as error:
+                log.warning("the record of the game so far is passed over: %s", error)
+                continue
+            played = [move.move for move in record.moves]
+            names = {BLACK: record.black, WHITE: record.white}
+            is_same = record.initial == summary.record.initial and names == self.names
+            count = min(len(known), len(played))
+            # the server may lack our last move
+            if is_same and not record.ending and len(played) <= len(known) + 1 and played[:count] == known[:count]:
+                self.record, self.file.path = record, path
+                self._started = record.info.get("START_TIME", self._started)
+                return
 
     def resume(self, summary: Summary) -> None:
         """Bring the game to what the server says, which may lack our last move."""
@@ -81,7 +105,9 @@ class CsaGame:
             kept = old[index] if index < len(old) and old[index].move == move.move else None
             units = None if move.seconds is None else int(move.seconds)
             seconds = self.clock.charge(self.placement.side, units)
-            self._append(kept or RecordedMove(move.move, seconds))
+            kept = kept or RecordedMove(move.move)
+            kept.seconds = seconds if kept.seconds is None else kept.seconds
+            self._append(kept)
         for color, rule in summary.rules.items():
             # moves before the start of a game are not charged by every server: what is safe is the lesser
             self.clock.left[color] = summary.remaining.get(color, min(self.clock.left[color], rule.total))

@@ -18,7 +18,7 @@ class RecordFile:
 
         Args:
             folder: made where it is missing.
-            name: what tells the game from all others.
+            name: what tells the game from all others; the day that it began, YYYYMMDD, comes first.
             suffix: such as `.sgf`.
 
         Raises:
@@ -26,6 +26,11 @@ class RecordFile:
         """
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / (re.sub(r"[^\w.+@-]", "_", name)[:MAX_NAME] + suffix)
+
+    def of_all_days(self) -> list[Path]:
+        """Return the files that are there for a game of this name, whatever day it began, the latest first."""
+        day = len("YYYYMMDD")
+        return sorted(self.path.parent.glob("[0-9]" * day + self.path.name[day:]), reverse=True)
 
     def write(self, data: bytes) -> None:
         """Replace the file's content in one step.

@@ -163,6 +163,78 @@ def test_the_server_is_restarted(make_server: Callable[..., FakeServer], tmp_pat
     assert moves_of(Path(str(running.events("over")[0]["record"])).read_text()) == 7
 
 
+def said_of_own_moves(record: str) -> list[object]:
+    """Return the evaluations of Black's moves in a record of either game."""
+    if record.startswith("("):
+        return [node.comment for node in read_sgf(record).line() if node.move][::2]
+    return [move.score for move in read_records(record)[0].moves][::2]
+
+
+@pytest.mark.parametrize("day", ["", "20200229"], ids=["today", "yesterday"])
+def test_a_record_is_continued_by_a_program_that_was_killed_and_started_again(
+    day: str, make_server: Callable[..., FakeServer], tmp_path: Path
+) -> None:
+    server = make_server(plies=13)
+    left_behind, killed = tmp_path / "two" / "one", tmp_path / "first"
+    killed.mkdir()
+
+    def kill() -> None:
+        """What a kill leaves is the files as they are now."""
+        left_behind.mkdir(parents=True)
+        (record,) = (killed / "one").glob("*.*")
+        (left_behind / f"{day or record.name[:8]}{record.name[8:]}").write_bytes(record.read_bytes())
+        running.client.leave()
+
+    with server.lock:
+        running = Running(killed, server.port, seat_for(server))
+        server.at_ply(6, kill)
+    running.join()
+    again = Running(tmp_path / "two", server.port, seat_for(server))
+    again.join()
+    assert server.errors == []
+    (record,) = again.records()
+    assert moves_of(record) == 13
+    said = said_of_own_moves(record)
+    del said[3]  # that move was on its way
+    assert said == [("50.0%" if isinstance(server, CgosServer) else 659)] * 6
+    assert [path.name[:8] for path in left_behind.iterdir()] == [day or time.strftime("%Y%m%d")]
+
+
+@pytest.mark.parametrize("change", ["ended", "moves", "broken"])
+def test_the_record_of_another_game_is_left_alone(
+    change: str, make_server: Callable[..., FakeServer], tmp_path: Path
+) -> None:
+    server = make_server(plies=13)
+    other, killed = tmp_path / "two" / "one", tmp_path / "first"
+    killed.mkdir()
+
+    def kill() -> None:
+        other.mkdir(parents=True)
+        (record,) = (killed / "one").glob("*.*")
+        is_go = record.suffix == ".sgf"
+        text = record.read_text()
+        if change == "ended":
+            text = text.replace("GM[1]", "GM[1]RE[B+R]") if is_go else text + "%CHUDAN\n"
+        elif change == "moves":
+            text = text.replace(";B[aa]", ";B[ii]") if is_go else text.replace("+2838HI", "+2878HI")
+        else:
+            text = "(;"
+        (other / f"20200229{record.name[8:]}").write_text(text)
+        before.append(text)
+        running.client.leave()
+
+    before: list[str] = []
+    with server.lock:
+        running = Running(killed, server.port, seat_for(server))
+        server.at_ply(6, kill)
+    running.join()
+    again = Running(tmp_path / "two", server.port, seat_for(server))
+    again.join()
+    old, new = again.records()
+    assert old == before[0]
+    assert moves_of(new) == 13
+
+
 def test_a_move_that_is_lost_on_its_way_is_sent_again(make_server: Callable[..., FakeServer], tmp_path: Path) -> None:
     """What is thought about ahead begins anew with it, and does not wait for what was begun before."""
     server = make_server(plies=9)
