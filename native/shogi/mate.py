@@ -1,14 +1,15 @@
 """Checks, and the short mate search that settles leaves.
 
-A mate found here is one by the rules: every evasion is answered. Two things are not looked at: whether the line repeats
-positions of the game, and checks by pieces that waive a promotion without need (they win only where the promoted piece
-would make a pawn's drop mate).
+A mate found here is one by the rules: every evasion is answered, and no line ends the game before by the fourth
+occurrence of a position, which loses for who checked perpetually. One thing is not looked at: checks by pieces that
+waive a promotion without need (they win only where the promoted piece would make a pawn's drop mate).
 """
 
 import numpy as np
 
 from native.bits import U
 from native.jit import allocating_kernel, inlined, kernel
+from native.shogi import rules
 from native.shogi.bitboards import attacks, first_square, toggled, without_first
 from native.shogi.movegen import PROMOTES, generate, lone_blockers, write_moves
 from native.shogi.position import (
@@ -336,7 +337,7 @@ def attack(positions, history, moves, level, depth):  # type: ignore[no-untyped-
 
     Args:
         positions: POSITION_DTYPE[> level + depth]; those beyond `level` are scratch.
-        history: belongs to positions[level]; entries beyond its own are overwritten.
+        history: belongs to positions[level] and tells what stood before; entries beyond its own are overwritten.
         moves: uint16[> level + depth, MAX_MOVES], scratch; rows from `level` on.
         level: int64.
         depth: int64, odd.
@@ -361,10 +362,13 @@ def attack(positions, history, moves, level, depth):  # type: ignore[no-untyped-
         for k in range(escapes):
             copy(positions[U(level + 2)], after)
             play(positions[U(level + 2)], history, moves[U(level + 1), k])
-            if attack(positions, history, moves, level + 2, depth - 2) == 0:
+            before = positions[U(level + 2)]
+            if attack(positions, history, moves, level + 2, depth - 2) == 0 or rules.ends_by_repetition(
+                before, history
+            ):
                 refuted = True
                 break
-        if not refuted:
+        if not refuted and not rules.ends_by_repetition(after, history):
             return np.int64(move)
     return np.int64(0)
 

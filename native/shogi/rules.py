@@ -34,6 +34,8 @@ NONE, DRAW, WIN, LOSE, SUPERIOR, INFERIOR = 0, 1, 2, 3, 4, 5
 """What a repetition is to the side to move; the numbers are cshogi's."""
 ALL_POINTS = 56
 """What all pieces make together, kings included, by the points of a declaration."""
+OCCURRENCES = 4
+"""Of a position: the last of them ends a game."""
 ALL_PLIES = 1 << 20
 """A window for `repetition` that holds every game."""
 
@@ -87,6 +89,19 @@ def _kind_of_repetition(history, here, plies):  # type: ignore[no-untyped-def]
     if gave != U(0):
         return LOSE
     return WIN if checked != U(0) else DRAW
+
+
+@kernel
+def ends_by_repetition(pos, history):  # type: ignore[no-untyped-def]
+    """Whether a position has stood OCCURRENCES - 1 times before, with the same hands and side to move."""
+    here = U(pos.history_length) - U(2)
+    earlier = U(0)
+    back = U(8)  # four plies before, then each second one
+    while back <= here:
+        if history[here - back] == history[here] and history[here - back + U(1)] == history[here + U(1)]:
+            earlier += U(1)
+        back += U(4)
+    return earlier >= U(OCCURRENCES - 1)
 
 
 @kernel

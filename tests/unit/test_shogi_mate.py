@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from engine.games.shogi.game import ShogiGame
+from engine.games.shogi.notation import parse_usi
 from engine.players import shogi_mate
 from engine.players.shogi_base import MateAnswer
 from engine.players.shogi_mate import MateSearch
 from native.game import OVER
-from native.shogi import mate
+from native.shogi import mate, rules
 from native.shogi.game import outcome
 from native.shogi.position import MAX_MOVES
 from tests.naive.shogi_mate import checks, gives_mate, mates
@@ -28,6 +29,14 @@ MATES = [
 ]
 DROP_PAWN = "6G2/l1p3Pk1/psn1K1n1L/3ppp1pS/3GS1pb1/2P1PR1N1/P2B1G3/L2R3+sp/LN4g2 b 3P3p 173"
 """A pawn dropped on 2c would mate, were that allowed; there is no other mate in three."""
+
+
+PERPETUAL = [
+    ("1kl6/9/3+R1G3/2N6/9/9/9/9/4K4 b - 1", "6c8c 8a9a 8c9c 9a8a 9c8c 8a9a 8c9c 9a8a 9c8c 8a9a 8c9d 9a8a", "9d8c"),
+    ("9/k8/p8/1+B+R6/9/4N4/9/9/4K4 b - 1", "7d7b 9b9a 7b7a 9a9b 7a7b 9b9a 7b7a 9a9b 7a7b 9b9a 7b6a 9a9b", "6a7b"),
+    ("2k3l2/9/1+R7/3+B2+P2/9/9/9/9/4K4 b P 1", "6d5c 7a6a 5c4c 6a7a 4c5c 7a6a 5c4c 6a7a 4c5c 7a6a 5c5b 6a7a", "5b5c"),
+]
+"""Games in which the last move would lead to a mate in three, were it not the fourth time and a perpetual check."""
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +151,35 @@ def test_the_search_counts_a_leaf_mate_as_a_win() -> None:
     assert outcome(game.position, game.history)[0] != OVER
     game.position["max_moves"] = int(game.position["ply"]) + 3
     assert outcome(game.position, game.history)[0] == OVER
+
+
+@pytest.mark.parametrize(("sfen", "line", "check"), PERPETUAL)
+def test_a_fourth_occurrence_is_no_mate(sfen: str, line: str, check: str) -> None:
+    moves = [parse_usi(text) for text in line.split()]
+    for played, is_mate in ((moves, False), (moves[:4] + moves[8:], True)):  # then a round shorter
+        game = ShogiGame(sfen)
+        for move in played:
+            game.play(move)
+        assert game.repetitions == 1
+        game.position["mate_depth"] = 3
+        assert (outcome(game.position, game.history)[:2] == (OVER, 1.0)) == is_mate
+        game.play(parse_usi(check))
+        ended = game.outcome()
+        assert (ended is None) == is_mate
+        assert ended is None or ended.ending == "+ILLEGAL_ACTION"
+
+
+def test_a_game_ends_with_the_fourth_occurrence() -> None:
+    rng = random.Random(5)
+    ended = 0
+    for _ in range(20):
+        game = ShogiGame("4k4/9/9/9/9/9/9/9/4K4 b - 1")
+        for _ in range(150):
+            moves = game.legal_moves()
+            game.play(rng.choice([move for move in moves if move & 127 in (39, 40, 41, 48, 49)] or moves))
+            assert rules.ends_by_repetition(game.position, game.history) == (game.repetitions >= 4)
+            ended += game.repetitions >= 4
+    assert ended > 20
 
 
 @pytest.mark.parametrize(("plies", "sfen"), MATES)

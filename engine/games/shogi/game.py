@@ -43,9 +43,6 @@ SETTINGS = ("max_moves", "entering_king", "mate_depth", "all_moves", "draw_value
 KEPT, ROOM = 768, 1024
 """Positions whose history stays when there are more than ROOM of them; the rest of the array is the search's."""
 
-REPETITIONS = 4
-"""Occurrences of a position that end a game."""
-
 
 class IllegalMove(ValueError):  # noqa: N818  (the name that players use)
     """A move that the rules forbid; the message is one line."""
@@ -253,7 +250,7 @@ class ShogiGame:
         side = self.side_to_move
         if not rules.has_legal_move(self.position):
             return Outcome(opponent(side), "TSUMI")
-        if self.repetitions >= REPETITIONS:
+        if self.repetitions >= rules.OCCURRENCES:
             return self._repetition()
         if self.max_moves and self.ply >= self.max_moves:
             return Outcome(0, "MAX_MOVES")
