@@ -6,19 +6,25 @@ the flags, the Python and numba versions and the processor. Every package of ker
 in one game leaves the other's kernels alone.
 """
 
+import contextlib
 import functools
 import hashlib
 import os
 import platform
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
 from numba.core import sigutils, types
 from numba.core.caching import CacheImpl, _CacheLocator
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -30,6 +36,8 @@ BATCHES = ("tree/arrays.py", "tree/buffers.py")
 """What says how a batch lies in memory: evaluators load it by address (native.calls), which no signature tells."""
 FLAGS = ("NUMBA_BOUNDSCHECK", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
 """Environment variables that kernels are compiled by."""
+COMPLETE = ".complete"
+"""Ending of the files that say that all kernels of a game are there."""
 
 
 @functools.cache
@@ -49,7 +57,9 @@ def kernel_key(package: str) -> str:
 def cache_directory() -> Path:
     """Return a writable directory for compiled kernels: the user's cache, or a temporary one where it is read-only.
 
-    Its path is absolute, and it is the one of any process whose YOMI_CACHE_DIR is its parent.
+    The temporary one has links to all that the user's cache holds: kernels that are there are not compiled anew, and
+    what is written takes the place of a link. Its path is absolute, and it is the one of any process whose
+    YOMI_CACHE_DIR is its parent.
     """
     base = os.environ.get("YOMI_CACHE_DIR")
     home = Path(base) if base else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "yomi"
@@ -59,10 +69,23 @@ def cache_directory() -> Path:
         with tempfile.TemporaryFile(dir=directory):
             return directory
     except OSError as error:
-        print(f"yomi: cannot write {directory} ({error.strerror}): using a temporary folder", file=sys.stderr)
-        directory = _temporary_directory() / "kernels"
-        directory.mkdir(exist_ok=True)
-        return directory
+        spare = _temporary_directory() / "kernels"
+        print(f"yomi: cannot write {directory} ({error.strerror}): new kernels go to {spare}", file=sys.stderr)
+        spare.mkdir(exist_ok=True)
+        _link_files(directory, spare)
+        return spare
+
+
+def _link_files(source: Path, target: Path) -> None:
+    """Make links to all files of a folder, where there is none of that name; those of one file may run at once."""
+    files = [path for path in source.rglob("*") if path.suffix in (".nbi", ".nbc", COMPLETE)]  # numba's, and the marks
+    for path in sorted(files, key=lambda path: path.suffix == COMPLETE):  # what says that all is there comes last
+        link = target / path.relative_to(source)
+        link.parent.mkdir(exist_ok=True)
+        if not link.exists():
+            link.unlink(missing_ok=True)  # a link to what is no longer there
+            with contextlib.suppress(FileExistsError):  # another start was as quick
+                link.symlink_to(path)
 
 
 def _temporary_directory() -> Path:
@@ -86,6 +109,8 @@ def _processor() -> str:
 
 
 CACHE_DIRECTORY = cache_directory()
+UNSAVED: list[str] = []
+"""What kept compiled kernels out of the cache, in words: they serve this process only."""
 _MARK = "is_kernel"
 """Attribute of the kernels of other files, whose compiled code is kept there as well."""
 
@@ -147,7 +172,51 @@ def _compiled(function: Callable[P, R], *, allocates: bool) -> Callable[P, R]:
     decorate: Any = numba.njit
     compiled = decorate(nogil=True, cache=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=allocates)(function)
     compiled.compile = _widening(compiled.compile)
+    compiled._cache.save_overload = _saving(compiled._cache)
     return cast(Callable[P, R], compiled)
+
+
+@contextlib.contextmanager
+def locked(path: Path, waits: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Keep all other processes that ask for the same file out of the block; wait until they have left it.
+
+    `waits` is called where there is something to wait for. The system lets go of the file when a process ends, however
+    it ends. On Windows, where this is not tested, nothing is locked.
+
+    Raises:
+        OSError: the file cannot be made.
+    """
+    with path.open("ab") as stream:
+        if fcntl is not None:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                waits()
+                fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+def _saving(cache: Any) -> Callable[[Any, Any], None]:
+    """Return what writes a compiled form of a kernel into its cache, one process at a time.
+
+    numba reads the index, adds an entry and writes index and code without a lock: of two processes that do so at once
+    one loses its entry, or the index names the other's code. A full disk is noted and otherwise costs nothing but time.
+    """
+    save = cache.save_overload
+
+    def save_alone(signature: Any, data: Any) -> None:
+        folder = Path(cache.cache_path)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with locked(folder / "lock"):
+                save(signature, data)
+        except OSError as error:
+            fault = f"{folder}: {error.strerror or error}"
+            if not UNSAVED:
+                print(f"yomi: compiled kernels cannot be kept: {fault}", file=sys.stderr)
+            UNSAVED.append(fault)
+
+    return save_alone
 
 
 def _widening(compile_for: Callable[[Any], Any]) -> Callable[[Any], Any]:

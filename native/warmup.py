@@ -10,14 +10,17 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from native.jit import CACHE_DIRECTORY, kernel_key
+from native import jit
+from native.errors import CompileError
+from native.jit import CACHE_DIRECTORY, COMPLETE, kernel_key, locked
 
 if TYPE_CHECKING:
     from native.spec import GameSpec
@@ -241,16 +244,33 @@ def compile_all(game: str, report: Callable[[str], None]) -> None:
         report: receives a line when something has been compiled, and every few seconds in between.
 
     Raises:
-        RuntimeError: a compiling process failed; the message holds its last line.
+        CompileError: a compiling process failed; the message holds its last line. Or what it made cannot be kept.
     """
     if is_compiled(game):
         return
+    lock = CACHE_DIRECTORY / f"{game}.lock"
+    try:
+        with locked(lock, lambda: report(f"another start compiles the engine for {game}: waiting for it")):
+            if not is_compiled(game):
+                _compile(game, report)
+    except OSError as error:
+        raise CompileError(f"compiling failed: {_no_room(f'{CACHE_DIRECTORY}: {error.strerror or error}')}") from None
+
+
+def _no_room(fault: str) -> str:
+    return f"{fault}: expected room for compiled kernels (some 100 MB), or YOMI_CACHE_DIR to name a folder with room"
+
+
+def _compile(game: str, report: Callable[[str], None]) -> None:
+    """Compile all kernels of a game, for this process alone has the lock."""
     begin = time.monotonic()
     report(f"compiling the engine for {game} on this processor; only the first start takes this long")
     with contextlib.ExitStack() as stack:
         # Files, for a pipe that nobody reads holds a process up when it is full.
         errors = [stack.enter_context(tempfile.TemporaryFile()) for _ in PROCESSES[game]]
-        processes = [_spawn(groups, file) for groups, file in zip(PROCESSES[game], errors, strict=True)]
+        processes = [  # each is left by closing the pipe that it lives by, and waiting for its end
+            stack.enter_context(_spawn(groups, file)) for groups, file in zip(PROCESSES[game], errors, strict=True)
+        ]
         next_line = begin + 5.0
         while any(process.poll() is None for process in processes):
             time.sleep(0.1)
@@ -261,7 +281,7 @@ def compile_all(game: str, report: Callable[[str], None]) -> None:
             if process.returncode != 0:
                 file.seek(0)
                 last = file.read().decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
-                raise RuntimeError(f"compiling failed: {last[0]}")
+                raise CompileError(f"compiling failed: {last[0]}")
     _mark(game).touch()
     report(f"compiled in {time.monotonic() - begin:.0f} s; kept in {CACHE_DIRECTORY}")
 
@@ -270,24 +290,44 @@ def _mark(game: str) -> Path:
     digest = hashlib.sha256(Path(__file__).read_bytes())
     for package in (game, "tree", "forward"):
         digest.update(kernel_key(package).encode())
-    return CACHE_DIRECTORY / f"{game}-{digest.hexdigest()[:16]}.complete"
+    return CACHE_DIRECTORY / f"{game}-{digest.hexdigest()[:16]}{COMPLETE}"
 
 
 def _spawn(groups: tuple[str, ...], errors: IO[bytes]) -> "subprocess.Popen[bytes]":
     """Start a process that compiles some groups, in the folder that this one reads from; it writes to `errors`."""
     command = [sys.executable, "-m", "native.warmup", *groups]
     root = Path(__file__).resolve().parent.parent
+    # The process ends itself when the pipe to its stdin is closed: also where this one is killed and can end nothing.
     environment = {**os.environ, "YOMI_CACHE_DIR": str(CACHE_DIRECTORY.parent)}
     return subprocess.Popen(
         command,
         cwd=root,
         env=environment,
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=errors,
     )
 
 
-if __name__ == "__main__":
-    for group in sys.argv[1:]:
+def end_with_stdin() -> None:
+    """End this process when nobody holds the other end of stdin any more."""
+
+    def watch() -> None:
+        while os.read(0, 1):  # not sys.stdin, whose lock would be in the way of a regular end
+            pass
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def main(groups: Sequence[str]) -> None:
+    """Compile groups; a kernel that cannot be kept ends the process with a line, for others would compile it again."""
+    for group in groups:
         GROUPS[group]()
+        if jit.UNSAVED:
+            raise SystemExit(_no_room(jit.UNSAVED[0]))
+
+
+if __name__ == "__main__":
+    end_with_stdin()
+    main(sys.argv[1:])

@@ -65,9 +65,13 @@ def make_shogi_player(options: Options, say: Callable[[str], None]) -> ShogiPlay
         check_device(options)
     except EvaluatorError as error:
         raise LoadingError(str(error)) from None
+    from native.errors import CompileError
     from native.warmup import compile_all
 
-    compile_all("shogi", say)
+    try:
+        compile_all("shogi", say)
+    except CompileError as error:
+        raise LoadingError(str(error)) from None
     from engine.players.shogi import ShogiPlayer
 
     return ShogiPlayer(options)

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import io
+import os
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from native import jit, warmup
+from native.errors import CompileError
 from native.jit import cache_directory
+from tests.waiting import wait_until
 
 
 @pytest.mark.parametrize(("name", "folder"), [("YOMI_CACHE_DIR", "cache"), ("XDG_CACHE_HOME", "cache/yomi")])
@@ -71,3 +78,118 @@ def test_a_compiling_process_may_say_much(status: int, tmp_path: Path, monkeypat
     else:
         warmup.compile_all("go", lambda line: None)
     assert warmup.is_compiled("go") == (status == 0)
+
+
+def test_kernels_of_a_folder_that_cannot_be_written_are_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own, spare = tmp_path / "cache" / "kernels", tmp_path / "spare"
+    (own / "tree-1").mkdir(parents=True)
+    for name in ("go-1.complete", "tree-1/a.nbi", "tree-1/a.1.nbc", "tree-1/lock"):
+        (own / name).write_text(name)
+    spare.mkdir()
+    temporary_file = jit.tempfile.TemporaryFile
+
+    def refuse(**how: Any) -> Any:
+        if Path(how["dir"]).is_relative_to(own):
+            raise OSError(errno.EROFS, "Read-only file system")
+        return temporary_file(**how)
+
+    monkeypatch.setattr(jit.tempfile, "TemporaryFile", refuse)
+    monkeypatch.setattr(jit, "_temporary_directory", lambda: spare)
+    monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path / "cache"))
+    for _ in range(2):
+        directory = cache_directory()
+        assert directory == spare / "kernels"
+        assert "Read-only file system" in capsys.readouterr().err
+        for name in ("go-1.complete", "tree-1/a.nbi", "tree-1/a.1.nbc"):
+            assert (directory / name).read_text() == name
+        assert not (directory / "tree-1" / "lock").exists()  # is written to, which a link to that folder could not be
+    (own / "tree-1" / "a.nbi").unlink()
+    (own / "tree-1" / "a.nbi").write_text("new")
+    cache_directory()
+    assert (spare / "kernels" / "tree-1" / "a.nbi").read_text() == "new"
+
+
+def test_a_full_disk_is_told_and_kernels_work_nevertheless(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Cache:
+        cache_path = str(tmp_path / "tree-1")
+
+        def save_overload(self, signature: Any, data: Any) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(jit, "UNSAVED", [])
+    save = jit._saving(Cache())
+    save(None, None)
+    save(None, None)
+    fault = f"{Cache.cache_path}: No space left on device"
+    assert capsys.readouterr().err == f"yomi: compiled kernels cannot be kept: {fault}\n"
+    assert [fault, fault] == jit.UNSAVED
+    monkeypatch.setitem(warmup.GROUPS, "forward", lambda: None)
+    with pytest.raises(SystemExit, match=rf"^{fault}: expected room for compiled kernels"):
+        warmup.main(["forward"])
+
+
+def test_a_cache_without_room_for_a_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warmup, "CACHE_DIRECTORY", tmp_path)
+    monkeypatch.setattr(warmup, "PROCESSES", {"go": ()})
+
+    def refuse(path: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "touch", refuse)
+    with pytest.raises(CompileError, match=r"No space left on device: expected room for compiled kernels"):
+        warmup.compile_all("go", lambda line: None)
+
+
+def test_of_two_starts_at_once_one_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warmup, "CACHE_DIRECTORY", tmp_path)
+    lines: list[str] = []
+    compiled: list[str] = []
+
+    def compile_slowly(game: str, report: Any) -> None:
+        wait_until(lambda: bool(lines), 10.0)
+        compiled.append(game)
+        warmup._mark(game).touch()
+
+    monkeypatch.setattr(warmup, "_compile", compile_slowly)
+    threads = [threading.Thread(target=warmup.compile_all, args=("go", lines.append)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20.0)
+    assert compiled == ["go"]
+    assert lines == ["another start compiles the engine for go: waiting for it"]
+
+
+def children_of(process: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+def is_alive(process: int) -> bool:
+    with contextlib.suppress(FileNotFoundError):
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system does not list processes in /proc")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_start_that_is_ended_leaves_no_process(number: int, tmp_path: Path) -> None:
+    script = "from native.warmup import compile_all; compile_all('go', print)"
+    environment = {**os.environ, "YOMI_CACHE_DIR": str(tmp_path)}
+    children: list[int] = []
+    parent = subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: len(children_of(parent.pid)) == 2, 30.0)
+        children = children_of(parent.pid)
+        wait_until(lambda: len(list(tmp_path.rglob("*.nbc"))) > 0, 60.0)  # they are at work
+        parent.send_signal(number)
+        parent.wait(10.0)
+        wait_until(lambda: not any(is_alive(child) for child in children), 10.0)
+    finally:
+        parent.kill()
+        for child in children:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
