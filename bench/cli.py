@@ -15,6 +15,7 @@ from engine.cli.errors import CliError
 from engine.cli.flags import add_options, collect
 from engine.cli.games import GAMES
 from engine.cli.logs import say
+from engine.cli.parser import Parser
 from engine.cli.report import plot_check, print_facts, print_table, write_json
 from engine.players.tuning import tuned
 from engine.plotting import PlotError
@@ -43,8 +44,8 @@ examples:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one benchmark; return 0, or 2 after an error, which is one line on stderr."""
     words = list(sys.argv[1:] if argv is None else argv)
-    args = _parser(words).parse_args(words)
     try:
+        args = _parser(words).parse_args(words)
         rows = _measure(args)
         print_facts()
         print_table(rows)
@@ -100,7 +101,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     chooser.add_argument("--game", default="go")
     chosen = chooser.parse_known_args(words)[0].game  # decides which options there are
     game = chosen if chosen in GAMES else "go"
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="yomi bench",
         description="Measure yomi on this machine: a table on stdout, and with --json everything in a file.",
         epilog=EPILOG,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +26,16 @@ MAX_SPIN = 2**31 - 1
 
 class OptionError(ValueError):
     """A value or a name that the table does not allow; the message says what was expected."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return a question that names up to three known words that are spelt like `word` or contain it, or nothing."""
+    import difflib  # here, for it costs a millisecond of every start
+
+    words = list(known)
+    close = difflib.get_close_matches(word, words, 3, 0.7)
+    close = close or [each for each in words if word and (each in word or word in each)]
+    return f"; did you mean {', '.join(close[:3])}?" if close else ""
 
 
 class Usi:

@@ -16,6 +16,7 @@ from engine.option_row import (
     OptionError,
     Usi,
     Value,
+    did_you_mean,
     format_memory,
     option,
     parse_memory,
@@ -775,9 +776,7 @@ def find(name: str, game: str | None = None) -> Option:
     key = name.replace("-", "_").lower()
     key = ALIASES.get(name.lower(), key)
     if key not in rows:
-        close = [known for known in rows if key and (key in known or known in key)]
-        hint = f"; did you mean {', '.join(close[:3])}?" if close else ""
-        raise OptionError(f"unknown option {name!r}{hint}")
+        raise OptionError(f"unknown option {name!r}{did_you_mean(key, rows)}")
     return rows[key]
 
 

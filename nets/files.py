@@ -21,6 +21,18 @@ _log = logging.getLogger("yomi.networks")
 
 
 @contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let an OSError that leaves the block name the file: those of writing know only that the disk is full, say."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.strerror = error.strerror or str(error)  # numpy says how many items were written, and nothing else
+            error.filename = str(path)
+        raise
+
+
+@contextlib.contextmanager
 def atomic_writer(path: Path, *, sync: bool = False) -> Iterator[BinaryIO]:
     """Write a file such that no reader ever sees part of it: it takes its name when the `with` block ends well.
 
@@ -31,11 +43,11 @@ def atomic_writer(path: Path, *, sync: bool = False) -> Iterator[BinaryIO]:
         sync: have it on the disk before the name appears.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: it cannot be written; the error names the file.
     """
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        with draft.open("xb") as stream:
+        with naming(path), draft.open("xb") as stream:
             yield stream
             if sync:
                 stream.flush()

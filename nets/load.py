@@ -13,7 +13,7 @@ import json
 import logging
 from pathlib import Path
 
-from nets.dlshogi.network import SIDE, ShogiForm, ShogiNetwork, recognise
+from nets.dlshogi.network import ShogiForm, ShogiNetwork, recognise
 from nets.errors import NetworkError
 from nets.files import default_cache_dir, source_digest, temporary_cache_dir, write_atomically
 from nets.katago.file import looks_like_network
@@ -60,10 +60,9 @@ def game_of(path: str | Path) -> str:
 
 
 def prepare(path: str | Path, board_size: int, cache_dir: str | Path | None = None) -> tuple[Path, NetworkInfo]:
-    """Return an ONNX file for boards of `board_size`, and what it says about itself.
+    """Return an ONNX file of a network for Go on boards of `board_size`, and what it says about itself.
 
-    A KataGo network is converted on first use and kept in the cache; our own ONNX files and those for shogi are
-    returned as they are. Whether the network's game is the one that is played is for the caller to see (`info.game`).
+    A KataGo network is converted on first use and kept in the cache; our own ONNX files are returned as they are.
 
     Args:
         path: the network file.
@@ -72,20 +71,20 @@ def prepare(path: str | Path, board_size: int, cache_dir: str | Path | None = No
             A folder that cannot be written is replaced by a temporary one, with a warning in the log.
 
     Raises:
-        NetworkError: the file cannot be used, or not for this board size.
+        NetworkError: the file cannot be used, or not for Go, or not for this board size.
     """
     path = Path(path)
     kind, header = _identify(path)
     if kind is NetworkKind.YOMI_ONNX:
         assert header is not None
         info = own_info(path, header)
+        if info.game == "shogi":
+            raise NetworkError(f"{path}: a network for shogi found, expected one for Go")
         if info.board_size not in (0, board_size):
             raise NetworkError(f"{path}: made for boards of size {info.board_size}, expected size {board_size}")
         return path, info
     if kind in _SHOGI_KINDS.values():
-        if board_size != SIDE:
-            raise NetworkError(f"{path}: a network for shogi found, expected one for Go boards of size {board_size}")
-        return path, prepare_shogi(path)[1]
+        raise NetworkError(f"{path}: a network for shogi found, expected one for Go")
     digest = source_digest(path)
     folder = Path(cache_dir) if cache_dir is not None else default_cache_dir()
     name = f"{digest[:_KEY_LENGTH]}-{KATAGO_CONVERTER_VERSION}-{board_size}.onnx"

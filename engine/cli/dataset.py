@@ -10,6 +10,7 @@ from engine.cli.dataset_play import add_play, play_dataset
 from engine.cli.dataset_report import announce_kernels, check_counts, check_ranges, print_dataset
 from engine.cli.errors import CliError
 from engine.cli.logs import say
+from nets.files import naming
 
 if TYPE_CHECKING:
     from engine.datasets.go_scores import KomiScorer
@@ -230,7 +231,7 @@ def run(args: argparse.Namespace) -> int:
     except (NetworkError, EvaluatorError, RulesError) as error:
         raise CliError(str(error)) from None
     except OSError as error:
-        raise CliError(f"{error.filename or 'file'}: {error.strerror or error}") from None
+        raise CliError(f"{error.filename or 'output'}: {error.strerror or error}") from None
     return 0
 
 
@@ -392,7 +393,8 @@ def convert_file(args: argparse.Namespace) -> None:
     if args.target.exists():
         raise CliError(f"{args.target}: is there already, expected a new file")
     rows = read_rows(args.source, ShogiLimits(min_moves=0), 0)
-    args.target.write_bytes(writers[args.target.suffix](rows))
+    with naming(args.target):
+        args.target.write_bytes(writers[args.target.suffix](rows))
     print(f"{len(rows)} positions written to {args.target}")
 
 
@@ -412,5 +414,6 @@ def write_openings(args: argparse.Namespace) -> None:
         say(f"{count} games left out: {why}")
     if not lines:
         raise CliError(f"0 of {refused.total()} games left, expected some: see the options that choose games")
-    args.out.write_text("".join(f"{line}\n" for line in lines), encoding="ascii")
+    with naming(args.out):
+        args.out.write_text("".join(f"{line}\n" for line in lines), encoding="ascii")
     print(f"{len(lines)} openings written to {args.out}")

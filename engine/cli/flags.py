@@ -122,7 +122,8 @@ def check(options: Options, game: str = "go", places: Mapping[str, str] | None =
     places = places or {}
     if options.net is not None and not Path(options.net).is_file():
         place = places.get("net", "--net")
-        raise CliError(f"{place} {options.net}: no such file; expected a network ({NETWORKS[game]})")
+        found = "is a folder" if Path(options.net).is_dir() else "no such file"
+        raise CliError(f"{place} {options.net}: {found}; expected a network ({NETWORKS[game]})")
     if game != "go":
         return
     from engine.games.go.rules import Rules, RulesError

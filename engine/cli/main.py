@@ -9,7 +9,9 @@ from collections.abc import Sequence
 
 from engine.cli import streams
 from engine.cli.errors import CliError
+from engine.cli.parser import Parser
 from engine.version import VERSION
+from native.errors import CompileError
 
 COMMANDS = {
     "gtp": "speak GTP on stdin and stdout, for a GUI or a server's bridge to start",
@@ -41,14 +43,6 @@ start here:
   yomi gtp --net FILE                  the same with another network, such as KataGo's
   yomi COMMAND --help                  all options of a command, with their defaults
 """
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
-
-    def error(self, message: str) -> None:  # type: ignore[override]  # argparse says NoReturn; it raises here
-        """Raise what `main` prints."""
-        raise CliError(f"{message} (see {self.prog} --help)")
 
 
 def build(argv: Sequence[str]) -> argparse.ArgumentParser:
@@ -103,7 +97,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
         status: int = args.run(args)
         return status
-    except CliError as error:
+    except (CliError, CompileError) as error:
         print(f"yomi: error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

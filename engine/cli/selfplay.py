@@ -17,6 +17,7 @@ from engine.cli.errors import CliError
 from engine.cli.flags import add_options, check_limited, collect, visits_without_limit
 from engine.cli.games import add_games
 from engine.cli.selfplay_games import Played, Series
+from engine.cli.signals import ended_by_a_signal
 from engine.color import BLACK, WHITE
 from nets.files import write_atomically
 
@@ -148,21 +149,27 @@ def run(args: argparse.Namespace) -> int:
     games: list[Played] = []
     files = Files(args.out)
     try:
-        for number in tqdm(range(args.games), unit="game", file=sys.stderr):
-            games.append(series.play(number))
-            files.write(games[-1].files)
+        with ended_by_a_signal():
+            for number in tqdm(range(args.games), unit="game", file=sys.stderr):
+                game = series.play(number)
+                files.write(game.files)
+                games.append(game)
     except OSError as error:
         raise CliError(f"--out {args.out}: {error.strerror}") from None
-    finally:
+    finally:  # what has been played is told whatever ends the games
         series.close()
+        print(f"{_summary(games, time.monotonic() - start)}; records in {args.out}")
+    return 0
+
+
+def _summary(games: list[Played], seconds: float) -> str:
+    """Return who won how many games, and how fast they were."""
     black = sum(game.winner == BLACK for game in games)
     white = sum(game.winner == WHITE for game in games)
     moves = sum(game.moves for game in games)
-    seconds = time.monotonic() - start
     counted = f"{len(games)} game{'s' if len(games) != 1 else ''}"
     drawn = len(games) - black - white
-    print(
+    return (
         f"{counted} in {seconds:.1f} s: Black won {black}, White {white}, drawn {drawn};"
-        f" {moves / len(games):.1f} moves a game, {moves / seconds:.1f} moves/s; records in {args.out}"
+        f" {moves / max(len(games), 1):.1f} moves a game, {moves / seconds:.1f} moves/s"
     )
-    return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 NUMBERS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 """What ends a program: a request to terminate, and a terminal that has gone (not on Windows)."""
@@ -33,3 +33,35 @@ def ended_by_a_signal() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def stopped_by_a_signal(report: Callable[[], None]) -> Iterator[Callable[[], int]]:
+    """Let the first interrupt or such signal only be noted, for work that can stop in good order at certain points.
+
+    Yields what returns the signal's number, or 0 while there was none. `report` is called as it comes. The second one
+    ends the block at once, as it would without this.
+
+    Raises:
+        KeyboardInterrupt: a second interrupt came.
+    """
+    numbers = [number for number in (signal.SIGINT, *NUMBERS) if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.getsignal(number) for number in numbers}
+    noted = 0
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def note(number: int, frame: object) -> None:
+        nonlocal noted
+        noted = number
+        restore()
+        report()
+
+    for number in numbers:
+        signal.signal(number, note)
+    try:
+        yield lambda: noted
+    finally:
+        restore()

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from engine.cli.errors import CliError
+from engine.cli.signals import stopped_by_a_signal
 
 USAGE = "yomi train CONFIG.toml | export CONFIG.toml | test NET DATA [options]"
 EPILOG = """\
@@ -52,14 +53,14 @@ def run(args: argparse.Namespace) -> int:
             test(Path(args.words[1]), Path(args.words[2]), args)
         elif args.words[0] == "export":
             _expect(args.words, 2, "yomi train export CONFIG.toml")
-            train(Path(args.words[1]), args, only_export=True)
+            return train(Path(args.words[1]), args, only_export=True)
         else:
             _expect(args.words, 1, "yomi train CONFIG.toml")
-            train(Path(args.words[0]), args)
+            return train(Path(args.words[0]), args)
     except (NetworkError, EvaluatorError) as error:
         raise CliError(str(error)) from None
     except OSError as error:
-        raise CliError(f"{error.filename or 'file'}: {error.strerror or error}") from None
+        raise CliError(f"{error.filename or 'output'}: {error.strerror or error}") from None
     return 0
 
 
@@ -68,8 +69,8 @@ def _expect(words: list[str], count: int, usage: str) -> None:
         raise CliError(f"{' '.join(words)}: expected {usage}")
 
 
-def train(path: Path, args: argparse.Namespace, *, only_export: bool = False) -> None:
-    """Train to the end and export, or only export.
+def train(path: Path, args: argparse.Namespace, *, only_export: bool = False) -> int:
+    """Train to the end and export, or only export; return the exit status, 128 and a signal's number after that.
 
     Raises:
         CliError: PyTorch is not installed, or there is nothing to export.
@@ -93,7 +94,7 @@ def train(path: Path, args: argparse.Namespace, *, only_export: bool = False) ->
         if not trainer.step:
             raise CliError(f"{folder}: no checkpoint found, expected a run of {path}")
         print(trainer.export())
-        return
+        return 0
     last = config.training.steps if args.steps is None else min(args.steps, config.training.steps)
     print(
         f"{config.name}: {trainer.network.count():,} parameters, {trainer.source.positions:,} positions, "
@@ -108,9 +109,17 @@ def train(path: Path, args: argparse.Namespace, *, only_export: bool = False) ->
             bar.set_postfix(shown, refresh=False)
             bar.update(step - bar.n)
 
-        trainer.run(progress, last)
+        with stopped_by_a_signal(lambda: bar.write("yomi: stopping after this step", sys.stderr)) as stopped:
+            trainer.run(progress, last, lambda: stopped() != 0)
+    if stopped():
+        print(
+            f"stopped after step {trainer.step}, kept in {trainer.checkpoint}: the same command goes on from there",
+            file=sys.stderr,
+        )
+        return 128 + stopped()
     if trainer.step >= config.training.steps or trainer.stopping.stops:
         print(trainer.export())
+    return 0
 
 
 def test(path: Path, folder: Path, args: argparse.Namespace) -> None:

@@ -54,8 +54,6 @@ def make_katago_evaluator(
                 raise
             why = error.reason
     onnx_path, info = prepare(path, size)
-    if info.game != "go":
-        raise NetworkError(f"{path}: a network for {info.game} found, expected one for Go")
     if info.feature_set != KATAGO_FEATURES:
         raise NetworkError(f"{path}: feature set {info.feature_set} found, expected {KATAGO_FEATURES}")
     if not chooses_cpu(device):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from engine.matches.limits import COUNTS, TIMES, LimitError, PlayerLimits, limits_of
 from engine.matches.process import EngineFailure, EngineProcess
+from engine.option_row import did_you_mean
 from engine.options import TABLE, OptionError, rows_for
 
 SEPARATOR = ";;"
@@ -191,8 +192,9 @@ def _yomi(command: list[str], game: str) -> tuple[dict[str, object], list[str]]:
         key, equals, value = word.partition("=")
         name = key.strip().replace("-", "_")
         if name not in known:
-            hint = "another game's option" if name in TABLE else "unknown option"
-            raise PlayerError(f"yomi:{word}: {hint} '{key}', expected one of docs/OPTIONS.md as OPTION=VALUE")
+            what = "another game's option" if name in TABLE else "unknown option"
+            hint = did_you_mean(name, known)
+            raise PlayerError(f"yomi:{word}: {what} '{key}', expected one of docs/OPTIONS.md as OPTION=VALUE{hint}")
         row = known[name]
         try:
             parsed = row.parse(value if equals else "true")

@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from nets.errors import NetworkError
 from nets.features import FeatureSet, feature_set
-from nets.files import remove_drafts, write_atomically
+from nets.files import naming, remove_drafts, write_atomically
 
 Array: TypeAlias = npt.NDArray[Any]
 Arrays: TypeAlias = Mapping[str, Array]
@@ -250,9 +250,11 @@ def write_shard(folder: Path, name: str, split: str, size: int, columns: Arrays)
     part.mkdir()
     try:
         for column, array in columns.items():
-            np.save(part / f"{column}.npy", np.ascontiguousarray(array, COLUMNS[column][0]))
+            with naming(folder / name / f"{column}.npy"):
+                np.save(part / f"{column}.npy", np.ascontiguousarray(array, COLUMNS[column][0]))
         record = {"split": split, "size": size, "rows": rows}
-        (part / "shard.json").write_text(json.dumps(record) + "\n", encoding="utf-8")
+        with naming(folder / name / "shard.json"):
+            (part / "shard.json").write_text(json.dumps(record) + "\n", encoding="utf-8")
         os.rename(part, folder / name)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from nets.errors import NetworkError
-from nets.files import atomic_writer
+from nets.files import write_atomically
 
 FORMAT = 1
 
@@ -19,8 +20,9 @@ def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    with atomic_writer(path, sync=True) as stream:
-        torch.save({"format": FORMAT, **state}, stream)
+    content = io.BytesIO()  # PyTorch's own error of a full disk is a RuntimeError about its file format
+    torch.save({"format": FORMAT, **state}, content)
+    write_atomically(path, content.getvalue(), sync=True)
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
@@ -33,8 +35,11 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
         raise NetworkError(f"{path}: {error.strerror}: expected a checkpoint") from None
-    except Exception as error:  # torch raises what unpickling happens to meet
-        raise NetworkError(f"{path}: {str(error).splitlines()[0]}: expected a checkpoint") from None
+    except Exception:  # torch raises what unpickling happens to meet, and advises to load the file unsafely
+        state = None
     if not isinstance(state, dict) or state.get("format") != FORMAT:
-        raise NetworkError(f"{path}: another kind of file found, expected a checkpoint of format {FORMAT}")
+        raise NetworkError(
+            f"{path}: a damaged file or one of another kind found, expected a checkpoint of format {FORMAT}"
+            " (without the file, training begins anew)"
+        )
     return state

@@ -7,6 +7,8 @@ import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
 
+from nets.files import naming
+
 
 class CsvLog:
     """A table that grows by a row at a time; rows from a step on are dropped when training goes back to it."""
@@ -16,14 +18,14 @@ class CsvLog:
         self.path = path
         self.names = ("step", *names)
         rows = [row for row in read_log(path) if float(row["step"]) <= step] if path.exists() else []
-        with path.open("w", newline="", encoding="utf-8") as stream:
+        with naming(path), path.open("w", newline="", encoding="utf-8") as stream:
             writer = csv.DictWriter(stream, self.names, extrasaction="ignore")
             writer.writeheader()
             writer.writerows(rows)
 
     def add(self, step: int, values: Mapping[str, float]) -> None:
         """Append a row."""
-        with self.path.open("a", newline="", encoding="utf-8") as stream:
+        with naming(self.path), self.path.open("a", newline="", encoding="utf-8") as stream:
             row = {name: f"{value:.6g}" for name, value in values.items() if name in self.names}
             csv.DictWriter(stream, self.names).writerow({"step": step, **row})
 
@@ -53,4 +55,5 @@ def plot_curves(train: Path, test: Path, picture: Path) -> None:
         known = [(float(row["step"]), float(row[name])) for row in rows if row[name]]
         axes.plot([x for x, _ in known], [y for _, y in known])
         axes.set_title(f"{label}: {name}")
-    figure.savefig(picture)
+    with naming(picture):
+        figure.savefig(picture)

@@ -120,8 +120,13 @@ class Trainer:
         """The run's checkpoint."""
         return self.folder / "checkpoint.pt"
 
-    def run(self, progress: Progress, stop_at: int | None = None) -> None:
-        """Train to the last step of the configuration, or to `stop_at`, or until a test stops it.
+    def run(self, progress: Progress, stop_at: int | None = None, stops: Callable[[], bool] = lambda: False) -> None:
+        """Train to the last step of the configuration, or to `stop_at`, or until a test stops it; write a checkpoint.
+
+        Args:
+            progress: called from time to time.
+            stop_at: the last step.
+            stops: asked after each step whether it is to be the last one.
 
         Raises:
             NetworkError: the losses or the weights are no longer numbers.
@@ -140,7 +145,8 @@ class Trainer:
                 if self.stopping.stops:
                     break
                 means.add(self.train_step(self.decoder.example(batch)), batch.rows)
-                is_shown = self.step % LOG_EVERY == 0 or self.step == last
+                is_last = self.step == last or stops()
+                is_shown = self.step % LOG_EVERY == 0 or is_last
                 is_tested = self.step % settings.test_every == 0 or self.step == settings.steps
                 is_saved = self.step % settings.checkpoint_every == 0
                 if is_shown or is_tested or is_saved:
@@ -155,6 +161,8 @@ class Trainer:
                     means.restart()
                 if is_saved:
                     self.save()
+                if is_last:
+                    break
         self.save()
 
     def train_step(self, example: Example) -> dict[str, Tensor]:

@@ -5,6 +5,7 @@ import importlib
 import io
 import re
 import shlex
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -399,3 +400,54 @@ def test_flags_without_meaning_to_an_analysis_are_refused(words: str) -> None:
     argv = ["analysis", *words.split()]
     with pytest.raises(CliError, match=f"unrecognized arguments: {words}"):
         build(argv).parse_args(argv)
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("gtp --vists 5", "did you mean --visits?"),
+        ("gtp --vists=5", "did you mean --visits?"),
+        ("selfplay go --gmes 5", "did you mean --games?"),
+        ("bench nps --vorkers 5", "did you mean --workers"),
+        ("slefplay", "did you mean selfplay?"),
+        ("bench nest", "did you mean nets?"),
+    ],
+)
+def test_misspelt_words_get_a_suggestion(words: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words.split()) == 2
+    error = capsys.readouterr().err
+    assert meant in error
+    assert error.count("\n") == 1
+
+
+def test_a_folder_is_no_network(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert f"--net {tmp_path}: is a folder; expected a network" in error_of(capsys, "gtp", "--net", str(tmp_path))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_selfplay_that_is_interrupted_tells_what_was_played(
+    number: int, tmp_path: Path, fake: list[FakePlayer], monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    played = GoSeries.play
+
+    def play(self: GoSeries, index: int) -> Any:
+        if index == 2:
+            signal.raise_signal(number)
+        return played(self, index)
+
+    monkeypatch.setattr(GoSeries, "play", play)
+    before = signal.signal(signal.SIGTERM, lambda *of_signal: None)
+    words = ["selfplay", "go", "--games", "9", "--size", "5", "--out", str(tmp_path)]
+    try:
+        if number == signal.SIGINT:
+            assert main(words) == 130
+        else:
+            with pytest.raises(SystemExit) as ended:
+                main(words)
+            assert ended.value.code == 128 + number
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert re.match(r"2 games in [\d.]+ s: Black won", capsys.readouterr().out)
+    assert len(list(tmp_path.iterdir())) == 2
+    assert fake[0].calls[-1] == "close"

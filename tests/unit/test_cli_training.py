@@ -1,9 +1,12 @@
 """`yomi dataset` and `yomi train` as commands."""
 
+import errno
 import importlib.util
 import json
+import signal
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -158,3 +161,56 @@ def test_training_from_the_command_line(made: Path, capsys: pytest.CaptureFixtur
     assert "tiny.bin.gz" in capsys.readouterr().out
     assert main(["train", "test", str(out / "tiny.bin.gz"), str(made / "set"), "--device", "cpu"]) == 0
     assert "value accuracy" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_training_keeps_what_it_has_done(
+    number: int, made: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch", reason="needs PyTorch (extra train)")
+    from nets.training.loop import Trainer
+
+    learn = Trainer.train_step
+
+    def train_step(self: Trainer, example: Any) -> Any:
+        if self.step == 1:
+            signal.raise_signal(number)
+        return learn(self, example)
+
+    before = signal.getsignal(number)
+    words = ["train", str(made / "go.toml"), "--out", str(made / "run"), "--device", "cpu"]
+    with monkeypatch.context() as patched:
+        patched.setattr(Trainer, "train_step", train_step)
+        assert main(words) == 128 + number
+    assert signal.getsignal(number) is before
+    error = capsys.readouterr().err
+    assert "stopping after this step" in error
+    assert f"stopped after step 2, kept in {made / 'run' / 'checkpoint.pt'}: the same command goes on" in error
+    assert main(words) == 0
+    captured = capsys.readouterr()
+    assert "from step 2 to 4" in captured.err
+    assert "tiny.bin.gz" in captured.out
+
+
+def test_a_damaged_checkpoint_is_never_to_be_loaded_unsafely(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch", reason="needs PyTorch (extra train)")
+    path = made / "run" / "checkpoint.pt"
+    path.parent.mkdir()
+    path.write_bytes(b"\x80\x02}q\x00(X\x04\x00\x00\x00stepcposix\nsystem\nq\x01u.")
+    assert main(["train", str(made / "go.toml"), "--out", str(path.parent), "--device", "cpu"]) == 2
+    error = capsys.readouterr().err
+    assert f"{path}: a damaged file or one of another kind found, expected a checkpoint of format 1" in error
+    assert "weights_only" not in error
+
+
+def test_a_full_disk_names_the_checkpoint(
+    made: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch", reason="needs PyTorch (extra train)")
+
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", fail)
+    assert main(["train", str(made / "go.toml"), "--out", str(made / "run"), "--device", "cpu"]) == 2
+    assert f"error: {made / 'run' / 'checkpoint.pt'}: No space left on device\n" in capsys.readouterr().err

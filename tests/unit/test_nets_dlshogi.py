@@ -60,7 +60,8 @@ def test_files_are_recognised_by_themselves(kind: str, tmp_path: Path) -> None:
     assert network.fixed_rows is None
     assert (info.game, info.board_size, info.name) == ("shogi", 9, "weights.bin")
     assert info.feature_set == ("alphazero-shogi-45" if alphazero else f"dlshogi-62-{shape.extras}")
-    assert prepare(path, 9) == (path, info)
+    with pytest.raises(NetworkError, match="a network for shogi found, expected one for Go"):
+        prepare(path, 9)
     told = dict(facts(path))
     assert (told["kind"], told["game"]) == (identify(path).value, "shogi")
     assert (told["blocks"], told["channels"]) == (str(shape.blocks), "16")

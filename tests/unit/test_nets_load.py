@@ -1,6 +1,7 @@
 """Recognising, converting and caching networks."""
 
 import dataclasses
+import errno
 import gzip
 import hashlib
 import json
@@ -9,6 +10,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from importlib import resources
 from pathlib import Path
 
 import onnx
@@ -18,7 +20,7 @@ from onnx import TensorProto, helper
 from engine.cli.net import facts
 from nets import NetworkError
 from nets import files as files_module
-from nets.files import default_cache_dir, write_atomically
+from nets.files import atomic_writer, default_cache_dir, naming, write_atomically
 from nets.katago.write import write_network
 from nets.load import NetworkKind, identify, prepare, prepare_shogi
 from nets.metadata import KATAGO_CONVERTER_VERSION, NetworkInfo
@@ -95,7 +97,6 @@ def test_the_same_for_shogi() -> None:
     info = prepare_shogi(path)[1]
     assert info.source_file == path.name
     assert info.source_sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
-    assert prepare(path, 9) == (path, info)
 
 
 @pytest.mark.parametrize("damage", ["onnx", "truncate", "sidecar", "json", "lost onnx", "lost sidecar", "info"])
@@ -270,3 +271,20 @@ def test_files_are_written_whole_and_as_the_umask_says(tmp_path: Path, umask: in
     with pytest.raises(OSError, match="folder"):
         write_atomically(tmp_path / "folder", b"third")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["entry", "folder"]
+
+
+def test_a_network_for_shogi_is_none_for_go_whatever_the_size(network_file: Path, tmp_path: Path) -> None:
+    path = Path(str(resources.files("nets.models") / "yomi-shogi-6x64.onnx"))
+    for size in (9, 19):
+        with pytest.raises(NetworkError, match=r"a network for shogi found, expected one for Go$"):
+            prepare(path, size)
+
+
+def test_a_full_disk_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "some.file"
+    with pytest.raises(OSError, match="No space") as caught, atomic_writer(path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert caught.value.filename == str(path)
+    with pytest.raises(OSError) as caught, naming(path):  # noqa: PT011  # numpy's has no number
+        raise OSError("262144 requested and 81920 written")
+    assert (caught.value.filename, caught.value.strerror) == (str(path), "262144 requested and 81920 written")
