@@ -19,6 +19,7 @@ from engine.cli.parser import Parser
 from engine.cli.report import plot_check, print_facts, print_table, write_json
 from engine.players.tuning import tuned
 from engine.plotting import PlotError
+from nets.installation import missing_line
 
 if TYPE_CHECKING:
     from bench.rivals import Rival
@@ -380,7 +381,7 @@ def _add_train(add: Add) -> None:
 
 def _train(args: argparse.Namespace) -> Rows:
     if importlib.util.find_spec("torch") is None:
-        raise CliError('this benchmark needs PyTorch, which is not installed: pip install "yomi-engine[train]"')
+        raise CliError(missing_line("torch", "this benchmark"))
     from bench import train
 
     return train.run(args.config, args.duration)

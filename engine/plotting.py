@@ -6,6 +6,8 @@ import io
 from pathlib import Path
 from typing import Any
 
+from nets.installation import missing_line
+
 DPI = 120
 
 
@@ -22,7 +24,7 @@ def figure(width: float, height: float) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise PlotError("matplotlib is not installed: pip install 'yomi-engine[plot]'") from None
+        raise PlotError(missing_line("matplotlib", "a picture")) from None
     return Figure(figsize=(width, height), dpi=DPI, layout="constrained")
 
 

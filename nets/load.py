@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import hashlib
+import importlib.util
 import json
 import logging
 from pathlib import Path
@@ -16,6 +17,7 @@ from pathlib import Path
 from nets.dlshogi.network import ShogiForm, ShogiNetwork, recognise
 from nets.errors import NetworkError
 from nets.files import default_cache_dir, source_digest, temporary_cache_dir, write_atomically
+from nets.installation import missing_line
 from nets.katago.file import looks_like_network
 from nets.metadata import KATAGO_CONVERTER_VERSION, METADATA_KEY, NetworkInfo
 from nets.onnx_header import OnnxHeader, read_onnx_header
@@ -196,6 +198,8 @@ def _cached(entry: Path, source_sha256: str, board_size: int) -> NetworkInfo | N
 
 def _convert(path: Path, board_size: int, digest: str, folder: Path, name: str) -> tuple[Path, NetworkInfo]:
     """Convert a KataGo network into the cache folder, or into a temporary one if that cannot be written."""
+    if importlib.util.find_spec("onnx") is None:
+        raise NetworkError(missing_line("onnx", f"{path}: conversion to ONNX"))
     # Imports onnx, which a warm start has no use for.
     from nets.katago.convert import convert
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib.metadata
-import importlib.util
 import os
 import platform
 import shutil
@@ -14,9 +13,10 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from engine.evaluators.providers import CUDA_COMMAND, PIP, REMOVE_COMMAND
+from engine.evaluators.providers import gpu_command
 from engine.machine import processor_name, usable_cores
 from engine.version import VERSION
+from nets.installation import EXTRA_OF, extra_command, pip_command
 
 USAGE = "yomi doctor"
 EPILOG = """\
@@ -24,8 +24,8 @@ A line starts with ok, or with -- where something is missing that yomi can do wi
 installs it. Errors start with !! and make the exit status 1.
 """
 
-EXTRAS = {"matplotlib": ("plot", "pictures (--plot)"), "torch": ("train", "training (yomi train)")}
-"""The extra of yomi that brings a package, and what it is for."""
+EXTRAS = {"matplotlib": "pictures (--plot)", "torch": "training (yomi train)", "onnx": "conversion of networks to ONNX"}
+"""Packages that an extra of yomi brings, and what they are for."""
 FEATURES = ("avx2", "fma", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "amx_bf16", "asimd", "sve")
 
 OK, MISSING, ERROR = "ok", "--", "!!"
@@ -65,15 +65,17 @@ def _version(package: str) -> str | None:
 def program() -> Iterator[Finding]:
     """Yield versions of yomi, Python, the packages that every user needs, and those of the extras."""
     yield OK, f"yomi {VERSION}, Python {platform.python_version()} ({sys.executable}), {platform.platform()}"
-    for package in ("numpy", "onnx", "sgfmill", "tqdm"):
+    for package in ("numpy", "sgfmill", "tqdm"):
         found = _version(package)
-        yield (OK, f"{package} {found}") if found else (ERROR, f"{package} is missing: pip install {package}")
-    for package, (extra, use) in EXTRAS.items():
+        yield (
+            (OK, f"{package} {found}") if found else (ERROR, f"{package} is missing: {pip_command('install', package)}")
+        )
+    for package, use in EXTRAS.items():
         if found := _version(package):
             yield OK, f"{package} {found}"
         else:
             yield MISSING, f"{use}: {package} is not installed; to install it:"
-            yield MISSING, f'    {PIP} install "yomi-engine[{extra}]"'
+            yield MISSING, f"    {extra_command(EXTRA_OF[package])}"
 
 
 def processor() -> Iterator[Finding]:
@@ -105,7 +107,7 @@ def kernels() -> Iterator[Finding]:
         from native.jit import CACHE_DIRECTORY
         from native.warmup import PROCESSES, is_compiled
     except ImportError as error:
-        yield ERROR, f"numba cannot be imported ({error}): pip install 'numba>=0.68,<0.69'"
+        yield ERROR, f"numba cannot be imported ({error}): {pip_command('install', 'numba>=0.68,<0.69')}"
         return
     yield OK, f"numba {numba.__version__}, llvmlite {_version('llvmlite')}"
     for game in PROCESSES:
@@ -119,11 +121,12 @@ def networks() -> Iterator[Finding]:
     """Yield onnxruntime's version and providers."""
     installed = {name: found for name in ("onnxruntime", "onnxruntime-gpu") if (found := _version(name))}
     if not installed:
-        yield ERROR, "onnxruntime is missing: pip install onnxruntime"
+        yield MISSING, "networks that yomi's own kernels do not compute: onnxruntime is not installed; to install it:"
+        yield MISSING, f"    {extra_command('onnx')}"
         return
     if len(installed) > 1:
         yield ERROR, "onnxruntime and onnxruntime-gpu are both installed and break each other:"
-        yield ERROR, f"{REMOVE_COMMAND} && {CUDA_COMMAND}"
+        yield ERROR, gpu_command("cuda")
     try:
         import onnxruntime
     except ImportError as error:
@@ -146,8 +149,6 @@ def gpu() -> Iterator[Finding]:
         details = _smi_lines()
         for number, name in enumerate(gpu_names()):
             yield OK, f"GPU {number}: {details.get(number, name)}"
-    if importlib.util.find_spec("onnxruntime") is None:
-        return  # `networks` has said so
     ways = (
         ("CUDA (--device cuda)", find_package_fault("cuda")),
         ("TensorRT through onnxruntime (--device tensorrt --backend onnx)", find_package_fault("tensorrt")),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from engine.cli.errors import CliError
 from engine.cli.signals import stopped_by_a_signal
+from nets.installation import missing_line
 
 USAGE = "yomi train CONFIG.toml | export CONFIG.toml | test NET DATA [options]"
 EPILOG = """\
@@ -19,7 +20,7 @@ examples:
   yomi train export nets/recipes/go.toml --out runs/go      write the network's file from the last checkpoint
   yomi train test runs/go/yomi-go-b6c96.bin.gz data/9      policy and value on the test set, for any known network
 
-Training needs PyTorch: pip install "yomi-engine[train]".
+Training needs PyTorch; yomi doctor says what installs it.
 The keys of a configuration: nets/training/config.py; configurations to begin with: nets/recipes/*.toml.
 """
 
@@ -79,8 +80,9 @@ def train(path: Path, args: argparse.Namespace, *, only_export: bool = False) ->
     from nets.training.config import read_config
 
     config = read_config(path)
-    if importlib.util.find_spec("torch") is None:
-        raise CliError('training needs PyTorch, which is not installed: pip install "yomi-engine[train]"')
+    for package in ("torch", "onnx"):
+        if importlib.util.find_spec(package) is None:
+            raise CliError(missing_line(package, "training"))
     # Threads that wait for each other in a loop make a busy machine several times slower (measured: 5 times).
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     from tqdm import tqdm

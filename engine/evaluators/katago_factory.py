@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.evaluators.base import UnsupportedError
-from engine.evaluators.providers import check_backend, chooses_cpu
+from engine.evaluators.providers import check_backend, chooses_cpu, expect_packages
 from nets.errors import NetworkError
 from nets.files import known_digest
 from nets.load import NetworkKind, identify, prepare
@@ -53,6 +53,7 @@ def make_katago_evaluator(
             if backend == "native" or precision == "int16":
                 raise
             why = error.reason
+    expect_packages(path, device)
     onnx_path, info = prepare(path, size)
     if info.feature_set != KATAGO_FEATURES:
         raise NetworkError(f"{path}: feature set {info.feature_set} found, expected {KATAGO_FEATURES}")

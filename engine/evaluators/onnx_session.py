@@ -16,6 +16,7 @@ from engine.evaluators.base import EvaluatorError
 from engine.evaluators.cuda import ThreadDevice
 from engine.evaluators.providers import PROVIDERS, find_fault, split_device
 from nets.files import default_cache_dir, source_digest
+from nets.installation import missing_line
 
 _log = logging.getLogger("yomi.evaluators")
 
@@ -35,9 +36,12 @@ def make_session(path: Path, device: str, options: Mapping[str, str] | None = No
         options: of the provider, besides the device's number.
 
     Raises:
-        EvaluatorError: onnxruntime fell back to another provider, or cannot load the file.
+        EvaluatorError: onnxruntime is not installed, fell back to another provider, or cannot load the file.
     """
-    import onnxruntime
+    try:
+        import onnxruntime
+    except ModuleNotFoundError:
+        raise EvaluatorError(missing_line("onnxruntime", str(path))) from None
 
     kind, number = split_device(device)
     settings = onnxruntime.SessionOptions()

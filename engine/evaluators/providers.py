@@ -8,7 +8,6 @@ import functools
 import importlib.util
 import logging
 import os
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,16 +15,13 @@ from pathlib import Path
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.cuda import gpu_names
 from engine.options import TABLE
+from nets.installation import extra_command, missing_line, pip_command
 
 _log = logging.getLogger("yomi.evaluators")
 
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider", "tensorrt": "TensorrtExecutionProvider"}
 
-PIP = f"{Path(sys.executable).name} -m pip"
-REMOVE_COMMAND = f"{PIP} uninstall -y onnxruntime"
-CUDA_COMMAND = f'{PIP} install --force-reinstall "onnxruntime-gpu[cuda,cudnn]"'
-TENSORRT_COMMAND = f'{PIP} install "tensorrt-cu12<11"'
-DIRECT_COMMAND = f'{PIP} install --extra-index-url https://pypi.nvidia.com "yomi-engine[tensorrt]"'
+TENSORRT_COMMAND = pip_command("install", "tensorrt-cu12<11")
 DRIVER_REMEDY = "install NVIDIA's driver (Debian, Ubuntu: sudo apt install nvidia-driver), or choose --device cpu"
 
 
@@ -133,8 +129,9 @@ def _expect(device: str, fault: Fault | None) -> None:
 
 def find_direct_fault() -> Fault | None:
     """Return what TensorRT lacks without onnxruntime; None where it is installed."""
-    missing = [name for name in ("tensorrt", "pycuda") if importlib.util.find_spec(name) is None]
-    return Fault(f"{' and '.join(missing)} not installed", DIRECT_COMMAND) if missing else None
+    packages = ("tensorrt", "pycuda", "onnx", "onnxruntime")
+    missing = [name for name in packages if importlib.util.find_spec(name) is None]
+    return Fault(f"{' and '.join(missing)} not installed", gpu_command("tensorrt")) if missing else None
 
 
 def find_gpu_fault() -> Fault | None:
@@ -144,6 +141,30 @@ def find_gpu_fault() -> Fault | None:
     except EvaluatorError as error:
         return Fault(str(error), DRIVER_REMEDY)
     return None if names else Fault("NVIDIA's driver shows no GPU", "put one in, or choose --device cpu")
+
+
+def gpu_command(extra: str) -> str:
+    """Return the command that installs cuda or tensorrt, with the GPU build of onnxruntime in the place of another.
+
+    The builds lie in one folder: installed over each other they break, and removing either takes files of the other.
+    """
+    command = extra_command(extra)
+    if importlib.util.find_spec("onnxruntime") is None:
+        return command
+    return f"{pip_command('uninstall', '-y', 'onnxruntime', 'onnxruntime-gpu')} && {command}"
+
+
+def expect_packages(path: Path, device: str) -> None:
+    """See that what a network needs is there, where yomi's own kernels do not compute it.
+
+    Raises:
+        EvaluatorError: it is not; the message says what installs it.
+    """
+    is_cpu = chooses_cpu(device)
+    package, extra = ("onnxruntime", "onnx") if is_cpu else ("onnx", split_device(device)[0])
+    if importlib.util.find_spec(package) is None:
+        use = f"{path}: what yomi's own kernels do not compute" if is_cpu else f"{path}: device {device}"
+        raise EvaluatorError(missing_line(package, use, "cuda" if extra == "auto" else extra))
 
 
 def built_for_gpus() -> bool:
@@ -165,11 +186,11 @@ def find_package_fault(device: str) -> Fault | None:
     the processor.
     """
     if importlib.util.find_spec("onnxruntime") is None:
-        return Fault("onnxruntime is not installed", CUDA_COMMAND)
+        return Fault("onnxruntime is not installed", gpu_command("cuda"))
     if not built_for_gpus():
-        return Fault("this onnxruntime is built for the processor only", f"{REMOVE_COMMAND} && {CUDA_COMMAND}")
+        return Fault("this onnxruntime is built for the processor only", gpu_command("cuda"))
     if not _libraries(device):
-        return Fault(f"this onnxruntime is built without {PROVIDERS[device]}", CUDA_COMMAND)
+        return Fault(f"this onnxruntime is built without {PROVIDERS[device]}", gpu_command("cuda"))
     return _missing_library(device)
 
 
@@ -198,7 +219,9 @@ def _missing_library(device: str) -> Fault | None:
             except OSError as error:
                 missing, is_absent, _ = str(error).partition(": cannot open")
                 reason = f"{missing} is not found" if is_absent else f"{path.name} is broken ({missing})"
-                return Fault(reason, TENSORRT_COMMAND if "nvinfer" in missing or "nvonnx" in missing else CUDA_COMMAND)
+                return Fault(
+                    reason, TENSORRT_COMMAND if "nvinfer" in missing or "nvonnx" in missing else gpu_command("cuda")
+                )
     return None
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.evaluators.base import EvaluatorError, UnsupportedError
-from engine.evaluators.providers import check_backend, chooses_cpu
+from engine.evaluators.providers import check_backend, chooses_cpu, expect_packages
 from nets.load import prepare_shogi
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def make_shogi_evaluator(
             if backend == "native" or precision == "int16":
                 raise
             why = error.reason if isinstance(error, UnsupportedError) else str(error)
+    expect_packages(path, device)
     if not chooses_cpu(device):
         from engine.evaluators.shogi_gpu import GpuShogiEvaluator
 

@@ -7,6 +7,8 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
+from nets.installation import pip_command
+
 STARS = "********"
 
 
@@ -89,7 +91,7 @@ def from_keyring(service: str, user: str) -> Password:
         import keyring
         from keyring.errors import KeyringError
     except ImportError:
-        raise PasswordError("the package keyring is not installed: pip install keyring") from None
+        raise PasswordError(f"the package keyring is not installed: {pip_command('install', 'keyring')}") from None
     try:
         text = keyring.get_password(service, user)
     except KeyringError as error:

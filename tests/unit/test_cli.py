@@ -22,13 +22,14 @@ from engine.cli.selfplay_go import GoSeries
 from engine.cli.terminal import Terminal, TerminalGame
 from engine.evaluators import cuda, providers
 from engine.evaluators.base import EvaluatorError
-from engine.evaluators.providers import PIP, Fault
+from engine.evaluators.providers import Fault
 from engine.games.go.rules import PRESETS
 from engine.games.go.sgf import load_sgf, read_sgf
 from engine.options import Options, rows_for
 from engine.players.go_base import GoDecision
 from engine.version import VERSION
 from native.go.board import BLACK, PASS
+from nets.installation import pip_command
 from tests.fakes.player import FakePlayer
 from tests.unit.test_go_game import take_kos_once_around, three_kos
 
@@ -346,7 +347,7 @@ def test_doctor_sees_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: py
     real = doctor._version
     monkeypatch.setattr(doctor, "_version", lambda name: None if name == "tqdm" else real(name))
     assert main(["doctor"]) == 1
-    assert "!! tqdm is missing: pip install tqdm" in capsys.readouterr().out
+    assert f"!! tqdm is missing: {pip_command('install', 'tqdm')}\n" in capsys.readouterr().out
 
 
 def test_doctor_names_the_extras(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -357,7 +358,7 @@ def test_doctor_names_the_extras(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     text = capsys.readouterr().out
     assert "ok matplotlib 3.10\n" in text
     missing = "-- training (yomi train): torch is not installed; to install it:"
-    assert f'{missing}\n  --     {PIP} install "yomi-engine[train]"\n' in text
+    assert f"{missing}\n  --     {pip_command('install', 'torch>=2.6', 'onnx>=1.18')}\n" in text
 
 
 def test_doctor_knows_the_machine_as_measurements_do(monkeypatch: pytest.MonkeyPatch) -> None:

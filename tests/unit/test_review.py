@@ -514,7 +514,7 @@ def test_plot_without_matplotlib(
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     (tmp_path / "a.sgf").write_text(SGF)
     assert main(["analyze", str(tmp_path), "--plot"]) == 2
-    assert "matplotlib is not installed: pip install 'yomi-engine[plot]'" in capsys.readouterr().err
+    assert "a picture needs matplotlib, which is not installed: " in capsys.readouterr().err
 
 
 def test_plot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

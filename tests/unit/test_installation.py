@@ -1,0 +1,103 @@
+"""What says how to install what is missing: in whichever way yomi came here, and that playing needs none of it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from engine.evaluators.base import EvaluatorError
+from engine.evaluators.katago_factory import make_katago_evaluator
+from engine.evaluators.providers import find_direct_fault, find_package_fault
+from engine.evaluators.shogi_factory import make_shogi_evaluator
+from nets import installation
+from nets.errors import NetworkError
+from nets.installation import extra_command, missing_line, pip_command
+from nets.load import prepare
+from nets.models import default_network
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+NOT_TO_PLAY = ("onnx", "onnxruntime", "torch", "matplotlib", "tensorrt", "pycuda")
+BLOCKED = f"import sys; sys.modules.update(dict.fromkeys({NOT_TO_PLAY}))"
+
+
+def test_playing_installs_nothing_of_the_extras() -> None:
+    names = {re.split(r"[\[<>=]", line)[0] for line in PROJECT["dependencies"]}
+    assert names.isdisjoint(NOT_TO_PLAY), names
+
+
+@pytest.mark.parametrize("extra", PROJECT["optional-dependencies"])
+def test_hints_name_packages_and_not_yomi(extra: str) -> None:
+    words = shlex.split(extra_command(extra))
+    assert words[words.index("install") + 1 :] == PROJECT["optional-dependencies"][extra]
+
+
+def test_hints_where_yomi_was_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ["numpy>=1.26", "torch>=2.6; extra == 'train'", "onnx>=1.18 ; extra == 'train'", "x; extra == 'training'"]
+    monkeypatch.setattr(installation, "ROOT", tmp_path)  # as in site-packages, where no pyproject.toml is
+    monkeypatch.setattr(importlib.metadata, "requires", lambda name: lines)
+    assert extra_command("train") == pip_command("install", "torch>=2.6", "onnx>=1.18")
+
+
+def test_hints_are_for_the_environment_that_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    python = tmp_path / "with space" / "python3"
+    python.parent.mkdir()
+    python.symlink_to(sys.executable)
+    monkeypatch.setattr(sys, "executable", str(python))
+    assert shlex.split(pip_command("install", "torch>=2.6")) == [str(python), *["-m", "pip", "install", "torch>=2.6"]]
+    monkeypatch.setenv("PATH", f"{python.parent}{os.pathsep}{os.environ['PATH']}")
+    assert pip_command("install", "torch>=2.6") == 'python3 -m pip install "torch>=2.6"'
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert shlex.split(pip_command("install", "x")) == ["uv", "pip", "install", "--python", str(python), "x"]
+
+
+@pytest.mark.parametrize(
+    ("words", "commands", "answer"),
+    [
+        (["gtp", "--size", "9", "--visits", "8"], "genmove b\nquit\n", "= "),
+        (["usi"], "isready\nposition startpos\ngo nodes 8\nquit\n", "bestmove "),
+    ],
+)
+def test_both_games_are_played_without_what_the_extras_bring(words: list[str], commands: str, answer: str) -> None:
+    code = f"{BLOCKED}; from engine.cli.main import main; sys.exit(main({words}))"
+    found = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, input=commands, capture_output=True, text=True, check=True
+    )
+    assert any(line.startswith(answer) for line in found.stdout.splitlines()), found.stderr
+
+
+def test_what_needs_onnxruntime_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in NOT_TO_PLAY:
+        monkeypatch.setitem(sys.modules, name, None)
+    go, shogi = default_network("go"), default_network("shogi")
+    wanted = missing_line("onnxruntime", "own kernels do not compute").replace("[", r"\[")
+    with pytest.raises(EvaluatorError, match=wanted):
+        make_katago_evaluator(go, 9, backend="onnx")
+    with pytest.raises(EvaluatorError, match=wanted):
+        make_shogi_evaluator(shogi, backend="onnx")
+
+
+def test_what_needs_onnx_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(NetworkError, match="conversion to ONNX needs onnx, which is not installed: "):
+        prepare(default_network("go"), 9, tmp_path)
+
+
+def test_a_gpu_needs_one_command_where_no_onnxruntime_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in NOT_TO_PLAY:
+        monkeypatch.setitem(sys.modules, name, None)
+    find_package_fault.cache_clear()
+    cuda, tensorrt = find_package_fault("cuda"), find_direct_fault()
+    find_package_fault.cache_clear()
+    assert cuda is not None
+    assert cuda.remedy == extra_command("cuda")
+    assert tensorrt is not None
+    assert tensorrt.remedy == extra_command("tensorrt")
