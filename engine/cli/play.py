@@ -148,6 +148,9 @@ def run(args: argparse.Namespace) -> int:
     """Play one game."""
     options, level = with_level(args)
     resumed: str | None = args.resume
+    for name in ("handicap", "size", "komi", "sfen") if resumed is not None else ():
+        if vars(args).get(name):
+            raise CliError(f"--{name} with --resume: the record tells it, expected one of the two")
     save = file_to_save(resumed if resumed is not None and args.save == AUTO else args.save, args.game)
     logs.set_up(options)
     advice = advice_settings(args)
@@ -156,15 +159,11 @@ def run(args: argparse.Namespace) -> int:
     if args.game == "go":
         from engine.cli.play_go import load_go, open_go
 
-        if resumed is not None and args.handicap:
-            raise CliError("--handicap with --resume: expected one of the two")
         sgf, names = (None, names) if resumed is None else load_go(resumed)
         game = open_go(options, args.handicap, advice, sgf)
     else:
         from engine.cli.play_shogi import load_shogi, open_shogi
 
-        if resumed is not None and args.sfen is not None:
-            raise CliError("--sfen with --resume: expected one of the two")
         record, names = (None, names) if resumed is None else load_shogi(resumed)
         game = open_shogi(options, args.sfen, args.board, advice, record)
     color = args.color or ("white" if names == (ENGINE, YOU) else "black")

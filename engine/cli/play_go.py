@@ -199,4 +199,6 @@ def load_go(path: str) -> tuple[GameRecord, tuple[str, str]]:
         record = load_sgf(path)
     except SgfError as error:
         raise CliError(f"--resume {path}: {error}") from None
+    if record.result:
+        raise CliError(f"--resume {path}: the game has ended ({record.result}), expected one that has not")
     return record, (record.black, record.white)

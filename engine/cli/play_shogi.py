@@ -263,4 +263,6 @@ def load_shogi(path: str) -> tuple[GameRecord, tuple[str, str]]:
         record = load_records(path)[0]
     except RecordError as error:
         raise CliError(f"--resume {path}: {error}") from None
+    if record.ending:
+        raise CliError(f"--resume {path}: the game has ended ({record.ending}), expected one that has not")
     return record, (record.black, record.white)

@@ -181,8 +181,8 @@ class Search:
             length = int(game.position["history_length"])
             self._root_history[:length] = game.history[:length]
             self._reroot(line if keep_tree else None)
-            if line and renew_root:
-                self._renew_root()
+        if line and renew_root:
+            self._renew_root()
 
     def clear_cache(self) -> None:
         """Forget all evaluations outside the tree; callable from any thread, also while the search runs."""
@@ -218,12 +218,15 @@ class Search:
         self._start_time = time.perf_counter()
         self._deadline = self._start_time + (limits.seconds if limits.seconds is not None else float("inf"))
         self._hand_out_history()
+        noise = noise and self.settings.root_noise > 0.0
+        if noise and self.tree.nodes[self.tree.counters[arrays.ROOT]]["state"] != arrays.EXPANDED:
+            self._evaluate_root()
         with self._layout_lock:
             self._center_score()
             self._root_priors.remove_noise()  # each search has noise of its own, or none
             self._root_priors.temper(self.settings.policy_temperature / self.settings.root_policy_temperature)
-            if noise and self.settings.root_noise > 0.0:
-                self._add_noise()
+            if noise:
+                self._root_priors.add_noise(self.settings.root_noise, self.settings.root_noise_total)
         self._barrier = threading.Barrier(len(self._workers), action=self._prune)
         self._running = len(self._workers)
         self._finished.clear()
@@ -443,8 +446,9 @@ class Search:
             raise job.error
         advance(tree, self._root_record, self._workers[0], job.batch, job.rows, NO_CALLS.table, 1)
         recenter(tree, float(self.tree.parameters[arrays.SCORE_CENTER]), np.empty(1))
-        replace_own(self.tree, tree)
-        self._root_priors.replace(tree)
+        with self._layout_lock:
+            replace_own(self.tree, tree)
+            self._root_priors.replace(tree)
 
     def _drop_tree(self) -> None:
         with self._layout_lock:
@@ -455,12 +459,6 @@ class Search:
     def _forget_ownership(self) -> None:
         for worker in self._workers:
             worker.ownership[:] = 0.0
-
-    def _add_noise(self) -> None:
-        """Mix noise into the root's priors; the root is evaluated first where it is not yet."""
-        if self.tree.nodes[self.tree.counters[arrays.ROOT]]["state"] != arrays.EXPANDED:
-            self._evaluate_root()
-        self._root_priors.add_noise(self.settings.root_noise, self.settings.root_noise_total)
 
     def _evaluate_root(self) -> None:
         """Make the first playout of a search in this thread."""

@@ -74,6 +74,24 @@ def test_a_game_that_cannot_be_kept_is_played_on(tmp_path: Path) -> None:
     assert len(load_sgf(tmp_path / "game.sgf").game().moves) == 4
 
 
+@pytest.mark.parametrize(
+    ("game", "name", "text", "words", "error"),
+    [
+        ("go", "a.sgf", "(;GM[1]SZ[5]RE[W+R];B[cc])", [], "the game has ended (W+R)"),
+        ("go", "a.sgf", "(;GM[1]SZ[5];B[cc])", ["--size", "9"], "--size with --resume"),
+        ("go", "a.sgf", "(;GM[1]SZ[5];B[zz])", [], "B[zz]: expected a point"),
+        ("shogi", "a.csa", "PI\n+\n+7776FU\n%TORYO\n", [], "the game has ended (TORYO)"),
+        ("shogi", "a.csa", "nonsense", [], "line 1: "),
+    ],
+)
+def test_what_cannot_be_resumed(
+    game: str, name: str, text: str, words: list[str], error: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / name).write_text(text)
+    assert main(["play", game, "--resume", str(tmp_path / name), *words]) == 2
+    assert error in capsys.readouterr().err
+
+
 def test_an_interrupt_while_a_game_is_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, game = tmp_path / "game.sgf", GoTerminalGame(FakePlayer(Options(size=5)))
     save = game.save
