@@ -362,10 +362,8 @@ def attack(positions, history, moves, level, depth):  # type: ignore[no-untyped-
         for k in range(escapes):
             copy(positions[U(level + 2)], after)
             play(positions[U(level + 2)], history, moves[U(level + 1), k])
-            before = positions[U(level + 2)]
-            if attack(positions, history, moves, level + 2, depth - 2) == 0 or rules.ends_by_repetition(
-                before, history
-            ):
+            is_mated = attack(positions, history, moves, level + 2, depth - 2) != 0
+            if not is_mated or rules.ends_by_repetition(positions[U(level + 2)], history):
                 refuted = True
                 break
         if not refuted and not rules.ends_by_repetition(after, history):

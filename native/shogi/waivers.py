@@ -9,8 +9,8 @@ tried here is a waived promotion that decides about such a drop at once:
 * promoted, the piece would make our own next drop before their king a mate, which is forbidden, and waiving makes it
   no mate; looked at after every way out where the promotion gives check, else with the position as it stands.
 
-A waived promotion whose pawn is dropped later still is left out, as it is by other engines: df-pn (native.shogi.dfpn)
-tries all, at the root.
+A waived promotion whose pawn is dropped later still is left out, by the attacker as by the defender, and what the tree
+proves holds but for such moves. Other engines leave out all. df-pn (native.shogi.dfpn) tries every move of both sides.
 """
 
 import numpy as np
