@@ -25,6 +25,9 @@ from native.jit import CACHE_DIRECTORY, COMPLETE, kernel_key, locked
 if TYPE_CHECKING:
     from native.spec import GameSpec
 
+ROOT = Path(__file__).resolve().parent.parent
+MISTAKE = "a mistake in a kernel: "
+"""What a compiling process writes before the message that is for whoever edited a kernel."""
 SIZE = 9
 """Board that the kernels are called on; they are compiled for all sizes at once."""
 
@@ -224,6 +227,7 @@ GROUPS: dict[str, Callable[[], None]] = {
     "shogi-material": compile_material,
     "shogi-mate": compile_mate,
 }
+CHECK = "--check"
 PROCESSES = {
     "go": (("go-planes", "go-tree"), ("go-rules", "go-rollouts", "forward")),
     "shogi": (("shogi-rules", "shogi-tree"), ("shogi-material", "forward", "shogi-mate")),
@@ -244,7 +248,8 @@ def compile_all(game: str, report: Callable[[str], None]) -> None:
         report: receives a line when something has been compiled, and every few seconds in between.
 
     Raises:
-        CompileError: a compiling process failed; the message holds its last line. Or what it made cannot be kept.
+        CompileError: a compiling process failed, and the message has what it said of a mistake, or its last line; or
+            what it made cannot be kept.
     """
     if is_compiled(game):
         return
@@ -265,25 +270,41 @@ def _compile(game: str, report: Callable[[str], None]) -> None:
     """Compile all kernels of a game, for this process alone has the lock."""
     begin = time.monotonic()
     report(f"compiling the engine for {game} on this processor; only the first start takes this long")
+    if (ROOT / "pyproject.toml").exists():  # whoever has the sources may have edited them
+        _run([(CHECK, *groups) for groups in PROCESSES[game]], lambda: None)
+    _run(PROCESSES[game], lambda: report(f"compiling, {time.monotonic() - begin:.0f} s ..."))
+    _mark(game).touch()
+    report(f"compiled in {time.monotonic() - begin:.0f} s; kept in {CACHE_DIRECTORY}")
+
+
+def _run(processes: Sequence[tuple[str, ...]], progress: Callable[[], None]) -> None:
+    """Run processes of this module with arguments until all have ended, or one has failed, which ends the others.
+
+    Raises:
+        CompileError: one failed.
+    """
     with contextlib.ExitStack() as stack:
         # Files, for a pipe that nobody reads holds a process up when it is full.
-        errors = [stack.enter_context(tempfile.TemporaryFile()) for _ in PROCESSES[game]]
-        processes = [  # each is left by closing the pipe that it lives by, and waiting for its end
-            stack.enter_context(_spawn(groups, file)) for groups, file in zip(PROCESSES[game], errors, strict=True)
+        errors = [stack.enter_context(tempfile.TemporaryFile()) for _ in processes]
+        running = [  # each is left by closing the pipe that it lives by, and waiting for its end
+            stack.enter_context(_spawn(words, file)) for words, file in zip(processes, errors, strict=True)
         ]
-        next_line = begin + 5.0
-        while any(process.poll() is None for process in processes):
+        next_line = time.monotonic() + 5.0
+        while not all(process.poll() == 0 for process in running):
+            for process, file in zip(running, errors, strict=True):
+                if process.poll():
+                    file.seek(0)
+                    raise CompileError(f"compiling failed: {_reason(file.read().decode(errors='replace'))}")
             time.sleep(0.1)
             if time.monotonic() >= next_line:
                 next_line += 5.0
-                report(f"compiling, {time.monotonic() - begin:.0f} s ...")
-        for process, file in zip(processes, errors, strict=True):
-            if process.returncode != 0:
-                file.seek(0)
-                last = file.read().decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
-                raise CompileError(f"compiling failed: {last[0]}")
-    _mark(game).touch()
-    report(f"compiled in {time.monotonic() - begin:.0f} s; kept in {CACHE_DIRECTORY}")
+                progress()
+
+
+def _reason(text: str) -> str:
+    """Return what a failed process said of a mistake in a kernel, or else its last line."""
+    _, is_known, mistake = text.rpartition(MISTAKE)
+    return mistake.strip() if is_known else (text.strip().splitlines() or ["no message"])[-1]
 
 
 def _mark(game: str) -> Path:
@@ -296,12 +317,11 @@ def _mark(game: str) -> Path:
 def _spawn(groups: tuple[str, ...], errors: IO[bytes]) -> "subprocess.Popen[bytes]":
     """Start a process that compiles some groups, in the folder that this one reads from; it writes to `errors`."""
     command = [sys.executable, "-m", "native.warmup", *groups]
-    root = Path(__file__).resolve().parent.parent
     # The process ends itself when the pipe to its stdin is closed: also where this one is killed and can end nothing.
     environment = {**os.environ, "YOMI_CACHE_DIR": str(CACHE_DIRECTORY.parent)}
     return subprocess.Popen(
         command,
-        cwd=root,
+        cwd=ROOT,
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
@@ -320,12 +340,27 @@ def end_with_stdin() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def main(groups: Sequence[str]) -> None:
-    """Compile groups; a kernel that cannot be kept ends the process with a line, for others would compile it again."""
-    for group in groups:
-        GROUPS[group]()
-        if jit.UNSAVED:
-            raise SystemExit(_no_room(jit.UNSAVED[0]))
+def main(words: Sequence[str]) -> None:
+    """Compile groups, or check their kernels where CHECK stands before them; say where a mistake was found.
+
+    A kernel that cannot be kept ends the process with a line, for others would compile it again.
+    """
+    from native import typecheck
+
+    is_check = words[0] == CHECK
+    groups = [GROUPS[name] for name in words[is_check:]]
+    try:
+        if is_check:
+            typecheck.check(reversed(groups))  # the tree first: it is what is edited most, and contains the planes
+            return
+        for group in groups:
+            group()
+            if jit.UNSAVED:
+                raise SystemExit(_no_room(jit.UNSAVED[0]))
+    except Exception as error:
+        if (text := typecheck.describe(error)) is None:
+            raise
+        raise SystemExit(f"{MISTAKE}{text}") from None
 
 
 if __name__ == "__main__":
