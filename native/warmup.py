@@ -357,6 +357,8 @@ def main(words: Sequence[str]) -> None:
             group()
             if jit.UNSAVED:
                 raise SystemExit(_no_room(jit.UNSAVED[0]))
+    except OSError as error:  # the disk may also be too full to make a folder or a file
+        raise SystemExit(_no_room(f"{CACHE_DIRECTORY}: {error.strerror or error}")) from None
     except Exception as error:
         if (text := typecheck.describe(error)) is None:
             raise

@@ -42,10 +42,15 @@ def check_device(options: Options) -> None:
 
 
 def _prepare_go(options: Options) -> None:
+    from engine.evaluators.base import EvaluatorError
+    from native.errors import CompileError
     from native.warmup import compile_all
 
     check_device(options)
-    compile_all("go", logs.say)
+    try:
+        compile_all("go", logs.say)
+    except CompileError as error:
+        raise EvaluatorError(str(error)) from None
 
 
 def make_shogi_player(options: Options, say: Callable[[str], None]) -> ShogiPlayer:

@@ -130,6 +130,10 @@ def test_a_full_disk_is_told_and_kernels_work_nevertheless(
     monkeypatch.setitem(warmup.GROUPS, "forward", lambda: None)
     with pytest.raises(SystemExit, match=rf"^{fault}: expected room for compiled kernels"):
         warmup.main(["forward"])
+    monkeypatch.setattr(jit, "UNSAVED", [])
+    monkeypatch.setitem(warmup.GROUPS, "forward", lambda: Cache().save_overload(None, None))
+    with pytest.raises(SystemExit, match=r"No space left on device: expected room for compiled kernels"):
+        warmup.main(["forward"])
 
 
 def test_a_cache_without_room_for_a_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
