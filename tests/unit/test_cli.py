@@ -28,6 +28,7 @@ from engine.games.go.sgf import load_sgf, read_sgf
 from engine.options import Options, rows_for
 from engine.players.go_base import GoDecision
 from engine.version import VERSION
+from native.errors import CompileError
 from native.go.board import BLACK, PASS
 from nets.installation import pip_command
 from tests.fakes.player import FakePlayer
@@ -452,3 +453,16 @@ def test_selfplay_that_is_interrupted_tells_what_was_played(
     assert re.match(r"2 games in [\d.]+ s: Black won", capsys.readouterr().out)
     assert len(list(tmp_path.iterdir())) == 2
     assert fake[0].calls[-1] == "close"
+
+
+@pytest.mark.parametrize("words", ["play go --no-save", "selfplay shogi", "bench nps"])
+def test_kernels_that_cannot_be_compiled_are_one_line(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(game: str, report: Any) -> None:
+        raise CompileError("compiling failed: no room")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("native.warmup.compile_all", fail)
+    assert main(words.split()) == 2
+    assert capsys.readouterr().err.endswith("error: compiling failed: no room\n")
