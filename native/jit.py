@@ -172,7 +172,8 @@ def _compiled(function: Callable[P, R], *, allocates: bool) -> Callable[P, R]:
     decorate: Any = numba.njit
     compiled = decorate(nogil=True, cache=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=allocates)(function)
     compiled.compile = _widening(compiled.compile)
-    compiled._cache.save_overload = _saving(compiled._cache)
+    if compiled._cache.cache_path is not None:  # native.typecheck keeps nothing
+        compiled._cache.save_overload = _saving(compiled._cache)
     return cast(Callable[P, R], compiled)
 
 

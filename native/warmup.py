@@ -271,7 +271,8 @@ def _compile(game: str, report: Callable[[str], None]) -> None:
     begin = time.monotonic()
     report(f"compiling the engine for {game} on this processor; only the first start takes this long")
     if (ROOT / "pyproject.toml").exists():  # whoever has the sources may have edited them
-        _run([(CHECK, *groups) for groups in PROCESSES[game]], lambda: None)
+        checks = [(CHECK, *groups) for groups in PROCESSES[game]]
+        _run(checks, lambda: report(f"checking the kernels, {time.monotonic() - begin:.0f} s ..."))
     _run(PROCESSES[game], lambda: report(f"compiling, {time.monotonic() - begin:.0f} s ..."))
     _mark(game).touch()
     report(f"compiled in {time.monotonic() - begin:.0f} s; kept in {CACHE_DIRECTORY}")
