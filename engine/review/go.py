@@ -198,7 +198,7 @@ class Loaded:
 
     record: GameRecord
     positions: int
-    """Of its main line, those before and after the moves that can be played; at least 1."""
+    """Of its main line, those before and after the moves that can be played."""
     fault: str
     """Why the line goes no further; empty if it can be played to its end."""
 
@@ -207,7 +207,7 @@ def load(path: str, rules: Rules) -> list[Loaded]:
     """Read the games of an SGF file, and see how far their main lines can be played.
 
     Raises:
-        ReviewError: the file cannot be read, or there is nothing to review in one of its games.
+        ReviewError: the file cannot be read, or the first move of a game cannot be played.
     """
     try:
         records = load_sgf_games(path)
@@ -221,7 +221,7 @@ def load(path: str, rules: Rules) -> list[Loaded]:
                 positions += 1
         except SgfError as error:
             fault = str(error)
-            if not positions:
+            if positions < 2:
                 raise ReviewError(f"game {number}: {fault}" if number > 1 else fault) from None
         games.append(Loaded(record, positions, fault))
     return games

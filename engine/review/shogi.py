@@ -68,6 +68,8 @@ class ShogiReviewer:
         """Return the games of a file."""
         try:
             records = load_records(path, cut=True)
+            if not all(record.moves for record in records):
+                load_records(path)  # says what is wrong where the first move is
         except RecordError as error:
             raise ReviewError(str(error)) from None
         suffix = FORMS.get(Path(path).suffix.lower(), ".csa")

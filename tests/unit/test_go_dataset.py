@@ -313,7 +313,7 @@ def test_a_device_is_used_by_one_thread(
         def __init__(self, inner: Any) -> None:
             users.add(threading.current_thread().name)
             self.inner = inner
-            self.info, self.batch_size, self.spec = inner.info, inner.batch_size, inner.spec
+            self.info, self.batch_size, self.spec, self.why = inner.info, inner.batch_size, inner.spec, inner.why
             self.wants_planes, self.wants_positions = True, False
 
         def run(self, planes: Any, extras: Any) -> Any:
