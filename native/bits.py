@@ -4,23 +4,30 @@ The atomics are sequentially consistent. They work on one element of a contiguou
 return the element's old value.
 """
 
+import operator
 import platform
 import sys
+import threading
+import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 
-from native.jit import kernel
+from native.jit import kernel, machine_code
 
 U = np.uint64
 """Cast to an unsigned index: numba tests a signed one for being negative, which costs rollouts 40% of their speed."""
 
 
-@intrinsic
+_PLAIN_LOCK = threading.Lock()
+"""Makes the operations atomic where kernels run as plain Python."""
+
+
+@machine_code(lambda word: U(int(word).bit_count()))
 def popcount(typing_context: Any, word: Any) -> Any:
     """Return the number of set bits of a uint64."""
 
@@ -30,7 +37,7 @@ def popcount(typing_context: Any, word: Any) -> Any:
     return types.uint64(types.uint64), codegen
 
 
-@intrinsic
+@machine_code(lambda word: U((int(word) & -int(word)).bit_length() - 1 if word else 64))
 def lowest_bit(typing_context: Any, word: Any) -> Any:
     """Return the index of the lowest set bit of a uint64; 64 where none is set."""
 
@@ -48,10 +55,21 @@ def _element_pointer(context: Any, builder: Any, signature: Any, args: Any) -> A
     return cgutils.get_item_pointer(context, builder, array_type, array, [index], wraparound=False)
 
 
-def _read_modify_write(operation: str) -> Any:
-    """Make an intrinsic (array, index, value) -> old value for one of LLVM's integer atomicrmw operations."""
+def _read_modify_write(operation: str, result: Callable[[Any, Any], Any]) -> Any:
+    """Make an intrinsic (array, index, value) -> old value for one of LLVM's integer atomicrmw operations.
 
-    @intrinsic
+    Args:
+        operation: LLVM's name of it.
+        result: what it writes, of the old value and the argument.
+    """
+
+    def plainly(array: Any, index: Any, value: Any) -> Any:
+        with _PLAIN_LOCK:
+            old = array[index]
+            array[index] = result(old, value)
+        return old
+
+    @machine_code(plainly)
     def atomic(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             pointer = _element_pointer(context, builder, signature, args)
@@ -63,12 +81,20 @@ def _read_modify_write(operation: str) -> Any:
     return atomic
 
 
-atomic_add = _read_modify_write("add")
-atomic_exchange = _read_modify_write("xchg")
-atomic_max = _read_modify_write("max")
+atomic_add = _read_modify_write("add", operator.add)
+atomic_exchange = _read_modify_write("xchg", lambda old, value: value)
+atomic_max = _read_modify_write("max", max)
 
 
-@intrinsic
+def _compare_plainly(array: Any, index: Any, expected: Any, value: Any) -> Any:
+    with _PLAIN_LOCK:
+        old = array[index]
+        if old == expected:
+            array[index] = value
+    return old
+
+
+@machine_code(_compare_plainly)
 def atomic_compare_exchange(typing_context: Any, array: Any, index: Any, expected: Any, value: Any) -> Any:
     """Write array[index] = value if it is `expected`; return the old value, by which the caller knows."""
 
@@ -82,7 +108,12 @@ def atomic_compare_exchange(typing_context: Any, array: Any, index: Any, expecte
     return array.dtype(array, index, expected, value), codegen
 
 
-@intrinsic
+def _store_plainly(array: Any, index: Any, value: Any) -> None:
+    with _PLAIN_LOCK:
+        array[index] = value
+
+
+@machine_code(_store_plainly)
 def atomic_store(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
     """Write array[index] = value with release ordering."""
 
@@ -95,7 +126,7 @@ def atomic_store(typing_context: Any, array: Any, index: Any, value: Any) -> Any
     return types.none(array, index, value), codegen
 
 
-@intrinsic
+@machine_code(lambda: None)
 def cpu_pause(typing_context: Any) -> Any:
     """Tell the processor that this is a spin loop. (Inline assembly in an intrinsic aborts the process.)"""
 
@@ -113,7 +144,7 @@ def _is_x86() -> bool:
     return platform.machine().lower() in ("x86_64", "amd64", "i386", "i686")
 
 
-@intrinsic
+@machine_code(lambda: time.sleep(0.0))
 def _yield_processor(typing_context: Any) -> Any:
     """Let another thread have the processor, by the system's own call."""
 

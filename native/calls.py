@@ -19,13 +19,22 @@ from numba import types
 from numba.extending import intrinsic
 
 from native.bits import U
-from native.jit import kernel
+from native.jit import IS_PLAIN, kernel, machine_code
+from native.plain import plain, plain_kernel
 
 _WORDS = 512
 """uint64 words that the arguments of one entry may take: an array takes 5 and 2 for each dimension."""
 
 
-@intrinsic
+_PLAIN: list[tuple[Callable[[Any, Any], None], Any]] = []
+"""Where kernels run as plain Python: functions and arguments, whose places in this list stand for the addresses."""
+
+
+def _call_plainly(address: int, arguments: int, rows: int) -> None:
+    _PLAIN[address][0](arguments, rows)
+
+
+@machine_code(lambda address, kind: plain(_PLAIN[address][1]))
 def load(typing_context: Any, address: Any, kind: Any) -> Any:
     """Return the value of a numba type that `_store` put at an address; its arrays are borrowed."""
     loaded = kind.instance_type
@@ -49,7 +58,7 @@ def _store(typing_context: Any, address: Any, room: Any, value: Any) -> Any:
     return types.int64(types.int64, types.int64, value), codegen
 
 
-@intrinsic
+@machine_code(_call_plainly)
 def _call(typing_context: Any, address: Any, arguments: Any, rows: Any) -> Any:
     """Call the entry at an address."""
 
@@ -112,6 +121,9 @@ class Entry:
         """
         if (kind := numba.typeof(arguments)) != self._kind:
             raise TypeError(f"arguments {kind} found, expected {self._kind}")
+        if IS_PLAIN:
+            _PLAIN.append((plain_kernel(self._function), arguments))
+            return Calls(np.full((1, 2), len(_PLAIN) - 1, np.int64), arguments)
         if self._compiled is None:
             decorate: Any = numba.cfunc
             signature = types.void(types.int64, types.int64)

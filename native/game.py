@@ -8,23 +8,42 @@ A position is one record, a history is a uint64 array that belongs to it. `play`
 are there are never changed, so a copy of a position may share the array and be played on.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from numba import from_dtype
 from numba.extending import overload
 
+from native.jit import IS_PLAIN
 
+_PLAIN: dict[tuple[str, Any], Callable[..., Any]] = {}
+"""Implementations by name and type of record, where kernels run as plain Python."""
+
+
+def _generic(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what finds the implementation where numba does not."""
+
+    @functools.wraps(function)
+    def find(*args: Any) -> Any:
+        return _PLAIN[function.__name__, args[0].void.dtype](*args)
+
+    return find if IS_PLAIN else function
+
+
+@_generic
 def copy(target: Any, source: Any) -> None:
     """Make the position `target` equal to `source`."""
     raise NotImplementedError
 
 
+@_generic
 def play(pos: Any, history: Any, move: int) -> None:
     """Play a legal move of the side to move."""
     raise NotImplementedError
 
 
+@_generic
 def legal_moves(pos: Any, history: Any, moves: Any) -> int:
     """Write the legal moves (uint16) of the side to move into `moves` and return how many there are.
 
@@ -33,6 +52,7 @@ def legal_moves(pos: Any, history: Any, moves: Any) -> int:
     raise NotImplementedError
 
 
+@_generic
 def outcome(pos: Any, history: Any) -> tuple[int, float, float]:
     """Return (state, value, score) of a position for the side to move.
 
@@ -43,21 +63,25 @@ def outcome(pos: Any, history: Any) -> tuple[int, float, float]:
     raise NotImplementedError
 
 
+@_generic
 def position_key(pos: Any, history: Any, moves: Any, count: int) -> int:
     """Return the uint64 under which an evaluation of a position with these legal moves may be used again."""
     raise NotImplementedError
 
 
+@_generic
 def write_planes(pos: Any, history: Any, symmetry: int, scratch: Any, planes: Any, extras: Any) -> None:
     """Write the network's two inputs (float32, one batch entry each) as seen under `symmetry`."""
     raise NotImplementedError
 
 
+@_generic
 def policy_index(pos: Any, move: int, symmetry: int) -> int:
     """Return the index of a move in the policy vector of a network that saw the position under `symmetry`."""
     raise NotImplementedError
 
 
+@_generic
 def add_ownership(pos: Any, ownership: Any, symmetry: int, sign: float, total: Any) -> None:
     """Add sign * `ownership` (float32, as the network saw the board) to `total` (float64, board order)."""
     raise NotImplementedError
@@ -68,6 +92,9 @@ GOES_ON, OVER, OVER_UNSCORED = 0, 1, 2
 
 def implement(function: Callable[..., Any], dtype: Any, kernel: Callable[..., Any]) -> None:
     """Make `kernel` the implementation of one of the functions above for position records of `dtype`."""
+    if IS_PLAIN:
+        _PLAIN[function.__name__, dtype] = kernel
+        return
     record = from_dtype(dtype)
     arity = function.__code__.co_argcount
     names = ", ".join(function.__code__.co_varnames[:arity])

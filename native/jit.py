@@ -18,8 +18,11 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
-from numba.core import sigutils, types
+from numba.core import config, sigutils, types
 from numba.core.caching import CacheImpl, _CacheLocator
+from numba.extending import intrinsic
+
+from native.plain import plain_kernel
 
 try:
     import fcntl
@@ -34,6 +37,8 @@ COMBINING = ("tree", "datasets")
 """Packages whose kernels contain those of the games."""
 BATCHES = ("tree/arrays.py", "tree/buffers.py")
 """What says how a batch lies in memory: evaluators load it by address (native.calls), which no signature tells."""
+WITHOUT_KERNELS = ("warmup.py", "typecheck.py", "plain.py")
+"""Files that compiled kernels do not depend on."""
 FLAGS = ("NUMBA_BOUNDSCHECK", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
 """Environment variables that kernels are compiled by."""
 COMPLETE = ".complete"
@@ -46,7 +51,7 @@ def kernel_key(package: str) -> str:
     digest = hashlib.sha256()
     parts = ("*.py", "*/*.py") if package in COMBINING else ("*.py", *BATCHES, f"{package}/*.py")
     for path in sorted({path for part in parts for path in SOURCE_ROOT.glob(part)}):
-        if path.name != "warmup.py" and path.parent.name != "cuda":  # they have no kernels of numba's
+        if path.name not in WITHOUT_KERNELS and path.parent.name != "cuda":
             digest.update(path.read_bytes())
     flags = (os.environ.get(name, "") for name in FLAGS)
     for fact in (*flags, platform.python_version(), numba.__version__, _processor()):
@@ -111,6 +116,8 @@ def _processor() -> str:
 CACHE_DIRECTORY = cache_directory()
 UNSAVED: list[str] = []
 """What kept compiled kernels out of the cache, in words: they serve this process only."""
+IS_PLAIN = bool(getattr(config, "DISABLE_JIT", 0))
+"""Whether kernels run as plain Python: NUMBA_DISABLE_JIT=1."""
 _MARK = "is_kernel"
 """Attribute of the kernels of other files, whose compiled code is kept there as well."""
 
@@ -167,6 +174,8 @@ def allocating_kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _compiled(function: Callable[P, R], *, allocates: bool) -> Callable[P, R]:
+    if IS_PLAIN:
+        return cast(Callable[P, R], plain_kernel(function))
     setattr(function, _MARK, True)
     # no_cfunc_wrapper: a tenth less to compile, and nobody calls kernels from C.
     decorate: Any = numba.njit
@@ -242,5 +251,12 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
     LLVM optimises a kernel again in every kernel that calls it, so that a helper with one caller doubles the time to
     compile what stands in it. Such helpers wear this decorator.
     """
+    if IS_PLAIN:
+        return cast(Callable[P, R], plain_kernel(function))
     compiled: Callable[P, R] = numba.njit(nogil=True, error_model="numpy", inline="always")(function)
     return compiled
+
+
+def machine_code(plainly: Callable[..., Any]) -> Callable[[Any], Any]:
+    """Make a function one of numba's intrinsics; `plainly` does the same where kernels run as plain Python."""
+    return lambda function: plainly if IS_PLAIN else intrinsic(function)

@@ -20,7 +20,7 @@ import numpy as np
 
 from native import jit
 from native.errors import CompileError
-from native.jit import CACHE_DIRECTORY, COMPLETE, kernel_key, locked
+from native.jit import CACHE_DIRECTORY, COMPLETE, IS_PLAIN, kernel_key, locked
 
 if TYPE_CHECKING:
     from native.spec import GameSpec
@@ -251,7 +251,7 @@ def compile_all(game: str, report: Callable[[str], None]) -> None:
         CompileError: a compiling process failed, and the message has what it said of a mistake, or its last line; or
             what it made cannot be kept.
     """
-    if is_compiled(game):
+    if IS_PLAIN or is_compiled(game):
         return
     lock = CACHE_DIRECTORY / f"{game}.lock"
     try:

@@ -73,6 +73,13 @@ def check_backend(device: str, backend: str, precision: str) -> None:
         if value not in TABLE[name].choices:
             raise EvaluatorError(f"{name} {value} found, expected one of {', '.join(TABLE[name].choices)}")
     kind = split_device(device)[0]
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0" and (
+        backend == "native" or (backend == "auto" and chooses_cpu(device))
+    ):
+        raise EvaluatorError(
+            "NUMBA_DISABLE_JIT found: yomi's own kernels compute networks by machine code alone: "
+            "expected backend onnx, or evaluator rollouts (Go) or material (shogi)"
+        )
     if backend == "native" and kind not in ("auto", "cpu"):
         raise EvaluatorError(f"backend native computes on the CPU: expected device cpu, not {device}")
     if backend == "tensorrt" and kind != "tensorrt":

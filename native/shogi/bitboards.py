@@ -7,14 +7,13 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from native.bits import U, lowest_bit
-from native.jit import inlined, kernel
+from native.jit import inlined, kernel, machine_code
 from native.shogi.tables import RAYS, ROWS, SLIDES, STEPS
 
 
-@intrinsic
+@machine_code(lambda word: U(int(word).bit_length() - 1))
 def highest_bit(typing_context: Any, word: Any) -> Any:
     """Return the index of the highest set bit of a uint64 that is not 0."""
 

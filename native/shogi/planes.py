@@ -13,10 +13,9 @@ import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 
 from native.bits import U, lowest_bit, popcount
-from native.jit import inlined, kernel
+from native.jit import inlined, kernel, machine_code
 from native.shogi.bitboards import attacks, first_square, without_first
 from native.shogi.position import BISHOPS, FIRST_DROP, FORM_ALPHAZERO, ROOKS, WHITE
 from native.shogi.rules import ALL_PLIES, DRAW, repetition
@@ -82,7 +81,7 @@ WAYS = _make_ways()
 """uint8[81 * 81]"""
 
 
-@intrinsic
+@machine_code(lambda array: array.fill(0))
 def clear(typing_context: Any, array: Any) -> Any:
     """Write zeros over a contiguous array."""
 

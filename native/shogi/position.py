@@ -6,10 +6,9 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 
 from native.bits import U
-from native.jit import kernel
+from native.jit import kernel, machine_code
 from native.shogi.bitboards import first_square, nearest
 from native.shogi.tables import (
     DIAGONALS,
@@ -71,7 +70,7 @@ POSITION_DTYPE = np.dtype(
 """One shogi position. `numpy.zeros(n, POSITION_DTYPE)`, then `set_position`; rules and form are set by hand."""
 
 
-@intrinsic
+@machine_code(lambda target, source: target.assign(source))
 def copy_record(typing_context: Any, target: Any, source: Any) -> Any:
     """Copy a whole position record."""
 
