@@ -77,6 +77,8 @@ _NUMPY = types.SimpleNamespace(**{name: getattr(np, name) for name in dir(np) if
 for _kind in _INTEGERS:
     setattr(_NUMPY, _kind.__name__, _Integer(_kind))
 _NUMPY.uint64 = _unsigned
+for _name in ("empty", "zeros", "ones", "full", "arange", "argsort"):
+    setattr(_NUMPY, _name, functools.partial(lambda make, *arguments: plain(make(*arguments)), getattr(np, _name)))
 _running = threading.local()
 
 
