@@ -287,9 +287,9 @@ def _run(processes: Sequence[tuple[str, ...]], progress: Callable[[], None]) -> 
     with contextlib.ExitStack() as stack:
         # Files, for a pipe that nobody reads holds a process up when it is full.
         errors = [stack.enter_context(tempfile.TemporaryFile()) for _ in processes]
-        running = [  # each is left by closing the pipe that it lives by, and waiting for its end
-            stack.enter_context(_spawn(words, file)) for words, file in zip(processes, errors, strict=True)
-        ]
+        running = [stack.enter_context(_spawn(words, file)) for words, file in zip(processes, errors, strict=True)]
+        for process in running:
+            stack.callback(process.kill)  # before it is waited for; nothing happens to one that has ended
         next_line = time.monotonic() + 5.0
         while not all(process.poll() == 0 for process in running):
             for process, file in zip(running, errors, strict=True):
