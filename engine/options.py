@@ -194,7 +194,7 @@ class Options:
     workers: int | None = option(
         None,
         "int",
-        "search workers (threads) on one tree; none: one for each processor core",
+        "search workers (threads) on one tree; none: one per processor core, which is also the most that a processor gets",
         SEARCH,
         low=1,
         high=256,

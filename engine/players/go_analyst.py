@@ -185,9 +185,10 @@ class GoAnalyst:
         settings = search_settings(tuned(self.options, size), queue)
         if self._share == 1:
             return settings
+        asked = settings.workers if self.options.workers else max(1, usable_cores() // self._share)
         return replace(
             settings,
-            workers=self._workers or self.options.workers or max(1, usable_cores() // self._share),
+            workers=self._workers or asked,
             memory=settings.memory // self._share,
             cache_size=settings.cache_size // self._share,
         )

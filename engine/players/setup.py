@@ -43,15 +43,16 @@ def kind_of_evaluator(options: Options, game: str, without_network: str) -> str:
 def search_threads(options: Options, queue: EvaluationQueue) -> tuple[int, int]:
     """Return how many search workers there are, and how many batches each has under way.
 
-    On a processor every core evaluates its own. GPUs get twice as many search workers as evaluation workers, with two
-    batches each, so that there is always one that waits for the device.
+    On a processor every core evaluates its own batches, and more workers than cores would only take time from each
+    other. GPUs get twice as many search workers as evaluation workers, with two batches each, so that there is always
+    one that waits for the device.
     """
     cores = usable_cores()
     if isinstance(queue, EvaluationWorkers):
-        workers, batches = max(2, min(cores, 2 * queue.worker_count)), 2
+        workers, batches = options.workers or max(2, min(cores, 2 * queue.worker_count)), 2
     else:
-        workers, batches = cores, 1
-    return options.workers or workers, options.batches_in_flight or batches
+        workers, batches = min(options.workers or cores, cores), 1
+    return workers, options.batches_in_flight or batches
 
 
 def common_settings(options: Options, queue: EvaluationQueue, c_puct: float) -> SearchSettings:

@@ -139,7 +139,14 @@ def test_the_network_is_asked_only_where_that_is_wanted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("is_tuned", [False, True])
 @pytest.mark.parametrize(
     ("count", "prompt", "workers", "expected"),
-    [(None, True, None, [3]), (None, False, None, [1, 1, 1]), (None, False, 2, [1, 1]), (3, True, None, [1, 1, 1])],
+    [
+        (None, True, None, [3]),
+        (None, False, None, [1, 1, 1]),
+        (None, False, 2, [1, 1]),
+        (3, True, None, [1, 1, 1]),
+        (None, True, 16, [3]),  # more than cores would take time from each other
+        (2, True, 16, [3, 3]),
+    ],
 )
 def test_threads_of_analysts_on_a_processor(
     count: int | None,
