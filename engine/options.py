@@ -194,7 +194,7 @@ class Options:
     workers: int | None = option(
         None,
         "int",
-        "search workers (threads) on one tree; none: one per processor core, which is also the most that a processor gets",
+        "search workers (threads) on one tree; none: one per core, which is also the most on a processor",
         SEARCH,
         low=1,
         high=256,
