@@ -79,6 +79,17 @@ def _measure(args: argparse.Namespace) -> Rows:
     return rows
 
 
+def _expect(*packages: str) -> None:
+    """See that what a benchmark needs is installed.
+
+    Raises:
+        CliError: something is not; the message says what installs it.
+    """
+    for package in packages:
+        if importlib.util.find_spec(package) is None:
+            raise CliError(missing_line(package, "this benchmark"))
+
+
 def _write(files: Iterable[Output]) -> None:
     """Write every file that can be written.
 
@@ -255,6 +266,7 @@ def _add_nets(add: Add) -> None:
 
 
 def _nets(args: argparse.Namespace) -> Rows:
+    _expect("onnx", "onnxruntime")
     from bench import nets
 
     return nets.run(args.sizes, args.threads, args.duration)
@@ -380,8 +392,7 @@ def _add_train(add: Add) -> None:
 
 
 def _train(args: argparse.Namespace) -> Rows:
-    if importlib.util.find_spec("torch") is None:
-        raise CliError(missing_line("torch", "this benchmark"))
+    _expect("torch")
     from bench import train
 
     return train.run(args.config, args.duration)

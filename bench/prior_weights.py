@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import onnxruntime
 
+from engine.evaluators.base import EvaluatorError
+from engine.evaluators.katago_factory import make_katago_evaluator
 from native.bits import U
 from native.go import planes, rules
 from native.go.board import KO_POSITIONAL, POSITION_DTYPE, clear
@@ -23,7 +24,7 @@ from native.go.move_features import FEATURES, FEATURES_A_MOVE, FIRST_PATTERN, NO
 from native.go.prior_weights import UNIT
 from native.go.scratch import SCRATCH_DTYPE
 from native.jit import kernel
-from nets.load import prepare
+from nets.errors import NetworkError
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -66,8 +67,7 @@ def _describe(positions, histories, scratch, spatial, numbers, moves, counts, in
 
 def sample(network: Path, size: int, seconds: float, rng: np.random.Generator) -> Sample:
     """Let `network` play against itself on boards of `size` for about `seconds` and keep every position."""
-    path, _ = prepare(network, size)
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    evaluator = make_katago_evaluator(network, size, "cpu")
     moves_most = size * size + 1
     positions, scratch = np.zeros(GAMES, POSITION_DTYPE), np.zeros(1, SCRATCH_DTYPE)[0]
     histories = np.zeros((GAMES, rules.MAX_HISTORY), np.uint64)
@@ -88,7 +88,7 @@ def sample(network: Path, size: int, seconds: float, rng: np.random.Generator) -
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         _describe(positions, histories, scratch, spatial, numbers, moves, counts, indices, features)
-        (logits,) = session.run(["policy"], {"spatial": spatial, "global": numbers})
+        logits = evaluator.run(spatial, numbers).policy
         for game in range(GAMES):
             n = int(counts[game])
             own = logits[game, 0, indices[game, :n]].astype(np.float64)
@@ -145,7 +145,11 @@ def main(arguments: list[str]) -> int:
         return 2
     seconds = float(arguments[2]) if len(arguments) == 3 else 60.0
     rng = np.random.default_rng(1)
-    samples = [sample(Path(arguments[0]), size, seconds, rng) for size in (9, 19)]
+    try:
+        samples = [sample(Path(arguments[0]), size, seconds, rng) for size in (9, 19)]
+    except (NetworkError, EvaluatorError) as error:
+        print(error, file=sys.stderr)
+        return 2
     print("positions:", ", ".join(str(len(s.counts)) for s in samples))
     weights = fit(Sample(*(np.concatenate(parts) for parts in zip(*samples, strict=True))))
     Path(arguments[1]).write_text(pack(weights) + "\n", encoding="ascii")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import json
 import re
@@ -30,6 +31,7 @@ from engine.tuning.positions import go_positions, shogi_positions
 from engine.tuning.subjects import go_subject, shogi_subject
 from native.go.planes import policy_index
 from native.tree.buffers import make_batch
+from nets.models import default_network
 from tests.fakes.evaluators import ScriptedEvaluator
 from tests.process.match_process import scripted
 
@@ -310,6 +312,32 @@ def test_a_plot_without_matplotlib(
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert main(["nps", "--plot", str(tmp_path / "x.png")]) == 2
     assert "a picture needs matplotlib, which is not installed: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("package", ["onnx", "onnxruntime"])
+def test_networks_for_shogi_without_onnx(
+    package: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("native.warmup.compile_all", lambda game, report: None)
+    monkeypatch.delitem(sys.modules, "bench.nets", raising=False)
+    monkeypatch.setitem(sys.modules, package, None)
+    assert main(["nets", "--sizes", "1x4", "--for", "0.1"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"yomi bench: this benchmark needs {package}, which is not installed: ")
+    assert error.count("\n") == 1
+
+
+def test_prior_weights_without_onnx(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for package in ("onnx", "onnxruntime"):
+        monkeypatch.setitem(sys.modules, package, None)
+    prior_weights = importlib.import_module("bench.prior_weights")
+    data = prior_weights.sample(default_network("go"), 5, 0.01, np.random.default_rng(1))
+    assert len(data.counts) >= prior_weights.GAMES
+    assert data.policy.sum() == pytest.approx(len(data.counts), rel=1e-4)
+    assert prior_weights.main([str(tmp_path / "none.bin"), str(tmp_path / "out")]) == 2
+    assert re.fullmatch(r".*none\.bin: .*\n", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("is_there", [True, False])
