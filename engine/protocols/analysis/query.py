@@ -11,7 +11,7 @@ from typing import Any
 from engine.color import BLACK, WHITE
 from engine.games.go.game import GoGame, IllegalMove, SetupError
 from engine.games.go.rules import Rules, RulesError
-from engine.games.go.vertex import format_color, format_vertex
+from engine.games.go.vertex import format_vertex
 from engine.options import MAX_KOMI
 from engine.players.analyst import Assignment
 from engine.protocols.analysis.fields import (
@@ -357,6 +357,5 @@ def _positions(
             try:
                 game.play(player, move, strict=False)
             except IllegalMove:
-                vertex = format_vertex(move, game.size)
-                raise FieldError("moves", f"Illegal move {number}: {format_color(player)} {vertex}") from None
+                raise FieldError("moves", f"Illegal move {number}: {format_vertex(move, game.size)}") from None
     return found
