@@ -166,10 +166,11 @@ def run(args: argparse.Namespace) -> int:
 
         record, names = (None, names) if resumed is None else load_shogi(resumed)
         game = open_shogi(options, args.sfen, args.board, advice, record)
+    is_draft = resumed is None and args.save == AUTO
     color = args.color or ("white" if names == (ENGINE, YOU) else "black")
     try:
         with ended_by_a_signal():
-            Terminal(game, COLORS[color], input, print, save, level).run()
+            Terminal(game, COLORS[color], input, print, save, level, is_draft=is_draft).run()
     finally:
         game.close()
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -93,6 +94,8 @@ class Terminal:
         write: Callable[[str], None],
         save: str | None = None,
         level: str = "",
+        *,
+        is_draft: bool = False,
     ) -> None:
         """Prepare a game.
 
@@ -103,6 +106,7 @@ class Terminal:
             write: see above.
             save: file that the game is kept in, move by move; None for none.
             level: what the user is told of the engine's level.
+            is_draft: whether the file `save` goes away once the user has saved the whole game in another.
         """
         self.game = game
         self.human = human
@@ -111,6 +115,7 @@ class Terminal:
         self.result: str | None = None
         """Set when the game is over."""
         self._save_to = save
+        self._draft = save if is_draft else None
         self._level = level
         self._is_saved = True
         """Whether the user was told of a file that holds the game as it stands."""
@@ -247,12 +252,22 @@ class Terminal:
                 self.write(f"the game is not saved yet: {error}")
 
     def _save_at_last(self) -> None:
-        """Save what is not saved yet, in the file that was named last."""
-        if self._save_to is None or self._is_saved:
+        """Save what is not saved yet, in the file that was named last, and remove the draft if that is another."""
+        if self._save_to is None:
+            return
+        if not self._is_saved:
+            try:
+                told = self._save(self._save_to)
+            except ValueError as error:
+                told = str(error)
+            with contextlib.suppress(OSError):  # the terminal may have gone
+                self.write(told)
+        if self._draft is None or not self._is_saved:
             return
         try:
-            told = self._save(self._save_to)
-        except ValueError as error:
-            told = str(error)
-        with contextlib.suppress(OSError):  # the terminal may have gone
-            self.write(told)
+            if not os.path.samefile(self._draft, self._save_to):
+                os.unlink(self._draft)
+        except FileNotFoundError:
+            pass  # the user has saved the game before the first move
+        except OSError as error:
+            self.write(f"cannot remove {self._draft}: {error.strerror}")

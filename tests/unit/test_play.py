@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 from importlib import resources
 from pathlib import Path
@@ -153,6 +154,34 @@ def test_a_game_is_saved_where_the_user_saved_it(tmp_path: Path) -> None:
     assert (len(record.moves), record.ending) == (4, "TORYO")
     assert len(load_records(tmp_path / "auto.kifu")[0].moves) == 2  # from before
     assert shown.count(f"saved {chosen}") == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "lines", "left"),
+    [
+        ("", ["C3", "save b.sgf", "B2", "quit"], {"b.sgf"}),
+        ("", ["save b.sgf", "C3", "quit"], {"b.sgf"}),
+        ("", ["C3", "save b.sgf", "B2"], {"b.sgf"}),  # ended by Ctrl-C
+        ("", ["C3", "save gone/b.sgf", "quit"], {"yomi-0.sgf"}),
+        ("", ["C3", "save ./yomi-0.sgf", "quit"], {"yomi-0.sgf"}),
+        ("--save a.sgf", ["C3", "save b.sgf", "quit"], {"a.sgf", "b.sgf"}),
+        ("--resume old.sgf", ["C3", "save b.sgf", "quit"], {"old.sgf", "b.sgf"}),
+    ],
+)
+def test_the_file_that_yomi_named_goes_away_once_the_user_has_saved_the_game(
+    words: str, lines: list[str], left: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if "old.sgf" in left:
+        Path("old.sgf").write_text("(;GM[1]SZ[5];B[aa];W[bb])")
+    monkeypatch.setattr("time.strftime", lambda form: "yomi-0")
+    monkeypatch.setattr(engine.cli.make, "make_go_player", FakePlayer)
+    monkeypatch.setattr("builtins.input", Interrupted(*lines))
+    with contextlib.suppress(KeyboardInterrupt):
+        main(["play", "go", "--color", "black", *(words.split() or ["--size", "5"])])
+    assert {path.name for path in tmp_path.iterdir()} == left
+    last = max(left, key=lambda name: len(load_sgf(name).game().moves))
+    assert len(load_sgf(last).game().moves) >= 2
 
 
 @pytest.mark.parametrize("lines", [["quit"], ["board", "hint", "score", "quit"]])
