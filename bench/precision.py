@@ -11,7 +11,7 @@ from engine.evaluators.katago_factory import make_katago_evaluator
 from engine.evaluators.shogi_factory import make_shogi_evaluator
 from engine.games.go.rules import PRESETS
 from engine.players.go_setup import go_sampling
-from engine.players.precision import Agreement, compare
+from engine.players.precision import Agreement, compare, record
 from engine.players.shogi_setup import shogi_sampling
 
 if TYPE_CHECKING:
@@ -29,13 +29,16 @@ def run(options: Options, game: str, positions: int) -> list[dict[str, Any]]:
     if net is None:
         raise EvaluatorError("no network found to compare precisions of: expected --net FILE")
     how = choose_devices(options)[0], options.backend, options.batch_size
-    if game == "shogi":
-        exact, other = (make_shogi_evaluator(net, *how, precision) for precision in ("fp32", options.precision))
-        return [_row(other.precision, compare(exact, other, shogi_sampling(exact), positions, math.inf))]
     size = options.size
-    first, second = (make_katago_evaluator(net, size, *how, precision) for precision in ("fp32", options.precision))
-    sampling = go_sampling(size, PRESETS["tromp-taylor"], first)
-    return [_row(second.precision, compare(first, second, sampling, positions, math.inf))]
+    if game == "shogi":
+        exact = make_shogi_evaluator(net, *how, "fp32")
+        recorded = record(exact, shogi_sampling(exact), positions, math.inf)
+        other = make_shogi_evaluator(net, *how, options.precision)
+        return [_row(other.precision, compare(recorded, other))]
+    first = make_katago_evaluator(net, size, *how, "fp32")
+    recorded = record(first, go_sampling(size, PRESETS["tromp-taylor"], first), positions, math.inf)
+    second = make_katago_evaluator(net, size, *how, options.precision)
+    return [_row(second.precision, compare(recorded, second))]
 
 
 def _row(precision: str, agreement: Agreement) -> dict[str, Any]:

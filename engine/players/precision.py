@@ -11,10 +11,10 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from queue import Empty, Queue
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from engine.search.parameters import SearchSettings
 from engine.search.position import SearchableGame
 from engine.search.reports import root_priors
 from engine.search.search import Search
-from native.tree.arrays import VALUE
+from native.tree.arrays import VALUE, Batch
 from nets.files import default_cache_dir, write_atomically
 from nets.models import PRECISION_DIR
 
@@ -34,15 +34,14 @@ if TYPE_CHECKING:
 
     from engine.evaluators.base import Evaluator
     from native.spec import GameSpec
-    from native.tree.arrays import Batch
 
 _log = logging.getLogger("yomi.networks")
 
 MIN_SAME_MOVE, MAX_VALUE_ERROR = 0.95, 0.02
 """Share of positions with the same best move, and mean difference of the values, that fewer bits must reach."""
 POSITIONS, MIN_POSITIONS = 400, 100
-SECONDS = 10.0
-"""After so long, MIN_POSITIONS are enough."""
+SECONDS = 6.0
+"""After so long with the reference, MIN_POSITIONS are enough; the candidate takes less."""
 GAME_PLIES = 240
 POLL = 1e-3
 """Seconds between two looks at whether a search has ended."""
@@ -89,47 +88,28 @@ class Sampling(Generic[G]):
     is_over: Callable[[G], bool]
 
 
-class _Both:
-    """Answers with the reference and notes how far the candidate is from it."""
+class _Recorder:
+    """Answers with an evaluator and keeps a copy of each batch, which has one row, with the answer in it."""
 
-    def __init__(self, reference: Evaluator, candidate: Evaluator) -> None:
-        self._reference, self._candidate = reference, candidate
-        self.wants_planes = reference.wants_planes
-        self.wants_positions = reference.wants_positions
-        self.batch_size = 1
-        self._same: list[bool] = []
-        self._errors: list[float] = []
+    batch_size = 1
 
-    @property
-    def description(self) -> str:
-        return f"{self._candidate.description} against {self._reference.description}"
-
-    @property
-    def agreement(self) -> Agreement:
-        return Agreement(len(self._same), float(np.mean(self._same)), float(np.mean(self._errors)))
-
-    @property
-    def positions(self) -> int:
-        return len(self._same)
+    def __init__(self, evaluator: Evaluator) -> None:
+        self._evaluator = evaluator
+        self.wants_planes = evaluator.wants_planes
+        self.wants_positions = evaluator.wants_positions
+        self.description = evaluator.description
+        self.batches: list[Batch] = []
 
     def evaluate(self, batch: Batch, rows: int) -> None:
-        self._reference.evaluate(batch, rows)
-        written: dict[str, Any] = {
-            name: np.zeros_like(getattr(batch, name)) for name in ("logits", "values", "ownership")
-        }
-        other = batch._replace(**written)
-        self._candidate.evaluate(other, rows)
-        for row in range(rows):
-            legal = batch.indices[row, : batch.move_count[row]]
-            if legal.size:
-                self._same.append(bool(batch.logits[row, legal].argmax() == other.logits[row, legal].argmax()))
-                self._errors.append(abs(float(batch.values[row, VALUE] - other.values[row, VALUE])))
+        self._evaluator.evaluate(batch, rows)
+        if batch.move_count[0]:
+            self.batches.append(Batch(*map(np.copy, batch)))
 
     def bind(self, batch: Batch) -> None:
         """Return None: it is Python."""
 
     def close(self) -> None:
-        """Leave both to who made them."""
+        """Leave the evaluator to who made it."""
 
 
 class _OwnThread:
@@ -160,31 +140,27 @@ class _OwnThread:
         """Leave the evaluator to who made it."""
 
 
-def compare(
-    reference: Evaluator,
-    candidate: Evaluator,
-    sampling: Sampling[G],
-    positions: int = POSITIONS,
-    seconds: float = SECONDS,
-) -> Agreement:
-    """Compare two evaluators on positions of games whose moves are drawn from the reference's policy.
+def record(
+    reference: Evaluator, sampling: Sampling[G], positions: int = POSITIONS, seconds: float = SECONDS
+) -> list[Batch]:
+    """Return batches of one row from games whose moves are drawn from an evaluator's policy, with its answers in them.
 
     Args:
         reference: decides the moves.
-        candidate: what is compared with it.
         sampling: how to play.
-        positions: how many are compared.
+        positions: how many are wanted.
         seconds: time after which MIN_POSITIONS are enough.
     """
-    both = _Both(reference, candidate)
-    queue = _OwnThread(both)
+    recorder = _Recorder(reference)
+    queue = _OwnThread(recorder)
     settings = SearchSettings(memory=2**22, cache_size=0, ownership=False, symmetry="none", seed=SEED)
     search = Search(sampling.spec, queue, settings)
     random = np.random.default_rng(SEED)
     end = time.perf_counter() + seconds
 
     def is_enough() -> bool:
-        return both.positions >= (positions if time.perf_counter() < end else min(positions, MIN_POSITIONS))
+        wanted = positions if time.perf_counter() < end else min(positions, MIN_POSITIONS)
+        return len(recorder.batches) >= wanted
 
     while not is_enough():
         game = sampling.new_game()
@@ -200,7 +176,20 @@ def compare(
                 break
             weights = np.array(list(priors.values()))
             sampling.play(game, int(random.choice(list(priors), p=weights / weights.sum())))
-    return both.agreement
+    return recorder.batches
+
+
+def compare(recorded: Sequence[Batch], candidate: Evaluator) -> Agreement:
+    """Compare an evaluator with the answers that `record` has returned."""
+    same, errors = [], []
+    for batch in recorded:
+        written = {name: np.zeros_like(getattr(batch, name)) for name in ("logits", "values", "ownership")}
+        other = batch._replace(**written)
+        candidate.evaluate(other, 1)
+        legal = batch.indices[0, : batch.move_count[0]]
+        same.append(bool(batch.logits[0, legal].argmax() == other.logits[0, legal].argmax()))
+        errors.append(abs(float(batch.values[0, VALUE] - other.values[0, VALUE])))
+    return Agreement(len(same), float(np.mean(same)), float(np.mean(errors)))
 
 
 def with_suitable_precision(make: Callable[[str], E], precision: str, sampling: Callable[[E], Sampling[G]]) -> E:
@@ -216,24 +205,29 @@ def with_suitable_precision(make: Callable[[str], E], precision: str, sampling: 
         if precision == "auto" or evaluator.why:
             _tell_once(evaluator)
         return evaluator
-    verdict = _known(evaluator)
-    reference: E | None = None
+    verdict = _known(_file_name(evaluator))
     if verdict is None:
         _say_that_it_takes_time(evaluator)
+        # Only one of the two is in memory at any time: a big network takes some 250 and 500 MB.
+        evaluator.close()
+        del evaluator
         reference = make("fp32")
-        verdict = compare(reference, evaluator, sampling(evaluator))
+        recorded = record(reference, sampling(reference))
+        reference.close()
+        del reference
+        evaluator = make(precision)
+        verdict = compare(recorded, evaluator)
         _keep(evaluator, verdict)
         if verdict.is_enough:
             _tell(evaluator, f"as good as fp32: {verdict}")
     _log.info("%s against fp32: %s", evaluator.precision, verdict)
     if verdict.is_enough:
-        if reference is not None:
-            reference.close()
         return evaluator
     name = evaluator.info.source_file
     _log.warning("%s: %s is left out for fp32 (%s): %s", name, evaluator.precision, evaluator.backend, verdict)
     evaluator.close()
-    return reference or make("fp32")
+    del evaluator
+    return make("fp32")
 
 
 def _board(evaluator: NetworkEvaluator) -> str:
@@ -281,10 +275,10 @@ def _cache_dir() -> Path:
     return default_cache_dir() / "precision"
 
 
-def _known(evaluator: NetworkEvaluator) -> Agreement | None:
+def _known(file_name: str) -> Agreement | None:
     """Return the verdict that was kept or came with yomi; None where there is none, or none that can be read."""
     for folder in (PRECISION_DIR, _cache_dir()):
-        path = folder / _file_name(evaluator)
+        path = folder / file_name
         try:
             return Agreement(**json.loads(path.read_text()))
         except FileNotFoundError:
