@@ -200,13 +200,16 @@ class Reviewers:
 
     def _make_go(self, path: Path) -> Reviewer:
         from engine.cli.make import check_device, loading_errors, make_analysts
-        from engine.games.go.rules import Rules
-        from engine.review.go import GoReviewer, load
+        from engine.games.go.sgf import SgfError, load_size
+        from engine.review.go import GoReviewer
 
         options = self._options("go")
         with loading_errors():
             check_device(options)
-            options.size = only_size(options.net) or load(str(path), Rules.parse(options.rules))[0].record.size
+            try:
+                options.size = only_size(options.net) or load_size(path)
+            except SgfError as error:
+                raise ReviewError(str(error)) from None
             # Seconds are those of the whole machine.
             analysts = make_analysts(options, None if options.seconds is None else 1, prompt=False)
         return GoReviewer(analysts, options)

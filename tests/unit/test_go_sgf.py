@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from sgfmill import sgf_grammar
+from sgfmill import sgf, sgf_grammar
 
 from engine.games.go import sgf as sgf_module
 from engine.games.go.game import GoGame
@@ -21,6 +21,7 @@ from engine.games.go.sgf import (
     each_sgf_game,
     load_sgf,
     load_sgf_games,
+    load_size,
     read_sgf,
     read_sgf_games,
     record_of,
@@ -466,6 +467,30 @@ def test_games_are_parsed_as_by_sgfmill(text: str) -> None:
         assert list(sgf_module._parse(raw)) == expected
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(;B[aa](;W[bb])(;W[cc];B[dd](;W[ee])(;W[])))",
+        "(;AB[aa][bb]AW[cc]PL[W]HA[2]KM[0.5]RU[Japanese]PB[a\\]b]C[two\nlines]ZZ[x][y];W[dd]N[a name])",
+        "(;"
+        + "".join(f";{color}[{point}]C[a comment of some length]" for color in "BW" for point in ("aa", "bb"))
+        + ")",
+    ],
+)
+def test_games_are_written_as_by_sgfmill(text: str) -> None:
+    written = read_sgf(text).to_sgf()
+    assert sgf.Sgf_game.from_string(written).serialise().decode() == written
+
+
+def test_the_size_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.sgf"
+    path.write_text("(;GM[1]SZ[13];B[aa]")  # only what is read must be whole
+    assert load_size(path) == 13
+    path.write_text("(;GM[1]SZ[99])")
+    with pytest.raises(SgfError, match="board size 99: expected 2 to 19"):
+        load_size(path)
+
+
 def test_files_of_many_variations_take_little_memory() -> None:
     variations = 10_000
     text = "(;GM[1]SZ[19]" + "(;B[dd];W[pp])" * variations + ")"
@@ -474,7 +499,13 @@ def test_files_of_many_variations_take_little_memory() -> None:
     try:
         (record,) = read_sgf_games(text.encode())
         most = tracemalloc.get_traced_memory()[1]
+        before = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        written = record.to_sgf()
+        more = tracemalloc.get_traced_memory()[1] - before
     finally:
         tracemalloc.stop()
     assert len(record.root.children) == variations
     assert most < 1000 * 2 * variations
+    assert written.count("(;B[dd];W[pp])") > 0.8 * variations  # in the others stand the ends of lines
+    assert more < 200 * 2 * variations
