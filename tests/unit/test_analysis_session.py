@@ -16,6 +16,7 @@ from engine.protocols.analysis.overrides import Settings
 from engine.protocols.analysis.session import Session
 from engine.protocols.process import LoadError
 from engine.protocols.streams import OutputClosedError
+from native.go.rules import MAX_HISTORY
 from tests.fakes.analyst import FakeAnalyst, ScriptedAnalysis
 from tests.process.analysis_fuzz import identity_of, random_line
 from tests.waiting import wait_until
@@ -55,6 +56,14 @@ def test_what_is_queued_is_finished_at_the_end_of_input() -> None:
     moves = [["B", "B2"], ["W", "A1"], ["B", "C3"]]
     served.send(id="a", **QUERY | {"moves": moves, "analyzeTurns": [3, 0, 2, 1, 0]})
     assert sorted(turns(served.end())) == [("a", turn, False) for turn in range(4)]
+
+
+def test_more_moves_than_a_game_has_room_for() -> None:
+    served = Served()
+    served.send(id="a", **QUERY | {"moves": [["B", "pass"]] * 10_000, "analyzeTurns": [0]})
+    (answer,) = served.end()
+    most = MAX_HISTORY - 2
+    assert (answer["field"], answer["error"]) == ("moves", f"10000 moves found, expected at most {most}")
 
 
 def test_terminate() -> None:

@@ -277,8 +277,10 @@ def _board_moves(words: dict[str, str], target: int, piece_type: int, placement:
         return []
     sources = reaching(placement.board, side, piece_type, target)
     if words["source"]:
-        named = [square for square in range(81) if csa_square(square) == str(int(words["source"]))]
-        sources = [square for square in named if placement.board[square] == code_of(piece_type, side)]
+        file, rank = divmod(int(words["source"]), 10)
+        named = 9 * file + rank - 10
+        is_own = 1 <= file <= 9 and 1 <= rank <= 9 and placement.board[named] == code_of(piece_type, side)
+        sources = [named] if is_own else []
     if words["side"]:
         sources = [each for each in sources if _is_on(words["side"], each, target, piece_type, sources, side)]
     if words["motion"]:

@@ -111,6 +111,8 @@ def reaching(board: Sequence[int], color: int, piece_type: int, target: int) -> 
         target: a square.
     """
     code = code_of(piece_type, color)
+    if code not in board:  # in half of the cases, and seen at once
+        return []
     sign = 1 if color == BLACK else -1
     file, rank = divmod(target, 9)
     found = []

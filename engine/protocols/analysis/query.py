@@ -354,6 +354,8 @@ def _positions(
             found.append((number, game.copy()))
         if number < len(played):
             player, move = played[number]
+            if game.is_full:
+                raise FieldError("moves", f"{len(played)} moves found, expected at most {number}")
             try:
                 game.play(player, move, strict=False)
             except IllegalMove:
