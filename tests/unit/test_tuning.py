@@ -11,7 +11,7 @@ import pytest
 from engine.evaluators.base import EvaluatorError, UniformEvaluator
 from engine.evaluators.queue import InlineQueue
 from engine.options import Options, Value
-from engine.players import go_setup, shogi_setup, tuning
+from engine.players import go_setup, setup, shogi_setup, tuning
 from engine.players.tuning import TUNED, Tuning, load, save, tuned
 from engine.search.search import Search
 from engine.tuning import tuner
@@ -132,7 +132,8 @@ def test_the_fastest_way_is_found(game: str, monkeypatch: pytest.MonkeyPatch) ->
         return {"evaluations_per_second": rate + 50.0 * (search.settings.workers == 3)}
 
     monkeypatch.setattr(go_setup if game == "go" else shogi_setup, "make_queue", make_queue)
-    monkeypatch.setattr(tuner, "usable_cores", lambda: 3)
+    for module in (tuner, setup):
+        monkeypatch.setattr(module, "usable_cores", lambda: 3)
     monkeypatch.setattr(tuner, "search_counts", counts)
     said: list[str] = []
     options = Options.for_game(game)
