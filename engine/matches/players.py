@@ -206,7 +206,7 @@ def _yomi(command: list[str], game: str) -> tuple[dict[str, object], list[str]]:
             flags.append(row.flag if parsed else row.flag.replace("--", "--no-", 1))
         else:
             flags += [row.flag, value]
-    return limits, [sys.executable, "-m", "engine", PROTOCOLS[game], *flags, *command[1:]]
+    return limits, [sys.executable, "-m", "yomi", PROTOCOLS[game], *flags, *command[1:]]
 
 
 def _short(word: str) -> str:

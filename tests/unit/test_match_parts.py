@@ -126,7 +126,7 @@ def test_a_clock_runs_out() -> None:
 
 def test_yomi_as_a_player() -> None:
     player = parse_player("yomi:net=a.onnx,visits=200,ponder=false,resign --lag 0 ;; name=me byoyomi=2", "shogi")
-    assert player.command[:4] == (sys.executable, "-m", "engine", "usi")
+    assert player.command[:4] == (sys.executable, "-m", "yomi", "usi")
     assert player.command[4:] == ("--net", "a.onnx", "--no-ponder", "--resign", "--lag", "0")
     assert player.limits == PlayerLimits(visits=200, byoyomi=2)
     assert parse_player("yomi", "go").command[3:] == ("gtp",)
