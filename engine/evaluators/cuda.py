@@ -17,6 +17,8 @@ from engine.evaluators.base import EvaluatorError
 
 NO_DEVICE = 100
 """CUDA_ERROR_NO_DEVICE: a driver without a GPU."""
+THREAD_LOCAL = 1
+"""CU_STREAM_CAPTURE_MODE_THREAD_LOCAL."""
 PAGE = 4096
 
 
@@ -36,6 +38,17 @@ def load_driver() -> Any:
     if status not in (0, NO_DEVICE):
         raise EvaluatorError(f"{name}: cuInit failed with CUDA error {status}")
     return driver
+
+
+def driver_cuda() -> int:
+    """Return the newest CUDA that the driver can run, major version alone.
+
+    Raises:
+        EvaluatorError: there is no driver.
+    """
+    version = ctypes.c_int()
+    _check(load_driver().cuDriverGetVersion(ctypes.byref(version)), "cuDriverGetVersion")
+    return version.value // 1000
 
 
 def gpu_names() -> list[str]:
@@ -62,10 +75,16 @@ class ThreadDevice:
     def __init__(self, number: int) -> None:
         """Make the GPU's primary context, which onnxruntime uses too, this thread's own.
 
+        From then on what other threads capture does not concern this one. onnxruntime captures in CUDA's global mode,
+        during which threads in that mode, the default, may neither allocate nor page-lock: they fail, and so does the
+        capture.
+
         Raises:
             EvaluatorError: the driver refuses.
         """
         self._driver = load_driver()
+        self._capture_mode = ctypes.c_int(THREAD_LOCAL)
+        self._exchange_capture_mode()
         self._device = ctypes.c_int()
         self._pinned: list[npt.NDArray[Any]] = []
         context = ctypes.c_void_p()
@@ -119,6 +138,12 @@ class ThreadDevice:
         self._pinned.clear()
         self._driver.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
         self._driver.cuDevicePrimaryCtxRelease_v2(self._device)
+        self._exchange_capture_mode()
+
+    def _exchange_capture_mode(self) -> None:
+        """Give the thread the mode that is kept here, and keep the one it had."""
+        status = self._driver.cuThreadExchangeStreamCaptureMode(ctypes.byref(self._capture_mode))
+        _check(status, "cuThreadExchangeStreamCaptureMode")
 
 
 def aligned_zeros(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:

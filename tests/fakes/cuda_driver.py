@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 INVALID = 201
+CAPTURE_UNSUPPORTED = 900
 
 
 class FakeDriver:
@@ -18,11 +19,31 @@ class FakeDriver:
 
     def __init__(self, gpus: int = 2) -> None:
         self.gpus = gpus
+        self.version = 13020
         self.calls: list[tuple[str, int, int]] = []
         """(function, its number or size, thread)"""
         self.stacks: dict[int, list[int]] = {}
         self.registered: set[int] = set()
         self.retained: dict[int, int] = {}
+        self.capture_modes: dict[int, int] = {}
+        """By thread; 0, global, where it has not been exchanged."""
+        self.capturing: int | None = None
+        """The thread that captures, in the global mode as onnxruntime does."""
+
+    def _is_prohibited(self) -> bool:
+        """Whether the calling thread may not do what is unsafe while another captures."""
+        thread = threading.get_ident()
+        return self.capturing not in (None, thread) and self.capture_modes.get(thread, 0) == 0
+
+    def cuThreadExchangeStreamCaptureMode(self, mode: Any) -> int:  # noqa: N802
+        thread = threading.get_ident()
+        before = self.capture_modes.get(thread, 0)
+        self.capture_modes[thread], mode._obj.value = mode._obj.value, before
+        return 0
+
+    def cuDriverGetVersion(self, version: Any) -> int:  # noqa: N802
+        version._obj.value = self.version
+        return 0
 
     def _note(self, name: str, value: int = 0) -> None:
         self.calls.append((name, value, threading.get_ident()))
@@ -40,6 +61,8 @@ class FakeDriver:
         return 0 if number < self.gpus else 101
 
     def cuDevicePrimaryCtxRetain(self, context: Any, device: ctypes.c_int) -> int:  # noqa: N802
+        if self._is_prohibited():
+            return CAPTURE_UNSUPPORTED
         self._note("retain", device.value)
         self.retained[device.value] = self.retained.get(device.value, 0) + 1
         context._obj.value = 1000 + device.value
@@ -58,6 +81,8 @@ class FakeDriver:
 
     def cuMemHostRegister_v2(self, address: ctypes.c_void_p, size: ctypes.c_size_t, flags: Any) -> int:  # noqa: N802
         assert address.value is not None
+        if self._is_prohibited():
+            return CAPTURE_UNSUPPORTED
         if not self._stack or address.value % 4096 or size.value % 4096 or address.value in self.registered:
             return INVALID
         self._note("pin", size.value)

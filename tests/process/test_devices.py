@@ -21,6 +21,7 @@ from tests.process.usi_process import UsiProcess
 IN_TIME = 60.0
 DRIVER = """
 int cuInit(unsigned flags) { return 0; }
+int cuDriverGetVersion(int *version) { *version = 13000; return 0; }
 int cuDeviceGetCount(int *count) { *count = 1; return 0; }
 int cuDeviceGet(int *device, int number) { *device = number; return 0; }
 int cuDeviceGetName(char *name, int length, int device) { name[0] = 'G'; name[1] = 0; return 0; }
