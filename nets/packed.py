@@ -20,7 +20,7 @@ from nets.errors import NetworkError
 from nets.files import default_cache_dir, source_digest, write_atomically
 from nets.onnx_header import data_files
 
-VERSION = 2
+VERSION = 3
 """Raise it with every change of what is written here: cached files of other versions go unused."""
 SUFFIX = "_packed"
 """Of the names of packed inputs."""
@@ -144,7 +144,11 @@ def _join_casts(graph: onnx.GraphProto, between: list[str]) -> None:
 
 
 def _unpack_input(path: Path, graph: onnx.GraphProto, name: str, *, is_constant: bool) -> None:
-    """Replace an input [B, C, N, N] by its bits: a table gives the eight numbers of each byte."""
+    """Replace an input [B, C, N, N] by its bits: a table gives the eight numbers of each byte.
+
+    Bytes become indexes by way of float32: NVIDIA's reference of TensorRT's data types allows no other conversion of
+    uint8, though that of its Cast does. Every byte is exact in float32.
+    """
     found = next((value for value in graph.input if value.name == name), None)
     if found is None:
         names = ", ".join(value.name for value in graph.input)
@@ -168,7 +172,8 @@ def _unpack_input(path: Path, graph: onnx.GraphProto, name: str, *, is_constant:
         "board": np.array([1, 1, *shape[2:]], np.int64),
     }
     nodes = [
-        helper.make_node("Cast", [prefix], [f"{prefix}/index"], to=TensorProto.INT32),
+        helper.make_node("Cast", [prefix], [f"{prefix}/byte"], to=TensorProto.FLOAT),
+        helper.make_node("Cast", [f"{prefix}/byte"], [f"{prefix}/index"], to=TensorProto.INT32),
         helper.make_node("Gather", [f"{prefix}/table", f"{prefix}/index"], [f"{prefix}/bits"], axis=0),
         helper.make_node("Reshape", [f"{prefix}/bits", f"{prefix}/flat"], [f"{prefix}/row"]),
         helper.make_node(
