@@ -12,13 +12,15 @@ import re
 import shutil
 import sys
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 DISTRIBUTION = "yomi-engine"
 ROOT = Path(__file__).resolve().parent.parent
 EXTRA_OF = {
     **dict.fromkeys(("onnx", "onnxruntime"), "onnx"),
-    **dict.fromkeys(("tensorrt", "pycuda"), "tensorrt"),
+    "tensorrt": "tensorrt",
+    "pycuda": "pycuda",
     "torch": "train",
     "matplotlib": "plot",
 }
@@ -37,9 +39,10 @@ def pip_command(*words: str) -> str:
     return " ".join(f'"{word}"' if re.search(r"[\s<>=;*\[\]]", word) else word for word in (*begin, *words))
 
 
-def extra_command(extra: str) -> str:
-    """Return the command that installs what an extra of yomi brings."""
-    return pip_command("install", *_requirements(extra))
+def extra_command(extra: str, *, remove: Sequence[str] = ()) -> str:
+    """Return the command that installs what an extra of yomi brings, after removing packages that it clashes with."""
+    command = pip_command("install", *_requirements(extra))
+    return f"{pip_command('uninstall', '-y', *remove)} && {command}" if remove else command
 
 
 def missing_line(package: str, use: str, extra: str = "") -> str:

@@ -10,6 +10,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -27,6 +28,9 @@ installs it. Errors start with !! and make the exit status 1.
 EXTRAS = {"matplotlib": "pictures (--plot)", "torch": "training (yomi train)", "onnx": "conversion of networks to ONNX"}
 """Packages that an extra of yomi brings, and what they are for."""
 FEATURES = ("avx2", "fma", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "amx_bf16", "asimd", "sve")
+
+TRIAL_ROWS = 8
+"""Batch of the network that proves a GPU."""
 
 OK, MISSING, ERROR = "ok", "--", "!!"
 Finding = tuple[str, str]
@@ -137,7 +141,7 @@ def networks() -> Iterator[Finding]:
 
 
 def gpu() -> Iterator[Finding]:
-    """Yield the GPUs, and which of the ways to use them work."""
+    """Yield the GPUs, and which of the ways to use them work, which each proves with a small network."""
     from engine.evaluators.cuda import gpu_names
     from engine.evaluators.providers import find_direct_fault, find_gpu_fault, find_package_fault
 
@@ -150,18 +154,54 @@ def gpu() -> Iterator[Finding]:
         for number, name in enumerate(gpu_names()):
             yield OK, f"GPU {number}: {details.get(number, name)}"
     ways = (
-        ("CUDA (--device cuda)", find_package_fault("cuda")),
-        ("TensorRT through onnxruntime (--device tensorrt --backend onnx)", find_package_fault("tensorrt")),
-        ("TensorRT itself (--device tensorrt)", find_direct_fault()),
+        ("CUDA (--device cuda)", "cuda", "onnx"),
+        ("TensorRT through onnxruntime (--device tensorrt --backend onnx)", "tensorrt", "onnx"),
+        ("TensorRT itself (--device tensorrt)", "tensorrt", "tensorrt"),
     )
-    for title, found in ways:
-        if found is None and fault is None:
-            yield OK, f"{title} works"
-        elif found is None:
-            yield OK, f"{title} is installed"
-        else:
+    for title, device, backend in ways:
+        found = find_direct_fault() if backend == "tensorrt" else find_package_fault(device)
+        if found is not None:
             yield MISSING, f"{title}: {found.reason}; to install it:"
             yield MISSING, f"    {found.remedy}"
+        elif fault is not None:
+            yield OK, f"{title} is installed; it can be tried only with a GPU"
+        else:
+            reason = _try(device, backend)
+            yield (OK, f"{title} works") if reason is None else (MISSING, f"{title} does not work: {reason}")
+
+
+def _try(device: str, backend: str) -> str | None:
+    """Compute a small network on the first GPU; return in one line why that fails, None if it works.
+
+    It works if the outputs are those of the processor. Inputs travel as bits, and it computes in float16, as in games.
+    """
+    try:
+        import numpy as np
+
+        from engine.evaluators.providers import expect_packages
+
+        expect_packages(Path("the network that is tried"), device)
+        from engine.evaluators.gpu import open_engine
+        from engine.evaluators.onnx_session import GpuSession
+        from nets.dlshogi.definition import NetworkShape, write_network
+        from nets.packed import Variant, variant_file
+
+        outputs = ["output_policy", "output_value"]
+        variant = Variant(half=True, packed=("input1", "input2"), constant=("input2",))
+        random = np.random.default_rng(0)
+        with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+            path = write_network(Path(folder) / "doctor.onnx", NetworkShape(blocks=1, channels=32))
+            reference = GpuSession(variant_file(path, variant), "cpu", TRIAL_ROWS, outputs)
+            engine, _ = open_engine(path, device, backend, TRIAL_ROWS, outputs, variant)
+            stack.callback(engine.close)
+            for name, array in reference.inputs.items():
+                array[...] = random.integers(0, 256, array.shape)
+                engine.inputs[name][...] = array
+            results = zip(outputs, engine.run(TRIAL_ROWS), reference.run(TRIAL_ROWS), strict=True)
+            wrong = [name for name, found, wanted in results if not np.allclose(found, wanted, rtol=0.05, atol=0.05)]
+            return f"its {' and '.join(wrong)} differ from the processor's" if wrong else None
+    except Exception as error:  # of the packages', the driver's or our own kinds: the next way may work
+        return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _smi_lines() -> dict[int, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,13 @@ Array = npt.NDArray[Any]
 
 SMALLEST_SHARE = 8
 """Batches on a GPU are filled up to the next of 1, 1/2, 1/4 and 1/8 of the greatest: a CUDA graph has one size."""
+GRAPHS_FROM = (1, 31, 1)
+"""First onnxruntime with CUDA graphs that are right for several batch sizes: before, a graph read the pointers of its
+Concat and Split from memory that another batch had overwritten (microsoft/onnxruntime, pull request 32121)."""
+TOLERANCE = 1e-2
+"""Relative and absolute: a CUDA graph starts the same kernels, whose sums may come in another order."""
+UNCAPTURED = -1
+"""Number of a run that neither makes nor replays a CUDA graph."""
 TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(uint8)": np.uint8}
 
 
@@ -36,7 +44,8 @@ def make_session(path: Path, device: str, options: Mapping[str, str] | None = No
         options: of the provider, besides the device's number.
 
     Raises:
-        EvaluatorError: onnxruntime is not installed, fell back to another provider, or cannot load the file.
+        EvaluatorError: onnxruntime or a library of the device is not installed, onnxruntime fell back to another
+            provider, or it cannot load the file.
     """
     try:
         import onnxruntime
@@ -44,6 +53,9 @@ def make_session(path: Path, device: str, options: Mapping[str, str] | None = No
         raise EvaluatorError(missing_line("onnxruntime", str(path))) from None
 
     kind, number = split_device(device)
+    fault = None if kind == "cpu" else find_fault(kind)  # loads the libraries, which lie where no loader looks
+    if fault is not None:
+        raise EvaluatorError(f"device {device}: {fault}")
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = 1
     settings.inter_op_num_threads = 1
@@ -52,7 +64,7 @@ def make_session(path: Path, device: str, options: Mapping[str, str] | None = No
     arguments = {} if kind == "cpu" else {"device_id": str(number), **(options or {})}
     providers = [(PROVIDERS[kind], arguments)]
     if kind == "tensorrt":  # computes what TensorRT leaves
-        providers.append((PROVIDERS["cuda"], {"device_id": str(number)}))
+        providers.append((PROVIDERS["cuda"], {"device_id": str(number), "use_tf32": "0"}))
     try:
         session = onnxruntime.InferenceSession(os.fspath(path), settings, providers=providers, enable_fallback=0)
     except Exception as error:  # onnxruntime raises its own kinds, all below Exception
@@ -60,8 +72,9 @@ def make_session(path: Path, device: str, options: Mapping[str, str] | None = No
     session.disable_fallback()
     running = session.get_providers()
     if running[0] != PROVIDERS[kind]:
-        reason = find_fault(kind) or "its own messages on stderr say why"
-        raise EvaluatorError(f"device {device}: onnxruntime fell back to {running[0]}: {reason}")
+        raise EvaluatorError(
+            f"device {device}: onnxruntime fell back to {running[0]}: its own messages on stderr say why"
+        )
     if kind != "cpu":
         found = session.get_provider_options()[PROVIDERS[kind]].get("device_id", "0")
         if found != str(number):
@@ -84,13 +97,17 @@ class GpuSession:
     """A session on a GPU, bound to the thread that makes it, with buffers at fixed addresses for each batch size.
 
     Inputs are written into page-locked arrays and copied to the device in one piece each; outputs stay there until all
-    are computed, and come back into page-locked arrays. Where the provider can, a whole batch is one CUDA graph.
+    are computed, and come back into page-locked arrays. With the CUDA provider a whole batch is one CUDA graph, if
+    onnxruntime can capture it and it computes what single kernels do. The TensorRT provider gets no graphs: it ignores
+    their numbers, so that batches of every size would replay the graph of the first.
     """
 
     def __init__(
         self, path: Path, device: str, rows: int, outputs: Sequence[str], *, half: bool = False, fixed: bool = False
     ) -> None:
         """Open the session and evaluate each batch size, so that nothing is prepared in a game.
+
+        A line of the log says why there are no CUDA graphs on device cuda.
 
         Args:
             path: an ONNX file whose inputs have known shapes but for the rows.
@@ -114,9 +131,9 @@ class GpuSession:
         """The page-locked arrays [rows, ...] by input, to be written before `run`."""
         self._results: list[Array] = []
         self._batches: dict[int, _Bound] = {}
+        self._session: Any = None
         try:
-            self._session = self._open(path, device, half=half)
-            self._prepare()
+            self._start(path, device, half=half)
         except BaseException:
             self.close()
             raise
@@ -135,10 +152,14 @@ class GpuSession:
             device.check()
         size = next(size for size in self._sizes if size >= rows)
         bound = self._batches[size]
+        return self._compute(bound, size, rows, bound.run_options)
+
+    def _compute(self, bound: _Bound, size: int, rows: int, run_options: Any) -> list[Array]:
+        device = self._thread_device
         try:
             for name, value in bound.inputs.items():
                 value.update_inplace(self.inputs[name][:size])
-            self._session.run_with_iobinding(bound.binding, bound.run_options)
+            self._session.run_with_iobinding(bound.binding, run_options)
             if device is None:
                 return [value.numpy()[:rows] for value in bound.outputs]
             for value, result in zip(bound.outputs, self._results, strict=True):
@@ -158,35 +179,75 @@ class GpuSession:
             self._thread_device.close()
             self._thread_device = None
 
-    def _open(self, path: Path, device: str, *, half: bool) -> Any:
+    def _open(self, path: Path, device: str, *, half: bool, graphs: bool) -> Any:
         kind, _ = split_device(device)
         if kind == "cpu":
             return make_session(path, device)
         if kind == "tensorrt":
             return make_session(path, device, options=tensorrt_options(path, self._sizes, half=half))
-        try:
-            return make_session(path, device, options={"enable_cuda_graph": "1"})
-        except EvaluatorError as error:
-            if "graph capture" not in str(error):
-                raise
-            _log.info("%s: computed without CUDA graphs: %s", path.name, error)
-            return make_session(path, device)
+        tf32 = "1" if half else "0"  # float32 with ten bits of mantissa is no reference for float16
+        return make_session(path, device, options={"enable_cuda_graph": str(int(graphs)), "use_tf32": tf32})
 
-    def _prepare(self) -> None:
-        """Make the arrays and bindings and run each batch size."""
-        for tensor in self._session.get_inputs():
-            self.inputs[tensor.name] = self._array((self.rows, *tensor.shape[1:]), TYPES[tensor.type])
-        shapes = self._output_shapes()
-        self._results = [self._array((self.rows, *shapes[name][0]), shapes[name][1]) for name in self._outputs]
-        self._batches = {size: self._bind(size, shapes) for size in self._sizes}
+    def _start(self, path: Path, device: str, *, half: bool) -> None:
+        """Make everything ready, with CUDA graphs if they are to be had and right."""
+        reason = ""
+        if split_device(device)[0] == "cuda":
+            try:
+                _expect_right_graphs()
+                self._prepare(self._open(path, device, half=half, graphs=True))
+                self._compare_graphs()
+                return
+            except EvaluatorError as error:
+                reason = str(error)  # and not the error, whose frames hold the session
+            self._batches.clear()
+            self._session = None
+        self._prepare(self._open(path, device, half=half, graphs=False))
+        if reason:
+            _log.warning("%s on %s: computed without CUDA graphs: %s", path.name, device, reason)
+
+    def _prepare(self, session: Any) -> None:
+        """Make arrays and bindings and run each batch size."""
+        self._session = session
+        if not self.inputs:
+            self._allocate()
+        self._batches = {size: self._bind(size) for size in self._sizes}
         for size in self._sizes:
             for _ in range(2):  # the first run allocates, the second is captured
                 self.run(size)
 
+    def _compare_graphs(self) -> None:
+        """Compare each batch size's graph with single kernels on random inputs, the sizes in random order.
+
+        Raises:
+            EvaluatorError: a graph computes something else.
+        """
+        cases = [(size, seed) for size in self._sizes for seed in (0, 1)]  # two, lest the outputs are those of before
+        np.random.default_rng(0).shuffle(cases)
+        expected = {}
+        for is_graph in (False, True):
+            for size, seed in cases:
+                drawn = np.random.default_rng((size, seed))
+                for array in self.inputs.values():
+                    array[:size] = drawn.integers(0, 256 if array.dtype == np.uint8 else 2, array[:size].shape)
+                if not is_graph:
+                    outputs = self._compute(self._batches[size], size, size, _run_options(UNCAPTURED))
+                    expected[size, seed] = [output.copy() for output in outputs]
+                    continue
+                for name, found, wanted in zip(self._outputs, self.run(size), expected[size, seed], strict=True):
+                    if not np.allclose(found, wanted, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True):
+                        raise EvaluatorError(f"the graph for {size} rows computes another {name} than single kernels")
+
+    def _allocate(self) -> None:
+        """Make the arrays for inputs and outputs."""
+        for tensor in self._session.get_inputs():
+            self.inputs[tensor.name] = self._array((self.rows, *tensor.shape[1:]), TYPES[tensor.type])
+        shapes = self._output_shapes()
+        self._results = [self._array((self.rows, *shapes[name][0]), shapes[name][1]) for name in self._outputs]
+
     def _array(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         return np.zeros(shape, dtype) if self._thread_device is None else self._thread_device.pinned(shape, dtype)
 
-    def _bind(self, size: int, shapes: Mapping[str, tuple[tuple[int, ...], Any]]) -> _Bound:
+    def _bind(self, size: int) -> _Bound:
         """Return the binding of one batch size."""
         import onnxruntime
 
@@ -198,8 +259,8 @@ class GpuSession:
             for name, array in self.inputs.items()
         }
         outputs = [
-            new_value.ortvalue_from_shape_and_type([size, *shapes[name][0]], shapes[name][1], place, number)
-            for name in self._outputs
+            new_value.ortvalue_from_shape_and_type([size, *result.shape[1:]], result.dtype, place, number)
+            for result in self._results
         ]
         for name, value in inputs.items():
             binding.bind_ortvalue_input(name, value)
@@ -213,7 +274,7 @@ class GpuSession:
         if all(isinstance(length, int) for name in self._outputs for length in tensors[name].shape[1:]):
             return {name: (tuple(tensors[name].shape[1:]), TYPES[tensors[name].type]) for name in self._outputs}
         fed = {name: array[: self._sizes[0]] for name, array in self.inputs.items()}
-        values = self._session.run(self._outputs, fed, _run_options(-1))
+        values = self._session.run(self._outputs, fed, _run_options(UNCAPTURED))
         return {name: (value.shape[1:], value.dtype) for name, value in zip(self._outputs, values, strict=True)}
 
 
@@ -228,12 +289,26 @@ class _Bound:
 
 
 def _run_options(graph: int) -> Any:
-    """Return options of a run whose CUDA graph has a number; -1 for a run that no graph is made of."""
+    """Return options of a run whose CUDA graph has a number, or of one that is UNCAPTURED."""
     import onnxruntime
 
     options = onnxruntime.RunOptions()
     options.add_run_config_entry("gpu_graph_id", str(graph))
     return options
+
+
+def _expect_right_graphs() -> None:
+    """See that onnxruntime's CUDA graphs are right.
+
+    Raises:
+        EvaluatorError: they are not: it is too old.
+    """
+    import onnxruntime
+
+    found = tuple(int(number) for number in re.findall(r"\d+", onnxruntime.__version__)[:3])
+    if found < GRAPHS_FROM:
+        wanted = ".".join(map(str, GRAPHS_FROM))
+        raise EvaluatorError(f"onnxruntime {onnxruntime.__version__} found, expected {wanted} or newer")
 
 
 def tensorrt_options(path: Path, sizes: Sequence[int], *, half: bool) -> dict[str, str]:
@@ -258,6 +333,5 @@ def tensorrt_options(path: Path, sizes: Sequence[int], *, half: bool) -> dict[st
         "trt_engine_cache_path": os.fspath(engines),
         "trt_timing_cache_enable": "1",
         "trt_timing_cache_path": os.fspath(timings),
-        "trt_cuda_graph_enable": "1",
         **{f"trt_profile_{name}_shapes": text for name, text in profile.items()},
     }

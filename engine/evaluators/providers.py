@@ -5,23 +5,27 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import importlib
+import importlib.metadata
 import importlib.util
 import logging
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from engine.evaluators.base import EvaluatorError
-from engine.evaluators.cuda import gpu_names
+from engine.evaluators.cuda import driver_cuda, gpu_names
 from engine.options import TABLE
-from nets.installation import extra_command, missing_line, pip_command
+from nets.installation import extra_command, missing_line
 
 _log = logging.getLogger("yomi.evaluators")
 
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider", "tensorrt": "TensorrtExecutionProvider"}
 
-TENSORRT_COMMAND = pip_command("install", "tensorrt-cu12<11")
+EXTRA_CUDAS = {13: "", 12: "12"}
+"""Suffixes of the extras for GPUs, by CUDA's major version, the newest first."""
 DRIVER_REMEDY = "install NVIDIA's driver (Debian, Ubuntu: sudo apt install nvidia-driver), or choose --device cpu"
 
 
@@ -136,9 +140,13 @@ def _expect(device: str, fault: Fault | None) -> None:
 
 def find_direct_fault() -> Fault | None:
     """Return what TensorRT lacks without onnxruntime; None where it is installed."""
-    packages = ("tensorrt", "pycuda", "onnx", "onnxruntime")
+    packages = ("tensorrt", "onnx", "onnxruntime")
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
-    return Fault(f"{' and '.join(missing)} not installed", gpu_command("tensorrt")) if missing else None
+    if missing:
+        return Fault(f"{' and '.join(missing)} not installed", gpu_command("tensorrt"))
+    if importlib.util.find_spec("pycuda") is None:
+        return Fault("pycuda not installed", f"{extra_command('pycuda')} (compiled: needs a C++ compiler and CUDA)")
+    return _import_fault()
 
 
 def find_gpu_fault() -> Fault | None:
@@ -151,14 +159,22 @@ def find_gpu_fault() -> Fault | None:
 
 
 def gpu_command(extra: str) -> str:
-    """Return the command that installs cuda or tensorrt, with the GPU build of onnxruntime in the place of another.
+    """Return the command that installs cuda or tensorrt for this machine's driver, in the place of what clashes.
 
-    The builds lie in one folder: installed over each other they break, and removing either takes files of the other.
+    The builds of onnxruntime lie in one folder, and so do those of TensorRT: installed over each other they break, and
+    removing either takes files of the other.
     """
-    command = extra_command(extra)
-    if importlib.util.find_spec("onnxruntime") is None:
-        return command
-    return f"{pip_command('uninstall', '-y', 'onnxruntime', 'onnxruntime-gpu')} && {command}"
+    try:
+        newest = driver_cuda()
+    except EvaluatorError:  # a driver that is installed today runs the newest
+        newest = max(EXTRA_CUDAS)
+    cuda = next((cuda for cuda in EXTRA_CUDAS if cuda <= newest), min(EXTRA_CUDAS))
+    names = {re.sub(r"[-_.]+", "-", str(each.name)).lower() for each in importlib.metadata.distributions()}
+    clashing = {"onnxruntime", "onnxruntime-gpu"} & names if "onnxruntime" in names else set()
+    builds = {name for name in names if re.fullmatch(r"tensorrt(-cu\d+)?(-libs|-bindings)?", name)}
+    if extra == "tensorrt" and not all(name.startswith(f"tensorrt-cu{cuda}") for name in builds):
+        clashing |= builds
+    return extra_command(extra + EXTRA_CUDAS[cuda], remove=sorted(clashing))
 
 
 def expect_packages(path: Path, device: str) -> None:
@@ -182,7 +198,18 @@ def built_for_gpus() -> bool:
 @functools.cache
 def find_fault(device: str) -> Fault | None:
     """Return why onnxruntime cannot use `device` (cuda or tensorrt); None where all that it needs is there."""
-    return find_gpu_fault() or find_package_fault(device)
+    return find_gpu_fault() or find_package_fault(device) or _find_driver_fault(device)
+
+
+def _find_driver_fault(device: str) -> Fault | None:
+    """Return how far the driver is too old for the CUDA of this onnxruntime."""
+    import onnxruntime
+
+    found, wanted = driver_cuda(), int((onnxruntime.cuda_version or "0").partition(".")[0])
+    if found >= wanted:
+        return None
+    reason = f"onnxruntime {onnxruntime.__version__} is built for CUDA {wanted}, NVIDIA's driver runs CUDA {found}"
+    return Fault(f"{reason} at most", gpu_command(device))
 
 
 @functools.cache
@@ -193,11 +220,11 @@ def find_package_fault(device: str) -> Fault | None:
     the processor.
     """
     if importlib.util.find_spec("onnxruntime") is None:
-        return Fault("onnxruntime is not installed", gpu_command("cuda"))
+        return Fault("onnxruntime is not installed", gpu_command(device))
     if not built_for_gpus():
-        return Fault("this onnxruntime is built for the processor only", gpu_command("cuda"))
+        return Fault("this onnxruntime is built for the processor only", gpu_command(device))
     if not _libraries(device):
-        return Fault(f"this onnxruntime is built without {PROVIDERS[device]}", gpu_command("cuda"))
+        return Fault(f"this onnxruntime is built without {PROVIDERS[device]}", gpu_command(device))
     return _missing_library(device)
 
 
@@ -219,6 +246,8 @@ def _missing_library(device: str) -> Fault | None:
     if hasattr(onnxruntime, "preload_dlls"):
         with _quiet():
             onnxruntime.preload_dlls()  # finds the CUDA libraries that pip installed
+    if device == "tensorrt" and importlib.util.find_spec("tensorrt") is not None and (fault := _import_fault()):
+        return fault
     for name in ("shared", *(["cuda"] if device == "tensorrt" else []), device):
         for path in _libraries(name):
             try:
@@ -226,9 +255,16 @@ def _missing_library(device: str) -> Fault | None:
             except OSError as error:
                 missing, is_absent, _ = str(error).partition(": cannot open")
                 reason = f"{missing} is not found" if is_absent else f"{path.name} is broken ({missing})"
-                return Fault(
-                    reason, TENSORRT_COMMAND if "nvinfer" in missing or "nvonnx" in missing else gpu_command("cuda")
-                )
+                return Fault(reason, gpu_command(device))
+    return None
+
+
+def _import_fault() -> Fault | None:
+    """Import TensorRT, which loads its libraries: those of pip lie where no loader looks for them."""
+    try:
+        importlib.import_module("tensorrt")
+    except Exception as error:  # whatever goes wrong while its libraries are loaded
+        return Fault(f"tensorrt cannot be imported: {str(error).splitlines()[0]}", gpu_command("tensorrt"))
     return None
 
 

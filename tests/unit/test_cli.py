@@ -20,8 +20,9 @@ from engine.cli.main import COMMANDS, build, main, main_usi
 from engine.cli.play_go import GoTerminalGame
 from engine.cli.selfplay_go import GoSeries
 from engine.cli.terminal import Terminal, TerminalGame
-from engine.evaluators import cuda, providers
+from engine.evaluators import cuda, gpu, providers
 from engine.evaluators.base import EvaluatorError
+from engine.evaluators.onnx_session import GpuSession
 from engine.evaluators.providers import Fault
 from engine.games.go.rules import PRESETS
 from engine.games.go.sgf import load_sgf, read_sgf
@@ -31,6 +32,7 @@ from engine.version import VERSION
 from native.errors import CompileError
 from native.go.board import BLACK, PASS
 from nets.installation import pip_command
+from nets.packed import variant_file
 from tests.fakes.player import FakePlayer
 from tests.unit.test_go_game import take_kos_once_around, three_kos
 
@@ -311,9 +313,32 @@ def test_doctor(capsys: pytest.CaptureFixture[str]) -> None:
         assert word in text
 
 
-def test_doctor_names_what_every_way_to_a_gpu_needs(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+class Wrong(GpuSession):
+    def run(self, rows: int) -> list[Any]:
+        return [output + 1 for output in super().run(rows)]
+
+
+@pytest.mark.parametrize(
+    ("session", "said"),
+    [
+        (GpuSession, "ok TensorRT through onnxruntime (--device tensorrt --backend onnx) works\n"),
+        (
+            Wrong,
+            "-- TensorRT through onnxruntime (--device tensorrt --backend onnx) does not work: its output_policy and",
+        ),
+        (None, "-- TensorRT through onnxruntime (--device tensorrt --backend onnx) does not work: CUDA failure 35\n"),
+    ],
+)
+def test_doctor_tries_every_way_to_a_gpu_or_names_what_it_needs(
+    session: Any, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    def open_engine(path: Path, device: str, backend: str, rows: int, outputs: list[str], variant: Any) -> Any:
+        assert (device, backend) == ("tensorrt", "onnx")
+        if session is None:
+            raise EvaluatorError("CUDA failure 35\nand more")
+        return session(variant_file(path, variant), "cpu", rows, outputs), "onnxruntime"
+
+    monkeypatch.setattr(gpu, "open_engine", open_engine)
     faults = {"cuda": Fault("libcublasLt.so.12 is not found", "pip install this"), "tensorrt": None}
     monkeypatch.setattr(cuda, "gpu_names", lambda: ["NVIDIA Something", "NVIDIA Other"])
     monkeypatch.setattr(providers, "find_gpu_fault", lambda: None)
@@ -326,7 +351,7 @@ def test_doctor_names_what_every_way_to_a_gpu_needs(
     assert (
         "-- CUDA (--device cuda): libcublasLt.so.12 is not found; to install it:\n  --     pip install this\n" in text
     )
-    assert "ok TensorRT through onnxruntime (--device tensorrt --backend onnx) works\n" in text
+    assert said in text
     assert "-- TensorRT itself (--device tensorrt): pycuda not installed; to install it:\n  --     pip inst" in text
 
 
@@ -340,7 +365,7 @@ def test_doctor_without_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     text = capsys.readouterr().out
     assert "-- no GPU: libcuda.so.1, NVIDIA's driver, is not found: networks run on the processor" in text
     assert "--     install the driver" in text
-    assert "ok TensorRT itself (--device tensorrt) is installed" in text
+    assert "ok TensorRT itself (--device tensorrt) is installed; it can be tried only with a GPU\n" in text
     assert "-- CUDA (--device cuda): this onnxruntime is built for the processor only; to install it:" in text
 
 

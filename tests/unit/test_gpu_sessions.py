@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
 import sys
 import types
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from engine.evaluators import cuda, onnx_session, providers
@@ -23,6 +25,7 @@ from engine.options import Options
 from native.packing import pack_rows, packed_bytes
 from nets.dlshogi.definition import NetworkShape, write_network
 from nets.errors import NetworkError
+from nets.installation import extra_command
 from nets.load import prepare_shogi
 from nets.packed import Variant, variant_file
 from tests.fakes.cuda_driver import FakeDriver
@@ -72,7 +75,7 @@ def test_a_build_for_the_processor_is_named_with_the_remedy(monkeypatch: pytest.
     for device in ("cuda", "cuda:3", "tensorrt"):
         with pytest.raises(EvaluatorError, match=f"device {device}: this onnxruntime is built for the processor only"):
             choose_device(device)
-    with pytest.raises(EvaluatorError, match=r'uninstall -y onnxruntime .* install .*"onnxruntime-gpu\[cuda,cudnn\]>='):
+    with pytest.raises(EvaluatorError, match=r'uninstall -y onnxruntime .* install .*"onnxruntime-gpu\[cuda,cudnn\]~='):
         choose_device("cuda")
     assert choose_device("auto") == "cpu"
     assert choose_device("cpu") == "cpu"
@@ -115,8 +118,58 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     with pytest.raises(EvaluatorError, match=r"device cuda: libcublasLt\.so\.12 is not found; to mend it: .*-gpu"):
         choose_device("cuda")
     missing = "libnvinfer.so.10"
-    with pytest.raises(EvaluatorError, match=r"libnvinfer\.so\.10 is not found; to mend it: .*tensorrt-cu12<11"):
+    with pytest.raises(
+        EvaluatorError, match=r"libnvinfer\.so\.10 is not found; .*\[cuda,cudnn\].*tensorrt-cu13>=.*,<11"
+    ):
         choose_device("tensorrt")
+    forget()
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
+    monkeypatch.setitem(sys.modules, "tensorrt", None)
+    with pytest.raises(EvaluatorError, match=r"device tensorrt: tensorrt cannot be imported: .* to mend it: .*-cu13"):
+        choose_device("tensorrt")
+
+
+@pytest.mark.parametrize(
+    ("version", "extra", "installed", "removed", "wanted"),
+    [
+        (None, "cuda", ["numpy"], None, "cuda"),
+        (13020, "cuda", ["onnxruntime-gpu"], None, "cuda"),
+        (13020, "cuda", ["onnxruntime", "tensorrt-cu12"], "onnxruntime &&", "cuda"),
+        (14000, "tensorrt", ["tensorrt_cu13", "tensorrt_cu13_libs"], None, "tensorrt"),
+        (13000, "tensorrt", ["tensorrt", "tensorrt_cu13"], "tensorrt tensorrt-cu13 &&", "tensorrt"),
+        (12080, "tensorrt", ["onnxruntime", "onnxruntime-gpu"], "onnxruntime onnxruntime-gpu &&", "tensorrt12"),
+        (11080, "cuda", [], None, "cuda12"),
+    ],
+)
+def test_the_remedy_is_for_the_driver_and_removes_what_clashes(
+    version: int | None,
+    extra: str,
+    installed: list[str],
+    removed: str | None,
+    wanted: str,
+    driver: FakeDriver,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    driver.version = version or 0
+    if version is None:
+        monkeypatch.setattr(providers, "driver_cuda", lambda: cuda._check(100, "no driver"))
+    found = [types.SimpleNamespace(name=name) for name in installed]
+    monkeypatch.setattr("importlib.metadata.distributions", lambda: found)
+    command = providers.gpu_command(extra)
+    assert command.endswith(extra_command(wanted))
+    assert ("uninstall" in command) == (removed is not None)
+    assert f"-y {removed}" in command or removed is None
+
+
+def test_a_driver_too_old_for_onnxruntime_is_named(driver: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(providers, "gpu_names", lambda: ["NVIDIA"])
+    monkeypatch.setattr(providers, "find_package_fault", lambda device: None)
+    monkeypatch.setattr("onnxruntime.cuda_version", "13.0")
+    assert choose_device("cuda") == "cuda"
+    find_fault.cache_clear()
+    driver.version = 12080
+    with pytest.raises(EvaluatorError, match=r"built for CUDA 13, NVIDIA's driver runs CUDA 12 at .*\]~=1\.26"):
+        choose_device("cuda")
 
 
 def test_the_gpu_must_exist(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -148,6 +201,7 @@ def test_tensorrt_itself_or_through_onnxruntime(monkeypatch: pytest.MonkeyPatch)
     installed = {"tensorrt", "pycuda", "onnx", "onnxruntime"}
     fault = {"tensorrt": providers.Fault("libnvinfer.so.10 is not found", "pip install it")}
     monkeypatch.setattr("importlib.util.find_spec", lambda name: object() if name in installed else None)
+    monkeypatch.setitem(sys.modules, "tensorrt", types.ModuleType("tensorrt"))
     monkeypatch.setattr(providers, "find_fault", lambda device: fault.get(device))
     monkeypatch.setattr(providers, "gpu_names", lambda: ["NVIDIA"])
     assert choose_backend("tensorrt:0", "auto") == "tensorrt"
@@ -155,11 +209,15 @@ def test_tensorrt_itself_or_through_onnxruntime(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(EvaluatorError, match=r"libnvinfer\.so\.10 is not found"):
         choose_backend("tensorrt", "onnx")
     installed.remove("pycuda")
-    with pytest.raises(EvaluatorError, match=r"pycuda not installed.* install .*tensorrt>=.*libnvinfer"):
+    with pytest.raises(EvaluatorError, match=r"pycuda not installed.* install .*pycuda>=.*libnvinfer"):
         choose_backend("tensorrt", "auto")
     fault.clear()
     assert choose_backend("tensorrt", "auto") == "onnx"
     with pytest.raises(EvaluatorError, match="device tensorrt: pycuda not installed"):
+        choose_backend("tensorrt", "tensorrt")
+    installed.add("pycuda")
+    monkeypatch.setitem(sys.modules, "tensorrt", None)
+    with pytest.raises(EvaluatorError, match="device tensorrt: tensorrt cannot be imported: "):
         choose_backend("tensorrt", "tensorrt")
 
 
@@ -190,11 +248,11 @@ def pretend(monkeypatch: pytest.MonkeyPatch, session: type[FallenBack]) -> None:
     options = types.SimpleNamespace(add_session_config_entry=lambda *_: None)
     fake = types.SimpleNamespace(SessionOptions=lambda: options, InferenceSession=session)
     monkeypatch.setitem(sys.modules, "onnxruntime", fake)
+    monkeypatch.setattr(onnx_session, "find_fault", lambda device: None)
 
 
 def test_every_worker_notices_a_fallback(monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, FallenBack)
-    monkeypatch.setattr(onnx_session, "find_fault", lambda device: None)
     with pytest.raises(EvaluatorError, match="device cuda:0: onnxruntime fell back to CPUExecutionProvider: its own"):
         make_session(Path("net.onnx"), "cuda:0")
     monkeypatch.setattr("engine.evaluators.devices.choose_devices", lambda options: ["cuda:0", "cuda:1"])
@@ -244,6 +302,7 @@ def test_a_thread_has_its_device_from_start_to_end(driver: FakeDriver) -> None:
     device.close()
     assert driver.names() == ["retain", "push", "pin", "check", "fetch", "unpin", "pop", "release"]
     assert not driver.registered
+    assert set(driver.capture_modes.values()) == {0}  # the thread's own again
     assert driver.retained == {1: 0}
 
 
@@ -258,6 +317,14 @@ def test_a_lost_context_is_noticed(driver: FakeDriver) -> None:
         device.check()
     with pytest.raises(EvaluatorError, match="GPU 7: CUDA error 101"):
         ThreadDevice(7)
+
+
+def test_what_one_thread_captures_does_not_concern_the_others(driver: FakeDriver) -> None:
+    driver.capturing = -1  # another thread
+    device = ThreadDevice(0)
+    device.pinned((3, 5), np.float32)
+    device.close()
+    assert driver.names() == ["retain", "push", "pin", "unpin", "pop", "release"]
 
 
 def test_arrays_have_their_pages_for_themselves() -> None:
@@ -293,6 +360,8 @@ def test_bits_are_unpacked_by_the_graph(network: Path, tmp_path: Path, half: boo
     variant = Variant(half, ("input1", "input2"), ("input2",))
     path = variant_file(network, variant, tmp_path)
     assert variant_file(network, variant, tmp_path) == path
+    casts = {node.input[0]: node.attribute[0].i for node in onnx.load(path).graph.node if node.op_type == "Cast"}
+    assert casts["input1_packed"] == casts["input2_packed"] == onnx.TensorProto.FLOAT  # TensorRT: from uint8 no other
     session = GpuSession(path, "cpu", 8, OUTPUTS, half=half)
     assert {name: array.shape for name, array in session.inputs.items()} == {
         "input1_packed": (8, packed_bytes(62 * 81)),
@@ -308,14 +377,92 @@ def test_bits_are_unpacked_by_the_graph(network: Path, tmp_path: Path, half: boo
     session.close()
 
 
-def test_a_gpu_session_keeps_its_device_and_memory(network: Path, driver: FakeDriver) -> None:
-    """The real class and the real onnxruntime; only the values lie in ordinary memory."""
+class OnProcessor(GpuSession):
+    """As on a GPU, but for the values, which lie in ordinary memory."""
 
-    class OnProcessor(GpuSession):
-        def _open(self, path: Path, device: str, *, half: bool) -> Any:
-            self._place = ("cpu", 0)
-            return make_session(path, "cpu")
+    def _start(self, path: Path, device: str, *, half: bool) -> None:
+        self._place = ("cpu", 0)
+        super()._start(path, device, half=half)
 
+
+class WithGraphs:
+    """A session that makes a graph of the second run with each number, on a processor.
+
+    Args:
+        path: the network.
+        fault: refused (at the start), capture (the second run fails), stale (a graph computes nothing), or none.
+        graphs: whether it makes any.
+    """
+
+    def __init__(self, path: Path, fault: str, graphs: bool) -> None:
+        if graphs and fault == "refused":
+            raise EvaluatorError("This session cannot use the graph capture feature as requested by the user")
+        self._session, self._fault, self._graphs = make_session(path, "cpu"), fault, graphs
+        self._runs: collections.Counter[int] = collections.Counter()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+    def run_with_iobinding(self, binding: Any, graph: int) -> None:
+        self._runs[graph] += 1
+        if self._graphs and graph != onnx_session.UNCAPTURED and self._runs[graph] > 1:
+            if self._fault == "capture":
+                raise RuntimeError("CUDA failure 900: operation not permitted when stream is capturing\nexpr=")
+            if self._fault == "stale":
+                return
+        self._session.run_with_iobinding(binding)
+
+
+@pytest.mark.parametrize(
+    ("fault", "version", "reason"),
+    [
+        ("none", "1.31.1", None),
+        ("none", "1.31.0", "onnxruntime 1.31.0 found, expected 1.31.1 or newer"),
+        ("refused", "1.32.0", "This session cannot use the graph capture feature"),
+        ("capture", "1.32.0", "onnxruntime: CUDA failure 900: operation not permitted when stream is capturing"),
+        ("stale", "1.32.0", "rows computes another output_policy than single kernels"),
+    ],
+)
+def test_without_right_graphs_there_are_none(
+    fault: str,
+    version: str,
+    reason: str | None,
+    network: Path,
+    driver: FakeDriver,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    asked = []
+
+    def make(path: Path, device: str, options: Any = None) -> Any:
+        asked.append(options)
+        return WithGraphs(path, fault, options["enable_cuda_graph"] == "1")
+
+    monkeypatch.setattr(onnx_session, "make_session", make)
+    monkeypatch.setattr(onnx_session, "_run_options", lambda graph: graph)
+    monkeypatch.setattr("onnxruntime.__version__", version)
+    session = OnProcessor(network, "cuda", 4, OUTPUTS)
+    assert driver.names().count("pin") == 4
+    assert asked[-1] == {"enable_cuda_graph": str(int(reason is None)), "use_tf32": "0"}
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == (reason is not None)
+    if reason is not None:
+        assert said[0].startswith("net.onnx on cuda: computed without CUDA graphs: ")
+        assert reason in said[0]
+    planes, hands = random_inputs(3)
+    fill(session, "input1", planes)
+    session.inputs["input2"][:3] = hands[:, :, None, None]
+    for output, wanted in zip(session.run(3), expected(network, planes, hands), strict=True):
+        assert output == pytest.approx(wanted, abs=1e-6)
+    session.close()
+    OnProcessor(network, "cuda", 4, OUTPUTS, half=True).close()
+    assert asked[-1]["use_tf32"] == "1"
+
+
+def test_a_gpu_session_keeps_its_device_and_memory(
+    network: Path, driver: FakeDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onnx_session, "make_session", lambda *_, **__: make_session(network, "cpu"))
     session = OnProcessor(network, "cuda:1", 4, OUTPUTS)
     assert driver.names()[:2] == ["retain", "push"]
     assert [value for name, value, _ in driver.calls if name == "push"] == [1]
@@ -337,7 +484,10 @@ def test_a_gpu_session_keeps_its_device_and_memory(network: Path, driver: FakeDr
     assert driver.names() == ["unpin"] * 4 + ["pop", "release"]
 
 
-def test_a_file_that_cannot_be_opened_gives_the_device_back(tmp_path: Path, driver: FakeDriver) -> None:
+def test_a_file_that_cannot_be_opened_gives_the_device_back(
+    tmp_path: Path, driver: FakeDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onnx_session, "find_fault", lambda device: None)
     (tmp_path / "net.onnx").write_bytes(b"nothing")
     with pytest.raises(EvaluatorError, match="onnxruntime cannot load it"):
         GpuSession(tmp_path / "net.onnx", "cuda:0", 4, OUTPUTS)
@@ -382,6 +532,7 @@ def test_options_of_the_tensorrt_provider(network: Path, tmp_path: Path, monkeyp
     assert options["trt_profile_max_shapes"] == "input1:64x62x9x9,input2:64x57x9x9"
     assert options["trt_fp16_enable"] == "1"
     assert Path(options["trt_engine_cache_path"]).is_dir()
+    assert "trt_cuda_graph_enable" not in options
     assert tensorrt_options(network, [4], half=False)["trt_fp16_enable"] == "0"
 
 

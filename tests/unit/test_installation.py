@@ -40,6 +40,15 @@ def test_hints_name_packages_and_not_yomi(extra: str) -> None:
     assert words[words.index("install") + 1 :] == PROJECT["optional-dependencies"][extra]
 
 
+@pytest.mark.parametrize(("suffix", "cuda"), [("", "13"), ("12", "12")])
+def test_a_gpu_has_one_set_of_packages_for_each_cuda(suffix: str, cuda: str) -> None:
+    """TensorRT's version is what onnxruntime's provider is linked to (libnvinfer.so.10, from 10.14.1 on)."""
+    extras = PROJECT["optional-dependencies"]
+    through_tensorrt = [*extras[f"cuda{suffix}"], f"tensorrt-cu{cuda}>=10.14.1.48,<11"]
+    assert extras[f"tensorrt{suffix}"] == through_tensorrt
+    assert all(re.fullmatch(r"onnx>=.*|onnxruntime-gpu\[cuda,cudnn\]~=\d+\.\d+\.\d+", line) for line in extras["cuda"])
+
+
 def test_hints_where_yomi_was_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = ["numpy>=1.26", "torch>=2.6; extra == 'train'", "onnx>=1.18 ; extra == 'train'", "x; extra == 'training'"]
     monkeypatch.setattr(installation, "ROOT", tmp_path)  # as in site-packages, where no pyproject.toml is
@@ -94,6 +103,7 @@ def test_what_needs_onnx_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_a_gpu_needs_one_command_where_no_onnxruntime_is(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in NOT_TO_PLAY:
         monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setattr(importlib.metadata, "distributions", list)
     find_package_fault.cache_clear()
     cuda, tensorrt = find_package_fault("cuda"), find_direct_fault()
     find_package_fault.cache_clear()
