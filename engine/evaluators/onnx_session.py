@@ -26,8 +26,8 @@ Array = npt.NDArray[Any]
 SMALLEST_SHARE = 8
 """Batches on a GPU are filled up to the next of 1, 1/2, 1/4 and 1/8 of the greatest: a CUDA graph has one size."""
 GRAPHS_FROM = (1, 31, 1)
-"""First onnxruntime with CUDA graphs that are right for several batch sizes: before, a graph read the pointers of its
-Concat and Split from memory that another batch had overwritten (microsoft/onnxruntime, pull request 32121)."""
+"""The onnxruntime that CUDA graphs are used from: it holds the fix of graphs that read the pointers of their Concat and
+Split from memory that a batch of another size had overwritten (microsoft/onnxruntime, pull request 32121)."""
 TOLERANCE = 1e-2
 """Relative and absolute: a CUDA graph starts the same kernels, whose sums may come in another order."""
 UNCAPTURED = -1

@@ -198,18 +198,7 @@ def built_for_gpus() -> bool:
 @functools.cache
 def find_fault(device: str) -> Fault | None:
     """Return why onnxruntime cannot use `device` (cuda or tensorrt); None where all that it needs is there."""
-    return find_gpu_fault() or find_package_fault(device) or _find_driver_fault(device)
-
-
-def _find_driver_fault(device: str) -> Fault | None:
-    """Return how far the driver is too old for the CUDA of this onnxruntime."""
-    import onnxruntime
-
-    found, wanted = driver_cuda(), int((onnxruntime.cuda_version or "0").partition(".")[0])
-    if found >= wanted:
-        return None
-    reason = f"onnxruntime {onnxruntime.__version__} is built for CUDA {wanted}, NVIDIA's driver runs CUDA {found}"
-    return Fault(f"{reason} at most", gpu_command(device))
+    return find_gpu_fault() or find_package_fault(device)
 
 
 @functools.cache
@@ -225,7 +214,22 @@ def find_package_fault(device: str) -> Fault | None:
         return Fault("this onnxruntime is built for the processor only", gpu_command(device))
     if not _libraries(device):
         return Fault(f"this onnxruntime is built without {PROVIDERS[device]}", gpu_command(device))
-    return _missing_library(device)
+    return _find_driver_fault(device) or _missing_library(device)
+
+
+def _find_driver_fault(device: str) -> Fault | None:
+    """Return how far the driver, if there is one, is too old for the CUDA of this onnxruntime."""
+    import onnxruntime
+
+    wanted = int((getattr(onnxruntime, "cuda_version", None) or "0").partition(".")[0])
+    try:
+        found = driver_cuda()
+    except EvaluatorError:  # no driver, which is a fault of its own
+        return None
+    if found >= wanted:
+        return None
+    reason = f"onnxruntime {onnxruntime.__version__} is built for CUDA {wanted}, NVIDIA's driver runs CUDA {found}"
+    return Fault(f"{reason} at most", gpu_command(device))
 
 
 def _folder() -> Path | None:
@@ -254,8 +258,9 @@ def _missing_library(device: str) -> Fault | None:
                 ctypes.CDLL(os.fspath(path), mode=ctypes.RTLD_GLOBAL)
             except OSError as error:
                 missing, is_absent, _ = str(error).partition(": cannot open")
-                reason = f"{missing} is not found" if is_absent else f"{path.name} is broken ({missing})"
-                return Fault(reason, gpu_command(device))
+                reason = missing.removeprefix(f"{path}: ")
+                reason = f"{missing} is not found" if is_absent else f"{path.name} is broken ({reason})"
+                return Fault(reason, DRIVER_REMEDY if missing == "libcuda.so.1" else gpu_command(device))
     return None
 
 

@@ -117,6 +117,10 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setattr("ctypes.CDLL", load)
     with pytest.raises(EvaluatorError, match=r"device cuda: libcublasLt\.so\.12 is not found; to mend it: .*-gpu"):
         choose_device("cuda")
+    forget()
+    missing = "libcuda.so.1"
+    with pytest.raises(EvaluatorError, match=r"libcuda\.so\.1 is not found; to mend it: install NVIDIA's driver"):
+        choose_device("cuda")
     missing = "libnvinfer.so.10"
     with pytest.raises(
         EvaluatorError, match=r"libnvinfer\.so\.10 is not found; .*\[cuda,cudnn\].*tensorrt-cu13>=.*,<11"
@@ -161,12 +165,14 @@ def test_the_remedy_is_for_the_driver_and_removes_what_clashes(
     assert f"-y {removed}" in command or removed is None
 
 
-def test_a_driver_too_old_for_onnxruntime_is_named(driver: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(providers, "gpu_names", lambda: ["NVIDIA"])
-    monkeypatch.setattr(providers, "find_package_fault", lambda device: None)
+def test_a_driver_too_old_for_onnxruntime_is_named(
+    driver: FakeDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch, tmp_path, "cuda")
+    monkeypatch.setattr("ctypes.CDLL", lambda *_, **__: None)
     monkeypatch.setattr("onnxruntime.cuda_version", "13.0")
     assert choose_device("cuda") == "cuda"
-    find_fault.cache_clear()
+    forget()
     driver.version = 12080
     with pytest.raises(EvaluatorError, match=r"built for CUDA 13, NVIDIA's driver runs CUDA 12 at .*\]~=1\.26"):
         choose_device("cuda")
