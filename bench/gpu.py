@@ -113,7 +113,7 @@ def choose_gpu(options: Options) -> Options:
 def _row(mark: Mark, subject: Any, queue: EvaluationQueue, settings: SearchSettings, seconds: float) -> dict[str, Any]:
     """Measure one network: alone, in search, alone, in turns on each position."""
     search = Search(subject.spec, queue, settings)
-    rows = max(settings.rows_a_leaf, queue.evaluator.batch_size)
+    rows = max(settings.rows_per_leaf, queue.evaluator.batch_size)
     search_counts(search, subject.games[0], 0.5)  # warms caches and clocks up
     alone, found = [], []
     for game in subject.games:

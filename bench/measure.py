@@ -154,7 +154,7 @@ def _next(done: SimpleQueue[Job]) -> Job:
 
 def batch_sizes(queue: EvaluationQueue, settings: SearchSettings) -> list[int]:
     """Return the batch sizes to try: the search's own, and the powers of two up to it or to LARGEST_BATCH."""
-    own = max(settings.rows_a_leaf, queue.evaluator.batch_size)
+    own = max(settings.rows_per_leaf, queue.evaluator.batch_size)
     largest = max(own, LARGEST_BATCH)
     return sorted({own, *(1 << exponent for exponent in range(largest.bit_length()))})
 

@@ -43,13 +43,13 @@ def run(subjects: Sequence[Subject], playouts: int, worker_counts: Sequence[int]
 
 def bytes_per_node(tree: arrays.Tree) -> float:
     """Return the memory in use for each node: node, edges and statistics."""
-    counters = tree.counters
+    counters = tree.counters[0]
     used = (
-        counters[arrays.NODE_TOP] * arrays.NODE_BYTES
-        + counters[arrays.EDGE_TOP] * arrays.EDGE_BYTES
-        + counters[arrays.STATS_TOP] * arrays.STATS_DTYPE.itemsize
+        counters.node_top * arrays.NODE_BYTES
+        + counters.edge_top * arrays.EDGE_BYTES
+        + counters.stats_top * arrays.STATS_DTYPE.itemsize
     )
-    return float(used / counters[arrays.NODE_TOP])
+    return float(used / counters.node_top)
 
 
 def _search(subject: Subject, planes: bool, workers: int, playouts: int) -> Search:

@@ -1,7 +1,7 @@
 """What numba has no name for: bit counting, random numbers, atomic operations on array elements, locks.
 
-The atomics are sequentially consistent. They work on one element of a contiguous array, given as (array, index), and
-return the element's old value.
+The atomics are sequentially consistent. They work on one element of a contiguous array, given as (array, index), or on
+a field of a record, given as (record, name), and return its old value. A name has to stand in the kernel's own source.
 """
 
 import operator
@@ -17,7 +17,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from native.jit import kernel, machine_code
+from native.jit import inlined, kernel, machine_code
 
 U = np.uint64
 """Cast to an unsigned index: numba tests a signed one for being negative, which costs rollouts 40% of their speed."""
@@ -47,9 +47,18 @@ def lowest_bit(typing_context: Any, word: Any) -> Any:
     return types.uint64(types.uint64), codegen
 
 
+def _element_type(array: Any, index: Any) -> Any:
+    """Return the type of array[index], of an array or a record."""
+    return array.typeof(index.literal_value) if isinstance(array, types.Record) else array.dtype
+
+
 def _element_pointer(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    """Return a pointer to args[0][args[1]] for a one-dimensional C-contiguous array."""
+    """Return a pointer to args[0][args[1]] for a one-dimensional C-contiguous array, or a record."""
     array_type, index_type = signature.args[:2]
+    if isinstance(array_type, types.Record):
+        name = index_type.literal_value
+        element = context.get_data_type(array_type.typeof(name))
+        return cgutils.get_record_member(builder, args[0], array_type.offset(name), element)
     array = context.make_array(array_type)(context, builder, args[0])
     index = context.cast(builder, args[1], index_type, types.intp)
     return cgutils.get_item_pointer(context, builder, array_type, array, [index], wraparound=False)
@@ -73,10 +82,10 @@ def _read_modify_write(operation: str, result: Callable[[Any, Any], Any]) -> Any
     def atomic(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             pointer = _element_pointer(context, builder, signature, args)
-            operand = context.cast(builder, args[2], signature.args[2], signature.args[0].dtype)
+            operand = context.cast(builder, args[2], signature.args[2], signature.return_type)
             return builder.atomic_rmw(operation, pointer, operand, "seq_cst")
 
-        return array.dtype(array, index, value), codegen
+        return _element_type(array, index)(array, index, value), codegen
 
     return atomic
 
@@ -100,12 +109,11 @@ def atomic_compare_exchange(typing_context: Any, array: Any, index: Any, expecte
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = _element_pointer(context, builder, signature, args)
-        dtype = signature.args[0].dtype
-        compared = context.cast(builder, args[2], signature.args[2], dtype)
-        operand = context.cast(builder, args[3], signature.args[3], dtype)
+        compared = context.cast(builder, args[2], signature.args[2], signature.return_type)
+        operand = context.cast(builder, args[3], signature.args[3], signature.return_type)
         return builder.extract_value(builder.cmpxchg(pointer, compared, operand, "seq_cst", "seq_cst"), 0)
 
-    return array.dtype(array, index, expected, value), codegen
+    return _element_type(array, index)(array, index, expected, value), codegen
 
 
 def _store_plainly(array: Any, index: Any, value: Any) -> None:
@@ -116,11 +124,12 @@ def _store_plainly(array: Any, index: Any, value: Any) -> None:
 @machine_code(_store_plainly)
 def atomic_store(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
     """Write array[index] = value with release ordering."""
+    element = _element_type(array, index)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = _element_pointer(context, builder, signature, args)
-        operand = context.cast(builder, args[2], signature.args[2], signature.args[0].dtype)
-        builder.store_atomic(operand, pointer, "release", array.dtype.bitwidth // 8)
+        operand = context.cast(builder, args[2], signature.args[2], element)
+        builder.store_atomic(operand, pointer, "release", element.bitwidth // 8)
         return context.get_dummy_value()
 
     return types.none(array, index, value), codegen
@@ -161,9 +170,9 @@ SPINS = 64
 """Looks at a lock before a thread gives its processor away: who holds it for longer has most likely lost its own."""
 
 
-@kernel
+@inlined
 def take_lock(locks, index):  # type: ignore[no-untyped-def]
-    """Set locks[index], an integer that is 0 while nobody holds it; wait for as long as somebody does.
+    """Set locks[index], an integer of an array or a record that is 0 while nobody holds it; wait while somebody does.
 
     If threads outnumber processors, the one that holds a lock may not be running, and spinning keeps it from doing so.
     """
@@ -176,7 +185,7 @@ def take_lock(locks, index):  # type: ignore[no-untyped-def]
             _yield_processor()
 
 
-@kernel
+@inlined
 def free_lock(locks, index):  # type: ignore[no-untyped-def]
     """Let go of a lock."""
     atomic_store(locks, index, 0)

@@ -258,5 +258,8 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def machine_code(plainly: Callable[..., Any]) -> Callable[[Any], Any]:
-    """Make a function one of numba's intrinsics; `plainly` does the same where kernels run as plain Python."""
-    return lambda function: plainly if IS_PLAIN else intrinsic(function)
+    """Make a function one of numba's intrinsics; `plainly` does the same where kernels run as plain Python.
+
+    The function is told constants by their values (types.Literal), as far as numba knows them.
+    """
+    return lambda function: plainly if IS_PLAIN else intrinsic(prefer_literal=True)(function)

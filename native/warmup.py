@@ -101,12 +101,12 @@ def _compile_search(spec: "GameSpec", position: Any, history: Any) -> None:
     worker = make_worker(spec, 1)
     length = int(position["history_length"])
     worker.history[:length] = history[:length]
-    tree.parameters[arrays.ROWS_A_LEAF] = 1.0
-    tree.parameters[arrays.VISITS_A_ROW] = 1.0
-    tree.parameters[[arrays.POLICY_TEMPERATURE, arrays.ROOT_POLICY_TEMPERATURE]] = 1.0
-    tree.parameters[[arrays.C_PUCT, arrays.C_PUCT_BASE, arrays.ROOT_C_PUCT, arrays.ROOT_C_PUCT_BASE]] = 1.0
+    p = tree.parameters[0]
+    p.rows_per_leaf = 1
+    p.policy_temperature = p.root_policy_temperature = 1.0
+    p.c_puct = p.c_puct_base = p.root_c_puct = p.root_c_puct_base = 1.0
     memory.clear_tree(tree)
-    tree.counters[arrays.CLAIM_LIMIT] = 20
+    tree.counters[0].claim_limit = 20
     roots = spec.positions(1)
     roots[0] = position
     rows = 0
@@ -117,9 +117,9 @@ def _compile_search(spec: "GameSpec", position: Any, history: Any) -> None:
     report.most_visited_path(tree, int(children[0]["node"]), np.zeros(8, np.uint16), np.zeros(8, np.uint32))
     report.restore_root_order(tree)
     report.find_child(tree, int(children[0]["move"]))
-    memory.compact(tree, tree.counters[arrays.ROOT], 0)
+    memory.compact(tree, tree.counters[0].root, 0)
     search.dynamic_utility(tree, 1.0, 0.0, 0.0)
-    search.recenter(tree, 1.0, np.zeros(int(tree.counters[arrays.NODE_TOP])))
+    search.recenter(tree, 1.0, np.zeros(int(tree.counters[0].node_top)))
 
 
 def compile_rollouts() -> None:

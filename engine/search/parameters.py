@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from native.tree import arrays
+from native.tree.parameters import RANDOM_SYMMETRY
 
 if TYPE_CHECKING:
     from native.tree.arrays import Tree
 
-VISITS_A_ROW = 12
-"""A batch takes one leaf for so many visits of the root: a young tree has too few good leaves for a full batch."""
-ASSUMED_STDEV = 0.4
-"""Spread that the utilities below a node are taken to have while few were seen (KataGo's value)."""
-ASSUMED_STDEV_WEIGHT = 2.0
-"""Playouts' worth of evidence that stands for (KataGo's value)."""
-SYMMETRIES = {"random": -1, "none": 0, "average": -1}
+SYMMETRIES = {"random": RANDOM_SYMMETRY, "none": 0, "average": RANDOM_SYMMETRY}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,33 +49,24 @@ class SearchSettings:
     seed: int | None = None
 
     def write(self, tree: Tree, score_unit: float) -> None:
-        """Put the settings into the tree's parameters; the score's center stays."""
-        p = tree.parameters
-        p[arrays.C_PUCT] = self.c_puct
-        p[arrays.C_PUCT_LOG] = self.c_puct_log
-        p[arrays.C_PUCT_BASE] = self.c_puct_base
-        p[arrays.ROOT_C_PUCT] = self.c_puct if self.root_c_puct is None else self.root_c_puct
-        p[arrays.ROOT_C_PUCT_BASE] = self.c_puct_base if self.root_c_puct_base is None else self.root_c_puct_base
-        p[arrays.FPU_REDUCTION] = self.fpu_reduction
-        p[arrays.ROOT_FPU_REDUCTION] = self.root_fpu_reduction
-        p[arrays.VIRTUAL_LOSS] = self.virtual_loss
-        p[arrays.STDEV_PRIOR] = ASSUMED_STDEV
-        p[arrays.STDEV_PRIOR_WEIGHT] = ASSUMED_STDEV_WEIGHT
-        p[arrays.STDEV_SCALE] = self.spread_scale
-        p[arrays.FPU_FROM_MEAN] = 1.0 if self.fpu_from_mean else 0.0
-        p[arrays.SCORE_STATIC] = self.score_utility
-        p[arrays.SCORE_DYNAMIC] = self.dynamic_score_utility
-        p[arrays.SCORE_UNIT] = score_unit
-        p[arrays.POLICY_TEMPERATURE] = self.policy_temperature
-        p[arrays.ROOT_POLICY_TEMPERATURE] = self.root_policy_temperature
-        p[arrays.SYMMETRY] = SYMMETRIES[self.symmetry]
-        p[arrays.ROWS_A_LEAF] = self.rows_a_leaf
-        p[arrays.MAX_COLLISIONS] = 8.0
-        p[arrays.VISITS_A_ROW] = VISITS_A_ROW
-        p[arrays.SOLVER] = 1.0 if self.solver else 0.0
-        p[arrays.OWNERSHIP] = 1.0 if self.ownership else 0.0
+        """Put the settings into the tree's parameters, each into the field of its name.
+
+        Args:
+            tree: the tree.
+            score_unit: see GameSpec.
+        """
+        values = {field.name: getattr(self, field.name) for field in fields(self)} | {
+            "root_c_puct": self.c_puct if self.root_c_puct is None else self.root_c_puct,
+            "root_c_puct_base": self.c_puct_base if self.root_c_puct_base is None else self.root_c_puct_base,
+            "score_unit": score_unit,
+            "symmetry": SYMMETRIES[self.symmetry],
+            "rows_per_leaf": self.rows_per_leaf,
+        }
+        parameters = tree.parameters[0]
+        for name in parameters.dtype.names:
+            parameters[name] = values[name]
 
     @property
-    def rows_a_leaf(self) -> int:
+    def rows_per_leaf(self) -> int:
         """Rows of a batch that one leaf takes."""
         return 8 if self.symmetry == "average" else 1

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.search.parameters import ASSUMED_STDEV, ASSUMED_STDEV_WEIGHT
 from engine.search.report import MoveReport, SearchReport
-from native.tree import arrays
 from native.tree.report import CHILD_DTYPE, most_visited_path, root_children
 
 if TYPE_CHECKING:
@@ -43,7 +41,7 @@ def read_report(
         use_lcb: whether the first move is chosen by its confidence bound.
         pv_length: moves of a principal variation at most.
     """
-    root = tree.nodes[int(tree.counters[arrays.ROOT])]
+    root = tree.nodes[tree.counters[0].root]
     visits = int(root["visits"])
     shown = max(1, visits)
     value = float(root["value_sum"]) / shown
@@ -60,7 +58,7 @@ def read_report(
     return SearchReport(
         side_to_move=side_to_move,
         visits=visits,
-        playouts=int(tree.counters[arrays.PLAYOUTS]),
+        playouts=int(tree.counters[0].playouts),
         evaluations=evaluations,
         seconds=seconds,
         winrate=0.5 + 0.5 * value,
@@ -80,7 +78,7 @@ def root_priors(tree: Tree) -> dict[int, float]:
 
 
 def _children(tree: Tree) -> npt.NDArray[Any]:
-    children = np.zeros(int(tree.nodes[int(tree.counters[arrays.ROOT])]["edge_count"]), CHILD_DTYPE)
+    children = np.zeros(int(tree.nodes[tree.counters[0].root]["edge_count"]), CHILD_DTYPE)
     count = root_children(tree, children) if len(children) else 0
     return children[:count]
 
@@ -96,10 +94,8 @@ def _proven(tree: Tree, children: npt.NDArray[Any]) -> int:
 
 def utility_bounds(tried: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """Return the lower confidence bound of each move's utility."""
-    n = tried["visits"].astype(np.float64)
-    seen = np.nan_to_num(tried["utility_stdev"], nan=ASSUMED_STDEV) ** 2
-    variance = (seen * n + ASSUMED_STDEV**2 * ASSUMED_STDEV_WEIGHT) / (n + ASSUMED_STDEV_WEIGHT)
-    bounds: npt.NDArray[np.float64] = tried["utility"] - LCB_STDEVS * np.sqrt(variance / np.maximum(n, 1.0))
+    n = np.maximum(tried["visits"].astype(np.float64), 1.0)
+    bounds: npt.NDArray[np.float64] = tried["utility"] - LCB_STDEVS * tried["utility_stdev"] / np.sqrt(n)
     return bounds
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from native.tree import arrays
-from native.tree.edges import PRIOR_PART, PRIOR_SCALE, all_moves, all_parts, with_parts
+from native.tree.edges import PRIOR_SCALE, PRIOR_STEP, all_moves, all_quantized, with_quantized
 from native.tree.report import restore_root_order
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ class RootPriors:
         if self._is_tempered or exponent == 1.0:
             return
         edges = self._edges()
-        parts = all_parts(edges).astype(np.float64)
-        parts = (parts / parts.max()) ** exponent
-        edges[:] = with_parts(edges, parts * (PRIOR_SCALE / parts.sum()))
+        priors = all_quantized(edges).astype(np.float64)
+        priors = (priors / priors.max()) ** exponent
+        edges[:] = with_quantized(edges, priors * (PRIOR_SCALE / priors.sum()))
         self._is_tempered = True
         self._bring_up_to_date()
 
@@ -70,7 +70,7 @@ class RootPriors:
             return
         self._clean = edges.copy()
         noise = self._generator.dirichlet(np.full(len(edges), total / len(edges)))
-        edges[:] = with_parts(edges, all_parts(edges) * (1.0 - share) + PRIOR_SCALE * share * noise)
+        edges[:] = with_quantized(edges, all_quantized(edges) * (1.0 - share) + PRIOR_SCALE * share * noise)
         self._bring_up_to_date()
 
     def replace(self, other: Tree) -> None:
@@ -86,14 +86,14 @@ class RootPriors:
 
     def _bring_up_to_date(self) -> None:
         """Make the root's order of edges and its sum of tried priors those of its priors."""
-        root = self._tree.counters[arrays.ROOT]
+        root = self._tree.counters[0].root
         tried = self._edges()[: int(self._tree.nodes[root]["tried"])]
-        self._tree.nodes[root]["tried_prior"] = float(all_parts(tried).sum()) * PRIOR_PART
+        self._tree.nodes[root]["tried_prior"] = float(all_quantized(tried).sum()) * PRIOR_STEP
         restore_root_order(self._tree)
 
 
 def _edges_of(tree: Tree) -> npt.NDArray[np.uint32]:
-    node = tree.nodes[tree.counters[arrays.ROOT]]
+    node = tree.nodes[tree.counters[0].root]
     first = int(node["edges"])
     edges: npt.NDArray[np.uint32] = tree.edges[first : first + int(node["edge_count"])]
     return edges
@@ -104,7 +104,7 @@ def replace_own(tree: Tree, other: Tree) -> None:
 
     Where nodes below were pruned nobody knows the root's own value and score any more; its utility is kept apart.
     """
-    node, new = tree.nodes[tree.counters[arrays.ROOT]], other.nodes[other.counters[arrays.ROOT]]
+    node, new = tree.nodes[tree.counters[0].root], other.nodes[other.counters[0].root]
     first = int(node["stats"])
     stats = tree.stats[first : first + int(node["tried"])]
     children = tree.nodes[stats["child"][stats["child"] != arrays.NONE]]

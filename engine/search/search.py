@@ -71,6 +71,7 @@ class Search:
         self.tree = arrays.make_tree(
             settings.memory, spec.mean_moves, settings.cache_size, spec.policy_size, spec.cached_moves
         )
+        self._counters = self.tree.counters[0]
         self._root_record = spec.positions(1)
         self._root_history = np.zeros(spec.max_history, np.uint64)
         self._root: Root | None = None
@@ -109,7 +110,7 @@ class Search:
         if any(getattr(settings, name) != getattr(self.settings, name) for name in TREE_SETTINGS):
             self._drop_tree()
         self.settings = settings
-        self.batch_rows = max(settings.rows_a_leaf, self.queue.evaluator.batch_size)
+        self.batch_rows = max(settings.rows_per_leaf, self.queue.evaluator.batch_size)
         settings.write(self.tree, self.spec.score_unit)
 
     @property
@@ -127,36 +128,36 @@ class Search:
         """Visits of the root so far."""
         if self._root is None:
             return 0
-        return int(self.tree.nodes[self.tree.counters[arrays.ROOT]]["visits"])
+        return int(self.tree.nodes[self._counters.root]["visits"])
 
     @property
     def evaluations(self) -> int:
         """Positions evaluated since the search started."""
-        return int(self.tree.counters[arrays.EVALUATED])
+        return int(self._counters.evaluated)
 
     @property
     def playouts(self) -> int:
         """Playouts backed up since the search started."""
-        return int(self.tree.counters[arrays.PLAYOUTS])
+        return int(self._counters.playouts)
 
     @property
     def moves_made(self) -> int:
         """Moves made on a board since the search started."""
-        return int(self.tree.counters[arrays.MOVES_MADE])
+        return int(self._counters.moves_made)
 
     @property
     def deepest(self) -> int:
         """Length of the longest line of the search."""
-        return int(self.tree.counters[arrays.MAX_DEPTH])
+        return int(self._counters.max_depth)
 
     @property
     def fullness(self) -> float:
         """Share of the tree's memory in use, [0, 1]: of the pool that is nearest to its end."""
-        tree, counters = self.tree, self.tree.counters
+        tree, counters = self.tree, self._counters
         return max(
-            int(counters[arrays.NODE_TOP]) / len(tree.nodes),
-            int(counters[arrays.EDGE_TOP]) / len(tree.edges),
-            int(counters[arrays.STATS_TOP]) / len(tree.stats),
+            int(counters.node_top) / len(tree.nodes),
+            int(counters.edge_top) / len(tree.edges),
+            int(counters.stats_top) / len(tree.stats),
         )
 
     def set_position(self, game: SearchableGame, *, keep_tree: bool = True, renew_root: bool = False) -> None:
@@ -208,10 +209,10 @@ class Search:
         self.stop()
         assert self._root is not None, "set_position comes first"
         self._ban(avoid, allow)  # first of all, since `interrupt` asks how many visits the root has
-        counters = self.tree.counters
-        counters[[arrays.STOP, arrays.CLAIMED, arrays.PLAYOUTS]] = 0
-        counters[[arrays.MOVES_MADE, arrays.CACHE_HITS, arrays.EVALUATED]] = 0
-        counters[arrays.CLAIM_LIMIT] = self._claim_limit(limits)
+        counters = self._counters
+        counters.stop = counters.claimed = counters.playouts = 0
+        counters.moves_made = counters.cache_hits = counters.evaluated = 0
+        counters.claim_limit = self._claim_limit(limits)
         self._latency = 0.0
         self._error = None
         self._pruned_at, self._pruned_to = -1, 0
@@ -219,7 +220,7 @@ class Search:
         self._deadline = self._start_time + (limits.seconds if limits.seconds is not None else float("inf"))
         self._hand_out_history()
         noise = noise and self.settings.root_noise > 0.0
-        if noise and self.tree.nodes[self.tree.counters[arrays.ROOT]]["state"] != arrays.EXPANDED:
+        if noise and self.tree.nodes[self._counters.root]["state"] != arrays.EXPANDED:
             self._evaluate_root()
         with self._layout_lock:
             self._center_score()
@@ -245,7 +246,7 @@ class Search:
             Exception: what an evaluator or a worker raised while the search ran; it is raised once, and the tree is
                 empty then: leaves were lost on their way.
         """
-        self.tree.counters[arrays.STOP] = 1
+        self._counters.stop = 1
         end = time.monotonic() + SEARCH_HANG
         for thread in self._threads:
             if thread is not threading.current_thread():
@@ -287,7 +288,7 @@ class Search:
         """Ask the search to end as soon as it has a move, without waiting; callable from any thread."""
         self._deadline = 0.0
         if self.root_visits >= MIN_VISITS:
-            self.tree.counters[arrays.STOP] = 1
+            self._counters.stop = 1
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the search has ended by itself; False where `timeout` seconds pass first."""
@@ -337,10 +338,10 @@ class Search:
         """Return a batch that asks for the root's evaluation alone; the tree is dropped."""
         self._drop_tree()
         self._hand_out_history()
-        counters = self.tree.counters
-        counters[[arrays.STOP, arrays.CLAIMED]] = 0
-        counters[arrays.CLAIM_LIMIT] = 1
-        batch = self._make_batch(self.settings.rows_a_leaf)
+        counters = self._counters
+        counters.stop = counters.claimed = 0
+        counters.claim_limit = 1
+        batch = self._make_batch(self.settings.rows_per_leaf)
         advance(self.tree, self._root_record, self._workers[0], batch, 0, NO_CALLS.table, 1)
         self._drop_tree()
         return batch
@@ -387,7 +388,7 @@ class Search:
 
     def _set_bans(self, banned: npt.NDArray[np.uint8]) -> None:
         self.tree.banned[:] = banned
-        self.tree.counters[arrays.BANNED] = int(banned.any())
+        self._counters.bans = int(banned.any())
 
     def _center_score(self) -> None:
         """Measure the dynamic part of the score's utility from the score that is expected at the root now.
@@ -395,13 +396,13 @@ class Search:
         A root without visits is centered when it is evaluated. A tree stays as it is if no utility would change by more
         than CENTER_TOLERANCE.
         """
-        node = self.tree.nodes[self.tree.counters[arrays.ROOT]]
+        node = self.tree.nodes[self._counters.root]
         if not node["visits"]:
             return
         center = CENTER_SHARE * float(node["score_sum"]) / int(node["visits"])
         # The center's own utility is 0, and nothing changes by more than it does.
-        if abs(dynamic_utility(self.tree, center, 0.0, self.tree.parameters[arrays.SCORE_CENTER])) > CENTER_TOLERANCE:
-            recenter(self.tree, center, np.empty(int(self.tree.counters[arrays.NODE_TOP])))
+        if abs(dynamic_utility(self.tree, center, 0.0, self._counters.score_center)) > CENTER_TOLERANCE:
+            recenter(self.tree, center, np.empty(int(self._counters.node_top)))
 
     def _reroot(self, line: list[int] | None) -> None:
         """Keep what `line` leads to, or begin anew."""
@@ -412,17 +413,17 @@ class Search:
             child = int(find_child(self.tree, move))
             if child < 0:
                 break
-            self.tree.counters[arrays.ROOT] = child
+            self._counters.root = child
         usable = child >= 0 and int(self.tree.nodes[child]["state"]) == arrays.EXPANDED
         if not usable:
             self._drop_tree()
             return
         compact(self.tree, child, 0)
         if len(line or ()) % 2:
-            self.tree.parameters[arrays.SCORE_CENTER] *= -1.0  # it is told for the side to move
+            self._counters.score_center *= -1.0  # it is told for the side to move
         self._set_bans(np.zeros_like(self.tree.banned))  # those were the old root's
         self._root_priors.move_on()
-        self.tree.counters[arrays.MAX_DEPTH] = 0
+        self._counters.max_depth = 0
         self._forget_ownership()
 
     def _renew_root(self) -> None:
@@ -434,10 +435,10 @@ class Search:
         tree = arrays.make_tree(0, spec.mean_moves, 0, spec.policy_size, spec.cached_moves)
         clear_tree(tree)
         self.settings.write(tree, spec.score_unit)
-        tree.counters[arrays.CLAIM_LIMIT] = 1
+        tree.counters[0].claim_limit = 1
         self._hand_out_history()
         done: SimpleQueue[Job] = SimpleQueue()
-        batch = self._make_batch(self.settings.rows_a_leaf)
+        batch = self._make_batch(self.settings.rows_per_leaf)
         rows = advance(tree, self._root_record, self._workers[0], batch, 0, NO_CALLS.table, 1)
         self.queue.submit(Job(batch, rows, done))
         job = done.get()
@@ -445,7 +446,7 @@ class Search:
             self._drop_tree()
             raise job.error
         advance(tree, self._root_record, self._workers[0], job.batch, job.rows, NO_CALLS.table, 1)
-        recenter(tree, float(self.tree.parameters[arrays.SCORE_CENTER]), np.empty(1))
+        recenter(tree, float(self._counters.score_center), np.empty(1))
         with self._layout_lock:
             replace_own(self.tree, tree)
             self._root_priors.replace(tree)
@@ -462,9 +463,8 @@ class Search:
 
     def _evaluate_root(self) -> None:
         """Make the first playout of a search in this thread."""
-        counters = self.tree.counters
-        limit = int(counters[arrays.CLAIM_LIMIT])
-        counters[arrays.CLAIM_LIMIT] = 1
+        limit = int(self._counters.claim_limit)
+        self._counters.claim_limit = 1
         try:
             self._work(0)
         except Exception:
@@ -472,7 +472,7 @@ class Search:
             raise
         finally:
             self._bound.pop(0, None)  # perhaps with working memory that belongs to this thread
-        counters[arrays.CLAIM_LIMIT] = limit
+        self._counters.claim_limit = limit
 
     def _run_worker(self, number: int) -> None:
         try:
@@ -483,7 +483,7 @@ class Search:
                     break
         except Exception as error:  # raised again by stop()
             self._error = error
-            self.tree.counters[arrays.STOP] = 1
+            self._counters.stop = 1
         finally:
             self._barrier.abort()
             with self._count_lock:
@@ -575,10 +575,9 @@ class Search:
             True where the search has ended, False where the tree is full, None (after a pause) where the worker should
             try again.
         """
-        counters = self.tree.counters
-        if counters[arrays.STOP] or self._is_done():
+        if self._counters.stop or self._is_done():
             return True
-        if counters[arrays.FULL]:
+        if self._counters.full:
             return False
         time.sleep(IDLE_PAUSE)
         return None
@@ -594,20 +593,19 @@ class Search:
         if rounds is not None:
             self._latency = max(self._latency, (now - begin) / rounds)
         if now >= self._deadline and self.root_visits >= MIN_VISITS:
-            self.tree.counters[arrays.STOP] = 1
+            self._counters.stop = 1
         return now
 
     def _is_done(self) -> bool:
         """Whether all playouts are backed up. Claimed ones are not enough: memory may end before they are made."""
-        counters = self.tree.counters
-        return bool(counters[arrays.PLAYOUTS] >= counters[arrays.CLAIM_LIMIT])
+        return bool(self._counters.playouts >= self._counters.claim_limit)
 
     def _rows(self) -> int:
         """Return the rows of a batch: fewer in a short search whose workers evaluate themselves."""
         if not isinstance(self.queue, InlineQueue):
             return self.batch_rows
-        rows = int(self.tree.counters[arrays.CLAIM_LIMIT]) // (len(self._workers) * MIN_BATCHES)
-        return min(self.batch_rows, max(self.settings.rows_a_leaf, rows))
+        rows = int(self._counters.claim_limit) // (len(self._workers) * MIN_BATCHES)
+        return min(self.batch_rows, max(self.settings.rows_per_leaf, rows))
 
     def _make_batch(self, rows: int) -> Batch:
         evaluator = self.queue.evaluator
@@ -615,15 +613,15 @@ class Search:
 
     def _prune(self) -> None:
         """Drop the least visited nodes until the tree can grow again. Runs while all workers wait."""
-        counters = self.tree.counters
-        is_stuck = counters[arrays.PLAYOUTS] == self._pruned_at
-        self._pruned_at = int(counters[arrays.PLAYOUTS])
+        playouts = int(self._counters.playouts)
+        is_stuck = playouts == self._pruned_at
+        self._pruned_at = playouts
         for exponent in range(self._pruned_to + 1 if is_stuck else 1, 32):
             self._pruned_to = exponent
             with self._layout_lock:
-                compact(self.tree, counters[arrays.ROOT], 1 << exponent)
+                compact(self.tree, self._counters.root, 1 << exponent)
             if self.fullness <= PRUNE_TO:
                 _log.info("tree full: dropped nodes with fewer than %d visits", 1 << exponent)
                 return
         _log.warning("the tree's memory is too small to go on: the search stops here")
-        counters[arrays.STOP] = 1
+        self._counters.stop = 1

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from native.tree.parameters import PARAMETERS_DTYPE
+
 CACHE_LINE = 64
 """Bytes."""
 NONE = 0xFFFFFFFF
@@ -72,42 +74,51 @@ SPARE_EDGES = 4096
 
 STATS_CLASSES = 12
 
-# Entries of Tree.counters (int64). What every playout changes stands two cache lines from anything else: threads that
-# read an entry must not wait for each other because its neighbor was written.
-ROOT = 0
-FULL = 1  # an allocation has failed: the tree must be pruned before it can grow
-STOP = 2  # search threads return as soon as they see it
-CLAIM_LIMIT = 3  # playouts that may be begun
-BANNED = 4  # whether any root move is banned
-MAX_DEPTH = 5
-CLAIMED = 16  # playouts begun since the search started
-PLAYOUTS = 32  # playouts backed up since the search started
-NODE_TOP = 48
-EDGE_TOP = 64
-MOVES_MADE = 80
-CACHE_HITS = 81
-EVALUATED = 82  # positions that came back from the evaluator since the search started
-STATS_LOCK = 96  # guards what follows
-STATS_TOP = 97
-FREE_STATS = 98  # heads of the free lists of statistics blocks, by class: those of class c hold 2 ** c records
-COUNTERS = FREE_STATS + STATS_CLASSES
 
-# entries of Tree.parameters (float64)
-C_PUCT, C_PUCT_LOG, C_PUCT_BASE = 0, 1, 2
-FPU_REDUCTION, ROOT_FPU_REDUCTION = 3, 4
-VIRTUAL_LOSS = 5
-STDEV_PRIOR, STDEV_PRIOR_WEIGHT, STDEV_SCALE = 6, 7, 8
-SCORE_STATIC, SCORE_DYNAMIC, SCORE_CENTER, SCORE_UNIT = 9, 10, 11, 12
-POLICY_TEMPERATURE, ROOT_POLICY_TEMPERATURE = 13, 14
-SYMMETRY = 15  # -1 random, else the symmetry's number; without meaning where a leaf has a row for each
-ROWS_A_LEAF = 16  # 1, or 8: the average of all symmetries
-MAX_COLLISIONS = 17
-VISITS_A_ROW = 18  # a batch takes one leaf for so many visits of the root
-OWNERSHIP = 19
-FPU_FROM_MEAN = 20  # 1: first-play urgency starts from the mean of the playouts, not from the node's own evaluation
-SOLVER = 21  # 1: a game that is over with a value of exactly 1 or -1 proves what leads to it
-ROOT_C_PUCT, ROOT_C_PUCT_BASE = 22, 23
-PARAMETERS = 24
+def _apart(*groups: dict[str, Any]) -> np.dtype[Any]:
+    """Return a record of the fields named; groups lie two cache lines apart.
+
+    Threads that read a field must not wait for each other because its neighbor was written.
+    """
+    names, kinds, offsets = [], [], []
+    for number, group in enumerate(groups):
+        offset = number * 2 * CACHE_LINE
+        for name, kind in group.items():
+            names.append(name)
+            kinds.append(kind)
+            offsets.append(offset)
+            offset += np.dtype(kind).itemsize
+    record = np.dtype({"names": names, "formats": kinds, "offsets": offsets}, align=True)
+    return np.dtype((np.record, record))  # so that Python reads fields as kernels do
+
+
+COUNTERS_DTYPE = _apart(
+    {
+        "root": np.int64,
+        "full": np.int64,  # an allocation has failed: the tree must be pruned before it can grow
+        "stop": np.int64,  # search threads return as soon as they see it
+        "claim_limit": np.int64,  # playouts that may be begun
+        "bans": np.int64,  # whether any root move is banned
+        "max_depth": np.int64,
+        "score_center": np.float64,  # what dynamic_score_utility is measured from, for the side to move at the root
+    },
+    {"claimed": np.int64},  # playouts begun since the search started
+    {"playouts": np.int64},  # playouts backed up since the search started
+    {"node_top": np.int64},
+    {"edge_top": np.int64},
+    {
+        "moves_made": np.int64,
+        "cache_hits": np.int64,
+        "evaluated": np.int64,  # positions that came back from the evaluator since the search started
+    },
+    {
+        "stats_lock": np.int64,  # guards what follows
+        "stats_top": np.int64,
+        # heads of the free lists of statistics blocks, by class: those of class c hold 2 ** c records
+        "free_stats": (np.int64, (STATS_CLASSES,)),
+    },
+)
+"""What changes while a tree grows."""
 
 VALUE, SCORE, STDEV, LEAD = 0, 1, 2, 3
 """Columns of Batch.values. Utility is made of the score that the game would end with and its deviation; what is carried
@@ -127,9 +138,9 @@ class Tree(NamedTuple):
     stats: Any
     """STATS_DTYPE[stats_capacity]"""
     counters: Any
-    """int64[COUNTERS]"""
+    """COUNTERS_DTYPE[1]"""
     parameters: Any
-    """float64[PARAMETERS]"""
+    """PARAMETERS_DTYPE[1]; kernels only read them"""
     banned: Any
     """uint8[65536]: moves not to be tried at the root, by move"""
     cache_keys: Any
@@ -139,7 +150,7 @@ class Tree(NamedTuple):
     cache_values: Any
     """float32[cache_capacity, VALUES]: as Batch.values"""
     cache_priors: Any
-    """uint16[cache_capacity, policy_size]: priors in parts of PRIOR_SCALE by policy index without symmetry; or
+    """uint16[cache_capacity, policy_size]: priors, quantised to PRIOR_SCALE, by policy index without symmetry; or
     [cache_capacity, K]: in the order of the position's moves"""
     cache_moves: Any
     """uint16[cache_capacity, K]: policy index of each prior, NO_INDEX after the last; K is 0 where these stand by it"""
@@ -153,8 +164,8 @@ class Batch(NamedTuple):
 
     node: Any
     """uint32[B]: the leaf of each row"""
-    odd: Any
-    """uint8[B]: 1 where the side to move at the leaf is not the one at the root"""
+    opponent_to_move: Any
+    """uint8[B]: 1 if the side to move at the leaf is not the one at the root"""
     is_root: Any
     """uint8[B]: 1 where the leaf is the root itself"""
     symmetry: Any
@@ -233,8 +244,8 @@ def make_tree(memory: int, mean_edges: float, cache_size: int, policy_size: int,
         locks=nodes.view(np.uint8),
         edges=np.zeros(int(capacity * mean_edges) + SPARE_EDGES, np.uint32),
         stats=_at_cache_line(int(capacity * stats_a_node) + 64, STATS_DTYPE),
-        counters=np.zeros(COUNTERS, np.int64),
-        parameters=np.zeros(PARAMETERS, np.float64),
+        counters=np.zeros(1, COUNTERS_DTYPE),
+        parameters=np.zeros(1, PARAMETERS_DTYPE),
         banned=np.zeros(65536, np.uint8),
         cache_keys=np.zeros(entries, np.uint64),
         cache_locks=np.zeros(entries, np.uint32),
@@ -242,7 +253,7 @@ def make_tree(memory: int, mean_edges: float, cache_size: int, policy_size: int,
         cache_priors=np.zeros((entries, priors if entries > 1 else 1), np.uint16),
         cache_moves=np.zeros((entries, cached_moves), np.uint16),
     )
-    tree.counters[FREE_STATS:] = NONE
+    tree.counters[0].free_stats[:] = NONE
     return tree
 
 

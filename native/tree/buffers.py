@@ -18,7 +18,7 @@ def make_batch(spec: GameSpec, rows: int, *, planes: bool, positions: bool) -> B
     extras_shape = spec.extras_shape if planes else (0, *spec.extras_shape[1:])
     return Batch(
         node=np.zeros(rows, np.uint32),
-        odd=np.zeros(rows, np.uint8),
+        opponent_to_move=np.zeros(rows, np.uint8),
         is_root=np.zeros(rows, np.uint8),
         symmetry=np.zeros(rows, np.int32),
         keys=np.zeros(rows, np.uint64),

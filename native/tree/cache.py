@@ -8,7 +8,7 @@ import numpy as np
 from native.bits import U, free_lock, take_lock
 from native.jit import inlined, kernel
 from native.tree.arrays import NO_INDEX, VALUES
-from native.tree.edges import parts_of
+from native.tree.edges import quantized_prior
 
 
 @inlined
@@ -62,14 +62,14 @@ def store_cache(tree, key, policy_indices, count, priors, values):  # type: igno
     if room > U(0):
         for i in range(U(count)):
             tree.cache_moves[slot, i] = policy_indices[i]
-            tree.cache_priors[slot, i] = np.uint16(parts_of(priors[i]))
+            tree.cache_priors[slot, i] = np.uint16(quantized_prior(priors[i]))
         if U(count) < room:
             tree.cache_moves[slot, U(count)] = NO_INDEX
     else:
         for i in range(U(tree.cache_priors.shape[1])):
             tree.cache_priors[slot, i] = 0
         for i in range(U(count)):
-            tree.cache_priors[slot, U(policy_indices[i])] = np.uint16(parts_of(priors[i]))
+            tree.cache_priors[slot, U(policy_indices[i])] = np.uint16(quantized_prior(priors[i]))
     for i in range(VALUES):
         tree.cache_values[slot, U(i)] = values[i]
     free_lock(tree.cache_locks, slot)

@@ -12,19 +12,11 @@ import numpy as np
 from native.bits import U, atomic_compare_exchange, free_lock, lowest_bit, take_lock
 from native.jit import inlined, kernel
 from native.tree.arrays import (
-    EDGE_TOP,
-    FREE_STATS,
-    FULL,
     LOCK_BYTE,
-    MAX_DEPTH,
     NODE_BYTES,
-    NODE_TOP,
     NONE,
     PENDING,
-    ROOT,
     STATS_CLASSES,
-    STATS_LOCK,
-    STATS_TOP,
     UNTOUCHED,
 )
 
@@ -46,31 +38,32 @@ def unlock(tree, node):  # type: ignore[no-untyped-def]
 
 @inlined
 def _take_from_top(tree, pool, count, capacity):  # type: ignore[no-untyped-def]
-    """Return the first of `count` adjacent places of a pool, or NONE (and set FULL) where fewer are left.
+    """Return the first of `count` adjacent places of a pool, or NONE (and set `full`) if fewer are left.
 
     The top never stands beyond the capacity. A thread that added first and gave back what was too much could, between
     the two, give back places that another has taken.
 
     Args:
         tree: the Tree.
-        pool: the counter that is the pool's top.
+        pool: name of the counter that is the pool's top.
         count: places wanted.
         capacity: places that the pool has.
     """
-    top = np.int64(tree.counters[pool])
+    counters = tree.counters[0]
+    top = np.int64(counters[pool])
     while top + count <= capacity:
-        seen = atomic_compare_exchange(tree.counters, U(pool), top, top + count)
+        seen = atomic_compare_exchange(counters, pool, top, top + count)
         if seen == top:
             return top
         top = seen
-    tree.counters[FULL] = 1
+    counters.full = 1
     return np.int64(NONE)
 
 
 @kernel
 def new_node(tree, parent, slot):  # type: ignore[no-untyped-def]
-    """Return a new pending node, or NONE (and set FULL) where the pool is used up."""
-    index = _take_from_top(tree, NODE_TOP, np.int64(1), np.int64(tree.nodes.size))
+    """Return a new pending node, or NONE (and set `full`) if the pool is used up."""
+    index = _take_from_top(tree, "node_top", np.int64(1), np.int64(tree.nodes.size))
     if index == NONE:
         return index
     node = tree.nodes[U(index)]
@@ -95,36 +88,36 @@ def new_node(tree, parent, slot):  # type: ignore[no-untyped-def]
 
 @kernel
 def new_edges(tree, count):  # type: ignore[no-untyped-def]
-    """Return the first of `count` adjacent edges, or NONE (and set FULL)."""
-    return _take_from_top(tree, EDGE_TOP, np.int64(count), np.int64(tree.edges.size))
+    """Return the first of `count` adjacent edges, or NONE (and set `full`)."""
+    return _take_from_top(tree, "edge_top", np.int64(count), np.int64(tree.edges.size))
 
 
 @kernel
 def _new_stats(tree, size_class):  # type: ignore[no-untyped-def]
-    """Return a block of 2 ** size_class statistics records, or NONE (and set FULL)."""
-    take_lock(tree.counters, U(STATS_LOCK))
-    head = tree.counters[FREE_STATS + size_class]
-    if head != NONE:
-        tree.counters[FREE_STATS + size_class] = np.int64(tree.stats[U(head)].child)
-        free_lock(tree.counters, U(STATS_LOCK))
-        return head
-    count = np.int64(1) << np.int64(size_class)
-    first = tree.counters[STATS_TOP]
-    if first + count > tree.stats.size:
-        tree.counters[FULL] = 1
-        free_lock(tree.counters, U(STATS_LOCK))
-        return np.int64(NONE)
-    tree.counters[STATS_TOP] = first + count
-    free_lock(tree.counters, U(STATS_LOCK))
-    return first
+    """Return a block of 2 ** size_class statistics records, or NONE (and set `full`)."""
+    counters = tree.counters[0]
+    take_lock(counters, "stats_lock")
+    block = counters.free_stats[U(size_class)]
+    if block != NONE:
+        counters.free_stats[U(size_class)] = np.int64(tree.stats[U(block)].child)
+    else:
+        count = np.int64(1) << np.int64(size_class)
+        if counters.stats_top + count <= tree.stats.size:
+            block = counters.stats_top
+            counters.stats_top = block + count
+        else:
+            counters.full = 1
+    free_lock(counters, "stats_lock")
+    return block
 
 
 @kernel
 def _free_stats(tree, block, size_class):  # type: ignore[no-untyped-def]
-    take_lock(tree.counters, U(STATS_LOCK))
-    tree.stats[U(block)].child = np.uint32(tree.counters[FREE_STATS + size_class])
-    tree.counters[FREE_STATS + size_class] = np.int64(block)
-    free_lock(tree.counters, U(STATS_LOCK))
+    counters = tree.counters[0]
+    take_lock(counters, "stats_lock")
+    tree.stats[U(block)].child = np.uint32(counters.free_stats[U(size_class)])
+    counters.free_stats[U(size_class)] = np.int64(block)
+    free_lock(counters, "stats_lock")
 
 
 @inlined
@@ -138,7 +131,7 @@ def _copy_stat(new, old):  # type: ignore[no-untyped-def]
 
 @kernel
 def add_stats(tree, node):  # type: ignore[no-untyped-def]
-    """Make room for one more statistics record of the locked `node`; False (and FULL set) where there is none."""
+    """Make room for one more statistics record of the locked `node`; False (and `full` set) if there is none."""
     tried = U(node.tried)
     if tried & (tried - U(1)) != U(0):
         return True
@@ -157,15 +150,16 @@ def add_stats(tree, node):  # type: ignore[no-untyped-def]
 @kernel
 def clear_tree(tree):  # type: ignore[no-untyped-def]
     """Forget everything but the parameters and the evaluation cache; the root is a new pending node."""
-    tree.counters[NODE_TOP] = 0
-    tree.counters[EDGE_TOP] = 0
-    tree.counters[STATS_TOP] = 0
-    tree.counters[FULL] = 0
-    tree.counters[MAX_DEPTH] = 0
+    counters = tree.counters[0]
+    counters.node_top = 0
+    counters.edge_top = 0
+    counters.stats_top = 0
+    counters.full = 0
+    counters.max_depth = 0
     for i in range(STATS_CLASSES):
-        tree.counters[FREE_STATS + i] = NONE
-    tree.counters[ROOT] = new_node(tree, NONE, 0)
-    tree.nodes[U(tree.counters[ROOT])].state = UNTOUCHED
+        counters.free_stats[i] = NONE
+    counters.root = new_node(tree, NONE, 0)
+    tree.nodes[U(counters.root)].state = UNTOUCHED
 
 
 def compact(tree: "Tree", root: int, min_visits: int) -> int:
@@ -173,7 +167,7 @@ def compact(tree: "Tree", root: int, min_visits: int) -> int:
 
     An edge whose child is dropped keeps its visits and its utility. No search thread may run.
     """
-    top = int(tree.counters[NODE_TOP])
+    top = int(tree.counters[0].node_top)
     forward = np.full(top, NONE, np.uint32)
     live = np.empty(top, np.uint32)
     live = live[: _mark_live(tree, root, min_visits, forward, live)]
@@ -181,7 +175,7 @@ def compact(tree: "Tree", root: int, min_visits: int) -> int:
     _slide_edges(tree, live[np.argsort(tree.nodes["edges"][live])])
     _slide_stats(tree, live[np.argsort(tree.nodes["stats"][live])])
     _slide_nodes(tree, forward, root)
-    tree.counters[FULL] = 0
+    tree.counters[0].full = 0
     return len(live)
 
 
@@ -221,7 +215,7 @@ def _slide_edges(tree, live):  # type: ignore[no-untyped-def]
                 tree.edges[top + i] = tree.edges[source + i]
             node.edges = top
             top += U(node.edge_count)
-    tree.counters[EDGE_TOP] = np.int64(top)
+    tree.counters[0].edge_top = np.int64(top)
 
 
 @kernel
@@ -240,9 +234,10 @@ def _slide_stats(tree, live):  # type: ignore[no-untyped-def]
             while room < tried:
                 room += room
             top += room
-    tree.counters[STATS_TOP] = np.int64(top)
+    counters = tree.counters[0]
+    counters.stats_top = np.int64(top)
     for i in range(STATS_CLASSES):
-        tree.counters[FREE_STATS + i] = NONE
+        counters.free_stats[i] = NONE
 
 
 @kernel
@@ -278,5 +273,6 @@ def _slide_nodes(tree, forward, root):  # type: ignore[no-untyped-def]
         new.edge_count = old.edge_count
         new.tried = old.tried
         new.state = old.state
-    tree.counters[NODE_TOP] = np.int64(top)
-    tree.counters[ROOT] = np.int64(forward[U(root)])
+    counters = tree.counters[0]
+    counters.node_top = np.int64(top)
+    counters.root = np.int64(forward[U(root)])

@@ -4,10 +4,10 @@ import numpy as np
 
 from native.bits import U
 from native.jit import inlined, kernel
-from native.tree.arrays import EXPANDED, IN_FLIGHT, LOST_EDGE, NONE, ROOT, WON_EDGE
+from native.tree.arrays import EXPANDED, IN_FLIGHT, LOST_EDGE, NONE, WON_EDGE
 from native.tree.edges import edge_move, edge_prior
 from native.tree.memory import lock, unlock
-from native.tree.selection import raise_candidate
+from native.tree.selection import ASSUMED_STDEV, expected_stdev, raise_candidate
 
 CHILD_DTYPE = np.dtype(
     [
@@ -16,9 +16,9 @@ CHILD_DTYPE = np.dtype(
         ("node", np.uint32),
         ("prior", np.float32),
         ("proven", np.int32),  # +1 the move wins, -1 it loses, 0 open
-        # for the side to move at the root; NaN where the move was never tried, and what is unknown of a pruned node
+        ("utility_stdev", np.float64),  # with what is assumed before any visit: selection.expected_stdev
+        # for the side to move at the root; NaN if the move was never tried, and what is unknown of a pruned node
         ("utility", np.float64),
-        ("utility_stdev", np.float64),
         ("value", np.float64),
         ("score", np.float64),
         ("score_stdev", np.float64),
@@ -30,7 +30,7 @@ CHILD_DTYPE = np.dtype(
 @kernel
 def root_children(tree, children):  # type: ignore[no-untyped-def]
     """Write every legal root move into `children` (CHILD_DTYPE[>= edges]), tried ones first; return their number."""
-    root = tree.counters[ROOT]
+    root = tree.counters[0].root
     lock(tree, root)
     node = tree.nodes[U(root)]
     count = U(node.edge_count)
@@ -46,7 +46,7 @@ def root_children(tree, children):  # type: ignore[no-untyped-def]
         child.node = NONE
         child.proven = 0
         child.utility = np.nan
-        child.utility_stdev = np.nan
+        child.utility_stdev = ASSUMED_STDEV
         child.value = np.nan
         child.score = np.nan
         child.score_stdev = np.nan
@@ -67,7 +67,7 @@ def root_children(tree, children):  # type: ignore[no-untyped-def]
             below = tree.nodes[U(child.node)]
             n = max(1.0, float(below.visits))
             child.utility = -below.utility_sum / n
-            child.utility_stdev = np.sqrt(below.utility_variance)
+            child.utility_stdev = expected_stdev(below.utility_variance, n)
             child.value = -below.value_sum / n
             child.score = -below.score_sum / n
             child.score_stdev = np.sqrt(below.score_variance)
@@ -119,7 +119,7 @@ def most_visited_path(tree, start, moves, visits):  # type: ignore[no-untyped-de
 @kernel
 def find_child(tree, move):  # type: ignore[no-untyped-def]
     """Return the root's child after `move`, or -1 where it has no node."""
-    node = tree.nodes[U(tree.counters[ROOT])]
+    node = tree.nodes[U(tree.counters[0].root)]
     if node.state != EXPANDED:
         return np.int64(-1)
     for i in range(U(node.tried)):
@@ -132,7 +132,7 @@ def find_child(tree, move):  # type: ignore[no-untyped-def]
 @kernel
 def restore_root_order(tree):  # type: ignore[no-untyped-def]
     """Put the right candidate after the root's tried edges, after a change of priors or of the moves banned."""
-    root = tree.counters[ROOT]
+    root = tree.counters[0].root
     lock(tree, root)
     node = tree.nodes[U(root)]
     if node.state == EXPANDED:

@@ -23,47 +23,29 @@ from native.game import (
 )
 from native.jit import inlined, kernel
 from native.tree.arrays import (
-    CACHE_HITS,
-    CLAIM_LIMIT,
-    CLAIMED,
-    EVALUATED,
     EXPANDED,
-    FULL,
     LEAD,
-    MAX_COLLISIONS,
-    MAX_DEPTH,
-    MOVES_MADE,
-    NODE_TOP,
     NONE,
-    OWNERSHIP,
     PENDING,
-    POLICY_TEMPERATURE,
-    ROOT,
-    ROOT_POLICY_TEMPERATURE,
-    ROWS_A_LEAF,
     SCORE,
-    SCORE_CENTER,
-    SCORE_DYNAMIC,
-    SCORE_STATIC,
-    SCORE_UNIT,
-    SOLVER,
     STDEV,
-    STOP,
-    SYMMETRY,
     TERMINAL,
     UNTOUCHED,
     VALUE,
     VALUES,
-    VISITS_A_ROW,
 )
 from native.tree.backup import back_up, take_back
 from native.tree.cache import probe_cache, store_cache
-from native.tree.edges import PRIOR_PART, edge_move, edge_parts, pack_edge
+from native.tree.edges import PRIOR_STEP, edge_move, edge_quantized, pack_edge
 from native.tree.memory import add_stats, lock, new_edges, new_node, unlock
 from native.tree.selection import raise_candidate, select
 
 CENTER_SHARE = 0.8
 """The center of the score's utility as a share of the score that is expected: KataGo draws it a fifth towards zero."""
+VISITS_PER_LEAF = 12
+"""A batch takes one leaf for so many visits of the root: a young tree has too few good leaves for a full batch."""
+MAX_COLLISIONS = 8
+"""Descents to leaves that are already being evaluated, after which a batch goes as it is."""
 MOST_SETTLED = 100_000
 """Descents to leaves that need no evaluation, after which a thread looks at the clock again."""
 
@@ -84,21 +66,24 @@ def expected_arctan(mean, stdev, center, unit):  # type: ignore[no-untyped-def]
 @kernel
 def dynamic_utility(tree, mean, stdev, center):  # type: ignore[no-untyped-def]
     """Return the utility of a score measured from `center`, all for one side."""
-    p = tree.parameters
-    return p[SCORE_DYNAMIC] * expected_arctan(mean, stdev, center, 0.75 * p[SCORE_UNIT])
+    p = tree.parameters[0]
+    return p.dynamic_score_utility * expected_arctan(mean, stdev, center, 0.75 * p.score_unit)
 
 
 @kernel
-def leaf_utility(tree, values, odd):  # type: ignore[no-untyped-def]
-    """Return the utility of an evaluation (a row of Batch.values) for the side to move at the leaf."""
-    p = tree.parameters
+def leaf_utility(tree, values, opponent_to_move):  # type: ignore[no-untyped-def]
+    """Return the utility of an evaluation (a row of Batch.values) for the side to move at the leaf.
+
+    `opponent_to_move` is not 0 if that is not the side to move at the root.
+    """
+    p = tree.parameters[0]
     utility = float(values[VALUE])
-    if p[SCORE_STATIC] != 0.0 or p[SCORE_DYNAMIC] != 0.0:
-        center = -p[SCORE_CENTER] if odd else p[SCORE_CENTER]
+    if p.score_utility != 0.0 or p.dynamic_score_utility != 0.0:
+        center = tree.counters[0].score_center
         mean = float(values[SCORE])
         stdev = float(values[STDEV])
-        utility += p[SCORE_STATIC] * expected_arctan(mean, stdev, 0.0, 2.0 * p[SCORE_UNIT])
-        utility += dynamic_utility(tree, mean, stdev, center)
+        utility += p.score_utility * expected_arctan(mean, stdev, 0.0, 2.0 * p.score_unit)
+        utility += dynamic_utility(tree, mean, stdev, -center if opponent_to_move else center)
     return utility
 
 
@@ -111,11 +96,12 @@ def recenter(tree, center, changes):  # type: ignore[no-untyped-def]
 
     Args:
         tree: the Tree.
-        center: the new SCORE_CENTER, for the side to move at the root.
+        center: the new `score_center`, for the side to move at the root.
         changes: float64[nodes], working memory.
     """
-    before = tree.parameters[SCORE_CENTER]
-    top = U(tree.counters[NODE_TOP])
+    counters = tree.counters[0]
+    before = counters.score_center
+    top = U(counters.node_top)
     for i in range(top):  # a parent is always older than its children
         parent = tree.nodes[i].parent
         changes[i] = 1.0 if parent == NONE else -changes[U(parent)]  # whose side to move
@@ -148,12 +134,12 @@ def recenter(tree, center, changes):  # type: ignore[no-untyped-def]
         if node.parent != NONE and node.visits > 0:
             stat = tree.stats[U(tree.nodes[U(node.parent)].stats) + U(node.parent_slot)]
             stat.utility = -node.utility_sum / float(node.visits)
-    tree.parameters[SCORE_CENTER] = center
+    counters.score_center = center
 
 
 @inlined
 def expand(tree, index, moves, priors, count):  # type: ignore[no-untyped-def]
-    """Give the pending node `index` its edges; False where the pool is used up (the node stays pending)."""
+    """Give the pending node `index` its edges; False if the pool is used up (the node stays pending)."""
     first = new_edges(tree, count)
     if first == NONE:
         return False
@@ -187,11 +173,11 @@ def _softmax(logits, indices, count, temperature, share, weights, priors):  # ty
 
 
 @inlined
-def _add_rows(tree, batch, worker, row, leaf, odd, key, count):  # type: ignore[no-untyped-def]
+def _add_rows(tree, batch, worker, row, leaf, opponent_to_move, key, count):  # type: ignore[no-untyped-def]
     """Write the leaf at worker.positions[0] into the batch from `row` on and return the next free row."""
     pos = worker.positions[0]
-    rows = np.int64(tree.parameters[ROWS_A_LEAF])
-    chosen = np.int64(tree.parameters[SYMMETRY])
+    rows = tree.parameters[0].rows_per_leaf
+    chosen = tree.parameters[0].symmetry
     has_cache = tree.cache_keys.size > 1
     for k in range(rows):
         r = U(row + k)
@@ -201,8 +187,8 @@ def _add_rows(tree, batch, worker, row, leaf, odd, key, count):  # type: ignore[
         elif rows == 1:
             symmetry = np.int64(random_bits(worker.rng) & U(7))
         batch.node[r] = leaf
-        batch.odd[r] = odd
-        batch.is_root[r] = 1 if leaf == tree.counters[ROOT] else 0
+        batch.opponent_to_move[r] = opponent_to_move
+        batch.is_root[r] = 1 if leaf == tree.counters[0].root else 0
         batch.symmetry[r] = symmetry
         batch.keys[r] = key
         batch.move_count[r] = count
@@ -232,7 +218,7 @@ def _open_leaf(tree, batch, worker, row, leaf, depth):  # type: ignore[no-untype
     """
     pos = worker.positions[0]
     history = worker.history
-    odd = depth & 1
+    opponent_to_move = depth & 1
     state, value, score = outcome(pos, history)
     values = worker.values
     if state == OVER and depth > 0:
@@ -240,13 +226,13 @@ def _open_leaf(tree, batch, worker, row, leaf, depth):  # type: ignore[no-untype
         values[SCORE] = score
         values[STDEV] = 0.0
         values[LEAD] = score
-        utility = leaf_utility(tree, values, odd)
+        utility = leaf_utility(tree, values, opponent_to_move)
         lock(tree, leaf)
         node = tree.nodes[U(leaf)]
         node.own_utility = utility
         node.state = TERMINAL
         unlock(tree, leaf)
-        proof = np.int64(value) if tree.parameters[SOLVER] != 0.0 else np.int64(0)
+        proof = np.int64(value) if tree.parameters[0].solver else np.int64(0)
         back_up(tree, leaf, utility, value, score, 0.0, proof)
         return row
     count = legal_moves(pos, history, worker.moves)
@@ -257,25 +243,25 @@ def _open_leaf(tree, batch, worker, row, leaf, depth):  # type: ignore[no-untype
         for i in range(U(count)):
             worker.indices[i] = policy_index(pos, worker.moves[i], 0)
     if depth > 0 and count > 0 and probe_cache(tree, key, worker.indices, count, worker.priors, values):
-        utility = leaf_utility(tree, values, odd)
+        utility = leaf_utility(tree, values, opponent_to_move)
         tree.nodes[U(leaf)].own_utility = utility
         if expand(tree, leaf, worker.moves, worker.priors, count):
             back_up(tree, leaf, utility, float(values[VALUE]), float(values[LEAD]), float(values[STDEV]), np.int64(0))
-            atomic_add(tree.counters, U(CACHE_HITS), 1)
+            atomic_add(tree.counters[0], "cache_hits", 1)
         else:
             take_back(tree, leaf)
         return row
-    return _add_rows(tree, batch, worker, row, leaf, odd, key, count)
+    return _add_rows(tree, batch, worker, row, leaf, opponent_to_move, key, count)
 
 
 @inlined
 def _descend(tree, worker):  # type: ignore[no-untyped-def]
     """Go down from the root, playing moves on worker.positions[0]; return (leaf, depth, is_new).
 
-    The leaf is NO_LEAF, NO_MEMORY or REFUTED where there is nothing to do.
+    The leaf is NO_LEAF, NO_MEMORY or REFUTED if there is nothing to do.
     """
     pos = worker.positions[0]
-    index = tree.counters[ROOT]
+    index = tree.counters[0].root
     depth = 0
     while True:
         lock(tree, index)
@@ -303,7 +289,7 @@ def _descend(tree, worker):  # type: ignore[no-untyped-def]
             stat.visits = 0
             stat.utility = 0.0
             stat.in_flight = 0
-            node.tried_prior += np.float32(edge_parts(tree.edges[U(node.edges) + U(slot)])) * PRIOR_PART
+            node.tried_prior += np.float32(edge_quantized(tree.edges[U(node.edges) + U(slot)])) * PRIOR_STEP
             node.tried += 1
             raise_candidate(tree, node, depth == 0)
         stat = tree.stats[U(node.stats) + U(slot)]
@@ -351,34 +337,34 @@ def _restore(node, stat, parent):  # type: ignore[no-untyped-def]
 def _gather(tree, root, worker, batch):  # type: ignore[no-untyped-def]
     """Descend until the batch is full, or has as many leaves as the tree is good for; return its rows in use.
 
-    Settles terminal and cached leaves on the way. Stops early at STOP, at the playout limit, when the tree is full, and
+    Settles terminal and cached leaves on the way. Stops early at `stop`, at the playout limit, when the tree is full,
     after MAX_COLLISIONS descents that ended at leaves which are already being evaluated, and after MOST_SETTLED that
-    needed no evaluation. Sets STOP where there is nothing to search: every move of the root is banned or proven lost,
+    needed no evaluation. Sets `stop` if there is nothing to search: every move of the root is banned or proven lost,
     or one is proven won.
     """
     row = np.int64(0)
-    rows = np.int64(tree.parameters[ROWS_A_LEAF])
-    root_visits = np.int64(tree.nodes[U(tree.counters[ROOT])].visits)
-    leaves = 1 + root_visits // np.int64(tree.parameters[VISITS_A_ROW])
+    counters = tree.counters[0]
+    rows = tree.parameters[0].rows_per_leaf
+    root_visits = np.int64(tree.nodes[U(counters.root)].visits)
+    leaves = 1 + root_visits // VISITS_PER_LEAF
     capacity = min(np.int64(batch.node.size), leaves * rows)
     collisions = 0
     settled = 0
-    limit = tree.parameters[MAX_COLLISIONS]
     moves_made = 0
     deepest = 0
-    while row + rows <= capacity and collisions <= limit and settled < MOST_SETTLED:
-        if tree.counters[STOP] != 0 or tree.counters[FULL] != 0:
+    while row + rows <= capacity and collisions <= MAX_COLLISIONS and settled < MOST_SETTLED:
+        if counters.stop != 0 or counters.full != 0:
             break
-        if atomic_add(tree.counters, U(CLAIMED), 1) >= tree.counters[CLAIM_LIMIT]:
-            atomic_add(tree.counters, U(CLAIMED), -1)
+        if atomic_add(counters, "claimed", 1) >= counters.claim_limit:
+            atomic_add(counters, "claimed", -1)
             break
         copy(worker.positions[0], root)
         leaf, depth, is_new = _descend(tree, worker)
         moves_made += depth
         deepest = max(deepest, depth)
         if leaf == NO_LEAF:
-            atomic_add(tree.counters, U(CLAIMED), -1)
-            tree.counters[STOP] = 1
+            atomic_add(counters, "claimed", -1)
+            counters.stop = 1
             break
         if leaf == NO_MEMORY:
             break
@@ -400,45 +386,46 @@ def _gather(tree, root, worker, batch):  # type: ignore[no-untyped-def]
             collisions += 1
             continue
         row = _open_leaf(tree, batch, worker, row, leaf, depth)
-    atomic_add(tree.counters, U(MOVES_MADE), moves_made)
-    atomic_max(tree.counters, U(MAX_DEPTH), deepest)
+    atomic_add(counters, "moves_made", moves_made)
+    atomic_max(counters, "max_depth", deepest)
     return row
 
 
 @kernel
 def _scatter(tree, root, worker, batch, used):  # type: ignore[no-untyped-def]
     """Expand the leaves of an evaluated batch of `used` rows and back their values up."""
-    rows = np.int64(tree.parameters[ROWS_A_LEAF])
+    p = tree.parameters[0]
+    rows = p.rows_per_leaf
     values = worker.values
     row = np.int64(0)
     while row < used:
         leaf = np.int64(batch.node[U(row)])
         count = np.int64(batch.move_count[U(row)])
-        odd = np.int64(batch.odd[U(row)])
+        opponent_to_move = np.int64(batch.opponent_to_move[U(row)])
         for i in range(VALUES):
             values[i] = 0.0
         for i in range(U(count)):
             worker.priors[i] = 0.0
         share = 1.0 / float(rows)
         root_row = batch.is_root[U(row)] != 0
-        temperature = tree.parameters[ROOT_POLICY_TEMPERATURE if root_row else POLICY_TEMPERATURE]
+        temperature = p.root_policy_temperature if root_row else p.policy_temperature
         for k in range(rows):
             r = U(row + k)
             if count > 0:
                 _softmax(batch.logits[r], batch.indices[r], count, temperature, share, worker.weights, worker.priors)
             for i in range(VALUES):
                 values[i] += batch.values[r, U(i)] * np.float32(share)
-            if tree.parameters[OWNERSHIP] != 0.0:
-                sign = -share if odd else share
+            if p.ownership:
+                sign = -share if opponent_to_move else share
                 add_ownership(root, batch.ownership[r], np.int64(batch.symmetry[r]), sign, worker.ownership)
-        if tree.parameters[OWNERSHIP] != 0.0:
+        if p.ownership:
             worker.ownership[worker.ownership.size - 1] += 1.0
         if root_row and tree.nodes[U(leaf)].visits == 0:
-            tree.parameters[SCORE_CENTER] = CENTER_SHARE * float(values[LEAD])
-        utility = leaf_utility(tree, values, odd)
+            tree.counters[0].score_center = CENTER_SHARE * float(values[LEAD])
+        utility = leaf_utility(tree, values, opponent_to_move)
         _settle(tree, worker, batch, U(row), leaf, values, utility)
         row += rows
-    atomic_add(tree.counters, U(EVALUATED), np.int64(used))
+    atomic_add(tree.counters[0], "evaluated", np.int64(used))
 
 
 @inlined
@@ -471,17 +458,17 @@ def _are_numbers(batch, rows):  # type: ignore[no-untyped-def]
 
 @kernel
 def advance(tree, roots, worker, batch, used, calls, rounds):  # type: ignore[no-untyped-def]
-    """Put an evaluated batch into the tree, then fill it anew; return its rows in use, 0 where nothing was to do.
+    """Put an evaluated batch into the tree, then fill it anew; return its rows in use, 0 if nothing was to do.
 
     Args:
         tree: the Tree.
         roots: records[1], the root's position. (A record by itself takes numpy 20 µs to hand over.)
         worker: the calling thread's Worker; worker.history begins with the root's history.
         batch: a Batch that nobody else uses.
-        used: rows of it that were evaluated; 0 where there is nothing to put into the tree.
+        used: rows of it that were evaluated; 0 if there is nothing to put into the tree.
         calls: the table of the Calls that evaluate the batch, so that the rows returned are evaluated; or an empty one.
-            Where they write something that is not finite the rows come back negative, at once.
-        rounds: how often to do all of this, where there are calls.
+            If they write something that is not finite, the rows come back negative, at once.
+        rounds: how often to do all of this, if there are calls.
     """
     while True:
         if used > 0:

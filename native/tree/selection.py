@@ -10,52 +10,44 @@ import numpy as np
 
 from native.bits import U
 from native.jit import inlined, kernel
-from native.tree.arrays import (
-    BANNED,
-    C_PUCT,
-    C_PUCT_BASE,
-    C_PUCT_LOG,
-    FPU_FROM_MEAN,
-    FPU_REDUCTION,
-    IN_FLIGHT,
-    LOST_EDGE,
-    ROOT_C_PUCT,
-    ROOT_C_PUCT_BASE,
-    ROOT_FPU_REDUCTION,
-    STDEV_PRIOR,
-    STDEV_PRIOR_WEIGHT,
-    STDEV_SCALE,
-    VIRTUAL_LOSS,
-    WON_EDGE,
-)
-from native.tree.edges import edge_move, edge_parts, edge_prior
+from native.tree.arrays import IN_FLIGHT, LOST_EDGE, WON_EDGE
+from native.tree.edges import edge_move, edge_prior, edge_quantized
+
+ASSUMED_STDEV = 0.4
+"""Spread that the utilities below a node are taken to have while few were seen (KataGo's value)."""
+ASSUMED_STDEV_VISITS = 2.0
+"""Visits that this assumption weighs as much as (KataGo's value)."""
+
+
+@inlined
+def expected_stdev(variance, visits):  # type: ignore[no-untyped-def]
+    """Return the standard deviation of utilities by the `variance` of so many visits and what is assumed before any."""
+    assumed = ASSUMED_STDEV * ASSUMED_STDEV * ASSUMED_STDEV_VISITS
+    return math.sqrt((variance * visits + assumed) / (visits + ASSUMED_STDEV_VISITS))
 
 
 @inlined
 def _exploration(tree, node, is_root, weight):  # type: ignore[no-untyped-def]
     """Return the factor of prior / (1 + visits) at `node`, whose children have `weight` visits in all."""
-    p = tree.parameters
-    base = p[ROOT_C_PUCT_BASE] if is_root else p[C_PUCT_BASE]
-    c_puct = (p[ROOT_C_PUCT] if is_root else p[C_PUCT]) + p[C_PUCT_LOG] * math.log((weight + base) / base)
+    p = tree.parameters[0]
+    base = p.root_c_puct_base if is_root else p.c_puct_base
+    c_puct = (p.root_c_puct if is_root else p.c_puct) + p.c_puct_log * math.log((weight + base) / base)
     spread = 1.0
-    if p[STDEV_SCALE] > 0.0:
-        n = float(node.visits)
-        prior_weight = p[STDEV_PRIOR_WEIGHT]
-        assumed = p[STDEV_PRIOR] * p[STDEV_PRIOR]
-        stdev = math.sqrt((node.utility_variance * n + assumed * prior_weight) / (n + prior_weight))
-        spread = 1.0 + p[STDEV_SCALE] * (stdev / p[STDEV_PRIOR] - 1.0)
+    if p.spread_scale > 0.0:
+        stdev = expected_stdev(node.utility_variance, float(node.visits))
+        spread = 1.0 + p.spread_scale * (stdev / ASSUMED_STDEV - 1.0)
     return c_puct * spread * math.sqrt(weight + 0.01)
 
 
 @inlined
 def _first_play_urgency(tree, node, is_root):  # type: ignore[no-untyped-def]
     """Return the utility that an untried edge of `node` is taken to have."""
-    p = tree.parameters
+    p = tree.parameters[0]
     mass = min(1.0, float(node.tried_prior))
-    weight = 1.0 if p[FPU_FROM_MEAN] != 0.0 else mass * mass
+    weight = 1.0 if p.fpu_from_mean else mass * mass
     mean = node.utility_sum / max(1.0, float(node.visits))
     parent = weight * mean + (1.0 - weight) * node.own_utility
-    reduction = p[ROOT_FPU_REDUCTION] if is_root else p[FPU_REDUCTION]
+    reduction = p.root_fpu_reduction if is_root else p.fpu_reduction
     return parent - reduction * math.sqrt(mass)
 
 
@@ -64,12 +56,12 @@ def raise_candidate(tree, node, is_root):  # type: ignore[no-untyped-def]
     """Swap the untried edge of greatest prior (banned root moves last) to the place after the tried ones."""
     first = U(node.edges) + U(node.tried)
     end = U(node.edges) + U(node.edge_count)
-    if is_root and tree.counters[BANNED] != 0:
+    if is_root and tree.counters[0].bans != 0:
         best = first
         best_key = np.int64(-1)
         for i in range(first, end):
             edge = tree.edges[i]
-            key = np.int64(-1) if tree.banned[U(edge_move(edge))] != 0 else np.int64(edge_parts(edge))
+            key = np.int64(-1) if tree.banned[U(edge_move(edge))] != 0 else np.int64(edge_quantized(edge))
             if key > best_key:
                 best_key = key
                 best = i
@@ -96,14 +88,14 @@ def select(tree, node, is_root):  # type: ignore[no-untyped-def]
     tried = U(node.tried)
     base = U(node.stats)
     edges = U(node.edges)
-    virtual_loss = tree.parameters[VIRTUAL_LOSS]
+    virtual_loss = tree.parameters[0].virtual_loss
     total = np.int64(0)
     for i in range(tried):
         stat = tree.stats[base + i]
         total += np.int64(stat.visits) + np.int64(stat.in_flight & IN_FLIGHT)
     factor = _exploration(tree, node, is_root, float(total))
     urgency = _first_play_urgency(tree, node, is_root)
-    bans = is_root and tree.counters[BANNED] != 0
+    bans = is_root and tree.counters[0].bans != 0
     best = np.int64(-1)
     best_value = -1e30
     is_won = False

@@ -23,7 +23,6 @@ from engine.protocols.analysis.query import read_query
 from engine.protocols.analysis.results import response
 from engine.search.limits import Limits
 from native.go.board import BLACK, PASS, WHITE
-from native.tree import arrays
 from tests.contract.networks import write_small_network
 from tests.fakes.evaluators import ScriptedEvaluator
 
@@ -335,7 +334,7 @@ def test_a_root_from_further_down_the_tree_is_evaluated_again_without_the_moves_
     later = networked.analyze(ignoring(networked, True, after, visits=60, keep_tree=True), nothing)
     assert later.report.playouts == 60 - kept
     assert np.nan_to_num(later.policy) == pytest.approx(np.nan_to_num(anew.policy), abs=1e-4)
-    node = networked.search.tree.nodes[networked.search.tree.counters[arrays.ROOT]]
+    node = networked.search.tree.nodes[networked.search.tree.counters[0].root]
     told = sum(move.visits * (2 * move.winrate - 1) for move in later.report.candidates)
     assert float(node["value_sum"]) - told == pytest.approx(2 * anew.report.winrate - 1, abs=1e-4)
 

@@ -17,7 +17,6 @@ from engine.evaluators.rollouts import RolloutEvaluator
 from engine.search import search as search_module
 from engine.search.limits import Limits
 from native.calls import NO_CALLS, Calls
-from native.tree import arrays
 from native.tree.uniform import write_zeros
 from tests.unit.trees import check_tree, contents_of, new_game, new_search
 
@@ -184,4 +183,4 @@ def test_batches_that_last_are_timed_one_by_one(monkeypatch: pytest.MonkeyPatch)
     search.stop()
     assert asked[0] == 1
     assert asked[-2] == 1
-    assert search.tree.counters[arrays.STOP]
+    assert search.tree.counters[0].stop

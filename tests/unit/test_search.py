@@ -180,11 +180,11 @@ def test_the_latency_is_that_of_a_batch_however_many_a_call_makes(monkeypatch: p
 
     def advance_with_others(tree: Any, *given: Any) -> Any:
         """Make the last playout wait for another worker, which has claimed it and takes it back."""
-        before = int(tree.counters[arrays.EVALUATED])
-        tree.counters[arrays.CLAIMED] += claimed_elsewhere[0]
+        before = int(tree.counters[0].evaluated)
+        tree.counters[0].claimed += claimed_elsewhere[0]
         rows = advance(tree, *given)
-        tree.counters[arrays.CLAIMED] -= claimed_elsewhere[0]
-        clock.batches += int(tree.counters[arrays.EVALUATED]) - before
+        tree.counters[0].claimed -= claimed_elsewhere[0]
+        clock.batches += int(tree.counters[0].evaluated) - before
         claimed_elsewhere[0] *= rows > 0
         return rows
 
@@ -485,8 +485,8 @@ def test_every_evaluation_is_counted() -> None:
     search = new_search(queue, workers=3, batches_in_flight=2, cache_size=2**22)
     search.set_position(new_game())
     report = run(search, Limits(playouts=800))
-    hits = int(search.tree.counters[arrays.CACHE_HITS])
-    nodes = search.tree.nodes[: search.tree.counters[arrays.NODE_TOP]]
+    hits = int(search.tree.counters[0].cache_hits)
+    nodes = search.tree.nodes[: search.tree.counters[0].node_top]
     finished = int(nodes["visits"][nodes["state"] == arrays.TERMINAL].sum())
     assert report.evaluations == sum(sum(evaluator.rows) for evaluator in made) == 800 - hits - finished
     assert search.moves_made >= report.playouts - 1

@@ -65,7 +65,7 @@ def proof_of(search: Search, index: int, pos: Any, history: Any, *, full: bool =
 
 def check_proofs(search: Search, game: GoGame, *, full: bool = True) -> SearchReport:
     """Assert that the tree proves what it says it proves; return the report."""
-    root = int(search.tree.counters[arrays.ROOT])
+    root = int(search.tree.counters[0].root)
     proof = proof_of(search, root, game.position.copy(), game.history.copy(), full=full)
     report = search.report()
     assert report.proven == proof
@@ -133,7 +133,7 @@ def test_lost_moves_are_left_out_of_the_mean(komi: float) -> None:
     lost_before: dict[int, int] = {}
     checked = []
     while search.root_visits < 300 and search.run(Limits(playouts=1)).playouts:
-        for index in np.flatnonzero(tree.nodes["state"][: tree.counters[arrays.NODE_TOP]] == EXPANDED).tolist():
+        for index in np.flatnonzero(tree.nodes["state"][: tree.counters[0].node_top] == EXPANDED).tolist():
             node = tree.nodes[index]
             is_lost, is_won = marks_of(tree, index)
             lost = int(is_lost.sum())
@@ -155,7 +155,7 @@ def test_visits_from_before_a_node_was_pruned_stay_in_its_mean() -> None:
     search = solving(ScriptedEvaluator(), new_game(3, "B2 A1", komi=0.5))
     search.run(Limits(visits=50))
     tree = search.tree
-    index = int(tree.counters[arrays.ROOT])
+    index = int(tree.counters[0].root)
     node = tree.nodes[index]
     stat = tree.stats[int(node["stats"])]
     assert not marks_of(tree, index)[0].any()
@@ -172,7 +172,7 @@ def late_playouts() -> tuple[Search, list[int]]:
     search = solving(ScriptedEvaluator(), new_game(5, "C3"), solver=False)
     search.run(Limits(visits=2000))
     tree = search.tree
-    line = [int(tree.counters[arrays.ROOT])]
+    line = [int(tree.counters[0].root)]
     for _ in range(3):
         node = tree.nodes[line[-1]]
         stats = tree.stats[int(node["stats"]) :][: int(node["tried"])]

@@ -64,10 +64,10 @@ def test_the_tree_is_that_of_the_slow_twin(size: int, line: str, name: str) -> N
     search.run(Limits(playouts=300))
     twin.run(300)
     assert shape_of(search.tree) == naive.shape_of(twin.root)
-    root = search.tree.nodes[search.tree.counters[arrays.ROOT]]
+    root = search.tree.nodes[search.tree.counters[0].root]
     for field in ("utility_sum", "value_sum", "score_sum", "utility_variance", "score_variance"):
         assert root[field] == pytest.approx(getattr(twin.root, field), rel=1e-4, abs=1e-4)
-    assert check_tree(search) == search.tree.counters[arrays.NODE_TOP]
+    assert check_tree(search) == search.tree.counters[0].node_top
 
 
 def test_the_search_goes_on_as_the_slow_twin_does() -> None:
@@ -76,7 +76,7 @@ def test_the_search_goes_on_as_the_slow_twin_does() -> None:
         search.run(Limits(playouts=playouts))
         twin.run(playouts)
         assert shape_of(search.tree) == naive.shape_of(twin.root)
-    assert search.tree.parameters[arrays.SCORE_CENTER] == pytest.approx(twin.center, rel=1e-4)
+    assert search.tree.counters[0].score_center == pytest.approx(twin.center, rel=1e-4)
     assert twin.center != 0
 
 
@@ -90,7 +90,7 @@ class CertainEvaluator(ScriptedEvaluator):
 
 
 def root_utility(search: Search) -> float:
-    node = search.tree.nodes[search.tree.counters[arrays.ROOT]]
+    node = search.tree.nodes[search.tree.counters[0].root]
     return float(node["utility_sum"]) / int(node["visits"])
 
 
@@ -104,9 +104,9 @@ def test_utilities_are_counted_anew_from_the_center_of_the_root(moves: int) -> N
     for move in report.moves[0].pv[:moves]:
         game.play(game.side_to_move, move)
     search.set_position(game)
-    before, stale = float(search.tree.parameters[arrays.SCORE_CENTER]), root_utility(search)
+    before, stale = float(search.tree.counters[0].score_center), root_utility(search)
     search.run(Limits(playouts=0))
-    center, recounted = float(search.tree.parameters[arrays.SCORE_CENTER]), root_utility(search)
+    center, recounted = float(search.tree.counters[0].score_center), root_utility(search)
     assert abs(center - before) > 1
     exact = stale + np.mean(changes_of_center(search, before, center))
     assert abs(recounted - stale) > 0.02
@@ -117,10 +117,10 @@ def test_utilities_are_counted_anew_from_the_center_of_the_root(moves: int) -> N
 def changes_of_center(search: Search, before: float, center: float) -> list[float]:
     """Return what another center changes of each evaluation's utility in the tree, for the root's side."""
     tree = search.tree
-    root = int(tree.counters[arrays.ROOT])
+    root = int(tree.counters[0].root)
     signs = {root: 1}
     changes = []
-    for index in range(int(tree.counters[arrays.NODE_TOP])):
+    for index in range(int(tree.counters[0].node_top)):
         node = tree.nodes[index]
         if index != root:
             signs[index] = -signs[int(node["parent"])]
@@ -155,10 +155,10 @@ def test_a_finished_game_that_is_being_backed_up_elsewhere_is_left_to_that_threa
     search.set_position(new_game(2, "A1 pass"))
     search.run(Limits(visits=2), allow=[PASS])
     tree = search.tree
-    stat = tree.stats[int(tree.nodes[tree.counters[arrays.ROOT]]["stats"])]
+    stat = tree.stats[int(tree.nodes[tree.counters[0].root]["stats"])]
     node = tree.nodes[int(stat["child"])]
     assert (node["state"], node["visits"], node["value_sum"]) == (arrays.TERMINAL, 1, 1.0)
-    tree.counters[[arrays.STOP, arrays.CLAIM_LIMIT]] = 0, 100
+    tree.counters[0].stop, tree.counters[0].claim_limit = 0, 100
     for visits in (0, 1):  # before the other thread has counted its visit, and after
         node["visits"] = node["value_sum"] = stat["visits"] = visits
         worker, batch = search._workers[0], search._make_batch(1)
@@ -227,11 +227,11 @@ def test_a_root_that_was_reached_has_the_roots_temperature() -> None:
     search.set_position(new_game(5, line))
     fresh = twins(5, line, **settings)[0]
     fresh.run(Limits(playouts=1))
-    root = int(fresh.tree.counters[arrays.ROOT])
+    root = int(fresh.tree.counters[0].root)
     wanted = dict(edges_of(fresh.tree, root))
     for _ in range(2):  # it is done once
         search.run(Limits(playouts=1))
-        found = dict(edges_of(search.tree, int(search.tree.counters[arrays.ROOT])))
+        found = dict(edges_of(search.tree, int(search.tree.counters[0].root)))
         assert found.keys() == wanted.keys()
         assert max(abs(found[move] - wanted[move]) for move in wanted) <= 0.002 * 65535
     check_tree(search)
@@ -242,7 +242,7 @@ def test_a_low_temperature_leaves_priors_that_are_numbers() -> None:
     best = search.run(Limits(playouts=300)).moves[0].move
     search.set_position(new_game(5, f"C3 {format_vertex(best, 5)}"))
     search.run(Limits(playouts=1))
-    priors = dict(edges_of(search.tree, int(search.tree.counters[arrays.ROOT])))
+    priors = dict(edges_of(search.tree, int(search.tree.counters[0].root)))
     assert sum(priors.values()) == pytest.approx(65535, abs=len(priors))
     assert max(priors.values()) > 0.9 * 65535
 
@@ -259,7 +259,7 @@ def test_what_a_tree_has_counted_ends_with_its_settings() -> None:
 def test_a_node_counts_no_more_visits_than_it_can() -> None:
     search = twins(2, "A1 pass")[0]
     search.run(Limits(playouts=400))
-    search.tree.nodes[search.tree.counters[arrays.ROOT]]["visits"] = MOST_VISITS - 100
+    search.tree.nodes[search.tree.counters[0].root]["visits"] = MOST_VISITS - 100
     assert search.run(Limits(seconds=30.0)).visits == MOST_VISITS
 
 
@@ -281,8 +281,8 @@ def test_noise_is_mixed_into_the_priors() -> None:
 
 def priors_of(search: Search) -> dict[int, int]:
     """Return the root's priors by move, and assert that their sum over the tried edges is right."""
-    root = search.tree.nodes[search.tree.counters[arrays.ROOT]]
-    edges = edges_of(search.tree, int(search.tree.counters[arrays.ROOT]))
+    root = search.tree.nodes[search.tree.counters[0].root]
+    edges = edges_of(search.tree, int(search.tree.counters[0].root))
     tried = sum(prior for _, prior in edges[: int(root["tried"])])
     assert float(root["tried_prior"]) == pytest.approx(tried / 65535, abs=1e-4)
     return dict(edges)
@@ -331,11 +331,11 @@ def test_a_tree_moves_on_with_the_game() -> None:
         child = int(find_child(search.tree, line[0]))
         grandchild_visits = search.report().moves[0].pv_visits[1]
         before = contents_of(search.tree, child)
-        others = search.tree.counters[arrays.NODE_TOP]
+        others = search.tree.counters[0].node_top
         game.play(game.side_to_move, line[0])
         search.set_position(game)
         assert contents_of(search.tree) == before
-        assert check_tree(search) == search.tree.counters[arrays.NODE_TOP] < others
+        assert check_tree(search) == search.tree.counters[0].node_top < others
         assert search.root_visits == before["visits"] > grandchild_visits
     # and grows there as any other
     visits = search.root_visits
@@ -387,7 +387,7 @@ def test_variances_are_right_after_millions_of_visits() -> None:
     search = new_search(UniformEvaluator(1), 5)
     search.set_position(new_game(5))
     search.run(Limits(playouts=1))
-    root = search.tree.counters[arrays.ROOT]
+    root = search.tree.counters[0].root
     node = search.tree.nodes[root]
     back_up_often(search.tree, root, 3_000_000)
     assert node["visits"] == 6_000_001
@@ -402,9 +402,9 @@ def test_evaluations_are_found_again_in_the_cache() -> None:
         search.set_position(new_game(3))
         search.run(Limits(playouts=600))
         check_tree(search)
-    hits = int(cached.tree.counters[arrays.CACHE_HITS])
+    hits = int(cached.tree.counters[0].cache_hits)
     assert hits > 20
-    assert plain.tree.counters[arrays.CACHE_HITS] == 0
+    assert plain.tree.counters[0].cache_hits == 0
     assert plain.evaluations - cached.evaluations == hits
     assert {m.move: m.visits for m in cached.report().moves} == {m.move: m.visits for m in plain.report().moves}
     # the same position again, with an empty tree and a full cache: only the root is evaluated anew

@@ -11,7 +11,6 @@ from engine.search.limits import Limits
 from engine.search.parameters import SearchSettings
 from engine.search.search import Search
 from native.shogi.spec import shogi_spec
-from native.tree import arrays
 from native.tree.arrays import Tree, make_tree
 from native.tree.cache import probe_cache, store_cache
 from tests.fakes.evaluators import ScriptedEvaluator
@@ -84,7 +83,7 @@ def test_shogi_finds_transpositions() -> None:
         search = Search(shogi_spec(), InlineQueue(ScriptedEvaluator()), settings)
         search.set_position(ShogiGame("4k4/9/9/9/9/9/9/9/4K4 b G 1"))
         reports.append(search.run(Limits(playouts=2000)))
-        hits.append(int(search.tree.counters[arrays.CACHE_HITS]))
+        hits.append(int(search.tree.counters[0].cache_hits))
     assert hits[0] == 0
     assert hits[1] > 100
     assert reports[0].evaluations - reports[1].evaluations == hits[1]

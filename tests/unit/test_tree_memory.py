@@ -31,9 +31,9 @@ def test_pruning_keeps_the_statistics_of_what_it_drops(min_visits: int) -> None:
     search.run(Limits(playouts=700))
     assert search.root_visits == 700
     before = contents_of(search.tree, min_visits=min_visits)
-    kept = compact(search.tree, search.tree.counters[arrays.ROOT], min_visits)
+    kept = compact(search.tree, search.tree.counters[0].root, min_visits)
     assert contents_of(search.tree) == before
-    assert check_tree(search, pruned=True) == kept == search.tree.counters[arrays.NODE_TOP]
+    assert check_tree(search, pruned=True) == kept == search.tree.counters[0].node_top
     assert (kept == 1) == (min_visits > 700)
     report = search.run(Limits(playouts=400))
     assert report.visits == 1100
@@ -45,10 +45,10 @@ def test_what_was_pruned_and_comes_back_is_as_uncertain_as_its_parent() -> None:
     search.set_position(new_game(5, "C3"))
     search.run(Limits(playouts=700))
     tree = search.tree
-    compact(tree, tree.counters[arrays.ROOT], 10**6)
-    root = tree.nodes[tree.counters[arrays.ROOT]].copy()
+    compact(tree, tree.counters[0].root, 10**6)
+    root = tree.nodes[tree.counters[0].root].copy()
     search.run(Limits(playouts=1))
-    assert tree.counters[arrays.NODE_TOP] == 2
+    assert tree.counters[0].node_top == 2
     child, n = tree.nodes[1], float(tree.nodes[1]["visits"])
     assert n > 50
     assert child["utility_variance"] == pytest.approx(root["utility_variance"], rel=0.3)
@@ -62,7 +62,7 @@ def test_pruned_moves_are_reported_as_their_edges_know_them() -> None:
     search = new_search(ScriptedEvaluator(), 5, score_utility=0.0, dynamic_score_utility=0.0)
     search.set_position(new_game(5, "C3"))
     before = {move.move: move for move in search.run(Limits(playouts=700)).moves}
-    compact(search.tree, search.tree.counters[arrays.ROOT], 10**6)
+    compact(search.tree, search.tree.counters[0].root, 10**6)
     after = search.report().moves
     assert {move.move for move in after} == set(before)
     for move in after:
@@ -93,7 +93,7 @@ def test_a_small_memory_is_pruned_again_and_again(
     assert report.playouts == report.visits == 6000
     assert "dropped nodes" in caplog.text
     assert sum(move.visits for move in report.moves) == 5999
-    compact(search.tree, search.tree.counters[arrays.ROOT], 0)
+    compact(search.tree, search.tree.counters[0].root, 0)
     check_tree(search, pruned=True)
 
 
@@ -111,7 +111,7 @@ def test_a_memory_too_small_to_go_on_ends_the_search(caplog: pytest.LogCaptureFi
     search.start(Limits(playouts=10**6))
     assert search.wait(300)
     search.stop()
-    compact(search.tree, search.tree.counters[arrays.ROOT], 0)
+    compact(search.tree, search.tree.counters[0].root, 0)
     check_tree(search, pruned=True)
 
 
@@ -122,7 +122,7 @@ def take_edges(tree, owners, mine):  # type: ignore[no-untyped-def]
         new_edges(tree, tree.edges.size + 1)
         first = new_edges(tree, 1)
         if first == NONE:
-            if tree.counters[arrays.EDGE_TOP] >= tree.edges.size:
+            if tree.counters[0].edge_top >= tree.edges.size:
                 return
         else:
             atomic_add(owners, U(first), mine)
@@ -192,5 +192,5 @@ def test_many_workers_leave_a_tree_that_hangs_together(kind: str, workers: int) 
     search.set_position(new_game(5, "C3"))
     report = search.run(Limits(playouts=playouts))
     assert report.visits == report.playouts == playouts
-    assert search.tree.counters[arrays.CLAIMED] == playouts
-    assert check_tree(search) == search.tree.counters[arrays.NODE_TOP]
+    assert search.tree.counters[0].claimed == playouts
+    assert check_tree(search) == search.tree.counters[0].node_top

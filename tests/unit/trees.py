@@ -46,7 +46,7 @@ def edges_of(tree: Tree, index: int) -> list[tuple[int, int]]:
 
 def shape_of(tree: Tree, index: int | None = None) -> dict[str, Any]:
     """Return a node (the root by default) and all below it: visits, state, number of legal moves, children by move."""
-    index = int(tree.counters[arrays.ROOT]) if index is None else index
+    index = int(tree.counters[0].root) if index is None else index
     node = tree.nodes[index]
     first = int(node["stats"])
     children = {}
@@ -63,7 +63,7 @@ def contents_of(tree: Tree, index: int | None = None, *, min_visits: int = 0) ->
 
     Children with fewer than `min_visits` visits are left out, as `compact` leaves them out; their edges stay.
     """
-    index = int(tree.counters[arrays.ROOT]) if index is None else index
+    index = int(tree.counters[0].root) if index is None else index
     node = tree.nodes[index]
     places = {"parent", "edges", "stats", "parent_slot"}
     tried = []
@@ -89,13 +89,13 @@ def check_tree(search: Search, *, pruned: bool = False) -> int:
     """
     tree = search.tree
     assert not tree.nodes["lock"].any(), "a lock is held"
-    assert not tree.counters[arrays.STATS_LOCK], "a lock is held"
-    assert tree.counters[arrays.NODE_TOP] <= len(tree.nodes)
-    assert tree.counters[arrays.EDGE_TOP] <= len(tree.edges)
-    assert tree.counters[arrays.STATS_TOP] <= len(tree.stats)
+    assert not tree.counters[0].stats_lock, "a lock is held"
+    assert tree.counters[0].node_top <= len(tree.nodes)
+    assert tree.counters[0].edge_top <= len(tree.edges)
+    assert tree.counters[0].stats_top <= len(tree.stats)
     edge_owners = np.zeros(len(tree.edges), np.int32)
     stats_owners = np.zeros(len(tree.stats), np.int32)
-    root = int(tree.counters[arrays.ROOT])
+    root = int(tree.counters[0].root)
     assert tree.nodes[root]["parent"] == NONE
     waiting, seen = [root], set()
     while waiting:
@@ -103,7 +103,7 @@ def check_tree(search: Search, *, pruned: bool = False) -> int:
         assert index not in seen, "two edges lead to one node"
         seen.add(index)
         node = tree.nodes[index]
-        assert index < tree.counters[arrays.NODE_TOP]
+        assert index < tree.counters[0].node_top
         assert node["state"] in (EXPANDED, TERMINAL), f"node {index} is in state {node['state']}"
         edge_owners[int(node["edges"]) : int(node["edges"]) + int(node["edge_count"])] += int(node["edge_count"] > 0)
         if node["tried"]:
@@ -111,14 +111,14 @@ def check_tree(search: Search, *, pruned: bool = False) -> int:
             stats_owners[first : first + (1 << (int(node["tried"]) - 1).bit_length())] += 1
         waiting += check_node(tree, index, pruned=pruned)
     assert edge_owners.max() <= 1
-    assert not edge_owners[int(tree.counters[arrays.EDGE_TOP]) :].any()
+    assert not edge_owners[int(tree.counters[0].edge_top) :].any()
     for size_class in range(arrays.STATS_CLASSES):
-        head = int(tree.counters[arrays.FREE_STATS + size_class])
+        head = int(tree.counters[0].free_stats[size_class])
         while head != NONE:
             stats_owners[head : head + (1 << size_class)] += 1
             head = int(tree.stats[head]["child"])
     assert stats_owners.max() <= 1, "two nodes share statistics, or a free block is in use"
-    assert not stats_owners[int(tree.counters[arrays.STATS_TOP]) :].any()
+    assert not stats_owners[int(tree.counters[0].stats_top) :].any()
     return len(seen)
 
 
@@ -131,7 +131,7 @@ def check_node(tree: Tree, index: int, *, pruned: bool) -> list[int]:
     assert len({move for move, _ in edges}) == len(edges)
     if edges:
         assert abs(sum(priors) - 1.0) < 0.51 * len(edges) / 65535 + 1e-6
-    if tried < len(edges) and not tree.counters[arrays.BANNED]:
+    if tried < len(edges) and not tree.counters[0].bans:
         assert priors[tried] == max(priors[tried:]), "the next edge to try has not the greatest prior"
     children = []
     visits, utility = 1, float(node["own_utility"])

@@ -1,0 +1,38 @@
+"""The parameters of a tree: what its kernels read of the search's settings.
+
+A field has the name of the setting that it holds. To add one, add it here and to the table of options
+(engine/options.py), and read it in a kernel as `tree.parameters[0].NAME`.
+"""
+
+import numpy as np
+
+PARAMETERS_DTYPE = np.dtype(
+    (
+        np.record,  # so that Python reads fields as kernels do
+        np.dtype(
+            [
+                ("c_puct", np.float64),
+                ("c_puct_log", np.float64),
+                ("c_puct_base", np.float64),
+                ("root_c_puct", np.float64),
+                ("root_c_puct_base", np.float64),
+                ("fpu_reduction", np.float64),
+                ("root_fpu_reduction", np.float64),
+                ("fpu_from_mean", np.bool_),  # first-play urgency starts from the mean of the playouts alone
+                ("virtual_loss", np.float64),
+                ("spread_scale", np.float64),  # how far the spread of the utilities scales exploration
+                ("score_utility", np.float64),
+                ("dynamic_score_utility", np.float64),
+                ("score_unit", np.float64),  # points; the scale of the score's utility
+                ("policy_temperature", np.float64),
+                ("root_policy_temperature", np.float64),
+                ("symmetry", np.int64),  # its number; RANDOM_SYMMETRY; without meaning if a leaf has a row for each
+                ("rows_per_leaf", np.int64),  # 1, or 8: the average of all symmetries
+                ("ownership", np.bool_),  # add up who owns the points
+                ("solver", np.bool_),  # a game that is over with a value of exactly 1 or -1 proves what leads to it
+            ],
+            align=True,
+        ),
+    )
+)
+RANDOM_SYMMETRY = -1
