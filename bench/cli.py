@@ -167,7 +167,7 @@ def _searching(args: argparse.Namespace) -> Options:
     from nets.dlshogi.network import SIDE
 
     options = collect(args, args.game)
-    return tuned(options, SIDE if args.game == "shogi" else options.size)
+    return tuned(options, args.game, SIDE if args.game == "shogi" else options.size)
 
 
 def _add_nps(add: Add, game: str) -> None:

@@ -18,6 +18,7 @@ from engine.games.go.scoring import removed_stones
 from engine.games.shogi.game import ShogiGame
 from engine.machine import usable_cores
 from engine.matches.rating import CONFIDENCE, fit
+from engine.own_network import has_network
 from engine.players.levels import COUNT, TABLE, Rating, level_settings, subject_of
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ class Ladder:
     def player(self, level: int, seed: int) -> Any:
         """Return a player of a level."""
         options = self.options.copy()
-        for name, value in level_settings(self.game, level, has_network=options.net is not None).items():
+        for name, value in level_settings(self.game, level, has_network=has_network(options)).items():
             options.set(name, value)
         options.set("memory", MEMORY)
         options.set("seed", seed)

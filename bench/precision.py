@@ -10,6 +10,7 @@ from engine.evaluators.devices import choose_devices
 from engine.evaluators.katago_factory import make_katago_evaluator
 from engine.evaluators.shogi_factory import make_shogi_evaluator
 from engine.games.go.rules import PRESETS
+from engine.own_network import network_file
 from engine.players.go_setup import go_sampling
 from engine.players.precision import Agreement, compare, record
 from engine.players.shogi_setup import shogi_sampling
@@ -25,9 +26,9 @@ def run(options: Options, game: str, positions: int) -> list[dict[str, Any]]:
         NetworkError: the network cannot be used.
         EvaluatorError: there is none, or it cannot be computed so here.
     """
-    net = options.net
+    net = network_file(options, game)
     if net is None:
-        raise EvaluatorError("no network found to compare precisions of: expected --net FILE")
+        raise EvaluatorError(f"evaluator {options.evaluator} has no precisions to compare: expected auto or onnx")
     how = choose_devices(options)[0], options.backend, options.batch_size
     size = options.size
     if game == "shogi":

@@ -29,6 +29,8 @@ __all__ = ["GAMES", "TABLE", "Option", "OptionError", "Options", "Value", "find"
 
 NETWORK, LIMITS, SEARCH, PLAY, GAME = "Network", "Limits", "Search", "Play", "Game"
 REPORTS, LOG = "Reports", "Log"
+GROUPS = (NETWORK, LIMITS, SEARCH, PLAY, GAME, REPORTS, LOG)
+"""In the order of the reference."""
 
 NOT_FOR_ANALYSIS = (
     "analysis_ignore_pre_root_history",
@@ -47,150 +49,30 @@ SHOGI_C_PUCT = 2.88
 
 
 @dataclass
-class Options:
-    """Every setting of the engine, with its value."""
+class SearchOptions:
+    """The options that the search itself goes by: SearchSettings has them all, and what they leave open filled in."""
 
-    net: str | None = option(
-        None,
-        "file",
-        "network to play with: KataGo's .bin.gz or .txt.gz, dlshogi's .onnx, or yomi's own .onnx; none: the one that "
-        "comes with yomi",
-        NETWORK,
-        live=False,
-        usi=Usi("DNN_Model"),
-    )
-    evaluator: str = option(
-        "auto",
-        "choice",
-        "what judges positions; auto: the network, as onnx (whatever computes it); rollouts (Go) and material (shogi) "
-        "play without one; uniform: no opinion, for tests",
-        NETWORK,
-        choices=("auto", "onnx", "rollouts", "material", "uniform"),
-        live=False,
-    )
-    device: str = option(
-        "auto",
-        "choice",
-        "where the network runs",
-        NETWORK,
-        choices=("auto", "cpu", "cuda", "tensorrt"),
-        live=False,
-        usi=Usi("Device"),
-    )
-    devices: str | None = option(
-        None,
-        "text",
-        "GPUs that share the batches, by number, such as 0,1; none: the first",
-        NETWORK,
-        live=False,
-        usi=Usi("Devices"),
-    )
-    device_workers: int | None = option(
-        None, "int", "evaluation workers on each GPU; none: two", NETWORK, low=1, high=16, live=False
-    )
-    backend: str = option(
-        "auto",
-        "choice",
-        "what computes the network; auto: yomi's own kernels on a processor where they can, TensorRT itself for device "
-        "tensorrt where it is installed, else onnxruntime",
-        NETWORK,
-        choices=("auto", "native", "onnx", "tensorrt"),
-        live=False,
-    )
-    precision: str = option(
-        "auto",
-        "choice",
-        "numbers that the network computes with; auto: int16 on a processor that has it, fp16 on a GPU, if they agree "
-        "with fp32, which is tried once for each network",
-        NETWORK,
-        choices=("auto", "fp32", "fp16", "int16"),
-        live=False,
-    )
     symmetry: str = option(
         "random",
         "choice",
         "symmetry of the board that the network sees: a random one each time, none, or the average over all eight",
-        NETWORK,
+        SEARCH,
         choices=("random", "none", "average"),
         games=("go",),
     )
     cache_size: int = option(
-        64 * 2**20, "memory", "memory for evaluations of positions seen before", NETWORK, low=0, high=2**40, live=False
-    )
-
-    visits: int | None = option(
-        None,
-        "int",
-        "visits of the root for a move, those kept from earlier searches included",
-        LIMITS,
-        low=1,
-        high=10**12,
-        katago="maxVisits",
-        usi=Usi("UCT_NodeLimit"),
-    )
-    playouts: int | None = option(
-        None,
-        "int",
-        "playouts for a move",
-        LIMITS,
-        low=1,
-        high=10**12,
-        katago="maxPlayouts",
-        usi=Usi("NodesLimit", "Const_Playout"),
-    )
-    depth: int | None = option(
-        None,
-        "int",
-        "length of the principal variation at which the search for a move ends",
-        LIMITS,
-        low=1,
-        high=1000,
-        games=("shogi",),
-        usi=Usi("DepthLimit"),
-    )
-    seconds: float | None = option(
-        None,
-        "real",
-        "time for a move; on a clock, the most for a move (without any limit and without a clock: 5 seconds)",
-        LIMITS,
-        low=0,
-        high=10**7,
-        unit="s",
-        katago="maxTime",
+        64 * 2**20, "memory", "memory for evaluations of positions seen before", SEARCH, low=0, high=2**40, live=False
     )
     memory: int = option(
         2**30,
         "memory",
         "memory for the search tree; 2 ** 32 moves (17G on 19×19) are all that it uses",
-        LIMITS,
+        SEARCH,
         low=2**20,
         high=2**44,
         live=False,
         usi=Usi("USI_Hash", scale=2.0**-20),
     )
-    lag: float = option(
-        0.2,
-        "real",
-        "time kept in reserve for each move against delays on the way to the clock",
-        LIMITS,
-        low=0,
-        high=60,
-        unit="s",
-        katago="lagBuffer",
-        usi=Usi("NetworkDelay", "Time_Margin", scale=1000),
-    )
-    byoyomi_margin: float = option(
-        0.1,
-        "real",
-        "further time kept in reserve for each move that is played in byo-yomi",
-        LIMITS,
-        low=0,
-        high=60,
-        unit="s",
-        games=("shogi",),
-        usi=Usi("ByoyomiMargin", "Byoyomi_Margin", scale=1000),
-    )
-
     workers: int | None = option(
         None,
         "int",
@@ -201,16 +83,6 @@ class Options:
         katago="numSearchThreads",
         live=False,
         usi=Usi("UCT_Threads", "Threads"),
-    )
-    batch_size: int | None = option(
-        None,
-        "int",
-        "positions evaluated at once; none: what suits the device",
-        SEARCH,
-        low=1,
-        high=4096,
-        live=False,
-        usi=Usi("DNN_Batch_Size"),
     )
     batches_in_flight: int | None = option(
         None,
@@ -325,15 +197,6 @@ class Options:
         katago="dynamicScoreUtilityFactor",
         games=("go",),
     )
-    rollout_weight: float = option(
-        0.0,
-        "real",
-        "share of rollouts in the value of a position; the rest is the network's",
-        SEARCH,
-        low=0,
-        high=1,
-        games=("go",),
-    )
     policy_temperature: float = option(
         1.0,
         "real",
@@ -373,6 +236,165 @@ class Options:
         high=1000,
         katago="rootDirichletNoiseTotalConcentration",
     )
+    use_lcb: bool = option(
+        True,
+        "flag",
+        "choose among the most visited moves by the lower confidence bound",
+        SEARCH,
+        katago="useLcbForSelection",
+    )
+    seed: int | None = option(
+        None,
+        "int",
+        "seed of all random choices; with one worker the search repeats itself exactly; none: a new one each start",
+        SEARCH,
+        low=0,
+        high=2**62,
+    )
+
+
+@dataclass
+class Options(SearchOptions):
+    """Every setting of the engine, with its value."""
+
+    net: str | None = option(
+        None,
+        "file",
+        "network to play with: KataGo's .bin.gz or .txt.gz, dlshogi's .onnx, or yomi's own .onnx; none: the one that "
+        "comes with yomi",
+        NETWORK,
+        live=False,
+        usi=Usi("DNN_Model"),
+    )
+    evaluator: str = option(
+        "auto",
+        "choice",
+        "what judges positions; auto: the network, as onnx (whatever computes it); rollouts (Go) and material (shogi) "
+        "play without one; uniform: no opinion, for tests",
+        NETWORK,
+        choices=("auto", "onnx", "rollouts", "material", "uniform"),
+        live=False,
+    )
+    device: str = option(
+        "auto",
+        "choice",
+        "where the network runs",
+        NETWORK,
+        choices=("auto", "cpu", "cuda", "tensorrt"),
+        live=False,
+        usi=Usi("Device"),
+    )
+    devices: str | None = option(
+        None,
+        "text",
+        "GPUs that share the batches, by number, such as 0,1; none: the first",
+        NETWORK,
+        live=False,
+        usi=Usi("Devices"),
+    )
+    device_workers: int | None = option(
+        None, "int", "evaluation workers on each GPU; none: two", NETWORK, low=1, high=16, live=False
+    )
+    backend: str = option(
+        "auto",
+        "choice",
+        "what computes the network; auto: yomi's own kernels on a processor where they can, TensorRT itself for device "
+        "tensorrt where it is installed, else onnxruntime",
+        NETWORK,
+        choices=("auto", "native", "onnx", "tensorrt"),
+        live=False,
+    )
+    precision: str = option(
+        "auto",
+        "choice",
+        "numbers that the network computes with; auto: int16 on a processor that has it, fp16 on a GPU, if they agree "
+        "with fp32, which is tried once for each network",
+        NETWORK,
+        choices=("auto", "fp32", "fp16", "int16"),
+        live=False,
+    )
+    visits: int | None = option(
+        None,
+        "int",
+        "visits of the root for a move, those kept from earlier searches included",
+        LIMITS,
+        low=1,
+        high=10**12,
+        katago="maxVisits",
+        usi=Usi("UCT_NodeLimit"),
+    )
+    playouts: int | None = option(
+        None,
+        "int",
+        "playouts for a move",
+        LIMITS,
+        low=1,
+        high=10**12,
+        katago="maxPlayouts",
+        usi=Usi("NodesLimit", "Const_Playout"),
+    )
+    depth: int | None = option(
+        None,
+        "int",
+        "length of the principal variation at which the search for a move ends",
+        LIMITS,
+        low=1,
+        high=1000,
+        games=("shogi",),
+        usi=Usi("DepthLimit"),
+    )
+    seconds: float | None = option(
+        None,
+        "real",
+        "time for a move; on a clock, the most for a move (without any limit and without a clock: 5 seconds)",
+        LIMITS,
+        low=0,
+        high=10**7,
+        unit="s",
+        katago="maxTime",
+    )
+    lag: float = option(
+        0.2,
+        "real",
+        "time kept in reserve for each move against delays on the way to the clock",
+        LIMITS,
+        low=0,
+        high=60,
+        unit="s",
+        katago="lagBuffer",
+        usi=Usi("NetworkDelay", "Time_Margin", scale=1000),
+    )
+    byoyomi_margin: float = option(
+        0.1,
+        "real",
+        "further time kept in reserve for each move that is played in byo-yomi",
+        LIMITS,
+        low=0,
+        high=60,
+        unit="s",
+        games=("shogi",),
+        usi=Usi("ByoyomiMargin", "Byoyomi_Margin", scale=1000),
+    )
+
+    batch_size: int | None = option(
+        None,
+        "int",
+        "positions evaluated at once; none: what suits the device",
+        SEARCH,
+        low=1,
+        high=4096,
+        live=False,
+        usi=Usi("DNN_Batch_Size"),
+    )
+    rollout_weight: float = option(
+        0.0,
+        "real",
+        "share of rollouts in the value of a position; the rest is the network's",
+        SEARCH,
+        low=0,
+        high=1,
+        games=("go",),
+    )
     ignore_pre_root_history: bool = option(
         False,
         "flag",
@@ -389,13 +411,6 @@ class Options:
         SEARCH,
         katago="analysisIgnorePreRootHistory",
         games=("go",),
-    )
-    use_lcb: bool = option(
-        True,
-        "flag",
-        "choose among the most visited moves by the lower confidence bound",
-        SEARCH,
-        katago="useLcbForSelection",
     )
     leaf_mate_depth: int = option(
         3,
@@ -436,15 +451,6 @@ class Options:
         games=("shogi",),
         usi=Usi("GenerateAllLegalMoves"),
     )
-    seed: int | None = option(
-        None,
-        "int",
-        "seed of all random choices; with one worker the search repeats itself exactly; none: a new one each start",
-        SEARCH,
-        low=0,
-        high=2**62,
-    )
-
     ponder: bool = option(
         False, "flag", "think in the opponent's time", PLAY, katago="ponderingEnabled", usi=Usi("USI_Ponder")
     )
@@ -747,7 +753,8 @@ class Options:
         return dataclasses.replace(self)
 
 
-TABLE: dict[str, Option] = {row.name: row.metadata["option"](row.name) for row in dataclasses.fields(Options)}
+_ROWS: list[Option] = [row.metadata["option"](row.name) for row in dataclasses.fields(Options)]
+TABLE: dict[str, Option] = {row.name: row for group in GROUPS for row in _ROWS if row.group == group}
 """Every option by name, in the order of the reference."""
 
 ALIASES = {row.katago.lower(): row.name for row in TABLE.values() if row.katago}

@@ -1,4 +1,4 @@
-"""The network that comes with yomi plays where the options name neither another nor an evaluator without one."""
+"""Which network plays: the one that the options name, or else the one that comes with yomi."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ if TYPE_CHECKING:
     from engine.options import Options
 
 
-def fill_in(options: Options, game: str) -> None:
-    """Name yomi's own network in the options, where they leave it open."""
-    if options.net is None and options.evaluator in ("auto", "onnx"):
-        options.net = str(default_network(game))
+def has_network(options: Options) -> bool:
+    """Whether a network judges positions."""
+    return options.evaluator in ("auto", "onnx")
 
 
-def is_own(net: str | None, game: str) -> bool:
-    """Whether a network is the one that `fill_in` names."""
-    return net is not None and net == str(default_network(game))
+def network_file(options: Options, game: str) -> str | None:
+    """Return the file of the network that judges positions of a game; None if their evaluator has no use for one."""
+    if not has_network(options):
+        return None
+    return str(default_network(game)) if options.net is None else options.net

@@ -20,6 +20,7 @@ from engine.cli.errors import CliError
 from engine.cli.flags import add_options, check_limited, collect, visits_without_limit
 from engine.cli.report import plot_check
 from engine.options import ANALYSIS_DEFAULTS, NOT_FOR_ANALYSIS
+from engine.own_network import network_file
 from engine.review.model import ReviewError
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ class Reviewers:
         with loading_errors():
             check_device(options)
             try:
-                options.size = only_size(options.net) or load_size(path)
+                options.size = only_size(network_file(options, "go")) or load_size(path)
             except SgfError as error:
                 raise ReviewError(str(error)) from None
             # Seconds are those of the whole machine.

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from engine.cli.errors import CliError
 from engine.options import TABLE, Option, OptionError, Options, Value, read_config, rows_for
-from engine.own_network import fill_in
 
 LIMITS = {"go": ("visits", "playouts", "seconds"), "shogi": ("visits", "playouts", "seconds", "depth")}
 """Options that end a search."""
@@ -63,8 +62,6 @@ def _reader(row: Option) -> Callable[[str], Value]:
 def collect(args: argparse.Namespace, game: str = "go", /, **defaults: Value) -> Options:
     """Return the options: defaults, then those of the command, then the file, then the command line.
 
-    Where they name neither a network nor an evaluator without one, the network that comes with yomi plays.
-
     Raises:
         CliError: The file or a value in it is wrong, or a file named by an option does not exist.
     """
@@ -76,7 +73,6 @@ def collect(args: argparse.Namespace, game: str = "go", /, **defaults: Value) ->
     except OptionError as error:
         raise CliError(str(error)) from None
     check(options, game)
-    fill_in(options, game)
     return options
 
 

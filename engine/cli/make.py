@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from engine.cli import logs
 from engine.cli.errors import CliError
 from engine.options import OptionError, Options
+from engine.own_network import has_network
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +38,7 @@ def check_device(options: Options) -> None:
     """
     from engine.evaluators.devices import choose_devices
 
-    if options.net is not None:
+    if has_network(options):
         choose_devices(options)
 
 

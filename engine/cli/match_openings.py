@@ -41,9 +41,11 @@ def make_openings(settings: argparse.Namespace, game: str, known: Sequence[str] 
         return shuffled(found, settings.opening_seed)
     moves = settings.opening_moves or POLICY_MOVES
     options = Options.for_game(game)
+    without_network = "rollouts" if game == "go" else "material"
     values = {
         "visits": POLICY_VISITS, "temperature": 1.0, "temperature_moves": moves, "resign": False, "workers": 1,
         "seed": settings.opening_seed, "net": settings.opening_net and str(settings.opening_net),
+        "evaluator": "auto" if settings.opening_net else without_network,
     }  # fmt: skip
     for name, value in values.items():
         options.set(name, value)

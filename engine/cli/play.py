@@ -18,6 +18,7 @@ from engine.cli.signals import ended_by_a_signal
 from engine.cli.terminal import ENGINE, YOU, Terminal, TerminalGame
 from engine.color import BLACK, WHITE
 from engine.options import TABLE
+from engine.own_network import has_network
 from engine.players.levels import COUNT, FULL, describe_level, level_settings
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def with_level(args: argparse.Namespace) -> tuple[Options, str]:
     if args.level == FULL:
         return options, ""
     level = int(args.level)
-    settings = level_settings(args.game, level, has_network=options.net is not None)
+    settings = level_settings(args.game, level, has_network=has_network(options))
     options = collect(args, args.game, **settings)
     changed = [name for name, value in settings.items() if options.get(name) != value]
     text = describe_level(args.game, options, level)

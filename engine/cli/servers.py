@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from engine.cli import logs
 from engine.cli.errors import CliError
 from engine.options import Options, Value
-from engine.own_network import fill_in
 
 if TYPE_CHECKING:
     from engine.servers.client import Client
@@ -86,7 +85,7 @@ def _chosen(accounts: tuple[Account, ...], args: argparse.Namespace) -> list[Acc
 
 
 def options_of(account: Account, game: str, **defaults: Value) -> Options:
-    """Return the options that an account gives yomi, over the defaults of the command, yomi's own network among them.
+    """Return the options that an account gives yomi, over the defaults of the command.
 
     Raises:
         CliError: they name a file that is not there, or rules that nobody knows; file, line and key are told.
@@ -97,5 +96,4 @@ def options_of(account: Account, game: str, **defaults: Value) -> Options:
     for name, value in {**defaults, **account.options}.items():
         options.set(name, value)
     check(options, game, account.places)
-    fill_in(options, game)
     return options

@@ -205,7 +205,7 @@ class GoPlayer:
         """Return a search for the game's board and rules that is warmed up."""
         game = GoGame(self.game.size, self.game.rules)
         key = queue_key(game.size, game.rules)
-        options = tuned(self.options, game.size)
+        options = tuned(self.options, "go", game.size)
         queue = make_queue(options, game.size, game.rules)
         try:
             search = Search(spec_for(game.size, queue.evaluator), queue, search_settings(options, queue))
@@ -222,7 +222,7 @@ class GoPlayer:
         if name in ("rollout_weight", "seed"):
             self._replace_search()
         else:
-            options = tuned(self.options, self.game.size)
+            options = tuned(self.options, "go", self.game.size)
             self._search.configure(search_settings(options, self._search.queue))
         if name == "seed":
             self._rng = np.random.default_rng(self.options.seed)

@@ -63,7 +63,7 @@ class QueuePool:
         """
         with self._lock:
             if key not in self._queues:
-                self._queues[key] = make_queue(tuned(self.options, key[0]), key[0], rules)
+                self._queues[key] = make_queue(tuned(self.options, "go", key[0]), key[0], rules)
             self._users[key] = self._users.get(key, 0) + 1
             self._queues[key] = self._queues.pop(key)  # the latest stands last
             return self._queues[key]
@@ -182,7 +182,7 @@ class GoAnalyst:
         return search
 
     def _settings_for(self, size: int, queue: EvaluationQueue) -> SearchSettings:
-        settings = search_settings(tuned(self.options, size), queue)
+        settings = search_settings(tuned(self.options, "go", size), queue)
         if self._share == 1:
             return settings
         asked = settings.workers if self.options.workers else max(1, usable_cores() // self._share)

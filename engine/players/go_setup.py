@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.evaluators.base import EvaluatorError, UniformEvaluator
@@ -10,9 +9,11 @@ from engine.evaluators.devices import make_device_queue
 from engine.evaluators.queue import EvaluationQueue, InlineQueue
 from engine.evaluators.rollouts import MixedEvaluator, RolloutEvaluator
 from engine.games.go.game import GoGame
+from engine.own_network import has_network, network_file
 from engine.players.go_network import spec_for
 from engine.players.precision import Sampling, with_suitable_precision
 from engine.players.setup import common_settings, kind_of_evaluator
+from engine.search.parameters import SearchSettings
 from nets.katago.outputs import has_no_result
 
 if TYPE_CHECKING:
@@ -20,13 +21,12 @@ if TYPE_CHECKING:
     from engine.evaluators.katago import KataGoEvaluator
     from engine.games.go.rules import Rules
     from engine.options import Options
-    from engine.search.parameters import SearchSettings
 
 ROLLOUTS_A_LEAF = 1
 ROLLOUT_BATCH = 8
 """Leaves that a thread takes at once for rollouts: the cost of a call is shared, and the leaves are still good ones."""
-NETWORK_C_PUCT, ROLLOUT_C_PUCT = 1.0, 1.8
-"""KataGo's constant; and what beat 1.1 by 58% ± 6 with rollouts, whose values are far noisier (9×9, 60 games)."""
+ROLLOUT_C_PUCT = 1.8
+"""What beat 1.1 by 58% ± 6 with rollouts, whose values are far noisier than a network's (9×9, 60 games)."""
 
 
 QueueKey = tuple[int, bool]
@@ -44,9 +44,10 @@ def evaluator_kind(options: Options) -> str:
     Raises:
         EvaluatorError: a mixture with rollouts was asked for without a network, or what kind_of_evaluator refuses.
     """
-    if options.rollout_weight > 0.0 and not options.net:
+    if options.rollout_weight > 0.0 and not has_network(options):
         raise EvaluatorError(
-            f"rollout_weight {options.rollout_weight:g} mixes rollouts into a network's values: expected --net FILE"
+            f"rollout_weight {options.rollout_weight:g} mixes rollouts into a network's values: expected evaluator "
+            f"auto or onnx, not {options.evaluator}"
         )
     return kind_of_evaluator(options, "Go", "rollouts")
 
@@ -61,12 +62,10 @@ def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
     kind = evaluator_kind(options)
     if kind == "uniform":
         return InlineQueue(UniformEvaluator(options.batch_size or 16))
-    if kind == "rollouts":
+    net = network_file(options, "go")
+    if net is None:
         return InlineQueue(RolloutEvaluator(ROLLOUTS_A_LEAF, options.batch_size or ROLLOUT_BATCH, options.seed))
     from engine.evaluators.katago_factory import make_katago_evaluator
-
-    net = options.net
-    assert net is not None
 
     def network(device: str) -> Evaluator:
         def in_precision(precision: str) -> KataGoEvaluator:
@@ -95,12 +94,6 @@ def go_sampling(size: int, rules: Rules, network: Evaluator) -> Sampling[GoGame]
 
 def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
     """Return the settings of the search; what the options leave open is chosen for the machine."""
-    has_network = queue.evaluator.wants_planes
-    return replace(
-        common_settings(options, queue, NETWORK_C_PUCT if has_network else ROLLOUT_C_PUCT),
-        symmetry=options.symmetry if has_network else "none",
-        score_utility=options.score_utility,
-        dynamic_score_utility=options.dynamic_score_utility,
-        fpu_from_mean=not has_network,
-        spread_scale=0.85 if has_network else 0.0,
-    )
+    if queue.evaluator.wants_planes:
+        return common_settings(options, "go", queue, SearchSettings.c_puct)
+    return common_settings(options, "go", queue, ROLLOUT_C_PUCT, symmetry="none", fpu_from_mean=True, spread_scale=0.0)

@@ -15,10 +15,10 @@ import json
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from engine.options import Options, Value
+from engine.options import Options, Value
+from engine.own_network import network_file
 
 COUNT = 10
 FULL = "max"
@@ -77,7 +77,8 @@ def level_settings(game: str, level: int, *, has_network: bool) -> Settings:
 def subject_of(game: str, options: Options) -> str:
     """Return what a measured level holds for: the game, the board's size, and the network's file name."""
     board = f"go {options.size}x{options.size}" if game == "go" else "shogi"
-    return f"{board}, {Path(options.net).name if options.net else 'no network'}"
+    net = network_file(options, game)
+    return f"{board}, {'no network' if net is None else Path(net).name}"
 
 
 # -- what was measured ---------------------------------------------------------------------------------------------

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.workers import EvaluationWorkers
 from engine.machine import usable_cores
+from engine.options import SearchOptions, rows_for
+from engine.own_network import has_network
 from engine.search.parameters import SearchSettings
 
 if TYPE_CHECKING:
@@ -23,19 +26,16 @@ def kind_of_evaluator(options: Options, game: str, without_network: str) -> str:
         without_network: rollouts or material.
 
     Raises:
-        EvaluatorError: onnx was asked for without a network, or something that the game does not know, or a network
-            with an evaluator that has no use for one.
+        EvaluatorError: the evaluator does not know the game, or a network is named that it has no use for.
     """
     kind = options.evaluator
-    if kind == "auto":
-        return "onnx" if options.net else without_network
-    if kind == "onnx" and not options.net:
-        raise EvaluatorError("evaluator onnx needs a network: expected --net FILE (DNN_Model in USI)")
-    if kind not in ("onnx", without_network, "uniform"):
+    if has_network(options):
+        return "onnx"
+    if kind not in (without_network, "uniform"):
         raise EvaluatorError(
             f"evaluator {kind} does not know {game}: expected auto, onnx, {without_network} or uniform"
         )
-    if kind != "onnx" and options.net:
+    if options.net is not None:
         raise EvaluatorError(f"evaluator {kind} uses no network: leave out --net (DNN_Model), or --evaluator")
     return kind
 
@@ -55,30 +55,23 @@ def search_threads(options: Options, queue: EvaluationQueue) -> tuple[int, int]:
     return workers, options.batches_in_flight or batches
 
 
-def common_settings(options: Options, queue: EvaluationQueue, c_puct: float) -> SearchSettings:
-    """Return the settings of the search as far as both games have them; what is left open is chosen for the machine.
+def common_settings(
+    options: Options, game: str, queue: EvaluationQueue, c_puct: float, **decided: Any
+) -> SearchSettings:
+    """Return the settings of the search: the options, and what they leave open as it suits machine and evaluator.
 
     Args:
-        options: what the user wants.
+        options: what the user wants; those that mean nothing to the game do not count.
+        game: go or shogi.
         queue: what evaluates.
-        c_puct: where the options leave it open.
+        c_puct: if the options leave it open.
+        decided: settings that the game or the evaluator decides, whatever the options say.
     """
-    workers, batches_in_flight = search_threads(options, queue)
-    return SearchSettings(
-        workers=workers,
-        batches_in_flight=batches_in_flight,
-        memory=options.memory,
-        cache_size=options.cache_size if queue.evaluator.wants_planes else 0,
-        c_puct=c_puct if options.c_puct is None else options.c_puct,
-        c_puct_log=options.c_puct_log,
-        c_puct_base=options.c_puct_base,
-        fpu_reduction=options.fpu_reduction,
-        root_fpu_reduction=options.root_fpu_reduction,
-        virtual_loss=options.virtual_loss,
-        policy_temperature=options.policy_temperature,
-        root_policy_temperature=options.root_policy_temperature or options.policy_temperature,
-        root_noise=options.root_noise,
-        root_noise_total=options.root_noise_total,
-        use_lcb=options.use_lcb,
-        seed=options.seed,
-    )
+    known = {row.name for row in fields(SearchOptions)}
+    chosen: dict[str, Any] = {row.name: options.get(row.name) for row in rows_for(game) if row.name in known}
+    chosen["workers"], chosen["batches_in_flight"] = search_threads(options, queue)
+    if options.c_puct is None:
+        chosen["c_puct"] = c_puct
+    if not queue.evaluator.wants_planes:
+        chosen["cache_size"] = 0
+    return SearchSettings(**chosen | decided)

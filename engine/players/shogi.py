@@ -124,7 +124,7 @@ class ShogiPlayer:
                 book = make_book(self.options)
                 if book is not None:
                     opened.callback(book.close)
-                options = tuned(self.options, SIDE)
+                options = tuned(self.options, "shogi", SIDE)
                 queue = make_queue(options)
                 opened.callback(queue.close)
                 settings = search_settings(options, queue)
@@ -412,7 +412,7 @@ class ShogiPlayer:
     def _prepare(self, task: Task) -> None:
         """Bring search and game in line with the options; a tree that was grown under other rules is dropped."""
         options, game = self.options, self.game
-        settings = search_settings(tuned(options, SIDE), self._search.queue)
+        settings = search_settings(tuned(options, "shogi", SIDE), self._search.queue)
         if settings != self._settings:
             self._search.configure(settings)
             self._settings = settings

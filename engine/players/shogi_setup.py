@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from engine.evaluators.shogi_factory import make_shogi_evaluator
 from engine.games.shogi.book import Book, BookError, BookSettings, open_book
 from engine.games.shogi.game import ShogiGame
 from engine.options import LOG, SHOGI_C_PUCT, TABLE, USI_NAMES, OptionError, rows_for
+from engine.own_network import network_file
 from engine.players.precision import Sampling, with_suitable_precision
 from engine.players.setup import common_settings, kind_of_evaluator
 from native.shogi.spec import DLSHOGI_FEATURES, shogi_spec
@@ -57,8 +57,8 @@ def make_queue(options: Options) -> EvaluationQueue:
     kind = evaluator_kind(options)
     if kind == "uniform":
         return InlineQueue(UniformEvaluator(options.batch_size or 16))
-    net = options.net
-    if kind == "material" or net is None:
+    net = network_file(options, "shogi")
+    if net is None:
         return InlineQueue(MaterialEvaluator() if options.batch_size is None else MaterialEvaluator(options.batch_size))
 
     def network(device: str) -> Evaluator:
@@ -92,11 +92,12 @@ def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
     As dlshogi has it, unvisited moves are judged from the mean below their parent, and the spread of the values has no
     say in exploration; scores and owners there are none.
     """
-    return replace(
-        common_settings(options, queue, SHOGI_C_PUCT),
+    return common_settings(
+        options,
+        "shogi",
+        queue,
+        SHOGI_C_PUCT,
         symmetry="none",
-        root_c_puct=options.root_c_puct,
-        root_c_puct_base=options.root_c_puct_base,
         score_utility=0.0,
         dynamic_score_utility=0.0,
         fpu_from_mean=True,

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from engine.machine import nvidia_devices, package_versions, processor_name, usable_cores
 from engine.options import TABLE, OptionError, Options, Value
+from engine.own_network import network_file
 from nets.errors import NetworkError
 from nets.files import default_cache_dir, known_digest, write_atomically
 
@@ -39,18 +40,20 @@ class Tuning:
         return f"{flags} ({self.evaluations_per_second:,.0f} evaluations/s)"
 
 
-def tuned(options: Options, size: int) -> Options:
+def tuned(options: Options, game: str, size: int) -> Options:
     """Return the options with what was tuned in place of what they leave open; themselves where nothing was.
 
     A choice belongs together, so that it counts only where all of TUNED are left open.
 
     Args:
         options: those that the user gave.
+        game: go or shogi.
         size: board size (9 for shogi).
     """
-    if options.net is None or any(options.get(name) != TABLE[name].default for name in TUNED):
+    net = network_file(options, game)
+    if net is None or any(options.get(name) != TABLE[name].default for name in TUNED):
         return options
-    tuning = load(Path(options.net), size)
+    tuning = load(Path(net), size)
     if tuning is None:
         return options
     return dataclasses.replace(options, **tuning.choice)  # type: ignore[arg-type]

@@ -225,7 +225,7 @@ class Search:
         with self._layout_lock:
             self._center_score()
             self._root_priors.remove_noise()  # each search has noise of its own, or none
-            self._root_priors.temper(self.settings.policy_temperature / self.settings.root_policy_temperature)
+            self._root_priors.temper(self.settings.policy_temperature / self.settings.root_temperature)
             if noise:
                 self._root_priors.add_noise(self.settings.root_noise, self.settings.root_noise_total)
         self._barrier = threading.Barrier(len(self._workers), action=self._prune)

@@ -160,7 +160,7 @@ def test_threads_of_analysts_on_a_processor(
     options = OPTIONS.copy()
     options.workers = workers
     if is_tuned:
-        monkeypatch.setattr(go_analyst, "tuned", lambda given, _size: replace(given, workers=given.workers or 3))
+        monkeypatch.setattr(go_analyst, "tuned", lambda given, _game, _size: replace(given, workers=given.workers or 3))
     analysts = make_analysts(options, count, prompt=prompt)
     assert [analyst.search.settings.workers for analyst in analysts] == expected
 

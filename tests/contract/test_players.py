@@ -494,7 +494,7 @@ def test_every_live_option_can_be_set(make: Make, kind: str, name: str) -> None:
     else:
         values = [row.check(row.low), row.check(row.high)]
     if name == "rollout_weight" and kind != "network":
-        with pytest.raises(EvaluatorError, match="expected --net"):
+        with pytest.raises(EvaluatorError, match="expected evaluator auto or onnx"):
             player.set_option(name, values[0])
         values = []
     for each in (*values, old):
@@ -719,10 +719,9 @@ def test_a_report_may_be_asked_for_at_any_time(make: Make, kind: str) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"evaluator": "onnx"},
         {"evaluator": "uniform", "net": "x.bin"},
         {"evaluator": "material"},
-        {"rollout_weight": 0.5},
+        {"evaluator": "rollouts", "rollout_weight": 0.5},
     ],
 )
 def test_contradictory_options_are_refused(options: dict[str, Any]) -> None:

@@ -505,7 +505,6 @@ def test_what_cannot_be_loaded_leaves_what_was(make: Make, tmp_path: Path) -> No
         ("book_file", str(tmp_path / "missing.db")),
         ("book_file", str(tmp_path / "net.onnx")),
         ("evaluator", "rollouts"),
-        ("evaluator", "onnx"),
     ):
         old = player.options.get(name)
         if name == "net":
@@ -587,12 +586,13 @@ def test_a_network_and_its_defaults(make: Make, tmp_path: Path) -> None:
     assert player.options.policy_temperature == pytest.approx(1.2)
     assert player.options.resign_threshold == 0.3  # the user's goes before the network's
     assert player.think(Task(), ignore).progress.playouts == 20
-    # no network, which sets nothing
     player.options.set("net", None)
+    player.options.set("evaluator", "material")  # which sets nothing
     player.load()
     assert (player.options.c_puct, player.options.root_c_puct) == (TABLE["c_puct"].shogi, None)
     assert player.think(Task(), ignore).progress.playouts == 20
     Path(f"{path}.ini").write_text("C_init=much\n")
+    player.options.set("evaluator", "auto")
     player.options.set("net", str(path))
     with pytest.raises(LoadingError, match=r"net\.onnx\.ini: C_init: expected a number"):
         player.load()

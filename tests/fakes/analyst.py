@@ -64,7 +64,7 @@ class ScriptedAnalysis(Session):
     def __init__(self, options: Options | None = None) -> None:
         self.written: list[str] = []
         self.fake = FakeAnalyst()
-        super().__init__(Settings(options or Options(visits=16)), lambda: [], self.written.append)
+        super().__init__(Settings(options or Options(visits=16, evaluator="uniform")), lambda: [], self.written.append)
         self.load()
         self._loader.join()
         self._analysts = [self.fake]

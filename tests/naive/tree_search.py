@@ -204,7 +204,7 @@ class SlowSearch:
 
     def temperature(self, depth: int) -> float:
         """Return the temperature of the policy."""
-        return self.settings.policy_temperature if depth else self.settings.root_policy_temperature
+        return self.settings.policy_temperature if depth else self.settings.root_temperature
 
     def end_of_game(self, pos: Any, history: Any) -> tuple[float, float] | None:
         """Return (value, score) of a finished game (area scoring) for the side to move, else None.

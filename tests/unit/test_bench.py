@@ -98,8 +98,8 @@ def test_the_search_is_as_it_was_tuned(
 ) -> None:
     found, used = Options(workers=7), []
 
-    def tuned(options: Options, size: int) -> Options:
-        used.append(size)
+    def tuned(options: Options, game: str, size: int) -> Options:
+        used.append((game, size))
         return found
 
     def run(options: Options, *_: Any) -> Any:
@@ -111,7 +111,7 @@ def test_the_search_is_as_it_was_tuned(
     monkeypatch.setattr(nps if benchmark == "nps" else evaluator, "run", run)
     words = [benchmark, "--game", game, "--evaluator", "uniform"]
     assert main([*words, *(["--size", str(size)] if game == "go" else [])]) == 0
-    assert used == [size, found]
+    assert used == [(game, size), found]
     assert "(no results)" in capsys.readouterr().out
 
 

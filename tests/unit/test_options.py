@@ -24,6 +24,7 @@ from engine.options import (
     read_config,
     reference,
 )
+from engine.own_network import network_file
 from engine.version import VERSION
 from nets.load import game_of
 from nets.models import MODELS, default_network
@@ -111,10 +112,11 @@ def test_the_network_that_comes_with_yomi_plays_where_nothing_else_is_named(
     own = str(default_network(game))
     other = tmp_path / "other"
     other.touch()
-    assert parse(game=game).net == own
-    assert parse("--net", "none", "--evaluator", "onnx", game=game).net == own
-    assert parse("--evaluator", without, game=game).net is None
-    assert parse("--net", str(other), game=game).net == str(other)
+    assert network_file(Options.for_game(game), game) == own
+    assert network_file(parse(game=game), game) == own
+    assert network_file(parse("--net", "none", "--evaluator", "onnx", game=game), game) == own
+    assert network_file(parse("--evaluator", without, game=game), game) is None
+    assert network_file(parse("--net", str(other), game=game), game) == str(other)
 
 
 def test_networks_that_come_with_yomi_are_small() -> None:

@@ -327,11 +327,11 @@ def test_ratings_of_a_ladder() -> None:
 def test_only_what_was_measured_gets_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
     table = {"go 9x9, no network": {1: Rating(0.0, 0.0, 0), 2: Rating(190.8, 78.6, 100)}}
     monkeypatch.setattr(levels, "read_ratings", lambda: table)
-    options = Options(size=9)
+    options = Options(size=9, evaluator="rollouts")
     assert "(Elo 0 by definition: go 9x9, no network)" in levels.describe_level("go", options, 1)
     assert "(Elo +191 ± 79 above level 1 in 100 games: go 9x9" in levels.describe_level("go", options, 2)
     assert "Elo not measured" in levels.describe_level("go", options, 3)
-    assert "Elo not measured" in levels.describe_level("go", Options(size=13), 2)
+    assert "Elo not measured" in levels.describe_level("go", Options(size=13, evaluator="rollouts"), 2)
 
 
 def test_the_table_of_the_package() -> None:

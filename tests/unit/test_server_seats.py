@@ -22,6 +22,7 @@ from engine.games.shogi.notation import format_usi, parse_usi
 from engine.matches.answers import Evaluation
 from engine.matches.process import EngineFailure
 from engine.options import Options
+from engine.own_network import network_file
 from engine.players.shogi_base import ShogiDecision, Task, Times
 from engine.servers import usi_seat
 from engine.servers.go_seat import RULES, GoStart, YomiGoSeat
@@ -79,9 +80,9 @@ def test_a_move_that_only_another_rule_of_ko_allows_is_played() -> None:
 @pytest.mark.parametrize(("game", "protocol"), [("go", CGOS), ("shogi", CSA)])
 def test_yomi_plays_with_its_own_network_where_an_account_names_none(game: str, protocol: str) -> None:
     account = Account("a", Server("s", protocol, "localhost", 1), "user", "password_env", "PASSWORD")
-    assert options_of(account, game).net == str(default_network(game))
+    assert network_file(options_of(account, game), game) == str(default_network(game))
     plain = replace(account, options={"evaluator": "rollouts" if game == "go" else "material"})
-    assert options_of(plain, game).net is None
+    assert network_file(options_of(plain, game), game) is None
 
 
 def test_another_engine_plays_go() -> None:

@@ -42,10 +42,10 @@ def net(tmp_path: Path) -> Path:
 
 def test_a_choice_is_kept_and_used(net: Path) -> None:
     options = Options(net=str(net), visits=5)
-    assert tuned(options, 9) is options
+    assert tuned(options, "go", 9) is options
     save(net, 9, Tuning(CHOICE, 1234.5))
     assert load(net, 9) == Tuning(CHOICE, 1234.5)
-    chosen = tuned(options, 9)
+    chosen = tuned(options, "go", 9)
     assert {name: chosen.get(name) for name in CHOICE} == CHOICE
     assert chosen.visits == 5
     assert options.workers is None
@@ -71,14 +71,14 @@ def test_what_the_user_chose_stands(net: Path, name: str, value: Value) -> None:
     save(net, 9, Tuning(CHOICE, 1.0))
     options = Options(net=str(net))
     options.set(name, value)
-    assert tuned(options, 9) is options
+    assert tuned(options, "go", 9) is options
 
 
 def test_without_a_network_nothing_is_tuned(tmp_path: Path) -> None:
-    options = Options()
-    assert tuned(options, 9) is options
+    options = Options(evaluator="rollouts")
+    assert tuned(options, "go", 9) is options
     missing = Options(net=str(tmp_path / "missing.bin.gz"))
-    assert tuned(missing, 9) is missing
+    assert tuned(missing, "go", 9) is missing
 
 
 @pytest.mark.parametrize("damage", ["{", "[]", '{"choice": {}}', "workers"])

@@ -1,14 +1,13 @@
 """USI lines as text, and the table of options as USI shows it."""
 
 import math
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.options import TABLE, USI_NAMES, OptionError, Options, rows_for
-from engine.own_network import fill_in
+from engine.own_network import network_file
 from engine.protocols.text import MAX_LINE
 from engine.protocols.usi.codec import (
     MAX_ERROR,
@@ -25,6 +24,7 @@ from engine.protocols.usi.codec import (
     parse_setoption,
 )
 from engine.protocols.usi.options import find_option, option_lines, set_option
+from nets.models import default_network
 
 
 @pytest.mark.parametrize(
@@ -216,22 +216,18 @@ def test_wrong_choices() -> None:
     assert find_option("No_Such") is None
 
 
-def test_no_network_means_the_one_that_comes_with_yomi(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_network_means_the_one_that_comes_with_yomi() -> None:
     """Graphical interfaces keep the values of options: a path within an installation must not be among them."""
-    monkeypatch.setattr("engine.own_network.default_network", lambda game: Path(f"/models/{game}.onnx"))
     row = TABLE["net"]
     options = Options.for_game("shogi")
-    fill_in(options, "shogi")
-    assert options.net == str(Path("/models/shogi.onnx"))
+    own = network_file(options, "shogi")
+    assert own == str(default_network("shogi"))
     assert "option name DNN_Model type filename default <empty>" in option_lines(options)
     set_option(row, "mine.onnx", options)
-    assert options.net == "mine.onnx"
+    assert network_file(options, "shogi") == "mine.onnx"
     assert "option name DNN_Model type filename default mine.onnx" in option_lines(options)
     set_option(row, "<empty>", options)
-    assert options.net == str(Path("/models/shogi.onnx"))
-    options.set("evaluator", "material")
-    set_option(row, "", options)
-    assert options.net is None
+    assert network_file(options, "shogi") == own
 
 
 def test_a_wrong_value_says_what_stays() -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from engine.evaluators.base import EvaluatorError
+from engine.own_network import network_file
 from engine.protocols.analysis.fields import FieldError, Fields, integers
 from engine.protocols.analysis.overrides import Settings
 from engine.protocols.analysis.query import ACTIONS, Query, QueryError, Turn, parse_line, read_query
@@ -226,7 +227,7 @@ class Session:
         """Return the network in KataGo's form; none where none is used."""
         self._loader.join()
         model = self._analysts[0].model if self._analysts else None
-        return [] if model is None else [model.to_json(self.settings.options.net)]
+        return [] if model is None else [model.to_json(network_file(self.settings.options, "go"))]
 
     def _terminate(self, identity: str | None, turns: set[int] | None) -> None:
         """End open turns: those that wait are answered without results, those that run with what they have."""

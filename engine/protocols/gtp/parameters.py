@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from engine.options import Option, OptionError, Value, find, rows_for
+from engine.own_network import network_file
 from engine.protocols.gtp.arguments import expect_count
 from engine.protocols.gtp.codec import Command
 from engine.protocols.gtp.session import GtpError, Session
@@ -87,7 +88,7 @@ def set_params(session: Session, request: Command) -> None:
 def get_models(session: Session, request: Command) -> str:
     """Answer the network in KataGo's JSON form; an empty list where there is none."""
     model = session.player.model
-    return json.dumps([] if model is None else [model.to_json(session.options.net)])
+    return json.dumps([] if model is None else [model.to_json(network_file(session.options, "go"))])
 
 
 @command("yomi-param")

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engine.options import USI_NAMES, Option, OptionError, Options, rows_for
-from engine.own_network import fill_in, is_own
 
 CLEAR_TREE = "Clear_Tree"
 """The one button: forget the tree and all evaluations."""
-NETWORK = "net"
-"""Name of the one option whose empty value means something: the network that comes with yomi."""
 TYPES = {"file": "filename", "text": "string", "choice": "combo", "flag": "check"}
 
 
@@ -18,16 +15,10 @@ def option_lines(options: Options) -> Iterator[str]:
     """Yield an `option` line for each option; the defaults are the values in force."""
     for row in rows_for("shogi"):
         if row.usi is not None:
-            default = format_option(row, options)
+            default = row.format_usi(options.get(row.name))
             kind = TYPES.get(row.kind, "spin")
             yield f"option name {row.usi.names[0]} type {kind} default {default}{_range(row)}"
     yield f"option name {CLEAR_TREE} type button"
-
-
-def format_option(row: Option, options: Options) -> str:
-    """Return an option's value for a graphical interface, which keeps it: yomi's own network stays without a path."""
-    value = options.get(row.name)
-    return row.format_usi(None if row.name == NETWORK and is_own(options.net, "shogi") else value)
 
 
 def set_option(row: Option, text: str, options: Options) -> None:
@@ -39,9 +30,7 @@ def set_option(row: Option, text: str, options: Options) -> None:
     try:
         options.set(row.name, row.parse_usi(text))
     except OptionError as error:
-        raise OptionError(f"{error}; it stays {format_option(row, options)}") from None
-    if row.name == NETWORK:
-        fill_in(options, "shogi")
+        raise OptionError(f"{error}; it stays {row.format_usi(options.get(row.name))}") from None
 
 
 def find_option(name: str) -> Option | None:
