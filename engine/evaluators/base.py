@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -11,8 +13,16 @@ if TYPE_CHECKING:
     from native.tree.arrays import Batch
 
 
+stop_making: ContextVar[threading.Event] = ContextVar("stop_making", default=threading.Event())  # noqa: B039
+"""Set once nobody wants the evaluator that this thread makes: what takes minutes has to look at it and give up."""
+
+
 class EvaluatorError(RuntimeError):
     """An evaluator cannot be made or used as asked; the message says what is missing."""
+
+
+class DeviceLostError(EvaluatorError):
+    """A GPU refuses everything until this process ends: nothing can be set up on it anew."""
 
 
 class UnsupportedError(EvaluatorError):

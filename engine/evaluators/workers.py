@@ -2,12 +2,14 @@
 
 A worker makes its evaluator in its own thread, so that it is bound to its device, and closes it there. Batches wait in
 one queue and go to whoever is free, which shares them by load between devices of any speed. A worker that fails gives
-its batch back for another to evaluate and makes its evaluator anew; after MAX_FAILURES in a row it is given up, and
-the others go on without it. A worker that hangs is left behind with the arrays it works on, and replaced as often.
+its batch back for another to evaluate and makes its evaluator anew; after MAX_FAILURES in a row, or at once if its
+GPU is lost to this process, it is given up, and the others go on without it. A worker that hangs is left behind with
+the arrays it works on, and replaced as often.
 """
 
 from __future__ import annotations
 
+import atexit
 import logging
 import sys
 import threading
@@ -16,7 +18,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from engine.evaluators.base import EvaluatorError
+from engine.evaluators.base import DeviceLostError, EvaluatorError, stop_making
 from engine.evaluators.queue import EvaluatorCall, Job
 
 if TYPE_CHECKING:
@@ -35,7 +37,11 @@ HANG = 5.0
 LOOKS = 10
 """Looks at each worker in that time. Looks are counted, not seconds: nothing hangs in a process that was stopped."""
 MAKING_LOOKS = 24 * LOOKS
-"""Looks after which a worker that makes its evaluator anew is given up: 2 minutes. What it was made of is in caches."""
+"""Looks after which a worker that makes its evaluator anew is given up: 2 minutes. What it was made of is in caches.
+
+So long, too, closing waits for a worker that makes its first evaluator: TensorRT looks between two steps of a build
+whether it shall go on.
+"""
 MAX_FAILURES = 3
 """Failures in a row that end a worker: two may be those of one batch that no device can evaluate."""
 
@@ -55,6 +61,8 @@ class _Worker:
     """What it evaluates now."""
     looks: int = 0
     """How often it was seen with this task, or remaking its evaluator."""
+    is_starting: bool = False
+    """It makes the first evaluator of its seat, which may take many minutes."""
     is_making: bool = False
     """It closes an evaluator that has failed, and makes another."""
     is_lost: bool = False
@@ -73,7 +81,7 @@ class EvaluationWorkers:
 
         Raises:
             ValueError: there is no factory.
-            Exception: whatever a factory raised; no worker is left running then.
+            Exception: whatever a factory raised, or a KeyboardInterrupt; no worker is left running then.
         """
         if not factories:
             raise ValueError("no evaluators found, expected at least one for the evaluation workers")
@@ -85,17 +93,23 @@ class EvaluationWorkers:
         self._end: Exception | None = None
         """Why no worker is left."""
         started: SimpleQueue[Evaluator | Exception] = SimpleQueue()
-        self._workers = [_Worker(seat, factory) for seat, factory in enumerate(factories)]
-        for worker in list(self._workers):
-            self._start(worker, started)
+        self._workers = [_Worker(seat, factory, is_starting=True) for seat, factory in enumerate(factories)]
+        self._leaving: list[_Worker] = []
+        """Given up, but maybe still closing their evaluators."""
         self._watcher = threading.Thread(target=self._watch, name="evaluation-watch", daemon=True)
         self._watcher.start()
-        results = [started.get() for _ in factories]
-        failures = [result for result in results if isinstance(result, Exception)]
-        if failures:
+        atexit.register(self.close)  # a thread that is in TensorRT or CUDA when the interpreter ends can abort it
+        try:
+            for worker in list(self._workers):
+                self._start(worker, started)
+            for _ in factories:
+                result = started.get()
+                if isinstance(result, Exception):
+                    raise result
+                self.evaluator = result
+        except BaseException:
             self.close()
-            raise failures[0]
-        self.evaluator = next(result for result in results if not isinstance(result, Exception))
+            raise
 
     @property
     def worker_count(self) -> int:
@@ -131,9 +145,10 @@ class EvaluationWorkers:
         if self._closing.is_set():
             return
         self._closing.set()
+        atexit.unregister(self.close)
         self._watcher.join()
         with self._lock:
-            workers = list(self._workers)
+            workers = [worker for worker in (*self._workers, *self._leaving) if worker.thread is not None]
         for _ in workers:
             self._tasks.put(None)
         for worker in workers:
@@ -150,7 +165,7 @@ class EvaluationWorkers:
         """Wait until a worker has ended, or has been busy with one thing for as long as what hangs."""
         assert worker.thread is not None
         worker.looks = 0
-        while worker.thread.is_alive() and worker.looks <= LOOKS:
+        while worker.thread.is_alive() and worker.looks <= (MAKING_LOOKS if worker.is_starting else LOOKS):
             worker.thread.join(self._hang / LOOKS)
             worker.looks += 1
 
@@ -169,33 +184,36 @@ class EvaluationWorkers:
             worker: this thread's own.
             started: where the first evaluator goes; None where the worker replaces one that hangs.
         """
+        stop_making.set(self._closing)
         while True:
             worker.looks, worker.is_making = 0, started is None
             try:
                 evaluator = worker.make()
             except Exception as error:
+                worker.is_starting = False
                 if started is not None:
                     started.put(error)
                 elif not worker.is_lost:
                     self._give_up(worker, error)
                 return
             with self._lock:
-                worker.is_making = False
+                worker.is_starting = worker.is_making = False
             worker.description = evaluator.description
             if started is not None:
                 started.put(evaluator)
                 started = None
             error_met = None if worker.is_lost else self._serve(worker, evaluator)
-            if error_met is not None:
+            is_hopeless = isinstance(error_met, DeviceLostError) or worker.failures >= MAX_FAILURES
+            if error_met is not None and is_hopeless and not worker.is_lost and not self._closing.is_set():
+                self._leaving.append(worker)
+                self._give_up(worker, error_met)
+            elif error_met is not None:
                 worker.looks, worker.is_making = 0, True  # a device in disorder may hang as soon as it is closed
             try:
                 evaluator.close()
             except Exception as error:  # a device in disorder; what matters is who evaluates the next batch
                 _log.warning("%s: cannot be closed: %s", worker.description, error)
-            if error_met is None or worker.is_lost or self._closing.is_set():
-                return
-            if worker.failures >= MAX_FAILURES:
-                self._give_up(worker, error_met)
+            if error_met is None or is_hopeless or worker.is_lost or self._closing.is_set():
                 return
             _log.warning("%s failed (%s): it is set up anew", worker.description, error_met)
 
@@ -223,9 +241,12 @@ class EvaluationWorkers:
     def _fail(self, worker: _Worker, task: Task, error: Exception) -> None:
         """Put a task back into the queue; one that has failed elsewhere before goes back to whom it came from.
 
-        So does one for which nobody would come any more.
+        So does one for which nobody would come any more. A GPU that is lost says nothing about the task.
         """
         worker.failures += 1
+        if isinstance(error, DeviceLostError) and not self._closing.is_set():
+            self._put(task, is_new=False)
+            return
         others = any(not other.is_making for other in self._workers if other is not worker)
         if self._closing.is_set() or (task.failed_at is not None and (task.failed_at != worker.seat or not others)):
             task.finish(error)

@@ -212,11 +212,14 @@ def with_suitable_precision(make: Callable[[str], E], precision: str, sampling: 
         evaluator.close()
         del evaluator
         reference = make("fp32")
-        recorded = record(reference, sampling(reference))
-        reference.close()
+        with contextlib.closing(reference):
+            recorded = record(reference, sampling(reference))
         del reference
         evaluator = make(precision)
-        verdict = compare(recorded, evaluator)
+        with contextlib.ExitStack() as on_failure:
+            on_failure.callback(evaluator.close)
+            verdict = compare(recorded, evaluator)
+            on_failure.pop_all()
         _keep(evaluator, verdict)
         if verdict.is_enough:
             _tell(evaluator, f"as good as fp32: {verdict}")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import logging
 import random
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -13,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from engine.evaluators.base import EvaluatorError
+from engine.evaluators.base import DeviceLostError, EvaluatorError, stop_making
 from engine.evaluators.devices import device_numbers, make_device_queue
 from engine.evaluators.queue import InlineQueue, Job
 from engine.evaluators.workers import EvaluationWorkers
@@ -321,6 +324,73 @@ def test_closing_waits_for_all_that_was_submitted() -> None:
     wait_until(lambda: queue._tasks.qsize() == 3)
     queue.close()
     assert [answer.get(timeout=60) for answer in answers] == [None] * 4
+
+
+@pytest.mark.parametrize("comes", ["interrupt", "failure"])
+def test_what_ends_the_start_ends_every_worker(comes: str) -> None:
+    """One makes its evaluator for as long as it is let, as TensorRT builds an engine."""
+    begun, threads = threading.Barrier(2), list[threading.Thread]()
+
+    def build() -> ScriptedEvaluator:
+        threads.append(threading.current_thread())
+        begun.wait(60)
+        assert stop_making.get().wait(60)
+        time.sleep(0.2)  # longer than a worker that hangs is waited for
+        raise EvaluatorError("stopped")
+
+    def other() -> ScriptedEvaluator:
+        threads.append(threading.current_thread())
+        begun.wait(60)
+        if comes == "failure":
+            raise OSError("no device")
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        return ScriptedEvaluator()
+
+    with pytest.raises(KeyboardInterrupt if comes == "interrupt" else OSError):
+        EvaluationWorkers([build, other], hang=0.05)
+    assert len(threads) == 2
+    assert not any(thread.is_alive() for thread in threads)
+    assert not stop_making.get().is_set()
+
+
+def test_workers_that_nobody_closed_end_before_the_interpreter() -> None:
+    program = """
+from engine.evaluators.base import UniformEvaluator
+from engine.evaluators.workers import EvaluationWorkers
+class Evaluator(UniformEvaluator):
+    def close(self):
+        print("closed", flush=True)
+EvaluationWorkers([Evaluator])
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert (ended.stdout, ended.stderr) == ("closed\n", "")
+
+
+def test_a_lost_device_is_not_set_up_anew_even_if_it_cannot_be_closed(caplog: pytest.LogCaptureFixture) -> None:
+    released = threading.Event()
+
+    class Lost(ScriptedEvaluator):
+        """Fails for good, and hangs while it is closed."""
+
+        def close(self) -> None:
+            super().close()
+            released.wait(60)
+
+    lost = Lost(4, fail_at=2)
+    lost.error, lost.description = DeviceLostError("CUDA error 700"), "net on cuda:0"
+    made = [lost]
+    queue = EvaluationWorkers([made.pop, lambda: ScriptedEvaluator(4)], hang=0.5)
+    search = new_search(queue, workers=2)
+    search.set_position(new_game())
+    while queue.worker_count == 2:
+        run(search, Limits(playouts=50))
+    assert "net on cuda:0 is given up (CUDA error 700): the search goes on with scripted" in caplog.text
+    search.clear()
+    search.set_position(new_game())
+    assert run(search, Limits(playouts=300)).visits == 300
+    released.set()
+    queue.close()
+    assert lost.closed_in is not None
 
 
 def test_batches_are_shared_by_load() -> None:

@@ -14,7 +14,7 @@ from queue import SimpleQueue
 import numpy as np
 import pytest
 
-from engine.evaluators.base import UniformEvaluator
+from engine.evaluators.base import EvaluatorError, UniformEvaluator
 from engine.evaluators.katago_factory import make_katago_evaluator
 from engine.evaluators.queue import Job
 from engine.evaluators.shogi_factory import make_shogi_evaluator
@@ -221,6 +221,23 @@ def test_a_bad_candidate_is_left_out_with_a_warning(caplog: pytest.LogCaptureFix
         assert "int16 is left out for fp32" in caplog.text
         assert "mean value error 0.5000" in caplog.text
         caplog.clear()
+
+
+@pytest.mark.parametrize("stage", ["record", "compare"])
+def test_a_comparison_that_fails_releases_the_device(monkeypatch: pytest.MonkeyPatch, stage: str) -> None:
+    made: list[Scripted] = []
+
+    def make(name: str) -> Scripted:
+        made.append(Scripted("fp32" if name == "fp32" else "int16"))
+        return made[-1]
+
+    def fail(*_: object) -> None:
+        raise EvaluatorError("lost")
+
+    monkeypatch.setattr(precision, stage, fail)
+    with pytest.raises(EvaluatorError, match="lost"):
+        with_suitable_precision(make, "auto", lambda _: SAMPLING)
+    assert [each.is_closed for each in made] == [True] * (2 if stage == "record" else 3)
 
 
 def test_what_was_asked_for_is_not_compared(cache: Path) -> None:
