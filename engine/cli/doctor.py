@@ -142,8 +142,9 @@ def networks() -> Iterator[Finding]:
 
 def gpu() -> Iterator[Finding]:
     """Yield the GPUs, and which of the ways to use them work, which each proves with a small network."""
-    from engine.evaluators.cuda import gpu_names
+    from engine.evaluators.cuda import gpu_names, gpu_uuid
     from engine.evaluators.providers import find_direct_fault, find_gpu_fault, find_package_fault
+    from engine.evaluators.tensorrt_driver import driver_name
 
     fault = find_gpu_fault()
     if fault is not None:
@@ -152,7 +153,7 @@ def gpu() -> Iterator[Finding]:
     else:
         details = _smi_lines()
         for number, name in enumerate(gpu_names()):
-            yield OK, f"GPU {number}: {details.get(number, name)}"
+            yield OK, f"GPU {number}: {details.get(gpu_uuid(number), name) if details else name}"
     ways = (
         ("CUDA (--device cuda)", "cuda", "onnx"),
         ("TensorRT through onnxruntime (--device tensorrt --backend onnx)", "tensorrt", "onnx"),
@@ -168,6 +169,7 @@ def gpu() -> Iterator[Finding]:
         else:
             reason = _try(device, backend)
             yield (OK, f"{title} works") if reason is None else (MISSING, f"{title} does not work: {reason}")
+    yield OK, f"TensorRT itself uses {driver_name()}"
 
 
 def _try(device: str, backend: str) -> str | None:
@@ -204,18 +206,18 @@ def _try(device: str, backend: str) -> str | None:
         return next(iter(str(error).splitlines()), type(error).__name__)
 
 
-def _smi_lines() -> dict[int, str]:
-    """Return what the driver's own tool tells of each GPU, by number; nothing where the tool is not installed."""
+def _smi_lines() -> dict[str, str]:
+    """Return what the driver's own tool tells of each GPU, by uuid; nothing if the tool is not installed."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return {}
-    query = [tool, "--query-gpu=index,name,memory.total,driver_version,compute_cap", "--format=csv,noheader"]
+    query = [tool, "--query-gpu=uuid,name,memory.total,driver_version,compute_cap", "--format=csv,noheader"]
     try:
         answer = subprocess.run(query, capture_output=True, text=True, timeout=20, check=True)
     except (OSError, subprocess.SubprocessError):
         return {}
     lines = {}
     for line in answer.stdout.strip().splitlines():
-        number, name, memory, driver, capability = (part.strip() for part in line.split(","))
-        lines[int(number)] = f"{name}, {memory}, compute capability {capability}, driver {driver}"
+        uuid, name, memory, driver, capability = (part.strip() for part in line.split(","))
+        lines[uuid] = f"{name}, {memory}, compute capability {capability}, driver {driver}"
     return lines

@@ -1,37 +1,63 @@
-"""NVIDIA's driver through ctypes: which GPUs there are, this thread's device, and page-locked memory.
+"""NVIDIA's driver through ctypes: which GPUs there are, and one of them as a thread uses it.
 
-No more than what onnxruntime leaves out; nothing has to be installed for it but the driver.
+It does what onnxruntime leaves out, and all that TensorRT needs. Nothing has to be installed for it but the driver.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import logging
 import sys
+import uuid
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from engine.evaluators.base import EvaluatorError
+from engine.evaluators.base import DeviceLostError, EvaluatorError
+from engine.machine import usable_cores
+
+_log = logging.getLogger("yomi.evaluators")
+
+Array = npt.NDArray[Any]
 
 NO_DEVICE = 100
 """CUDA_ERROR_NO_DEVICE: a driver without a GPU."""
-THREAD_LOCAL = 1
-"""CU_STREAM_CAPTURE_MODE_THREAD_LOCAL."""
+LOST = frozenset((700, 702, *range(714, 720), 721, 810))
+"""The errors after which, as cuda.h says, every further call fails until the process ends."""
 PAGE = 4096
+BLOCK = 256
+"""Threads of a CUDA block of the unpacking kernel."""
+SPINNING_CORES = 8
+"""Cores from which on a thread that waits for a GPU may spin; with fewer it sleeps, for the search needs them.
+
+A GPU's two evaluation workers, four search workers and the protocol fit in. CUDA itself spins unless it has more
+contexts than there are processors. What this rule brings has not been measured.
+"""
+BLOCKING_SYNC = 4
+"""CU_CTX_SCHED_BLOCKING_SYNC."""
+NON_BLOCKING = 1
+"""CU_STREAM_NON_BLOCKING: work on the default stream, of another thread as well, does not disturb a capture."""
+THREAD_LOCAL = 1
+"""CU_STREAM_CAPTURE_MODE_THREAD_LOCAL: other threads may allocate meanwhile."""
 
 
 @functools.cache
-def load_driver() -> Any:
+def load_driver(*, keeps_gil: bool = False) -> Any:
     """Return NVIDIA's driver library, initialised.
+
+    Args:
+        keeps_gil: calls keep the interpreter's lock: for those that return at once, which would else have to wait for
+            it behind other threads. Calls that wait for the GPU must not.
 
     Raises:
         EvaluatorError: there is none, or it does not work.
     """
     name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
     try:
-        driver = ctypes.CDLL(name)
+        driver = ctypes.PyDLL(name) if keeps_gil else ctypes.CDLL(name)
     except OSError:
         raise EvaluatorError(f"{name}, NVIDIA's driver, is not found") from None
     status = driver.cuInit(0)
@@ -62,18 +88,98 @@ def gpu_names() -> list[str]:
         return []
     names = []
     for number in range(count.value):
-        device, name = ctypes.c_int(), ctypes.create_string_buffer(256)
-        _check(driver.cuDeviceGet(ctypes.byref(device), number), "cuDeviceGet")
-        _check(driver.cuDeviceGetName(name, len(name), device), "cuDeviceGetName")
+        name = ctypes.create_string_buffer(256)
+        _check(driver.cuDeviceGetName(name, len(name), _device(number)), "cuDeviceGetName")
         names.append(name.value.decode())
     return names
+
+
+def gpu_uuid(number: int) -> str:
+    """Return what nvidia-smi calls `uuid`: its numbers are not CUDA's, which begin with the fastest GPU.
+
+    Raises:
+        EvaluatorError: there is no such GPU.
+    """
+    found = ctypes.create_string_buffer(16)
+    _check(load_driver().cuDeviceGetUuid(found, _device(number)), f"GPU {number}")
+    return f"GPU-{uuid.UUID(bytes=found.raw)}"
+
+
+def prepare_context(number: int) -> None:
+    """Say how threads are to wait for a GPU; to be called before its primary context is taken.
+
+    Raises:
+        EvaluatorError: there is no such GPU.
+    """
+    device = _device(number)
+    if usable_cores() < SPINNING_CORES:
+        flags = ctypes.c_uint(BLOCKING_SYNC)
+        _check(load_driver().cuDevicePrimaryCtxSetFlags_v2(device, flags), f"GPU {number}")
+
+
+def _check(status: int, what: str) -> None:
+    """See that the driver has done what it was asked.
+
+    Raises:
+        DeviceLostError: no other call will succeed either.
+        EvaluatorError: it has not.
+    """
+    if status in LOST:
+        raise DeviceLostError(f"{what}: CUDA error {status} found: this process cannot use the GPU any more")
+    if status:
+        raise EvaluatorError(f"{what}: CUDA error {status} found, expected none")
+
+
+def expect_alive(name: str) -> None:
+    """Wait until the GPU whose context this thread has is idle, after an error that may have been its end.
+
+    Args:
+        name: of the GPU, for the message.
+
+    Raises:
+        DeviceLostError: it was.
+    """
+    status = load_driver().cuCtxSynchronize()
+    if status in LOST:
+        _check(status, name)
+
+
+def capture_graph(stream: int, work: Callable[[], None]) -> int:
+    """Return the handle of a CUDA graph of what `work` puts on a stream, which is not done now.
+
+    Raises:
+        EvaluatorError: the driver, or `work`, refuses.
+    """
+    driver, graph, executable = load_driver(), ctypes.c_void_p(), ctypes.c_void_p()
+    begun = driver.cuStreamBeginCapture_v2(ctypes.c_void_p(stream), ctypes.c_int(THREAD_LOCAL))
+    _check(begun, "capturing a CUDA graph")
+    try:
+        work()
+    finally:
+        ended = driver.cuStreamEndCapture(ctypes.c_void_p(stream), ctypes.byref(graph))
+    _check(ended, "capturing a CUDA graph")
+    made = driver.cuGraphInstantiateWithFlags(ctypes.byref(executable), graph, ctypes.c_ulonglong(0))
+    driver.cuGraphDestroy(graph)
+    _check(made, "making a CUDA graph")
+    assert executable.value is not None
+    return executable.value
+
+
+def launch_graph(graph: int, stream: int) -> None:
+    """Put a CUDA graph on a stream.
+
+    Raises:
+        EvaluatorError: the driver refuses.
+    """
+    status = load_driver(keeps_gil=True).cuGraphLaunch(ctypes.c_void_p(graph), ctypes.c_void_p(stream))
+    _check(status, "starting a CUDA graph")
 
 
 class ThreadDevice:
     """A GPU as the thread that makes this is bound to it, from `__init__` to `close`."""
 
     def __init__(self, number: int) -> None:
-        """Make the GPU's primary context, which onnxruntime uses too, this thread's own.
+        """Make the GPU's primary context, which onnxruntime and TensorRT use too, this thread's own.
 
         From then on what other threads capture does not concern this one. onnxruntime captures in CUDA's global mode,
         during which threads in that mode, the default, may neither allocate nor page-lock: they fail, and so does the
@@ -82,15 +188,19 @@ class ThreadDevice:
         Raises:
             EvaluatorError: the driver refuses.
         """
-        self._driver = load_driver()
+        self._driver, self._quick = load_driver(), load_driver(keeps_gil=True)
         self._capture_mode = ctypes.c_int(THREAD_LOCAL)
-        self._exchange_capture_mode()
-        self._device = ctypes.c_int()
-        self._pinned: list[npt.NDArray[Any]] = []
+        self._device = _device(number)
+        self._pinned: list[Array] = []
+        self.name = f"GPU {number}"
         context = ctypes.c_void_p()
-        _check(self._driver.cuDeviceGet(ctypes.byref(self._device), number), f"GPU {number}")
-        _check(self._driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), self._device), f"GPU {number}")
-        _check(self._driver.cuCtxPushCurrent_v2(context), f"GPU {number}")
+        prepare_context(number)
+        _check(self._exchange_capture_mode(), "cuThreadExchangeStreamCaptureMode")
+        _check(self._driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), self._device), self.name)
+        status = self._driver.cuCtxPushCurrent_v2(context)
+        if status:
+            self._driver.cuDevicePrimaryCtxRelease_v2(self._device)
+        _check(status, self.name)
         self._context = context
 
     def check(self) -> None:
@@ -100,11 +210,11 @@ class ThreadDevice:
             EvaluatorError: it has another, or none.
         """
         current = ctypes.c_void_p()
-        _check(self._driver.cuCtxGetCurrent(ctypes.byref(current)), "cuCtxGetCurrent")
+        _check(self._quick.cuCtxGetCurrent(ctypes.byref(current)), "cuCtxGetCurrent")
         if current.value != self._context.value:
             raise EvaluatorError("this thread has lost its GPU: expected the context that it was started with")
 
-    def pinned(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    def pinned(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         """Return a page-locked array of zeros, which the device copies without a detour.
 
         Raises:
@@ -120,7 +230,7 @@ class ThreadDevice:
             self._pinned.append(array)
         return array
 
-    def fetch(self, address: int, target: npt.NDArray[Any]) -> None:
+    def fetch(self, address: int, target: Array) -> None:
         """Copy from the device into a contiguous array; what was computed before must have ended.
 
         Raises:
@@ -131,22 +241,131 @@ class ThreadDevice:
         )
         _check(status, f"copying {target.nbytes} bytes from the GPU")
 
+    def expect_alive(self) -> None:
+        """Ask the driver."""
+        expect_alive(self.name)
+
     def close(self) -> None:
-        """Give the memory and the context back, in the thread that took them."""
+        """Give the memory and the context back, in the thread that took them, whatever state the GPU is in."""
+        self._release()
         for array in self._pinned:
-            self._driver.cuMemHostUnregister(ctypes.c_void_p(array.ctypes.data))
+            self._try(self._driver.cuMemHostUnregister, ctypes.c_void_p(array.ctypes.data))
         self._pinned.clear()
-        self._driver.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
-        self._driver.cuDevicePrimaryCtxRelease_v2(self._device)
-        self._exchange_capture_mode()
+        if not self._try(self._driver.cuCtxPopCurrent_v2, ctypes.byref(ctypes.c_void_p())):
+            self._try(self._driver.cuCtxSetCurrent, ctypes.c_void_p())  # takes the topmost off as well
+        self._try(self._driver.cuDevicePrimaryCtxRelease_v2, self._device)
+        self._try(self._exchange_capture_mode)
 
-    def _exchange_capture_mode(self) -> None:
+    def _exchange_capture_mode(self) -> int:
         """Give the thread the mode that is kept here, and keep the one it had."""
-        status = self._driver.cuThreadExchangeStreamCaptureMode(ctypes.byref(self._capture_mode))
-        _check(status, "cuThreadExchangeStreamCaptureMode")
+        status: int = self._driver.cuThreadExchangeStreamCaptureMode(ctypes.byref(self._capture_mode))
+        return status
+
+    def _release(self) -> None:
+        """Give back what needs the context; for what derives from this."""
+
+    def _try(self, function: Callable[..., int], *arguments: Any) -> bool:
+        """Call what may fail because the GPU is in disorder, which whoever used it last was told."""
+        status = function(*arguments)
+        if status:
+            _log.info("%s: CUDA error %d while it was given back", self.name, status)
+        return status == 0
 
 
-def aligned_zeros(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+class CudaDriver(ThreadDevice):
+    """See engine.evaluators.tensorrt_driver.Driver."""
+
+    def __init__(self, number: int) -> None:
+        """Push the context of GPU `number` in this thread.
+
+        Raises:
+            EvaluatorError: there is no such GPU, or the driver refuses.
+        """
+        from native.cuda import read_ptx
+
+        super().__init__(number)
+        self._memory: list[int] = []
+        self._graphs: list[int] = []
+        self._stream, self._module = ctypes.c_void_p(), ctypes.c_void_p()
+        self._kernels: dict[str, Any] = {}
+        try:
+            self.name = gpu_names()[number]
+            version = ctypes.c_int()
+            _check(self._driver.cuDriverGetVersion(ctypes.byref(version)), self.name)
+            self.version = str(version.value)
+            status = self._driver.cuStreamCreate(ctypes.byref(self._stream), ctypes.c_uint(NON_BLOCKING))
+            _check(status, self.name)
+            assert self._stream.value is not None
+            self.stream = self._stream.value
+            status = self._driver.cuModuleLoadData(ctypes.byref(self._module), ctypes.c_char_p(read_ptx()))
+            _check(status, f"{self.name}: loading the kernels")
+            for dtype in ("float32", "float16"):
+                self._kernels[dtype] = ctypes.c_void_p()
+                entry = ctypes.c_char_p(f"unpack_{dtype}".encode())
+                status = self._driver.cuModuleGetFunction(ctypes.byref(self._kernels[dtype]), self._module, entry)
+                _check(status, f"{self.name}: loading the kernels")
+        except BaseException:
+            self.close()
+            raise
+
+    def allocate(self, size: int) -> int:
+        """Allocate on the GPU."""
+        address = ctypes.c_uint64()
+        _check(self._driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(size)), f"{size} bytes")
+        self._memory.append(address.value)
+        return address.value
+
+    def upload(self, address: int, source: Array) -> None:
+        """Copy on the stream."""
+        status = self._quick.cuMemcpyHtoDAsync_v2(
+            ctypes.c_uint64(address), ctypes.c_void_p(source.ctypes.data), ctypes.c_size_t(source.nbytes), self._stream
+        )
+        _check(status, f"copying {source.nbytes} bytes to the GPU")
+
+    def unpack(self, source: int, target: int, rows: int, words: int, bits: int, repeat: int, dtype: str) -> None:
+        """Launch the kernel on the stream."""
+        grid, block = (-(-bits * repeat // BLOCK), rows, 1), (BLOCK, 1, 1)
+        arguments = (ctypes.c_uint64(source), ctypes.c_uint64(target), *map(ctypes.c_int, (words, bits, repeat)))
+        pointers = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
+        status = self._quick.cuLaunchKernel(
+            self._kernels[dtype], *map(ctypes.c_uint, (*grid, *block, 0)), self._stream, pointers, None
+        )
+        _check(status, "starting the unpacking")
+
+    def download(self, target: Array, address: int) -> None:
+        """Copy on the stream."""
+        status = self._quick.cuMemcpyDtoHAsync_v2(
+            ctypes.c_void_p(target.ctypes.data), ctypes.c_uint64(address), ctypes.c_size_t(target.nbytes), self._stream
+        )
+        _check(status, f"copying {target.nbytes} bytes from the GPU")
+
+    def capture(self, work: Callable[[], None]) -> int:
+        """Capture the stream."""
+        self._graphs.append(capture_graph(self.stream, work))
+        return self._graphs[-1]
+
+    def launch(self, graph: int) -> None:
+        """Start it on the stream."""
+        launch_graph(graph, self.stream)
+
+    def synchronize(self) -> None:
+        """Wait for the stream."""
+        _check(self._driver.cuStreamSynchronize(self._stream), self.name)
+
+    def _release(self) -> None:
+        if self._stream.value is not None:
+            self._try(self._driver.cuStreamSynchronize, self._stream)
+        for graph in self._graphs:
+            self._try(self._driver.cuGraphExecDestroy, ctypes.c_void_p(graph))
+        for address in self._memory:
+            self._try(self._driver.cuMemFree_v2, ctypes.c_uint64(address))
+        if self._module.value is not None:
+            self._try(self._driver.cuModuleUnload, self._module)
+        if self._stream.value is not None:
+            self._try(self._driver.cuStreamDestroy_v2, self._stream)
+
+
+def aligned_zeros(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
     """Return an array of zeros that has its pages for itself."""
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     memory = np.zeros(-(-size // PAGE) * PAGE + PAGE, np.uint8)
@@ -154,6 +373,7 @@ def aligned_zeros(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[A
     return memory[start : start + size].view(dtype).reshape(shape)
 
 
-def _check(status: int, what: str) -> None:
-    if status:
-        raise EvaluatorError(f"{what}: CUDA error {status} found, expected none")
+def _device(number: int) -> ctypes.c_int:
+    device = ctypes.c_int()
+    _check(load_driver().cuDeviceGet(ctypes.byref(device), number), f"GPU {number}")
+    return device

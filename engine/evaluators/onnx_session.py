@@ -167,6 +167,8 @@ class GpuSession:
         except EvaluatorError:
             raise
         except Exception as error:  # onnxruntime raises its own kinds, all below Exception
+            if device is not None:
+                device.expect_alive()
             raise EvaluatorError(f"onnxruntime: {str(error).splitlines()[0]}") from error
         return [result[:rows] for result in self._results]
 

@@ -144,8 +144,6 @@ def find_direct_fault() -> Fault | None:
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
     if missing:
         return Fault(f"{' and '.join(missing)} not installed", gpu_command("tensorrt"))
-    if importlib.util.find_spec("pycuda") is None:
-        return Fault("pycuda not installed", f"{extra_command('pycuda')} (compiled: needs a C++ compiler and CUDA)")
     return _import_fault()
 
 

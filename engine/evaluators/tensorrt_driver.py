@@ -1,22 +1,37 @@
-"""A GPU as one evaluation worker uses it without onnxruntime: its context, its stream, its memory; by pycuda."""
+"""A GPU as one evaluation worker uses it without onnxruntime: its context, its stream, its memory.
+
+Two do the same: pycuda, which pip compiles with a C++ compiler and CUDA's headers, and our own binding of the driver
+(engine.evaluators.cuda), which needs neither. pycuda is used if it is installed.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import importlib.util
 import threading
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.evaluators.base import EvaluatorError
+from engine.evaluators.cuda import (
+    BLOCK,
+    NON_BLOCKING,
+    CudaDriver,
+    capture_graph,
+    expect_alive,
+    launch_graph,
+    load_driver,
+    prepare_context,
+)
 
 Array = npt.NDArray[Any]
 
-BLOCK = 256
-"""Threads of a CUDA block of the unpacking kernel."""
-
 _contexts: dict[int, Any] = {}
-"""Primary contexts by GPU. They are kept: pycuda leaves a context that is released on its thread's stack."""
+"""pycuda's primary contexts by GPU. They are kept: one that is released goes back onto its thread's stack."""
 _contexts_lock = threading.Lock()
 
 
@@ -37,7 +52,7 @@ class Driver(Protocol):
             EvaluatorError: it has another, or none.
         """
 
-    def host_array(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+    def pinned(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         """Return a page-locked array of zeros."""
 
     def allocate(self, size: int) -> int:
@@ -62,6 +77,16 @@ class Driver(Protocol):
     def download(self, target: Array, address: int) -> None:
         """Copy to a contiguous page-locked array from the GPU; returns before it is done."""
 
+    def capture(self, work: Callable[[], None]) -> int:
+        """Return a CUDA graph of what `work` puts on the stream, which is not done now; it lives until `close`.
+
+        Raises:
+            EvaluatorError: something in it cannot be captured.
+        """
+
+    def launch(self, graph: int) -> None:
+        """Put a captured graph on the stream; returns before it is done."""
+
     def synchronize(self) -> None:
         """Wait until all is done; without the GIL.
 
@@ -69,8 +94,25 @@ class Driver(Protocol):
             EvaluatorError: some of it failed.
         """
 
+    def expect_alive(self) -> None:
+        """Find out what an error of TensorRT means, which gives no reason.
+
+        Raises:
+            DeviceLostError: the GPU cannot be used any more.
+        """
+
     def close(self) -> None:
         """Free all memory and take the context off the thread, whatever state the GPU is in."""
+
+
+def driver_class() -> type[CudaDriver | PycudaDriver]:
+    """Return what drives a GPU here."""
+    return CudaDriver if importlib.util.find_spec("pycuda") is None else PycudaDriver
+
+
+def driver_name() -> str:
+    """Return what drives a GPU here, in words."""
+    return "pycuda" if driver_class() is PycudaDriver else "yomi's own binding of NVIDIA's driver"
 
 
 class PycudaDriver:
@@ -84,28 +126,34 @@ class PycudaDriver:
         """
         try:
             import pycuda.driver as cuda
-        except ImportError as error:  # its extension wants the driver's library
-            raise EvaluatorError(f"pycuda cannot be imported: {error}") from error
+        except ImportError as error:  # it was compiled for another CUDA or Python
+            raise EvaluatorError(
+                f"pycuda cannot be imported ({error}): expected one that was compiled for this machine, or none: "
+                "yomi's own binding of the driver takes its place once it is uninstalled"
+            ) from error
         from native.cuda import read_ptx
 
         self._cuda = cuda
         self._memory: list[Any] = []
+        self._graphs: list[int] = []
         self._kernels: dict[str, Any] = {}
         self._stream: Any = None
-        self.name = f"GPU {number}"
+        self._number, self.name = number, f"GPU {number}"
+        prepare_context(number)
         try:
             cuda.init()
             self._device = cuda.Device(number)
             with _contexts_lock:
                 if number not in _contexts:
                     _contexts[number] = self._device.retain_primary_context()
-            _contexts[number].push()
+                self._context = _contexts[number]
+            self._context.push()
         except cuda.Error as error:
             raise EvaluatorError(f"GPU {number}: {error}") from error
         try:
             self.name = self._device.name()
             self.version = str(cuda.get_driver_version())
-            self._stream = cuda.Stream()
+            self._stream = cuda.Stream(NON_BLOCKING)
             self.stream = int(self._stream.handle)
             module = cuda.module_from_buffer(read_ptx())
             self._kernels = {
@@ -126,14 +174,14 @@ class PycudaDriver:
         if found != self._device:
             raise EvaluatorError(f"this thread has another GPU: {found.name()} found, expected {self.name}")
 
-    def host_array(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+    def pinned(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         """Return a page-locked array of zeros."""
-        array: Array = self._cuda.pagelocked_zeros(shape, np.dtype(dtype))
+        array: Array = self._guarded(self._cuda.pagelocked_zeros, shape, np.dtype(dtype))
         return array
 
     def allocate(self, size: int) -> int:
         """Allocate; pycuda frees what nobody holds."""
-        self._memory.append(self._guarded(self._cuda.mem_alloc, max(1, size)))
+        self._memory.append(self._guarded(self._cuda.mem_alloc, size))
         return int(self._memory[-1])
 
     def upload(self, address: int, source: Array) -> None:
@@ -150,23 +198,52 @@ class PycudaDriver:
         """Copy on the stream."""
         self._guarded(self._cuda.memcpy_dtoh_async, target, address, self._stream)
 
+    def capture(self, work: Callable[[], None]) -> int:
+        """Capture the stream through our own binding: pycuda has no graphs."""
+        self._graphs.append(capture_graph(self.stream, work))
+        return self._graphs[-1]
+
+    def launch(self, graph: int) -> None:
+        """Start it on the stream."""
+        launch_graph(graph, self.stream)
+
     def synchronize(self) -> None:
         """Wait for the stream; pycuda lets the GIL go meanwhile."""
         self._guarded(self._stream.synchronize)
 
+    def expect_alive(self) -> None:
+        """Ask the driver: pycuda's errors have no numbers."""
+        expect_alive(self.name)
+
     def close(self) -> None:
-        """Release what needs the context, then pop it; a GPU in disorder refuses the former."""
+        """Release what needs the context, then take it off pycuda's stack: a thread that ends with one is aborted.
+
+        pycuda's `pop` asks the driver first, which refuses after a fault. `detach` only warns, and what was detached
+        leaves a thread's stack when it is next looked at; the GPU's other threads lose their context with it.
+        """
+        for graph in self._graphs:
+            load_driver().cuGraphExecDestroy(ctypes.c_void_p(graph))
+        self._graphs.clear()
+        for block in self._memory:
+            with contextlib.suppress(self._cuda.Error):  # whoever used the GPU last was told
+                block.free()
+        self._memory.clear()
+        self._kernels.clear()
+        self._stream = None
         try:
-            for block in self._memory:
-                self._guarded(block.free)
-        finally:
-            self._memory.clear()
-            self._kernels.clear()
-            self._stream = None
             self._cuda.Context.pop()
+        except self._cuda.Error:
+            with _contexts_lock:
+                if _contexts.get(self._number) is self._context:
+                    del _contexts[self._number]
+            with contextlib.suppress(self._cuda.Error):  # another thread may have done it
+                self._context.detach()
+            self._cuda.Context.get_current()
+            load_driver().cuCtxSetCurrent(ctypes.c_void_p())
 
     def _guarded(self, function: Any, *arguments: Any) -> Any:
         try:
             return function(*arguments)
         except self._cuda.Error as error:
+            self.expect_alive()
             raise EvaluatorError(f"{self.name}: {error}") from error

@@ -5,7 +5,9 @@ Networks are strongly typed, the only kind that TensorRT 11 has left: the precis
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import logging
 import sys
 import threading
 import time
@@ -16,13 +18,19 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from engine.evaluators.base import EvaluatorError
+from engine.evaluators.base import EvaluatorError, stop_making
+from engine.evaluators.providers import gpu_command
 from nets.files import default_cache_dir, source_digest, write_atomically
+
+_log = logging.getLogger("yomi.evaluators")
 
 INTERVAL = 5.0
 """Seconds between lines about the progress of building."""
-FORMAT = 1
+FORMAT = 2
 """Raise it with every change of how engines are built: those of other numbers go unused."""
+
+LEVELS = {0: logging.ERROR, 1: logging.ERROR, 2: logging.INFO, 3: logging.DEBUG}
+"""Of our log, by TensorRT's severity; its warnings are about its own inner life. What it calls verbose is left out."""
 
 _building: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 """By engine: the workers of one GPU wait for the first of them to build."""
@@ -46,58 +54,103 @@ class Network(Protocol):
 
 
 class TensorRtNetwork:
-    """See `Network`; an engine and an execution context of its own."""
+    """See `Network`; an engine, and an execution context for each batch size.
 
-    def __init__(self, runtime: Any, engine: Any) -> None:
-        """Make the execution context.
+    A CUDA graph holds on to the memory and the shapes of the context that it was captured from.
+    """
+
+    def __init__(self, runtime: Any, engine: Any, sizes: Sequence[int], stream: int) -> None:
+        """Make the execution contexts.
 
         Args:
             runtime: what the engine was read by, which has to live as long.
-            engine: the engine.
+            engine: the engine; its profiles are for `sizes`, in this order.
+            sizes: of batches.
+            stream: what the profiles are made ready on, and batches are computed.
 
         Raises:
-            EvaluatorError: the GPU's memory does not suffice.
+            EvaluatorError: the GPU's memory does not suffice, or the shape of a tensor is not known.
         """
-        import tensorrt
-
+        tensorrt = import_tensorrt()
         self._runtime, self._engine = runtime, engine
-        self._context = engine.create_execution_context()
-        if self._context is None:
-            raise EvaluatorError("TensorRT could not make an execution context: expected more free memory on the GPU")
-        self._rows = 0
-        tensors: dict[bool, dict[str, tuple[tuple[int, ...], np.dtype[Any]]]] = {True: {}, False: {}}
+        self._contexts: dict[int, Any] = {}
+        types: dict[bool, dict[str, np.dtype[Any]]] = {True: {}, False: {}}
         for index in range(engine.num_io_tensors):
             name = engine.get_tensor_name(index)
             is_input = engine.get_tensor_mode(name) == tensorrt.TensorIOMode.INPUT
-            dtype = np.dtype(tensorrt.nptype(engine.get_tensor_dtype(name)))
-            tensors[is_input][name] = (tuple(engine.get_tensor_shape(name))[1:], dtype)
-        self.inputs: Tensors = tensors[True]
-        self.outputs: Tensors = tensors[False]
+            types[is_input][name] = np.dtype(tensorrt.nptype(engine.get_tensor_dtype(name)))
+        for profile, rows in enumerate(sizes):
+            context = engine.create_execution_context()
+            if context is None:
+                raise EvaluatorError("TensorRT could not make an execution context: expected more free GPU memory")
+            if not context.set_optimization_profile_async(profile, stream):
+                raise EvaluatorError(f"TensorRT refuses the engine's profile for batches of {rows} rows")
+            for name in types[True]:
+                if not context.set_input_shape(name, (rows, *tuple(engine.get_tensor_shape(name))[1:])):
+                    raise EvaluatorError(f"TensorRT refuses batches of {rows} rows for {name}")
+            unknown = context.infer_shapes()
+            shapes = {name: tuple(context.get_tensor_shape(name)) for each in types.values() for name in each}
+            unknown += [name for name, shape in shapes.items() if shape[0] != rows or min(shape) < 0]
+            if unknown:
+                found = ", ".join(f"{name} of shape {shapes[name]}" for name in unknown)
+                raise EvaluatorError(f"{found} found in batches of {rows} rows: expected {rows}, then known lengths")
+            self._contexts[rows] = context
+        self.inputs: Tensors = {name: (shapes[name][1:], dtype) for name, dtype in types[True].items()}
+        self.outputs: Tensors = {name: (shapes[name][1:], dtype) for name, dtype in types[False].items()}
 
     def enqueue(self, rows: int, addresses: Mapping[str, int], stream: int) -> None:
-        """Set what has changed and start.
+        """Set the addresses and start.
 
         Raises:
             EvaluatorError: TensorRT refuses.
         """
-        if rows != self._rows:
-            for name, (shape, _) in self.inputs.items():
-                if not self._context.set_input_shape(name, (rows, *shape)):
-                    raise EvaluatorError(f"TensorRT refuses batches of {rows} rows for {name}")
-            self._rows = rows
+        context = self._contexts[rows]
         for name, address in addresses.items():
-            self._context.set_tensor_address(name, address)
-        if not self._context.execute_async_v3(stream):
+            if not context.set_tensor_address(name, address):
+                raise EvaluatorError(f"TensorRT refuses the address of {name}; its messages on stderr say why")
+        if not context.execute_async_v3(stream):
             raise EvaluatorError("TensorRT could not start a batch; its messages on stderr say why")
 
     def close(self) -> None:
-        """Release context, engine and runtime, in this order."""
-        self._context = None
+        """Release contexts, engine and runtime, in this order."""
+        self._contexts.clear()
         self._engine = None
         self._runtime = None
 
 
-def load_network(path: Path, gpu: str, driver: str, sizes: Sequence[int]) -> TensorRtNetwork:
+def import_tensorrt() -> Any:
+    """Return TensorRT's module.
+
+    Raises:
+        EvaluatorError: it cannot be imported; the message says what mends that.
+    """
+    try:
+        import tensorrt
+    except (ImportError, OSError) as error:  # OSError: of its libraries
+        raise EvaluatorError(f"TensorRT cannot be imported ({error}); to mend it: {gpu_command('tensorrt')}") from error
+    return tensorrt
+
+
+@functools.cache
+def get_logger() -> Any:
+    """Return what TensorRT tells everything to: the log, and errors on stderr; its own logger writes to stdout.
+
+    There is one, for ever: TensorRT keeps the first that it is given, and warns of every other.
+    """
+    base: Any = import_tensorrt().ILogger
+
+    class Logger(base):  # type: ignore[misc]  # of no known type
+        def __init__(self) -> None:
+            super().__init__()
+
+        def log(self, severity: Any, msg: str) -> None:
+            if int(severity) in LEVELS:
+                _log.log(LEVELS[int(severity)], "TensorRT: %s", msg)
+
+    return Logger()
+
+
+def load_network(path: Path, gpu: str, driver: str, sizes: Sequence[int], stream: int) -> TensorRtNetwork:
     """Return a network, from the cache folder where its engine was built before, with progress on stderr where not.
 
     Args:
@@ -105,31 +158,31 @@ def load_network(path: Path, gpu: str, driver: str, sizes: Sequence[int]) -> Ten
         gpu: the name of the GPU whose context this thread has.
         driver: its driver's version.
         sizes: the batch sizes that will be used.
+        stream: on which they will be computed.
 
     Raises:
-        EvaluatorError: the file cannot be built for this GPU.
+        EvaluatorError: TensorRT cannot be imported, or the file cannot be built for this GPU.
     """
-    import tensorrt
-
+    tensorrt = import_tensorrt()
     facts = (source_digest(path), gpu, driver, tensorrt.__version__, *map(str, sizes), str(FORMAT))
     key = hashlib.sha256(" ".join(facts).encode()).hexdigest()[:16]
     folder = default_cache_dir() / "tensorrt"
     entry = folder / f"{key}.engine"
-    logger = tensorrt.Logger(tensorrt.Logger.ERROR)
-    runtime = tensorrt.Runtime(logger)
+    runtime = tensorrt.Runtime(get_logger())
     with _building[key]:
+        _expect_to_go_on(path)  # maybe while another thread was building
         engine = _read_engine(runtime, entry)
         if engine is None:
             timings = folder / f"timings-{hashlib.sha256(' '.join(facts[1:4]).encode()).hexdigest()[:16]}.cache"
             try:
                 folder.mkdir(parents=True, exist_ok=True)
-                write_atomically(entry, build_engine(tensorrt, logger, path, gpu, sizes, timings))
+                write_atomically(entry, build_engine(path, gpu, sizes, timings))
             except OSError as error:
                 raise EvaluatorError(f"{folder}: engines cannot be kept: {error.strerror or error}") from error
             engine = _read_engine(runtime, entry)
     if engine is None:
         raise EvaluatorError(f"{entry}: TensorRT cannot read the engine that it has just built")
-    return TensorRtNetwork(runtime, engine)
+    return TensorRtNetwork(runtime, engine, sizes, stream)
 
 
 def _read_engine(runtime: Any, entry: Path) -> Any:
@@ -139,39 +192,44 @@ def _read_engine(runtime: Any, entry: Path) -> Any:
     return runtime.deserialize_cuda_engine(entry.read_bytes())
 
 
-def build_engine(tensorrt: Any, logger: Any, path: Path, gpu: str, sizes: Sequence[int], timings: Path) -> bytes:
-    """Build an engine for batches from the least to the greatest of `sizes`, best at the greatest.
+def build_engine(path: Path, gpu: str, sizes: Sequence[int], timings: Path) -> bytes:
+    """Build an engine with a profile for each batch size, which computes in the precision of the file.
 
     Args:
-        tensorrt: the module.
-        logger: TensorRT's.
         path: the ONNX file.
         gpu: its name, for the messages.
         sizes: of batches.
         timings: the timing cache, read and written.
 
     Raises:
-        EvaluatorError: TensorRT cannot build it; the message has its reason.
+        EvaluatorError: TensorRT cannot build it, with its reason, or nobody wants it any more.
     """
-    say(f"building a TensorRT engine of {path.name} for {gpu}, batches of {sizes[0]} to {sizes[-1]}: once, minutes")
-    builder = tensorrt.Builder(logger)
+    tensorrt = import_tensorrt()
+    counts = ", ".join(map(str, sizes))
+    say(f"building a TensorRT engine of {path.name} for {gpu}, batches of {counts}: once, minutes")
+    builder = tensorrt.Builder(get_logger())
     network = builder.create_network(1 << int(tensorrt.NetworkDefinitionCreationFlag.STRONGLY_TYPED))
-    parser = tensorrt.OnnxParser(network, logger)
+    parser = tensorrt.OnnxParser(network, get_logger())
     if not parser.parse(path.read_bytes()):
         errors = "; ".join(str(parser.get_error(i)) for i in range(parser.num_errors))
         raise EvaluatorError(f"{path}: TensorRT cannot read it: {' '.join(errors.split())}")
     config = builder.create_builder_config()
-    profile = builder.create_optimization_profile()
-    for index in range(network.num_inputs):
-        tensor = network.get_input(index)
-        shape = tuple(tensor.shape)[1:]
-        profile.set_shape(tensor.name, (sizes[0], *shape), (sizes[-1], *shape), (sizes[-1], *shape))
-    config.add_optimization_profile(profile)
-    cache = config.create_timing_cache(timings.read_bytes() if timings.exists() else b"")
-    config.set_timing_cache(cache, ignore_mismatch=False)
+    config.clear_flag(tensorrt.BuilderFlag.TF32)  # on by default: products of float32 with mantissas of ten bits
+    for rows in sizes:
+        profile = builder.create_optimization_profile()
+        for index in range(network.num_inputs):
+            tensor = network.get_input(index)
+            shape = (rows, *tuple(tensor.shape)[1:])
+            profile.set_shape(tensor.name, shape, shape, shape)
+        config.add_optimization_profile(profile)
+    kept = timings.read_bytes() if timings.exists() else b""
+    if not config.set_timing_cache(config.create_timing_cache(kept), ignore_mismatch=False):
+        say(f"{timings}: TensorRT does not take these timings of another GPU or version: it measures anew")
+        config.set_timing_cache(config.create_timing_cache(b""), ignore_mismatch=False)
     config.progress_monitor = _make_monitor(tensorrt)
     begin = time.monotonic()
     plan = builder.build_serialized_network(network, config)
+    _expect_to_go_on(path)
     if plan is None:
         raise EvaluatorError(f"{path}: TensorRT cannot build an engine for {gpu}; its messages on stderr say why")
     write_atomically(timings, bytes(config.get_timing_cache().serialize()))
@@ -179,8 +237,14 @@ def build_engine(tensorrt: Any, logger: Any, path: Path, gpu: str, sizes: Sequen
     return bytes(plan)
 
 
+def _expect_to_go_on(path: Path) -> None:
+    if stop_making.get().is_set():
+        raise EvaluatorError(f"{path}: nobody waits for its TensorRT engine any more")
+
+
 def _make_monitor(tensorrt: Any) -> Any:
     """Return what TensorRT tells its progress to; its base class exists only where TensorRT does."""
+    stop = stop_making.get()  # TensorRT may call from threads of its own
 
     class Monitor(tensorrt.IProgressMonitor):  # type: ignore[misc]  # of no known type
         def __init__(self) -> None:
@@ -196,7 +260,7 @@ def _make_monitor(tensorrt: Any) -> Any:
             if now - self._said >= INTERVAL:
                 self._said = now
                 say(f"building: {phase_name}, {step + 1} of {self._phases.get(phase_name, 0)} ...")
-            return True  # go on
+            return not stop.is_set()
 
         def phase_finish(self, phase_name: str) -> None:
             self._phases.pop(phase_name, None)

@@ -1,7 +1,9 @@
-"""A network on TensorRT itself, as one evaluation worker owns it: context, stream, buffers, execution context."""
+"""A network on TensorRT itself, as one evaluation worker owns it: context, stream, buffers, execution contexts."""
 
 from __future__ import annotations
 
+import functools
+import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,14 +13,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from engine.evaluators.base import DeviceLostError, EvaluatorError
 from engine.evaluators.onnx_session import batch_sizes
 from engine.evaluators.providers import split_device
-from engine.evaluators.tensorrt_driver import Driver, PycudaDriver
+from engine.evaluators.tensorrt_driver import Driver, driver_class
 from engine.evaluators.tensorrt_engine import Network, load_network
 from native.packing import packed_bytes
 from nets.packed import SUFFIX, Variant
 
+_log = logging.getLogger("yomi.evaluators")
+
 Array = npt.NDArray[Any]
+
+TRIALS = 3
+"""Batches of each size with which the CUDA graphs are compared."""
+TOLERANCE = 1e-3
+"""Of an output's greatest number: how far a graph's may be from those that were computed without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +44,10 @@ class _Packed:
 
 
 class TensorRtSession:
-    """See engine.evaluators.gpu.GpuEngine. Everything happens in the thread that makes it."""
+    """See engine.evaluators.gpu.GpuEngine. Everything happens in the thread that makes it.
+
+    A whole batch, from the first copy to the last, is one CUDA graph, which one call starts.
+    """
 
     def __init__(
         self,
@@ -45,10 +58,10 @@ class TensorRtSession:
         variant: Variant,
         *,
         fixed: bool = False,
-        open_driver: Callable[[int], Driver] = PycudaDriver,
-        open_network: Callable[[Path, str, str, Sequence[int]], Network] = load_network,
+        open_driver: Callable[[int], Driver] | None = None,
+        open_network: Callable[[Path, str, str, Sequence[int], int], Network] = load_network,
     ) -> None:
-        """Push the device's context, load or build the engine, allocate, and evaluate each batch size once.
+        """Push the device's context, load or build the engine, allocate, and capture a graph of each batch size.
 
         Args:
             path: an ONNX file in the precision that is wanted.
@@ -57,7 +70,7 @@ class TensorRtSession:
             outputs: what to return.
             variant: says which inputs travel as bits.
             fixed: the file is for batches of exactly `rows` rows.
-            open_driver: opens a GPU by number.
+            open_driver: opens a GPU by number; None for what is installed.
             open_network: loads the network for the thread's GPU.
 
         Raises:
@@ -72,13 +85,15 @@ class TensorRtSession:
         self._addresses: dict[str, int] = {}
         """On the device, of every input and output of the network."""
         self._packed: dict[str, _Packed] = {}
+        self._graphs: dict[int, int] = {}
+        """By batch size."""
         self._network: Network | None = None
-        self._driver = open_driver(split_device(device)[1])
+        self._driver = (open_driver or driver_class())(split_device(device)[1])
         try:
-            self._network = open_network(path, self._driver.name, self._driver.version, self._sizes)
+            driver = self._driver
+            self._network = open_network(path, driver.name, driver.version, self._sizes, driver.stream)
             self._allocate(self._network, variant)
-            for size in self._sizes:
-                self.run(size)
+            self._capture(path.name)
         except BaseException:
             self.close()
             raise
@@ -92,10 +107,24 @@ class TensorRtSession:
         Raises:
             EvaluatorError: the device fails, or is no longer this thread's.
         """
-        driver, network = self._driver, self._network
-        assert network is not None, "the session is closed"
+        driver = self._driver
         driver.check()
         size = next(size for size in self._sizes if size >= rows)
+        try:
+            if size in self._graphs:
+                driver.launch(self._graphs[size])
+            else:
+                self._enqueue(size)
+            driver.synchronize()
+        except EvaluatorError:
+            driver.expect_alive()
+            raise
+        return [self._results[name][:rows] for name in self._outputs]
+
+    def _enqueue(self, size: int) -> None:
+        """Put all that a batch takes on the stream."""
+        driver, network = self._driver, self._network
+        assert network is not None, "the session is closed"
         for name, (_, dtype) in network.inputs.items():
             packed = self._packed.get(name)
             if packed is None:
@@ -107,9 +136,43 @@ class TensorRtSession:
                 driver.unpack(packed.source, target, size, words, packed.bits, packed.repeat, dtype.name)
         network.enqueue(size, self._addresses, driver.stream)
         for name in self._outputs:
-            driver.download(self._results[name][:rows], self._addresses[name])
-        driver.synchronize()
-        return [self._results[name][:rows] for name in self._outputs]
+            driver.download(self._results[name][:size], self._addresses[name])
+
+    def _capture(self, name: str) -> None:
+        """Capture a graph of each batch size and compare what they compute; without them if that goes wrong.
+
+        Args:
+            name: the network's, for the log.
+
+        Raises:
+            EvaluatorError: it cannot be computed without graphs either.
+        """
+        rng = np.random.default_rng(1)
+        trials = [(int(size), seed) for seed, size in enumerate(rng.permutation(np.repeat(self._sizes, TRIALS)))]
+        # TensorRT wants each size to have been computed before it is captured.
+        expected = {seed: self._trial(size, seed) for size, seed in trials}
+        try:
+            self._graphs = {size: self._driver.capture(functools.partial(self._enqueue, size)) for size in self._sizes}
+            for index in rng.permutation(len(trials)):
+                size, seed = trials[index]
+                for found, wanted in zip(self._trial(size, seed), expected[seed], strict=True):
+                    limit = TOLERANCE * np.abs(wanted[np.isfinite(wanted)]).max(initial=0.0)
+                    if not np.allclose(found, wanted, rtol=0.0, atol=limit, equal_nan=True):
+                        raise EvaluatorError(f"a graph's batch of {size} rows differs from what was computed without")
+        except DeviceLostError:
+            raise
+        except EvaluatorError as error:
+            self._graphs = {}
+            _log.warning("%s: computed without CUDA graphs: %s", name, error)
+            self.run(self.rows)
+
+    def _trial(self, size: int, seed: int) -> list[Array]:
+        """Return the outputs of inputs that are drawn at random."""
+        rng = np.random.default_rng(seed)
+        for array in self.inputs.values():
+            is_packed = array.dtype == np.uint8
+            array[...] = rng.integers(0, 256, array.shape) if is_packed else rng.random(array.shape)
+        return [output.astype(np.float32) for output in self.run(size)]
 
     def close(self) -> None:
         """Release the network, then the memory, and pop the context."""
@@ -128,14 +191,14 @@ class TensorRtSession:
             self._addresses[name] = driver.allocate(rows * math.prod(shape) * dtype.itemsize)
         for name, (shape, dtype) in network.inputs.items():
             if name not in variant.packed:
-                self.inputs[name] = driver.host_array((rows, *shape), dtype)
+                self.inputs[name] = driver.pinned((rows, *shape), dtype)
                 continue
             is_constant = name in variant.constant
             bits = shape[0] if is_constant else math.prod(shape)
-            host = driver.host_array((rows, packed_bytes(bits)), np.uint8)
+            host = driver.pinned((rows, packed_bytes(bits)), np.uint8)
             self.inputs[name + SUFFIX] = host
             repeat = math.prod(shape[1:]) if is_constant else 1
             self._packed[name] = _Packed(driver.allocate(host.nbytes), bits, repeat)
         for name in self._outputs:
             shape, dtype = network.outputs[name]
-            self._results[name] = driver.host_array((rows, *shape), dtype)
+            self._results[name] = driver.pinned((rows, *shape), dtype)

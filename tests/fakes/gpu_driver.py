@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from engine.evaluators.base import EvaluatorError
+from engine.evaluators.base import DeviceLostError, EvaluatorError
 from engine.evaluators.onnx_session import TYPES, make_session
 
 Array = npt.NDArray[Any]
@@ -35,15 +35,22 @@ class RecordingDriver:
         self.log = log
         self.memory: dict[int, Array] = {}
         self.queued: list[Any] = []
+        self.graphs: list[list[Any]] = []
+        self.is_capturing = False
+        self.bad_graphs = ""
+        """`capture`: they cannot be captured; `result`: they leave the last copy out."""
         self.thread = threading.get_ident()
         self.is_broken = False
-        """Every wait fails, as after a fault of the device."""
+        """Every wait fails, as after a fault of the device that setting it up anew mends."""
+        self.is_lost = False
+        """Every wait fails, and the context's release as well."""
         self.is_stolen = False
         """The thread has another context."""
         self._note("push")
 
     def _note(self, name: str) -> None:
-        self.log.append((name, self.number, threading.get_ident()))
+        if not self.is_capturing:
+            self.log.append((name, self.number, threading.get_ident()))
         assert threading.get_ident() == self.thread, f"{name} in another thread than push"
 
     def check(self) -> None:
@@ -51,7 +58,7 @@ class RecordingDriver:
         if self.is_stolen:
             raise EvaluatorError(f"this thread has another GPU: expected {self.name}")
 
-    def host_array(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+    def pinned(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         return np.zeros(shape, dtype)
 
     def allocate(self, size: int) -> int:
@@ -80,9 +87,30 @@ class RecordingDriver:
         assert target.flags.c_contiguous
         self.queued.append(lambda: ctypes.memmove(target.ctypes.data, address, target.nbytes))
 
+    def capture(self, work: Callable[[], None]) -> int:
+        self._note("capture")
+        assert not self.queued
+        self.is_capturing = True
+        work()
+        self.is_capturing = False
+        if self.bad_graphs == "capture":
+            self.queued.clear()
+            raise EvaluatorError(f"{self.name}: CUDA error 900")
+        self.graphs.append(self.queued[: -1 if self.bad_graphs == "result" else None])
+        self.queued = []
+        return len(self.graphs) - 1
+
+    def launch(self, graph: int) -> None:
+        self._note("launch")
+        self.queued += self.graphs[graph]
+
+    def expect_alive(self) -> None:
+        if self.is_lost:
+            raise DeviceLostError(f"{self.name}: CUDA error 700")
+
     def synchronize(self) -> None:
         self._note("synchronize")
-        if self.is_broken:
+        if self.is_broken or self.is_lost:
             raise EvaluatorError(f"{self.name}: an illegal memory access was encountered")
         for work in self.queued:
             work()
@@ -91,6 +119,8 @@ class RecordingDriver:
     def close(self) -> None:
         self.memory.clear()
         self._note("pop")
+        if self.is_lost:
+            raise EvaluatorError(f"{self.name}: CUDA error 700")
 
 
 def unpack_rows(packed: npt.NDArray[np.uint8], bits: int, repeat: int) -> Array:

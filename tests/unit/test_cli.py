@@ -7,6 +7,7 @@ import re
 import shlex
 import signal
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -353,6 +354,22 @@ def test_doctor_tries_every_way_to_a_gpu_or_names_what_it_needs(
     )
     assert said in text
     assert "-- TensorRT itself (--device tensorrt): pycuda not installed; to install it:\n  --     pip inst" in text
+
+
+def test_doctor_knows_a_gpu_by_its_uuid(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The numbers of nvidia-smi are not CUDA's."""
+    lines = ["GPU-b, NVIDIA Slow, 8192 MiB, 580.65, 7.5", "GPU-a, NVIDIA Fast, 143771 MiB, 580.65, 9.0"]
+    answer = types.SimpleNamespace(stdout="\n".join(lines) + "\n")
+    monkeypatch.setattr("shutil.which", lambda tool: tool)
+    monkeypatch.setattr("subprocess.run", lambda command, **_: answer)
+    monkeypatch.setattr(cuda, "gpu_names", lambda: ["NVIDIA Fast", "NVIDIA Slow"])
+    monkeypatch.setattr(cuda, "gpu_uuid", lambda number: ("GPU-a", "GPU-b")[number])
+    monkeypatch.setattr(providers, "find_gpu_fault", lambda: None)
+    assert main(["doctor"]) == 0
+    text = capsys.readouterr().out
+    assert "ok GPU 0: NVIDIA Fast, 143771 MiB, compute capability 9.0, driver 580.65\n" in text
+    assert "ok GPU 1: NVIDIA Slow, 8192 MiB, compute capability 7.5, driver 580.65\n" in text
+    assert "ok TensorRT itself uses yomi's own binding of NVIDIA's driver\n" in text
 
 
 def test_doctor_without_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ import onnx
 import pytest
 
 from engine.evaluators import cuda, onnx_session, providers
-from engine.evaluators.base import EvaluatorError
+from engine.evaluators.base import DeviceLostError, EvaluatorError
 from engine.evaluators.cuda import ThreadDevice, aligned_zeros
 from engine.evaluators.devices import choose_devices, make_device_queue
 from engine.evaluators.gpu import fill
@@ -49,7 +49,7 @@ def no_memory() -> Any:
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     fake = FakeDriver()
-    monkeypatch.setattr(cuda, "load_driver", lambda: fake)
+    monkeypatch.setattr(cuda, "load_driver", lambda **_: fake)
     return fake
 
 
@@ -204,7 +204,7 @@ def test_options_that_do_not_go_together(options: Options, message: str) -> None
 
 
 def test_tensorrt_itself_or_through_onnxruntime(monkeypatch: pytest.MonkeyPatch) -> None:
-    installed = {"tensorrt", "pycuda", "onnx", "onnxruntime"}
+    installed = {"tensorrt", "onnx", "onnxruntime"}
     fault = {"tensorrt": providers.Fault("libnvinfer.so.10 is not found", "pip install it")}
     monkeypatch.setattr("importlib.util.find_spec", lambda name: object() if name in installed else None)
     monkeypatch.setitem(sys.modules, "tensorrt", types.ModuleType("tensorrt"))
@@ -214,14 +214,14 @@ def test_tensorrt_itself_or_through_onnxruntime(monkeypatch: pytest.MonkeyPatch)
     assert choose_backend("cuda:0", "auto") == "onnx"
     with pytest.raises(EvaluatorError, match=r"libnvinfer\.so\.10 is not found"):
         choose_backend("tensorrt", "onnx")
-    installed.remove("pycuda")
-    with pytest.raises(EvaluatorError, match=r"pycuda not installed.* install .*pycuda>=.*libnvinfer"):
+    installed.remove("tensorrt")
+    with pytest.raises(EvaluatorError, match=r"tensorrt not installed.* install .*tensorrt-cu13>=.*libnvinfer"):
         choose_backend("tensorrt", "auto")
     fault.clear()
     assert choose_backend("tensorrt", "auto") == "onnx"
-    with pytest.raises(EvaluatorError, match="device tensorrt: pycuda not installed"):
+    with pytest.raises(EvaluatorError, match="device tensorrt: tensorrt not installed"):
         choose_backend("tensorrt", "tensorrt")
-    installed.add("pycuda")
+    installed.add("tensorrt")
     monkeypatch.setitem(sys.modules, "tensorrt", None)
     with pytest.raises(EvaluatorError, match="device tensorrt: tensorrt cannot be imported: "):
         choose_backend("tensorrt", "tensorrt")
@@ -488,6 +488,22 @@ def test_a_gpu_session_keeps_its_device_and_memory(
     driver.calls.clear()
     session.close()
     assert driver.names() == ["unpin"] * 4 + ["pop", "release"]
+
+
+def test_a_gpu_that_onnxruntime_has_lost_is_known_as_such(
+    network: Path, driver: FakeDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onnx_session, "make_session", lambda *_, **__: make_session(network, "cpu"))
+    session = OnProcessor(network, "cuda:1", 4, OUTPUTS)
+    monkeypatch.setattr(session, "_session", None)  # whatever it raises
+    with pytest.raises(EvaluatorError, match="onnxruntime: ") as caught:
+        session.run(3)
+    assert not isinstance(caught.value, DeviceLostError)
+    driver.error = 719
+    with pytest.raises(DeviceLostError, match="GPU 1: CUDA error 719"):
+        session.run(3)
+    session.close()
+    assert not any(driver.stacks.values())
 
 
 def test_a_file_that_cannot_be_opened_gives_the_device_back(

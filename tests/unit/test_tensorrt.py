@@ -1,13 +1,14 @@
-"""TensorRT with pycuda, proved without a GPU: what it computes, contexts and copies, failures."""
+"""TensorRT itself, proved without a GPU: what it computes, contexts and copies, graphs, failures."""
 
 from __future__ import annotations
 
 import functools
 import random
+import re
 import threading
 import time
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -15,7 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from engine.evaluators import cuda
 from engine.evaluators.base import EvaluatorError
+from engine.evaluators.cuda import CudaDriver
 from engine.evaluators.katago_gpu import GpuKataGoEvaluator
 from engine.evaluators.katago_onnx import OnnxKataGoEvaluator
 from engine.evaluators.queue import Job
@@ -28,6 +31,7 @@ from nets.load import prepare, prepare_shogi
 from nets.packed import Variant
 from tests.contract.networks import write_small_network
 from tests.contract.test_evaluators import batch_of, games
+from tests.fakes.cuda_driver import FakeDriver
 from tests.fakes.gpu_driver import OnnxNetwork, RecordingDriver
 
 SIZE = 9
@@ -41,15 +45,19 @@ class Machine:
         self.log: Log = []
         self.drivers: list[RecordingDriver] = []
         self.dead: set[int] = set()
+        self.bad_graphs = ""
+        self.make: Callable[[int, Log], Any] = RecordingDriver
 
     def open_driver(self, number: int) -> RecordingDriver:
         if number in self.dead:
             raise EvaluatorError(f"GPU {number}: no device")
-        self.drivers.append(RecordingDriver(number, self.log))
+        self.drivers.append(self.make(number, self.log))
+        self.drivers[-1].bad_graphs = self.bad_graphs
         return self.drivers[-1]
 
-    def open_network(self, path: Path, gpu: str, version: str, sizes: Any) -> OnnxNetwork:
+    def open_network(self, path: Path, gpu: str, version: str, sizes: Any, stream: int) -> OnnxNetwork:
         mine = [driver for driver in self.drivers if driver.thread == threading.get_ident()]
+        assert stream == mine[-1].stream
         return OnnxNetwork(path, mine[-1], sizes)
 
     def names(self, number: int | None = None) -> list[str]:
@@ -93,10 +101,30 @@ def test_go_is_the_same_as_by_onnxruntime(machine: Machine, go_net: Path) -> Non
     evaluator.close()
 
 
+class OverFake(CudaDriver):
+    """Our own binding on a fake of NVIDIA's library, as what computes on it wants to see it."""
+
+    def __init__(self, number: int, fake: FakeDriver) -> None:
+        super().__init__(number)
+        self.fake, self.memory, self.thread = fake, fake.memory, threading.get_ident()
+
+    @property
+    def queued(self) -> list[Any]:
+        return self.fake.streams[self.stream]
+
+    def _note(self, name: str) -> None:
+        """Drop it."""
+
+
+@pytest.mark.parametrize("binds", [False, True])
 @pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 1e-5), ("fp16", 3e-2)])
 def test_shogi_is_the_same_as_by_onnxruntime(
-    machine: Machine, shogi_net: Path, precision: str, tolerance: float
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, shogi_net: Path, precision: str, tolerance: float, binds: bool
 ) -> None:
+    if binds:
+        fake = FakeDriver()
+        monkeypatch.setattr(cuda, "load_driver", lambda **_: fake)
+        machine.make = lambda number, log: OverFake(number, fake)
     network, info = prepare_shogi(shogi_net)
     evaluator = GpuShogiEvaluator(shogi_net, network, info, "tensorrt", batch_size=8, precision=precision)
     plain = OnnxShogiEvaluator(shogi_net, network, info)
@@ -128,14 +156,32 @@ def open_session(machine: Machine, path: Path, number: int = 0, rows: int = 4) -
 
 def test_a_batch_from_start_to_end(machine: Machine, shogi_net: Path) -> None:
     session = open_session(machine, shogi_net)
-    one_batch = ["check", *["upload", "unpack"] * 2, "enqueue", "download", "download", "synchronize"]
-    assert machine.names() == ["push", *one_batch * 3]  # batches of 1, 2 and 4 rows
+    alone = ["check", *["upload", "unpack"] * 2, "enqueue", "download", "download", "synchronize"]
+    graph = ["check", "launch", "synchronize"]
+    # batches of 1, 2 and 4 rows, three times each, before and after they are captured
+    assert machine.names() == ["push", *alone * 9, *["capture"] * 3, *graph * 9]
     machine.log.clear()
     session.run(3)
-    assert machine.names() == one_batch
+    assert machine.names() == graph
     machine.log.clear()
     session.close()
     assert machine.names() == ["release", "pop"]
+
+
+@pytest.mark.parametrize(("fault", "reason"), [("capture", "CUDA error 900"), ("result", "a graph's batch of . rows")])
+def test_graphs_that_go_wrong_are_left_out(
+    machine: Machine, shogi_net: Path, caplog: pytest.LogCaptureFixture, fault: str, reason: str
+) -> None:
+    machine.bad_graphs = fault
+    queue = shogi_workers(machine, shogi_net, ["tensorrt"])
+    assert re.search(f"net.onnx: computed without CUDA graphs: .*{reason}", caplog.text)
+    machine.log.clear()
+    row, done = Row(shogi_net), SimpleQueue[Job]()
+    queue.submit(row.job(done))
+    row.check(done.get(timeout=60))
+    queue.close()
+    assert "enqueue" in machine.names()
+    assert "launch" not in machine.names()
 
 
 def test_a_lost_context_stops_the_batch_before_anything_is_copied(machine: Machine, shogi_net: Path) -> None:
@@ -225,11 +271,11 @@ def check_life(calls: list[str]) -> None:
     assert calls[0] == "push"
     assert calls[-2:] == ["release", "pop"]
     at = [i for i, name in enumerate(calls) if name == "check"]
-    batches = [calls[begin:end] for begin, end in zip(at, [*at[1:], len(calls) - 2], strict=True)]
-    for batch in batches:
-        assert batch[0] == "check"
-        assert batch.index("enqueue") > max(i for i, name in enumerate(batch) if name in ("upload", "unpack"))
-        assert batch[-1] == "synchronize"
+    for begin, end in zip(at, [*at[1:], len(calls) - 2], strict=True):
+        batch = [name for name in calls[begin:end] if name != "capture"]
+        assert batch in (["check", "launch", "synchronize"], ["check", *batch[1:-1], "synchronize"])
+        if "launch" not in batch:
+            assert batch.index("enqueue") > max(i for i, name in enumerate(batch) if name in ("upload", "unpack"))
 
 
 def test_start_second_device_and_shutdown(machine: Machine, shogi_net: Path) -> None:
@@ -275,6 +321,31 @@ def test_a_device_that_does_not_come_back(machine: Machine, shogi_net: Path) -> 
     assert queue.worker_count == 1
     queue.close()
     assert sorted(number for number, _, _ in lives(machine.log)) == [0, 1]
+
+
+def test_a_gpu_that_is_lost_is_given_up_at_once(
+    machine: Machine, shogi_net: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its two workers end, though the driver refuses to take their contexts back; the batches go on to the other."""
+    queue = shogi_workers(machine, shogi_net, ["tensorrt:0", "tensorrt:0", "tensorrt:1"])
+    row, done = Row(shogi_net), SimpleQueue[Job]()
+    for driver in machine.drivers:
+        driver.is_lost = driver.number == 0
+    end = time.monotonic() + 60
+    while queue.worker_count > 1:
+        assert time.monotonic() < end
+        for _ in range(3):
+            queue.submit(row.job(done))
+        for _ in range(3):
+            row.check(done.get(timeout=60))
+    assert "net on tensorrt:0 (TensorRT, fp32) is given up (GPU 0: CUDA error 700)" in caplog.text
+    machine.drivers[0].is_lost = machine.drivers[1].is_lost = machine.drivers[2].is_lost = True
+    for _ in range(2):
+        queue.submit(row.job(done))
+        assert "failed and no other device is left: GPU 1: CUDA error 700" in str(done.get(timeout=60).error)
+    queue.close()
+    assert len(machine.drivers) == 3
+    assert sorted(number for number, _, _ in lives(machine.log)) == [0, 0, 1]
 
 
 def test_workers_that_fail_at_random_give_the_results_of_one(machine: Machine, shogi_net: Path) -> None:

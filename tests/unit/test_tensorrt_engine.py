@@ -1,12 +1,13 @@
-"""pycuda and TensorRT as yomi calls them, against modules that stand in for them."""
+"""TensorRT as yomi calls it, against a module that stands in for it."""
 
 from __future__ import annotations
 
 import functools
+import logging
 import sys
 import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,135 +15,7 @@ import numpy as np
 import pytest
 
 from engine.evaluators import tensorrt_engine
-from engine.evaluators.base import EvaluatorError
-from engine.evaluators.tensorrt_driver import PycudaDriver
-
-# -- pycuda ------------------------------------------------------------------------------------------------------------
-
-
-class CudaError(Exception):
-    """pycuda.driver.Error."""
-
-
-def fake_pycuda(log: list[Any]) -> Any:
-    """Return a module that is used as pycuda.driver is: contexts on a stack, and calls that are remembered."""
-    stack: list[int] = []
-
-    class Device:
-        def __init__(self, number: int) -> None:
-            if number > 1:
-                raise CudaError("cuDeviceGet failed: invalid device ordinal")
-            self.number = number
-
-        def __eq__(self, other: object) -> bool:
-            return isinstance(other, Device) and other.number == self.number
-
-        __hash__ = None  # type: ignore[assignment]
-
-        def name(self) -> str:
-            return f"NVIDIA {self.number}"
-
-        def retain_primary_context(self) -> Any:
-            log.append(("retain", self.number))
-            return types.SimpleNamespace(push=lambda: (log.append(("push", self.number)), stack.append(self.number)))
-
-    def get_device() -> Device:
-        if not stack:
-            raise CudaError("cuCtxGetDevice failed: invalid device context")
-        return Device(stack[-1])
-
-    def pop() -> None:
-        log.append(("pop", stack.pop()))
-
-    class Block:
-        def __int__(self) -> int:
-            return 4096
-
-        def free(self) -> None:
-            log.append(("free", stack[-1]))
-
-    class Function:
-        def prepare(self, types: str) -> Function:
-            assert types == "PPiii"
-            return self
-
-        def prepared_async_call(self, *arguments: Any) -> None:
-            log.append(("launch", *(arguments[:2] + arguments[3:])))
-
-    def module_from_buffer(ptx: bytes) -> Any:
-        assert b".entry unpack_float32" in ptx
-        return types.SimpleNamespace(get_function=lambda name: Function())
-
-    return types.SimpleNamespace(
-        Error=CudaError,
-        init=lambda: None,
-        Device=Device,
-        Context=types.SimpleNamespace(get_device=get_device, pop=pop),
-        Stream=lambda: types.SimpleNamespace(handle=77, synchronize=lambda: log.append(("synchronize",))),
-        get_driver_version=lambda: 13000,
-        module_from_buffer=module_from_buffer,
-        pagelocked_zeros=lambda shape, dtype: np.zeros(shape, dtype),
-        mem_alloc=lambda size: Block(),
-        memcpy_htod_async=lambda address, source, stream: log.append(("upload", address)),
-        memcpy_dtoh_async=lambda target, address, stream: log.append(("download", address)),
-    )
-
-
-@pytest.fixture
-def pycuda(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    log: list[Any] = []
-    driver = fake_pycuda(log)
-    monkeypatch.setitem(sys.modules, "pycuda", types.SimpleNamespace(driver=driver))
-    monkeypatch.setitem(sys.modules, "pycuda.driver", driver)
-    monkeypatch.setattr("engine.evaluators.tensorrt_driver._contexts", {})
-    return log
-
-
-def test_pycuda_is_used_in_order(pycuda: list[Any]) -> None:
-    driver = PycudaDriver(1)
-    assert (driver.name, driver.version, driver.stream) == ("NVIDIA 1", "13000", 77)
-    driver.check()
-    address = driver.allocate(100)
-    driver.upload(address, driver.host_array((4, 4), np.uint8))
-    driver.unpack(address, 8192, 3, 2, 57, 81, "float32")
-    driver.download(driver.host_array((4,), np.float32), address)
-    driver.synchronize()
-    driver.close()
-    assert pycuda == [
-        ("retain", 1),
-        ("push", 1),
-        ("upload", 4096),
-        ("launch", (19, 3), (256, 1, 1), 4096, 8192, 2, 57, 81),
-        ("download", 4096),
-        ("synchronize",),
-        ("free", 1),
-        ("pop", 1),
-    ]
-    with pytest.raises(EvaluatorError, match="this thread has lost its GPU"):
-        driver.check()
-    pycuda.clear()
-    again, other = PycudaDriver(1), PycudaDriver(0)
-    assert pycuda == [("push", 1), ("retain", 0), ("push", 0)]  # the primary context is the same
-    with pytest.raises(EvaluatorError, match="NVIDIA 0 found, expected NVIDIA 1"):
-        again.check()
-    other.close()
-    again.check()
-    again.close()
-
-
-def test_a_gpu_that_pycuda_does_not_find(pycuda: list[Any]) -> None:
-    with pytest.raises(EvaluatorError, match="GPU 5: cuDeviceGet failed: invalid device ordinal"):
-        PycudaDriver(5)
-    assert not pycuda
-
-
-def test_pycuda_without_a_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pycuda", None)
-    with pytest.raises(EvaluatorError, match="pycuda cannot be imported"):
-        PycudaDriver(0)
-
-
-# -- engines -----------------------------------------------------------------------------------------------------------
+from engine.evaluators.base import EvaluatorError, stop_making
 
 
 class FakeTensorRt:
@@ -151,12 +24,10 @@ class FakeTensorRt:
     __version__ = "11.4.0"
     NetworkDefinitionCreationFlag = types.SimpleNamespace(STRONGLY_TYPED=1)
     TensorIOMode = types.SimpleNamespace(INPUT="in", OUTPUT="out")
+    BuilderFlag = types.SimpleNamespace(TF32="TF32")
 
-    class Logger:
-        ERROR = 1
-
-        def __init__(self, level: int) -> None:
-            pass
+    class ILogger:
+        pass
 
     class IProgressMonitor:
         pass
@@ -166,11 +37,18 @@ class FakeTensorRt:
         self.given_timings: list[bytes] = []
         self.parse_errors: list[str] = []
         self.fails = False
+        self.loggers: list[Any] = []
+        self.uses_tf32: list[bool] = []
+        self.refuses_timings = False
+        self.on_step: Callable[[], object] = lambda: None
 
     def nptype(self, dtype: Any) -> Any:
         return dtype
 
     def Builder(self, logger: Any) -> Any:  # noqa: N802
+        self.loggers.append(logger)
+        self.built.append({})
+
         def create_network(flags: int) -> Any:
             assert flags == 2
             tensor = types.SimpleNamespace(name="input1", shape=(-1, 62, 9, 9))
@@ -180,12 +58,13 @@ class FakeTensorRt:
             create_network=create_network,
             create_builder_config=self._config,
             create_optimization_profile=lambda: types.SimpleNamespace(
-                set_shape=lambda *shape: self.built.append({"shape": shape})
+                set_shape=lambda name, *shapes: self.built[-1].update({shapes[0][0]: {name, *shapes}})
             ),
             build_serialized_network=self._build,
         )
 
     def OnnxParser(self, network: Any, logger: Any) -> Any:  # noqa: N802
+        self.loggers.append(logger)
         errors = self.parse_errors
         return types.SimpleNamespace(
             parse=lambda content: not errors, num_errors=len(errors), get_error=lambda i: errors[i]
@@ -198,18 +77,31 @@ class FakeTensorRt:
 
         config = types.SimpleNamespace(add_optimization_profile=lambda profile: None, progress_monitor=None)
         config.create_timing_cache = create_timing_cache
-        config.set_timing_cache = lambda cache, ignore_mismatch: setattr(config, "cache", cache)
+
+        def set_timing_cache(cache: Any, ignore_mismatch: bool) -> bool:
+            if self.refuses_timings and self.given_timings[-1]:
+                return False
+            config.cache = cache
+            return True
+
+        config.set_timing_cache = set_timing_cache
+        self.uses_tf32.append(True)
+        config.clear_flag = lambda flag: self.uses_tf32.__setitem__(-1, flag != "TF32")
         config.get_timing_cache = lambda: config.cache
         return config
 
     def _build(self, network: Any, config: Any) -> bytes | None:
         config.progress_monitor.phase_start("Tactics", None, 40)
         for step in range(3):
-            assert config.progress_monitor.step_complete("Tactics", step)
+            self.on_step()
+            if not config.progress_monitor.step_complete("Tactics", step):
+                return None
         config.progress_monitor.phase_finish("Tactics")
         return None if self.fails else b"ENGINE"
 
     def Runtime(self, logger: Any) -> Any:  # noqa: N802
+        self.loggers.append(logger)
+
         def deserialize_cuda_engine(content: bytes) -> Any:
             return FakeEngine() if content == b"ENGINE" else None
 
@@ -217,22 +109,34 @@ class FakeTensorRt:
 
 
 class FakeEngine:
-    """An engine with one input and one output."""
+    """An engine with one input and one output, whose lengths a context knows once it has the input's."""
 
     num_io_tensors = 2
 
-    def __init__(self) -> None:
+    def __init__(self, row: tuple[int, ...] = (1,)) -> None:
+        self.row = row
         self.calls: list[Any] = []
-        self.starts = True
+        self.refuses = ""
 
     def create_execution_context(self) -> Any:
-        def note(name: str, result: bool = True) -> Callable[..., bool]:
-            return lambda *arguments: self.calls.append((name, *arguments)) or result  # type: ignore[func-returns-value]
+        given: list[tuple[int, ...]] = []
+
+        def note(name: str, *arguments: Any) -> bool:
+            self.calls.append((name, *arguments))
+            if name == "shape":
+                given.append(arguments[1])
+            return self.refuses != name
+
+        def get_tensor_shape(name: str) -> tuple[int, ...]:
+            return given[0] if name == "input1" else (given[0][0], *self.row)
 
         return types.SimpleNamespace(
-            set_input_shape=note("shape"),
-            set_tensor_address=note("address"),
-            execute_async_v3=lambda stream: self.calls.append(("execute", stream)) or self.starts,  # type: ignore[func-returns-value]
+            set_optimization_profile_async=functools.partial(note, "profile"),
+            set_input_shape=functools.partial(note, "shape"),
+            set_tensor_address=functools.partial(note, "address"),
+            execute_async_v3=functools.partial(note, "execute"),
+            infer_shapes=list,
+            get_tensor_shape=get_tensor_shape,
         )
 
     def get_tensor_name(self, index: int) -> str:
@@ -245,46 +149,118 @@ class FakeEngine:
         return np.float32
 
     def get_tensor_shape(self, name: str) -> tuple[int, ...]:
-        return (-1, 62, 9, 9) if name == "input1" else (-1, 1)
+        return (-1, 62, 9, 9) if name == "input1" else (-1, -1)
 
 
 @pytest.fixture
-def tensorrt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeTensorRt:
+def tensorrt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeTensorRt]:
     fake = FakeTensorRt()
     monkeypatch.setitem(sys.modules, "tensorrt", fake)  # type: ignore[arg-type]
     monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(tensorrt_engine, "INTERVAL", 0.0)
-    return fake
+    tensorrt_engine.get_logger.cache_clear()
+    yield fake
+    tensorrt_engine.get_logger.cache_clear()
+
+
+def load(path: Path, gpu: str = "H100", driver: str = "13000", sizes: tuple[int, ...] = (8,)) -> Any:
+    return tensorrt_engine.load_network(path, gpu, driver, sizes, 77)
 
 
 def test_an_engine_is_built_once_for_all_that_it_depends_on(
     tensorrt: FakeTensorRt, tmp_path: Path, capsys: pytest.CaptureFixture[str], shogi_net: Path
 ) -> None:
-    load = functools.partial(tensorrt_engine.load_network, shogi_net)
-    load("H100", "13000", [8, 16, 64])
-    assert tensorrt.built == [{"shape": ("input1", (8, 62, 9, 9), (64, 62, 9, 9), (64, 62, 9, 9))}]
+    sizes = (8, 16, 64)
+    load(shogi_net, sizes=sizes)
+    assert tensorrt.built == [{rows: {"input1", (rows, 62, 9, 9)} for rows in sizes}]  # least, best and most
+    assert tensorrt.uses_tf32 == [False]
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert "yomi: building a TensorRT engine of net.onnx for H100, batches of 8 to 64: once, minutes" in printed.err
+    assert "yomi: building a TensorRT engine of net.onnx for H100, batches of 8, 16, 64: once, minutes" in printed.err
     assert "yomi: building: Tactics, 3 of 40 ..." in printed.err
-    load("H100", "13000", [8, 16, 64])
+    load(shogi_net, sizes=sizes)
     assert len(tensorrt.built) == 1
     assert capsys.readouterr().err == ""
-    load("A100", "13000", [8, 16, 64])
-    load("H100", "12080", [8, 16, 64])
-    load("H100", "13000", [8, 16, 32])
+    load(shogi_net, gpu="A100", sizes=sizes)
+    load(shogi_net, driver="12080", sizes=sizes)
+    load(shogi_net, sizes=(8, 16, 32))
     tensorrt.__version__ = "11.5.0"
-    load("H100", "13000", [8, 16, 64])
+    load(shogi_net, sizes=sizes)
     assert len(tensorrt.built) == 5
     assert len(list(tmp_path.glob("tensorrt/*.engine"))) == 5
     # timings are kept by device, driver and version; the third build of the first set found the first's
     assert tensorrt.given_timings == [b"", b"", b"", b"t", b""]
 
 
-def test_workers_of_one_gpu_build_one_engine(tensorrt: FakeTensorRt, shogi_net: Path) -> None:
-    threads = [
-        threading.Thread(target=tensorrt_engine.load_network, args=(shogi_net, "H100", "13000", [8])) for _ in range(4)
+def test_timings_that_tensorrt_does_not_take_are_told_and_made_anew(
+    tensorrt: FakeTensorRt, tmp_path: Path, capsys: pytest.CaptureFixture[str], shogi_net: Path
+) -> None:
+    load(shogi_net)
+    tensorrt.refuses_timings = True
+    load(shogi_net, sizes=(16,))
+    assert "TensorRT does not take these timings of another GPU or version: it measures anew" in capsys.readouterr().err
+    assert tensorrt.given_timings == [b"", b"t", b""]
+    (timings,) = tmp_path.glob("tensorrt/timings-*")
+    assert timings.read_bytes() == b"t"
+
+
+def test_a_build_that_nobody_waits_for_is_stopped(tensorrt: FakeTensorRt, tmp_path: Path, shogi_net: Path) -> None:
+    """Neither does the worker begin that waited for it."""
+    stop, errors = threading.Event(), list[str]()
+    tensorrt.on_step = stop.set
+
+    def run() -> None:
+        stop_making.set(stop)
+        with pytest.raises(EvaluatorError) as caught:
+            load(shogi_net)
+        errors.append(str(caught.value))
+
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == [f"{shogi_net}: nobody waits for its TensorRT engine any more"] * 2
+    assert len(tensorrt.built) == 1
+    assert not list(tmp_path.glob("tensorrt/*"))
+
+
+def test_tensorrt_tells_everything_to_one_logger_that_leaves_stdout_alone(
+    tensorrt: FakeTensorRt, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, shogi_net: Path
+) -> None:
+    load(shogi_net)
+    load(shogi_net, gpu="A100")
+    (logger,) = set(tensorrt.loggers)
+    assert len(tensorrt.loggers) == 6
+    assert isinstance(logger, tensorrt.ILogger)
+    with caplog.at_level(logging.DEBUG, "yomi.evaluators"):
+        for severity in range(5):
+            logger.log(severity, f"message {severity}")
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        *(("ERROR", f"TensorRT: message {severity}") for severity in (0, 1)),
+        ("INFO", "TensorRT: message 2"),
+        ("DEBUG", "TensorRT: message 3"),
     ]
+    assert capfd.readouterr().out == ""
+
+
+@pytest.mark.parametrize("error", [ImportError("libnvinfer.so.10"), OSError("libcudart.so.12")])
+def test_a_tensorrt_that_cannot_be_imported(
+    tensorrt: FakeTensorRt, monkeypatch: pytest.MonkeyPatch, shogi_net: Path, error: Exception
+) -> None:
+    class Broken:
+        def find_spec(self, name: str, *_: Any) -> None:
+            if name == "tensorrt":
+                raise error
+
+    monkeypatch.delitem(sys.modules, "tensorrt")
+    monkeypatch.setattr(sys, "meta_path", [Broken(), *sys.meta_path])
+    with pytest.raises(EvaluatorError, match=r"TensorRT cannot be imported \(lib.*\); to mend it: .*pip.* install"):
+        load(shogi_net)
+
+
+def test_workers_of_one_gpu_build_one_engine(tensorrt: FakeTensorRt, shogi_net: Path) -> None:
+    threads = [threading.Thread(target=load, args=(shogi_net,)) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -293,10 +269,10 @@ def test_workers_of_one_gpu_build_one_engine(tensorrt: FakeTensorRt, shogi_net: 
 
 
 def test_an_engine_that_cannot_be_read_is_built_anew(tensorrt: FakeTensorRt, tmp_path: Path, shogi_net: Path) -> None:
-    tensorrt_engine.load_network(shogi_net, "H100", "13000", [8])
+    load(shogi_net)
     (entry,) = tmp_path.glob("tensorrt/*.engine")
     entry.write_bytes(b"half an eng")
-    tensorrt_engine.load_network(shogi_net, "H100", "13000", [8])
+    load(shogi_net)
     assert entry.read_bytes() == b"ENGINE"
     assert len(tensorrt.built) == 2
 
@@ -304,23 +280,40 @@ def test_an_engine_that_cannot_be_read_is_built_anew(tensorrt: FakeTensorRt, tmp
 def test_what_tensorrt_refuses(tensorrt: FakeTensorRt, shogi_net: Path) -> None:
     tensorrt.parse_errors = ["no importer for\n  Frobnicate"]
     with pytest.raises(EvaluatorError, match=r"net\.onnx: TensorRT cannot read it: no importer for Frobnicate"):
-        tensorrt_engine.load_network(shogi_net, "H100", "13000", [8])
+        load(shogi_net)
     tensorrt.parse_errors, tensorrt.fails = [], True
     with pytest.raises(EvaluatorError, match="cannot build an engine for H100"):
-        tensorrt_engine.load_network(shogi_net, "H100", "13000", [8])
+        load(shogi_net)
 
 
 def test_an_engine_runs_at_the_addresses_it_is_given(tensorrt: FakeTensorRt) -> None:
     engine = FakeEngine()
-    network = tensorrt_engine.TensorRtNetwork(None, engine)
+    network = tensorrt_engine.TensorRtNetwork(None, engine, [8, 16], 77)
     assert network.inputs == {"input1": ((62, 9, 9), np.dtype(np.float32))}
     assert network.outputs == {"value": ((1,), np.dtype(np.float32))}
-    for rows in (8, 8, 16):
+    assert engine.calls == [
+        *[("profile", 0, 77), ("shape", "input1", (8, 62, 9, 9))],
+        *[("profile", 1, 77), ("shape", "input1", (16, 62, 9, 9))],
+    ]
+    engine.calls.clear()
+    for rows in (8, 16):
         network.enqueue(rows, {"input1": 1, "value": 2}, 77)
-    once = [("address", "input1", 1), ("address", "value", 2), ("execute", 77)]
-    first, second = ("shape", "input1", (8, 62, 9, 9)), ("shape", "input1", (16, 62, 9, 9))
-    assert engine.calls == [first, *once, *once, second, *once]
-    engine.starts = False
-    with pytest.raises(EvaluatorError, match="could not start a batch"):
-        network.enqueue(16, {"input1": 1}, 77)
+    assert engine.calls == [("address", "input1", 1), ("address", "value", 2), ("execute", 77)] * 2
+    for engine.refuses, message in (("address", "refuses the address of input1"), ("execute", "could not start")):
+        with pytest.raises(EvaluatorError, match=message):
+            network.enqueue(16, {"input1": 1}, 77)
     network.close()
+
+
+@pytest.mark.parametrize(
+    ("engine", "refuses", "message"),
+    [
+        (FakeEngine((-1,)), "", r"value of shape \(8, -1\) found in batches of 8 rows: expected 8, then known lengths"),
+        (FakeEngine(), "profile", "refuses the engine's profile for batches of 8 rows"),
+        (FakeEngine(), "shape", "refuses batches of 8 rows for input1"),
+    ],
+)
+def test_an_engine_that_cannot_be_used(tensorrt: FakeTensorRt, engine: FakeEngine, refuses: str, message: str) -> None:
+    engine.refuses = refuses
+    with pytest.raises(EvaluatorError, match=message):
+        tensorrt_engine.TensorRtNetwork(None, engine, [8, 16], 77)

@@ -1,0 +1,326 @@
+"""A GPU as TensorRT's workers use it, by pycuda or by our own binding, against fakes of both."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.evaluators import cuda, tensorrt_driver
+from engine.evaluators.base import DeviceLostError, EvaluatorError
+from engine.evaluators.cuda import BLOCKING_SYNC, CudaDriver, gpu_uuid
+from engine.evaluators.tensorrt_driver import PycudaDriver, driver_class, driver_name
+from native.packing import pack_rows
+from tests.fakes.cuda_driver import FakeDriver
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
+    fake = FakeDriver()
+    for module in (cuda, tensorrt_driver):
+        monkeypatch.setattr(module, "load_driver", lambda **_: fake)
+    monkeypatch.setattr(cuda, "usable_cores", lambda: 64)
+    return fake
+
+
+# -- our own binding ---------------------------------------------------------------------------------------------------
+
+
+def test_our_binding_copies_unpacks_and_captures(driver: FakeDriver) -> None:
+    gpu = CudaDriver(1)
+    assert (gpu.name, gpu.version) == ("NVIDIA 1", "13020")
+    values = (np.random.default_rng(1).random((3, 57)) < 0.4).astype(np.float32)
+    packed, found = gpu.pinned((3, 8), np.uint8), gpu.pinned((3, 57 * 81), np.float16)
+    source, target = gpu.allocate(packed.nbytes), gpu.allocate(found.nbytes)
+
+    def work() -> None:
+        gpu.upload(source, packed)
+        gpu.unpack(source, target, 3, 2, 57, 81, "float16")
+        gpu.download(found, target)
+
+    pack_rows(values, 3, packed)
+    work()
+    gpu.check()
+    gpu.synchronize()
+    assert (found == values.repeat(81, axis=1)).all()
+    graph = gpu.capture(work)
+    pack_rows(1.0 - values, 3, packed)
+    assert (found == values.repeat(81, axis=1)).all()
+    gpu.launch(graph)
+    gpu.synchronize()
+    assert (found == 1.0 - values.repeat(81, axis=1)).all()
+    gpu.close()
+    assert driver.retained == {1: 0}
+    assert not any((*driver.stacks.values(), driver.registered, driver.memory, driver.streams, driver.graphs))
+    assert driver.modules == 0
+
+
+def test_what_cannot_be_captured_leaves_the_stream_usable(driver: FakeDriver) -> None:
+    gpu = CudaDriver(0)
+    with pytest.raises(ZeroDivisionError):
+        gpu.capture(lambda: 1 // 0)  # type: ignore[arg-type, return-value]
+    gpu.launch(gpu.capture(lambda: None))
+    gpu.close()
+
+
+@pytest.mark.parametrize("error", [2, 700, 719])
+def test_a_gpu_in_disorder_leaves_no_context_behind(driver: FakeDriver, error: int) -> None:
+    gpu = CudaDriver(1)
+    address = gpu.allocate(64)
+    driver.error = error
+    calls: list[Callable[[], object]] = [
+        gpu.synchronize,
+        lambda: gpu.launch(gpu.capture(lambda: None)),
+        lambda: gpu.allocate(64),
+        lambda: gpu.upload(address, np.zeros(8, np.uint8)),
+    ]
+    for call in calls:
+        with pytest.raises(EvaluatorError, match=f"CUDA error {error} found") as caught:
+            call()
+        assert isinstance(caught.value, DeviceLostError) == (error != 2)
+    gpu.close()
+    assert not any(driver.stacks.values())
+    assert driver.retained == {1: 0}
+
+
+def test_a_driver_that_refuses_at_once_leaves_no_context_behind(driver: FakeDriver) -> None:
+    driver.error = 2
+    with pytest.raises(EvaluatorError, match="NVIDIA 1: CUDA error 2"):
+        CudaDriver(1)
+    assert not any(driver.stacks.values())
+    assert driver.retained == {1: 0}
+
+
+@pytest.mark.parametrize(("cores", "flags"), [(4, {1: BLOCKING_SYNC}), (16, {})])
+def test_threads_sleep_while_they_wait_on_small_machines(
+    driver: FakeDriver, monkeypatch: pytest.MonkeyPatch, cores: int, flags: dict[int, int]
+) -> None:
+    monkeypatch.setattr(cuda, "usable_cores", lambda: cores)
+    CudaDriver(1).close()
+    assert driver.flags == flags
+
+
+def test_a_gpu_is_known_to_nvidia_smi_by_its_uuid(driver: FakeDriver) -> None:
+    assert gpu_uuid(1) == "GPU-01010203-0405-0607-0809-0a0b0c0d0e0f"
+
+
+# -- pycuda ------------------------------------------------------------------------------------------------------------
+
+
+class CudaError(Exception):
+    """pycuda.driver.Error."""
+
+
+class FakePycuda:
+    """The part of pycuda.driver that is used, with its stack of contexts for each thread, above the driver's own.
+
+    As in pycuda's cuda.hpp: `push` and `pop` first take the driver's topmost context off, and do nothing more where the
+    driver refuses; a detached context leaves a thread's stack when it is next looked at.
+    """
+
+    Error = CudaError
+
+    def __init__(self, driver: FakeDriver) -> None:
+        self.driver = driver
+        self.log: list[Any] = []
+        self.stacks: dict[int, list[Any]] = {}
+        self.Context = types.SimpleNamespace(get_device=self._get_device, pop=self._pop, get_current=self._current)
+
+    @property
+    def stack(self) -> list[Any]:
+        return self.stacks.setdefault(threading.get_ident(), [])
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        if self.driver.error:
+            raise CudaError(f"{name} failed: an illegal memory access was encountered")
+        self.log.append((name, *arguments))
+
+    def _current(self) -> Any:
+        while self.stack and not self.stack[-1].is_valid:
+            self.stack.pop()
+        return self.stack[-1] if self.stack else None
+
+    def _pop(self) -> None:
+        if self.stack:
+            self._call("pop")
+        if not self._current():
+            raise CudaError("m_stack::pop failed: invalid device context - cannot pop context from empty stack")
+        self.stack.pop()
+
+    def _get_device(self) -> Any:
+        if not self.stack:
+            raise CudaError("cuCtxGetDevice failed: invalid device context")
+        return self.Device(self.stack[-1].number)
+
+    def Device(self, number: int) -> Any:  # noqa: N802
+        if number > 1:
+            raise CudaError("cuDeviceGet failed: invalid device ordinal")
+
+        def retain() -> Any:
+            self._call("retain", number)
+            context = types.SimpleNamespace(number=number, is_valid=True)
+
+            def push() -> None:
+                self._call("push", number)
+                self.stack.append(context)
+
+            def detach() -> None:
+                if not context.is_valid:
+                    raise CudaError("context::detach failed: invalid device context")
+                context.is_valid = False
+                self._current()
+
+            context.push, context.detach = push, detach
+            return context
+
+        class Device:
+            retain_primary_context = staticmethod(retain)
+
+            def __eq__(self, other: object) -> bool:
+                return getattr(other, "number", None) == number
+
+            __hash__ = None  # type: ignore[assignment]
+
+            def name(self) -> str:
+                return f"NVIDIA {number}"
+
+        device = Device()
+        device.number = number  # type: ignore[attr-defined]
+        return device
+
+    def init(self) -> None:
+        pass
+
+    def get_driver_version(self) -> int:
+        return 13000
+
+    def Stream(self, flags: int) -> Any:  # noqa: N802
+        assert flags == 1
+        self.driver.streams[77] = []
+        return types.SimpleNamespace(handle=77, synchronize=lambda: self._call("synchronize"))
+
+    def module_from_buffer(self, ptx: bytes) -> Any:
+        assert b".entry unpack_float32" in ptx
+
+        def prepare(kinds: str) -> Any:
+            assert kinds == "PPiii"
+            launch = lambda *arguments: self._call("launch", *arguments[:2], *arguments[3:])  # noqa: E731
+            return types.SimpleNamespace(prepared_async_call=launch)
+
+        return types.SimpleNamespace(get_function=lambda name: types.SimpleNamespace(prepare=prepare))
+
+    def pagelocked_zeros(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        return np.zeros(shape, dtype)
+
+    def mem_alloc(self, size: int) -> Any:
+        class Block:
+            free = staticmethod(lambda: self._call("free"))
+
+            def __int__(self) -> int:
+                return 4096
+
+        return Block()
+
+    def memcpy_htod_async(self, address: int, source: Any, stream: Any) -> None:
+        self._call("upload", address)
+
+    def memcpy_dtoh_async(self, target: Any, address: int, stream: Any) -> None:
+        self._call("download", address)
+
+
+@pytest.fixture
+def pycuda(monkeypatch: pytest.MonkeyPatch, driver: FakeDriver) -> FakePycuda:
+    fake = FakePycuda(driver)
+    monkeypatch.setitem(sys.modules, "pycuda", types.SimpleNamespace(driver=fake, __spec__=object()))  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "pycuda.driver", fake)  # type: ignore[arg-type]
+    monkeypatch.setattr("engine.evaluators.tensorrt_driver._contexts", {})
+    return fake
+
+
+def test_pycuda_is_used_in_order(pycuda: FakePycuda) -> None:
+    driver = PycudaDriver(1)
+    assert (driver.name, driver.version, driver.stream) == ("NVIDIA 1", "13000", 77)
+    driver.check()
+    address = driver.allocate(100)
+    driver.upload(address, driver.pinned((4, 4), np.uint8))
+    driver.unpack(address, 8192, 3, 2, 57, 81, "float32")
+    driver.download(driver.pinned((4,), np.float32), address)
+    driver.synchronize()
+    with pytest.raises(ZeroDivisionError):
+        driver.capture(lambda: 1 // 0)  # type: ignore[arg-type, return-value]
+    pycuda.driver._stack.append(1001)
+    driver.launch(driver.capture(lambda: driver.upload(address, np.zeros(4))))
+    driver.close()
+    assert pycuda.log == [
+        ("retain", 1),
+        ("push", 1),
+        ("upload", 4096),
+        ("launch", (19, 3), (256, 1, 1), 4096, 8192, 2, 57, 81),
+        ("download", 4096),
+        ("synchronize",),
+        ("upload", 4096),
+        ("free",),
+        ("pop",),
+    ]
+    with pytest.raises(EvaluatorError, match="this thread has lost its GPU"):
+        driver.check()
+    pycuda.log.clear()
+    again, other = PycudaDriver(1), PycudaDriver(0)
+    assert pycuda.log == [("push", 1), ("retain", 0), ("push", 0)]  # the primary context is the same
+    with pytest.raises(EvaluatorError, match="NVIDIA 0 found, expected NVIDIA 1"):
+        again.check()
+    other.close()
+    again.check()
+    again.close()
+
+
+@pytest.mark.parametrize("error", [201, 715])
+def test_pycudas_stack_is_empty_after_a_pop_that_fails(pycuda: FakePycuda, error: int) -> None:
+    """A thread that ends with a context on pycuda's stack aborts the process."""
+    mine, other = PycudaDriver(1), PycudaDriver(1)
+    theirs: list[PycudaDriver] = []
+    opened, closes = threading.Event(), threading.Event()
+
+    def run() -> None:
+        theirs.append(PycudaDriver(1))
+        opened.set()
+        closes.wait(60)
+        theirs[0].close()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert opened.wait(60)
+    mine.allocate(64)
+    pycuda.driver.error = error
+    with pytest.raises(EvaluatorError) as caught:
+        mine.synchronize()
+    assert isinstance(caught.value, DeviceLostError) == (error == 715)
+    other.close()
+    mine.close()
+    closes.set()
+    thread.join()
+    assert len(pycuda.stacks) == 2
+    assert not any(pycuda.stacks.values())
+    pycuda.driver.error = 0
+    PycudaDriver(1).close()
+    assert pycuda.log[-3:] == [("retain", 1), ("push", 1), ("pop",)]
+
+
+def test_a_gpu_that_pycuda_does_not_find(pycuda: FakePycuda) -> None:
+    with pytest.raises(EvaluatorError, match="GPU 5: CUDA error 101"):
+        PycudaDriver(5)
+    assert not pycuda.log
+
+
+def test_pycuda_is_used_if_it_is_installed(pycuda: FakePycuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (driver_class(), driver_name()) == (PycudaDriver, "pycuda")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert (driver_class(), driver_name()) == (CudaDriver, "yomi's own binding of NVIDIA's driver")
+    monkeypatch.setitem(sys.modules, "pycuda", None)
+    with pytest.raises(EvaluatorError, match=r"pycuda cannot be imported .* yomi's own binding .* once it is uninstal"):
+        PycudaDriver(0)
