@@ -110,6 +110,15 @@ def driver_class() -> type[CudaDriver | PycudaDriver]:
     return CudaDriver if importlib.util.find_spec("pycuda") is None else PycudaDriver
 
 
+def open_driver(number: int) -> Driver:
+    """Open GPU `number` in this thread.
+
+    Raises:
+        EvaluatorError: there is no such GPU, or the driver refuses.
+    """
+    return driver_class()(number)
+
+
 def driver_name() -> str:
     """Return what drives a GPU here, in words."""
     return "pycuda" if driver_class() is PycudaDriver else "yomi's own binding of NVIDIA's driver"

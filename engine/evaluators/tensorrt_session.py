@@ -16,7 +16,7 @@ import numpy.typing as npt
 from engine.evaluators.base import DeviceLostError, EvaluatorError
 from engine.evaluators.onnx_session import batch_sizes
 from engine.evaluators.providers import split_device
-from engine.evaluators.tensorrt_driver import Driver, driver_class
+from engine.evaluators.tensorrt_driver import Driver, open_driver
 from engine.evaluators.tensorrt_engine import Network, load_network
 from native.packing import packed_bytes
 from nets.packed import SUFFIX, Variant
@@ -58,7 +58,7 @@ class TensorRtSession:
         variant: Variant,
         *,
         fixed: bool = False,
-        open_driver: Callable[[int], Driver] | None = None,
+        open_driver: Callable[[int], Driver] = open_driver,
         open_network: Callable[[Path, str, str, Sequence[int], int], Network] = load_network,
     ) -> None:
         """Push the device's context, load or build the engine, allocate, and capture a graph of each batch size.
@@ -70,7 +70,7 @@ class TensorRtSession:
             outputs: what to return.
             variant: says which inputs travel as bits.
             fixed: the file is for batches of exactly `rows` rows.
-            open_driver: opens a GPU by number; None for what is installed.
+            open_driver: opens a GPU by number.
             open_network: loads the network for the thread's GPU.
 
         Raises:
@@ -88,7 +88,7 @@ class TensorRtSession:
         self._graphs: dict[int, int] = {}
         """By batch size."""
         self._network: Network | None = None
-        self._driver = (open_driver or driver_class())(split_device(device)[1])
+        self._driver = open_driver(split_device(device)[1])
         try:
             driver = self._driver
             self._network = open_network(path, driver.name, driver.version, self._sizes, driver.stream)

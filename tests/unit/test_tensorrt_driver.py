@@ -14,7 +14,7 @@ import pytest
 from engine.evaluators import cuda, tensorrt_driver
 from engine.evaluators.base import DeviceLostError, EvaluatorError
 from engine.evaluators.cuda import BLOCKING_SYNC, CudaDriver, gpu_uuid
-from engine.evaluators.tensorrt_driver import PycudaDriver, driver_class, driver_name
+from engine.evaluators.tensorrt_driver import PycudaDriver, driver_name, open_driver
 from native.packing import pack_rows
 from tests.fakes.cuda_driver import FakeDriver
 
@@ -318,9 +318,13 @@ def test_a_gpu_that_pycuda_does_not_find(pycuda: FakePycuda) -> None:
 
 
 def test_pycuda_is_used_if_it_is_installed(pycuda: FakePycuda, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (driver_class(), driver_name()) == (PycudaDriver, "pycuda")
+    opened = open_driver(1)
+    assert (type(opened), driver_name()) == (PycudaDriver, "pycuda")
+    opened.close()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert (driver_class(), driver_name()) == (CudaDriver, "yomi's own binding of NVIDIA's driver")
+    opened = open_driver(1)
+    assert (type(opened), driver_name()) == (CudaDriver, "yomi's own binding of NVIDIA's driver")
+    opened.close()
     monkeypatch.setitem(sys.modules, "pycuda", None)
     with pytest.raises(EvaluatorError, match=r"pycuda cannot be imported .* yomi's own binding .* once it is uninstal"):
         PycudaDriver(0)
