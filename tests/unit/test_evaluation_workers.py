@@ -329,12 +329,12 @@ def test_closing_waits_for_all_that_was_submitted() -> None:
 @pytest.mark.parametrize("comes", ["interrupt", "failure"])
 def test_what_ends_the_start_ends_every_worker(comes: str) -> None:
     """One makes its evaluator for as long as it is let, as TensorRT builds an engine."""
-    begun, threads = threading.Barrier(2), list[threading.Thread]()
+    begun, threads, stopped = threading.Barrier(2), list[threading.Thread](), list[bool]()
 
     def build() -> ScriptedEvaluator:
         threads.append(threading.current_thread())
         begun.wait(60)
-        assert stop_making.get().wait(60)
+        stopped.append(stop_making.get().wait(10))
         time.sleep(0.2)  # longer than a worker that hangs is waited for
         raise EvaluatorError("stopped")
 
@@ -348,6 +348,7 @@ def test_what_ends_the_start_ends_every_worker(comes: str) -> None:
 
     with pytest.raises(KeyboardInterrupt if comes == "interrupt" else OSError):
         EvaluationWorkers([build, other], hang=0.05)
+    assert stopped == [True]
     assert len(threads) == 2
     assert not any(thread.is_alive() for thread in threads)
     assert not stop_making.get().is_set()
