@@ -15,6 +15,7 @@ from engine.evaluators.queue import Job
 from native.bits import U
 from native.game import legal_moves, policy_index
 from native.jit import kernel
+from native.spec import Inputs
 from native.tree.buffers import make_batch
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ LARGEST_BATCH = 32
 
 
 @kernel
-def _write_moves(pos, history, symmetry, moves, indices):  # type: ignore[no-untyped-def]
+def write_moves(pos, history, symmetry, moves, indices):  # type: ignore[no-untyped-def]
     """Write the legal moves and their places in the policy under a symmetry; return how many there are."""
     count = legal_moves(pos, history, moves)
     for i in range(U(count)):
@@ -124,18 +125,21 @@ def evaluator_rate(
 
 
 def _make_job(evaluator: Evaluator, subject: Subject, game: SearchableGame, rows: int, done: SimpleQueue[Job]) -> Job:
-    """Return a full batch of a game's position, each row under another symmetry where the evaluator sees planes."""
+    """Return a full batch of a game's position, each row under another symmetry if the evaluator sees planes."""
     spec = subject.spec
-    batch = make_batch(spec, rows, planes=evaluator.wants_planes, positions=evaluator.wants_positions)
+    inputs = evaluator.inputs
+    batch = make_batch(spec, rows, inputs)
     position, scratch = spec.marked(game.position), np.zeros(1, spec.scratch_dtype)[0]
     for row in range(rows):
-        symmetry = row % 8 if evaluator.wants_planes else 0
+        symmetry = row % 8 if inputs & Inputs.NETWORK else 0
         moves, indices = batch.moves[row], batch.indices[row]
         batch.symmetry[row] = symmetry
-        batch.move_count[row] = _write_moves(position, game.history, symmetry, moves, indices)
-        if evaluator.wants_planes:
+        batch.move_count[row] = write_moves(position, game.history, symmetry, moves, indices)
+        if Inputs.BITS in inputs:
+            subject.write_bits(position, game.history, symmetry, scratch, batch.bits[row], batch.extras[row])
+        if Inputs.NUMBERS in inputs:
             subject.write_planes(position, game.history, symmetry, scratch, batch.planes[row], batch.extras[row])
-        if evaluator.wants_positions:
+        if Inputs.POSITIONS in inputs:
             batch.positions[row] = position
     return Job(batch, rows, done)
 

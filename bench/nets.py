@@ -69,10 +69,11 @@ def _batch(evaluator: ShogiEvaluator, rows: int) -> Batch:
     from engine.games.shogi.game import ShogiGame
     from native.shogi.planes import write_planes
     from native.shogi.spec import shogi_spec
+    from native.spec import Inputs
     from native.tree.buffers import make_batch
 
     spec = shogi_spec(*evaluator.spec_features)
-    batch, game = make_batch(spec, rows, planes=True, positions=False), ShogiGame()
+    batch, game = make_batch(spec, rows, Inputs.NUMBERS), ShogiGame()
     scratch = np.zeros(1, spec.scratch_dtype)[0]
     for row in range(rows):
         write_planes(game.position, game.history, 0, scratch, batch.planes[row], batch.extras[row])

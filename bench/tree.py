@@ -11,6 +11,7 @@ from engine.search.limits import Limits
 from engine.search.parameters import SearchSettings
 from engine.search.search import Search
 from engine.tuning.subjects import Subject
+from native.spec import Inputs
 from native.tree import arrays
 
 REPEATS = 3
@@ -20,18 +21,18 @@ def run(subjects: Sequence[Subject], playouts: int, worker_counts: Sequence[int]
     """Grow trees of `playouts` nodes; the figures are the best of three, the memory that of the last."""
     rows = []
     for subject in subjects:
-        for planes in (False, True):
+        for inputs in (Inputs.NOTHING, Inputs.NUMBERS, Inputs.BITS):
             for workers in worker_counts:
                 rates = []
                 for _ in range(REPEATS):
-                    search = _search(subject, planes, workers, playouts)
+                    search = _search(subject, inputs, workers, playouts)
                     search.set_position(subject.games[0])
                     report = search.run(Limits(playouts=playouts))
                     rates.append(report.playouts / report.seconds)
                 rows.append(
                     {
                         "game": subject.name,
-                        "planes": planes,
+                        "inputs": str(inputs.name).lower(),
                         "workers": workers,
                         "playouts_per_second": max(rates),
                         "bytes_per_node": bytes_per_node(search.tree),
@@ -52,8 +53,8 @@ def bytes_per_node(tree: arrays.Tree) -> float:
     return float(used / counters.node_top)
 
 
-def _search(subject: Subject, planes: bool, workers: int, playouts: int) -> Search:
+def _search(subject: Subject, inputs: Inputs, workers: int, playouts: int) -> Search:
     spec = subject.spec
     memory = int(playouts * (spec.mean_moves * 4 + 160) * 1.2)
     settings = SearchSettings(workers=workers, memory=memory, cache_size=0, symmetry="none", seed=1, ownership=False)
-    return Search(spec, InlineQueue(UniformEvaluator(16, wants_planes=planes)), settings)
+    return Search(spec, InlineQueue(UniformEvaluator(16, inputs)), settings)

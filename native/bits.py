@@ -47,12 +47,22 @@ def lowest_bit(typing_context: Any, word: Any) -> Any:
     return types.uint64(types.uint64), codegen
 
 
+@machine_code(lambda word: U(int(f"{int(word):064b}"[::-1], 2)))
+def reversed_bits(typing_context: Any, word: Any) -> Any:
+    """Return a uint64 with its bits in the opposite order."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitreverse(args[0])
+
+    return types.uint64(types.uint64), codegen
+
+
 def _element_type(array: Any, index: Any) -> Any:
     """Return the type of array[index], of an array or a record."""
     return array.typeof(index.literal_value) if isinstance(array, types.Record) else array.dtype
 
 
-def _element_pointer(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def element_pointer(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     """Return a pointer to args[0][args[1]] for a one-dimensional C-contiguous array, or a record."""
     array_type, index_type = signature.args[:2]
     if isinstance(array_type, types.Record):
@@ -81,7 +91,7 @@ def _read_modify_write(operation: str, result: Callable[[Any, Any], Any]) -> Any
     @machine_code(plainly)
     def atomic(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            pointer = _element_pointer(context, builder, signature, args)
+            pointer = element_pointer(context, builder, signature, args)
             operand = context.cast(builder, args[2], signature.args[2], signature.return_type)
             return builder.atomic_rmw(operation, pointer, operand, "seq_cst")
 
@@ -108,7 +118,7 @@ def atomic_compare_exchange(typing_context: Any, array: Any, index: Any, expecte
     """Write array[index] = value if it is `expected`; return the old value, by which the caller knows."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer = _element_pointer(context, builder, signature, args)
+        pointer = element_pointer(context, builder, signature, args)
         compared = context.cast(builder, args[2], signature.args[2], signature.return_type)
         operand = context.cast(builder, args[3], signature.args[3], signature.return_type)
         return builder.extract_value(builder.cmpxchg(pointer, compared, operand, "seq_cst", "seq_cst"), 0)
@@ -127,7 +137,7 @@ def atomic_store(typing_context: Any, array: Any, index: Any, value: Any) -> Any
     element = _element_type(array, index)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer = _element_pointer(context, builder, signature, args)
+        pointer = element_pointer(context, builder, signature, args)
         operand = context.cast(builder, args[2], signature.args[2], element)
         builder.store_atomic(operand, pointer, "release", element.bitwidth // 8)
         return context.get_dummy_value()

@@ -76,6 +76,12 @@ def write_planes(pos: Any, history: Any, symmetry: int, scratch: Any, planes: An
 
 
 @_generic
+def write_bits(pos: Any, history: Any, symmetry: int, scratch: Any, bits: Any, extras: Any) -> None:
+    """Write the inputs of GameSpec.bits into uint64 words, and the second into `extras` if it is not among them."""
+    raise NotImplementedError
+
+
+@_generic
 def policy_index(pos: Any, move: int, symmetry: int) -> int:
     """Return the index of a move in the policy vector of a network that saw the position under `symmetry`."""
     raise NotImplementedError

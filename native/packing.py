@@ -1,42 +1,99 @@
-"""Inputs of networks as bits: an input plane of zeros and ones takes a 32nd of its room on the way to a GPU.
+"""Numbers in fewer bits: zeros and ones as search workers write them and GPUs take them, halves as GPUs give them.
 
-A row is packed as numpy.packbits does with bitorder="little", which is the slow twin: number i of the row becomes bit
-i % 8 of byte i // 8. What unpacks it on a device: `nets.packed` (a part of an ONNX graph) and native/cuda/unpack.cu.
+Bit i of a row of numbers is bit i % 64 of word i // 64, which little-endian machines keep as numpy.packbits does with
+bitorder="little", the slow twin. What unpacks it on a device: `nets.packed` (a part of an ONNX graph) and
+native/cuda/unpack.cu. Evaluators on a processor read float32, which `unpack_bits` makes of it.
 """
 
-import numpy as np
+from typing import Any
 
-from native.bits import U
-from native.jit import kernel
+import numpy as np
+from llvmlite import ir
+from numba import types
+
+from native.bits import U, element_pointer
+from native.jit import inlined, kernel, machine_code
+from native.spec import packed_words
 
 
 def packed_bytes(count: int) -> int:
-    """Return the bytes that a row of `count` zeros and ones takes, a multiple of 4: devices read words."""
-    return -(-count // 32) * 4
+    """Return the bytes that a row of `count` zeros and ones takes."""
+    return 8 * packed_words(count)
+
+
+def _spread_plainly(numbers: Any, index: Any, word: Any) -> None:
+    for k in range(64):
+        numbers[int(index) + k] = int(word) >> k & 1
+
+
+@machine_code(_spread_plainly)
+def _spread(typing_context: Any, numbers: Any, index: Any, word: Any) -> Any:
+    """Write the 64 bits of a word into float32[n] from an index on, a vector at a time: as quick as to write zeros."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = element_pointer(context, builder, signature, args)
+        wide = builder.uitofp(
+            builder.bitcast(args[2], ir.VectorType(ir.IntType(1), 64)), ir.VectorType(ir.FloatType(), 64)
+        )
+        builder.store(wide, builder.bitcast(pointer, wide.type.as_pointer()), align=4)
+        return context.get_dummy_value()
+
+    return types.none(numbers, index, types.uint64), codegen
+
+
+@inlined
+def set_bit(bits, index):  # type: ignore[no-untyped-def]
+    """Set bit `index` (uint64) of uint64[n]."""
+    bits[index >> U(6)] |= U(1) << (index & U(63))
 
 
 @kernel
-def pack_rows(values, rows, packed):  # type: ignore[no-untyped-def]
-    """Pack the first `rows` rows.
+def unpack_bits(bits, word, numbers):  # type: ignore[no-untyped-def]
+    """Write the numbers of a row.
 
     Args:
-        values: float32[>= rows, n], each 0 or 1.
-        rows: how many.
-        packed: uint8[>= rows, packed_bytes(n)], written.
+        bits: uint64[n].
+        word: the first to be read.
+        numbers: float32[count], contiguous; all of it is written.
     """
-    count = values.shape[1]
-    whole = U(count // 8)
-    for row in range(U(rows)):
-        for byte in range(whole):
-            first = byte * U(8)
-            word = np.uint8(0)
-            for bit in range(U(8)):
-                word |= np.uint8(values[row, first + bit] != np.float32(0.0)) << np.uint8(bit)
-            packed[row, byte] = word
-        for byte in range(whole, U(packed.shape[1])):
-            word = np.uint8(0)
-            for bit in range(U(8)):
-                i = byte * U(8) + bit
-                if i < U(count) and values[row, i] != np.float32(0.0):
-                    word |= np.uint8(1) << np.uint8(bit)
-            packed[row, byte] = word
+    count = U(numbers.size)
+    first = U(word)
+    whole = count >> U(6)
+    for w in range(whole):
+        _spread(numbers, w << U(6), bits[first + w])
+    for i in range(whole << U(6), count):
+        numbers[i] = np.float32((bits[first + (i >> U(6))] >> (i & U(63))) & U(1))
+
+
+_SCALE = 2.0**112
+"""Between the exponents of float32 and float16."""
+
+
+def _widened_plainly(value: Any) -> Any:
+    return np.uint16(value).view(np.float16).astype(np.float32) if isinstance(value, int) else value
+
+
+@machine_code(_widened_plainly)
+def widened(typing_context: Any, value: Any) -> Any:
+    """Return a float32 as it is, and the float32 that equals a float16, which numba sees as uint16.
+
+    No instruction is used that some processors lack, and LLVM does so for a vector of them at a time.
+    """
+    if value == types.float32:
+        return types.float32(value), lambda context, builder, signature, args: args[0]
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        word, number = ir.IntType(32), ir.FloatType()
+
+        def constant(bits: int) -> Any:
+            return ir.Constant(word, bits)
+
+        half = builder.zext(args[0], word)
+        size = builder.shl(builder.and_(half, constant(0x7FFF)), constant(13))
+        scaled = builder.fmul(builder.bitcast(size, number), ir.Constant(number, _SCALE))
+        is_finite = builder.icmp_unsigned("<", size, constant(0x7C00 << 13))
+        found = builder.select(is_finite, builder.bitcast(scaled, word), builder.or_(size, constant(0x7F800000)))
+        sign = builder.shl(builder.and_(half, constant(0x8000)), constant(16))
+        return builder.bitcast(builder.or_(found, sign), number)
+
+    return types.float32(types.uint16), codegen

@@ -1,9 +1,30 @@
 """What the search has to know about a game to make its arrays: sizes and types, no rules."""
 
 from dataclasses import dataclass
+from enum import Flag, auto
 
 import numpy as np
 import numpy.typing as npt
+
+
+def packed_words(count: int) -> int:
+    """Return the uint64 words that `count` zeros and ones take."""
+    return -(-count // 64)
+
+
+class Inputs(Flag):
+    """What an evaluator reads of a batch, which is all that the search writes there."""
+
+    NOTHING = 0
+    """Nothing of the position."""
+    NUMBERS = auto()
+    """The network's inputs as numbers: planes and extras."""
+    BITS = auto()
+    """The inputs that are zeros and ones as bits, as GPUs take them, and extras where they are others."""
+    POSITIONS = auto()
+    """The positions themselves."""
+    NETWORK = NUMBERS | BITS
+    """Of a network, in either form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +44,9 @@ class GameSpec:
     """Points that ownership is told for; 0 for none."""
     planes_shape: tuple[int, ...]
     extras_shape: tuple[int, ...]
+    bits: tuple[int, ...]
+    """Zeros and ones of each input that `write_bits` writes as bits, which begin with a word of their own: the planes,
+    and the extras if they are zeros and ones too. Empty if the planes have other numbers: there are no bits then."""
     cached_moves: int
     """Priors that a cached evaluation has room for, in the order of the position's moves, which is always the same.
     0: one for each place of the policy, as a position's moves may come in any order."""
@@ -32,6 +56,11 @@ class GameSpec:
     """Points of score that count as much; the square root of the board's area in Go. Unused where scores are 0."""
     marks: tuple[tuple[str, int], ...] = ()
     """Fields of the position records, with their values, that say how the network is to be shown a position."""
+
+    @property
+    def words(self) -> int:
+        """uint64 words of a position's bits."""
+        return sum(map(packed_words, self.bits))
 
     def positions(self, count: int) -> npt.NDArray[np.void]:
         """Return `count` blank position records."""

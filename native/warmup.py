@@ -21,6 +21,7 @@ import numpy as np
 from native import jit
 from native.errors import CompileError
 from native.jit import CACHE_DIRECTORY, COMPLETE, IS_PLAIN, kernel_key, locked
+from native.spec import Inputs
 
 if TYPE_CHECKING:
     from native.spec import GameSpec
@@ -97,7 +98,7 @@ def _compile_search(spec: "GameSpec", position: Any, history: Any) -> None:
     from native.tree.buffers import make_batch, make_worker
 
     tree = arrays.make_tree(2**20, spec.mean_moves, 2**16, spec.policy_size, spec.cached_moves)
-    batch = make_batch(spec, 8, planes=True, positions=False)
+    batch = make_batch(spec, 8, Inputs.NUMBERS)
     worker = make_worker(spec, 1)
     length = int(position["history_length"])
     worker.history[:length] = history[:length]
@@ -131,7 +132,7 @@ def compile_rollouts() -> None:
 
     positions, _ = _position()
     rng = np.ones(1, np.uint64)
-    batch = make_batch(go_spec(SIZE), 1, planes=False, positions=True)
+    batch = make_batch(go_spec(SIZE), 1, Inputs.POSITIONS)
     batch.positions[0] = positions[0]
     owners = np.zeros((1, SIZE * SIZE), np.float32)
     mixing = mix_rollouts.bind(batch, 1, np.float32(1.0), rng, positions[1], np.zeros(2, np.float32), owners)
@@ -201,7 +202,7 @@ def compile_material() -> None:
     from native.tree.buffers import make_batch
 
     position, _ = _shogi_position()
-    batch = make_batch(shogi_spec(), 1, planes=False, positions=True)
+    batch = make_batch(shogi_spec(), 1, Inputs.POSITIONS)
     batch.positions[0] = position
     evaluate_rows.bind(batch, np.zeros(1, EFFECTS_DTYPE)[0]).run(1)
     write_values.bind(np.zeros((1, 1), np.float32), TANH, True, batch.values)

@@ -20,11 +20,13 @@ from nets.errors import NetworkError
 from nets.files import default_cache_dir, source_digest, write_atomically
 from nets.onnx_header import data_files
 
-VERSION = 3
+VERSION = 4
 """Raise it with every change of what is written here: cached files of other versions go unused."""
 SUFFIX = "_packed"
 """Of the names of packed inputs."""
 BITS = 8
+WIDE = 64
+"""Numbers of a row from which on an output is wide."""
 KEEP_FLOAT = (
     *("ReduceMean", "ReduceSum", "ReduceMax", "GlobalAveragePool", "GlobalMaxPool", "Softmax", "Pow", "Sqrt"),
     *("Reciprocal", "LayerNormalization", "InstanceNormalization", "Exp", "Log"),
@@ -37,9 +39,9 @@ class Variant:
     """What is to be changed in an ONNX file."""
 
     half: bool = False
-    """Compute in float16; inputs and outputs stay as they are."""
+    """Compute in float16; inputs stay as they are, and outputs but for the wide ones: policy, ownership."""
     packed: tuple[str, ...] = ()
-    """Inputs that come as bits, under their name with SUFFIX: uint8[B, 4 * ceil(n / 32)], n the numbers of a row.
+    """Inputs that come as bits, under their name with SUFFIX: uint8[B, 8 * ceil(n / 64)], n the numbers of a row.
 
     An input whose channels are constant over the board (dlshogi's second) takes one bit for each channel.
     """
@@ -97,14 +99,21 @@ def _halve(model: onnx.ModelProto) -> onnx.ModelProto:
     from onnxruntime.transformers.float16 import DEFAULT_OP_BLOCK_LIST, convert_float_to_float16
 
     between = _between_kept(model.graph)
+    kept = [tensor.name for tensor in (*model.graph.input, *model.graph.output) if not _is_wide_output(model, tensor)]
     half: onnx.ModelProto = convert_float_to_float16(
         model,
-        keep_io_types=True,
+        keep_io_types=kept,
         op_block_list=[*DEFAULT_OP_BLOCK_LIST, *KEEP_FLOAT],
         node_block_list=between,
     )
     _join_casts(half.graph, between)
     return half
+
+
+def _is_wide_output(model: onnx.ModelProto, tensor: onnx.ValueInfoProto) -> bool:
+    """Whether a tensor is an output whose numbers are so many that their way back from the GPU matters."""
+    lengths = [dimension.dim_value for dimension in tensor.type.tensor_type.shape.dim][1:]
+    return math.prod(lengths) >= WIDE and any(tensor.name == output.name for output in model.graph.output)
 
 
 def _between_kept(graph: onnx.GraphProto) -> list[str]:
@@ -158,7 +167,7 @@ def _unpack_input(path: Path, graph: onnx.GraphProto, name: str, *, is_constant:
     batch = kind.shape.dim[0].dim_param or shape[0] or "batch"
     channels, points = shape[1], math.prod(shape[2:])
     count = channels if is_constant else channels * points
-    width = -(-count // 32) * 4
+    width = -(-count // 64) * 8
     table = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
     dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type)
     prefix = f"{name}{SUFFIX}"

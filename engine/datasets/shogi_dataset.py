@@ -25,7 +25,7 @@ from engine.datasets.shogi_rows import (
 from engine.datasets.sources import find_files, named
 from engine.datasets.split import held_out
 from native.shogi.movegen import is_legal
-from native.shogi.planes import policy_index, write_planes
+from native.shogi.planes import SCRATCH_DTYPE, policy_index, write_planes
 from native.shogi.position import BLACK, FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY, POSITION_DTYPE, set_position
 from nets.data.shards import Dataset, Manifest, begin_dataset, widths
 from nets.dlshogi.network import SIDE
@@ -158,7 +158,7 @@ def _write(rows: npt.NDArray[np.void], features: FeatureSet, columns: Columns, f
     board, hands = np.zeros(81, np.uint8), np.zeros((2, 7), np.uint8)
     planes = np.zeros((len(part), features.planes, SIDE, SIDE), np.float32)
     extras = np.zeros((len(part), features.extras), np.float32)
-    scratch = np.zeros(1, np.uint8)
+    scratch = np.zeros(1, SCRATCH_DTYPE)[0]
     for index, row in enumerate(part):
         side = unpacked(row, board, hands)
         set_position(position, history, board, hands, side, 0)

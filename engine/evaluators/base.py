@@ -6,6 +6,8 @@ import threading
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Protocol
 
+from native.spec import Inputs
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -37,10 +39,8 @@ class UnsupportedError(EvaluatorError):
 class Evaluator(Protocol):
     """Judges leaves. `evaluate` may be called by several threads at once, with different batches."""
 
-    wants_planes: bool
-    """Reads batch.planes and batch.extras."""
-    wants_positions: bool
-    """Reads batch.positions."""
+    inputs: Inputs
+    """What it reads of a batch."""
     batch_size: int
     """Rows at which it is fastest here."""
 
@@ -64,13 +64,10 @@ class Evaluator(Protocol):
 class UniformEvaluator:
     """Gives every move the same prior and every position an even value, at no cost: for tests and measurements."""
 
-    wants_planes = False
-    wants_positions = False
-
-    def __init__(self, batch_size: int = 16, *, wants_planes: bool = False) -> None:
-        """Make one; with `wants_planes` the search writes the network's inputs although nobody reads them."""
+    def __init__(self, batch_size: int = 16, inputs: Inputs = Inputs.NOTHING) -> None:
+        """Make one; with `inputs` the search writes them although nobody reads them."""
         self.batch_size = batch_size
-        self.wants_planes = wants_planes
+        self.inputs = inputs
 
     @property
     def description(self) -> str:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from engine.evaluators.onnx_session import GpuSession
 from engine.evaluators.providers import choose_backend
-from native.packing import pack_rows
+from native.packing import packed_bytes
 from nets.packed import SUFFIX, Variant, variant_file
 
 
@@ -55,7 +55,6 @@ def open_engine(
         EvaluatorError: the device or the backend cannot be used; the message says what mends that.
         NetworkError: the file cannot be used.
     """
-    pack_rows(np.zeros((1, 8), np.float32), 1, np.zeros((1, 4), np.uint8))  # compiled here, not in a game
     if choose_backend(device, backend) == "tensorrt":
         from engine.evaluators.tensorrt_session import TensorRtSession
 
@@ -65,10 +64,24 @@ def open_engine(
     return session, "onnxruntime"
 
 
-def fill(engine: GpuEngine, name: str, values: npt.NDArray[np.float32]) -> None:
-    """Write an input's rows, as bits where the engine wants it so."""
+def pack(numbers: npt.NDArray[np.float32]) -> npt.NDArray[np.uint64]:
+    """Return zeros and ones [B, ...] as bits [B, words], which a search writes itself."""
+    flat = numbers.reshape(len(numbers), -1)
+    packed = np.zeros((len(flat), packed_bytes(flat.shape[1])), np.uint8)
+    bits = np.packbits(flat != 0.0, axis=1, bitorder="little")
+    packed[:, : bits.shape[1]] = bits
+    return packed.view(np.uint64)
+
+
+def fill(engine: GpuEngine, name: str, values: npt.NDArray[Any]) -> None:
+    """Write the first rows of an input: bits (uint64[rows, words]) if the engine takes them packed, else numbers."""
     packed = engine.inputs.get(name + SUFFIX)
     if packed is not None:
-        pack_rows(values.reshape(len(values), -1), len(values), packed)
+        packed.view(np.uint64)[: len(values)] = values
     else:
         engine.inputs[name][: len(values)] = values
+
+
+def for_kernels(output: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return an output as kernels read it: halves as uint16."""
+    return output.view(np.uint16) if output.dtype == np.float16 else output

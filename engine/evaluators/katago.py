@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ROOT_OPTIMISM, TREE_OPTIMISM = 0.2, 1.0
 """Share of the optimistic policy at the root and below it, as KataGo's GTP engine has it."""
-_OPTIMISM = np.array([TREE_OPTIMISM, ROOT_OPTIMISM], np.float32)
+OPTIMISM = np.array([TREE_OPTIMISM, ROOT_OPTIMISM], np.float32)
 
 
 class KataGoEvaluator(NetworkEvaluator):
@@ -57,7 +57,7 @@ class KataGoEvaluator(NetworkEvaluator):
             raw.misc,
             raw.ownership,
             self._scales,
-            _OPTIMISM,
+            OPTIMISM,
             batch.is_root,
             self.may_have_no_result,
             batch.logits,

@@ -10,6 +10,7 @@ import numpy as np
 from native.shogi.effects import EFFECTS_DTYPE
 from native.shogi.material import evaluate_rows
 from native.shogi.spec import DLSHOGI_FEATURES
+from native.spec import Inputs
 
 if TYPE_CHECKING:
     from native.calls import Calls
@@ -26,8 +27,7 @@ class _Local(threading.local):
 class MaterialEvaluator:
     """Hand-made values and priors; equal positions get equal answers."""
 
-    wants_planes = False
-    wants_positions = True
+    inputs = Inputs.POSITIONS
     spec_features = DLSHOGI_FEATURES
     """Policy labels are dlshogi's; nothing reads planes."""
 

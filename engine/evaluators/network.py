@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
+from native.spec import Inputs
+
 if TYPE_CHECKING:
     from native.calls import Calls
     from native.tree.arrays import Batch
@@ -14,8 +16,7 @@ if TYPE_CHECKING:
 class NetworkEvaluator(ABC):
     """A network on a device."""
 
-    wants_planes = True
-    wants_positions = False
+    inputs = Inputs.NUMBERS
     backend: str
     """What computes the network: native kernels, onnxruntime, TensorRT."""
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from native.go.board import POSITION_DTYPE
 from native.go.rollout_evaluator import mix_rollouts, write_priors
+from native.spec import Inputs
 
 if TYPE_CHECKING:
     from engine.evaluators.base import Evaluator
@@ -33,8 +34,7 @@ class _Local(threading.local):
 class RolloutEvaluator:
     """Plays patterned rollouts from each leaf; priors come from tactics and patterns."""
 
-    wants_planes = False
-    wants_positions = True
+    inputs = Inputs.POSITIONS
 
     def __init__(self, rollouts: int = 1, batch_size: int = 1, seed: int | None = None) -> None:
         """Make an evaluator of `rollouts` games a leaf; equal seeds and calls in one thread give equal results."""
@@ -62,14 +62,12 @@ class RolloutEvaluator:
 class MixedEvaluator:
     """A network whose values and ownership are mixed with rollouts; priors are the network's."""
 
-    wants_positions = True
-
     def __init__(self, network: Evaluator, weight: float, rollouts: int = 1, seed: int | None = None) -> None:
         """Mix `weight` (0 to 1) of rollouts into the values of `network`."""
         self.network = network
         self.weight = weight
         self.rollouts = rollouts
-        self.wants_planes = network.wants_planes
+        self.inputs = network.inputs | Inputs.POSITIONS
         self.batch_size = network.batch_size
         self._local = _Local(np.random.SeedSequence(seed))
 

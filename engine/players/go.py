@@ -42,6 +42,7 @@ from engine.search.limits import Limits
 from engine.search.report import SearchReport
 from engine.search.search import Search
 from native.go.board import PASS
+from native.spec import Inputs
 
 if TYPE_CHECKING:
     from engine.options import Options, Value
@@ -295,7 +296,7 @@ class GoPlayer:
     def _ownership(self, seconds: float) -> npt.NDArray[np.float32]:
         """Return the expected owners, +1 Black, as they are found within `seconds`."""
         self._search.stop()
-        if not self._search.queue.evaluator.wants_planes:
+        if not self._search.queue.evaluator.inputs & Inputs.NETWORK:
             return ownership_by_rollouts(self.game, max(1, min(ROLLOUTS, int(seconds * ROLLOUTS_A_SECOND))))
         self._prepare(self.game.side_to_move)
         return black_ownership(self._search.run(replace(OWNERSHIP_LIMITS, seconds=seconds)), self.game)

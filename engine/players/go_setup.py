@@ -14,6 +14,7 @@ from engine.players.go_network import spec_for
 from engine.players.precision import Sampling, with_suitable_precision
 from engine.players.setup import common_settings, kind_of_evaluator
 from engine.search.parameters import SearchSettings
+from native.spec import Inputs
 from nets.katago.outputs import has_no_result
 
 if TYPE_CHECKING:
@@ -94,6 +95,6 @@ def go_sampling(size: int, rules: Rules, network: Evaluator) -> Sampling[GoGame]
 
 def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
     """Return the settings of the search; what the options leave open is chosen for the machine."""
-    if queue.evaluator.wants_planes:
+    if queue.evaluator.inputs & Inputs.NETWORK:
         return common_settings(options, "go", queue, SearchSettings.c_puct)
     return common_settings(options, "go", queue, ROLLOUT_C_PUCT, symmetry="none", fpu_from_mean=True, spread_scale=0.0)

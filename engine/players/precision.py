@@ -95,8 +95,7 @@ class _Recorder:
 
     def __init__(self, evaluator: Evaluator) -> None:
         self._evaluator = evaluator
-        self.wants_planes = evaluator.wants_planes
-        self.wants_positions = evaluator.wants_positions
+        self.inputs = evaluator.inputs
         self.description = evaluator.description
         self.batches: list[Batch] = []
 

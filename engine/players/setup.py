@@ -11,6 +11,7 @@ from engine.machine import usable_cores
 from engine.options import SearchOptions, rows_for
 from engine.own_network import has_network
 from engine.search.parameters import SearchSettings
+from native.spec import Inputs
 
 if TYPE_CHECKING:
     from engine.evaluators.queue import EvaluationQueue
@@ -72,6 +73,6 @@ def common_settings(
     chosen["workers"], chosen["batches_in_flight"] = search_threads(options, queue)
     if options.c_puct is None:
         chosen["c_puct"] = c_puct
-    if not queue.evaluator.wants_planes:
+    if not queue.evaluator.inputs & Inputs.NETWORK:
         chosen["cache_size"] = 0
     return SearchSettings(**chosen | decided)

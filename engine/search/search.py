@@ -608,8 +608,7 @@ class Search:
         return min(self.batch_rows, max(self.settings.rows_per_leaf, rows))
 
     def _make_batch(self, rows: int) -> Batch:
-        evaluator = self.queue.evaluator
-        return make_batch(self.spec, rows, planes=evaluator.wants_planes, positions=evaluator.wants_positions)
+        return make_batch(self.spec, rows, self.queue.evaluator.inputs)
 
     def _prune(self) -> None:
         """Drop the least visited nodes until the tree can grow again. Runs while all workers wait."""

@@ -35,11 +35,14 @@ class Subject:
     """The first is at its start, the last is late."""
     write_planes: Callable[[Any, Any, int, Any, Any, Any], None]
     """The kernel that writes a position's network inputs; see native.game."""
+    write_bits: Callable[[Any, Any, int, Any, Any, Any], None]
+    """The same for bits."""
 
 
 def go_subject(size: int) -> Subject:
     """Return Go on boards of `size`."""
-    return Subject(f"{size}x{size}", go_spec(size), tuple(go_positions(size)), go_planes.write_planes)
+    kernels = go_planes.write_planes, go_planes.write_bits
+    return Subject(f"{size}x{size}", go_spec(size), tuple(go_positions(size)), *kernels)
 
 
 def shogi_subject(features: tuple[int, int] | None = None, mate_depth: int = 0) -> Subject:
@@ -53,7 +56,8 @@ def shogi_subject(features: tuple[int, int] | None = None, mate_depth: int = 0) 
     games = shogi_positions()
     for game in games:
         game.position["form"], game.position["mate_depth"] = form, mate_depth
-    return Subject("shogi", shogi_spec(form, extras), tuple(games), shogi_planes.write_planes)
+    kernels = shogi_planes.write_planes, shogi_planes.write_bits
+    return Subject("shogi", shogi_spec(form, extras), tuple(games), *kernels)
 
 
 @contextlib.contextmanager

@@ -28,6 +28,7 @@ from native.go.ladder import load_colors, read_ladders
 from native.go.rules import BANNED, legality, repeats_pass
 from native.go.scratch import LADDER_TABLE
 from native.jit import inlined, kernel
+from native.packing import set_bit, unpack_bits
 
 PLANES, GLOBALS = 22, 19
 SYMMETRIES = 8
@@ -88,25 +89,27 @@ def _fill_seen(s, size):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _write_bits(bits, words, seen, view, plane, flat):  # type: ignore[no-untyped-def]
-    """Set the plane that begins at `flat[plane]` to 1 for each point of a bit set; `view`: the symmetry's start."""
+def _write_set(points, words, seen, view, plane, bits):  # type: ignore[no-untyped-def]
+    """Set the plane that begins at bit `plane` to 1 for each point of a set; `view`: the symmetry's start."""
     for w in range(words):
-        word = bits[w]
+        word = points[w]
         while word != U(0):
-            flat[plane + U(seen[view + w * U(64) + lowest_bit(word)])] = 1.0
+            set_bit(bits, plane + U(seen[view + w * U(64) + lowest_bit(word)]))
             word &= word - U(1)
 
 
 @kernel
-def _write_stones(pos, s, view, area, flat):  # type: ignore[no-untyped-def]
+def _write_stones(pos, s, view, area, bits):  # type: ignore[no-untyped-def]
     """Planes 0 to 5: the board, the stones of either side, and chains with 1 to 3 liberties; clears the rest."""
     seen = s.seen
     chain = pos.chain
     liberties = pos.liberties
-    for i in range(area):
-        flat[i] = 1.0
-    for i in range(area, U(PLANES) * area):
-        flat[i] = 0.0
+    whole = area >> U(6)
+    for w in range(whole):
+        bits[w] = ~U(0)
+    bits[whole] = (U(1) << (area & U(63))) - U(1)
+    for w in range(whole + U(1), U(bits.size)):
+        bits[w] = U(0)
     black = pos.side_to_move == BLACK
     for w in range(U(pos.words)):
         own = s.black[w] if black else s.white[w]
@@ -115,18 +118,18 @@ def _write_stones(pos, s, view, area, flat):  # type: ignore[no-untyped-def]
             bit = lowest_bit(stones)
             p = w * U(64) + bit
             i = U(seen[view + p])
-            flat[i + (area if (own >> bit) & U(1) != U(0) else U(2) * area)] = 1.0
+            set_bit(bits, i + (area if (own >> bit) & U(1) != U(0) else U(2) * area))
             n = liberties[U(chain[p])]
             if n <= 3:
-                flat[i + (U(2) + U(n)) * area] = 1.0
+                set_bit(bits, i + (U(2) + U(n)) * area)
             stones &= stones - U(1)
 
 
 @kernel
-def _write_bans(pos, history, s, view, area, flat):  # type: ignore[no-untyped-def]
+def _write_bans(pos, history, s, view, area, bits):  # type: ignore[no-untyped-def]
     """Plane 6: the simple ko point and every point that superko forbids to the side to move."""
     if pos.simple_ko != NO_POINT:
-        flat[U(6) * area + U(s.seen[view + U(pos.simple_ko)])] = 1.0
+        set_bit(bits, U(6) * area + U(s.seen[view + U(pos.simple_ko)]))
     if pos.ko_rule != KO_SIMPLE:
         own = np.int64(pos.side_to_move)
         for w in range(U(pos.words)):
@@ -136,11 +139,11 @@ def _write_bans(pos, history, s, view, area, flat):  # type: ignore[no-untyped-d
                 p = np.int64(w * U(64) + lowest_bit(points))
                 points &= points - U(1)
                 if legality(pos, history, p, own) == BANNED:
-                    flat[U(6) * area + U(s.seen[view + U(p)])] = 1.0
+                    set_bit(bits, U(6) * area + U(s.seen[view + U(p)]))
 
 
 @kernel
-def _write_moves(pos, hidden, s, view, area, flat, globals_):  # type: ignore[no-untyped-def]
+def _write_moves(pos, hidden, s, view, area, bits, globals_):  # type: ignore[no-untyped-def]
     """Planes 9 to 13 and globals 0 to 4: the last moves; return how many are shown.
 
     Only moves made in turn are shown, none where `hidden` (a friendly pass may be answered without ending the game),
@@ -158,14 +161,14 @@ def _write_moves(pos, hidden, s, view, area, flat, globals_):  # type: ignore[no
         if move == PASS:
             globals_[shown] = 1.0
         else:
-            flat[(U(9) + shown) * area + U(s.seen[view + U(move)])] = 1.0
+            set_bit(bits, (U(9) + shown) * area + U(s.seen[view + U(move)]))
         color = 3 - color
         shown += U(1)
     return shown
 
 
 @inlined
-def _write_ladders(pos, history, s, shown, view, area, flat):  # type: ignore[no-untyped-def]
+def _write_ladders(pos, history, s, shown, view, area, bits):  # type: ignore[no-untyped-def]
     """Planes 14 to 17: ladders on the board, on those one and two moves ago as far as shown, and moves.
 
     The ladders of a board are remembered under what they depend on: its stones, its ko point and its size.
@@ -181,7 +184,7 @@ def _write_ladders(pos, history, s, shown, view, area, flat):  # type: ignore[no
             stones = history[U(pos.history_length - 1) - ago]
             ko = pos.previous_ko[ago - U(1)]
         else:
-            _write_bits(laddered, words, s.seen, view, (U(14) + ago) * area, flat)
+            _write_set(laddered, words, s.seen, view, (U(14) + ago) * area, bits)
             continue
         key = (stones >> U(1)) ^ (U(ko) * U(0x9E3779B97F4A7C15)) ^ (U(pos.size) * U(0xC2B2AE3D27D4EB4F))
         key |= U(1) << U(63)  # never 0, which stands for a free entry
@@ -199,8 +202,8 @@ def _write_ladders(pos, history, s, shown, view, area, flat):  # type: ignore[no
             for w in range(words):
                 table[entry + U(1) + w] = laddered[w]
         if ago == U(0):
-            _write_bits(s.working, words, s.seen, view, U(17) * area, flat)
-        _write_bits(laddered, words, s.seen, view, (U(14) + ago) * area, flat)
+            _write_set(s.working, words, s.seen, view, U(17) * area, bits)
+        _write_set(laddered, words, s.seen, view, (U(14) + ago) * area, bits)
 
 
 @kernel
@@ -243,18 +246,17 @@ def _write_globals(pos, ends, globals_):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def write_planes(pos, history, symmetry, scratch, spatial, globals_):  # type: ignore[no-untyped-def]
-    """Write the network's input for the side to move of `pos`.
+def write_bits(pos, history, symmetry, scratch, bits, globals_):  # type: ignore[no-untyped-def]
+    """Write the network's input for the side to move of `pos`, the planes as bits.
 
     Args:
         pos: the position record.
         history: its boards, uint64[MAX_HISTORY].
         symmetry: 0 to 7, what the network is to see the board under.
         scratch: a record of SCRATCH_DTYPE that no other thread uses.
-        spatial: float32[22, size, size], C-contiguous; all of it is written.
+        bits: uint64[packed_words(22 * size * size)]; all of it is written.
         globals_: float32[19]; all of it is written.
     """
-    flat = spatial.reshape(-1)
     size = np.int64(pos.size)
     area = U(size * size)
     words = U(pos.words)
@@ -264,17 +266,35 @@ def write_planes(pos, history, symmetry, scratch, spatial, globals_):  # type: i
     if scratch.seen_size != size:
         _fill_seen(scratch, size)
     load_sets(scratch, pos)
-    _write_stones(pos, scratch, view, area, flat)
-    _write_bans(pos, history, scratch, view, area, flat)
+    _write_stones(pos, scratch, view, area, bits)
+    _write_bans(pos, history, scratch, view, area, bits)
     repeated = repeats_pass(pos, history)
     hidden = pos.friendly_pass != 0 and pos.scoring == SCORING_AREA and pos.passes == 1 and not repeated
-    shown = _write_moves(pos, hidden, scratch, view, area, flat, globals_)
-    _write_ladders(pos, history, scratch, shown, view, area, flat)
+    shown = _write_moves(pos, hidden, scratch, view, area, bits, globals_)
+    _write_ladders(pos, history, scratch, shown, view, area, bits)
     if pos.scoring == SCORING_AREA:
         find_areas(scratch, pos, pos.suicide | pos.suicide_areas)
         black = pos.side_to_move == BLACK
         for side in range(U(2)):
             mine = black == (side == U(0))
             owned = scratch.owned_black if mine else scratch.owned_white
-            _write_bits(owned, words, scratch.seen, view, (U(18) + side) * area, flat)
+            _write_set(owned, words, scratch.seen, view, (U(18) + side) * area, bits)
     _write_globals(pos, (pos.passes >= 1 or repeated) and not hidden, globals_)
+
+
+@kernel
+def write_planes(pos, history, symmetry, scratch, spatial, globals_):  # type: ignore[no-untyped-def]
+    """Write the network's input as numbers.
+
+    Args:
+        pos: see `write_bits`.
+        history: see `write_bits`.
+        symmetry: see `write_bits`.
+        scratch: see `write_bits`.
+        spatial: float32[22, size, size], C-contiguous; all of it is written.
+        globals_: float32[19]; all of it is written.
+    """
+    numbers = spatial.reshape(-1)
+    bits = scratch.bits[: (U(numbers.size) + U(63)) >> U(6)]
+    write_bits(pos, history, symmetry, scratch, bits, globals_)
+    unpack_bits(bits, 0, numbers)

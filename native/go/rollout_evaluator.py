@@ -10,6 +10,7 @@ from native.go.priors import prior_logit
 from native.go.rollout_policy import patterned_rollout
 from native.go.spec import go_spec
 from native.jit import kernel
+from native.spec import Inputs
 from native.tree.arrays import LEAD, SCORE, STDEV, VALUE, VALUES
 from native.tree.buffers import make_batch
 
@@ -90,7 +91,7 @@ def rollout_leaves(positions, count, rollouts_per_leaf, rng, scratch, values, sc
             ownership[k, p] *= scale
 
 
-_BATCH = make_batch(go_spec(MIN_SIZE), 1, planes=False, positions=True)
+_BATCH = make_batch(go_spec(MIN_SIZE), 1, Inputs.POSITIONS)
 _PRIOR_ARGUMENTS = types_of(_BATCH)
 _ROLLOUT_ARGUMENTS = types_of(
     _BATCH,

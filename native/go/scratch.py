@@ -7,6 +7,7 @@ the next call, but for the table of ladders, which only saves time: its entries 
 import numpy as np
 
 from native.go.board import MAX_AREA, MAX_POINTS, POSITION_DTYPE, WORDS
+from native.spec import packed_words
 
 LADDER_PLIES = 3 * MAX_AREA // 2 + 2
 """Plies that a ladder is read: KataGo's limit for the largest board."""
@@ -65,6 +66,7 @@ SCRATCH_DTYPE = np.dtype(
         # where the network sees a point of the board, by symmetry and point
         ("seen_size", np.int64),  # the size that `seen` is for
         ("seen", np.uint16, (8 * MAX_POINTS,)),
+        ("bits", np.uint64, (packed_words(22 * MAX_AREA),)),  # the planes, where they are wanted as numbers
     ],
     align=True,
 )

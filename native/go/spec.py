@@ -30,6 +30,7 @@ def go_spec(size: int, *, suicide_areas: bool = False, judges_agreement: bool = 
         area=area,
         planes_shape=(SPATIAL_PLANES, size, size),
         extras_shape=(GLOBAL_FEATURES,),
+        bits=(SPATIAL_PLANES * area,),
         cached_moves=0,
         mean_moves=area * 0.97 + 1.0,
         score_unit=float(size),

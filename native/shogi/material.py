@@ -33,6 +33,7 @@ from native.shogi.effects import (
     find_losses,
 )
 from native.shogi.spec import shogi_spec
+from native.spec import Inputs
 from native.tree import arrays
 from native.tree.buffers import make_batch
 
@@ -283,7 +284,7 @@ def prior_logit(pos, effects, move):  # type: ignore[no-untyped-def]
     return logit + np.float32(min(max(worth * PRIZE_UNIT, -4.0), 6.0))
 
 
-_ARGUMENTS = types_of(make_batch(shogi_spec(), 1, planes=False, positions=True), np.zeros(1, EFFECTS_DTYPE)[0])
+_ARGUMENTS = types_of(make_batch(shogi_spec(), 1, Inputs.POSITIONS), np.zeros(1, EFFECTS_DTYPE)[0])
 
 
 @entry(_ARGUMENTS)

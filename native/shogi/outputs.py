@@ -6,6 +6,8 @@ import numpy as np
 
 from native.bits import U
 from native.calls import entry, load, types_of
+from native.jit import kernel
+from native.packing import widened
 from native.tree.arrays import VALUE, VALUES
 
 IDENTITY, SIGMOID, TANH = 0, 1, 2
@@ -36,4 +38,25 @@ def write_values(address, rows):  # type: ignore[no-untyped-def]
             value = math.tanh(value * np.float32(0.5)) * np.float32(0.5) + np.float32(0.5)
         for i in range(U(VALUES)):
             values[row, i] = 0.0
+        values[row, U(VALUE)] = np.float32(2.0) * value - np.float32(1.0) if is_chance else value
+
+
+@kernel
+def decode_rows(rows, policy, raw, is_chance, logits, values):  # type: ignore[no-untyped-def]
+    """Write logits and values of a batch for the side to move; shogi has no scores.
+
+    Args:
+        rows: rows in use.
+        policy: [B, P], float32, or float16 seen as uint16.
+        raw: [B, 1], as policy: values.
+        is_chance: whether these are chances to win, 0 to 1; else they are in [-1, 1] already.
+        logits: float32[B, P], written.
+        values: float32[B, VALUES] of a Batch, written.
+    """
+    for row in range(U(rows)):
+        for i in range(U(policy.shape[1])):
+            logits[row, i] = widened(policy[row, i])
+        for i in range(U(VALUES)):
+            values[row, i] = 0.0
+        value = widened(raw[row, U(0)])
         values[row, U(VALUE)] = np.float32(2.0) * value - np.float32(1.0) if is_chance else value

@@ -6,20 +6,17 @@ AlphaZero's form, as cshogi's author trained it, always sees it from Black's and
 A plane's index is the square's: [9][9] = [file][rank].
 """
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
 
-from native.bits import U, lowest_bit, popcount
-from native.jit import inlined, kernel, machine_code
+from native.bits import U, popcount, reversed_bits
+from native.jit import inlined, kernel
+from native.packing import set_bit, unpack_bits
 from native.shogi.bitboards import attacks, first_square, without_first
 from native.shogi.position import BISHOPS, FIRST_DROP, FORM_ALPHAZERO, ROOKS, WHITE
 from native.shogi.rules import ALL_PLIES, DRAW, repetition
 from native.shogi.tables import NO_SQUARE, SQUARES, ZONE
+from native.spec import packed_words
 
 PLANES, ALPHAZERO_PLANES = 62, 45
 EXTRAS, ENTERING_EXTRAS = 57, 119
@@ -34,6 +31,11 @@ ENTERING_SIDE, NEAR_PIECES, NEAR_POINTS = 31, 10, 20
 REPEATED, ALPHAZERO_HANDS, COLOR = 28, 29, 43
 """AlphaZero's planes behind the 28 of pieces; the last of the 45, for the count of moves, was never filled."""
 ALPHAZERO_WAYS = 66
+EXTRAS_WORD = packed_words(PLANES * SQUARES)
+"""Where the bits of dlshogi's second input begin."""
+
+SCRATCH_DTYPE = np.dtype([("bits", np.uint64, (EXTRAS_WORD + packed_words(ENTERING_EXTRAS),))])
+"""What `write_planes` works in."""
 
 Table = npt.NDArray[np.uint8]
 
@@ -81,35 +83,25 @@ WAYS = _make_ways()
 """uint8[81 * 81]"""
 
 
-@machine_code(lambda array: array.fill(0))
-def clear(typing_context: Any, array: Any) -> Any:
-    """Write zeros over a contiguous array."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, args[0])
-        size = builder.mul(data.nitems, data.itemsize)
-        cgutils.memset(builder, data.data, size, ir.Constant(ir.IntType(8), 0))
-        return context.get_dummy_value()
-
-    return types.none(array), codegen
+@inlined
+def _write_set(bits, plane, low, high, turned):  # type: ignore[no-untyped-def]
+    """Add a set of squares to a plane; the board is turned where `turned` is not 0."""
+    if turned != U(0):  # square s of 128 bits goes to 127 - s, and from there to 80 - s
+        low, high = reversed_bits(high), reversed_bits(low)
+        low = (low >> U(47)) | (high << U(17))
+        high >>= U(47)
+    first = plane * U(SQUARES)
+    word = first >> U(6)
+    shift = first & U(63)
+    # By 64 less the shift, in two steps: a shift by 64 means nothing.
+    rest = U(63) - shift
+    bits[word] |= low << shift
+    bits[word + U(1)] |= ((low >> U(1)) >> rest) | (high << shift)
+    bits[word + U(2)] |= (high >> U(1)) >> rest
 
 
 @inlined
-def _write_set(flat, plane, low, high, last):  # type: ignore[no-untyped-def]
-    """Write ones on a set of squares of a plane; `last` is 80 where the board is turned, else 0."""
-    base = plane * U(SQUARES)
-    while low != U(0):
-        square = lowest_bit(low)
-        flat[base + (square if last == U(0) else last - square)] = np.float32(1.0)
-        low &= low - U(1)
-    while high != U(0):
-        square = U(64) + lowest_bit(high)
-        flat[base + (square if last == U(0) else last - square)] = np.float32(1.0)
-        high &= high - U(1)
-
-
-@inlined
-def _write_side(pos, flat, color, first, last, occupied_low, occupied_high):  # type: ignore[no-untyped-def]
+def _write_side(pos, bits, color, first, turned, occupied_low, occupied_high):  # type: ignore[no-untyped-def]
     """Write dlshogi's 31 planes of one side."""
     low = pos.color_bits[color * U(2)]
     high = pos.color_bits[color * U(2) + U(1)]
@@ -119,7 +111,7 @@ def _write_side(pos, flat, color, first, last, occupied_low, occupied_high):  # 
         low, high = without_first(low, high)
         code = U(pos.board[square])
         plane = first + (code & U(15)) - U(1)
-        flat[plane * U(SQUARES) + (square if last == U(0) else last - square)] = np.float32(1.0)
+        set_bit(bits, plane * U(SQUARES) + (square if turned == U(0) else U(SQUARES - 1) - square))
         attacked_low, attacked_high = attacks(code, square, occupied_low, occupied_high)
         thrice_low |= twice_low & attacked_low
         thrice_high |= twice_high & attacked_high
@@ -127,14 +119,14 @@ def _write_side(pos, flat, color, first, last, occupied_low, occupied_high):  # 
         twice_high |= once_high & attacked_high
         once_low |= attacked_low
         once_high |= attacked_high
-        _write_set(flat, plane + U(ATTACKS), attacked_low, attacked_high, last)
-    _write_set(flat, first + U(COUNTS), once_low, once_high, last)
-    _write_set(flat, first + U(COUNTS + 1), twice_low, twice_high, last)
-    _write_set(flat, first + U(COUNTS + 2), thrice_low, thrice_high, last)
+        _write_set(bits, plane + U(ATTACKS), attacked_low, attacked_high, turned)
+    _write_set(bits, first + U(COUNTS), once_low, once_high, turned)
+    _write_set(bits, first + U(COUNTS + 1), twice_low, twice_high, turned)
+    _write_set(bits, first + U(COUNTS + 2), thrice_low, thrice_high, turned)
 
 
 @inlined
-def _write_entering(pos, color, extras, first):  # type: ignore[no-untyped-def]
+def _write_entering(pos, color, bits, first):  # type: ignore[no-untyped-def]
     """Write how far one side is from a declaration; who has more than is needed shows nothing, as in dlshogi."""
     zone_low = ZONE[color * U(2)]
     zone_high = ZONE[color * U(2) + U(1)]
@@ -144,10 +136,10 @@ def _write_entering(pos, color, extras, first):  # type: ignore[no-untyped-def]
     high = zone_high & pos.color_bits[color * U(2) + U(1)]
     pieces = popcount(low) + popcount(high)
     if inside:
-        extras[first] = np.float32(1.0)
+        set_bit(bits, first)
         pieces -= U(1)
     if pieces <= U(10) and pieces > U(0):
-        extras[first + U(11) - pieces] = np.float32(1.0)
+        set_bit(bits, first + U(11) - pieces)
     large = popcount(low & (pos.type_bits[U(BISHOPS)] | pos.type_bits[U(ROOKS)]))
     large += popcount(high & (pos.type_bits[U(BISHOPS + 1)] | pos.type_bits[U(ROOKS + 1)]))
     large += U(pos.hand[color, U(5)]) + U(pos.hand[color, U(6)])
@@ -156,38 +148,48 @@ def _write_entering(pos, color, extras, first):  # type: ignore[no-untyped-def]
         points += U(pos.hand[color, i])
     needed = U(28) - color
     if points <= needed and needed - points < U(NEAR_POINTS):
-        extras[first + U(1 + NEAR_PIECES) + needed - points] = np.float32(1.0)
+        set_bit(bits, first + U(1 + NEAR_PIECES) + needed - points)
 
 
 @kernel
-def write_dlshogi(pos, planes, extras):  # type: ignore[no-untyped-def]
-    """Write dlshogi's planes (float32[62, 9, 9]) and the channels of its second input (float32[57] or [119])."""
-    clear(planes)
-    clear(extras)
-    flat = planes.reshape(-1)
+def write_bits(pos, history, symmetry, scratch, bits, extras):  # type: ignore[no-untyped-def]
+    """Write both inputs of dlshogi's form as bits, the second from the next word on.
+
+    Args:
+        pos: position.
+        history: not used.
+        symmetry: not used: left and right are not mirrored in search.
+        scratch: not used.
+        bits: uint64[EXTRAS_WORD + 1 or 2]: 62 planes [9][9]; 57 or 119 channels. All of it is written.
+        extras: not used.
+    """
+    for w in range(U(bits.size)):
+        bits[w] = U(0)
     us = U(pos.side_to_move) - U(1)
-    last = U(80) * us
     low = pos.color_bits[0] | pos.color_bits[2]
     high = pos.color_bits[1] | pos.color_bits[3]
+    hands = U(0)
     for side in range(U(2)):
         color = us ^ side
-        _write_side(pos, flat, color, side * U(SIDE_PLANES), last, low, high)
+        _write_side(pos, bits, color, side * U(SIDE_PLANES), us, low, high)
         base = side * U(HAND_EXTRAS)
         for i in range(U(7)):
-            for k in range(min(U(pos.hand[color, i]), U(HAND_MAX[i]))):
-                extras[base + k] = np.float32(1.0)
-            base += U(HAND_MAX[i])
-        if extras.shape[0] == ENTERING_EXTRAS:
-            _write_entering(pos, color, extras, U(EXTRAS) + side * U(ENTERING_SIDE))
+            most = U(HAND_MAX[i])
+            hands |= ((U(1) << min(U(pos.hand[color, i]), most)) - U(1)) << base
+            base += most
+        if bits.size > EXTRAS_WORD + 1:
+            _write_entering(pos, color, bits, U(64 * EXTRAS_WORD + EXTRAS) + side * U(ENTERING_SIDE))
     if pos.in_check != 0:
-        extras[U(CHECK_EXTRA)] = np.float32(1.0)
+        hands |= U(1) << U(CHECK_EXTRA)
+    bits[U(EXTRAS_WORD)] |= hands
 
 
 @kernel
 def write_alphazero(pos, history, planes):  # type: ignore[no-untyped-def]
     """Write AlphaZero's planes (float32[45, 9, 9]): pieces and hands of Black, of White, repetition, color."""
-    clear(planes)
     flat = planes.reshape(-1)
+    for i in range(U(flat.size)):
+        flat[i] = np.float32(0.0)
     for square in range(U(SQUARES)):
         code = U(pos.board[square])
         if code != U(0):
@@ -206,20 +208,23 @@ def write_alphazero(pos, history, planes):  # type: ignore[no-untyped-def]
 
 @kernel
 def write_planes(pos, history, symmetry, scratch, planes, extras):  # type: ignore[no-untyped-def]
-    """Write the network's two inputs; the number of planes tells the form.
+    """Write the network's two inputs as numbers; the number of planes tells the form.
 
     Args:
         pos: position.
         history: its history.
-        symmetry: not used: left and right are not mirrored in search.
-        scratch: not used.
+        symmetry: see `write_bits`.
+        scratch: a record of SCRATCH_DTYPE that no other thread uses.
         planes: float32[62, 9, 9] or float32[45, 9, 9].
         extras: float32[57] or float32[119]: the channels of dlshogi's second input. AlphaZero's form has none.
     """
     if planes.shape[0] == ALPHAZERO_PLANES:
         write_alphazero(pos, history, planes)
     else:
-        write_dlshogi(pos, planes, extras)
+        bits = scratch.bits[: U(EXTRAS_WORD) + ((U(extras.size) + U(63)) >> U(6))]
+        write_bits(pos, history, symmetry, scratch, bits, extras)
+        unpack_bits(bits, 0, planes.reshape(-1))
+        unpack_bits(bits, EXTRAS_WORD, extras)
 
 
 @kernel

@@ -1,17 +1,15 @@
 """Shogi's sizes for the search; importing it makes shogi known to the tree kernels."""
 
-import numpy as np
-
 import native.shogi.game  # noqa: F401  (registers shogi's kernels)
+from native.shogi.planes import SCRATCH_DTYPE
 from native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY, MAX_MOVES, POSITION_DTYPE
+from native.shogi.tables import SQUARES
 from native.spec import GameSpec
 
 SHAPES = {FORM_DLSHOGI: (62, (57, 119), 27 * 81), FORM_ALPHAZERO: (45, (0, 1), 139 * 81)}
 """By network form: planes, the numbers of scalar inputs that there are, moves of the policy."""
 DLSHOGI_FEATURES = (FORM_DLSHOGI, 57)
 """Form and number of scalar inputs of dlshogi's usual network."""
-SCRATCH_DTYPE = np.dtype([("unused", np.uint8)])
-"""Shogi's planes are written without a scratch space."""
 CACHED_MOVES = 224
 """Few positions have more legal moves, and those are not cached: places for all moves of the policy take ten times as
 much memory, and more."""
@@ -40,6 +38,7 @@ def shogi_spec(form: int = DLSHOGI_FEATURES[0], extras: int = DLSHOGI_FEATURES[1
         area=0,
         planes_shape=(planes, 9, 9),
         extras_shape=(extras,),
+        bits=(planes * SQUARES, extras) if form == FORM_DLSHOGI else (),
         cached_moves=CACHED_MOVES,
         mean_moves=100.0,
         score_unit=1.0,

@@ -181,9 +181,11 @@ class Batch(NamedTuple):
     plain_indices: Any
     """uint16[B, M]: the same without symmetry, in a leaf's first row, where there is a cache"""
     planes: Any
-    """float32[B, ...]: the network's first input"""
+    """float32[B, ...]: the network's first input; float32[B, 0, ...] if nobody reads it"""
     extras: Any
-    """float32[B, ...]: the network's second input"""
+    """float32[B, E]: the network's second input; float32[B, 0] if nobody reads it"""
+    bits: Any
+    """uint64[B, W]: GameSpec.bits of each row, from bit 0 of word 0 on; uint64[B, 0] if nobody reads them"""
     positions: Any
     """records[B] where the evaluator wants positions, else records[0]"""
     logits: Any

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from native.spec import GameSpec, Inputs
 from native.tree.arrays import VALUES, Batch, Worker
 
-if TYPE_CHECKING:
-    from native.spec import GameSpec
 
+def make_batch(spec: GameSpec, rows: int, inputs: Inputs) -> Batch:
+    """Return a batch of `rows` rows, with room for what an evaluator reads.
 
-def make_batch(spec: GameSpec, rows: int, *, planes: bool, positions: bool) -> Batch:
-    """Return a batch of `rows` rows, with room for the network's inputs and for positions as asked."""
-    planes_shape = spec.planes_shape if planes else (0, *spec.planes_shape[1:])
-    extras_shape = spec.extras_shape if planes else (0, *spec.extras_shape[1:])
+    Raises:
+        ValueError: it reads bits, and the game's planes are not zeros and ones.
+    """
+    numbers, bits = Inputs.NUMBERS in inputs, Inputs.BITS in inputs
+    if bits and not spec.bits:
+        raise ValueError(f"{inputs} found for planes of other numbers than 0 and 1, expected {Inputs.NUMBERS}")
+    planes_shape = spec.planes_shape if numbers else (0, *spec.planes_shape[1:])
+    has_extras = numbers or (bits and len(spec.bits) == 1)
     return Batch(
         node=np.zeros(rows, np.uint32),
         opponent_to_move=np.zeros(rows, np.uint8),
@@ -27,8 +30,9 @@ def make_batch(spec: GameSpec, rows: int, *, planes: bool, positions: bool) -> B
         indices=np.zeros((rows, spec.max_moves), np.uint16),
         plain_indices=np.zeros((rows, spec.max_moves), np.uint16),
         planes=np.zeros((rows, *planes_shape), np.float32),
-        extras=np.zeros((rows, *extras_shape), np.float32),
-        positions=spec.positions(rows if positions else 0),
+        extras=np.zeros((rows, *(spec.extras_shape if has_extras else (0,))), np.float32),
+        bits=np.zeros((rows, spec.words if bits else 0), np.uint64),
+        positions=spec.positions(rows if Inputs.POSITIONS in inputs else 0),
         logits=np.zeros((rows, spec.policy_size), np.float32),
         values=np.zeros((rows, VALUES), np.float32),
         ownership=np.zeros((rows, spec.area), np.float32),

@@ -19,6 +19,7 @@ from native.game import (
     play,
     policy_index,
     position_key,
+    write_bits,
     write_planes,
 )
 from native.jit import inlined, kernel
@@ -198,6 +199,8 @@ def _add_rows(tree, batch, worker, row, leaf, opponent_to_move, key, count):  # 
         else:
             for i in range(U(count)):
                 batch.indices[r, i] = policy_index(pos, worker.moves[i], symmetry)
+        if batch.bits.shape[1] > 0:
+            write_bits(pos, worker.history, symmetry, worker.scratch[0], batch.bits[r], batch.extras[r])
         if batch.planes.shape[1] > 0:
             write_planes(pos, worker.history, symmetry, worker.scratch[0], batch.planes[r], batch.extras[r])
         if batch.positions.size > 0:

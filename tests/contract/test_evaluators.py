@@ -22,8 +22,9 @@ from engine.games.go.game import GoGame
 from engine.games.go.rules import PRESETS
 from engine.games.go.vertex import parse_vertex
 from native.go.board import BLACK, PASS, WHITE
-from native.go.planes import policy_index, write_planes
+from native.go.planes import policy_index, write_bits, write_planes
 from native.go.spec import go_spec
+from native.spec import Inputs
 from native.tree.arrays import LEAD, STDEV, VALUE, Batch
 from native.tree.buffers import make_batch
 from nets.katago.write import write_network
@@ -77,8 +78,8 @@ def games(colors: tuple[int, int] = (BLACK, WHITE), komi: float = 2.5) -> list[G
 def batch_of(evaluator: Any, positions: list[GoGame], symmetry: int = 0) -> Batch:
     """Return a batch with a row for each game, as the search would fill it."""
     spec = go_spec(SIZE)
-    wants_planes, wants_positions = evaluator.wants_planes, evaluator.wants_positions
-    batch = make_batch(spec, len(positions) + 2, planes=wants_planes, positions=wants_positions)
+    inputs = evaluator.inputs
+    batch = make_batch(spec, len(positions) + 2, inputs)
     scratch = np.zeros(1, spec.scratch_dtype)[0]
     for array in (batch.logits, batch.values, batch.ownership):
         array[...] = np.nan
@@ -88,9 +89,11 @@ def batch_of(evaluator: Any, positions: list[GoGame], symmetry: int = 0) -> Batc
         batch.move_count[row] = len(moves)
         batch.moves[row, : len(moves)] = moves
         batch.indices[row, : len(moves)] = [policy_index(SIZE, move, symmetry) for move in moves]
-        if wants_planes:
+        if Inputs.BITS in inputs:
+            write_bits(game.position, game.history, symmetry, scratch, batch.bits[row], batch.extras[row])
+        if Inputs.NUMBERS in inputs:
             write_planes(game.position, game.history, symmetry, scratch, batch.planes[row], batch.extras[row])
-        if wants_positions:
+        if Inputs.POSITIONS in inputs:
             batch.positions[row] = game.position
     return batch
 
@@ -105,7 +108,7 @@ def test_outputs_are_finite_and_in_range(make: Make) -> None:
     assert "\n" not in evaluator.description
     assert evaluator.batch_size >= 1
     positions = games()
-    for symmetry in (0, 5) if evaluator.wants_planes else (0,):
+    for symmetry in (0, 5) if evaluator.inputs & Inputs.NETWORK else (0,):
         batch = batch_of(evaluator, positions, symmetry)
         evaluator.evaluate(batch, len(positions))
         for row in range(len(positions)):

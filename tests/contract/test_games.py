@@ -19,7 +19,7 @@ from native.go.spec import go_spec
 from native.jit import kernel
 from native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI
 from native.shogi.spec import shogi_spec
-from native.spec import GameSpec
+from native.spec import GameSpec, packed_words
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,8 @@ CASES = {
     f"go {size} {rules}": _go(size, rules)
     for size, rules in [(2, "tromp-taylor"), (5, "japanese"), (9, "aga"), (4, "stone-scoring")]
 }
+CASES["go 8 japanese"] = _go(8, "japanese")  # whose planes are whole words
+CASES["go 13 tromp-taylor"] = _go(13, "tromp-taylor")
 CASES["go 19 chinese"] = _go(19, "chinese")
 CASES["shogi"] = _shogi(FORM_DLSHOGI, 57)
 CASES["shogi, entering kings, mates, 100 moves"] = _shogi(FORM_DLSHOGI, 119, 100, 3)
@@ -99,6 +101,12 @@ def position_key(pos, history, moves, count):  # type: ignore[no-untyped-def]
 def write_planes(pos, history, symmetry, scratch, planes, extras):  # type: ignore[no-untyped-def]
     """See native.game."""
     game.write_planes(pos, history, symmetry, scratch, planes, extras)
+
+
+@kernel
+def write_bits(pos, history, symmetry, scratch, bits, extras):  # type: ignore[no-untyped-def]
+    """See native.game."""
+    game.write_bits(pos, history, symmetry, scratch, bits, extras)
 
 
 @kernel
@@ -216,6 +224,35 @@ def test_inputs_are_finite_and_repeat_themselves(name: str) -> None:
             assert (planes[0] == planes[1]).all()
             assert (extras[0] == extras[1]).all()
         assert records.tobytes() == before
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if CASES[name].spec.bits])
+def test_bits_are_the_numbers(name: str) -> None:
+    case = CASES[name]
+    spec, (records, history) = case.spec, case.begin()
+    scratch = np.zeros(1, spec.scratch_dtype)[0]
+    planes, extras = np.zeros(spec.planes_shape, np.float32), np.zeros(spec.extras_shape, np.float32)
+    rng = np.random.default_rng(6)
+    for ply in range(case.plies):
+        legal = moves_of(spec, records[0], history)
+        if outcome(records[0], history)[0] != GOES_ON or not legal:
+            break
+        play(records[0], history, legal[int(rng.integers(len(legal)))])
+        symmetry = ply % case.symmetries
+        write_planes(records[0], history, symmetry, scratch, planes, extras)
+        bits, others = np.full(spec.words, 2**64 - 1, np.uint64), np.full(spec.extras_shape, np.nan, np.float32)
+        write_bits(records[0], history, symmetry, scratch, bits, others)
+        begin = 0
+        for count, numbers in zip(spec.bits, (planes, extras), strict=False):
+            words = bits[begin : begin + packed_words(count)]
+            found = np.unpackbits(words.view(np.uint8), bitorder="little")
+            assert (found[:count] == numbers.reshape(-1)).all(), (ply, symmetry)
+            assert not found[count:].any()
+            begin += len(words)
+        assert begin == spec.words
+        if len(spec.bits) == 1:
+            assert (others == extras).all()
+    assert ply > 5
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if CASES[name].spec.area])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from native.spec import Inputs
 from native.tree.arrays import VALUE
 
 if TYPE_CHECKING:
@@ -39,8 +40,7 @@ class ScriptedEvaluator:
         fail_at: the call that raises `error`, counted from 1; 0 for none.
     """
 
-    wants_planes = False
-    wants_positions = False
+    inputs = Inputs.NOTHING
     description = "scripted"
 
     def __init__(
@@ -96,8 +96,7 @@ class FaultyEvaluator:
         self.fault = fault
         self.faulty_calls = calls
         self.seconds = seconds
-        self.wants_planes = inner.wants_planes
-        self.wants_positions = inner.wants_positions
+        self.inputs = inner.inputs
         self.batch_size = inner.batch_size
         self.description = f"faulty {inner.description}"
         self.calls = 0

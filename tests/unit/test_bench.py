@@ -30,6 +30,7 @@ from engine.search.parameters import SearchSettings
 from engine.tuning.positions import go_positions, shogi_positions
 from engine.tuning.subjects import go_subject, shogi_subject
 from native.go.planes import policy_index
+from native.spec import Inputs
 from native.tree.buffers import make_batch
 from nets.models import default_network
 from tests.fakes.evaluators import ScriptedEvaluator
@@ -54,11 +55,13 @@ def test_subjects() -> None:
 
 def test_the_tree_is_measured_for_both_games() -> None:
     rows = tree.run([go_subject(5), shogi_subject()], 300, [1])
-    assert [(row["game"], row["planes"]) for row in rows] == [
-        ("5x5", False),
-        ("5x5", True),
-        ("shogi", False),
-        ("shogi", True),
+    assert [(row["game"], row["inputs"]) for row in rows] == [
+        ("5x5", "nothing"),
+        ("5x5", "numbers"),
+        ("5x5", "bits"),
+        ("shogi", "nothing"),
+        ("shogi", "numbers"),
+        ("shogi", "bits"),
     ]
     assert all(row["playouts_per_second"] > 0 for row in rows)
 
@@ -153,8 +156,9 @@ def test_something_is_counted_in_no_time(evaluator: Any, monkeypatch: pytest.Mon
     assert measure.evaluator_rate(InlineQueue(evaluator), subject, subject.games[0], 4, 1, 1.0) == 4.0
 
 
-def test_moves_stand_under_the_symmetry_of_the_planes(monkeypatch: pytest.MonkeyPatch) -> None:
-    batch = batch_of(UniformEvaluator(wants_planes=True), go_subject(9), monkeypatch)
+@pytest.mark.parametrize("inputs", [Inputs.NUMBERS, Inputs.BITS])
+def test_moves_stand_under_the_symmetry_of_the_planes(inputs: Inputs, monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = batch_of(UniformEvaluator(inputs=inputs), go_subject(9), monkeypatch)
     assert batch.symmetry.tolist() == [*range(8), 0]
     for row in range(9):
         moves, indices = (array[row, : batch.move_count[row]] for array in (batch.moves, batch.indices))

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from engine.evaluators.gpu import pack
 from native import cuda
-from native.packing import pack_rows, packed_bytes
 from tests.fakes.gpu_driver import unpack_rows
 
 HOST = """
@@ -54,8 +54,7 @@ def on_the_processor(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def test_the_kernels_source_is_numpys(on_the_processor: Any, bits: int, repeat: int, blocks: int, dtype: str) -> None:
     rng = np.random.default_rng(bits)
     values = (rng.random((5, bits)) < 0.3).astype(np.float32)
-    packed = np.zeros((5, packed_bytes(bits)), np.uint8)
-    pack_rows(values, 5, packed)
+    packed = pack(values).view(np.uint8)
     numbers = np.full((6, bits * repeat), 9, dtype)
     on_the_processor(
         int(dtype == "float16"), blocks, 5, 256, packed.ctypes.data_as(ctypes.c_void_p),

@@ -23,6 +23,7 @@ from engine.evaluators.workers import EvaluationWorkers
 from engine.options import Options
 from engine.search.limits import Limits
 from native.go.spec import go_spec
+from native.spec import Inputs
 from native.tree.buffers import make_batch
 from tests.fakes.evaluators import FaultyEvaluator, ScriptedEvaluator
 from tests.unit.test_search import run, visits_of
@@ -140,9 +141,9 @@ def test_a_batch_that_fails_everywhere_is_itself_at_fault() -> None:
     devices = Devices(("none", NEVER), ("none", NEVER), seconds=0.1)
     queue = EvaluationWorkers(devices.factories(), hang=HANG)
     done: SimpleQueue[Job] = SimpleQueue()
-    poison = Job(make_batch(go_spec(5), 4, planes=False, positions=False), 4, done)
+    poison = Job(make_batch(go_spec(5), 4, Inputs.NOTHING), 4, done)
     poison.batch = poison.batch._replace(logits=None)
-    good = Job(make_batch(go_spec(5), 4, planes=False, positions=False), 4, done)
+    good = Job(make_batch(go_spec(5), 4, Inputs.NOTHING), 4, done)
     for _ in range(3):
         queue.submit(poison)
         assert done.get(timeout=30).error is not None
@@ -249,7 +250,7 @@ def test_a_slow_thread_that_comes_back_changes_nothing() -> None:
     devices = Devices(("hang", range(1, 2)), once=True)
     queue = EvaluationWorkers(devices.factories(), hang=HANG)
     done: SimpleQueue[Job] = SimpleQueue()
-    given = make_batch(go_spec(5), 4, planes=False, positions=False)
+    given = make_batch(go_spec(5), 4, Inputs.NOTHING)
     given.keys[:] = [1, 2, 3, 4]
     queue.submit(Job(given, 4, done))
     job = done.get(timeout=30)

@@ -34,6 +34,7 @@ from engine.search.search import Search
 from native.datasets.replay import GAME_DTYPE
 from native.go.planes import policy_index, write_planes
 from native.go.scratch import SCRATCH_DTYPE
+from native.spec import Inputs
 from nets.data.batches import BatchSource
 from nets.data.shards import check_shard, open_dataset
 from nets.data.unpack import unpack
@@ -314,7 +315,7 @@ def test_a_device_is_used_by_one_thread(
             users.add(threading.current_thread().name)
             self.inner = inner
             self.info, self.batch_size, self.spec, self.why = inner.info, inner.batch_size, inner.spec, inner.why
-            self.wants_planes, self.wants_positions = True, False
+            self.inputs = Inputs.NUMBERS
 
         def run(self, planes: Any, extras: Any) -> Any:
             users.add(threading.current_thread().name)

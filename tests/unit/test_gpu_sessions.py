@@ -17,12 +17,13 @@ from engine.evaluators import cuda, onnx_session, providers
 from engine.evaluators.base import DeviceLostError, EvaluatorError
 from engine.evaluators.cuda import ThreadDevice, aligned_zeros
 from engine.evaluators.devices import choose_devices, make_device_queue
-from engine.evaluators.gpu import fill
+from engine.evaluators.gpu import fill, pack
+from engine.evaluators.katago_gpu import default_rows
 from engine.evaluators.onnx_session import GpuSession, batch_sizes, make_session, tensorrt_options
 from engine.evaluators.providers import choose_backend, choose_device, find_fault, find_package_fault
 from engine.evaluators.shogi_gpu import GpuShogiEvaluator
 from engine.options import Options
-from native.packing import pack_rows, packed_bytes
+from native.packing import packed_bytes
 from nets.dlshogi.definition import NetworkShape, write_network
 from nets.errors import NetworkError
 from nets.installation import extra_command
@@ -349,6 +350,17 @@ def test_batches_come_in_few_sizes() -> None:
     assert batch_sizes(1) == [1]
 
 
+def test_batches_of_go_hold_as_many_points_on_every_board() -> None:
+    assert {size: default_rows(size) for size in (2, 7, 9, 13, 15, 19)} == {
+        2: 256,
+        7: 256,
+        9: 256,
+        13: 128,
+        15: 64,
+        19: 64,
+    }
+
+
 def random_inputs(rows: int, seed: int = 0) -> tuple[Any, Any]:
     rng = np.random.default_rng(seed)
     planes = (rng.random((rows, 62, 9, 9)) < 0.2).astype(np.float32)
@@ -375,9 +387,11 @@ def test_bits_are_unpacked_by_the_graph(network: Path, tmp_path: Path, half: boo
     }
     for rows in (8, 5, 1, 3):
         planes, hands = random_inputs(rows, rows)
-        fill(session, "input1", planes)
-        fill(session, "input2", hands)
-        for found, wanted in zip(session.run(rows), expected(network, planes, hands), strict=True):
+        fill(session, "input1", pack(planes))
+        fill(session, "input2", pack(hands))
+        outputs = session.run(rows)
+        assert [output.dtype.name for output in outputs] == ["float16" if half else "float32", "float32"]
+        for found, wanted in zip(outputs, expected(network, planes, hands), strict=True):
             assert found.shape == wanted.shape
             assert found == pytest.approx(wanted, abs=tolerance)
     session.close()
@@ -519,18 +533,6 @@ def test_a_file_that_cannot_be_opened_gives_the_device_back(
 def test_an_input_that_is_not_there(network: Path, tmp_path: Path) -> None:
     with pytest.raises(NetworkError, match="inputs input1, input2 found, expected one called spatial"):
         variant_file(network, Variant(packed=("spatial",)), tmp_path)
-
-
-@pytest.mark.parametrize("width", [1, 7, 8, 31, 32, 33, 57, 119, 5022])
-def test_packing_is_numpys(width: int) -> None:
-    values = (np.random.default_rng(width).random((5, width)) < 0.4).astype(np.float32)
-    packed = np.full((6, packed_bytes(width)), 255, np.uint8)
-    pack_rows(values, 5, packed)
-    plain = np.packbits(values != 0.0, axis=1, bitorder="little")
-    assert (packed[:5, : plain.shape[1]] == plain).all()
-    assert (packed[:5, plain.shape[1] :] == 0).all()
-    assert (packed[5] == 255).all()
-    assert packed.shape[1] % 4 == 0
 
 
 def test_a_shogi_evaluator_of_each_form(network: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -175,7 +175,7 @@ def test_batches_of_the_search_are_filled(kind: str, backend: str, tmp_path: Pat
     shape = KINDS[kind]
     evaluator = make_shogi_evaluator(write_network(tmp_path / "net.onnx", shape), "cpu", backend)
     spec = shogi_spec(*evaluator.spec_features)
-    batch = make_batch(spec, 5, planes=evaluator.wants_planes, positions=evaluator.wants_positions)
+    batch = make_batch(spec, 5, evaluator.inputs)
     batch.planes[:3], batch.extras[:3] = random_inputs(shape, 3)
     batch.values[...] = batch.logits[...] = np.nan
     evaluator.evaluate(batch, 3)

@@ -26,6 +26,7 @@ from engine.players.go_setup import make_queue as go_queue
 from engine.players.precision import Agreement, _OwnThread, compare, record, with_suitable_precision
 from engine.players.shogi_setup import make_queue as shogi_queue
 from engine.players.shogi_setup import shogi_sampling
+from native.spec import Inputs
 from native.tree.arrays import VALUE, Batch
 from native.tree.buffers import make_batch
 from nets.files import source_digest
@@ -56,7 +57,7 @@ class Scripted(UniformEvaluator):
     why = ""
 
     def __init__(self, name: str, *, error: float = 0.0, other_move_every: int = 0) -> None:
-        super().__init__(1, wants_planes=True)
+        super().__init__(1, Inputs.NUMBERS)
         self.precision = name
         self.error = error
         self.other_move_every = other_move_every
@@ -123,7 +124,7 @@ def test_games_are_drawn_from_the_policy(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_comparison_ends_however_short_its_looks_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(precision, "POLL", 3e-7)  # time is up between any two steps of the wait
     own = _OwnThread(UniformEvaluator(1))
-    batch = make_batch(SAMPLING.spec, 1, planes=False, positions=False)
+    batch = make_batch(SAMPLING.spec, 1, Inputs.NOTHING)
     done: SimpleQueue[Job] = SimpleQueue()
 
     class Running:

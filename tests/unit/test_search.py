@@ -22,6 +22,7 @@ from engine.search.reports import read_report
 from engine.search.search import Search
 from native.go.board import PASS
 from native.go.spec import go_spec
+from native.spec import Inputs
 from native.tree import arrays
 from native.tree.arrays import Batch
 from native.tree.buffers import make_batch
@@ -271,7 +272,7 @@ def test_a_network_is_shown_positions_as_it_asks() -> None:
     marks: list[int] = []
 
     class Watching(ScriptedEvaluator):
-        wants_positions = True
+        inputs = Inputs.POSITIONS
 
         def evaluate(self, batch: Batch, rows: int) -> None:
             marks.extend(batch.positions[:rows]["suicide_areas"])
@@ -403,7 +404,7 @@ def test_what_was_submitted_is_finished_before_closing() -> None:
     queue, _ = workers_of(1, seconds=0.05)
     done: SimpleQueue[Job] = SimpleQueue()
     for _ in range(3):
-        queue.submit(Job(make_batch(go_spec(5), 4, planes=False, positions=False), 4, done))
+        queue.submit(Job(make_batch(go_spec(5), 4, Inputs.NOTHING), 4, done))
     queue.close()
     assert [done.get_nowait().error for _ in range(3)] == [None] * 3
 
@@ -412,7 +413,7 @@ def test_workers_that_are_closed_say_so() -> None:
     queue, _ = workers_of(1)
     queue.close()
     with pytest.raises(RuntimeError, match="workers are closed"):
-        queue.submit(Job(make_batch(go_spec(5), 4, planes=False, positions=False), 4, SimpleQueue()))
+        queue.submit(Job(make_batch(go_spec(5), 4, Inputs.NOTHING), 4, SimpleQueue()))
     queue.close()
 
 

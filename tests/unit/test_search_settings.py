@@ -12,6 +12,7 @@ from engine.evaluators.queue import InlineQueue
 from engine.options import TABLE, Options, SearchOptions, rows_for
 from engine.players import go_setup, setup, shogi_setup
 from engine.search.parameters import SearchSettings
+from native.spec import Inputs
 from native.tree.arrays import make_tree
 from native.tree.parameters import PARAMETERS_DTYPE
 
@@ -42,7 +43,7 @@ def test_every_row_reaches_settings_and_kernels(game: str, monkeypatch: pytest.M
     names = [row.name for row in rows_for(game) if row.name in SEARCH_ROWS]
     for index, name in enumerate(names):
         options.set(name, another_value(name, index))
-    queue = InlineQueue(UniformEvaluator(wants_planes=True))
+    queue = InlineQueue(UniformEvaluator(inputs=Inputs.NUMBERS))
     settings = (go_setup if game == "go" else shogi_setup).search_settings(options, queue)
     parameters = parameters_of(settings)
     for name in names:
@@ -55,7 +56,7 @@ def test_every_row_reaches_settings_and_kernels(game: str, monkeypatch: pytest.M
 def test_options_of_another_game_do_not_count() -> None:
     options = Options()
     options.set("root_c_puct", 5.0)
-    settings = go_setup.search_settings(options, InlineQueue(UniformEvaluator(wants_planes=True)))
+    settings = go_setup.search_settings(options, InlineQueue(UniformEvaluator(inputs=Inputs.NUMBERS)))
     assert settings.root_c_puct is None
 
 

@@ -24,7 +24,7 @@ from engine.games.shogi.psv import PSV_DTYPE, from_psv_move, pack_psv, to_psv_mo
 from engine.games.shogi.records import GameRecord, record_of
 from engine.games.shogi.sfen import format_sfen, parse_sfen
 from native.datasets.packed import HCP, PSV, unpack_board
-from native.shogi.planes import policy_index, write_planes
+from native.shogi.planes import SCRATCH_DTYPE, policy_index, write_planes
 from nets.data.batches import BatchSource
 from nets.data.shards import check_shard
 from nets.data.unpack import unpack
@@ -281,7 +281,7 @@ def test_rows_are_the_positions(features: str, tmp_path: Path) -> None:
         game.position["form"] = int(features.startswith("alphazero"))
         form = dataset.manifest.features
         planes, extras = np.zeros((form.planes, 9, 9), np.float32), np.zeros(form.extras, np.float32)
-        write_planes(game.position, game.history, 0, np.zeros(1, np.uint8), planes, extras)
+        write_planes(game.position, game.history, 0, np.zeros(1, SCRATCH_DTYPE)[0], planes, extras)
         won = 0.0 if row["winner"] == 0 else 1.0 if row["winner"] == placement.side else -1.0
         label = int(policy_index(game.position, int(row["move"]), 0))
         expected[planes.tobytes(), extras.tobytes()] = label, won, np.tanh(row["score"] / 1512.17)

@@ -10,6 +10,7 @@ from engine.games.shogi.notation import parse_usi
 from native.shogi import material
 from native.shogi.effects import CAPTURE, EFFECTS_DTYPE, NO_SQUARE, RANK, TYPES, find_attacks, find_losses
 from native.shogi.spec import shogi_spec
+from native.spec import Inputs
 from native.tree.arrays import SCORE, VALUE
 from native.tree.buffers import make_batch
 from tests.unit.shogi_boards import walk
@@ -173,7 +174,7 @@ def test_priors_like_what_gains_and_dislike_what_loses(effects: np.void) -> None
 
 
 def test_the_evaluator_fills_a_batch() -> None:
-    batch = make_batch(shogi_spec(), 2, planes=False, positions=True)
+    batch = make_batch(shogi_spec(), 2, Inputs.POSITIONS)
     evaluator = MaterialEvaluator()
     boards = list(walk(5, 60))
     for row, board in enumerate((boards[20], boards[50])):

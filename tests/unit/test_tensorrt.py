@@ -19,6 +19,7 @@ import pytest
 from engine.evaluators import cuda
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.cuda import CudaDriver
+from engine.evaluators.gpu import pack
 from engine.evaluators.katago_gpu import GpuKataGoEvaluator
 from engine.evaluators.katago_onnx import OnnxKataGoEvaluator
 from engine.evaluators.queue import Job
@@ -237,8 +238,7 @@ class Row:
 
     def job(self, done: SimpleQueue[Job]) -> Job:
         blank = types.SimpleNamespace(
-            planes=self.planes,
-            extras=self.extras,
+            bits=np.concatenate((pack(self.planes), pack(self.extras)), axis=1),
             logits=np.zeros_like(self.logits),
             values=np.zeros((3, VALUES), np.float32),
         )

@@ -17,6 +17,7 @@ from native.go.board import PASS
 from native.go.planes import policy_index
 from native.go.spec import go_spec
 from native.jit import kernel
+from native.spec import Inputs
 from native.tree import arrays
 from native.tree.arrays import LEAD, SCORE, STDEV
 from native.tree.backup import back_up
@@ -497,7 +498,7 @@ def test_ownership_is_for_the_side_to_move_at_the_root() -> None:
             batch.ownership[:rows, 24] = np.where(black, -0.5, 0.5)
 
     evaluator = Owner(4)
-    evaluator.wants_positions = True
+    evaluator.inputs = Inputs.POSITIONS
     for line, sign in (("", 1.0), ("C3", -1.0)):
         search = new_search(evaluator, 5)
         search.set_position(new_game(5, line))
