@@ -43,7 +43,7 @@ examples:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one benchmark; return 0, or 2 after an error, which is one line on stderr."""
+    """Run one benchmark; return 0, 1 if a part of it failed, or 2 after an error, which is one line on stderr."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         args = _parser(words).parse_args(words)
@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except CliError as error:
         print(f"yomi bench: {error}", file=sys.stderr)
         return 2
-    return 0
+    return int(args.has_failed)
 
 
 def _measure(args: argparse.Namespace) -> Rows:
@@ -125,6 +125,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         child = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         child.add_argument("--json", metavar="FILE", type=Path, help="write machine, command and results to FILE")
         child.set_defaults(measure=measure, kernels=("go",), further=[], outputs=[], check=_check_devices)
+        child.set_defaults(has_failed=False)
         return child
 
     _add_nps(add, game)
@@ -273,8 +274,11 @@ def _nets(args: argparse.Namespace) -> Rows:
 
 
 def _add_gpu(add: Add) -> None:
-    gpu = add("gpu", "what a GPU reaches in search and alone, and how the tree scales", _gpu)
+    gpu = add("gpu", "whether an NVIDIA GPU computes what the processor does, and how fast", _gpu)
     _add_duration(gpu, 2.0)
+    gpu.add_argument(
+        "--stress", metavar="S", type=positive, default=60.0, help="seconds in which workers are stopped at random (60)"
+    )
     add_options(gpu, leave_out=all_but(GPU_OPTIONS))
     gpu.set_defaults(kernels=GAMES, game="go", check=_check_gpu)
 
@@ -288,7 +292,9 @@ def _check_gpu(args: argparse.Namespace) -> None:
 def _gpu(args: argparse.Namespace) -> Rows:
     from bench import gpu
 
-    return gpu.run(collect(args, "go"), args.duration)
+    rows = gpu.run(collect(args, "go"), args.duration, args.stress)
+    args.has_failed = gpu.failed(rows)
+    return rows
 
 
 def _add_perft(add: Add) -> None:

@@ -1,99 +1,123 @@
-"""`bench gpu`: what one GPU reaches in search and alone, and how the tree scales: the table of the GPU's marks."""
+"""`bench gpu`: whether all that yomi does with an NVIDIA GPU is right, then how fast it is, in one command.
+
+Each part is told when it has ended, on stderr, and none keeps the others from running. Parts whose software is not
+installed are left out, with the reason.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import statistics
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from bench import tree
+from bench import gpu_proofs
 from bench.go_network import write_go_network
+from bench.gpu_proofs import KINDS, NotInstalledError, Proof
 from bench.measure import evaluator_rate
 from bench.options import GPU_OPTIONS
+from engine.cli.logs import say
 from engine.evaluators.base import EvaluatorError
-from engine.evaluators.devices import choose_devices
+from engine.evaluators.devices import choose_devices, device_numbers
 from engine.evaluators.providers import choose_backend
 from engine.options import Options
 from engine.search.search import Search
-from engine.tuning.subjects import go_subject, measured, shogi_subject
+from engine.tuning.subjects import measured
 from engine.tuning.tuner import search_counts
 from nets.dlshogi.definition import NetworkShape, write_network
+from nets.models import default_network
 
-if TYPE_CHECKING:
-    from engine.evaluators.queue import EvaluationQueue
-    from engine.search.parameters import SearchSettings
-
+BATCHES = (64, 128, 256, 512)
+"""Rows: what a session for the greatest has buffers for."""
 SHARE = 0.9
 """Of the evaluator alone, which the search is to reach."""
-TREE_PLAYOUTS = 400_000
-TREE_WORKERS = (1, 2, 4, 8)
-TREE_MARK = 5.0
-"""Times as fast with 8 workers as with one, on 16 cores."""
+LIMIT = 480.0
+"""Seconds after which no other network is measured."""
+Row = dict[str, Any]
+COLUMNS = ("part", "what", "result", "batch", "per_second", "share", "mark", "seconds")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Mark:
-    """One row of the table."""
+    """A network whose speed is measured."""
 
     game: str
     size: int
-    blocks: int
-    channels: int
-    evaluations: int
+    shape: tuple[int, int] | None
+    """Blocks and channels of a network with random weights, which are as fast as any; None for yomi's own."""
+    evaluations: int | None = None
     """Each second in search, to be reached on one data-centre GPU."""
 
     @property
     def name(self) -> str:
         """What the row is called."""
         board = "shogi" if self.game == "shogi" else f"Go {self.size}x{self.size}"
-        return f"{board} {self.blocks}x{self.channels}"
+        return f"{board}, {'own' if self.shape is None else '{}x{}'.format(*self.shape)}"
 
     def write(self, folder: Path) -> Path:
-        """Write a network of this size with random weights, which are as fast as any."""
-        path = folder / f"{self.name.replace(' ', '-')}.onnx"
+        """Return the network's file, written into a folder if it is not yomi's own."""
+        if self.shape is None:
+            return default_network(self.game)
+        path, (blocks, channels) = folder / f"{self.name.replace(', ', '-').replace(' ', '-')}.onnx", self.shape
         if self.game == "shogi":
-            return write_network(path, NetworkShape(blocks=self.blocks, channels=self.channels))
-        return write_go_network(path, self.size, self.blocks, self.channels)
+            return write_network(path, NetworkShape(blocks=blocks, channels=channels))
+        return write_go_network(path, self.size, blocks, channels)
 
 
 MARKS = (
-    Mark("shogi", 9, 10, 192, 100_000),
-    Mark("go", 9, 10, 128, 100_000),
-    Mark("go", 19, 10, 128, 50_000),
+    Mark("shogi", 9, (10, 192), 100_000),
+    Mark("go", 9, (10, 128), 100_000),
+    Mark("go", 19, (10, 128), 50_000),
+    Mark("shogi", 9, None),
+    Mark("go", 9, None),
+    Mark("go", 19, None),
 )
 
 
-def run(options: Options, seconds: float) -> list[dict[str, Any]]:
-    """Measure all marks.
+def run(options: Options, seconds: float, stress: float) -> list[Row]:
+    """Run all parts.
 
     Args:
-        options: those of GPU_OPTIONS count; device auto is TensorRT itself where it is installed.
-        seconds: of search for each position, and for the evaluator alone.
+        options: those of GPU_OPTIONS count; device auto is the fastest that is installed, for what needs only one.
+        seconds: of search for each position, and of the evaluator alone for each batch size.
+        stress: seconds in which workers are stopped at random.
+
+    Returns:
+        One row for each thing that was tried, with the columns of COLUMNS; `result` is ok, failed or left out, the
+        latter two with the reason.
 
     Raises:
-        EvaluatorError: there is no GPU, or it cannot be used.
+        EvaluatorError: there is no GPU; the message names the parts.
     """
+    begin = time.monotonic()
     chosen = choose_gpu(options)
-    rows = []
+    number = device_numbers(chosen.devices)[0]
+    kind = chosen.device, chosen.backend
+    rows: list[Row] = []
+    for proof in gpu_proofs.list_proofs(number, kind, stress):
+        rows += _told(proof)
     with tempfile.TemporaryDirectory() as folder:
         for mark in MARKS:
-            own = Options.for_game(mark.game)
-            for name in GPU_OPTIONS:
-                own.set(name, chosen.get(name))
-            own.net, own.size = str(mark.write(Path(folder))), mark.size
-            with measured(own, mark.game) as (subject, queue, settings):
-                rows.append(_row(mark, subject, queue, settings, seconds))
-    return [*rows, *tree_rows(TREE_PLAYOUTS, TREE_WORKERS)]
+            measure = _measurement(mark, chosen, Path(folder), seconds, time.monotonic() - begin)
+            rows += _told(Proof("speed", mark.name, measure))
+    return rows
+
+
+def parts(number: int = 0) -> list[str]:
+    """Return the names of all parts."""
+    proofs = gpu_proofs.list_proofs(number, KINDS[0][1:], 0.0)
+    return list(dict.fromkeys([*(proof.part for proof in proofs), "speed"]))
 
 
 def choose_gpu(options: Options) -> Options:
-    """Return the options with the best GPU device that works here, and fp16 where nothing else is asked for.
+    """Return the options with the best GPU device that works here, and fp16 unless something else is asked for.
 
     Raises:
-        EvaluatorError: none does, or the processor was asked for.
+        EvaluatorError: none does, or the processor was asked for; the message names the parts that are skipped.
     """
     device = options.device
     if device == "cpu":
@@ -106,53 +130,90 @@ def choose_gpu(options: Options) -> Options:
             device = "cuda"
     precision = "fp16" if options.precision == "auto" else options.precision  # random weights need no comparison
     chosen = dataclasses.replace(options, device=device, precision=precision)
-    choose_devices(chosen)
+    try:
+        choose_devices(chosen)
+    except EvaluatorError as error:
+        raise EvaluatorError(f"{error}; skipped: {', '.join(parts())}") from None
     return chosen
 
 
-def _row(mark: Mark, subject: Any, queue: EvaluationQueue, settings: SearchSettings, seconds: float) -> dict[str, Any]:
-    """Measure one network: alone, in search, alone, in turns on each position."""
-    search = Search(subject.spec, queue, settings)
-    rows = max(settings.rows_per_leaf, queue.evaluator.batch_size)
-    search_counts(search, subject.games[0], 0.5)  # warms caches and clocks up
-    alone, found = [], []
-    for game in subject.games:
-        rate = evaluator_rate(queue, subject, game, rows, settings.workers, seconds, settings.batches_in_flight)
-        alone.append(rate)
-        found.append(search_counts(search, game, seconds)["evaluations_per_second"])
-    rate, evaluations = statistics.median(alone), statistics.median(found)
-    return {
-        "what": mark.name,
-        "how": queue.evaluator.description.partition(" on ")[2],
-        "batch": rows,
-        "workers": settings.workers,
-        "per_second": evaluations,
-        "alone_per_second": rate,
-        "share": evaluations / rate,
-        "mark": mark.evaluations,
-        "reached": evaluations >= mark.evaluations and evaluations >= SHARE * rate,
-    }
+def failed(rows: list[Row]) -> bool:
+    """Whether a part failed."""
+    return any(str(row["result"]).startswith("failed") for row in rows)
 
 
-def tree_rows(playouts: int, workers: Sequence[int]) -> list[dict[str, Any]]:
-    """Measure the tree without an evaluator's cost; `share` is the ratio to one worker."""
-    rows = []
-    for subject in (shogi_subject(), go_subject(9), go_subject(19)):
-        found = [row for row in tree.run([subject], playouts, workers) if row["planes"]]
-        first = found[0]["playouts_per_second"]
-        for row in found:
-            ratio = row["playouts_per_second"] / first
-            rows.append(
-                {
-                    "what": f"tree, {subject.name}",
-                    "how": "no evaluator",
-                    "batch": 16,
-                    "workers": row["workers"],
-                    "per_second": row["playouts_per_second"],
-                    "alone_per_second": None,
-                    "share": ratio,
-                    "mark": TREE_MARK if row["workers"] == max(TREE_WORKERS) else None,
-                    "reached": ratio >= TREE_MARK if row["workers"] == max(TREE_WORKERS) else None,
-                }
-            )
+def _told(proof: Proof) -> list[Row]:
+    """Return the rows of a part, whatever happens in it, and tell how it ended."""
+    begin = time.monotonic()
+    found: list[Row] = []
+    try:
+        found = proof.run()
+        result = "ok"
+    except NotInstalledError as error:
+        result = f"left out: {_line(error)}"
+    except Exception as error:  # whatever a GPU's software raises: the other parts are to run
+        result = f"failed: {_line(error)}"
+    seconds = time.monotonic() - begin
+    common = {"part": proof.part, "what": proof.what, "result": result, "seconds": seconds}
+    rows = [{name: {**common, **each}.get(name) for name in COLUMNS} for each in found or [{}]]
+    say(f"{proof.part}, {proof.what}: {rows[-1]['result']}")
     return rows
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _measurement(mark: Mark, options: Options, folder: Path, seconds: float, elapsed: float) -> Callable[[], list[Row]]:
+    """Return what measures a network: alone by batch size, then in search with the batch that is fastest."""
+
+    def measure() -> list[Row]:
+        if elapsed > LIMIT:
+            raise NotInstalledError(f"{LIMIT:g} s have passed")
+        own = Options.for_game(mark.game)
+        for name in GPU_OPTIONS:
+            own.set(name, options.get(name))
+        own.net, own.size, own.batch_size = str(mark.write(folder)), mark.size, options.batch_size or max(BATCHES)
+        with measured(own, mark.game) as (subject, queue, settings):
+            most = queue.evaluator.batch_size
+            game = subject.games[0]
+            how = settings.workers, seconds, settings.batches_in_flight
+            alone = {
+                rows: evaluator_rate(queue, subject, game, rows, *how)
+                for rows in sorted({min(rows, most) for rows in BATCHES})
+            }
+            best = max(alone, key=lambda rows: alone[rows])
+            with _batches_of(queue.evaluator, best):
+                search = Search(subject.spec, queue, settings)
+            search_counts(search, game, 0.5)  # warms caches and clocks up
+            rates = [search_counts(search, each, seconds)["evaluations_per_second"] for each in subject.games]
+            rate = statistics.median(rates)
+            how_fast = queue.evaluator.description.partition(" on ")[2]
+            return [
+                *({"result": f"alone: {how_fast}", "batch": rows, "per_second": alone[rows]} for rows in alone),
+                {
+                    "result": f"search, {settings.workers} workers: {_verdict(mark, rate, rate / alone[best])}",
+                    "batch": best,
+                    "per_second": rate,
+                    "share": rate / alone[best],
+                    "mark": mark.evaluations,
+                },
+            ]
+
+    return measure
+
+
+def _verdict(mark: Mark, rate: float, share: float) -> str:
+    if mark.evaluations is None:
+        return "ok"
+    return "reached" if rate >= mark.evaluations and share >= SHARE else "not reached"
+
+
+@contextlib.contextmanager
+def _batches_of(evaluator: Any, rows: int) -> Iterator[None]:
+    """Let a search that is made meanwhile have batches of so many rows."""
+    before, evaluator.batch_size = evaluator.batch_size, rows
+    try:
+        yield
+    finally:
+        evaluator.batch_size = before

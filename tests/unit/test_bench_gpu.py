@@ -1,25 +1,58 @@
-"""`bench gpu` without a GPU: it refuses in one line; and with the processor in a GPU's place, its table is whole."""
+"""`bench gpu` without a GPU: it refuses in one line; with the processor in a GPU's place, every part has its rows."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import functools
+import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bench import cli, gpu
+from bench import cli, gpu, gpu_fault, gpu_proofs
 from bench.go_network import write_go_network
 from engine.evaluators import katago_gpu, onnx_session, shogi_gpu
 from engine.evaluators.base import EvaluatorError
 from engine.options import Options
+from nets.dlshogi.definition import NetworkShape, write_network
 from nets.load import prepare
 from nets.packed import variant_file
+from tests.contract.networks import write_small_network
+from tests.fakes.gpu_driver import RecordingDriver
+
+
+@pytest.fixture
+def processor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[tuple[str, int, int]]]:
+    """Put the processor in a GPU's place, with small networks; give the log of the drivers."""
+    log: list[tuple[str, int, int]] = []
+    nets = {"shogi": write_network(tmp_path / "net.onnx", NetworkShape(blocks=1, channels=16))}
+    nets["go"] = write_small_network(tmp_path)
+
+    def on_processor(path: Path, device: str, backend: str, rows: int, outputs: Any, variant: Any, **how: Any) -> Any:
+        session = onnx_session.GpuSession(variant_file(path, variant), "cpu", rows, outputs, **how)
+        return session, "onnxruntime"
+
+    monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(katago_gpu, "open_engine", on_processor)
+    monkeypatch.setattr(shogi_gpu, "open_engine", on_processor)
+    for module in (gpu, gpu_proofs):
+        monkeypatch.setattr(module, "choose_backend", lambda device, backend: "onnx")
+        monkeypatch.setattr(module, "default_network", nets.__getitem__)
+    monkeypatch.setattr("engine.evaluators.devices.choose_backend", lambda device, backend: "onnx")
+    monkeypatch.setattr(gpu_proofs, "open_driver", lambda number: RecordingDriver(number, log))
+    monkeypatch.setattr(gpu_proofs, "ROWS", 4)
+    monkeypatch.setattr(gpu_proofs, "POSITIONS", 12)
+    monkeypatch.setattr(gpu_proofs, "BATCHES", 3)
+    gpu_proofs.reference.cache_clear()
+    yield log
+    gpu_proofs.reference.cache_clear()
 
 
 def test_it_refuses_without_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -33,7 +66,8 @@ def test_it_refuses_without_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert time.monotonic() - begin < 60
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err == "yomi bench: device cuda:0: no GPU; to mend it: buy one\n"
+    skipped = "unpack kernel, contexts, sessions, fp16 agreement, workers stopped, deliberate fault, speed"
+    assert captured.err == f"yomi bench: device cuda:0: no GPU; to mend it: buy one; skipped: {skipped}\n"
     assert cli.main(["gpu", "--device", "cpu"]) == 2
     assert "expected a GPU" in capsys.readouterr().err
 
@@ -56,34 +90,128 @@ def test_networks_of_a_size(tmp_path: Path) -> None:
     assert all(np.isfinite(output).all() and np.abs(output).max() < 100 for output in outputs)
 
 
-def test_the_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Small networks, and sessions that run on the processor where they would on a GPU."""
-    monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(gpu, "MARKS", (gpu.Mark("shogi", 9, 1, 16, 10), gpu.Mark("go", 9, 1, 16, 10**9)))
-    monkeypatch.setattr(gpu, "TREE_PLAYOUTS", 300)
-    monkeypatch.setattr(gpu, "TREE_WORKERS", (1, 2))
-    monkeypatch.setattr(gpu, "choose_backend", lambda device, backend: "onnx")
-    monkeypatch.setattr("engine.evaluators.devices.choose_backend", lambda device, backend: "onnx")
-    one_game = functools.partial(_first_game, gpu.measured)
-    monkeypatch.setattr(gpu, "measured", one_game)
+def test_every_part_has_its_rows_whatever_another_does(
+    processor: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def break_down(*_: Any) -> Any:
+        raise RuntimeError("the bus\nis gone")
 
-    def on_processor(path: Path, device: str, backend: str, rows: int, outputs: Any, variant: Any, **how: Any) -> Any:
-        session = onnx_session.GpuSession(variant_file(path, variant), "cpu", rows, outputs, **how)
-        return session, "onnxruntime"
+    def absent(device: str, backend: str) -> str:
+        if backend == "tensorrt":
+            raise EvaluatorError("pycuda not installed")
+        return "onnx"
 
-    monkeypatch.setattr(katago_gpu, "open_engine", on_processor)
-    monkeypatch.setattr(shogi_gpu, "open_engine", on_processor)
-    rows = gpu.run(Options(batch_size=4, precision="fp32", memory=2**24, workers=2), 0.05)
-    assert len({tuple(row) for row in rows}) == 1  # the same columns in every row
-    shogi, go, *trees = rows
-    assert (shogi["what"], go["what"]) == ("shogi 1x16", "Go 9x9 1x16")
-    assert shogi["how"] == "tensorrt:0 (onnxruntime, fp32)"
-    for row in (shogi, go):
-        assert row["per_second"] > 0
-        assert row["share"] == pytest.approx(row["per_second"] / row["alone_per_second"])
-    assert not go["reached"]
-    assert [row["workers"] for row in trees] == [1, 2] * 3
-    assert [row["share"] for row in trees[::2]] == [1.0, 1.0, 1.0]
+    marks = (gpu.Mark("shogi", 9, (1, 16), 10), gpu.Mark("go", 9, (1, 16), 10**9), gpu.Mark("go", 9, None))
+    monkeypatch.setattr(gpu, "MARKS", marks)
+    monkeypatch.setattr(gpu, "BATCHES", (2, 4))
+    monkeypatch.setattr(gpu, "measured", functools.partial(_first_game, gpu.measured))
+    monkeypatch.setattr(gpu_proofs, "prove_fault", break_down)
+    monkeypatch.setattr(gpu_proofs, "prove_stopping", lambda *_: [])
+    monkeypatch.setattr(gpu_proofs, "choose_backend", absent)
+    rows = gpu.run(Options(precision="fp32", memory=2**24, workers=2), 0.05, 1.0)
+    assert all(tuple(row) == gpu.COLUMNS for row in rows)
+    assert gpu.failed(rows)
+    by_part: dict[str, list[Any]] = {}
+    for row in rows:
+        by_part.setdefault(row["part"], []).append(row)
+    assert list(by_part) == gpu.parts()
+    assert [row["result"] for row in by_part["unpack kernel"]] == ["ok"] * 8
+    assert [row["result"] for row in by_part["contexts"]] == ["ok"]
+    for part in ("sessions", "fp16 agreement"):
+        assert [row["result"][:8] for row in by_part[part]] == [*["ok, grea" if part == "sessions" else "ok, same"] * 4,
+                                                               *["left out"] * 2]  # fmt: skip
+        assert by_part[part][-1]["result"] == "left out: pycuda not installed"
+    assert by_part["deliberate fault"][0]["result"] == "failed: the bus is gone"
+    speeds = by_part["speed"]
+    assert [row["what"] for row in speeds] == [*["shogi, 1x16"] * 3, *["Go 9x9, 1x16"] * 3, *["Go 9x9, own"] * 3]
+    assert [row["batch"] for row in speeds[:2]] == [2, 4]
+    shogi, go, own = speeds[2::3]
+    for search, alone in ((shogi, speeds[:2]), (go, speeds[3:5]), (own, speeds[6:8])):
+        best = max(alone, key=lambda row: row["per_second"])
+        assert search["batch"] == best["batch"]
+        assert search["share"] == pytest.approx(search["per_second"] / best["per_second"])
+        assert alone[0]["result"] == "alone: tensorrt:0 (onnxruntime, fp32)"
+    assert go["result"] == "search, 2 workers: not reached"
+    assert own["result"] == "search, 2 workers: ok"
+    told = capsys.readouterr().err.splitlines()
+    assert "yomi: deliberate fault, in a process of its own: failed: the bus is gone" in told
+    monkeypatch.setattr(gpu, "run", lambda *_: rows)
+    monkeypatch.setattr("native.warmup.compile_all", lambda game, report: None)
+    assert cli.main(["gpu"]) == 1
+    monkeypatch.setattr(gpu, "run", lambda *_: [row for row in rows if row["part"] != "deliberate fault"])
+    assert cli.main(["gpu"]) == 0
+
+
+def test_a_kernel_that_unpacks_wrongly_is_found(processor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Wrong(RecordingDriver):
+        def unpack(self, source: int, target: int, rows: int, words: int, bits: int, repeat: int, dtype: str) -> None:
+            super().unpack(source, target, rows, words, bits, repeat, dtype)
+            self.queued.append(lambda: self.memory[target].__setitem__(0, 9))
+
+    monkeypatch.setattr(gpu_proofs, "open_driver", lambda number: Wrong(number, processor))
+    with pytest.raises(EvaluatorError, match="1 of 217 numbers differ"):
+        gpu_proofs.prove_unpacking(0, 31, "float32")
+    with pytest.raises(EvaluatorError, match="1 of 217 numbers differ"):
+        gpu_proofs.prove_contexts(0)
+
+
+def test_contexts_are_opened_by_four_threads(processor: list[tuple[str, int, int]]) -> None:
+    gpu_proofs.prove_contexts(1)
+    pushes = [thread for name, number, thread in processor if name == "push"]
+    assert len(pushes) == len([name for name, _, _ in processor if name == "pop"]) == 40
+    assert len(set(pushes)) == 4
+    assert threading.get_ident() not in pushes
+
+
+def test_a_session_with_other_outputs_is_found(processor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = gpu_proofs.prove_session("shogi", "cuda:0", "onnx", "fp32")
+    assert rows[0]["result"].startswith("ok, greatest difference ")
+    wanted = gpu_proofs.reference("shogi")
+    wanted.values[...] += 0.1
+    with pytest.raises(EvaluatorError, match=r"outputs 0\.1 from the processor's found, expected 0\.005"):
+        gpu_proofs.prove_session("shogi", "cuda:0", "onnx", "fp32")
+    with pytest.raises(EvaluatorError, match=r"mean value error 0\.10"):
+        gpu_proofs.prove_session("shogi", "cuda:0", "onnx", "fp16")
+    wanted.values[...] = np.nan
+    with pytest.raises(EvaluatorError, match="outputs nan"):
+        gpu_proofs.prove_session("shogi", "cuda:0", "onnx", "fp32")
+
+
+def test_workers_are_stopped_and_every_batch_comes_back_right(processor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(10**6))
+    monkeypatch.setattr(gpu_proofs, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    rows = gpu_proofs.prove_stopping("cuda:0", "onnx", 150)  # of the clock's ticks, one for each batch
+    assert rows[0]["result"].startswith("ok, ")
+    with pytest.raises(EvaluatorError, match="2 workers left after 0 stops in 4 batches"):
+        gpu_proofs.prove_stopping("cuda:0", "onnx", 5)
+
+
+def test_the_deliberate_fault_gives_the_gpu_up(processor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert gpu_fault.main(0) == 1  # nothing happens
+
+    def broken(number: int) -> RecordingDriver:
+        driver = RecordingDriver(number, processor)
+        driver.is_broken = True
+        return driver
+
+    monkeypatch.setattr(gpu_proofs, "open_driver", broken)
+    assert gpu_fault.main(0) == 0
+
+
+@pytest.mark.parametrize(
+    ("status", "lines", "is_right"), [(0, 1, True), (0, 0, False), (0, 2, False), (-6, 1, False), (1, 0, False)]
+)
+def test_a_child_that_does_not_survive_is_told(
+    status: int, lines: int, is_right: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "yomi: ERROR: GPU 0 failed and no other device is left: CUDA error 700\n" * lines
+    ended = subprocess.CompletedProcess([], status, "", said)
+    monkeypatch.setattr(gpu_proofs.subprocess, "run", lambda *_, **__: ended)
+    if is_right:
+        assert "CUDA error 700" in gpu_proofs.prove_fault(0)[0]["result"]
+    else:
+        with pytest.raises(EvaluatorError, match=f"status {status}, {lines} lines that give the GPU up found"):
+            gpu_proofs.prove_fault(0)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,67 @@
+"""The deliberate fault of `bench gpu`: `python -m bench.gpu_fault NUMBER`, in a process of its own.
+
+A kernel reads a bad address, after which CUDA refuses this process everything. The GPU has to be given up in one line,
+batches have to come back with an error, and the process has to end with status 0.
+"""
+
+from __future__ import annotations
+
+import sys
+from queue import SimpleQueue
+
+from bench import gpu_proofs
+from engine.cli.logs import set_up
+from engine.evaluators.base import EvaluatorError
+from engine.evaluators.queue import Job
+from engine.evaluators.workers import EvaluationWorkers
+from engine.options import Options
+from native.go.spec import go_spec
+from native.spec import Inputs
+from native.tree.arrays import Batch
+from native.tree.buffers import make_batch
+
+BAD_ADDRESS = 64
+SECONDS = 60
+
+
+class FaultyKernel:
+    """An evaluator whose kernel reads an address that belongs to nobody."""
+
+    inputs = Inputs.NOTHING
+    batch_size = 1
+
+    def __init__(self, number: int) -> None:
+        """Open a GPU."""
+        self.description = f"GPU {number} with a faulty kernel"
+        self._driver = gpu_proofs.open_driver(number)
+        self._target = self._driver.allocate(4 * 32)
+
+    def evaluate(self, batch: Batch, rows: int) -> None:
+        """Launch the kernel."""
+        self._driver.unpack(BAD_ADDRESS, self._target, 1, 1, 32, 1, "float32")
+        self._driver.synchronize()
+
+    def bind(self, batch: Batch) -> None:
+        """Return None: it is Python."""
+
+    def close(self) -> None:
+        """Give the GPU back."""
+        self._driver.close()
+
+
+def main(number: int) -> int:
+    """Return 0 if two batches come back with an error, the second after the GPU was given up."""
+    set_up(Options())
+    queue = EvaluationWorkers([lambda: FaultyKernel(number)])
+    done: SimpleQueue[Job] = SimpleQueue()
+    for _ in range(2):
+        queue.submit(Job(make_batch(go_spec(9), 1, Inputs.NOTHING), 1, done))
+        if not isinstance(done.get(timeout=SECONDS).error, EvaluatorError):
+            return 1
+    is_given_up = queue.worker_count == 0
+    queue.close()
+    return 0 if is_given_up else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))

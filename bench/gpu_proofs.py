@@ -1,0 +1,341 @@
+"""What `bench gpu` proves before it measures: that a GPU computes what the processor does, and what its faults do."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import Any
+
+import numpy as np
+
+from bench.measure import write_moves
+from engine.evaluators.base import EvaluatorError
+from engine.evaluators.katago_factory import make_katago_evaluator
+from engine.evaluators.providers import choose_backend
+from engine.evaluators.queue import Job
+from engine.evaluators.shogi_factory import make_shogi_evaluator
+from engine.evaluators.tensorrt_driver import Driver, PycudaDriver
+from engine.evaluators.workers import EvaluationWorkers
+from engine.players.precision import Agreement
+from engine.tuning.subjects import Subject, go_subject, shogi_subject
+from native.packing import packed_bytes
+from native.spec import Inputs
+from native.tree.arrays import VALUE, Batch
+from native.tree.buffers import make_batch
+from nets.models import default_network
+
+KINDS = (
+    ("onnxruntime, CUDA", "cuda", "onnx"),
+    ("onnxruntime, TensorRT", "tensorrt", "onnx"),
+    ("TensorRT", "tensorrt", "tensorrt"),
+)
+"""Every kind of session: its name, device and backend."""
+GAMES = ("shogi", "go")
+SIZES = (31, 57, 62 * 81, 22 * 361)
+"""Bits of a row: less than a word, dlshogi's two inputs, Go's planes on 19x19."""
+BOARD = 81
+"""Numbers made of each bit of an input that is constant over the board."""
+THREADS, TIMES = 4, 10
+ROWS, POSITIONS, BATCHES = 32, 96, 40
+"""Of a session's greatest batch; positions that are compared; batches of sizes drawn at random."""
+TOLERANCE = 0.005
+"""Of logits, values and ownership in fp32: sums are taken in another order."""
+FAULT_SECONDS = 120
+
+open_driver: Callable[[int], Driver] = PycudaDriver
+
+
+class NotInstalledError(EvaluatorError):
+    """A part cannot run here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A part of the benchmark, or one of the things that it tries."""
+
+    part: str
+    what: str
+    run: Callable[[], list[dict[str, Any]]]
+    """Returns rows of the table, none if there is nothing to be said. Raises what is wrong."""
+
+
+def list_proofs(number: int, kind: tuple[str, str], stress: float) -> list[Proof]:
+    """Return all proofs, the simplest first.
+
+    Args:
+        number: the GPU's.
+        kind: device and backend of the sessions that are stopped at random.
+        stress: seconds in which they are.
+    """
+    proofs = [
+        Proof("unpack kernel", f"{bits} bits, {dtype}", functools.partial(prove_unpacking, number, bits, dtype))
+        for bits in SIZES
+        for dtype in ("float32", "float16")
+    ]
+    contexts = functools.partial(prove_contexts, number)
+    proofs.append(Proof("contexts", f"{THREADS} threads, each {TIMES} times", contexts))
+    for part, precision in (("sessions", "fp32"), ("fp16 agreement", "fp16")):
+        for name, device, backend in KINDS:
+            for game in GAMES:
+                run = functools.partial(prove_session, game, f"{device}:{number}", backend, precision)
+                proofs.append(Proof(part, f"{name}, {game}", run))
+    stopping = functools.partial(prove_stopping, f"{kind[0]}:{number}", kind[1], stress)
+    proofs.append(Proof("workers stopped", f"{kind[0]}, {stress:g} s", stopping))
+    proofs.append(Proof("deliberate fault", "in a process of its own", functools.partial(prove_fault, number)))
+    return proofs
+
+
+def prove_unpacking(number: int, bits: int, dtype: str) -> list[dict[str, Any]]:
+    """Compare native/cuda/unpack.cu with numpy, for one number of each bit and for a board of them.
+
+    Raises:
+        EvaluatorError: they differ.
+    """
+    with contextlib.closing(open_driver(number)) as driver:
+        for repeat in (1, BOARD) if bits < BOARD else (1,):
+            found, wanted = _unpacked(driver, bits, repeat, dtype)
+            if not (found == wanted).all():
+                raise EvaluatorError(
+                    f"{np.count_nonzero(found != wanted)} of {wanted.size} numbers differ from numpy's"
+                )
+    return []
+
+
+def prove_contexts(number: int) -> list[dict[str, Any]]:
+    """Open a GPU and give it back, with a kernel in between, in several threads at once.
+
+    Raises:
+        Exception: what the first thread that failed has raised.
+    """
+    failures: list[Exception] = []
+    barrier = threading.Barrier(THREADS)
+
+    def open_and_close() -> None:
+        try:
+            barrier.wait()
+            for _ in range(TIMES):
+                prove_unpacking(number, SIZES[0], "float32")
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=open_and_close) for _ in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+    return []
+
+
+def prove_session(game: str, device: str, backend: str, precision: str) -> list[dict[str, Any]]:
+    """Evaluate positions in batches of sizes drawn at random and compare them with the processor's outputs.
+
+    Raises:
+        NotInstalledError: what this kind needs is not there.
+        EvaluatorError: the outputs differ by more than TOLERANCE; in fp16, best moves or values do by too much.
+    """
+    _expect_installed(device, backend)
+    wanted = reference(game)
+    found = _Differences(wanted)
+    rng = np.random.default_rng(1)
+    done: SimpleQueue[Job] = SimpleQueue()
+    with contextlib.closing(EvaluationWorkers([lambda: _make(game, device, backend, precision)])) as queue:
+        for _ in range(BATCHES):
+            rows = rng.choice(POSITIONS, int(rng.integers(1, ROWS + 1)), replace=False)
+            queue.submit(_job(wanted, rows, done))
+            found.add(done.get())
+    agreement = Agreement(len(found.same), float(np.mean(found.same)), float(np.mean(found.errors)))
+    if precision == "fp32":
+        found.expect_equal()
+        return [{"result": f"ok, greatest difference {found.greatest:.1e}"}]
+    if not agreement.is_enough:
+        raise EvaluatorError(str(agreement))
+    return [{"result": f"ok, {agreement}"}]
+
+
+def prove_stopping(device: str, backend: str, seconds: float) -> list[dict[str, Any]]:
+    """Have one of two workers fail again and again, at random, and see that every batch comes back right.
+
+    Raises:
+        EvaluatorError: a batch does not, a worker was given up, or none was stopped in that time.
+    """
+    wanted = reference(GAMES[-1])
+    found = _Differences(wanted)
+    rng, draw = np.random.default_rng(2), random.Random(2)
+    order = threading.Event()
+    done: SimpleQueue[Job] = SimpleQueue()
+    stops, evaluated, last = 0, 0, 0
+
+    def submit(queue: EvaluationWorkers) -> None:
+        rows = rng.choice(POSITIONS, int(rng.integers(1, ROWS + 1)), replace=False)
+        queue.submit(_job(wanted, rows, done))
+
+    make = functools.partial(_make, GAMES[-1], device, backend, "fp32")
+    end = time.monotonic() + seconds
+    with contextlib.closing(EvaluationWorkers([lambda: _Stoppable(make(), order)] * 2)) as queue:
+        for _ in range(4):
+            submit(queue)
+        while time.monotonic() < end:
+            found.add(done.get())
+            evaluated += 1
+            if not order.is_set() and evaluated > last + 20 and draw.random() < 0.05:
+                stops, last = stops + 1, evaluated
+                order.set()
+            submit(queue)
+        for _ in range(4):
+            found.add(done.get())
+        left = queue.worker_count
+    found.expect_equal()
+    if left < 2 or not stops:
+        raise EvaluatorError(f"{left} workers left after {stops} stops in {evaluated} batches, expected 2 and some")
+    return [{"result": f"ok, {stops} stops in {evaluated} batches"}]
+
+
+def prove_fault(number: int) -> list[dict[str, Any]]:
+    """Have a kernel read a bad address in a child process, which has to give the GPU up in one line, and survive.
+
+    Raises:
+        EvaluatorError: it does not.
+    """
+    command = [sys.executable, "-m", "bench.gpu_fault", str(number)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=FAULT_SECONDS)
+    lines = [line for line in ended.stderr.splitlines() if "no other device is left" in line]
+    if ended.returncode or len(lines) != 1:
+        said = (ended.stderr.strip().splitlines() or ["nothing"])[-1]
+        raise EvaluatorError(
+            f"status {ended.returncode}, {len(lines)} lines that give the GPU up found, expected 0 and 1; last: {said}"
+        )
+    return [{"result": f"ok: {lines[0]}"}]
+
+
+@functools.cache
+def reference(game: str) -> Batch:
+    """Return POSITIONS played positions with the processor's outputs in fp32."""
+    subject = shogi_subject() if game == "shogi" else go_subject(9)
+    evaluator = _make(game, "cpu", "auto", "fp32")
+    batch = _played(subject, random.Random(1))
+    evaluator.evaluate(batch, POSITIONS)
+    evaluator.close()
+    return batch
+
+
+class _Differences:
+    """How far evaluated batches are from a reference."""
+
+    def __init__(self, wanted: Batch) -> None:
+        self._wanted = wanted
+        self.greatest = 0.0
+        self.same: list[bool] = []
+        """By row: whether the best legal move is the same."""
+        self.errors: list[float] = []
+        """By row: difference of the values."""
+
+    def add(self, job: Job) -> None:
+        """Compare a job that has come back.
+
+        Raises:
+            Exception: what its evaluation raised.
+        """
+        if job.error is not None:
+            raise job.error
+        for row, index in enumerate(job.batch.node[: job.rows]):
+            legal = self._wanted.indices[index, : self._wanted.move_count[index]]
+            pairs = [
+                (job.batch.logits[row, legal], self._wanted.logits[index, legal]),
+                (job.batch.values[row, [VALUE]], self._wanted.values[index, [VALUE]]),
+                (job.batch.ownership[row], self._wanted.ownership[index]),
+            ]
+            distances = [float(np.abs(a - b).max(initial=0.0)) for a, b in pairs]
+            self.greatest = float(np.max([self.greatest, *distances]))  # NaN if one is
+            self.same.append(bool(pairs[0][0].argmax() == pairs[0][1].argmax()))
+            self.errors.append(distances[1])
+
+    def expect_equal(self) -> None:
+        """Raise EvaluatorError if some number is further off than TOLERANCE."""
+        if not self.greatest <= TOLERANCE:
+            raise EvaluatorError(f"outputs {self.greatest:.2g} from the processor's found, expected {TOLERANCE:g}")
+
+
+class _Stoppable:
+    """An evaluator that fails once when it is told to."""
+
+    def __init__(self, inner: Any, order: threading.Event) -> None:
+        self._inner, self._order = inner, order
+        self.inputs, self.batch_size, self.description = inner.inputs, inner.batch_size, inner.description
+
+    def evaluate(self, batch: Batch, rows: int) -> None:
+        if self._order.is_set():
+            self._order.clear()
+            raise EvaluatorError("stopped on purpose")
+        self._inner.evaluate(batch, rows)
+
+    def bind(self, batch: Batch) -> None:
+        """Return None: it is Python."""
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+def _make(game: str, device: str, backend: str, precision: str) -> Any:
+    path = default_network(game)
+    if game == "shogi":
+        return make_shogi_evaluator(path, device, backend, ROWS, precision)
+    return make_katago_evaluator(path, 9, device, backend, ROWS, precision)
+
+
+def _expect_installed(device: str, backend: str) -> None:
+    try:
+        choose_backend(device, backend)
+    except EvaluatorError as error:
+        raise NotInstalledError(str(error)) from None
+
+
+def _job(batch: Batch, rows: Any, done: SimpleQueue[Job]) -> Job:
+    """Return a job of some rows of a batch, without outputs."""
+    part = Batch(*(array[rows] if len(array) else array for array in batch))
+    for output in (part.logits, part.values, part.ownership):
+        output[...] = np.nan
+    return Job(part, len(rows), done)
+
+
+def _played(subject: Subject, draw: random.Random) -> Batch:
+    """Return positions a few random moves from those of a subject, with a network's inputs in both forms.
+
+    Each row's number stands in `node`, which evaluators let alone.
+    """
+    spec = subject.spec
+    batch, scratch = make_batch(spec, POSITIONS, Inputs.NETWORK), np.zeros(1, spec.scratch_dtype)[0]
+    for row in range(POSITIONS):
+        game: Any = draw.choice(subject.games).copy()  # type: ignore[attr-defined]
+        for _ in range(draw.randrange(8)):
+            move = draw.choice(game.legal_moves())
+            _ = game.play(move) if spec.name == "shogi" else game.play(game.side_to_move, move)
+        symmetry = 0 if spec.name == "shogi" else row % 8
+        batch.node[row], batch.symmetry[row] = row, symmetry
+        position = spec.marked(game.position)
+        batch.move_count[row] = write_moves(position, game.history, symmetry, batch.moves[row], batch.indices[row])
+        for write, inputs in ((subject.write_bits, batch.bits), (subject.write_planes, batch.planes)):
+            write(position, game.history, symmetry, scratch, inputs[row], batch.extras[row])
+    return batch
+
+
+def _unpacked(driver: Driver, bits: int, repeat: int, dtype: str) -> tuple[Any, Any]:
+    """Return what the kernel makes of random bits, and what numpy does."""
+    rows, width = 7, packed_bytes(bits)
+    packed = np.random.default_rng(bits).integers(0, 256, (rows, width)).astype(np.uint8)
+    found = np.full((rows, bits * repeat), 9, dtype)
+    source, target = driver.allocate(packed.nbytes), driver.allocate(found.nbytes)
+    driver.upload(source, packed)
+    driver.unpack(source, target, rows, width // 4, bits, repeat, dtype)
+    driver.download(found, target)
+    driver.synchronize()
+    return found, np.unpackbits(packed, axis=1, bitorder="little")[:, :bits].repeat(repeat, axis=1).astype(dtype)
