@@ -12,10 +12,11 @@ import pytest
 from native.go import area
 from native.go.board import MAX_POINTS, TAX_ALL, TAX_NONE, TAX_SEKI
 from native.go.ladder import read_ladders
-from native.go.planes import GLOBALS, PLANES, policy_index, symmetry_table, write_planes
+from native.go.planes import GLOBALS, PLANES, policy_index, symmetry_table, write_bits, write_planes
 from native.go.rules import play
 from native.go.scratch import SCRATCH_DTYPE
 from native.go.spec import go_spec
+from native.spec import packed_words
 from tests.naive import go_board
 from tests.naive.go_board import BLACK, PASS, WHITE
 from tests.naive.go_ladder import TooLongError, ladders
@@ -85,6 +86,20 @@ def planes_of(pos: Any, history: Any, symmetry: int, scratch: Any) -> tuple[Any,
     numbers = np.full(GLOBALS, np.nan, np.float32)
     write_planes(pos, history, symmetry, scratch, spatial, numbers)
     return spatial, numbers
+
+
+@pytest.mark.parametrize("size", range(2, 20))
+def test_bits_are_the_numbers_on_every_board(size: int, scratch: Any) -> None:
+    count = PLANES * size * size
+    for pos, history, game in random_game(size, 1, False, size, 40, 0.05):
+        symmetry = len(game.moves) % 8
+        spatial, numbers = planes_of(pos, history, symmetry, scratch)
+        bits, others = np.full(packed_words(count), 2**64 - 1, np.uint64), np.full(GLOBALS, np.nan, np.float32)
+        write_bits(pos, history, symmetry, scratch, bits, others)
+        found = np.unpackbits(bits.view(np.uint8), bitorder="little")
+        assert (found[:count] == spatial.reshape(-1)).all()
+        assert not found[count:].any()
+        assert (others == numbers).all()
 
 
 @pytest.mark.parametrize("symmetry", range(8))
