@@ -6,13 +6,14 @@ batches have to come back with an error, and the process has to end with status 
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from queue import SimpleQueue
 
-from bench import gpu_proofs
 from engine.cli.logs import set_up
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.queue import Job
+from engine.evaluators.tensorrt_driver import open_driver
 from engine.evaluators.workers import EvaluationWorkers
 from engine.options import Options
 from native.go.spec import go_spec
@@ -33,13 +34,17 @@ class FaultyKernel:
     def __init__(self, number: int) -> None:
         """Open a GPU."""
         self.description = f"GPU {number} with a faulty kernel"
-        self._driver = gpu_proofs.open_driver(number)
+        self._driver = open_driver(number)
         self._target = self._driver.allocate(4 * 32)
 
     def evaluate(self, batch: Batch, rows: int) -> None:
         """Launch the kernel."""
         self._driver.unpack(BAD_ADDRESS, self._target, 1, 1, 32, 1, "float32")
-        self._driver.synchronize()
+        try:
+            self._driver.synchronize()
+        except EvaluatorError:
+            self._driver.expect_alive()
+            raise
 
     def bind(self, batch: Batch) -> None:
         """Return None: it is Python."""
@@ -51,17 +56,15 @@ class FaultyKernel:
 
 def main(number: int) -> int:
     """Return 0 if two batches come back with an error, the second after the GPU was given up."""
-    set_up(Options())
-    queue = EvaluationWorkers([lambda: FaultyKernel(number)])
     done: SimpleQueue[Job] = SimpleQueue()
-    for _ in range(2):
-        queue.submit(Job(make_batch(go_spec(9), 1, Inputs.NOTHING), 1, done))
-        if not isinstance(done.get(timeout=SECONDS).error, EvaluatorError):
-            return 1
-    is_given_up = queue.worker_count == 0
-    queue.close()
-    return 0 if is_given_up else 1
+    with contextlib.closing(EvaluationWorkers([lambda: FaultyKernel(number)])) as queue:
+        for _ in range(2):
+            queue.submit(Job(make_batch(go_spec(9), 1, Inputs.NOTHING), 1, done))
+            if not isinstance(done.get(timeout=SECONDS).error, EvaluatorError):
+                return 1
+        return 0 if queue.worker_count == 0 else 1
 
 
 if __name__ == "__main__":
+    set_up(Options())
     sys.exit(main(int(sys.argv[1])))

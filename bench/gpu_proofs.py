@@ -22,7 +22,7 @@ from engine.evaluators.katago_factory import make_katago_evaluator
 from engine.evaluators.providers import choose_backend
 from engine.evaluators.queue import Job
 from engine.evaluators.shogi_factory import make_shogi_evaluator
-from engine.evaluators.tensorrt_driver import Driver, PycudaDriver
+from engine.evaluators.tensorrt_driver import Driver, open_driver
 from engine.evaluators.workers import EvaluationWorkers
 from engine.players.precision import Agreement
 from engine.tuning.subjects import Subject, go_subject, shogi_subject
@@ -49,8 +49,6 @@ ROWS, POSITIONS, BATCHES = 32, 96, 40
 TOLERANCE = 0.005
 """Of logits, values and ownership in fp32: sums are taken in another order."""
 FAULT_SECONDS = 120
-
-open_driver: Callable[[int], Driver] = PycudaDriver
 
 
 class NotInstalledError(EvaluatorError):

@@ -46,7 +46,8 @@ def processor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[
         monkeypatch.setattr(module, "choose_backend", lambda device, backend: "onnx")
         monkeypatch.setattr(module, "default_network", nets.__getitem__)
     monkeypatch.setattr("engine.evaluators.devices.choose_backend", lambda device, backend: "onnx")
-    monkeypatch.setattr(gpu_proofs, "open_driver", lambda number: RecordingDriver(number, log))
+    for other in (gpu_proofs, gpu_fault):
+        monkeypatch.setattr(other, "open_driver", lambda number: RecordingDriver(number, log))
     monkeypatch.setattr(gpu_proofs, "ROWS", 4)
     monkeypatch.setattr(gpu_proofs, "POSITIONS", 12)
     monkeypatch.setattr(gpu_proofs, "BATCHES", 3)
@@ -186,16 +187,20 @@ def test_workers_are_stopped_and_every_batch_comes_back_right(processor: Any, mo
         gpu_proofs.prove_stopping("cuda:0", "onnx", 5)
 
 
-def test_the_deliberate_fault_gives_the_gpu_up(processor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_the_deliberate_fault_gives_the_gpu_up(processor: Any, monkeypatch: pytest.MonkeyPatch, is_lost: bool) -> None:
     assert gpu_fault.main(0) == 1  # nothing happens
+    processor.clear()
 
     def broken(number: int) -> RecordingDriver:
         driver = RecordingDriver(number, processor)
-        driver.is_broken = True
+        driver.is_broken, driver.is_lost = not is_lost, is_lost
         return driver
 
-    monkeypatch.setattr(gpu_proofs, "open_driver", broken)
+    monkeypatch.setattr(gpu_fault, "open_driver", broken)
     assert gpu_fault.main(0) == 0
+    opened = [name for name, _, _ in processor if name == "push"]
+    assert len(opened) == (1 if is_lost else 3)
 
 
 @pytest.mark.parametrize(

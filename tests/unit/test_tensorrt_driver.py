@@ -14,8 +14,8 @@ import pytest
 from engine.evaluators import cuda, tensorrt_driver
 from engine.evaluators.base import DeviceLostError, EvaluatorError
 from engine.evaluators.cuda import BLOCKING_SYNC, CudaDriver, gpu_uuid
+from engine.evaluators.gpu import pack
 from engine.evaluators.tensorrt_driver import PycudaDriver, driver_name, open_driver
-from native.packing import pack_rows
 from tests.fakes.cuda_driver import FakeDriver
 
 
@@ -43,13 +43,13 @@ def test_our_binding_copies_unpacks_and_captures(driver: FakeDriver) -> None:
         gpu.unpack(source, target, 3, 2, 57, 81, "float16")
         gpu.download(found, target)
 
-    pack_rows(values, 3, packed)
+    packed[...] = pack(values).view(np.uint8)
     work()
     gpu.check()
     gpu.synchronize()
     assert (found == values.repeat(81, axis=1)).all()
     graph = gpu.capture(work)
-    pack_rows(1.0 - values, 3, packed)
+    packed[...] = pack(1.0 - values).view(np.uint8)
     assert (found == values.repeat(81, axis=1)).all()
     gpu.launch(graph)
     gpu.synchronize()
