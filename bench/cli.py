@@ -349,7 +349,7 @@ def _add_levels(add: Add, game: str) -> None:
 def _levels(args: argparse.Namespace) -> Rows:
     from bench import levels
     from engine.players.levels import COUNT
-    from engine.players.shogi_base import LoadingError
+    from engine.players.request import LoadingError
 
     for level in args.levels:
         if not 2 <= level <= COUNT:

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.games.go.game import GoGame
+from engine.games.go.game import new_game
 from engine.games.go.scoring import removed_stones
 from engine.games.shogi.game import ShogiGame
 from engine.machine import usable_cores
 from engine.matches.rating import CONFIDENCE, fit
 from engine.own_network import has_network
 from engine.players.levels import COUNT, TABLE, Rating, level_settings, subject_of
+from engine.players.request import Request
 
 if TYPE_CHECKING:
     from engine.options import Options
@@ -42,19 +43,17 @@ def play_go(black: Any, white: Any, rng: np.random.Generator) -> float:
         white: another one.
         rng: chooses the opening.
     """
-    old = black.game
-    game = GoGame(old.size, old.rules, old.komi)
+    game = new_game(black.options)
     _open(game.play, lambda: (game.side_to_move, game.legal_moves()[:-1]), rng)
     for player in (black, white):
-        player.game = game
-        player.new_game()
+        player.new_game(game)
     while not game.is_over and len(game.moves) < MOVES_A_POINT * game.size**2:
         player = black if game.side_to_move == 1 else white
-        decision = player.genmove(game.side_to_move)
+        decision = player.decide(Request(game))
         if decision.resign:
             return float(game.side_to_move == 2)
         game.play(game.side_to_move, decision.move)
-    score = game.final_score(removed_stones(game, black.final_ownership))
+    score = game.final_score(removed_stones(game, lambda: black.final_ownership(game)))
     return 0.5 if score == 0 else float(score > 0)
 
 
@@ -63,11 +62,10 @@ def play_shogi(black: Any, white: Any, rng: np.random.Generator) -> float:
     game = ShogiGame(max_moves=SHOGI_MOVES)
     _open(lambda _, move: game.play(move), lambda: (game.side_to_move, game.legal_moves()), rng)
     for player in (black, white):
-        player.game = game
-        player.new_game()
+        player.new_game(game)
     while (outcome := game.outcome()) is None:
         side = game.side_to_move
-        decision = (black if side == 1 else white).go()
+        decision = (black if side == 1 else white).decide(Request(game))
         if decision.win:
             return float(side == 1)
         if decision.resign or decision.move is None:

@@ -7,6 +7,7 @@ engine.players.shogi_time.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -51,6 +52,11 @@ class TimeSettings:
     """Fischer: most that the clock may show."""
     move_limit: float = math.inf
     """Most that one move may take."""
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is any limit."""
+        return self.system is not TimeSystem.NONE
 
     @classmethod
     def from_gtp(cls, main: float, period: float, stones: int) -> TimeSettings:
@@ -133,6 +139,29 @@ class Left:
     """Rest of the running period; meaningful once the main time is gone."""
     count: int = 0
     """Byo-yomi: periods left, the running one included. Canadian: stones left in the period."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """One side's clock when a move is asked for."""
+
+    settings: TimeSettings
+    left: Left
+    is_exact: bool = True
+    """It is what the controller's clock shows. Else it was measured here, without the time that moves take on the way,
+    and may be off by some moves in the count of a Canadian period."""
+
+    @classmethod
+    def of(cls, main: float, byoyomi: float = 0.0, increment: float = 0.0) -> Clock:
+        """Return a clock of shogi: main time, and for each move a byo-yomi or else an increment, in seconds."""
+        if byoyomi > 0:
+            return cls(TimeSettings(TimeSystem.BYOYOMI, main, byoyomi, 1), Left(main, byoyomi, 1))
+        system = TimeSystem.FISCHER if increment > 0 else TimeSystem.ABSOLUTE
+        return cls(TimeSettings(system, main, increment=increment), Left(main))
+
+
+Clocks = Mapping[int, Clock]
+"""The clocks of both sides, by color."""
 
 
 @dataclass(frozen=True, slots=True)

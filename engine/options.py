@@ -23,6 +23,7 @@ from engine.option_row import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 __all__ = ["GAMES", "TABLE", "Option", "OptionError", "Options", "Value", "find", "format_memory", "parse_memory"]
@@ -751,6 +752,17 @@ class Options(SearchOptions):
     def copy(self) -> Options:
         """Return an independent copy."""
         return dataclasses.replace(self)
+
+    def with_values(self, values: Mapping[str, Value]) -> Options:
+        """Return a copy with other values of some options.
+
+        Raises:
+            OptionError: see `set`.
+        """
+        other = self.copy()
+        for name, value in values.items():
+            other.set(name, value)
+        return other
 
 
 _ROWS: list[Option] = [row.metadata["option"](row.name) for row in dataclasses.fields(Options)]

@@ -11,7 +11,7 @@ from engine.cli.flags import add_options, collect
 from engine.cli.make import load_go_player
 
 if TYPE_CHECKING:
-    from engine.players.go_base import GoThinker
+    from engine.players.go import GoPlayer
 
 USAGE = "yomi gtp [options]"
 EPILOG = """\
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     options = collect(args)
     logs.set_up(options)
 
-    def make() -> GoThinker:
+    def make() -> GoPlayer:
         try:
             return load_go_player(options)
         except CliError as error:

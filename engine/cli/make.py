@@ -14,17 +14,17 @@ from engine.own_network import has_network
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from engine.players.go import GoPlayer
     from engine.players.go_analyst import GoAnalyst
-    from engine.players.go_base import GoThinker
     from engine.players.shogi import ShogiPlayer
 
 
-def make_go_player(options: Options) -> GoThinker:
+def make_go_player(options: Options) -> GoPlayer:
     """Return the player of Go that the options describe; slow (kernels and the network are loaded).
 
     Kernels that were never compiled on this machine are compiled first, with progress on stderr.
     """
-    _prepare_go(options)
+    _prepare("go", options, logs.say)
     from engine.players.go import GoPlayer
 
     return GoPlayer(options)
@@ -42,16 +42,17 @@ def check_device(options: Options) -> None:
         choose_devices(options)
 
 
-def _prepare_go(options: Options) -> None:
-    from engine.evaluators.base import EvaluatorError
+def _prepare(game: str, options: Options, say: Callable[[str], None]) -> None:
+    """See that the device can be used, and compile the game's kernels if they never were."""
+    from engine.players.request import LoadingError
     from native.errors import CompileError
     from native.warmup import compile_all
 
     check_device(options)
     try:
-        compile_all("go", logs.say)
+        compile_all(game, say)
     except CompileError as error:
-        raise EvaluatorError(str(error)) from None
+        raise LoadingError(str(error)) from None
 
 
 def make_shogi_player(options: Options, say: Callable[[str], None]) -> ShogiPlayer:
@@ -62,22 +63,9 @@ def make_shogi_player(options: Options, say: Callable[[str], None]) -> ShogiPlay
         say: shows the user a line.
 
     Raises:
-        LoadingError: The network, the device or the book cannot be used, or the options do not go together.
+        EvaluatorError: The network, the device or the book cannot be used, or the options do not go together.
     """
-    from engine.evaluators.base import EvaluatorError
-    from engine.players.shogi_base import LoadingError
-
-    try:
-        check_device(options)
-    except EvaluatorError as error:
-        raise LoadingError(str(error)) from None
-    from native.errors import CompileError
-    from native.warmup import compile_all
-
-    try:
-        compile_all("shogi", say)
-    except CompileError as error:
-        raise LoadingError(str(error)) from None
+    _prepare("shogi", options, say)
     from engine.players.shogi import ShogiPlayer
 
     return ShogiPlayer(options)
@@ -91,13 +79,13 @@ def make_analysts(options: Options, count: int | None, *, prompt: bool = True) -
         count: positions that are searched at a time; None for what suits the device.
         prompt: see engine.players.go_analyst.make_analysts.
     """
-    _prepare_go(options)
+    _prepare("go", options, logs.say)
     from engine.players import go_analyst
 
     return go_analyst.make_analysts(options, count, prompt=prompt)
 
 
-def load_go_player(options: Options) -> GoThinker:
+def load_go_player(options: Options) -> GoPlayer:
     """Like `make_go_player`, for commands of the terminal.
 
     Raises:
@@ -109,18 +97,17 @@ def load_go_player(options: Options) -> GoThinker:
 
 @contextlib.contextmanager
 def loading_errors() -> Iterator[None]:
-    """Turn what making a player of Go raises into the command line's error.
+    """Turn what making a player raises into the command line's error.
 
     Raises:
         CliError: The network, the device or the position cannot be used.
     """
     from engine.evaluators.base import EvaluatorError
     from engine.games.go.game import SetupError
-    from nets.errors import NetworkError
 
     try:
         yield
-    except (NetworkError, EvaluatorError, OptionError, SetupError) as error:
+    except (EvaluatorError, OptionError, SetupError) as error:
         raise CliError(str(error)) from None
 
 
@@ -130,9 +117,5 @@ def load_shogi_player(options: Options) -> ShogiPlayer:
     Raises:
         CliError: What the options name cannot be used.
     """
-    from engine.players.shogi_base import LoadingError
-
-    try:
+    with loading_errors():
         return make_shogi_player(options, logs.say)
-    except LoadingError as error:
-        raise CliError(str(error)) from None

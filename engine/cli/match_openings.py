@@ -59,18 +59,20 @@ def make_openings(settings: argparse.Namespace, game: str, known: Sequence[str] 
 
 def _go_openings(options: Options, moves: int, wanted: int, known: Sequence[str]) -> list[str]:
     from engine.cli.make import load_go_player
-    from engine.games.go.game import GoGame
+    from engine.games.go.game import new_game
     from engine.games.go.vertex import format_vertex
     from engine.matches.openings import draw_openings
+    from engine.players.request import Request
+    from native.go.board import PASS
 
     player = load_go_player(options)
 
     def draw() -> str:
-        game = player.game = GoGame(player.game.size, player.game.rules, player.game.komi)
-        player.new_game()
+        game = new_game(options)
+        player.new_game(game)
         while len(game.moves) < moves and not game.is_over:
-            color = game.side_to_move
-            game.play(color, player.genmove(color).move)
+            move = player.decide(Request(game)).move
+            game.play(game.side_to_move, PASS if move is None else move)
         return " ".join(format_vertex(move, game.size) for _, move in game.moves)
 
     try:
@@ -84,14 +86,15 @@ def _shogi_openings(options: Options, moves: int, wanted: int, known: Sequence[s
     from engine.games.shogi.game import ShogiGame
     from engine.games.shogi.notation import format_usi
     from engine.matches.openings import draw_openings
+    from engine.players.request import Request
 
     player = load_shogi_player(options)
 
     def draw() -> str:
-        game = player.game = ShogiGame()
-        player.new_game()
+        game = ShogiGame()
+        player.new_game(game)
         while len(game.moves) < moves and not game.is_over:
-            move = player.go().move
+            move = player.decide(Request(game)).move
             if move is None:
                 break
             game.play(move)

@@ -10,17 +10,22 @@ from engine.cli.errors import CliError
 from engine.cli.make import load_go_player
 from engine.cli.terminal import TurnResult
 from engine.color import BLACK, opponent
-from engine.games.go.game import score_text
+from engine.games.go.game import new_game, score_text
 from engine.games.go.handicap import HandicapError, fixed_handicap
 from engine.games.go.rules import Rules
 from engine.games.go.scoring import removed_stones
 from engine.games.go.sgf import GameRecord, SgfError, load_sgf, to_sgf
 from engine.games.go.vertex import format_color, format_vertex, parse_vertex
+from engine.players.request import Request
 from nets.files import write_atomically
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from engine.games.go.game import GoGame
     from engine.options import Options, Value
-    from engine.players.go_base import GoThinker
+    from engine.players.go import GoPlayer
     from engine.search.report import SearchReport
 
 OWNED = 0.5
@@ -37,9 +42,10 @@ class GoTerminalGame:
 
     commands = COMMANDS
 
-    def __init__(self, player: GoThinker, advice: Mapping[str, Value] | None = None) -> None:
-        """Play in the player's present game; `advice` are the options for hints and scores, where they are others."""
+    def __init__(self, player: GoPlayer, game: GoGame, advice: Mapping[str, Value] | None = None) -> None:
+        """Play in a game; `advice` are the options for hints and scores, if they are others than the player's."""
         self.player = player
+        self.game = game
         self._advice = advice or {}
 
     @property
@@ -50,7 +56,7 @@ class GoTerminalGame:
     @property
     def side_to_move(self) -> int:
         """BLACK or WHITE."""
-        return self.player.game.side_to_move
+        return self.game.side_to_move
 
     @property
     def prompt(self) -> str:
@@ -59,28 +65,29 @@ class GoTerminalGame:
 
     def board(self) -> str:
         """Return the board as text."""
-        return str(self.player.game)
+        return str(self.game)
 
     def ended(self) -> str | None:
         """Return the score after the end; Void for a game without result."""
-        game = self.player.game
-        return self._result(removed_stones(game, self.player.final_ownership)) if game.is_over else None
+        game = self.game
+        return self._result(removed_stones(game, self._owners)) if game.is_over else None
 
     def play(self, text: str) -> None:
         """Play a vertex or a pass."""
-        game = self.player.game
+        game = self.game
         game.play(game.side_to_move, parse_vertex(text, game.size))
 
     def undo(self) -> bool:
         """Take the last move back."""
-        self.player.game.undo()
-        return bool(self.player.game.moves)
+        self.game.undo()
+        return bool(self.game.moves)
 
     def take_turn(self) -> TurnResult:
         """Let the engine move or resign."""
-        game, color = self.player.game, self.side_to_move
-        decision = self.player.genmove(color)
-        if decision.resign:
+        game, color = self.game, self.side_to_move
+        hides = self.player.options.ignore_pre_root_history
+        decision = self.player.decide(Request(game, hide_moves=hides))
+        if decision.resign or decision.move is None:
             return TurnResult(f"{format_color(color)} resigns.", self.resigned())
         game.play(color, decision.move)
         report = decision.report
@@ -91,7 +98,7 @@ class GoTerminalGame:
 
     def hint(self) -> list[str]:
         """Return winrate, lead, visits and line of the best moves."""
-        game, lines = self.player.game, []
+        game, lines = self.game, []
         for move in self._search().moves[:5]:
             pv = " ".join(format_vertex(point, game.size) for point in move.pv[:8])
             lines.append(f"{100 * move.winrate:5.1f}%  {move.score_lead:+6.1f}  {move.visits:7d} visits  {pv}")
@@ -103,8 +110,7 @@ class GoTerminalGame:
 
     def score(self) -> str:
         """Return the expected owners as a map, the score as the board stands, and what the search expects."""
-        game, player = self.player.game, self.player
-        owners = player.final_ownership()
+        game, owners = self.game, self._owners()
         marks = ["b" if owner > OWNED else "w" if owner < -OWNED else "." for owner in owners]
         rows = [" ".join(marks[row * game.size : (row + 1) * game.size]) for row in range(game.size)]
         dead = removed_stones(game, lambda: owners)
@@ -124,7 +130,7 @@ class GoTerminalGame:
     def save(self, path: str, names: tuple[str, str], result: str) -> None:
         """Write the game as SGF."""
         try:
-            text = to_sgf(self.player.game, result=result, black=names[0], white=names[1])
+            text = to_sgf(self.game, result=result, black=names[0], white=names[1])
             write_atomically(Path(path), text.encode("utf-8"))
         except OSError as error:
             raise ValueError(f"cannot write {path}: {error.strerror}") from None
@@ -134,25 +140,24 @@ class GoTerminalGame:
         self.player.close()
 
     def _result(self, dead: Collection[int]) -> str:
-        game = self.player.game
+        game = self.game
         return "Void" if game.is_no_result else score_text(game.final_score(dead))
+
+    def _owners(self) -> npt.NDArray[np.float32]:
+        return self.player.final_ownership(self.game)
 
     def _search(self) -> SearchReport:
         """Search for a hint or a score, by the options of advice.
 
-        With them the options are put back after it and the tree is forgotten, so that a level plays no better for it.
+        With them the tree is forgotten after it, so that a level plays no better for it.
         """
         player = self.player
-        before = {name: player.options.get(name) for name in self._advice}
+        options = player.options.with_values(self._advice)
         try:
-            for name, value in self._advice.items():
-                player.set_option(name, value)
-            return player.genmove(player.game.side_to_move).report
+            return player.decide(Request(self.game, options, hide_moves=options.ignore_pre_root_history)).report
         finally:
-            for name, value in before.items():
-                player.set_option(name, value)
-            if before:
-                player.clear_cache()
+            if self._advice:
+                player.clear()
 
 
 def open_go(
@@ -176,17 +181,15 @@ def open_go(
         except SgfError as error:
             raise CliError(f"--resume: {error}") from None
         options.size, options.komi = game.size, game.komi
-    opened = GoTerminalGame(load_go_player(options), advice)
-    if game is not None:
-        opened.player.game = game
+    player = load_go_player(options)
+    game = game or new_game(options)
     if handicap:
-        game = opened.player.game
         try:
             game.place_handicap(fixed_handicap(handicap, game.size))
         except HandicapError as error:
-            opened.close()
+            player.close()
             raise CliError(f"--handicap {handicap}: {error}") from None
-    return opened
+    return GoTerminalGame(player, game, advice)
 
 
 def load_go(path: str) -> tuple[GameRecord, tuple[str, str]]:

@@ -18,10 +18,12 @@ from engine.games.shogi.record_files import load_records, save_records
 from engine.games.shogi.records import GameRecord, RecordError, record_of
 from engine.games.shogi.scores import record_score
 from engine.games.shogi.sfen import STARTPOS, SfenError, format_sfen
+from engine.players.request import Request
 
 if TYPE_CHECKING:
     from engine.options import Options, Value
-    from engine.players.shogi_base import ShogiDecision, ShogiGamePlayer
+    from engine.players.request import Decision
+    from engine.players.shogi import ShogiPlayer
 
 COMMANDS = """\
 7g7f        play a move: in USI, CSA (7776FU) or Japanese (７六歩, 76歩, 同銀)
@@ -40,21 +42,24 @@ class ShogiTerminalGame:
 
     def __init__(
         self,
-        player: ShogiGamePlayer,
+        player: ShogiPlayer,
+        game: ShogiGame,
         *,
         japanese: bool = False,
         colored: bool = False,
         advice: Mapping[str, Value] | None = None,
     ) -> None:
-        """Play in the player's present game.
+        """Play in a game.
 
         Args:
             player: the engine.
+            game: as it stands.
             japanese: as for `engine.games.shogi.diagram.draw`.
             colored: likewise.
             advice: the options for hints and scores, where they are others.
         """
         self.player = player
+        self.game = game
         self._advice = advice or {}
         self.japanese = japanese
         self.colored = colored
@@ -69,20 +74,20 @@ class ShogiTerminalGame:
     @property
     def side_to_move(self) -> int:
         """BLACK or WHITE."""
-        return self.player.game.side_to_move
+        return self.game.side_to_move
 
     @property
     def prompt(self) -> str:
         """The side to move and the number of its move."""
-        return f"{COLOR_NAMES[self.side_to_move]} {self.player.game.ply + 1}"
+        return f"{COLOR_NAMES[self.side_to_move]} {self.game.ply + 1}"
 
     def board(self) -> str:
         """Return the board as text."""
-        return draw(self.player.game, japanese=self.japanese, colored=self.colored)
+        return draw(self.game, japanese=self.japanese, colored=self.colored)
 
     def ended(self) -> str | None:
         """Return the outcome after the end."""
-        outcome = self.player.game.outcome()
+        outcome = self.game.outcome()
         if outcome is None:
             return None
         self._ending = outcome.ending
@@ -90,18 +95,18 @@ class ShogiTerminalGame:
 
     def play(self, text: str) -> None:
         """Play a move in any notation."""
-        game = self.player.game
+        game = self.game
         game.play(parse_any(text, game.placement, game.last_target, game.is_legal))
 
     def undo(self) -> bool:
         """Take the last move back."""
-        self.player.game.undo()
-        return bool(self.player.game.moves)
+        self.game.undo()
+        return bool(self.game.moves)
 
     def take_turn(self) -> TurnResult:
         """Let the engine move, resign, or declare its win."""
-        game, name = self.player.game, COLOR_NAMES[self.side_to_move]
-        decision = self.player.go()
+        game, name = self.game, COLOR_NAMES[self.side_to_move]
+        decision = self.player.decide(Request(game))
         if decision.win:
             self._ending = "KACHI"
             return TurnResult(f"{name} declares the win.", self._won(game.side_to_move))
@@ -118,8 +123,7 @@ class ShogiTerminalGame:
             return ["declare: the position is won by the entering king rule"]
         if decision.move is None:
             return ["there is no legal move"]
-        lines = decision.progress.lines[:HINTS]
-        found = [f"{100 * line.winrate:5.1f}%  {self._line(line.pv[:8])}" for line in lines if line.pv]
+        found = [f"{100 * move.winrate:5.1f}%  {self._line(move.pv[:8])}" for move in decision.report.moves[:HINTS]]
         return found or [self._name(decision.move)]
 
     def score(self) -> str:
@@ -127,9 +131,9 @@ class ShogiTerminalGame:
         decision, side = self._search(), self.side_to_move
         if decision.win:
             return f"{COLOR_NAMES[side]} can declare the win"
-        if not decision.progress.lines:
+        if not decision.report.moves:
             return "nothing to search"
-        line = decision.progress.lines[0]
+        line = decision.report.moves[0]
         if line.mate:
             winner = side if line.mate > 0 else opponent(side)
             return f"{COLOR_NAMES[winner]} mates in {abs(line.mate)}: {self._line(line.pv[:8])}"
@@ -144,7 +148,7 @@ class ShogiTerminalGame:
 
     def command(self, word: str, rest: str) -> TurnResult | None:
         """Obey `declare` and `sfen`."""
-        game = self.player.game
+        game = self.game
         match word:
             case "sfen":
                 return TurnResult(game.sfen())
@@ -159,27 +163,21 @@ class ShogiTerminalGame:
     def save(self, path: str, names: tuple[str, str], result: str) -> None:
         """Write the game in the form that the name tells."""
         ending = self._ending if result else ""
-        save_records(path, [record_of(self.player.game, black=names[0], white=names[1], ending=ending)])
+        save_records(path, [record_of(self.game, black=names[0], white=names[1], ending=ending)])
 
     def close(self) -> None:
         """Release the engine."""
         self.player.close()
 
-    def _search(self) -> ShogiDecision:
+    def _search(self) -> Decision:
         """Search for a hint or a score, by the options of advice and without the book.
 
-        The options are put back after it. With advice the tree is forgotten, so that a level plays no better for it.
+        With advice the tree is forgotten after it, so that a level plays no better for it.
         """
-        options = self.player.options
-        changes = {**self._advice, "own_book": False, "multipv": HINTS}
-        before = {name: options.get(name) for name in changes}
+        options = self.player.options.with_values({**self._advice, "own_book": False})
         try:
-            for name, value in changes.items():
-                options.set(name, value)
-            return self.player.go()
+            return self.player.decide(Request(self.game, options))
         finally:
-            for name, value in before.items():
-                options.set(name, value)
             if self._advice:
                 self.player.clear()
 
@@ -187,7 +185,7 @@ class ShogiTerminalGame:
         return f"{COLOR_NAMES[color]} wins by declaration"
 
     def _name(self, move: int) -> str:
-        game = self.player.game
+        game = self.game
         if self.japanese:
             return f"{format_japanese(move, game.placement, game.last_target)} ({format_usi(move)})"
         return f"{COLOR_NAMES[game.side_to_move]} {format_usi(move)}"
@@ -196,17 +194,17 @@ class ShogiTerminalGame:
         """Return the moves of a line from the present position on."""
         if not self.japanese:
             return " ".join(map(format_usi, moves))
-        game = self.player.game
+        game = self.game
         return "".join(japanese_line(moves, game.placement, game.last_target))
 
-    def _judgement(self, decision: ShogiDecision) -> str:
-        progress = decision.progress
+    def _judgement(self, decision: Decision) -> str:
+        report = decision.report
         parts = [decision.note] if decision.note else []
-        if progress.lines:
-            line = progress.lines[0]
+        if report.moves:
+            line = report.moves[0]
             parts.append(f"mate in {line.mate}" if line.mate else f"winrate {100 * line.winrate:.1f}%")
-        if progress.playouts:
-            parts.append(f"{progress.playouts} playouts, {progress.seconds:.1f} s")
+        if report.playouts:
+            parts.append(f"{report.playouts} playouts, {report.seconds:.1f} s")
         return ", ".join(parts) or "the only choice"
 
 
@@ -229,19 +227,19 @@ def open_shogi(
     Raises:
         CliError: the player cannot be made, there is no such position, or the record cannot be played.
     """
-    player: ShogiGamePlayer = load_shogi_player(options)
+    player = load_shogi_player(options)
     if record is not None:
         sfen = format_sfen(record.initial)
     try:
-        player.game = ShogiGame(sfen or STARTPOS, entering_king=options.entering_king, max_moves=options.max_moves or 0)
+        game = ShogiGame(sfen or STARTPOS, entering_king=options.entering_king, max_moves=options.max_moves or 0)
         for recorded in record.moves if record is not None else ():
-            player.game.play(recorded.move)
+            game.play(recorded.move)
     except (SfenError, IllegalMove) as error:
         player.close()
         raise CliError(f"{'--sfen' if record is None else '--resume'}: {error}") from None
     colored = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     japanese = board == "japanese" or (board == "auto" and _shows_japanese())
-    return ShogiTerminalGame(player, japanese=japanese, colored=colored, advice=advice)
+    return ShogiTerminalGame(player, game, japanese=japanese, colored=colored, advice=advice)
 
 
 def _shows_japanese() -> bool:

@@ -15,17 +15,18 @@ from engine.games.shogi.hcpe import pack
 from engine.games.shogi.record_files import load_records, to_bytes
 from engine.games.shogi.records import GameRecord, RecordedMove, RecordError, format_usi_line, record_of
 from engine.games.shogi.sfen import format_sfen
+from engine.players.request import Request
 from engine.players.shogi_notes import note_of
 
 if TYPE_CHECKING:
     from engine.options import Options
-    from engine.players.shogi_base import ShogiGamePlayer
+    from engine.players.shogi import ShogiPlayer
 
 
 class ShogiSeries:
     """Games from the usual position or from openings, in turn."""
 
-    def __init__(self, player: ShogiGamePlayer, suffixes: Sequence[str], openings: Sequence[GameRecord] = ()) -> None:
+    def __init__(self, player: ShogiPlayer, suffixes: Sequence[str], openings: Sequence[GameRecord] = ()) -> None:
         """Let `player` play both sides.
 
         Args:
@@ -66,7 +67,7 @@ class ShogiSeries:
                 ending = outcome.ending
                 break
             begin = time.monotonic()
-            decision = self.player.go()
+            decision = self.player.decide(Request(game))
             if decision.win:
                 ending = "KACHI"
             elif decision.resign or decision.move is None:
@@ -97,6 +98,5 @@ class ShogiSeries:
             if not game.is_legal(recorded.move):
                 raise CliError(f"--openings: '{format_usi_line(opening)[:80]}' has an illegal move")
             game.play(recorded.move)
-        self.player.game = game
-        self.player.new_game()
+        self.player.new_game(game)
         return game

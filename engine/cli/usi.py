@@ -10,7 +10,7 @@ from engine.cli.errors import CliError
 from engine.cli.flags import add_options, collect
 
 if TYPE_CHECKING:
-    from engine.players.shogi_base import ShogiThinker
+    from engine.players.shogi import ShogiPlayer
 
 USAGE = "yomi usi [options]"
 EPILOG = """\
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"info string Error! {error}", flush=True)  # a graphical interface shows no stderr
         raise
 
-    def make(say: Callable[[str], None]) -> ShogiThinker:
+    def make(say: Callable[[str], None]) -> ShogiPlayer:
         from engine.cli.make import make_shogi_player
 
         return make_shogi_player(options, say)

@@ -1,10 +1,9 @@
-"""The player of Go: a game, a clock and a search, and the decisions between them."""
+"""The player of Go: what `engine.players.player` has to know of the game, and what a network says of a position."""
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,30 +12,17 @@ import numpy.typing as npt
 
 from engine.color import BLACK, opponent
 from engine.evaluators.katago import ROOT_OPTIMISM
-from engine.games.go.game import GoGame
-from engine.games.go.rules import Rules
+from engine.games.go.game import GoGame, new_game
 from engine.games.go.scoring import ROLLOUTS, dead_stones, ownership_by_rollouts
-from engine.players.analyst import Model
-from engine.players.go_base import GoDecision
-from engine.players.go_network import ask_network, model_of, spec_for
+from engine.options import LOG, rows_for
+from engine.players.go_network import ask_network, model_of, network_behind, spec_for
 from engine.players.go_resignation import may_resign
 from engine.players.go_setup import evaluator_kind, make_queue, queue_key, search_settings
-from engine.players.go_time import Clock
+from engine.players.go_time import find_budget, moves_left
+from engine.players.player import Player, Restrictions
 from engine.players.raw_evaluation import RawEvaluation
-from engine.players.thinking import (
-    DEFAULT_SECONDS,
-    PATIENCE,
-    Lateness,
-    LostMoves,
-    Schedule,
-    choose,
-    end_search,
-    release,
-    temperature_at,
-    wait_for_end,
-    warm_up,
-    watch,
-)
+from engine.players.request import Decision, Request
+from engine.players.thinking import Schedule, choose, warm_up
 from engine.players.tuning import tuned
 from engine.search.limits import Limits
 from engine.search.report import SearchReport
@@ -45,8 +31,14 @@ from native.go.board import PASS
 from native.spec import Inputs
 
 if TYPE_CHECKING:
-    from engine.options import Options, Value
+    from engine.clock import Budget, Clock
+    from engine.evaluators.queue import EvaluationQueue
+    from engine.options import Options
+    from engine.players.raw_evaluation import Model
+    from engine.search.parameters import SearchSettings
 
+LOADED = (*(row.name for row in rows_for("go") if not row.live and row.group != LOG), "rollout_weight", "seed")
+"""The options that take effect with `load`."""
 OWNERSHIP_SECONDS = 1.0
 OWNERSHIP_LIMITS = Limits(playouts=64, seconds=OWNERSHIP_SECONDS)
 """Of the search that decides who owns what at the end."""
@@ -56,259 +48,149 @@ CLEANUP_SHARE = 0.1
 """Share of a move's time in which it is found out whether dead stones are left."""
 
 
-class GoPlayer:
-    """See engine.players.go_base.GoThinker for what each method promises."""
+class GoPlayer(Player[GoGame]):
+    """Plays Go on boards of all sizes."""
 
     def __init__(self, options: Options) -> None:
-        """Load the network, or what judges without one, for the board size of the options.
+        """Load the network, or what judges without one, for a board by the options.
 
         Raises:
-            NetworkError: the network's file cannot be used.
-            EvaluatorError: the evaluator or the device cannot.
-            OptionError, SetupError: rules, komi or size are wrong.
+            LoadingError: see Player.
+            SetupError: rules, komi or size of the options are wrong.
         """
-        self.options = options
-        self.clock = Clock()
-        self.game = GoGame(options.size, Rules.parse(options.rules), options.komi)
-        self._lost = LostMoves()
-        self._lateness = Lateness()
-        self._rng = np.random.default_rng(options.seed)
-        self._search = self._make_search()
-        self._search.set_position(self.game)
-
-    @property
-    def description(self) -> str:
-        """What plays."""
-        return self._search.queue.evaluator.description
+        super().__init__(options, new_game(options))
 
     @property
     def model(self) -> Model | None:
         """The network."""
         return model_of(self._search.queue.evaluator)
 
-    @property
-    def search(self) -> Search:
-        """The search for the present board size."""
-        return self._search
+    def start(self, request: Request[GoGame]) -> None:
+        """Search without limit; a game that passes have ended is not pondered, since no move is to come."""
+        if not request.ponder or request.game.is_no_result or not request.game.is_over:
+            super().start(request)
 
-    def genmove(
-        self,
-        color: int,
-        *,
-        avoid: Sequence[int] = (),
-        allow: Sequence[int] | None = None,
-        limits: Limits | None = None,
-        cleanup: bool = False,
-        on_report: Callable[[SearchReport], None] | None = None,
-        interval: float = 1.0,
-        is_stopped: Callable[[], bool] = lambda: False,
-    ) -> GoDecision:
-        """Choose a move for `color` without playing it."""
-        self._prepare(color)
-        if self.game.is_full:
-            return GoDecision(PASS, False, self._search.report())
-        cleanup = cleanup or self.options.cleanup
-        schedule, bounded = self._limits(color, limits)
-        avoid = list(avoid)
-        if cleanup and allow is None and len(self.game.legal_moves()) > 1:
-            if self._must_clean_up(color, schedule):
-                avoid.append(PASS)
-            if bounded.seconds is not None:
-                bounded = replace(bounded, seconds=max(0.0, schedule.hard - time.monotonic()))
-        self._search.start(bounded, avoid=avoid, allow=allow, noise=self.options.root_noise > 0.0)
-        try:
-            if is_stopped():
-                self._search.interrupt()
-            self._lateness.note(watch(self._search, lambda: schedule, on_report=on_report, interval=interval))
-            report = end_search(self._search, max(PATIENCE, self._search.latency))
-        except BaseException:
-            self._search.stop()
-            raise
-        if not report.moves and self._search.is_running:
-            report = wait_for_end(self._search)
-        resigns = limits is None and self._resigns(report, color)
-        return GoDecision(self._choose(report), resigns, report)
+    def evaluate(self, game: GoGame, symmetry: int | None, optimism: float | None = None) -> RawEvaluation:
+        """Evaluate a position once by the network, without search.
 
-    def start_analysis(self, color: int, *, avoid: Sequence[int] = (), allow: Sequence[int] | None = None) -> None:
-        """Search without limit; return at once."""
-        self.prepare()
-        self._turn_search_to(color, hide_moves=self.options.analysis_ignore_pre_root_history)
-        self._search.start(Limits(), avoid=avoid, allow=allow)
-
-    def report(self) -> SearchReport:
-        """Report the search that runs, or the last one."""
-        return self._search.report()
-
-    def stop(self) -> None:
-        """End any search in the background."""
-        self._search.stop()
-
-    def interrupt(self) -> None:
-        """Make a running `genmove` end soon."""
-        self._search.interrupt()
-
-    def ponder(self) -> None:
-        """Search the game in the background until `stop`, unless passes have ended it."""
-        if self.game.is_no_result or not self.game.is_over:
-            self._prepare(self.game.side_to_move)
-            self._search.start(Limits())
-
-    def evaluate(
-        self, symmetry: int | None, *, color: int | None = None, optimism: float | None = None
-    ) -> RawEvaluation:
-        """Evaluate the game once by the network.
+        Args:
+            game: the position.
+            symmetry: 0 to 7; None averages over all.
+            optimism: share of the optimistic policy, 0 to 1, if the network has one; None for the search's at the root.
 
         Raises:
             EvaluatorError: no network is in use.
         """
-        self.prepare()
-        game = self.game.copy()
-        game.turn_to(game.side_to_move if color is None else color)
+        self.load(game)
         return ask_network(self._search.queue, game, symmetry, ROOT_OPTIMISM if optimism is None else optimism)
 
-    def final_ownership(self) -> npt.NDArray[np.float32]:
-        """Return the expected owner of each point at the end, +1 Black."""
-        return self._ownership(OWNERSHIP_SECONDS)
+    def final_ownership(self, game: GoGame) -> npt.NDArray[np.float32]:
+        """Return the expected owner of each point at the end, [area] row by row from the top left, +1 Black.
 
-    def set_option(self, name: str, value: Value) -> None:
-        """Put a setting in force."""
-        self.stop()
-        before = self.options.get(name)
-        self.options.set(name, value)
-        try:
-            self._take_up(name)
-        except Exception:
-            self.options.set(name, before)
-            raise
+        From the network if there is one, or from rollouts; takes at most about a second.
+        """
+        request = Request(game)
+        self._prepare(request)
+        self._search.set_position(self._root(request))
+        return self._ownership(game, OWNERSHIP_SECONDS)
 
-    def clear_cache(self) -> None:
-        """Forget the tree and all cached evaluations."""
-        self.prepare()  # what cannot be loaded leaves them
-        self._search.clear()
-        self._search.set_position(self.game)
-
-    def prepare(self) -> None:
-        """Load what the board and the rules of the game need."""
-        self._search.stop()
-        if self._key != queue_key(self.game.size, self.game.rules):
-            self._replace_search()
-
-    def new_game(self) -> None:
-        """Forget what belongs to the last game, and load what a board of another size needs before a clock runs."""
-        self.clear_cache()
-        self._lost = LostMoves()
-
-    def close(self) -> None:
-        """Stop everything and release devices and threads."""
-        release(self._search)
-
-    def _make_search(self) -> Search:
-        """Return a search for the game's board and rules that is warmed up."""
-        game = GoGame(self.game.size, self.game.rules)
-        key = queue_key(game.size, game.rules)
-        options = tuned(self.options, "go", game.size)
-        queue = make_queue(options, game.size, game.rules)
-        try:
-            search = Search(spec_for(game.size, queue.evaluator), queue, search_settings(options, queue))
-            warm_up(search, game, lambda move: game.play(game.side_to_move, move))
-        except BaseException:
-            queue.close()
-            raise
-        self._key = key
-        return search
-
-    def _take_up(self, name: str) -> None:
-        """Bring the search in line with an option that has changed."""
-        evaluator_kind(self.options)
-        if name in ("rollout_weight", "seed"):
-            self._replace_search()
-        else:
-            options = tuned(self.options, "go", self.game.size)
-            self._search.configure(search_settings(options, self._search.queue))
-        if name == "seed":
-            self._rng = np.random.default_rng(self.options.seed)
-
-    def _replace_search(self) -> None:
-        old = self._search
-        old.stop()
-        self._search = self._make_search()
-        self._search.set_position(self.game)
-        release(old)
-
-    def _prepare(self, color: int) -> None:
-        """Bring the search to the game as it stands with `color` to move."""
-        self.prepare()
-        self._turn_search_to(color)
-
-    def _turn_search_to(self, color: int, *, hide_moves: bool | None = None) -> None:
-        """Make the game as it stands, but with `color` to move, the root of the search.
+    def ownership_after(self, game: GoGame, move: int, rollouts: int) -> npt.NDArray[np.float32]:
+        """Return the expected owners after a move of the side to move, as the network or else rollouts have them.
 
         Args:
-            color: BLACK or WHITE.
-            hide_moves: hide the moves so far from the network; None: as the options say of moves.
+            game: the position before the move; it has room for one.
+            move: the move, which the rules of ko and suicide may forbid.
+            rollouts: their number without a network.
+
+        Returns:
+            [area], +1 Black.
         """
-        game = self.game.copy()
-        game.turn_to(color)
-        hides = self.options.ignore_pre_root_history if hide_moves is None else hide_moves
-        if hides:
+        after = game.copy()
+        after.play(game.side_to_move, move, strict=False)
+        queue = self._search.queue
+        if network_behind(queue.evaluator) is None:
+            return ownership_by_rollouts(after, rollouts)
+        return -ask_network(queue, after, 0).white_ownership
+
+    # -- what the player asks of the game --------------------------------------------------------------------------
+
+    def _loading_key(self, game: GoGame) -> object:
+        return (queue_key(game.size, game.rules), *(self.options.get(name) for name in LOADED))
+
+    def _load(self, game: GoGame) -> Search:
+        empty = GoGame(game.size, game.rules)
+        evaluator_kind(self.options)
+        queue = self._make_queue(empty)
+        try:
+            settings = self._search_settings(self.options, empty, queue)
+            search = Search(spec_for(game.size, queue.evaluator), queue, settings)
+            self._warm_up(search, empty)
+        except BaseException:
+            self._drop_queue(queue)
+            raise
+        return search
+
+    def _warm_up(self, search: Search, game: GoGame) -> None:
+        warm_up(search, game, lambda move: game.play(game.side_to_move, move))
+
+    def _make_queue(self, game: GoGame) -> EvaluationQueue:
+        """Return the evaluation queue for a game's board and rules."""
+        return make_queue(tuned(self.options, "go", game.size), game.size, game.rules)
+
+    def _drop_queue(self, queue: EvaluationQueue) -> None:
+        """Release a queue."""
+        queue.close()
+
+    def _load_board(self, game: GoGame) -> None:
+        self.load(game)
+
+    def _search_settings(self, options: Options, game: GoGame, queue: EvaluationQueue) -> SearchSettings:
+        return search_settings(tuned(options, "go", game.size), queue)
+
+    def _budget(self, clock: Clock, game: GoGame, options: Options, lag: float, lateness: float) -> Budget:
+        return find_budget(clock, moves_left(game.size**2, game.ply), lag, lateness)
+
+    def _root(self, request: Request[GoGame]) -> GoGame:
+        game = request.game.copy()
+        if request.hide_moves:
             game.hide_moves()
-        self._search.set_position(game, renew_root=hides)
+        return game
 
-    def _limits(self, color: int, limits: Limits | None) -> tuple[Schedule, Limits]:
-        """Return (when an unhurried search may stop, limits that hold in any case)."""
-        options = self.options
-        now = time.monotonic()
-        if limits is not None:
-            return Schedule(now, hard=_end(now, limits.seconds)), limits
-        lag = options.lag + self._search.latency
-        ply, lateness = len(self.game.moves), self._lateness.reserve
-        budget = self.clock.budget(color, self.game.size**2, ply, lag, lateness)
-        seconds = options.seconds
-        soft = math.inf
-        if budget is not None:
-            gone = self.clock.elapsed()
-            soft = now + max(0.0, budget.soft - gone)
-            hard = max(0.0, budget.hard - gone)
-            seconds = hard if seconds is None else min(seconds, hard)
-        elif seconds is None and options.visits is None and options.playouts is None:
-            seconds = DEFAULT_SECONDS
-        schedule = Schedule(now, soft, _end(now, seconds))
-        return schedule, Limits(visits=options.visits, playouts=options.playouts, seconds=seconds)
+    def _without_search(self, request: Request[GoGame], root: GoGame) -> Decision | None:
+        return Decision(PASS, report=SearchReport(root.side_to_move)) if root.is_full else None
 
-    def _choose(self, report: SearchReport) -> int:
-        """Return the best move, or one drawn by visits where a temperature is set for this part of the game."""
-        if not report.moves:
-            move = self._search.likeliest()
-            return PASS if move is None else move
-        options = self.options
-        heat = temperature_at(len(self.game.moves), options.temperature, options.temperature_moves)
-        if report.moves[0].move != PASS:  # nobody passes by chance
-            report = replace(report, moves=tuple(move for move in report.moves if move.move != PASS))
-        return choose(report, heat, self._rng)
+    def _restrictions(self, request: Request[GoGame], root: GoGame, schedule: Schedule) -> Restrictions:
+        """Forbid the pass while dead stones are left, if they are to be captured first."""
+        options = self._options(request)
+        if options.cleanup and request.allow is None and len(root.legal_moves()) > 1 and self._has_dead(root, schedule):
+            return {*request.avoid, PASS}, None
+        return request.avoid, request.allow
 
-    def _resigns(self, report: SearchReport, color: int) -> bool:
-        """Remember whether this move looks lost, and say whether enough own moves in a row did."""
-        best = report.moves[0].winrate if report.moves else 0.5
-        count = self._lost.count(color, len(self.game.moves), best < self.options.resign_threshold)
-        is_lost = count >= self.options.resign_moves and may_resign(self.game, color, report.score_lead)
-        return self.options.resign and is_lost
-
-    def _ownership(self, seconds: float) -> npt.NDArray[np.float32]:
-        """Return the expected owners, +1 Black, as they are found within `seconds`."""
-        self._search.stop()
-        if not self._search.queue.evaluator.inputs & Inputs.NETWORK:
-            return ownership_by_rollouts(self.game, max(1, min(ROLLOUTS, int(seconds * ROLLOUTS_A_SECOND))))
-        self._prepare(self.game.side_to_move)
-        return black_ownership(self._search.run(replace(OWNERSHIP_LIMITS, seconds=seconds)), self.game)
-
-    def _must_clean_up(self, color: int, schedule: Schedule) -> bool:
+    def _has_dead(self, root: GoGame, schedule: Schedule) -> bool:
         """Whether dead stones of the opponent are still on the board, as far as a share of the move's time shows it."""
         left = min(schedule.soft, schedule.hard) - time.monotonic()
         if left <= 0.0:
             return False
-        dead = dead_stones(self.game, self._ownership(min(OWNERSHIP_SECONDS, CLEANUP_SHARE * left)))
-        self._turn_search_to(color)
-        return any(self.game.color_at(point) == opponent(color) for point in dead)
+        dead = dead_stones(root, self._ownership(root, min(OWNERSHIP_SECONDS, CLEANUP_SHARE * left)))
+        return any(root.color_at(point) == opponent(root.side_to_move) for point in dead)
+
+    def _ownership(self, root: GoGame, seconds: float) -> npt.NDArray[np.float32]:
+        """Return the expected owners, +1 Black, as they are found within `seconds` at the search's root."""
+        if not self._search.queue.evaluator.inputs & Inputs.NETWORK:
+            return ownership_by_rollouts(root, max(1, min(ROLLOUTS, int(seconds * ROLLOUTS_A_SECOND))))
+        return black_ownership(self._search.run(replace(OWNERSHIP_LIMITS, seconds=seconds)), root)
+
+    def _draw(self, report: SearchReport, temperature: float) -> int:
+        if report.moves[0].move != PASS:  # nobody passes by chance
+            report = replace(report, moves=tuple(move for move in report.moves if move.move != PASS))
+        return choose(report, temperature, self._rng)
+
+    def _likeliest(self, root: GoGame, avoid: Collection[int], allow: Collection[int] | None) -> int:
+        move = self._search.likeliest()
+        return PASS if move is None else move
+
+    def _may_resign(self, game: GoGame, report: SearchReport) -> bool:
+        return may_resign(game, game.side_to_move, report.score_lead)
 
 
 def black_ownership(report: SearchReport, game: GoGame) -> npt.NDArray[np.float32]:
@@ -316,7 +198,3 @@ def black_ownership(report: SearchReport, game: GoGame) -> npt.NDArray[np.float3
     if report.ownership is None:
         return ownership_by_rollouts(game)
     return report.ownership if report.side_to_move == BLACK else -report.ownership
-
-
-def _end(now: float, seconds: float | None) -> float:
-    return math.inf if seconds is None else now + seconds

@@ -10,8 +10,7 @@ from engine.color import BLACK
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.katago import ROOT_OPTIMISM, KataGoEvaluator
 from engine.evaluators.rollouts import MixedEvaluator
-from engine.players.analyst import Model
-from engine.players.raw_evaluation import RawEvaluation
+from engine.players.raw_evaluation import Model, RawEvaluation
 from native.go.planes import policy_index, symmetry_table, write_planes
 from native.go.spec import go_spec
 from nets.katago.outputs import Outputs, has_no_result, post_process

@@ -1,9 +1,10 @@
-"""What a network says of a position of Go by itself."""
+"""What a network of Go is, and what it says of a position without search."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,3 +35,28 @@ class RawEvaluation:
     """[area], +1 White owns the point."""
     extra: tuple[tuple[str, float], ...] = ()
     """Further outputs of the network by the names that KataGo prints (such as varTimeLeft)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A network as `query_models` and `kata-get-models` tell it."""
+
+    name: str
+    """The network's own."""
+    version: int
+    """KataGo's model version."""
+    batch_size: int
+    """Positions that are evaluated together."""
+    precision: str
+    """What it computes with: fp32, int16, fp16."""
+
+    def to_json(self, net: str | None) -> dict[str, Any]:
+        """Return what KataGo tells of a network that was read from the file `net`."""
+        return {
+            "name": Path(net or self.name).name,
+            "internalName": self.name,
+            "maxBatchSize": self.batch_size,
+            "usesHumanSLProfile": False,
+            "version": self.version,
+            "usingFP16": str(self.precision == "fp16").lower(),
+        }

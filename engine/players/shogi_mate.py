@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engine.players.shogi_base import MateAnswer
 from native.shogi.dfpn import MATE, MAX_PLY, NO_MATE, NODES, make_solver, prove
 
 if TYPE_CHECKING:
@@ -22,6 +22,16 @@ SHORTENING = 2
 """A mate is searched for a shorter one as long as that costs at most so many times the nodes it took, ..."""
 MIN_SHORTENING = 5_000
 """... but these in any case."""
+
+
+@dataclass(frozen=True, slots=True)
+class MateAnswer:
+    """What a search for a mate has found."""
+
+    moves: tuple[int, ...] = ()
+    """The mate; empty where none was found."""
+    is_refuted: bool = False
+    """There is no mate. Neither this nor moves: the search was ended first."""
 
 
 def can_be_played(game: ShogiGame, line: Sequence[int]) -> bool:

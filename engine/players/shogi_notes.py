@@ -10,13 +10,13 @@ from engine.games.shogi.scores import record_score
 
 if TYPE_CHECKING:
     from engine.games.shogi.placement import Placement
-    from engine.players.shogi_base import ShogiDecision
+    from engine.players.request import Decision
 
 LINE_MOVES = 8
 """Moves of the expected line that a record keeps."""
 
 
-def note_of(decision: ShogiDecision, placement: Placement, seconds: float, scale: float) -> RecordedMove:
+def note_of(decision: Decision, placement: Placement, seconds: float, scale: float) -> RecordedMove:
     """Return the move of a decision with its evaluation and the moves expected after it.
 
     Args:
@@ -26,9 +26,9 @@ def note_of(decision: ShogiDecision, placement: Placement, seconds: float, scale
         scale: centipawns of a logit.
     """
     assert decision.move is not None
-    lines = [line for line in decision.progress.lines if line.pv and line.pv[0] == decision.move]
+    lines = [move for move in decision.report.moves if move.move == decision.move]
     note = RecordedMove(decision.move, seconds, comment=decision.note)
-    if lines and (decision.progress.playouts or lines[0].mate):
+    if lines and (decision.report.playouts or lines[0].mate):
         note.score = record_score(lines[0].winrate, lines[0].mate, scale)
         note.pv = " ".join(csa_line(lines[0].pv[:LINE_MOVES], placement)[1:])
     return note

@@ -15,9 +15,7 @@ and M an estimate of the moves still to play:
 
 from __future__ import annotations
 
-from engine.clock import MOST_RESERVE, Budget, lag_reserve
-from engine.color import BLACK
-from engine.players.shogi_base import Times
+from engine.clock import MOST_RESERVE, Budget, Clock, TimeSystem, lag_reserve
 
 MAX_RESERVE = 0.4
 """Share of a byo-yomi that the reserves take at most, so that periods of less than a second can be used."""
@@ -28,21 +26,20 @@ def moves_left(ply: int) -> float:
     return max(18.0, 44.0 - 0.5 * ply)
 
 
-def find_budget(times: Times, color: int, ply: int, lag: float, margin: float, lateness: float = 0.0) -> Budget:
+def find_budget(clock: Clock, ply: int, lag: float, margin: float, lateness: float = 0.0) -> Budget:
     """Return the time for a move from the start of its clock on; both limits are 0 where nothing is left.
 
     Args:
-        times: the clocks.
-        color: who moves.
+        clock: of the side to move: main time with byo-yomi, or with an increment that is not on the clock yet.
         ply: moves made so far by both sides.
         lag: what may be lost between the search's end and the interface's clock.
         margin: further reserve in byo-yomi.
         lateness: how late this process was woken up of late: reserve for this move on top of lag and margin.
     """
-    left, increment = _left(times, color)
+    left, increment = clock.left.main, clock.settings.increment
     moves = moves_left(ply)
-    last = time_left(times, color, lag, margin, lateness)
-    if times.byoyomi > 0:
+    last = time_left(clock, lag, margin, lateness)
+    if clock.settings.system is TimeSystem.BYOYOMI:
         period = last - left
         spare = left
     else:
@@ -56,15 +53,11 @@ def find_budget(times: Times, color: int, ply: int, lag: float, margin: float, l
     return Budget(soft, hard)
 
 
-def time_left(times: Times, color: int, lag: float, margin: float, lateness: float) -> float:
+def time_left(clock: Clock, lag: float, margin: float, lateness: float) -> float:
     """Return the seconds from the start of its clock on in which a move comes in time; arguments: see find_budget."""
-    left, increment = _left(times, color)
-    if times.byoyomi > 0:
-        reserve = min(min(lag + margin, MAX_RESERVE * times.byoyomi) + lateness, MOST_RESERVE * times.byoyomi)
-        return left + times.byoyomi - reserve
-    return max(max(left, increment) - lag - lateness, 0.0)
-
-
-def _left(times: Times, color: int) -> tuple[float, float]:
-    """Return main time and increment of a side."""
-    return (times.black, times.black_increment) if color == BLACK else (times.white, times.white_increment)
+    left, settings = clock.left.main, clock.settings
+    if settings.system is TimeSystem.BYOYOMI:
+        period = settings.period
+        reserve = min(min(lag + margin, MAX_RESERVE * period) + lateness, MOST_RESERVE * period)
+        return left + period - reserve
+    return max(max(left, settings.increment) - lag - lateness, 0.0)

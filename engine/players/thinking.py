@@ -103,8 +103,10 @@ def watch(
     is_stopped: Callable[[], bool] | None = None,
     has_enough: Callable[[SearchReport], bool] | None = None,
     on_report: Callable[[SearchReport], None] | None = None,
+    first_report: float | None = None,
     interval: float = 1.0,
-    pv_length: int = 0,
+    pv_length: int = 60,
+    depth: int = 0,
 ) -> float:
     """Wait until a search has ended or should end; the caller ends it.
 
@@ -117,11 +119,13 @@ def watch(
         is_stopped: whether an answer is wanted at once.
         has_enough: whether a search that has come so far may end.
         on_report: called every `interval` seconds.
-        interval: seconds.
-        pv_length: moves of the principal variations that `has_enough` wants to see.
+        first_report: seconds until the first report; None: `interval`.
+        interval: seconds; infinity for no report after the first.
+        pv_length: moves of the principal variations that are reported, at most.
+        depth: moves of the principal variations that `has_enough` wants to see.
     """
     begin = time.monotonic()
-    next_report = begin + interval if on_report is not None else math.inf
+    next_report = math.inf if on_report is None else begin + (interval if first_report is None else first_report)
     lateness, awaited = 0.0, begin
     while True:
         now = time.monotonic()
@@ -131,12 +135,12 @@ def watch(
             return lateness
         on_clock = plan.soft != math.inf
         if now > begin and (on_clock or has_enough is not None):
-            report = search.report(pv_length=pv_length)
+            report = search.report(pv_length=depth)
             if (has_enough is not None and has_enough(report)) or (on_clock and is_settled(report, begin, now, plan)):
                 return lateness
         if on_report is not None and now >= next_report:
             next_report = now + interval
-            on_report(search.report())
+            on_report(search.report(pv_length=pv_length))
         pause = POLL if on_clock or is_stopped is not None or has_enough is not None else 3600.0
         now = time.monotonic()
         pause = max(0.0, min(pause, plan.hard - now, next_report - now))
@@ -165,7 +169,7 @@ def is_settled(report: SearchReport, begin: float, now: float, plan: Schedule) -
     return not is_early and first - second > LEAD_TO_STOP * remaining
 
 
-def end_search(search: Search, patience: float) -> SearchReport:
+def end_search(search: Search, patience: float, pv_length: int = 60) -> SearchReport:
     """End a search that must have an answer, and return its report.
 
     A search whose evaluator has failed is good for what it found until then.
@@ -174,14 +178,15 @@ def end_search(search: Search, patience: float) -> SearchReport:
         search: the search.
         patience: seconds to wait for its threads; then the report is taken as it stands, and the search's next call
             waits for them.
+        pv_length: moves of the principal variations, at most.
 
     Raises:
         Exception: what an evaluator or a worker raised, where nothing was found.
     """
     search.interrupt()
     if not search.wait(patience):
-        return search.report()
-    report = search.report()
+        return search.report(pv_length=pv_length)
+    report = search.report(pv_length=pv_length)
     try:
         search.stop()
     except Exception as error:
@@ -200,15 +205,6 @@ def wait_for_end(search: Search) -> SearchReport:
     search.wait(SEARCH_HANG)
     search.stop()
     return search.report()
-
-
-def release(search: Search) -> None:
-    """End a search for good and release its evaluators, in whatever state they are."""
-    try:
-        search.stop()
-    except Exception as error:
-        _log.error("%s", error)
-    search.queue.close()
 
 
 def choose(report: SearchReport, temperature: float, rng: np.random.Generator) -> int:

@@ -17,19 +17,18 @@ from typing import TYPE_CHECKING
 from engine.color import BLACK, WHITE, opponent
 from engine.games.go.game import GoGame, score_text
 from engine.games.go.rules import Rules
-from engine.games.go.scoring import dead_stones, ownership_by_rollouts
+from engine.games.go.scoring import dead_stones
 from engine.games.go.sgf import GameRecord, Node, SgfError, load_sgf_games
 from engine.games.go.vertex import format_color, format_vertex
-from engine.players.analyst import Analysis, Analyst, Assignment
-from engine.players.go import OWNERSHIP_LIMITS, black_ownership
+from engine.players.request import Request
 from engine.review.model import MARK, Opinion, Review, ReviewedMove, ReviewError, Tick, reviewed_moves
-from engine.search.limits import Limits
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     from engine.options import Options
+    from engine.players.go import GoPlayer
 
 Judgement = tuple[Opinion, int]
 """What is thought of a position, and the evaluations that it took."""
@@ -63,7 +62,7 @@ class AnnotatedGo:
 class GoReviewer:
     """See engine.review.model.Reviewer. Several analysts go through parts of a game at the same time."""
 
-    def __init__(self, analysts: Sequence[Analyst], options: Options) -> None:
+    def __init__(self, analysts: Sequence[GoPlayer], options: Options) -> None:
         """Review with analysts, by the limits of the options."""
         self.analysts = analysts
         self.options = options
@@ -139,31 +138,29 @@ class GoReviewer:
                 raise
         return [found[index] for index in range(len(games))]
 
-    def _judge(self, analyst: Analyst, game: GoGame, stopped: threading.Event) -> Judgement:
+    def _judge(self, player: GoPlayer, game: GoGame, stopped: threading.Event) -> Judgement:
         """Return the opinion of a position, and the evaluations that it took."""
         options, color = self.options, game.side_to_move
         if game.is_over:
             if game.is_no_result:
                 return Opinion(color, 0.5, 0.0), 0
-            dead = dead_stones(game, self._owners(analyst, game)) if game.rules.has_agreement else ()
+            dead = dead_stones(game, self._owners(player, game)) if game.rules.has_agreement else ()
             score = game.final_score(dead)
             score = score if color == BLACK else -score
             return Opinion(color, 0.5 if score == 0 else float(score > 0), score), 0
-        limits = Limits(options.visits, options.playouts, options.seconds)
-        task = Assignment(game, options, limits, raw=False, keep_tree=True, stopped=stopped)
-        report = analyst.analyze(task, _nothing).report
+        request = Request(game, options, hide_moves=options.ignore_pre_root_history)
+        if stopped.is_set():
+            request.stop()
+        report = player.decide(request).report
         if not report.moves:  # a single visit
             return Opinion(color, report.winrate, report.score_lead, visits=report.visits), report.evaluations
         best = report.moves[0]
         opinion = Opinion(color, best.winrate, best.score_lead, best.move, best.pv, visits=report.visits)
         return opinion, report.evaluations
 
-    def _owners(self, analyst: Analyst, game: GoGame) -> npt.NDArray[np.float32]:
+    def _owners(self, player: GoPlayer, game: GoGame) -> npt.NDArray[np.float32]:
         """Return who owns each point of a game that is over, +1 Black."""
-        if analyst.model is None:
-            return ownership_by_rollouts(game)
-        task = Assignment(game, self.options, OWNERSHIP_LIMITS, raw=False)
-        return black_ownership(analyst.analyze(task, _nothing).report, game)
+        return player.final_ownership(game)
 
 
 class Parts:
@@ -186,10 +183,6 @@ class Parts:
                 part[:], longest[1] = (middle, longest[1]), middle
             part[0] += 1
             return part[0] - 1
-
-
-def _nothing(analysis: Analysis) -> None:
-    """Take no note of a search that is under way."""
 
 
 @dataclass(frozen=True, slots=True)

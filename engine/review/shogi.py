@@ -17,6 +17,7 @@ from engine.games.shogi.record_files import load_records, to_bytes
 from engine.games.shogi.records import GameRecord, RecordedMove, RecordError, format_usi_line
 from engine.games.shogi.scores import MATE_SCORE, record_score
 from engine.games.shogi.sfen import format_sfen
+from engine.players.request import Request
 from engine.review.model import MARK, Opinion, Review, ReviewedMove, ReviewError, Tick, reviewed_moves
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class ShogiReviewer:
     def __init__(self, player: ShogiPlayer) -> None:
         """Review with a player, by the limits of its options; it does without its book."""
         self.player = player
-        player.options.set("own_book", False)
+        self._options = player.options.with_values({"own_book": False})
 
     def read(self, path: str) -> list[Loaded]:
         """Return the games of a file."""
@@ -84,7 +85,7 @@ class ShogiReviewer:
         begin = time.monotonic()
         record, player, options = loaded.record, self.player, self.player.options
         game = ShogiGame(format_sfen(record.initial), entering_king=options.entering_king)
-        player.new_game()
+        player.new_game(game)
         found: list[Opinion | None] = []
         evaluations = 0
         for recorded in (*record.moves, None):
@@ -122,15 +123,14 @@ class ShogiReviewer:
             return self._opinion(color, winrate, mate=0 if outcome.ending == "TSUMI" else None), 0
         if not is_last and len(game.searched_moves()) == 1:
             return None, 0
-        self.player.game = game
-        decision = self.player.go()
+        decision = self.player.decide(Request(game, self._options))
         evaluations = 0 if decision.win else self.player.search.evaluations
         if decision.win:
             return self._opinion(color, 1.0), 0
-        if not decision.progress.lines:  # a single visit
+        if not decision.report.moves:  # a single visit
             return self._opinion(color, 0.5, best=decision.move), evaluations
-        line, visits = decision.progress.lines[0], decision.progress.playouts
-        return self._opinion(color, line.winrate, line.pv[0], line.pv, line.mate, visits), evaluations
+        best, visits = decision.report.moves[0], decision.report.playouts
+        return self._opinion(color, best.winrate, best.move, best.pv, best.mate, visits), evaluations
 
     def _opinion(
         self,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.color import BLACK
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -16,53 +18,59 @@ class MoveReport:
 
     move: int
     """Point on the bordered board, or PASS."""
-    visits: int
+    visits: int = 0
     """Playouts through the move's child node."""
-    winrate: float
+    winrate: float = 0.5
     """[0, 1]."""
-    utility: float
+    utility: float = 0.0
     """[-1, +1] and somewhat beyond: what the search maximises, value and score together."""
-    score_lead: float
+    score_lead: float = 0.0
     """Points."""
-    score_stdev: float
+    score_stdev: float = 0.0
     """Points."""
-    prior: float
+    prior: float = 0.0
     """Policy of the network, [0, 1], after noise and temperature."""
-    lcb: float
+    lcb: float = 0.5
     """Lower confidence bound of the winrate; may leave [0, 1]."""
-    utility_lcb: float
+    utility_lcb: float = 0.0
     """Lower confidence bound of the utility."""
-    order: int
+    order: int = 0
     """0 is the move that would be played."""
-    pv: tuple[int, ...]
+    pv: tuple[int, ...] = ()
     """Principal variation, this move first."""
     pv_visits: tuple[int, ...] = ()
     """Visits of the nodes after the moves of `pv`, same length."""
     proven: int = 0
     """+1 this move is proven to win, -1 to lose, 0 open. The pv of a move that wins holds the winner's moves of the
     proof, with the most visited replies; it is shorter than the game where the game itself announces a mate."""
+    mate: int | None = None
+    """Plies to the mate; negative if the side to move is mated; None if none is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchReport:
     """A search as it stands. All values are for the side to move at the root."""
 
-    side_to_move: int
+    side_to_move: int = BLACK
     """BLACK or WHITE."""
-    visits: int
+    visits: int = 0
     """Visits of the root."""
-    playouts: int
+    playouts: int = 0
     """Playouts since the search started."""
-    evaluations: int
+    evaluations: int = 0
     """Positions that the evaluator was asked for since the search started."""
-    seconds: float
+    seconds: float = 0.0
     """Wall-clock time since the search started."""
-    winrate: float
-    utility: float
-    score_lead: float
-    score_stdev: float
-    moves: tuple[MoveReport, ...]
+    winrate: float = 0.5
+    utility: float = 0.0
+    score_lead: float = 0.0
+    score_stdev: float = 0.0
+    moves: tuple[MoveReport, ...] = ()
     """Visited moves, best first; empty before the root is evaluated and when the game is over."""
+    deepest: int = 0
+    """Length of the longest line searched."""
+    fullness: float = 0.0
+    """Share of the tree's memory in use, [0, 1]."""
     ownership: npt.NDArray[np.float32] | None = None
     """[area], row by row from the top left, +1 the side to move owns the point; None where nobody asked for it."""
     proven: int = 0

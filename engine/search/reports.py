@@ -66,8 +66,20 @@ def read_report(
         score_lead=score,
         score_stdev=stdev,
         moves=moves,
+        deepest=int(tree.counters[0].max_depth),
+        fullness=fullness(tree),
         ownership=ownership,
         proven=_proven(tree, children),
+    )
+
+
+def fullness(tree: Tree) -> float:
+    """Return the share of the tree's memory in use, [0, 1]: of the pool that is nearest to its end."""
+    counters = tree.counters[0]
+    return max(
+        int(counters.node_top) / len(tree.nodes),
+        int(counters.edge_top) / len(tree.edges),
+        int(counters.stats_top) / len(tree.stats),
     )
 
 

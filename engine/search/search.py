@@ -21,7 +21,7 @@ from engine.evaluators.queue import EvaluationQueue, InlineQueue, Job, check_num
 from engine.search.limits import Limits
 from engine.search.position import Root, SearchableGame
 from engine.search.report import SearchReport
-from engine.search.reports import read_report, root_priors
+from engine.search.reports import fullness, read_report, root_priors
 from engine.search.root_priors import RootPriors, replace_own
 from native.calls import NO_CALLS
 from native.tree import arrays
@@ -144,21 +144,6 @@ class Search:
     def moves_made(self) -> int:
         """Moves made on a board since the search started."""
         return int(self._counters.moves_made)
-
-    @property
-    def deepest(self) -> int:
-        """Length of the longest line of the search."""
-        return int(self._counters.max_depth)
-
-    @property
-    def fullness(self) -> float:
-        """Share of the tree's memory in use, [0, 1]: of the pool that is nearest to its end."""
-        tree, counters = self.tree, self._counters
-        return max(
-            int(counters.node_top) / len(tree.nodes),
-            int(counters.edge_top) / len(tree.edges),
-            int(counters.stats_top) / len(tree.stats),
-        )
 
     def set_position(self, game: SearchableGame, *, keep_tree: bool = True, renew_root: bool = False) -> None:
         """Make `game` the root, keeping the part of the tree below it.
@@ -619,7 +604,7 @@ class Search:
             self._pruned_to = exponent
             with self._layout_lock:
                 compact(self.tree, self._counters.root, 1 << exponent)
-            if self.fullness <= PRUNE_TO:
+            if fullness(self.tree) <= PRUNE_TO:
                 _log.info("tree full: dropped nodes with fewer than %d visits", 1 << exponent)
                 return
         _log.warning("the tree's memory is too small to go on: the search stops here")

@@ -15,7 +15,7 @@ from pathlib import Path
 from engine.color import BLACK, COLOR_NAMES, WHITE, opponent
 from engine.games.shogi.notation import format_usi
 from engine.games.shogi.records import RecordedMove
-from engine.players.shogi_base import ShogiDecision, Task
+from engine.players.request import Decision, Request
 from engine.players.shogi_notes import note_of
 from engine.servers.client import LOGIN_TIMEOUT, OPPONENT_GRACE, RESUME_TIMEOUT, Client, Due, SessionOver
 from engine.servers.connection import ConnectionLostError, Line
@@ -214,27 +214,29 @@ class CsaClient(Client):
         """See to it that a move is sent: the one that is decided, the one that is thought about, or a new one."""
         if game.decided is not None and game.decided[0] == game.ply:
             self._answer(game, game.decided[1])
-        elif game.turn is None or game.turn_ply != game.ply or game.turn.task.is_stopped or game.turn.task.is_pondering:
+            return
+        turn = game.turn
+        if turn is None or game.turn_ply != game.ply or turn.request.is_stopped or turn.request.is_pondering:
             self._think(game, at)
 
     def _think(self, game: CsaGame, at: float) -> None:
         self._stop_thinking(game)
-        times = self.seat.times(game.clock.times(game.color), self.lag.expected)
-        turn = game.turn = Turn(game.sfen, tuple(game.usi), Task(times=times, start=at))
+        turn = game.turn = Turn(game.sfen, tuple(game.usi), Request(None, start=at))
+        self.seat.set_clocks(turn.request, game.clock.clocks(game.color), self.lag.expected)
         game.turn_ply = game.ply
         self.submit(turn, lambda: self.seat.think(turn))
 
     def _ponder(self, game: CsaGame, expected: str, taken: float) -> None:
         """Think about the position after the move that is expected of the opponent; our last one took `taken`."""
         self._stop_thinking(game)
-        times = self.seat.times(game.clock.times(game.color, taken), self.lag.expected)
-        turn = game.turn = Turn(game.sfen, (*game.usi, expected), Task(times=times, ponder=True))
+        turn = game.turn = Turn(game.sfen, (*game.usi, expected), Request(None, ponder=True))
+        self.seat.set_clocks(turn.request, game.clock.clocks(game.color, taken), self.lag.expected)
         game.turn_ply = game.ply + 1
         self.submit(turn, lambda: self.seat.think(turn))
 
     def _stop_thinking(self, game: CsaGame) -> None:
         if game.turn is not None:
-            game.turn.task.stop()
+            game.turn.request.stop()
             game.turn = None
 
     def _moved(self, game: CsaGame, message: Moved, at: float) -> None:
@@ -268,8 +270,9 @@ class CsaClient(Client):
 
     def _after_their_move(self, game: CsaGame, played: str, at: float) -> None:
         turn = game.turn
-        if turn is not None and turn.task.is_pondering and turn.moves[-1] == played and game.turn_ply == game.ply:
-            turn.task.ponderhit(self.seat.times(game.clock.times(game.color), self.lag.expected), at)
+        if turn is not None and turn.request.is_pondering and turn.moves[-1] == played and game.turn_ply == game.ply:
+            self.seat.set_clocks(turn.request, game.clock.clocks(game.color), self.lag.expected)
+            turn.request.ponderhit(at=at)
         else:
             self._our_turn(game, at)
 
@@ -278,7 +281,7 @@ class CsaClient(Client):
         game = self._game
         turn = game.turn if game is not None and done.tag is game.turn else None
         error = done.error
-        if game is not None and turn is not None and error is None and not turn.task.is_pondering:
+        if game is not None and turn is not None and error is None and not turn.request.is_pondering:
             error = _fault_of(game, done.result)
         if error is not None:
             self._start_over(game, error)
@@ -302,16 +305,16 @@ class CsaClient(Client):
         self.submit(("begin", game.id), lambda: self.seat.begin(game.max_moves))
 
     def _decided(self, game: CsaGame, turn: Turn, decision: object) -> None:
-        assert isinstance(decision, ShogiDecision)
+        assert isinstance(decision, Decision)
         self.engine_worked()
         game.turn = None
-        if turn.task.is_pondering:
+        if turn.request.is_pondering:
             return  # the guess is still open: the move is thought about again when it is due
         game.decided = (game.turn_ply, decision)
         if game.may_move and game.is_our_turn and game.turn_ply == game.ply:
             self._answer(game, decision)
 
-    def _answer(self, game: CsaGame, decision: ShogiDecision) -> None:
+    def _answer(self, game: CsaGame, decision: Decision) -> None:
         """Send what was decided, and think on."""
         taken = time.monotonic() - game.asked_at
         game.max_seconds = max(game.max_seconds, taken)
@@ -398,7 +401,7 @@ class CsaClient(Client):
 
 def _fault_of(game: CsaGame, decision: object) -> Exception | None:
     """Return what is wrong with the move of a decision; None where nothing is, or its turn is over."""
-    assert isinstance(decision, ShogiDecision)
+    assert isinstance(decision, Decision)
     if decision.move is None or decision.win or decision.resign or game.turn_ply != game.ply:
         return None
     why = game.placement.why_not(decision.move)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from engine.clock import Clock, Clocks
 from engine.color import BLACK, WHITE
-from engine.players.shogi_base import Times
 from engine.servers.csa_codec import TimeRule
 
 
@@ -38,7 +38,7 @@ class CsaClock:
         rule = self.rules[color]
         return self.left[color] + rule.byoyomi + rule.increment + rule.delay
 
-    def times(self, color: int, spent: float = 0.0) -> Times | None:
+    def clocks(self, color: int, spent: float = 0.0) -> Clocks | None:
         """Return the clocks for a move of `color`, which has spent some seconds that are not charged yet.
 
         There are none (None) without a limit.
@@ -53,10 +53,5 @@ class CsaClock:
         left[color] = max(left[color] - spent, 0.0)
         if not rule.byoyomi:
             left[color] = max(left[color] - last, 0.0)
-        return Times(
-            left[BLACK],
-            left[WHITE],
-            max(rule.byoyomi - last, 0.0),
-            self.rules[BLACK].increment,
-            self.rules[WHITE].increment,
-        )
+        byoyomi = max(rule.byoyomi - last, 0.0)
+        return {each: Clock.of(left[each], byoyomi, self.rules[each].increment) for each in (BLACK, WHITE)}

@@ -11,7 +11,7 @@ from engine.games.shogi.notation import NotationError, format_csa, format_usi, i
 from engine.games.shogi.record_files import load_records, to_bytes
 from engine.games.shogi.records import START, GameRecord, RecordedMove, RecordError
 from engine.games.shogi.sfen import START_WORD, format_sfen
-from engine.players.shogi_base import ShogiDecision
+from engine.players.request import Decision
 from engine.servers.csa_clock import CsaClock
 from engine.servers.csa_codec import Summary
 from engine.servers.recording import RecordFile
@@ -58,7 +58,7 @@ class CsaGame:
         self.turn: Turn | None = None
         """What the engine thinks about, ahead or for our move."""
         self.turn_ply = -1
-        self.decided: tuple[int, ShogiDecision] | None = None
+        self.decided: tuple[int, Decision] | None = None
         """Our last decision and the ply that it was for."""
         self.sent_at: float | None = None
         """When our move was sent; None where the server has confirmed it."""

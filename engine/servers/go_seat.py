@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from engine.clock import TimeSettings, TimeSystem
+from engine.clock import Clock, Left, TimeSettings, TimeSystem
+from engine.color import opponent
 from engine.games.go.game import GoGame
 from engine.games.go.rules import PRESETS
 from engine.games.go.vertex import format_vertex, parse_vertex
 from engine.matches.answers import Evaluation
-from engine.players.go_base import GoThinker
+from engine.players.go import GoPlayer
+from engine.players.request import Request
 from engine.protocols.gtp.formats import cgos_json
 from engine.servers.seat import Seat, YomiSeat
 
@@ -72,55 +74,65 @@ class GoSeat(Seat, Protocol):
         """Think in the opponent's time until the next call; return at once. Called if it `ponders`."""
 
 
-class YomiGoSeat(YomiSeat[GoThinker]):
+class YomiGoSeat(YomiSeat[GoPlayer]):
     """yomi's own player."""
+
+    def __init__(self, player: GoPlayer) -> None:
+        """Play with `player`."""
+        super().__init__(player)
+        self._current: Request[GoGame] | None = None
 
     def begin(self, start: GoStart) -> None:
         """Take up a game; what its board needs is loaded here, before a clock runs."""
         player = self._player
         player.stop()
-        player.game = GoGame(start.size, RULES, start.komi)
+        self._game = GoGame(start.size, RULES, start.komi)
+        self._settings = TimeSettings(TimeSystem.ABSOLUTE, start.seconds)
         if start.is_new:
-            player.new_game()
+            player.new_game(self._game)
         else:
-            player.prepare()
+            player.load(self._game)
         for color, vertex in start.moves:
             self.play(color, vertex)
-        player.clock.set(TimeSettings(TimeSystem.ABSOLUTE, start.seconds))
 
     def play(self, color: int, vertex: str) -> None:
         """Play a move; whether it was legal is up to the server, whose rule of ko may be another."""
         self._player.stop()
-        game = self._player.game
-        game.play(color, parse_vertex(vertex, game.size), strict=False)
+        self._game.play(color, parse_vertex(vertex, self._game.size), strict=False)
 
     def genmove(self, color: int, left: float, at: float, lag: float) -> GoReply:
         """Choose a move and play it."""
-        player = self._player
-        player.options.lag = self._lag + lag
-        player.clock.set_left(color, left, 0)
-        player.clock.start(color, at)
-        try:
-            decision = player.genmove(color)
-        finally:
-            player.clock.cancel()
+        player, size = self._player, self._game.size
+        request = self._request(color)
+        request.options = replace(player.options, lag=player.options.lag + lag)
+        request.clocks = dict.fromkeys((color, opponent(color)), Clock(self._settings, Left(left)))
+        request.start = at
+        self._current = request
+        decision = player.decide(request)
         report = decision.report
-        size = player.game.size
         analysis = cgos_json(report, size) if report.moves else ""
         comment = str(Evaluation(report.winrate, report.score_lead, report.visits)) if analysis else ""
-        if decision.resign:
+        if decision.resign or decision.move is None:
             return GoReply("resign", analysis, comment)
-        player.game.play(color, decision.move)
+        self._game.play(color, decision.move)
         return GoReply(format_vertex(decision.move, size).lower(), analysis, comment)
 
     def hurry(self) -> None:
         """Make a running `genmove` end soon."""
-        self._player.interrupt()
+        if self._current is not None:
+            self._current.stop()
 
     def ponder(self) -> None:
         """Think in the opponent's time."""
-        self._player.ponder()
+        request = self._request(self._game.side_to_move)
+        request.ponder = True
+        self._player.start(request)
 
     def end(self, result: str) -> None:
         """Stop thinking."""
         self._player.stop()
+
+    def _request(self, color: int) -> Request[GoGame]:
+        game = self._game.copy()
+        game.turn_to(color)
+        return Request(game, hide_moves=self._player.options.ignore_pre_root_history)

@@ -10,7 +10,7 @@ from engine.matches.process import EngineFailure
 
 if TYPE_CHECKING:
     from engine.matches.engine_client import EngineClient
-    from engine.options import Options
+    from engine.players.player import Player
     from engine.servers.settings import Account
 
 PATIENCE = 60.0
@@ -39,18 +39,7 @@ class Seat(Protocol):
         """Release it."""
 
 
-class _Player(Protocol):
-    """A player of either game."""
-
-    options: Options
-
-    @property
-    def description(self) -> str: ...
-
-    def close(self) -> None: ...
-
-
-P = TypeVar("P", bound=_Player)
+P = TypeVar("P", bound="Player[Any]")
 C = TypeVar("C", bound="EngineClient")
 
 
@@ -60,7 +49,6 @@ class YomiSeat(Generic[P]):
     def __init__(self, player: P) -> None:
         """Play with `player`."""
         self._player = player
-        self._lag = player.options.lag
 
     @property
     def name(self) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
+from engine.clock import Clock, Clocks, TimeSystem
+from engine.games.shogi.game import ShogiGame
 from engine.options import OptionError
-from engine.players.shogi_base import ShogiDecision, ShogiThinker, Task, Times
+from engine.players.request import Decision, Request
+from engine.players.shogi import ShogiPlayer
 from engine.servers.seat import Seat, YomiSeat
 
 
@@ -18,13 +22,13 @@ class Turn:
     sfen: str
     """The initial position; `startpos` for the usual one."""
     moves: Sequence[str]
-    """The moves since, in USI; with `task.ponder` the last one is a guess."""
-    task: Task = field(default_factory=Task)
-    """Other threads stop it here, or tell that the guess was right."""
+    """The moves since, in USI; if the request ponders the last one is a guess."""
+    request: Request[Any]
+    """Other threads stop it here, or tell that the guess was right. The seat puts the game in, if it needs one."""
 
 
 class ShogiSeat(Seat, Protocol):
-    """See engine.servers.seat.Seat; one thread after the other calls it, but for `times`."""
+    """See engine.servers.seat.Seat; one thread after the other calls it, but for `set_clocks`."""
 
     @property
     def centipawns(self) -> float:
@@ -33,28 +37,30 @@ class ShogiSeat(Seat, Protocol):
     def begin(self, max_moves: int) -> None:
         """Begin a game, which is drawn after `max_moves` moves; 0 where the server tells no limit."""
 
-    def times(self, times: Times | None, lag: float) -> Times | None:
-        """Return the clocks as a task of this seat wants them; any thread may call.
+    def set_clocks(self, request: Request[Any], clocks: Clocks | None, lag: float) -> None:
+        """Put the clocks into a request as this seat wants them; any thread may call.
 
         Args:
-            times: as the server keeps them.
+            request: of a turn.
+            clocks: as the server keeps them.
             lag: seconds that each move loses on its way.
         """
 
-    def think(self, turn: Turn) -> ShogiDecision:
-        """Choose a move; block until it is chosen or the task is stopped."""
+    def think(self, turn: Turn) -> Decision:
+        """Choose a move; block until it is chosen or the request is stopped."""
 
     def end(self, result: str) -> None:
         """Take note that a game is over: win, lose or draw."""
 
 
-class YomiShogiSeat(YomiSeat[ShogiThinker]):
+class YomiShogiSeat(YomiSeat[ShogiPlayer]):
     """yomi's own player."""
 
-    def __init__(self, player: ShogiThinker) -> None:
-        """Play with `player`; the limit of moves in its options is the user's own."""
+    def __init__(self, player: ShogiPlayer) -> None:
+        """Play with `player`."""
         super().__init__(player)
-        self._max_moves = player.options.max_moves
+        self._options = player.options
+        self._game = ShogiGame()
 
     @property
     def centipawns(self) -> float:
@@ -62,26 +68,27 @@ class YomiShogiSeat(YomiSeat[ShogiThinker]):
         return self._player.options.centipawns
 
     def begin(self, max_moves: int) -> None:
-        """Begin a game; the user's own limit holds where the server's is none that the option takes."""
-        options = self._player.options
-        try:
-            options.set("max_moves", max_moves)
-        except OptionError:
-            options.max_moves = self._max_moves
-        self._player.new_game()
+        """Begin a game; the user's own limit holds if the server's is none that the option takes."""
+        self._options = self._player.options.copy()
+        with contextlib.suppress(OptionError):
+            self._options.set("max_moves", max_moves)
+        self._player.new_game(self._game)
 
-    def times(self, times: Times | None, lag: float) -> Times | None:
-        """Keep the lag in reserve, and take it off a byo-yomi, of which the player keeps no more than a share."""
-        self._player.options.lag = self._lag + lag
-        if times is None or not times.byoyomi:
-            return times
-        self._player.options.lag = self._lag
-        return replace(times, byoyomi=max(times.byoyomi - lag, 0.0))
+    def set_clocks(self, request: Request[Any], clocks: Clocks | None, lag: float) -> None:
+        """Keep the lag in reserve, or take it off a byo-yomi, of which the player keeps no more than a share."""
+        if clocks is not None and any(clock.settings.system is TimeSystem.BYOYOMI for clock in clocks.values()):
+            clocks, lag = {color: less_byoyomi(clock, lag) for color, clock in clocks.items()}, 0.0
+        request.clocks, request.options = clocks, replace(self._options, lag=self._options.lag + lag)
 
-    def think(self, turn: Turn) -> ShogiDecision:
+    def think(self, turn: Turn) -> Decision:
         """Choose a move."""
-        self._player.set_position(turn.sfen, turn.moves)
-        return self._player.think(turn.task, lambda progress: None)
+        self._game = turn.request.game = self._game.going_on(turn.sfen, turn.moves)
+        return self._player.decide(turn.request)
 
     def end(self, result: str) -> None:
         """Nothing has to be done."""
+
+
+def less_byoyomi(clock: Clock, lag: float) -> Clock:
+    """Return a clock whose byo-yomi is shorter by `lag` seconds."""
+    return Clock.of(clock.left.main, max(clock.settings.period - lag, 0.0))

@@ -5,15 +5,18 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from typing import Any
 
+from engine.clock import Clock, Clocks, TimeSystem
+from engine.color import BLACK, WHITE
 from engine.games.shogi.notation import NotationError, parse_usi, parse_usi_moves
 from engine.games.shogi.sfen import START_WORD
 from engine.matches.answers import Evaluation
 from engine.matches.process import EngineFailure
 from engine.matches.usi_client import CENTIPAWNS, UsiClient, milliseconds, read_info
-from engine.players.shogi_base import Line, Progress, ShogiDecision, Task, Times
+from engine.players.request import Decision, Request
 from engine.players.shogi_notes import LINE_MOVES
+from engine.search.report import MoveReport, SearchReport
 from engine.servers.seat import PATIENCE, EngineSeat
 from engine.servers.settings import Account
 from engine.servers.shogi_seat import Turn
@@ -43,25 +46,21 @@ class UsiSeat(EngineSeat[UsiClient]):
         """Prepare the engine for a game; how long it may be is up to its options."""
         self._client.new_game()
 
-    def times(self, times: Times | None, lag: float) -> Times | None:
+    def set_clocks(self, request: Request[Any], clocks: Clocks | None, lag: float) -> None:
         """Take the lag off all times: the engine knows nothing of it."""
-        if times is None:
-            return None
-        kept = {name: max(getattr(times, name) - lag, 0.0) for name in Times.__slots__}
-        return replace(times, **kept)
+        request.clocks = None if clocks is None else {color: _less(clock, lag) for color, clock in clocks.items()}
 
-    def think(self, turn: Turn) -> ShogiDecision:
+    def think(self, turn: Turn) -> Decision:
         """Have the engine choose a move."""
-        task, process = turn.task, self._client.process
+        request, process = turn.request, self._client.process
         start = turn.sfen if turn.sfen == START_WORD else f"sfen {turn.sfen}"
-        process.send(
-            f"position {' '.join([start, 'moves', *turn.moves] if turn.moves else [start])}", go_line(task, self._limit)
-        )
-        words = _Words(process.send, task)
-        task.on_change = words.say
+        position = " ".join([start, "moves", *turn.moves] if turn.moves else [start])
+        process.send(f"position {position}", go_line(request, self._limit))
+        words = _Words(process.send, request)
+        request.on_change = words.say
         words.say()  # what changed before anybody listened
         evaluation: Evaluation | None = None
-        patience = _Patience(task, words)
+        patience = _Patience(request, words)
         try:
             while True:
                 deadline = time.monotonic() + POLL
@@ -75,7 +74,7 @@ class UsiSeat(EngineSeat[UsiClient]):
                     return decision_of(line.split()[1:], evaluation)
                 patience.check(at)
         finally:
-            task.on_change = None
+            request.on_change = None
 
     def end(self, result: str) -> None:
         """Tell the engine the result."""
@@ -84,12 +83,12 @@ class UsiSeat(EngineSeat[UsiClient]):
 
 
 class _Words:
-    """Says `stop` and `ponderhit`, each once at most, when a task has changed; the loop's thread calls."""
+    """Says `stop` and `ponderhit`, each once at most, when a request has changed; the loop's thread calls."""
 
-    def __init__(self, send: Callable[[str], object], task: Task) -> None:
-        self._send, self._task = send, task
+    def __init__(self, send: Callable[[str], object], request: Request[Any]) -> None:
+        self._send, self._request = send, request
         self._lock = threading.Lock()
-        self._has_hit = not task.ponder
+        self._has_hit = not request.ponder
         self.stopped_at: float | None = None
         self.failure: EngineFailure | None = None
         """Why something could not be said; `think` raises it, as its failures have the engine started again."""
@@ -97,34 +96,45 @@ class _Words:
     def say(self) -> None:
         with self._lock:
             try:
-                if self._task.is_stopped:
+                if self._request.is_stopped:
                     if self.stopped_at is None:
                         self.stopped_at = time.monotonic()
                         self._send("stop")
-                elif not self._task.is_pondering and not self._has_hit:
+                elif not self._request.is_pondering and not self._has_hit:
                     self._has_hit = True
                     self._send("ponderhit")
             except EngineFailure as failure:
                 self.failure = failure
 
 
-def go_line(task: Task, limit: str = "") -> str:
-    """Return the `go` of a task.
+def go_line(request: Request[Any], limit: str = "") -> str:
+    """Return the `go` of a request.
 
     Args:
-        task: where it has no clock at all the engine is given a long byo-yomi.
+        request: if it has no clock at all the engine is given a long byo-yomi.
         limit: words in place of the clocks.
     """
     if limit:
-        return f"go {'ponder ' if task.ponder else ''}{limit}"
-    times = task.times or Times(byoyomi=PATIENCE)
-    words = ["go", *(["ponder"] if task.ponder else [])]
-    words += [f"btime {milliseconds(times.black)}", f"wtime {milliseconds(times.white)}"]
-    if times.black_increment or times.white_increment:
-        words += [f"binc {milliseconds(times.black_increment)}", f"winc {milliseconds(times.white_increment)}"]
+        return f"go {'ponder ' if request.ponder else ''}{limit}"
+    clocks = request.clocks or dict.fromkeys((BLACK, WHITE), Clock.of(0.0, PATIENCE))
+    black, white = clocks[BLACK], clocks[WHITE]
+    words = ["go", *(["ponder"] if request.ponder else [])]
+    words += [f"btime {milliseconds(black.left.main)}", f"wtime {milliseconds(white.left.main)}"]
+    increments = black.settings.increment, white.settings.increment
+    if any(increments):
+        words += [f"binc {milliseconds(increments[0])}", f"winc {milliseconds(increments[1])}"]
     else:
-        words.append(f"byoyomi {milliseconds(times.byoyomi)}")
+        words.append(f"byoyomi {milliseconds(_byoyomi(black))}")
     return " ".join(words)
+
+
+def _byoyomi(clock: Clock) -> float:
+    return clock.settings.period if clock.settings.system is TimeSystem.BYOYOMI else 0.0
+
+
+def _less(clock: Clock, lag: float) -> Clock:
+    times = (clock.left.main, _byoyomi(clock), clock.settings.increment)
+    return Clock.of(*(max(seconds - lag, 0.0) for seconds in times))
 
 
 class _Patience:
@@ -134,8 +144,8 @@ class _Patience:
     behind a report that was late as well.
     """
 
-    def __init__(self, task: Task, words: _Words) -> None:
-        self._task, self._words = task, words
+    def __init__(self, request: Request[Any], words: _Words) -> None:
+        self._request, self._words = request, words
         self._overdue_since: float | None = None
 
     def check(self, at: float) -> None:
@@ -159,25 +169,26 @@ class _Patience:
         stopped_at = self._words.stopped_at
         if stopped_at is not None and at > stopped_at + STOP_PATIENCE:
             return f"no bestmove within {STOP_PATIENCE:.0f} s after 'stop'"
-        times = self._task.times
-        if self._task.is_pondering or times is None:
+        clocks = self._request.clocks
+        if self._request.is_pondering or clocks is None:
             return ""
-        allowed = max(times.black + times.black_increment, times.white + times.white_increment) + times.byoyomi
-        return f"no bestmove within {allowed + PATIENCE:.0f} s" if at > self._task.start + allowed + PATIENCE else ""
+        allowed = max(each.left.main + each.settings.increment + _byoyomi(each) for each in clocks.values())
+        return f"no bestmove within {allowed + PATIENCE:.0f} s" if at > self._request.start + allowed + PATIENCE else ""
 
 
-def decision_of(words: list[str], evaluation: Evaluation | None) -> ShogiDecision:
+def decision_of(words: list[str], evaluation: Evaluation | None) -> Decision:
     """Return what `bestmove` and the reports before it say."""
     if words[:1] in (["resign"], ["win"]):
-        return ShogiDecision(None, resign=words[0] == "resign", win=words[0] == "win")
+        return Decision(None, resign=words[0] == "resign", win=words[0] == "win")
     try:
         move = parse_usi(words[0] if words else "")
     except NotationError as error:
         raise EngineFailure(f"bestmove: {error}") from None
     expected = parse_usi_moves(words[2:3]) if words[1:2] == ["ponder"] else ()
-    progress = Progress(())
+    report = SearchReport()
     if evaluation is not None and evaluation.winrate is not None:
         is_its = evaluation.pv[:1] == (words[0],)
         line = parse_usi_moves(evaluation.pv[:LINE_MOVES]) if is_its else (move,)
-        progress = Progress((Line(line, evaluation.winrate, evaluation.mate),), playouts=evaluation.visits or 1)
-    return ShogiDecision(move, ponder=expected[0] if expected else None, progress=progress)
+        best = MoveReport(move, winrate=evaluation.winrate, pv=line, mate=evaluation.mate)
+        report = SearchReport(winrate=evaluation.winrate, playouts=evaluation.visits or 1, moves=(best,))
+    return Decision(move, ponder=expected[0] if expected else None, report=report)

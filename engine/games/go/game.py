@@ -15,7 +15,7 @@ from engine.games.go.handicap import HandicapError, check_free_handicap, handica
 from engine.games.go.rules import PRESETS, Rules
 from engine.games.go.scoring import score
 from engine.games.go.vertex import board_points, format_color, format_vertex
-from engine.options import MAX_KOMI
+from engine.options import MAX_KOMI, Options
 from native.go import board
 from native.go import rules as kernels
 from native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, NO_POINT, PASS, POSITION_DTYPE
@@ -190,6 +190,11 @@ class GoGame:
             raise IllegalMove("cannot undo")
         self.moves.pop()
         self._rewind()
+
+    @property
+    def ply(self) -> int:
+        """Moves made since the initial position."""
+        return len(self.moves)
 
     def turn_to(self, color: int) -> None:
         """Make it the turn of `color`, as when GTP asks for a move of either side; no move is recorded.
@@ -421,6 +426,15 @@ def _checked_komi(komi: float) -> float:
     if not abs(komi) <= MAX_KOMI:
         raise SetupError(f"unacceptable komi {komi}: expected a number from -{MAX_KOMI:g} to {MAX_KOMI:g}")
     return float(komi)
+
+
+def new_game(options: Options) -> GoGame:
+    """Return an empty board by the options.
+
+    Raises:
+        RulesError, SetupError: size, rules or komi are wrong.
+    """
+    return GoGame(options.size, Rules.parse(options.rules), options.komi)
 
 
 def score_text(score: float) -> str:

@@ -4,6 +4,7 @@ Rules, position and history are the kernels' (native.shogi); this class adds wha
 ends a game (a repetition only the fourth time), and reasons why a move is illegal.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +13,9 @@ import numpy as np
 from engine.color import COLOR_NAMES, opponent
 from engine.games.shogi.diagram import draw
 from engine.games.shogi.moves import is_move, target_of
-from engine.games.shogi.notation import format_usi, illegal_action
+from engine.games.shogi.notation import format_usi, illegal_action, parse_usi
 from engine.games.shogi.placement import DROP_PAWN_MATE, Placement
-from engine.games.shogi.sfen import STARTPOS, format_sfen, parse_sfen
+from engine.games.shogi.sfen import START_WORD, STARTPOS, format_sfen, parse_sfen
 from native.shogi import rules, waivers
 from native.shogi.position import (
     CHECK_BIT,
@@ -186,6 +187,29 @@ class ShogiGame:
         self._seen.setdefault(self._entries[-1], []).append(len(self._entries) - 1)
         if int(self.position["history_length"]) > 2 * ROOM:
             self._rewrite_history()
+
+    def going_on(self, sfen: str, moves: Sequence[str]) -> "ShogiGame":
+        """Return the game that USI's `position` describes, played on from a copy of this one if that leads to it.
+
+        Args:
+            sfen: the initial position; `startpos` for the usual one.
+            moves: the moves since, in USI.
+
+        Raises:
+            ValueError: no position, or no legal move; this game stays as it is.
+        """
+        initial = STARTPOS if sfen == START_WORD else sfen
+        known = [format_usi(move) for _, move in self.moves]
+        if format_sfen(parse_sfen(initial)) == self.initial_sfen and list(moves[: len(known)]) == known:
+            game = self.copy()
+        else:
+            game = ShogiGame(initial, entering_king=self.entering_king, max_moves=self.max_moves)
+        for number, text in enumerate(moves[len(game.moves) :], len(game.moves) + 1):
+            try:
+                game.play(parse_usi(text))
+            except ValueError as error:
+                raise ValueError(f"move {number}: {error}") from None
+        return game
 
     def undo(self) -> None:
         """Take the last move back; everything is as it was before it, but for rules changed since.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from engine.games.go.game import GoGame, IllegalMove, SetupError
 from engine.games.go.rules import Rules, RulesError
 from engine.games.go.vertex import format_vertex
 from engine.options import MAX_KOMI
-from engine.players.analyst import Assignment
+from engine.players.request import Request
 from engine.protocols.analysis.fields import (
     FieldError,
     Fields,
@@ -29,7 +30,6 @@ from engine.protocols.analysis.fields import (
 from engine.protocols.analysis.overrides import FIELD, MAX_PV, Settings, override
 from engine.protocols.analysis.results import Style
 from engine.protocols.text import MAX_LINE
-from engine.search.limits import Limits
 from native.go.board import MAX_SIZE, MIN_SIZE
 
 ACTIONS = ("query_version", "query_models", "clear_cache", "terminate", "terminate_all")
@@ -77,7 +77,7 @@ class Turn:
     number: int
     """Moves before it."""
     priority: int
-    assignment: Assignment
+    request: Request[GoGame]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +155,11 @@ def read_query(fields: Fields, settings: Settings) -> Query:
         perspective=settings.perspective,
         ownership=boolean(fields, "includeOwnership"),
         policy=boolean(fields, "includePolicy"),
+        moves_ownership=boolean(fields, "includeMovesOwnership"),
         pv_visits=boolean(fields, "includePVVisits"),
         policy_power=policy_power,
         prior_power=prior_power,
     )
-    moves_ownership = boolean(fields, "includeMovesOwnership")
     for name in NOT_ANSWERED:
         if boolean(fields, name):
             warnings.append(QueryWarning(name, "Not supported: the responses leave it out"))
@@ -171,18 +171,19 @@ def read_query(fields: Fields, settings: Settings) -> Query:
     turns = []
     for number, position in _positions(game, stones, played, first, numbers):
         avoid, allow = restrictions.get(position.side_to_move, ((), None))
-        assignment = Assignment(
-            game=position,
-            options=options,
-            limits=Limits(options.visits, options.playouts, options.seconds),
+        request = Request(
+            position,
+            options,
             avoid=avoid,
             allow=allow,
+            infinite=options.visits is None and options.playouts is None and options.seconds is None,
+            hide_moves=options.ignore_pre_root_history,
+            keep_tree=False,
             pv_length=settings.pv_length,
-            moves_ownership=moves_ownership,
             first_report=first_report,
-            report_every=every,
+            interval=math.inf if every is None else every,
         )
-        turns.append(Turn(number, priorities.get(number, priorities.get(None, 0)), assignment))
+        turns.append(Turn(number, priorities.get(number, priorities.get(None, 0)), request))
     return Query(tuple(turns), style, tuple(warnings))
 
 

@@ -33,6 +33,7 @@ class Style:
     perspective: int | None = BLACK
     """Whose point of view the values are: BLACK, WHITE, or None for the side to move."""
     ownership: bool = False
+    moves_ownership: bool = False
     policy: bool = False
     pv_visits: bool = False
     policy_power: float = 1.0

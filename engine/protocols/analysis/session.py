@@ -23,7 +23,6 @@ from engine.protocols.analysis.results import Style, no_results, response, to_li
 from engine.protocols.process import LoadError, internal_error, loading
 from engine.protocols.streams import Inbox, OutputClosedError, log_line, logged
 from engine.version import VERSION
-from nets.errors import NetworkError
 
 if TYPE_CHECKING:
     from engine.players.analyst import Analysis, Analyst
@@ -132,14 +131,14 @@ class Session:
         Raises:
             OutputClosedError: nobody reads the answers.
         """
-        assignment = task.turn.assignment
+        request = task.turn.request
 
         def tell(analysis: Analysis, *, is_during_search: bool = True) -> None:
             self._respond(
                 response(
                     task.identity,
                     task.turn.number,
-                    assignment.game,
+                    request.game,
                     analysis,
                     task.style,
                     is_during_search=is_during_search,
@@ -147,12 +146,12 @@ class Session:
             )
 
         try:
-            analysis = analyst.analyze(assignment, tell)
+            analysis = analyst.analyze(request, tell, moves_ownership=task.style.moves_ownership)
             if not (self._ending and self._quits_early):
                 tell(analysis, is_during_search=False)
         except OutputClosedError:
             raise
-        except (EvaluatorError, NetworkError) as error:
+        except EvaluatorError as error:
             self._respond({"id": task.identity, "turnNumber": task.turn.number, "error": str(error)})
         except Exception as error:  # a fault of ours: the client gets a line, the log the traceback
             message = internal_error(log, f"in turn {task.turn.number} of query {task.identity}", error)
@@ -239,10 +238,9 @@ class Session:
             ended = sorted(task for task in self._waiting if is_meant(task))
             self._waiting = [task for task in self._waiting if not is_meant(task)]
             heapq.heapify(self._waiting)
-            for number, task in self._running.items():
+            for task in self._running.values():
                 if is_meant(task):
-                    task.turn.assignment.stopped.set()
-                    self._analysts[number].interrupt()
+                    task.turn.request.stop()
             for task in ended:
                 self._write(to_line(no_results(task.identity, task.turn.number)))
 
@@ -276,9 +274,8 @@ class Session:
             self._quits_early = self._quits_early or self._failure is not None
             self._lock.notify_all()
             if self._quits_early:
-                for number, task in self._running.items():
-                    task.turn.assignment.stopped.set()
-                    self._analysts[number].interrupt()
+                for task in self._running.values():
+                    task.turn.request.stop()
         if self._quits_early and self._loader.is_alive():
             return
         self._loader.join()

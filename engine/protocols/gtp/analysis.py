@@ -144,9 +144,7 @@ def analyze(session: Session, request: Command) -> Stream:
     arguments = read_arguments(session, request)
     style = arguments.style(form_of(request.name))
     player, size = session.player, session.game.size
-    player.start_analysis(
-        arguments.color,
-        avoid=sorted(arguments.avoid),
-        allow=None if arguments.allow is None else sorted(arguments.allow),
-    )
+    search = session.request(arguments.color, is_analysis=True)
+    search.avoid, search.allow = arguments.avoid, arguments.allow
+    player.start(search)
     return Stream(lambda: info_line(player.report(), size, style), arguments.interval, player.stop)

@@ -19,7 +19,6 @@ from engine.protocols.gtp.codec import Command
 from engine.protocols.gtp.session import USER_ERRORS, GtpError, Session
 from engine.protocols.gtp.table import command
 from native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, PASS
-from nets.errors import NetworkError
 
 log = logging.getLogger("yomi.gtp")
 
@@ -37,13 +36,8 @@ def new_game(session: Session, size: int) -> None:
 
 def take_up(session: Session, game: GoGame) -> None:
     """Put a game in place of the present one, which stays where no evaluator can be had for the new one."""
-    player, old = session.player, session.game
-    player.game = game
-    try:
-        player.new_game()
-    except (NetworkError, EvaluatorError):
-        player.game = old
-        raise
+    session.player.new_game(game)
+    session.game = game
 
 
 @command("boardsize", "rectangular_boardsize")
@@ -175,7 +169,7 @@ def set_position(session: Session, request: Command) -> None:
     if any(point == PASS for _, point in stones):
         raise GtpError("syntax error: expected vertices, found pass")
     game.set_position(stones)
-    session.player.new_game()
+    session.player.new_game(game)
 
 
 @command("gogui-setup")
@@ -322,8 +316,8 @@ def set_rules(session: Session, rules: Rules) -> None:
     game, old = session.game, session.game.rules
     game.set_rules(rules)
     try:
-        session.player.prepare()
-    except (NetworkError, EvaluatorError):
+        session.player.load(game)
+    except EvaluatorError:
         game.set_rules(old)
         raise
 

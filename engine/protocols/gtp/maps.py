@@ -29,10 +29,9 @@ CANDIDATES = 5
 
 def search(session: Session) -> SearchReport:
     """Search the present position for a moment, or as far as the options allow, and return the report."""
-    options = session.options
-    seconds = SECONDS if options.seconds is None else min(SECONDS, options.seconds)
-    limits = Limits(options.visits, options.playouts, seconds)
-    report = session.player.genmove(session.game.side_to_move, limits=limits).report
+    request = session.request()
+    request.limits = Limits(seconds=SECONDS)
+    report = session.player.decide(request).report
     session.tell_hurry()
     return report
 
@@ -61,7 +60,10 @@ def kata_raw_nn(session: Session, request: Command) -> str:
     optimism = real(words[1], "optimism") if len(words) == 2 else None
     if optimism is not None and not 0.0 <= optimism <= 1.0:
         raise GtpError("invalid optimism: expected a number from 0 to 1")
-    found = (session.player.evaluate(each, color=color, optimism=optimism) for each in symmetries)
+    game = session.game.copy()
+    if color is not None:
+        game.turn_to(color)
+    found = (session.player.evaluate(game, each, optimism) for each in symmetries)
     return "\n".join(raw_evaluation(raw, session.game.size) for raw in found)
 
 
@@ -69,7 +71,7 @@ def kata_raw_nn(session: Session, request: Command) -> str:
 def policy(session: Session, request: Command) -> str:
     """Answer the network's policy as colors."""
     game = session.game
-    probabilities = np.nan_to_num(session.player.evaluate(None).policy[:-1])
+    probabilities = np.nan_to_num(session.player.evaluate(game, None).policy[:-1])
     return board_of(_colors(probabilities), game.size)
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from engine.games.go.vertex import format_vertex, parse_color
-from engine.players.go_base import GoDecision
+from engine.players.request import Decision
 from engine.protocols.gtp.analysis import AnalysisArguments, form_of, read_arguments
 from engine.protocols.gtp.arguments import expect_count
 from engine.protocols.gtp.codec import Command
 from engine.protocols.gtp.formats import cgos_json, info_line
-from engine.protocols.gtp.session import HURRY, Finished, GtpError, Session
+from engine.protocols.gtp.session import Finished, GtpError, Session
 from engine.protocols.gtp.table import command
-from engine.search.limits import Limits
 from engine.search.report import SearchReport
 
 POLL = 0.02
@@ -22,23 +23,22 @@ class CancelledError(Exception):
 
 
 def decide(
-    session: Session, request: Command, arguments: AnalysisArguments, *, show: bool, play: bool = True
-) -> GoDecision:
+    session: Session, command: Command, arguments: AnalysisArguments, *, show: bool, play: bool = True
+) -> Decision:
     """Choose a move, and play it unless it is only asked for.
 
     Args:
         session: The session.
-        request: The command; its name says how the reports look and what else is special.
+        command: The command; its name says how the reports look and what else is special.
         arguments: Color and restrictions.
         show: Print reports while the search runs; the answer has begun then.
         play: Play the move, charge the clock for it, and think on in the opponent's time. Else it is kept in mind: a
             controller that plays it next wants the same.
     """
     player, game = session.player, session.game
-    style = arguments.style(form_of(request.name))
-    cancellable = request.name.endswith("_cancellable")
+    style = arguments.style(form_of(command.name))
+    cancellable = command.name.endswith("_cancellable")
     due = session.arrival + arguments.interval
-    is_searched = False
 
     def on_report(report: SearchReport) -> None:
         nonlocal due
@@ -49,39 +49,37 @@ def decide(
             if text := info_line(report, game.size, style):
                 session.write(text + "\n")
 
-    def is_stopped() -> bool:
-        nonlocal is_searched
-        is_searched = True
-        return session.is_interrupted
-
     session.clock.start(arguments.color, session.arrival)
+    request = session.request(arguments.color)
+    request.avoid, request.allow = arguments.avoid, arguments.allow
+    request.clocks = session.clock.clocks()
+    request.on_report = on_report if show or cancellable else None
+    request.interval = POLL if cancellable else arguments.interval
+    if command.name == "kgs-genmove_cleanup":
+        request.options = replace(session.options, cleanup=True)
     try:
-        decision = player.genmove(
-            arguments.color,
-            avoid=sorted(arguments.avoid),
-            allow=None if arguments.allow is None else sorted(arguments.allow),
-            limits=Limits(seconds=HURRY) if session.is_hurried else None,
-            cleanup=request.name == "kgs-genmove_cleanup",
-            on_report=on_report if show or cancellable else None,
-            interval=POLL if cancellable else arguments.interval,
-            is_stopped=is_stopped,
-        )
+        decision = player.decide(request)
         if play:
             if not decision.resign:
-                game.play(arguments.color, decision.move)
+                game.play(arguments.color, move_of(decision))
             session.clock.stop(session.options.lag)
             session.ponder_after = not decision.resign
         else:
-            session.proposed = len(game.moves), arguments.color, decision.move
+            session.proposed = len(game.moves), arguments.color, move_of(decision)
     finally:
         session.clock.cancel()
-    if is_searched:
-        session.tell_hurry()
+    session.tell_hurry()
     return decision
 
 
-def _answer(decision: GoDecision, size: int) -> str:
-    return "resign" if decision.resign else format_vertex(decision.move, size)
+def move_of(decision: Decision) -> int:
+    """Return the move that was chosen: in Go there always is one."""
+    assert decision.move is not None
+    return decision.move
+
+
+def _answer(decision: Decision, size: int) -> str:
+    return "resign" if decision.resign else format_vertex(move_of(decision), size)
 
 
 def _only_color(request: Command) -> AnalysisArguments:
@@ -127,7 +125,7 @@ def search_analyze(session: Session, request: Command) -> Finished:
     return _finish(session, request, arguments, decision)
 
 
-def _finish(session: Session, request: Command, arguments: AnalysisArguments, decision: GoDecision) -> Finished:
+def _finish(session: Session, request: Command, arguments: AnalysisArguments, decision: Decision) -> Finished:
     """Print the final report, which is what clients show for the move, and the move."""
     style = arguments.style(form_of(request.name))
     last = info_line(decision.report, session.game.size, style)
@@ -154,4 +152,4 @@ def stop(session: Session, request: Command) -> None:
 @command("clear_cache")
 def clear_cache(session: Session, request: Command) -> None:
     """Forget the tree and all evaluations."""
-    session.player.clear_cache()
+    session.player.clear()

@@ -17,16 +17,20 @@ def set_value(session: Session, row: Option, value: Value) -> None:
 
     Raises:
         GtpError: The option cannot be changed while the engine runs.
+        EvaluatorError: There is no evaluator for it; it stays as it was.
     """
     if not row.live:
         raise GtpError(f"{row.name} can only be set at the start: {row.flag} on the command line, or the TOML file")
-    if value == session.options.get(row.name):
+    before = session.options.get(row.name)
+    if value == before:
         return
-    try:
-        session.player.set_option(row.name, value)
-    except ValueError as error:
-        raise GtpError(f"{row.name}: {error}") from None
+    player = session.player
     session.options.set(row.name, value)
+    try:
+        player.load(session.game)
+    except Exception:
+        session.options.set(row.name, before)
+        raise
 
 
 @command("kata-list-params")

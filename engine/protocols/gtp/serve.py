@@ -10,10 +10,10 @@ from engine.protocols.gtp.session import Session
 from engine.protocols.process import run_session
 
 if TYPE_CHECKING:
-    from engine.players.go_base import GoThinker
+    from engine.players.go import GoPlayer
 
 
-def serve(options: Options, make_player: Callable[[], GoThinker]) -> int:
+def serve(options: Options, make_player: Callable[[], GoPlayer]) -> int:
     """Serve the controller on stdin and stdout until it ends; return the exit status.
 
     Args:

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING
 from engine.clock import ClockError
 from engine.evaluators.base import EvaluatorError
 from engine.options import OptionError, Options
-from engine.players.go_time import Clock
+from engine.players.request import Request
 from engine.protocols.gtp import table
+from engine.protocols.gtp.clock import GtpClocks
 from engine.protocols.gtp.codec import Command, format_response, header, is_interrupt, parse_line
 from engine.protocols.process import LoadError, internal_error, loading
 from engine.protocols.streams import Inbox, OutputClosedError, log_line, logged
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from engine.games.go.game import GoGame
-    from engine.players.go_base import GoThinker
+    from engine.players.go import GoPlayer
 
 log = logging.getLogger("yomi.gtp")
 
@@ -75,7 +76,7 @@ Handler = Callable[["Session", Command], Answer]
 class Session:
     """What the handlers of one controller share."""
 
-    def __init__(self, options: Options, make_player: Callable[[], GoThinker], write: Callable[[str], None]) -> None:
+    def __init__(self, options: Options, make_player: Callable[[], GoPlayer], write: Callable[[str], None]) -> None:
         """Make a session; nothing is loaded yet.
 
         Args:
@@ -84,7 +85,7 @@ class Session:
             write: Writes text to the controller at once; raises OutputClosedError.
         """
         self.options = options
-        self.clock = Clock()
+        self.clock = GtpClocks()
         self.inbox = Inbox()
         self.write = logged(write, log)
         self.arrival = time.monotonic()
@@ -97,7 +98,9 @@ class Session:
         """The controller has gone away: answer what it asked for without thinking."""
         self._has_told_hurry = False
         self._make_player = make_player
-        self._player: GoThinker | None = None
+        self._player: GoPlayer | None = None
+        self._game: GoGame | None = None
+        self._request: Request[GoGame] | None = None
         self._failure: str | None = None
         self._loaded = threading.Event()
         self._quitting = False
@@ -117,17 +120,18 @@ class Session:
     def _load(self) -> None:
         try:
             with loading(log):
+                from engine.games.go.game import new_game
+
                 player = self._make_player()
                 table.load_all()
-                player.clock = self.clock
-                self._player = player
+                self._game, self._player = new_game(self.options), player
         except LoadError as error:
             self._failure = str(error)
             self.inbox.close()
         self._loaded.set()
 
     @property
-    def player(self) -> GoThinker:
+    def player(self) -> GoPlayer:
         """The player; waits until it is loaded.
 
         Raises:
@@ -140,13 +144,37 @@ class Session:
 
     @property
     def game(self) -> GoGame:
-        """The game as it stands."""
-        return self.player.game
+        """The game as it stands; waits like `player`. Commands change it in place while nothing searches."""
+        if self._game is None:
+            self._loaded.wait()
+        if self._game is None:
+            raise LoadError(self._failure)
+        return self._game
+
+    @game.setter
+    def game(self, game: GoGame) -> None:
+        self._game = game
+
+    def request(self, color: int | None = None, *, is_analysis: bool = False) -> Request[GoGame]:
+        """Return a request to search the game, which `interrupt` stops from now on.
+
+        Args:
+            color: who is to move, also out of turn; None for whose turn it is.
+            is_analysis: whether the options of analyses decide if the moves so far are shown to the network.
+        """
+        game, options = self.game.copy(), self.options
+        if color is not None:
+            game.turn_to(color)
+        hides = options.analysis_ignore_pre_root_history if is_analysis else options.ignore_pre_root_history
+        request = self._request = Request(game, hide_moves=hides, start=self.arrival)
+        if self.is_interrupted:
+            request.stop()
+        return request
 
     def final_ownership(self) -> npt.NDArray[np.float32]:
-        """Return the expected owner of each point at the end; see `GoThinker.final_ownership`."""
+        """Return the expected owner of each point at the end; see `GoPlayer.final_ownership`."""
         begin = time.monotonic()
-        owners = self.player.final_ownership()
+        owners = self.player.final_ownership(self.game)
         if self.player.model is not None and self._interrupted_at >= begin:  # rollouts are no search, and never cut
             self.tell_hurry()
         return owners
@@ -174,6 +202,8 @@ class Session:
     def interrupt(self) -> None:
         """End the move that is being searched, or that has been asked for; called by the reader's thread."""
         self._interrupted_at = time.monotonic()
+        if self._request is not None:
+            self._request.stop()
         if self._player is not None:
             self._player.interrupt()
 
@@ -224,7 +254,9 @@ class Session:
             return
         self._is_pondering = True
         try:
-            self.player.ponder()
+            request = self.request()
+            request.ponder = True
+            self.player.start(request)
         except EvaluatorError as error:
             log.error("no pondering: %s", error)
 

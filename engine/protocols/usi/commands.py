@@ -68,7 +68,7 @@ def usinewgame(session: Session, request: Command) -> None:
     session.end_turn()
     player = session.player_if_made()
     if player is not None:
-        player.new_game()
+        player.new_game(session.game)
 
 
 @command("gameover")
@@ -92,7 +92,7 @@ def position(session: Session, request: Command) -> None:
     session.end_turn()
     try:
         sfen, moves = parse_position(request.text)
-        session.player.set_position(sfen, moves)
+        session.game = session.game.going_on(sfen, moves)
     except ValueError as error:
         raise UsiError(f"{error}; the position stays as it was") from None
 
@@ -101,7 +101,8 @@ def position(session: Session, request: Command) -> None:
 def diagram(session: Session, request: Command) -> None:
     """Show the position."""
     session.end_turn()
-    session.send(*(f"info string {line}" for line in session.player.diagram().splitlines()))
+    game = session.game
+    session.send(*(f"info string {line}" for line in f"{game}\n{game.sfen()}".splitlines()))
 
 
 @command("moves")
@@ -110,7 +111,7 @@ def moves(session: Session, request: Command) -> None:
     from engine.games.shogi.notation import format_usi
 
     session.end_turn()
-    found = sorted(format_usi(move) for move in session.player.legal_moves())
+    found = sorted(format_usi(move) for move in session.game.legal_moves())
     session.send(f"info string {len(found)} moves: {' '.join(found)}")
 
 
@@ -141,7 +142,7 @@ def _searchmoves(session: Session, arguments: Go, faults: list[str]) -> tuple[in
 
     if arguments.searchmoves is None:
         return None
-    legal = session.player.legal_moves()
+    legal = session.game.legal_moves()
     found = []
     for word in arguments.searchmoves:
         try:
@@ -169,11 +170,11 @@ def stop(session: Session, request: Command) -> None:
 @command("ponderhit")
 def ponderhit(session: Session, request: Command) -> None:
     """Turn pondering into thinking; the clocks may be told (`ponderhit btime ...`), as ShogiHome does."""
-    from engine.protocols.usi.turn import times_of
+    from engine.protocols.usi.turn import clocks_of
 
     if session.turn is None or not session.turn.is_pondering:
         raise UsiError("not pondering: expected after go ponder")
     arguments, faults = parse_go(request.words)
     if faults:
         session.send(*(format_string(f"ponderhit: {fault}") for fault in faults))
-    session.turn.ponderhit(times_of(arguments), session.arrival)
+    session.turn.ponderhit(clocks_of(arguments), session.arrival)

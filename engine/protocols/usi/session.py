@@ -15,13 +15,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from engine.options import OptionError, Options
+from engine.players.request import LoadingError
 from engine.protocols.process import LoadError, internal_error, loading
 from engine.protocols.streams import Inbox, OutputClosedError, log_line, logged
 from engine.protocols.text import MAX_LINE
 from engine.protocols.usi.codec import Command, format_error, format_string, parse_line
 
 if TYPE_CHECKING:
-    from engine.players.shogi_base import ShogiThinker
+    from engine.games.shogi.game import ShogiGame
+    from engine.players.shogi import ShogiPlayer
     from engine.protocols.usi.turn import Turn
 
 log = logging.getLogger("yomi.usi")
@@ -36,7 +38,7 @@ PATIENCE = 0.5
 POLL = 0.05
 """Seconds between two looks at the input while the loop waits for something."""
 
-MakePlayer = Callable[[Callable[[str], None]], "ShogiThinker"]
+MakePlayer = Callable[[Callable[[str], None]], "ShogiPlayer"]
 Handler = Callable[["Session", Command], None]
 
 
@@ -88,7 +90,8 @@ class Session:
         """Input comes from a file: searches with a limit go on to it."""
         self._write = logged(write, log)
         self._make_player = make_player
-        self._player: ShogiThinker | None = None
+        self._player: ShogiPlayer | None = None
+        self._game: ShogiGame | None = None
         self._failure: str | None = None
         self._is_output_closed = False
         self._quitting = False
@@ -120,10 +123,10 @@ class Session:
     @property
     def is_loaded(self) -> bool:
         """Whether the player is there and has all that the options name."""
-        return self._player is not None and not self._player.needs_loading
+        return self._player is not None and not self._player.needs_loading(self.game)
 
     @property
-    def player(self) -> ShogiThinker:
+    def player(self) -> ShogiPlayer:
         """The player; made first where there is none. What the options name since then waits for `load`.
 
         Raises:
@@ -135,7 +138,23 @@ class Session:
         assert self._player is not None
         return self._player
 
-    def player_if_made(self) -> ShogiThinker | None:
+    @property
+    def game(self) -> ShogiGame:
+        """The game as it stands; it belongs to the turn in progress, if there is one.
+
+        Raises:
+            LoadError, SessionOverError: as `player`.
+        """
+        if self._game is None:
+            self.load()
+        assert self._game is not None
+        return self._game
+
+    @game.setter
+    def game(self, game: ShogiGame) -> None:
+        self._game = game
+
+    def player_if_made(self) -> ShogiPlayer | None:
         """Return the player, or None where nothing has asked for it yet."""
         return self._player
 
@@ -159,12 +178,14 @@ class Session:
             raise LoadError(self._failure)
 
     def _load(self) -> None:
-        from engine.players.shogi_base import LoadingError
-
         try:
             with loading(log, LoadingError, OptionError):
                 player = self._player or self._make_player(self.note)
-                player.load()
+                if self._game is None:
+                    from engine.games.shogi.game import ShogiGame
+
+                    self._game = ShogiGame()
+                player.load(self._game)
                 self._player = player
         except LoadError as error:
             self._failure = str(error)

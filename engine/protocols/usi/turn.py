@@ -7,10 +7,12 @@ import math
 import threading
 from typing import TYPE_CHECKING
 
+from engine.clock import Clock
+from engine.color import BLACK, WHITE
 from engine.evaluators.base import EvaluatorError
 from engine.games.shogi.notation import format_usi
 from engine.games.shogi.scores import usi_centipawns
-from engine.players.shogi_base import Progress, ShogiDecision, Task, Times
+from engine.players.request import Decision, Request
 from engine.protocols.process import internal_error
 from engine.protocols.streams import OutputClosedError
 from engine.protocols.usi.codec import (
@@ -23,12 +25,18 @@ from engine.protocols.usi.codec import (
     format_string,
 )
 from engine.search.limits import Limits
+from engine.search.report import SearchReport
 
 if TYPE_CHECKING:
-    from engine.players.shogi_base import ShogiThinker
+    from engine.clock import Clocks
+    from engine.games.shogi.game import ShogiGame
+    from engine.players.shogi import ShogiPlayer
     from engine.protocols.usi.session import Session
 
 log = logging.getLogger("yomi.usi")
+
+MIN_INTERVAL = 0.01
+"""Seconds between reports, at least."""
 
 
 class Turn:
@@ -39,7 +47,7 @@ class Turn:
     until it may be given, also where the search has ended long before.
     """
 
-    def __init__(self, session: Session, player: ShogiThinker, go: Go, moves: tuple[int, ...] | None) -> None:
+    def __init__(self, session: Session, player: ShogiPlayer, go: Go, moves: tuple[int, ...] | None) -> None:
         """Make a turn; `start` starts it.
 
         Args:
@@ -53,17 +61,20 @@ class Turn:
         self._go = go
         self._may_answer = threading.Event()
         self._answered = threading.Event()
-        self.task = Task(
-            times=times_of(go),
+        self.request: Request[ShogiGame] = Request(
+            session.game,
+            clocks=clocks_of(go),
             limits=Limits(playouts=go.nodes, seconds=go.movetime),
             depth=go.depth,
-            moves=moves,
+            allow=moves,
             infinite=go.is_endless,
             ponder=go.ponder,
+            on_report=self._report,
+            interval=max(MIN_INTERVAL, session.options.report_interval),
             start=session.arrival,
         )
         if go.mate is not None:
-            self.task.limits = Limits(seconds=None if math.isinf(go.mate) else go.mate)
+            self.request.limits = Limits(seconds=None if math.isinf(go.mate) else go.mate)
         elif not (go.is_endless or go.ponder):
             self._may_answer.set()
         self._thread = threading.Thread(target=self._run, name="turn", daemon=True)
@@ -71,7 +82,7 @@ class Turn:
     @property
     def is_bounded(self) -> bool:
         """Whether the answer comes by itself."""
-        return self._may_answer.is_set() or (self._go.mate is not None and self.task.limits.seconds is not None)
+        return self._may_answer.is_set() or (self._go.mate is not None and self.request.limits.seconds is not None)
 
     @property
     def is_answered(self) -> bool:
@@ -81,7 +92,7 @@ class Turn:
     @property
     def is_pondering(self) -> bool:
         """Whether `ponderhit` may come."""
-        return self._go.mate is None and self.task.is_pondering and not self.task.is_stopped
+        return self._go.mate is None and self.request.is_pondering and not self.request.is_stopped
 
     def start(self) -> None:
         """Start thinking."""
@@ -89,12 +100,12 @@ class Turn:
 
     def stop(self) -> None:
         """Ask for the answer now."""
-        self.task.stop()
+        self.request.stop()
         self._may_answer.set()
 
-    def ponderhit(self, times: Times | None, at: float) -> None:
+    def ponderhit(self, clocks: Clocks | None, at: float) -> None:
         """Let the clock run from `at` on."""
-        self.task.ponderhit(times, at)
+        self.request.ponderhit(clocks, at)
         if not self._go.is_endless:
             self._may_answer.set()
 
@@ -137,8 +148,8 @@ class Turn:
     # -- a move ----------------------------------------------------------------------------------------------------
 
     def _move(self) -> list[str]:
-        decision = self._player.think(self.task, self._report)
-        lines = self._info_lines(decision.progress)
+        decision = self._player.decide(self.request)
+        lines = self._info_lines(decision.report)
         if decision.note:
             lines.append(format_string(decision.note))
         if not self._may_answer.is_set():
@@ -147,35 +158,35 @@ class Turn:
             self._may_answer.wait()
         return [*lines, format_decision(decision)]
 
-    def _report(self, progress: Progress) -> None:
-        lines = self._info_lines(progress)
+    def _report(self, report: SearchReport) -> None:
+        lines = self._info_lines(report)
         if lines:
             self._session.send(*lines)
 
-    def _info_lines(self, progress: Progress) -> list[str]:
+    def _info_lines(self, report: SearchReport) -> list[str]:
         options = self._session.options
-        shown = progress.lines[: options.multipv]
+        shown = report.moves[: options.multipv]
         return [
             format_info(
                 Info(
-                    depth=len(line.pv),
-                    seldepth=max(progress.seldepth, len(line.pv)),
-                    seconds=progress.seconds,
-                    nodes=progress.playouts,
-                    hashfull=min(1000, int(1000 * progress.fullness)),
-                    pv=tuple(format_usi(move) for move in line.pv),
-                    centipawns=usi_centipawns(line.winrate, options.centipawns),
-                    mate=line.mate,
+                    depth=len(move.pv),
+                    seldepth=max(report.deepest, len(move.pv)),
+                    seconds=report.seconds,
+                    nodes=report.playouts,
+                    hashfull=min(1000, int(1000 * report.fullness)),
+                    pv=tuple(format_usi(each) for each in move.pv),
+                    centipawns=usi_centipawns(move.winrate, options.centipawns),
+                    mate=move.mate,
                     multipv=i + 1 if options.multipv > 1 else None,
                 )
             )
-            for i, line in enumerate(shown)
+            for i, move in enumerate(shown)
         ]
 
     # -- a mate ----------------------------------------------------------------------------------------------------
 
     def _mate(self) -> list[str]:
-        found = self._player.find_mate(self.task)
+        found = self._player.find_mate(self.request)
         if found is None:
             return [format_checkmate("notimplemented")]
         if found.moves:
@@ -183,14 +194,18 @@ class Turn:
         return [format_checkmate("nomate" if found.is_refuted else "timeout")]
 
 
-def times_of(go: Go) -> Times | None:
-    """Return the clocks that `go` (or `ponderhit`) tells of; None where it tells of none."""
+def clocks_of(go: Go) -> Clocks | None:
+    """Return the clocks that `go` (or `ponderhit`) tells of; None if it tells of none."""
     if not go.has_clock:
         return None
-    return Times(go.btime or 0.0, go.wtime or 0.0, go.byoyomi or 0.0, go.binc or 0.0, go.winc or 0.0)
+    byoyomi = go.byoyomi or 0.0
+    return {
+        BLACK: Clock.of(go.btime or 0.0, byoyomi, go.binc or 0.0),
+        WHITE: Clock.of(go.wtime or 0.0, byoyomi, go.winc or 0.0),
+    }
 
 
-def format_decision(decision: ShogiDecision) -> str:
+def format_decision(decision: Decision) -> str:
     """Return the `bestmove` line."""
     if decision.win:
         return format_bestmove("win")
