@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from engine.players.shogi_base import LoadingError, Progress, Task, Times
 
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.queue import InlineQueue
@@ -17,7 +18,6 @@ from engine.games.shogi.notation import format_usi, parse_usi
 from engine.games.shogi.sfen import STARTPOS, parse_sfen
 from engine.options import TABLE, Options, rows_for
 from engine.players.shogi import ShogiPlayer
-from engine.players.shogi_base import LoadingError, Progress, Task, Times
 from engine.players.shogi_setup import LOADED
 from engine.protocols.usi.serve import SHOWN
 from engine.search.limits import Limits

@@ -7,8 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from engine.games.go.game import GoGame
 from engine.options import Options
-from engine.players.analyst import Analysis, Assignment, Model
+from engine.players.analyst import Analysis
+from engine.players.raw_evaluation import Model
+from engine.players.request import Request
 from engine.protocols.analysis.overrides import Settings
 from engine.protocols.analysis.session import Session
 from tests.fakes.player import FakePlayer
@@ -17,39 +20,34 @@ from tests.fakes.player import FakePlayer
 class FakeAnalyst:
     """Makes its analyses up as FakePlayer does.
 
-    A query of more than 1,000 visits goes on until it is stopped. `assignments` records what was asked for.
+    A query of more than 1,000 visits goes on until it is stopped. `requests` records what was asked for.
     """
 
     def __init__(self) -> None:
-        self.assignments: list[Assignment] = []
+        self.requests: list[Request[GoGame]] = []
         self.began = threading.Event()
         self.calls: list[str] = []
         self._player = FakePlayer(Options(size=9))
-        self._interrupted = threading.Event()
 
     description = "fake"
     model = Model("fake", 8, 4, "fp32")
 
-    def analyze(self, assignment: Assignment, on_report: Callable[[Analysis], None]) -> Analysis:
-        self.assignments.append(assignment)
-        player, game = self._player, assignment.game
-        player.game = game
-        report = player.genmove(game.side_to_move, avoid=assignment.avoid, allow=assignment.allow).report
-        raw = player.evaluate(0)
+    def analyze(
+        self, request: Request[GoGame], on_report: Callable[[Analysis], None], *, moves_ownership: bool = False
+    ) -> Analysis:
+        self.requests.append(request)
+        options, player = request.options, self._player
+        assert options is not None
+        report = player.decide(Request(request.game, avoid=request.avoid, allow=request.allow)).report
+        raw = player.evaluate(request.game, 0)
         owners = {move.move: np.float32(0.5) * np.float32(report.ownership) for move in report.moves}
-        analysis = Analysis(report, raw.policy, raw, owners if assignment.moves_ownership else {})
-        if assignment.first_report is not None:
+        analysis = Analysis(report, raw.policy, raw, owners if moves_ownership else {})
+        if request.first_report is not None:
             on_report(analysis)
-        if (assignment.limits.visits or 0) > 1000:
-            self._interrupted.clear()
+        if (options.visits or 0) > 1000:
             self.began.set()
-            if not assignment.stopped.is_set():
-                assert self._interrupted.wait(60)
+            assert request.wait(60)
         return analysis
-
-    def interrupt(self) -> None:
-        self.calls.append("interrupt")
-        self._interrupted.set()
 
     def clear_cache(self) -> None:
         self.calls.append("clear_cache")

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Collection
 
 import numpy as np
 import numpy.typing as npt
 
-from engine.games.go.game import GoGame
-from engine.games.go.rules import Rules
+from engine.games.go.game import GoGame, new_game
 from engine.games.go.vertex import board_points
-from engine.options import Options, Value
-from engine.players.analyst import Model
-from engine.players.go_base import GoDecision
-from engine.players.go_time import Clock
-from engine.players.raw_evaluation import RawEvaluation
-from engine.search.limits import Limits
+from engine.options import Options
+from engine.players.raw_evaluation import Model, RawEvaluation
+from engine.players.request import Decision, Request
 from engine.search.report import MoveReport, SearchReport
 from native.go.board import BLACK, PASS, WHITE
 
@@ -25,19 +21,18 @@ from native.go.board import BLACK, PASS, WHITE
 class FakePlayer:
     """Plays the legal point that the seed ranks first; its reports are made up from the move's rank.
 
-    `seconds` is how long a move takes; `interrupt` ends it. `resign_at` is the ply at which it resigns. `calls`
-    records what the protocol asked for.
+    `seconds` is how long a move takes, unless its request is stopped. `resign_at` is the ply at which it resigns.
+    `calls` and `requests` record what the protocol asked for.
     """
 
     def __init__(self, options: Options | None = None, seconds: float = 0.0, resign_at: int | None = None) -> None:
         self.options = options or Options()
-        self.game = GoGame(self.options.size, Rules.parse(self.options.rules), self.options.komi)
-        self.clock = Clock()
         self.seconds = seconds
         self.resign_at = resign_at
         self.calls: list[str] = []
+        self.requests: list[Request[GoGame]] = []
         self.is_searching = False
-        self._interrupted = threading.Event()
+        self._game = new_game(self.options)
         self._visits = 0
         self._color = BLACK
         self._candidates: list[int] = []
@@ -50,8 +45,8 @@ class FakePlayer:
     def model(self) -> Model | None:
         return None
 
-    def _rank(self, color: int, avoid: Sequence[int], allow: Sequence[int] | None) -> list[int]:
-        game = self.game
+    def _rank(self, avoid: Collection[int], allow: Collection[int] | None) -> list[int]:
+        game, color = self._game, self._color
         if game.is_over:
             return [PASS]
         middle = (game.size - 1) / 2
@@ -66,8 +61,8 @@ class FakePlayer:
         return moves or [PASS]
 
     def _is_eye(self, color: int, point: int) -> bool:
-        colors = self.game.position["color"]
-        stride = self.game.size + 1
+        colors = self._game.position["color"]
+        stride = self._game.size + 1
         return all(colors[q] in (color, 3) for q in (point - 1, point + 1, point - stride, point + stride))
 
     def _report(self) -> SearchReport:
@@ -104,42 +99,40 @@ class FakePlayer:
         )
 
     def _owner(self, color: int) -> npt.NDArray[np.float32]:
-        colors = self.game.position["color"]
+        colors = self._game.position["color"]
         signs = {0: 0.0, color: 0.75, 3 - color: -0.75}
-        return np.array([signs[int(colors[p])] for p in board_points(self.game.size)], np.float32)
+        return np.array([signs[int(colors[p])] for p in board_points(self._game.size)], np.float32)
 
-    def genmove(
-        self,
-        color: int,
-        *,
-        avoid: Sequence[int] = (),
-        allow: Sequence[int] | None = None,
-        limits: Limits | None = None,
-        cleanup: bool = False,
-        on_report: Callable[[SearchReport], None] | None = None,
-        interval: float = 1.0,
-        is_stopped: Callable[[], bool] = lambda: False,
-    ) -> GoDecision:
-        self.calls.append("genmove cleanup" if cleanup else "genmove")
-        self._color, self._candidates = color, self._rank(color, avoid, allow)
+    def decide(self, request: Request[GoGame]) -> Decision:
+        cleanup = request.options is not None and request.options.cleanup
+        self.calls.append("decide cleanup" if cleanup else "decide")
+        self.requests.append(request)
+        self._search(request)
         self._visits = 16
-        self._interrupted.clear()
-        if is_stopped():
-            self._interrupted.set()
-        seconds = self.seconds if limits is None or limits.seconds is None else min(self.seconds, limits.seconds)
-        deadline = time.monotonic() + seconds
-        while (left := deadline - time.monotonic()) > 0 and not self._interrupted.wait(min(left, interval)):
+        stopped = threading.Event()
+        request.on_change = stopped.set
+        if request.is_stopped:
+            stopped.set()
+        limit = request.limits.seconds
+        deadline = time.monotonic() + (self.seconds if limit is None else min(self.seconds, limit))
+        while (left := deadline - time.monotonic()) > 0 and not stopped.wait(min(left, request.interval)):
             self._visits += 16
-            if on_report:
-                on_report(self._report())
-        resign = self.resign_at is not None and len(self.game.moves) >= self.resign_at
-        return GoDecision(self._candidates[0], resign, self._report())
+            if request.on_report:
+                request.on_report(self._report())
+        request.on_change = None
+        resign = self.resign_at is not None and len(request.game.moves) >= self.resign_at
+        return Decision(self._candidates[0], resign, report=self._report())
 
-    def start_analysis(self, color: int, *, avoid: Sequence[int] = (), allow: Sequence[int] | None = None) -> None:
-        self.calls.append("analysis")
-        self._color, self._candidates = color, self._rank(color, avoid, allow)
+    def start(self, request: Request[GoGame]) -> None:
+        self.calls.append("ponder" if request.ponder else "analysis")
+        self.requests.append(request)
+        self._search(request)
         self._visits = 0
         self.is_searching = True
+
+    def _search(self, request: Request[GoGame]) -> None:
+        self._game, self._color = request.game, request.game.side_to_move
+        self._candidates = self._rank(request.avoid, request.allow)
 
     def report(self) -> SearchReport:
         self._visits += 16
@@ -149,38 +142,30 @@ class FakePlayer:
         self.is_searching = False
 
     def interrupt(self) -> None:
-        self._interrupted.set()
+        self.calls.append("interrupt")
 
-    def ponder(self) -> None:
-        self.calls.append("ponder")
-        self.is_searching = True
-
-    def evaluate(
-        self, symmetry: int | None, *, color: int | None = None, optimism: float | None = None
-    ) -> RawEvaluation:
-        self.calls.append(f"evaluate {symmetry} {color} {optimism}")
-        game = self.game
-        legal = [game.is_legal(color or game.side_to_move, p) for p in board_points(game.size)]
+    def evaluate(self, game: GoGame, symmetry: int | None, optimism: float | None = None) -> RawEvaluation:
+        self.calls.append(f"evaluate {symmetry} {game.side_to_move} {optimism}")
+        self._game = game
+        legal = [game.is_legal(game.side_to_move, p) for p in board_points(game.size)]
         policy = np.array([1 / (1 + sum(legal)) if yes else np.nan for yes in [*legal, True]], np.float32)
         owner = self._owner(WHITE)
         return RawEvaluation(
             symmetry or 0, 0.5, 0.5, 0.0, 0.25, 0.5, 10.0, 100.25, policy, owner, (("varTimeLeft", 2.0),)
         )
 
-    def final_ownership(self) -> npt.NDArray[np.float32]:
+    def final_ownership(self, game: GoGame) -> npt.NDArray[np.float32]:
+        self._game = game
         return self._owner(BLACK)
 
-    def set_option(self, name: str, value: Value) -> None:
-        self.calls.append(f"set {name}")
+    def load(self, game: GoGame) -> None:
+        self.calls.append("load")
 
-    def clear_cache(self) -> None:
-        self.calls.append("clear_cache")
-
-    def prepare(self) -> None:
-        self.calls.append("prepare")
-
-    def new_game(self) -> None:
+    def new_game(self, game: GoGame) -> None:
         self.calls.append("new_game")
+
+    def clear(self) -> None:
+        self.calls.append("clear")
 
     def close(self) -> None:
         self.calls.append("close")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import Any
 
+from engine.clock import Clocks
 from engine.games.shogi.notation import parse_usi
-from engine.players.shogi_base import Line, Progress, ShogiDecision, Times
+from engine.players.request import Decision, Request
+from engine.search.report import MoveReport, SearchReport
 from engine.servers.go_seat import GoReply, GoStart
 from engine.servers.shogi_seat import Turn
 from tests.fakes.game_servers import POINTS
@@ -75,33 +78,33 @@ class FakeShogiSeat:
         self.seconds, self.ponders, self.failures = seconds, ponders, failures
         self.calls: list[str] = []
         self.turns: list[Turn] = []
-        self.decision: ShogiDecision | None = None
+        self.decision: Decision | None = None
         """What is decided in place of a move."""
 
     def begin(self, max_moves: int) -> None:
         self.calls.append(f"begin {max_moves}")
 
-    def times(self, times: Times | None, lag: float) -> Times | None:
-        return times
+    def set_clocks(self, request: Request[Any], clocks: Clocks | None, lag: float) -> None:
+        request.clocks = clocks
 
-    def think(self, turn: Turn) -> ShogiDecision:
+    def think(self, turn: Turn) -> Decision:
         self.turns.append(turn)
-        self.calls.append(f"{'ponder' if turn.task.ponder else 'think'} {len(turn.moves)}")
+        self.calls.append(f"{'ponder' if turn.request.ponder else 'think'} {len(turn.moves)}")
         if self.failures:
             self.failures -= 1
             raise RuntimeError("out of order")
-        while turn.task.is_pondering and not turn.task.is_stopped:
-            turn.task.wait(1.0)
+        while turn.request.is_pondering and not turn.request.is_stopped:
+            turn.request.wait(1.0)
         end = time.monotonic() + self.seconds
-        while not turn.task.is_stopped and time.monotonic() < end:
+        while not turn.request.is_stopped and time.monotonic() < end:
             time.sleep(0.005)
         if self.decision is not None:
             return self.decision
         side = len(turn.moves) // 2 % 2
         move = parse_usi(("2h3h", "3h2h")[side])
         answer = parse_usi(("8b7b", "7b8b")[side])
-        progress = Progress((Line((move, answer), 0.75),), playouts=1)
-        return ShogiDecision(move, ponder=answer, progress=progress)
+        report = SearchReport(playouts=1, moves=(MoveReport(move, 1, 0.75, pv=(move, answer)),))
+        return Decision(move, ponder=answer, report=report)
 
     def end(self, result: str) -> None:
         self.calls.append(f"end {result}")

@@ -1,46 +1,29 @@
-"""A player of shogi without a search and without kernels, for tests of the protocol."""
+"""A player of shogi without a search, for tests of the protocol, the terminal and self-play."""
 
 from __future__ import annotations
 
-import functools
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from engine.games.shogi.moves import board_move, drop
-from engine.games.shogi.notation import parse_usi
-from engine.games.shogi.pieces import HAND_TYPES, color_of
-from engine.games.shogi.placement import Placement
-from engine.games.shogi.sfen import format_sfen, parse_sfen
+from engine.games.shogi.game import ShogiGame
 from engine.options import Options
-from engine.players.shogi_base import Line, LoadingError, MateAnswer, Progress, ShogiDecision, Task
-
-STARTPOS = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1"
-
-
-@functools.cache
-def legal_moves(placement: Placement) -> list[int]:
-    """Return the legal moves (drop-pawn mates included) in a fixed order."""
-    own = [
-        square
-        for square in range(81)
-        if placement.board[square] and color_of(placement.board[square]) == placement.side
-    ]
-    moves = [board_move(source, target, plus) for source in own for target in range(81) for plus in (False, True)]
-    hand = placement.hands[placement.side - 1]
-    moves += [drop(kind, target) for kind, count in zip(HAND_TYPES, hand, strict=True) if count for target in range(81)]
-    return [move for move in moves if placement.why_not(move) is None]
+from engine.players.request import Decision, LoadingError, Request
+from engine.players.shogi_mate import MateAnswer
+from engine.search.report import MoveReport, SearchReport
 
 
 class FakeShogiPlayer:
-    """Plays the first legal move after `seconds`, or when it is stopped.
+    """Plays the legal move whose number is lowest, after `seconds` or when it is stopped.
 
     Args:
         options: settings.
-        seconds: how long a move takes; a task that ponders or is infinite takes as long.
+        seconds: how long a move takes; a request that ponders or is infinite takes as long.
         load_seconds: how long loading takes.
         error: what loading ends with.
         fail: raised while thinking.
+        resign_at: the ply at which it resigns.
+        declares: declare wins where that can be done.
     """
 
     description = "fake"
@@ -52,86 +35,83 @@ class FakeShogiPlayer:
         load_seconds: float = 0.0,
         error: str | None = None,
         fail: Exception | None = None,
+        resign_at: int | None = None,
+        *,
+        declares: bool = True,
     ) -> None:
         self.options = options or Options.for_game("shogi")
         self.seconds = seconds
         self.load_seconds = load_seconds
         self.error = error
         self.fail = fail
+        self.resign_at = resign_at
+        self.declares = declares
         self.calls: list[str] = []
-        self.tasks: list[Task] = []
+        self.requests: list[Request[ShogiGame]] = []
         self.loaded_net: str | None = "nothing yet"
-        self.placement = parse_sfen(STARTPOS)
         self.mate: MateAnswer | None = MateAnswer()
         self._inside = threading.Lock()
 
-    @property
-    def needs_loading(self) -> bool:
+    def needs_loading(self, game: ShogiGame) -> bool:
         return self.options.net != self.loaded_net
 
-    def load(self) -> None:
+    def load(self, game: ShogiGame) -> None:
         self.calls.append("load")
         time.sleep(self.load_seconds)
         if self.error is not None:
             raise LoadingError(self.error)
         self.loaded_net = self.options.net
 
-    def set_position(self, sfen: str, moves: Sequence[str]) -> None:
-        assert not self._inside.locked(), "the game changes under a search"
-        placement = parse_sfen(STARTPOS if sfen == "startpos" else sfen)
-        for i, text in enumerate(moves):
-            move = parse_usi(text)
-            why = placement.why_not(move)
-            if why is not None:
-                raise ValueError(f"illegal move {i + 1} {text}: {why}")
-            placement = placement.after(move)
-        self.placement = placement
-
-    def think(self, task: Task, on_report: Callable[[Progress], None]) -> ShogiDecision:
+    def decide(self, request: Request[ShogiGame]) -> Decision:
         with self._inside:
-            return self._think(task, on_report)
+            self.calls.append("decide")
+            return self._decide(request)
 
-    def _think(self, task: Task, on_report: Callable[[Progress], None]) -> ShogiDecision:
-        self.tasks.append(task)
+    def _decide(self, request: Request[ShogiGame]) -> Decision:
+        self.requests.append(request)
+        game = request.game
+        if self.declares and game.can_declare and not request.infinite:
+            return Decision(None, win=True)
+        moves = sorted(move for move in game.legal_moves() if request.allow is None or move in request.allow)
+        visits, begin, seconds = 0, time.monotonic(), self._seconds(request)
         changed = threading.Event()
-        task.on_change = changed.set
-        moves = [move for move in legal_moves(self.placement) if task.moves is None or move in task.moves]
-        seconds = self.seconds if task.limits.seconds is None else min(self.seconds, task.limits.seconds)
-        begin = time.monotonic()
-        visits = 0
-        while not task.is_stopped and (left := begin + seconds - time.monotonic()) > 0:
-            if changed.wait(min(left, self.options.report_interval)):
+        request.on_change = changed.set
+        while not request.is_stopped and (left := begin + seconds - time.monotonic()) > 0:
+            if changed.wait(min(left, request.interval)):
                 changed.clear()
                 continue
             visits += 1
-            on_report(self._progress(moves, visits))
+            if request.on_report is not None:
+                request.on_report(self._report(game, moves, visits))
         if self.fail is not None:
             raise self.fail
         if not moves:
-            return ShogiDecision(None)
-        after = legal_moves(self.placement.after(moves[0]))
-        return ShogiDecision(moves[0], ponder=after[0] if after else None, progress=self._progress(moves, visits + 1))
+            return Decision(None)
+        resign = self.resign_at is not None and game.ply >= self.resign_at
+        after = game.copy()
+        after.play(moves[0])
+        answer = min(after.legal_moves(), default=None)
+        return Decision(moves[0], resign, ponder=answer, report=self._report(game, moves, visits + 1))
 
-    def _progress(self, moves: Sequence[int], visits: int) -> Progress:
-        lines = tuple(Line((move,), 0.5 - 0.125 * min(i, 3)) for i, move in enumerate(moves))
-        return Progress(lines, seconds=0.25, playouts=16 * visits, seldepth=2, fullness=0.125)
+    def _seconds(self, request: Request[ShogiGame]) -> float:
+        limit = request.limits.seconds
+        return self.seconds if limit is None else min(self.seconds, limit)
 
-    def find_mate(self, task: Task) -> MateAnswer | None:
+    def _report(self, game: ShogiGame, moves: Sequence[int], visits: int) -> SearchReport:
+        reports = tuple(MoveReport(move, visits, 0.75 - 0.125 * min(i, 3), pv=(move,)) for i, move in enumerate(moves))
+        return SearchReport(
+            game.side_to_move, seconds=0.25, playouts=16 * visits, moves=reports, deepest=2, fullness=0.125
+        )
+
+    def find_mate(self, request: Request[ShogiGame]) -> MateAnswer | None:
         with self._inside:
             changed = threading.Event()
-            task.on_change = changed.set
-            seconds = self.seconds if task.limits.seconds is None else min(self.seconds, task.limits.seconds)
-            if not task.is_stopped:
-                changed.wait(seconds)
+            request.on_change = changed.set
+            if not request.is_stopped:
+                changed.wait(self._seconds(request))
             return self.mate
 
-    def diagram(self) -> str:
-        return format_sfen(self.placement)
-
-    def legal_moves(self) -> Sequence[int]:
-        return legal_moves(self.placement)
-
-    def new_game(self) -> None:
+    def new_game(self, game: ShogiGame) -> None:
         assert not self._inside.locked()
         self.calls.append("new_game")
 

@@ -1,13 +1,13 @@
 """A GTP engine with the real loop and a player without a search: `python -m tests.process.fake_engine [SECONDS]`."""
 
 import sys
+from typing import Any
 
 from engine.options import Options
-from engine.players.go_base import GoThinker
 from engine.protocols.gtp.serve import serve
 
 
-def make(options: Options) -> GoThinker:
+def make(options: Options) -> Any:
     """Return the player; slow, like the real one."""
     from tests.fakes.player import FakePlayer
 

@@ -7,14 +7,14 @@ ERROR is what loading ends with, FAILURE what thinking ends with; empty for none
 
 import sys
 from collections.abc import Callable
+from typing import Any
 
 from engine.evaluators.base import EvaluatorError
 from engine.options import Options
-from engine.players.shogi_base import ShogiThinker
 from engine.protocols.usi.serve import serve
 
 
-def make(options: Options, words: list[str], say: Callable[[str], None]) -> ShogiThinker:
+def make(options: Options, words: list[str], say: Callable[[str], None]) -> Any:
     """Return the player."""
     from tests.fakes.shogi_player import FakeShogiPlayer
 

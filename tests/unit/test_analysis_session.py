@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import random
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from engine.games.go.game import GoGame
 from engine.options import Options
-from engine.players.analyst import Analysis, Assignment
+from engine.players.analyst import Analysis
+from engine.players.request import Request
 from engine.protocols.analysis.overrides import Settings
 from engine.protocols.analysis.session import Session
 from engine.protocols.process import LoadError
@@ -125,10 +126,10 @@ def test_priorities() -> None:
 class FaultyAnalyst(FakeAnalyst):
     """Raises what is no EvaluatorError on boards of 4x4."""
 
-    def analyze(self, assignment: Assignment, on_report: Callable[[Analysis], None]) -> Analysis:
-        if assignment.game.size == 4:
+    def analyze(self, request: Request[GoGame], *arguments: Any, **keys: Any) -> Analysis:
+        if request.game.size == 4:
             raise ZeroDivisionError("on purpose")
-        return super().analyze(assignment, on_report)
+        return super().analyze(request, *arguments, **keys)
 
 
 def test_an_internal_error_costs_one_position_only(caplog: pytest.LogCaptureFixture) -> None:
@@ -160,7 +161,7 @@ def test_an_analysis_always_has_a_limit(name: str, value: str | None) -> None:
     answer = json.loads(session.send(json.dumps(QUERY | {"id": "a", "overrideSettings": {name: value}})))
     assert answer["field"] == "overrideSettings"
     assert answer["error"].startswith("Could not set settings: ")
-    assert session.fake.assignments == []
+    assert session.fake.requests == []
 
 
 def test_analysts_that_cannot_be_made() -> None:
@@ -193,14 +194,16 @@ def test_settings_reach_the_analyst() -> None:
             }
         )
     )
-    assignment = session.fake.assignments[0]
-    assert (assignment.limits.visits, assignment.limits.playouts, assignment.limits.seconds) == (7, 9, 1.0)
-    assert assignment.pv_length == 3
-    assert assignment.options.root_fpu_reduction == 0.0
-    assert assignment.options.root_policy_temperature == 3.0
-    assert assignment.options.c_puct == 2.0
-    assert assignment.options.ignore_pre_root_history
-    assert (assignment.first_report, assignment.report_every) == (0.25, 0.5)
+    request = session.fake.requests[0]
+    options = request.options
+    assert options is not None
+    assert (options.visits, options.playouts, options.seconds) == (7, 9, 1.0)
+    assert request.pv_length == 3
+    assert options.root_fpu_reduction == 0.0
+    assert options.root_policy_temperature == 3.0
+    assert options.c_puct == 2.0
+    assert request.hide_moves
+    assert (request.first_report, request.interval) == (0.25, 0.5)
     assert session.settings.options.c_puct is None
 
 
@@ -218,7 +221,7 @@ def test_settings_without_meaning_to_an_analysis_are_told(settings: dict[str, An
     answers = session.send(json.dumps(QUERY | {"id": "a", "overrideSettings": settings})).splitlines()
     told = {"field": "overrideSettings", "id": "a", "warning": f"Unknown config params: {','.join(sorted(settings))}"}
     assert json.loads(answers[0]) == told
-    assert session.fake.assignments[0].options == session.settings.options
+    assert session.fake.requests[0].options == session.settings.options
 
 
 def test_the_debug_log_has_every_line(caplog: pytest.LogCaptureFixture) -> None:

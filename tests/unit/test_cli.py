@@ -25,10 +25,11 @@ from engine.evaluators import cuda, gpu, providers
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.onnx_session import GpuSession
 from engine.evaluators.providers import Fault
+from engine.games.go.game import GoGame, new_game
 from engine.games.go.rules import PRESETS
 from engine.games.go.sgf import load_sgf, read_sgf
 from engine.options import Options, rows_for
-from engine.players.go_base import GoDecision
+from engine.players.request import Decision, Request
 from engine.version import VERSION
 from native.errors import CompileError
 from native.go.board import BLACK, PASS
@@ -173,9 +174,11 @@ def test_a_player_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch, capsys: p
     assert "device cuda: not here" in error_of(capsys, "play", "go")
 
 
-def play_with(lines: list[str], player: FakePlayer, human: int | None = 1) -> tuple[Terminal, str]:
+def play_with(
+    lines: list[str], player: FakePlayer, human: int | None = 1, game: GoGame | None = None
+) -> tuple[Terminal, str]:
     """Return the terminal and what it showed of a game of Go after the user typed `lines`."""
-    return play_at(GoTerminalGame(player), lines, human)
+    return play_at(GoTerminalGame(player, game or new_game(player.options)), lines, human)
 
 
 def play_at(game: TerminalGame, lines: list[str], human: int | None) -> tuple[Terminal, str]:
@@ -218,20 +221,20 @@ def test_a_game_in_the_terminal(tmp_path: Path) -> None:
 
 def test_two_passes_end_a_game_in_the_terminal() -> None:
     player = FakePlayer(Options(size=2, komi=0.5))
-    player.game.play(1, 4)
-    player.game.play(2, 423)
-    terminal, text = play_with(["pass", "quit"], player)
+    game = new_game(player.options)
+    game.play(1, 4)
+    game.play(2, 423)
+    terminal, text = play_with(["pass", "quit"], player, game=game)
     assert terminal.result is not None
     assert "Result: B+" in text
 
 
 def test_a_game_without_result_in_the_terminal(tmp_path: Path) -> None:
-    player = FakePlayer()
-    player.game, tops = three_kos(PRESETS["japanese"])
+    game, tops = three_kos(PRESETS["japanese"])
     for _ in range(2):
-        take_kos_once_around(player.game, tops)
+        take_kos_once_around(game, tops)
     path = tmp_path / "game.sgf"
-    terminal, text = play_with(["score", f"save {path}", "quit"], player)
+    terminal, text = play_with(["score", f"save {path}", "quit"], FakePlayer(), game=game)
     assert terminal.result == load_sgf(path).result == "Void"
     assert "Result: Void" in text
     assert "as the board stands: Void" in text
@@ -252,9 +255,9 @@ def test_end_of_input_leaves_the_terminal() -> None:
 def test_play_with_handicap(
     fake: list[FakePlayer], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("C3\nquit\n"))
+    monkeypatch.setattr("sys.stdin", io.StringIO("C3\nhint\nquit\n"))
     assert main(["play", "go", "--no-save", "--size", "9", "--color", "white", "--handicap", "2"]) == 0
-    assert fake[0].game.handicap == 2
+    assert fake[0].requests[0].game.handicap == 2
     assert fake[0].calls[-1] == "close"
     assert "W> " in capsys.readouterr().out
 
@@ -291,8 +294,8 @@ def test_selfplay_gives_a_game_without_result_to_nobody() -> None:
     class TripleKo(FakePlayer):
         """Plays the stones of three kos, then takes them twice around."""
 
-        def genmove(self, color: int, **other: Any) -> GoDecision:
-            return dataclasses.replace(super().genmove(color, **other), move=moves.pop(0))
+        def decide(self, request: Request[GoGame]) -> Decision:
+            return dataclasses.replace(super().decide(request), move=moves.pop(0))
 
     game, tops = three_kos(PRESETS["japanese"])
     stones: dict[bool, list[int]] = {True: [], False: []}

@@ -22,20 +22,20 @@ from engine.games.shogi.notation import parse_usi
 from engine.games.shogi.record_files import load_records
 from engine.games.shogi.scores import record_score
 from engine.options import Options
-from engine.players.shogi_base import LoadingError
-from tests.fakes.shogi_game_player import FakeShogiGamePlayer
+from engine.players.request import LoadingError
+from tests.fakes.shogi_player import FakeShogiPlayer
 from tests.unit.test_cli import error_of, play_at
 
 DECLARABLE = "KGGGGSSSS/9/NNNN5/9/9/9/9/9/4k4 b 2R2B8P 1"
 
 
 @pytest.fixture
-def fake(monkeypatch: pytest.MonkeyPatch) -> list[FakeShogiGamePlayer]:
+def fake(monkeypatch: pytest.MonkeyPatch) -> list[FakeShogiPlayer]:
     """Let the commands play with a fake player; the list holds those that were made."""
-    made: list[FakeShogiGamePlayer] = []
+    made: list[FakeShogiPlayer] = []
 
-    def make(options: Options, say: Callable[[str], None]) -> FakeShogiGamePlayer:
-        made.append(FakeShogiGamePlayer(options))
+    def make(options: Options, say: Callable[[str], None]) -> FakeShogiPlayer:
+        made.append(FakeShogiPlayer(options))
         return made[-1]
 
     monkeypatch.setattr(engine.cli.make, "make_shogi_player", make)
@@ -43,14 +43,19 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> list[FakeShogiGamePlayer]:
 
 
 def play_with(
-    lines: list[str], player: FakeShogiGamePlayer | None = None, human: int | None = 1, *, japanese: bool = False
+    lines: list[str],
+    player: FakeShogiPlayer | None = None,
+    human: int | None = 1,
+    *,
+    game: ShogiGame | None = None,
+    japanese: bool = False,
 ) -> tuple[Terminal, str]:
     """Return the terminal and what it showed after the user typed `lines`."""
-    return play_at(ShogiTerminalGame(player or FakeShogiGamePlayer(), japanese=japanese), lines, human)
+    return play_at(ShogiTerminalGame(player or FakeShogiPlayer(), game or ShogiGame(), japanese=japanese), lines, human)
 
 
 def test_a_game_in_the_terminal(tmp_path: Path) -> None:
-    player = FakeShogiGamePlayer()
+    player = FakeShogiPlayer()
     path = tmp_path / "game.csa"
     terminal, text = play_with(
         ["help", "7g7f", "2g2e", "x", "hint", "undo", "undo", "２六歩", "4746FU", "sfen", "board", "declare",
@@ -85,35 +90,32 @@ def test_japanese_in_the_terminal() -> None:
 
 
 def test_the_engine_moves_first_where_the_user_is_white() -> None:
-    player = FakeShogiGamePlayer()
-    _, text = play_with(["quit"], player, human=2)
-    assert len(player.game.moves) == 1
+    game = ShogiGame()
+    _, text = play_with(["quit"], human=2, game=game)
+    assert len(game.moves) == 1
     assert "White 2> " in text
 
 
 def test_watching_the_engine_resign_or_be_mated() -> None:
-    terminal, text = play_with([], FakeShogiGamePlayer(resign_at=4), human=None)
+    terminal, text = play_with([], FakeShogiPlayer(resign_at=4), human=None)
     assert terminal.result == "White wins by resignation"
     assert "Black resigns." in text
-    player = FakeShogiGamePlayer()
-    player.game = ShogiGame("4k4/9/4P4/9/9/9/9/9/4K4 b G 1")
-    terminal, text = play_with(["G*5b", "quit"], player)
+    terminal, text = play_with(["G*5b", "quit"], game=ShogiGame("4k4/9/4P4/9/9/9/9/9/4K4 b G 1"))
     assert terminal.result == "Black wins: White is mated"
 
 
 def test_declaring_the_win(tmp_path: Path) -> None:
-    player = FakeShogiGamePlayer()
-    player.game = ShogiGame(DECLARABLE)
-    terminal, _ = play_with([], player, human=None)
+    game = ShogiGame(DECLARABLE)
+    terminal, _ = play_with([], human=None, game=game)
     assert terminal.result == "Black wins by declaration"
-    terminal, text = play_with(["hint", "declare", f"save {tmp_path / 'game.csa'}", "quit"], player)
+    terminal, text = play_with(["hint", "declare", f"save {tmp_path / 'game.csa'}", "quit"], game=game)
     assert terminal.result == "Black wins by declaration"
     assert "declare: the position is won" in text
     assert load_records(tmp_path / "game.csa")[0].ending == "KACHI"
 
 
 def test_play_from_the_command_line(
-    fake: list[FakeShogiGamePlayer], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    fake: list[FakeShogiPlayer], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("G*5b\nquit\n"))
     sfen = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
@@ -121,7 +123,7 @@ def test_play_from_the_command_line(
     out = capsys.readouterr().out
     assert "Result: Black wins: White is mated" in out
     assert "\x1b" not in out
-    assert fake[0].game.entering_king == "24"
+    assert fake[0].requests == []
     assert fake[0].calls[-1] == "close"
 
 
@@ -139,7 +141,7 @@ def test_play_from_the_command_line(
     ],
 )
 def test_errors_are_one_line(
-    words: str, message: str, fake: list[FakeShogiGamePlayer], capsys: pytest.CaptureFixture[str],
+    words: str, message: str, fake: list[FakeShogiPlayer], capsys: pytest.CaptureFixture[str],
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
@@ -149,7 +151,7 @@ def test_errors_are_one_line(
 def test_a_player_that_cannot_be_made(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    def fail(options: Options, say: Callable[[str], None]) -> FakeShogiGamePlayer:
+    def fail(options: Options, say: Callable[[str], None]) -> FakeShogiPlayer:
         raise LoadingError("device cuda: not here")
 
     monkeypatch.setattr(engine.cli.make, "make_shogi_player", fail)
@@ -171,7 +173,7 @@ def test_help_of_each_game(command: str, game: str, capsys: pytest.CaptureFixtur
     assert ("--entering-king" in text) == (game == "shogi")
 
 
-def test_selfplay(tmp_path: Path, fake: list[FakeShogiGamePlayer], capsys: pytest.CaptureFixture[str]) -> None:
+def test_selfplay(tmp_path: Path, fake: list[FakeShogiPlayer], capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "games"
     words = ["selfplay", "shogi", "--games", "2", "--out", str(folder), "--max-moves", "30"]
     assert main([*words, "--format", "csa", "kif", "hcpe", "usi"]) == 0
@@ -201,7 +203,7 @@ def test_selfplay(tmp_path: Path, fake: list[FakeShogiGamePlayer], capsys: pytes
     assert (folder / "games.hcpe").stat().st_size == 38 * len(positions)
 
 
-def test_selfplay_from_openings(tmp_path: Path, fake: list[FakeShogiGamePlayer]) -> None:
+def test_selfplay_from_openings(tmp_path: Path, fake: list[FakeShogiPlayer]) -> None:
     lines = tmp_path / "lines.sfen"
     lines.write_text("startpos moves 7g7f 3c3d\nstartpos moves 2g2f\n" + f"sfen {DECLARABLE}\n")
     folder = tmp_path / "games"
@@ -217,7 +219,7 @@ def test_selfplay_from_openings(tmp_path: Path, fake: list[FakeShogiGamePlayer])
     assert records[0].moves[2].score is not None
 
 
-def test_selfplay_appends_behind_whole_records(tmp_path: Path, fake: list[FakeShogiGamePlayer]) -> None:
+def test_selfplay_appends_behind_whole_records(tmp_path: Path, fake: list[FakeShogiPlayer]) -> None:
     words = ["selfplay", "shogi", "--games", "1", "--out", str(tmp_path), "--max-moves", "12", "--format", "hcpe"]
     assert main(words) == 0
     path = tmp_path / "games.hcpe"
@@ -243,7 +245,7 @@ def test_records_of_selfplay_appear_when_they_are_complete(tmp_path: Path, monke
 
 
 def test_openings_that_hcpe_cannot_hold(
-    tmp_path: Path, fake: list[FakeShogiGamePlayer], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, fake: list[FakeShogiPlayer], capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = tmp_path / "lines.sfen"
     lines.write_text("startpos\nsfen 4k4/9/4P4/9/9/9/9/9/4K4 b G 1\n")
@@ -255,6 +257,6 @@ def test_openings_that_hcpe_cannot_hold(
 
 
 def test_selfplay_resigns_where_it_is_allowed() -> None:
-    series = ShogiSeries(FakeShogiGamePlayer(resign_at=3), [".usi"])
+    series = ShogiSeries(FakeShogiPlayer(resign_at=3), [".usi"])
     game = series.play(0)
     assert (game.moves, game.winner) == (3, 1)

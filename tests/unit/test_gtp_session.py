@@ -4,8 +4,8 @@ import importlib
 import json
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,10 @@ import pytest
 
 from engine.clock import TimeSystem
 from engine.evaluators.base import EvaluatorError
-from engine.options import Options, Value
-from engine.players.analyst import Model
-from engine.players.go_base import GoDecision
+from engine.games.go.game import GoGame
+from engine.options import Options
+from engine.players.raw_evaluation import Model
+from engine.players.request import Decision, Request
 from engine.protocols.gtp import table
 from engine.protocols.gtp.basics import gtp_version
 from engine.protocols.gtp.session import Session
@@ -23,7 +24,7 @@ from engine.protocols.process import LoadError
 from engine.protocols.streams import Inbox, OutputClosedError
 from engine.protocols.text import MAX_LINE
 from engine.search.report import SearchReport
-from native.go.board import PASS
+from native.go.board import BLACK, PASS
 from tests.fakes.player import FakePlayer
 from tests.fakes.session import ScriptedSession
 
@@ -61,7 +62,7 @@ def test_what_gtp_requires_is_there() -> None:
 
 def test_internal_errors_are_answered_and_the_session_goes_on() -> None:
     class Broken(FakePlayer):
-        def genmove(self, color: int, **_: object) -> GoDecision:
+        def decide(self, request: Request[GoGame]) -> Decision:
             raise ZeroDivisionError("on purpose\nin two lines")
 
     session = ScriptedSession(Broken(Options(size=9)))
@@ -73,10 +74,10 @@ def test_internal_errors_are_answered_and_the_session_goes_on() -> None:
 
 def test_a_board_without_an_evaluator_is_refused_and_the_game_stays(tmp_path: Path) -> None:
     class Small(FakePlayer):
-        def new_game(self) -> None:
-            if self.game.size != 9:
-                raise EvaluatorError(f"board size {self.game.size} found, expected 9")
-            super().new_game()
+        def new_game(self, game: GoGame) -> None:
+            if game.size != 9:
+                raise EvaluatorError(f"board size {game.size} found, expected 9")
+            super().new_game(game)
 
     record = tmp_path / "large.sgf"
     record.write_text("(;GM[1]FF[4]SZ[13];B[cc])")
@@ -102,10 +103,10 @@ def test_a_record_of_unknown_rules_is_loaded_under_the_present_ones(
 
 def test_rules_without_an_evaluator_are_refused_and_the_old_ones_stay() -> None:
     class AreaOnly(FakePlayer):
-        def prepare(self) -> None:
-            if self.game.rules.scoring != "AREA":
+        def load(self, game: GoGame) -> None:
+            if game.rules.scoring != "AREA":
                 raise EvaluatorError("no evaluator for these rules")
-            super().prepare()
+            super().load(game)
 
     session = ScriptedSession(AreaOnly(Options(size=9)))
     before = session.send("kata-get-rules")
@@ -115,14 +116,13 @@ def test_rules_without_an_evaluator_are_refused_and_the_old_ones_stay() -> None:
     for line in ("kata-set-rules aga", "kata-set-rule ko SIMPLE", "kgs-rules chinese"):
         session.fake.calls.clear()
         assert session.send(line) == "=\n\n"
-        assert session.fake.calls == ["prepare"]  # before a clock runs
+        assert session.fake.calls == ["load"]  # before a clock runs
 
 
 def test_an_illegal_move_of_the_player_is_not_played() -> None:
     class Cheat(FakePlayer):
-        def genmove(self, color: int, **keywords: object) -> GoDecision:
-            decision = super().genmove(color)
-            return GoDecision(60, False, decision.report)
+        def decide(self, request: Request[GoGame]) -> Decision:
+            return replace(super().decide(request), move=60)
 
     session = ScriptedSession(Cheat(Options(size=9)))
     session.send("play b e5")
@@ -161,17 +161,17 @@ def answer_all(session: ScriptedSession, *lines: str) -> None:
 def test_pondering_begins_when_nothing_is_left_to_answer(line: str) -> None:
     session = ScriptedSession(FakePlayer(Options(size=9, ponder=True)))
     answer_all(session, "genmove b", line, line)
-    assert session.fake.calls == ["genmove", "ponder"]
+    assert session.fake.calls == ["decide", "ponder"]
     answer_all(session, line)
-    assert session.fake.calls == ["genmove", "ponder"]
+    assert session.fake.calls == ["decide", "ponder"]
     answer_all(session, "play w a1", line)
     assert not session.fake.is_searching
     answer_all(session, "genmove b", line, "play w a2", line)
-    assert session.fake.calls == ["genmove", "ponder", "genmove"]
+    assert session.fake.calls == ["decide", "ponder", "decide"]
     answer_all(session, "genmove b", line, "undo", line)
-    assert session.fake.calls == ["genmove", "ponder", "genmove", "genmove"]
+    assert session.fake.calls == ["decide", "ponder", "decide", "decide"]
     answer_all(session, "genmove b", "quit")
-    assert session.fake.calls[4:] == ["genmove"]
+    assert session.fake.calls[4:] == ["decide"]
 
 
 @pytest.mark.parametrize("name", ["kata-search", "kata-search_cancellable", "kata-search_analyze"])
@@ -179,15 +179,15 @@ def test_pondering_begins_when_the_move_of_a_search_is_played(name: str) -> None
     session = ScriptedSession(FakePlayer(Options(size=9, ponder=True)))
     for lines in ([f"{name} b"], ["time_left w 9 0", "showboard"]):
         answer_all(session, *lines)
-        assert session.fake.calls == ["genmove"]
+        assert session.fake.calls == ["decide"]
     answer_all(session, "play b e5")
-    assert session.fake.calls == ["genmove", "ponder"]
+    assert session.fake.calls == ["decide", "ponder"]
     answer_all(session, "play w a1")
     assert not session.fake.is_searching
     answer_all(session, f"{name} b", "play b a9")
     assert not session.fake.is_searching
     answer_all(session, "undo", "play w e6", "play b d5")  # what the search found, but later
-    assert session.fake.calls == ["genmove", "ponder", "genmove"]
+    assert session.fake.calls == ["decide", "ponder", "decide"]
 
 
 QUESTIONS = (
@@ -360,12 +360,12 @@ def test_only_searches_are_cut_short(command: str, is_told: bool, caplog: pytest
         def model(self) -> Model | None:
             return None if command == "final_score" else Model("fake", 8, 1, "fp32")
 
-        def genmove(self, color: int, **keys: Any) -> GoDecision:
-            return super().genmove(color, **keys) if color == 1 else GoDecision(PASS, False, self.report())
+        def decide(self, request: Request[GoGame]) -> Decision:
+            return super().decide(request) if request.game.side_to_move == BLACK else Decision(PASS)
 
-        def final_ownership(self) -> npt.NDArray[np.float32]:
+        def final_ownership(self, game: GoGame) -> npt.NDArray[np.float32]:
             session.interrupt()
-            return super().final_ownership()
+            return super().final_ownership(game)
 
     session = ScriptedSession(Hurried(Options(size=9, rules="japanese")))
     session.is_hurried = True
@@ -392,8 +392,8 @@ def test_the_debug_log_has_every_line(caplog: pytest.LogCaptureFixture) -> None:
 class Undertaker(FakePlayer):
     """Takes all stones for dead."""
 
-    def final_ownership(self) -> npt.NDArray[np.float32]:
-        return -super().final_ownership()
+    def final_ownership(self, game: GoGame) -> npt.NDArray[np.float32]:
+        return -super().final_ownership(game)
 
 
 @pytest.mark.parametrize(("rules", "agreed"), [("tromp-taylor", False), ("chinese", True), ("japanese", True)])
@@ -424,13 +424,13 @@ def test_quit_leaves_the_rest() -> None:
 def test_interrupt_ends_a_move() -> None:
     player = FakePlayer(Options(size=9), seconds=600)
     session = ScriptedSession(player)
-    genmove = player.genmove
+    decide = player.decide
 
-    def genmove_and_interrupt(*arguments: Any, **keys: Any) -> GoDecision:
+    def decide_and_interrupt(request: Request[GoGame]) -> Decision:
         threading.Timer(0.1, session.receive, [b"# interrupt"]).start()
-        return genmove(*arguments, **keys)
+        return decide(request)
 
-    player.genmove = genmove_and_interrupt  # type: ignore[method-assign]
+    player.decide = decide_and_interrupt  # type: ignore[method-assign]
     start = time.monotonic()
     assert session.send("genmove b") == "= E5\n\n"
     assert time.monotonic() - start < 60
@@ -486,25 +486,24 @@ def test_the_raw_network_is_asked_for_a_color_with_optimism() -> None:
     for line in ("kata-raw-nn 3", "kata-raw-nn w 3", "kata-raw-nn black 3 0.5", "kata-raw-nn 3 1"):
         assert session.send(line).startswith("= symmetry 3")
     assert session.fake.calls == [
-        "evaluate 3 None None",
+        "evaluate 3 1 None",
         "evaluate 3 2 None",
         "evaluate 3 1 0.5",
-        "evaluate 3 None 1.0",
+        "evaluate 3 1 1.0",
     ]
 
 
 def test_several_parameters_are_set_or_none() -> None:
     class Stubborn(FakePlayer):
-        def set_option(self, name: str, value: Value) -> None:
-            super().set_option(name, value)
-            if name == "rollout_weight":
+        def load(self, game: GoGame) -> None:
+            super().load(game)
+            if self.options.rollout_weight:
                 raise EvaluatorError("expected a network")
 
     session = ScriptedSession(Stubborn(Options(size=9, visits=100)))
     line = 'kata-set-params {"visits": 5, "maxTime": 3.0, "rollout_weight": 0.5, "playouts": 7}'
     assert session.send(line) == "? expected a network\n\n"
     assert session.options == Options(size=9, visits=100)
-    assert session.fake.calls[-2:] == ["set seconds", "set visits"]  # put back in the player as well
 
 
 def test_closed_output_ends_an_analysis() -> None:

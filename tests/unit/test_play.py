@@ -17,7 +17,9 @@ from engine.cli.play_go import GoTerminalGame
 from engine.cli.play_shogi import ShogiTerminalGame
 from engine.cli.signals import NUMBERS, ended_by_a_signal
 from engine.cli.terminal import Terminal
+from engine.games.go.game import new_game
 from engine.games.go.sgf import load_sgf
+from engine.games.shogi.game import ShogiGame
 from engine.games.shogi.record_files import load_records
 from engine.options import Options
 from engine.players import levels
@@ -25,7 +27,7 @@ from engine.players.go import GoPlayer
 from engine.players.levels import Rating
 from engine.players.shogi import ShogiPlayer
 from tests.fakes.player import FakePlayer
-from tests.fakes.shogi_game_player import FakeShogiGamePlayer
+from tests.fakes.shogi_player import FakeShogiPlayer
 
 
 class Interrupted:
@@ -40,10 +42,16 @@ class Interrupted:
         return self.lines.pop(0)
 
 
+def go_game() -> GoTerminalGame:
+    """Return a game on 5×5 with a fake player."""
+    options = Options(size=5)
+    return GoTerminalGame(FakePlayer(options), new_game(options))
+
+
 def test_a_game_is_saved_on_interrupt(tmp_path: Path) -> None:
     path = tmp_path / "game.sgf"
     shown: list[str] = []
-    terminal = Terminal(GoTerminalGame(FakePlayer(Options(size=5))), 1, Interrupted("C3"), shown.append, str(path))
+    terminal = Terminal(go_game(), 1, Interrupted("C3"), shown.append, str(path))
     with pytest.raises(KeyboardInterrupt):
         terminal.run()
     assert shown[-1] == f"saved {path}"
@@ -59,7 +67,7 @@ def test_a_game_is_kept_after_every_move(tmp_path: Path) -> None:
         kept.append(len(load_sgf(path).game().moves) if path.exists() else 0)
         return lines.pop(0)
 
-    Terminal(GoTerminalGame(FakePlayer(Options(size=5))), 1, read, shown.append, str(path)).run()
+    Terminal(go_game(), 1, read, shown.append, str(path)).run()
     assert kept == [0, 2, 4, 2, 2]
     assert sum(line.startswith("saved") for line in shown) == 1
     assert load_sgf(path).result == "W+R"
@@ -68,7 +76,7 @@ def test_a_game_is_kept_after_every_move(tmp_path: Path) -> None:
 def test_a_game_that_cannot_be_kept_is_played_on(tmp_path: Path) -> None:
     path, shown = tmp_path / "gone" / "game.sgf", list[str]()
     lines = ["C3", "B2", f"save {tmp_path / 'game.sgf'}", "quit"]
-    terminal = Terminal(GoTerminalGame(FakePlayer(Options(size=5))), 1, lambda _: lines.pop(0), shown.append, str(path))
+    terminal = Terminal(go_game(), 1, lambda _: lines.pop(0), shown.append, str(path))
     terminal.run()
     complaints = [line for line in shown if line.startswith("the game is not saved yet: cannot write")]
     assert len(complaints) == 1
@@ -94,7 +102,7 @@ def test_what_cannot_be_resumed(
 
 
 def test_an_interrupt_while_a_game_is_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, game = tmp_path / "game.sgf", GoTerminalGame(FakePlayer(Options(size=5)))
+    path, game = tmp_path / "game.sgf", go_game()
     save = game.save
 
     def interrupted(*of_game: Any) -> None:
@@ -149,7 +157,9 @@ def test_a_game_is_saved_where_the_user_saved_it(tmp_path: Path) -> None:
     chosen = tmp_path / "chosen.kifu"
     read = Interrupted("7g7f", f"save {chosen}", "2g2f", "resign", "quit")
     shown: list[str] = []
-    Terminal(ShogiTerminalGame(FakeShogiGamePlayer()), 1, read, shown.append, str(tmp_path / "auto.kifu")).run()
+    Terminal(
+        ShogiTerminalGame(FakeShogiPlayer(), ShogiGame()), 1, read, shown.append, str(tmp_path / "auto.kifu")
+    ).run()
     record = load_records(chosen)[0]
     assert (len(record.moves), record.ending) == (4, "TORYO")
     assert len(load_records(tmp_path / "auto.kifu")[0].moves) == 2  # from before
@@ -186,7 +196,7 @@ def test_the_file_that_yomi_named_goes_away_once_the_user_has_saved_the_game(
 
 @pytest.mark.parametrize("lines", [["quit"], ["board", "hint", "score", "quit"]])
 def test_a_game_without_moves_is_not_saved(tmp_path: Path, lines: list[str]) -> None:
-    game = GoTerminalGame(FakePlayer(Options(size=5)))
+    game = go_game()
     Terminal(game, 1, Interrupted(*lines), [].append, str(tmp_path / "a.sgf")).run()
     assert not list(tmp_path.iterdir())
 
@@ -195,7 +205,7 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     shown: list[str] = []
     path = tmp_path / "folder.sgf"
     path.mkdir()
-    Terminal(GoTerminalGame(FakePlayer(Options(size=5))), 1, Interrupted("C3", "quit"), shown.append, str(path)).run()
+    Terminal(go_game(), 1, Interrupted("C3", "quit"), shown.append, str(path)).run()
     assert shown[-1] == f"cannot write {path}: Is a directory"
 
 
@@ -237,32 +247,26 @@ def test_a_level_is_told_and_set(
     assert made[0].options.visits == expected["visits"]
     assert made[0].options.temperature == 0.0
     assert f"Level 3 of 10 (Elo not measured for go 5x5, {name}), changed by temperature" in capsys.readouterr().out
-    advice = [call for call in made[0].calls if call.startswith("set ")]
-    assert advice.count("set visits") == advice.count("set seconds") == 2  # set, and set back
+    advice = made[0].requests[0].options
+    assert advice is not None
+    assert (advice.visits, advice.seconds, made[0].options.visits) == (None, 1.0, expected["visits"])
 
 
 def test_advice_in_shogi_is_given_at_full_strength() -> None:
     options = Options.for_game("shogi")
     options.visits = 4
-    seen: list[tuple[int | None, int]] = []
-
-    class Player(FakeShogiGamePlayer):
-        def go(self):  # type: ignore[no-untyped-def]
-            seen.append((self.options.visits, self.options.multipv))
-            return super().go()
-
-    player = Player(options)
-    game = ShogiTerminalGame(player, advice={"visits": None})
-    assert len(game.hint()) == 3
+    player = FakeShogiPlayer(options)
+    game = ShogiTerminalGame(player, ShogiGame(), advice={"visits": None})
+    assert len(game.hint()) == 5
     assert game.score().startswith("Black wins 75.0%, +831 centipawns: ")
-    assert seen == [(None, 5), (None, 5)]
-    assert player.calls == ["go", "clear"] * 2
-    assert (options.visits, options.multipv, options.own_book) == (4, 1, True)
+    assert [(request.options.visits, request.options.own_book) for request in player.requests] == [(None, False)] * 2
+    assert player.calls == ["decide", "clear"] * 2
+    assert (options.visits, options.own_book) == (4, True)
 
 
 def test_a_level_gets_nothing_of_a_hint_in_go() -> None:
     player = GoPlayer(Options(evaluator="rollouts", size=5, memory=2**24, workers=1, seed=1, visits=4))
-    game = GoTerminalGame(player, {"visits": 300})
+    game = GoTerminalGame(player, new_game(player.options), {"visits": 300})
     try:
         game.play(game.hint()[0].split("visits")[1].split()[0])
         assert ", 4 visits, " in game.take_turn().text
@@ -277,7 +281,7 @@ def test_a_level_gets_nothing_of_a_hint_in_shogi() -> None:
     for name, value in {"evaluator": "material", "memory": 2**24, "workers": 1, "seed": 1, "visits": 4}.items():
         options.set(name, value)
     player = ShogiPlayer(options)
-    game = ShogiTerminalGame(player, advice={"visits": 300})
+    game = ShogiTerminalGame(player, ShogiGame(), advice={"visits": 300})
     try:
         game.play(game.hint()[0].split()[1])
         game.take_turn()
@@ -288,8 +292,9 @@ def test_a_level_gets_nothing_of_a_hint_in_shogi() -> None:
 
 def test_score_of_go() -> None:
     player = FakePlayer(Options(size=3, komi=0.5))
-    player.game.play(1, 5)
-    text = GoTerminalGame(player).score()
+    game = new_game(player.options)
+    game.play(1, 5)
+    text = GoTerminalGame(player, game).score()
     assert text.split("\n")[0] == "b . ."
     assert text.split("\n")[-1].endswith("; expected: W+1.5, Black wins 50.0%")
 

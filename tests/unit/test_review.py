@@ -7,7 +7,6 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,13 +17,14 @@ from engine.cli import analyze
 from engine.cli.main import main
 from engine.color import BLACK, WHITE
 from engine.evaluators.base import EvaluatorError
+from engine.games.go.game import GoGame
 from engine.games.go.rules import PRESETS
 from engine.games.go.sgf import read_sgf, to_sgf
 from engine.games.go.vertex import parse_vertex
 from engine.games.shogi.notation import format_usi
 from engine.games.shogi.record_files import load_records, read_records
 from engine.options import Options
-from engine.players.analyst import Analysis, Assignment
+from engine.players.request import Decision, Request
 from engine.review.go import MARK, AnnotatedGo, GoReviewer
 from engine.review.model import Opinion, Review, ReviewedMove, ReviewError
 from engine.review.shogi import ShogiReviewer
@@ -32,15 +32,15 @@ from engine.review.text import table
 from nets.errors import NetworkError
 from nets.load import prepare
 from tests.contract.networks import write_small_network
-from tests.fakes.analyst import FakeAnalyst
-from tests.fakes.shogi_game_player import FakeShogiGamePlayer
+from tests.fakes.player import FakePlayer
+from tests.fakes.shogi_player import FakeShogiPlayer
 from tests.unit.test_go_game import take_kos_once_around, three_kos
 
 SGF = "(;GM[1]FF[4]SZ[5]KM[6.5]RU[Chinese]PB[Ann]PW[Bob]EV[Cup];B[cc]C[center];W[bb](;B[dd])(;B[ee]C[mine]))"
 CSA = "V2.2\nN+Ann\nN-Bob\nPI\n+\n+7776FU\n'** 42 -3334FU\n-3334FU\n+8822UM\n%TORYO\n"
 
 
-class ShogiPlayerWithSearch(FakeShogiGamePlayer):
+class ShogiPlayerWithSearch(FakeShogiPlayer):
     """A fake player that counts evaluations."""
 
     search = SimpleNamespace(evaluations=16)
@@ -57,7 +57,7 @@ def reviewed(before: Opinion, after: Opinion, move: int = 1) -> ReviewedMove:
 def go_review(text: str, tmp_path: Path) -> AnnotatedGo:
     path = tmp_path / "game.sgf"
     path.write_text(text)
-    reviewer = GoReviewer([FakeAnalyst(), FakeAnalyst()], Options(size=5, visits=16))
+    reviewer = GoReviewer([FakePlayer(), FakePlayer()], Options(size=5, visits=16))
     (record,) = reviewer.read(str(path))
     ticks: list[None] = []
     annotated = reviewer.review(record, lambda: ticks.append(None))
@@ -291,10 +291,10 @@ def test_a_mated_side_and_a_forced_move(tmp_path: Path) -> None:
 
 
 def test_every_position_is_judged_once_whoever_is_slow(tmp_path: Path) -> None:
-    class Slow(FakeAnalyst):
-        def analyze(self, assignment: Assignment, on_report: Callable[[Analysis], None]) -> Analysis:
+    class Slow(FakePlayer):
+        def decide(self, request: Request[GoGame]) -> Decision:
             done.wait(60)
-            return super().analyze(assignment, on_report)
+            return super().decide(request)
 
     done = threading.Event()
     path = tmp_path / "game.sgf"
@@ -303,7 +303,7 @@ def test_every_position_is_judged_once_whoever_is_slow(tmp_path: Path) -> None:
         + "".join(f";{color}[{x}{y}]" for color, x, y in zip("BWBWBWBW", "abcdeabc", "aaaaabbb", strict=True))
         + ")"
     )
-    quick = FakeAnalyst()
+    quick = FakePlayer()
     reviewer = GoReviewer([Slow(), quick], Options(size=5, visits=16))
     (record,) = reviewer.read(str(path))
     ticks: list[None] = []
@@ -316,18 +316,18 @@ def test_every_position_is_judged_once_whoever_is_slow(tmp_path: Path) -> None:
     review = reviewer.review(record, tick).review
     assert len(ticks) == len(review.opinions) == 9
     assert [opinion.color for opinion in review.opinions] == [BLACK, WHITE] * 4 + [BLACK]
-    lengths = [len(task.game.moves) for task in quick.assignments]
+    lengths = [len(task.game.moves) for task in quick.requests]
     assert lengths == [4, 5, 6, 7, 8, 2, 3, 1]  # its own part, then the later half of what is left
 
 
 def test_what_an_analyst_raises_ends_the_review(tmp_path: Path) -> None:
-    class Broken(FakeAnalyst):
-        def analyze(self, assignment: Assignment, on_report: Callable[[Analysis], None]) -> Analysis:
+    class Broken(FakePlayer):
+        def decide(self, request: Request[GoGame]) -> Decision:
             raise EvaluatorError("out of order")
 
     path = tmp_path / "game.sgf"
     path.write_text(SGF)
-    healthy = FakeAnalyst()
+    healthy = FakePlayer()
     reviewer = GoReviewer([Broken(), healthy], Options(size=5, visits=16))
     (record,) = reviewer.read(str(path))
     with pytest.raises(EvaluatorError, match="out of order"):
@@ -339,7 +339,7 @@ def test_what_an_analyst_raises_ends_the_review(tmp_path: Path) -> None:
 
 
 def fake_reviewers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.cli.make.make_analysts", lambda options, count, prompt: [FakeAnalyst(), FakeAnalyst()])
+    monkeypatch.setattr("engine.cli.make.make_analysts", lambda options, count, prompt: [FakePlayer(), FakePlayer()])
     monkeypatch.setattr("engine.cli.make.load_shogi_player", ShogiPlayerWithSearch)
 
 
@@ -395,11 +395,11 @@ def test_a_folder_with_a_broken_record(
 def test_a_record_that_the_network_cannot_take(
     kind: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    class OfOneSize(FakeAnalyst):
-        def analyze(self, assignment: Assignment, on_report: Callable[[Analysis], None]) -> Analysis:
-            if assignment.game.size != 5:
-                raise kind(f"net.onnx: made for boards of size 5, expected size {assignment.game.size}")
-            return super().analyze(assignment, on_report)
+    class OfOneSize(FakePlayer):
+        def decide(self, request: Request[GoGame]) -> Decision:
+            if request.game.size != 5:
+                raise kind(f"net.onnx: made for boards of size 5, expected size {request.game.size}")
+            return super().decide(request)
 
     monkeypatch.setattr("engine.cli.make.make_analysts", lambda options, count, prompt: [OfOneSize(), OfOneSize()])
     folder, report = tmp_path / "games", tmp_path / "report.json"
@@ -470,9 +470,9 @@ def test_the_first_record_need_not_be_of_the_networks_size(tmp_path: Path, monke
     assert [analyze.only_size(str(path)) for path in (network, of_one_size, tmp_path / "none")] == [0, 5, 0]
     sizes: list[int] = []
 
-    def make(options: Options, count: int | None, prompt: bool) -> list[FakeAnalyst]:
+    def make(options: Options, count: int | None, prompt: bool) -> list[FakePlayer]:
         sizes.append(options.size)
-        return [FakeAnalyst()]
+        return [FakePlayer()]
 
     monkeypatch.setattr("engine.cli.make.make_analysts", make)
     path = tmp_path / "game.sgf"

@@ -13,7 +13,7 @@ import pytest
 
 from engine.games.go.sgf import read_sgf
 from engine.games.shogi.record_files import read_records
-from engine.players.shogi_base import ShogiDecision
+from engine.players.request import Decision
 from engine.servers import backoff, cgos_client, client, csa_client
 from engine.servers.seat import GaveUpError
 from engine.servers.shogi_seat import Turn
@@ -364,7 +364,7 @@ def test_nothing_is_sent_between_log_in_and_start(tmp_path: Path) -> None:
     seat, released = FakeShogiSeat(), threading.Event()
     think, take = seat.think, server.take
 
-    def think_until_released(turn: Turn) -> ShogiDecision:
+    def think_until_released(turn: Turn) -> Decision:
         decision = think(turn)
         released.wait(60.0)
         return decision
@@ -413,9 +413,9 @@ def test_the_engine_fails_while_it_thinks_ahead(tmp_path: Path) -> None:
     seat = FakeShogiSeat(ponders=True)
     think = seat.think
 
-    def fail_at_the_second_guess(turn: Turn) -> ShogiDecision:
+    def fail_at_the_second_guess(turn: Turn) -> Decision:
         decision = think(turn)
-        if len(turn.moves) == 4 and turn.task.ponder and "close" not in seat.calls:
+        if len(turn.moves) == 4 and turn.request.ponder and "close" not in seat.calls:
             raise RuntimeError("out of order")
         return decision
 
@@ -608,9 +608,9 @@ def test_what_was_expected_is_a_ponderhit(tmp_path: Path) -> None:
     Running(tmp_path, server.port, seat).join()
     assert server.errors == []
     assert [call for call in seat.calls if call.startswith("think")] == ["think 0"]
-    hit = [turn for turn in seat.turns if turn.task.ponder and not turn.task.is_pondering]
+    hit = [turn for turn in seat.turns if turn.request.ponder and not turn.request.is_pondering]
     assert len(hit) == 4
-    assert all(turn.task.times is not None for turn in hit)
+    assert all(turn.request.clocks is not None for turn in hit)
 
 
 def test_a_wrong_guess_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -620,7 +620,7 @@ def test_a_wrong_guess_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     Running(tmp_path, server.port, seat).join()
     assert server.errors == []
     assert [call for call in seat.calls if call.startswith("think")] == [f"think {ply}" for ply in range(0, 9, 2)]
-    assert all(turn.task.is_stopped for turn in seat.turns if turn.task.ponder)
+    assert all(turn.request.is_stopped for turn in seat.turns if turn.request.ponder)
     server.close()
 
 
@@ -655,9 +655,9 @@ def test_endings(tmp_path: Path, ending: tuple[str, ...], result: int | None, en
 
 
 @pytest.mark.parametrize(
-    ("decision", "sent"), [(ShogiDecision(None, win=True), "%KACHI"), (ShogiDecision(None, resign=True), "%TORYO")]
+    ("decision", "sent"), [(Decision(None, win=True), "%KACHI"), (Decision(None, resign=True), "%TORYO")]
 )
-def test_decisions_that_are_no_moves(tmp_path: Path, decision: ShogiDecision, sent: str) -> None:
+def test_decisions_that_are_no_moves(tmp_path: Path, decision: Decision, sent: str) -> None:
     server = CsaServer(plies=5)
     seat = FakeShogiSeat()
     seat.decision = decision

@@ -12,18 +12,21 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from engine.cli import floodgate
 from engine.cli.servers import options_of
-from engine.clock import TimeSystem
+from engine.clock import Clock, Clocks, TimeSystem
+from engine.color import BLACK, WHITE
+from engine.games.go.game import IllegalMove
 from engine.games.shogi.notation import format_usi, parse_usi
 from engine.matches.answers import Evaluation
 from engine.matches.process import EngineFailure
 from engine.options import Options
 from engine.own_network import network_file
-from engine.players.shogi_base import ShogiDecision, Task, Times
+from engine.players.request import Decision, Request
 from engine.servers import usi_seat
 from engine.servers.go_seat import RULES, GoStart, YomiGoSeat
 from engine.servers.gtp_seat import GtpSeat, analysis_of
@@ -38,7 +41,13 @@ from tests.fakes.player import FakePlayer
 from tests.fakes.shogi_player import FakeShogiPlayer
 
 START = GoStart(9, 7.0, 60.0, "gnu", "1800?", ((1, "e5"), (2, "c3")), True)
-TIMES = Times(300.0, 290.0, 0.0, 10.0, 10.0)
+
+
+def clocks(black: float, white: float, byoyomi: float = 0.0, increment: float = 0.0) -> Clocks:
+    return {BLACK: Clock.of(black, byoyomi, increment), WHITE: Clock.of(white, byoyomi, increment)}
+
+
+CLOCKS = clocks(300.0, 290.0, increment=10.0)
 
 
 def account(protocol: str, module: str, *arguments: str, **keys) -> Account:
@@ -53,13 +62,17 @@ def test_yomi_plays_by_the_rules_and_the_clock_of_cgos() -> None:
     player = FakePlayer(Options(lag=0.3))
     seat = YomiGoSeat(player)
     seat.begin(START)
-    game = player.game
+    at = time.monotonic()
+    reply = seat.genmove(1, 42.5, at, 0.2)
+    request = player.requests[0]
+    game, clock = request.game, request.clock
     assert (game.size, game.komi, game.rules, len(game.moves)) == (9, 7.0, RULES, 2)
-    assert player.clock.settings.system is TimeSystem.ABSOLUTE
-    reply = seat.genmove(1, 42.5, time.monotonic(), 0.2)
-    assert player.options.lag == pytest.approx(0.5)
-    assert player.clock.left(1).main == 42.5
-    assert len(game.moves) == 3
+    assert clock is not None
+    assert (clock.settings.system, clock.left.main, request.start) == (TimeSystem.ABSOLUTE, 42.5, at)
+    assert request.options is not None
+    assert (request.options.lag, player.options.lag) == (pytest.approx(0.5), 0.3)
+    with pytest.raises(IllegalMove):
+        seat.play(2, reply.vertex)
     assert json.loads(reply.analysis)["moves"][0]["move"] == reply.vertex.upper()
     assert len(json.loads(reply.analysis)["ownership"]) == 81
     assert reply.comment == "50.0% +1.5 16 visits"
@@ -123,18 +136,30 @@ def test_yomi_keeps_the_lag_in_reserve() -> None:
     player = FakeShogiPlayer(Options.for_game("shogi"))
     player.options.lag = 0.3
     seat = YomiShogiSeat(player)
-    assert seat.times(TIMES, 0.2) == TIMES
-    assert player.options.lag == pytest.approx(0.5)
-    byoyomi = Times(10.0, 10.0, 2.0)
-    assert seat.times(byoyomi, 0.4) == Times(10.0, 10.0, 1.6)
-    assert player.options.lag == 0.3
-    assert seat.times(byoyomi, 5.0) == Times(10.0, 10.0, 0.0)
-    assert seat.times(None, 0.2) is None
+    byoyomi = clocks(10.0, 10.0, 2.0)
+    for given, lag, expected, kept in (
+        (CLOCKS, 0.2, CLOCKS, 0.5),
+        (byoyomi, 0.4, clocks(10.0, 10.0, 1.6), 0.3),
+        (byoyomi, 5.0, clocks(10.0, 10.0, 0.0), 0.3),
+        (None, 0.2, None, 0.5),
+    ):
+        request = Request[Any](None)
+        seat.set_clocks(request, given, lag)
+        assert request.clocks == expected
+        assert request.options is not None
+        assert (request.options.lag, player.options.lag) == (pytest.approx(kept), 0.3)
     seat.begin(256)
-    assert player.options.max_moves == 256
-    decision = seat.think(Turn("startpos", ("7g7f",), Task()))
+    decision = seat.think(Turn("startpos", ("7g7f",), Request(None)))
     assert decision.move is not None
     seat.close()
+
+
+def told_by(seat: YomiShogiSeat, lag: float = 0.0) -> Options:
+    """Return the options that a seat puts into requests."""
+    request = Request[Any](None)
+    seat.set_clocks(request, CLOCKS, lag)
+    assert request.options is not None
+    return request.options
 
 
 @pytest.mark.parametrize("own", [None, 320])
@@ -144,7 +169,8 @@ def test_a_servers_limit_of_moves_holds_for_its_game(own: int | None) -> None:
     seat = YomiShogiSeat(player)
     for told, expected in ((256, 256), (0, own), (10_000, 10_000), (10_001, own), (1, 1), (0, own)):
         seat.begin(told)
-        assert player.options.max_moves == expected
+        assert told_by(seat).max_moves == expected
+        assert player.options.max_moves == own
 
 
 def test_an_engine_that_is_started_again_has_the_users_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,11 +183,11 @@ def test_an_engine_that_is_started_again_has_the_users_options(tmp_path: Path, m
     client = floodgate.make_client(one, Password("secret1"), tmp_path, Reporter(None, io.StringIO()))
     for _ in range(2):
         seat = client._open_seat()
-        seat.begin(0)
-        assert (made[-1].options.max_moves, made[-1].options.lag) == (320, 0.5)
-        seat.begin(256)
-        seat.times(TIMES, 3.0)
-        assert (made[-1].options.max_moves, made[-1].options.lag) == (256, 3.5)
+        for told, expected in ((0, 320), (256, 256)):
+            seat.begin(told)
+            options = told_by(seat, 3.0)
+            assert (options.max_moves, options.lag) == (expected, 3.5)
+            assert (made[-1].options.max_moves, made[-1].options.lag) == (320, 0.5)
     client.mailbox.close()
 
 
@@ -170,18 +196,20 @@ def test_another_engine_plays_shogi_and_ponders() -> None:
     try:
         assert seat.ponders
         seat.begin(256)
-        decision = seat.think(Turn("startpos", (), Task(times=seat.times(TIMES, 0.1))))
+        request = Request[Any](None)
+        seat.set_clocks(request, CLOCKS, 0.1)
+        decision = seat.think(Turn("startpos", (), request))
         assert decision.move is not None
         assert decision.ponder is not None
-        assert decision.progress.lines[0].pv[0] == decision.move
+        assert decision.report.moves[0].pv[0] == decision.move
         guess = (format_usi(decision.move), format_usi(decision.ponder))
         for stop in (False, True):
-            task = Task(times=TIMES, ponder=True)
-            change = task.stop if stop else lambda task=task: task.ponderhit(None, time.monotonic())
+            request = Request[Any](None, clocks=CLOCKS, ponder=True)
+            change = request.stop if stop else request.ponderhit
             timer = threading.Timer(0.1, change)
             begin = time.monotonic()
             timer.start()
-            assert seat.think(Turn("startpos", guess, task)).move is not None
+            assert seat.think(Turn("startpos", guess, request)).move is not None
             assert time.monotonic() - begin >= 0.09
             timer.join()
         seat.end("win")
@@ -189,12 +217,12 @@ def test_another_engine_plays_shogi_and_ponders() -> None:
         seat.close()
 
 
-def test_a_task_that_was_stopped_before_it_began() -> None:
+def test_a_request_that_was_stopped_before_it_began() -> None:
     seat = UsiSeat(account(CSA, "fake_usi_engine", "30"))
     try:
-        task = Task(times=TIMES)
-        task.stop()
-        assert seat.think(Turn("startpos", (), task)).move is not None
+        request = Request[Any](None, clocks=CLOCKS)
+        request.stop()
+        assert seat.think(Turn("startpos", (), request)).move is not None
     finally:
         seat.close()
 
@@ -214,12 +242,12 @@ def test_an_engine_that_cannot_be_told_fails_where_it_thinks(tmp_path: Path, mon
     """Who stops it goes on; what waits for its move has it started again."""
     monkeypatch.chdir(tmp_path)
     seat = UsiSeat(replace(account(CSA, ""), command=(sys.executable, "-S", "-E", "-c", DEAF)))
-    task = Task()
+    request = Request[Any](None)
     failures: list[Exception] = []
 
     def think() -> None:
         try:
-            seat.think(Turn("startpos", (), task))
+            seat.think(Turn("startpos", (), request))
         except EngineFailure as failure:
             failures.append(failure)
 
@@ -228,7 +256,7 @@ def test_an_engine_that_cannot_be_told_fails_where_it_thinks(tmp_path: Path, mon
     try:
         while thread.is_alive() and not (tmp_path / "deaf").exists():
             time.sleep(0.01)
-        task.stop()
+        request.stop()
         thread.join(STOP_PATIENCE / 2)
         assert len(failures) == 1
     finally:
@@ -260,15 +288,15 @@ class Machine:
         raise TimeoutError
 
 
-def think_on(machine: Machine, is_stopped: bool, monkeypatch: pytest.MonkeyPatch) -> ShogiDecision:
+def think_on(machine: Machine, is_stopped: bool, monkeypatch: pytest.MonkeyPatch) -> Decision:
     """Have the engine choose a move within 30 s, or at once."""
     monkeypatch.setattr(usi_seat, "time", machine)
     seat = object.__new__(UsiSeat)
     seat._client, seat._limit = SimpleNamespace(process=machine), ""  # type: ignore[assignment]
-    task = Task(times=Times(30.0, 30.0), start=0.0)
+    request = Request[Any](None, clocks=clocks(30.0, 30.0), start=0.0)
     if is_stopped:
-        task.stop()
-    return seat.think(Turn("startpos", (), task))
+        request.stop()
+    return seat.think(Turn("startpos", (), request))
 
 
 @pytest.mark.parametrize(("is_stopped", "seconds"), [(True, STOP_PATIENCE), (False, 30.0 + PATIENCE)])
@@ -277,7 +305,7 @@ def test_a_move_that_waits_behind_a_late_report_is_taken(
 ) -> None:
     decision = think_on(Machine(seconds + 5.0, ["info score cp 5 pv 7g7f", "bestmove 7g7f"]), is_stopped, monkeypatch)
     assert decision.move == parse_usi("7g7f")
-    assert decision.progress.lines[0].winrate > 0.5
+    assert decision.report.moves[0].winrate > 0.5
 
 
 @pytest.mark.parametrize(("is_stopped", "seconds"), [(True, STOP_PATIENCE), (False, 30.0 + PATIENCE)])
@@ -292,10 +320,12 @@ def test_an_engine_without_a_move_fails(
 
 
 def test_times_for_another_engine() -> None:
-    assert go_line(Task(times=TIMES)) == "go btime 300000 wtime 290000 binc 10000 winc 10000"
-    assert go_line(Task(times=Times(1.5, 0.0, 2.0), ponder=True)) == "go ponder btime 1500 wtime 0 byoyomi 2000"
-    assert go_line(Task(times=TIMES), "nodes 100") == "go nodes 100"
-    assert go_line(Task()) == "go btime 0 wtime 0 byoyomi 60000"
+    assert go_line(Request(None, clocks=CLOCKS)) == "go btime 300000 wtime 290000 binc 10000 winc 10000"
+    assert (
+        go_line(Request(None, clocks=clocks(1.5, 0.0, 2.0), ponder=True)) == "go ponder btime 1500 wtime 0 byoyomi 2000"
+    )
+    assert go_line(Request(None, clocks=CLOCKS), "nodes 100") == "go nodes 100"
+    assert go_line(Request(None)) == "go btime 0 wtime 0 byoyomi 60000"
 
 
 def test_what_other_engines_decide() -> None:
@@ -303,8 +333,8 @@ def test_what_other_engines_decide() -> None:
     assert decision_of(["win"], None).win
     found = decision_of(["7g7f", "ponder", "3c3d"], Evaluation(0.5, 0.0, 10, ("7g7f", "3c3d", "nonsense", "2g2f")))
     assert found.ponder is not None
-    assert [format_usi(move) for move in found.progress.lines[0].pv] == ["7g7f", "3c3d"]
+    assert [format_usi(move) for move in found.report.moves[0].pv] == ["7g7f", "3c3d"]
     mated = decision_of(["7g7f"], Evaluation(0.0, -29_997.0, None, mate=-3))
-    assert (mated.progress.lines[0].mate, mated.ponder) == (-3, None)
+    assert (mated.report.moves[0].mate, mated.ponder) == (-3, None)
     with pytest.raises(EngineFailure, match="bestmove: not a move: 'none'"):
         decision_of(["none"], None)

@@ -12,8 +12,7 @@ import pytest
 from engine.games.shogi.game import ShogiGame
 from engine.games.shogi.notation import parse_usi
 from engine.players import shogi_mate
-from engine.players.shogi_base import MateAnswer
-from engine.players.shogi_mate import MateSearch
+from engine.players.shogi_mate import MateAnswer, MateSearch
 from native.game import OVER
 from native.shogi import mate, rules
 from native.shogi.game import outcome

@@ -1,10 +1,10 @@
 """How long a move of shogi may take."""
 
 import pytest
+from engine.players.shogi_base import Task, Times
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.players.shogi_base import Task, Times
 from engine.players.shogi_time import find_budget, moves_left
 
 SECONDS = st.floats(0, 10_000)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.games.shogi.game import ShogiGame
 from engine.options import Options
 from engine.protocols.process import LoadError
 from engine.protocols.usi.serve import SHOWN
@@ -61,9 +62,9 @@ def test_signs_of_life_while_loading(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.protocols.usi.session.KEEP_ALIVE", 0.05)
     talk, load = Talk(), FakeShogiPlayer.load
 
-    def load_after_a_sign(player: FakeShogiPlayer) -> None:
+    def load_after_a_sign(player: FakeShogiPlayer, game: ShogiGame) -> None:
         wait_until(lambda: talk.written)
-        load(player)
+        load(player, game)
 
     monkeypatch.setattr(FakeShogiPlayer, "load", load_after_a_sign)
     talk.say("isready", "position startpos", "go nodes 1")
@@ -78,7 +79,7 @@ def test_signs_of_life_while_loading(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_needs_the_player_first_loads_it(first: str) -> None:
     talk = Talk()
     talk.say("usi", "setoption name MultiPV value 2", first, "stop")
-    assert talk.player.calls == ["load"]
+    assert talk.player.calls == ["load", *["decide"] * first.startswith("go")]
 
 
 @pytest.mark.parametrize("go", GOES)

@@ -68,7 +68,8 @@ def decide(
             session.proposed = len(game.moves), arguments.color, move_of(decision)
     finally:
         session.clock.cancel()
-    session.tell_hurry()
+    if decision.report.visits:
+        session.tell_hurry()
     return decision
 
 

@@ -12,7 +12,7 @@ from engine.protocols.process import run_session
 from engine.protocols.streams import OutputClosedError
 from engine.protocols.usi.session import MakePlayer, Session
 
-SHOWN = ("yomi.evaluators", "yomi.networks", "yomi.search", "yomi.shogi")
+SHOWN = ("yomi.evaluators", "yomi.networks", "yomi.player", "yomi.search", "yomi.shogi")
 """Logs whose warnings the user sees."""
 
 
