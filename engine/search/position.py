@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
-
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.color import opponent
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 class SearchableGame(Protocol):
