@@ -194,7 +194,8 @@ def test_what_cannot_be_loaded() -> None:
     with UsiProcess(FAKE, "0", "0", "no such network") as engine:
         engine.send("usi", "isready")
         engine.until("usiok")
-        assert engine.line() == "info string Error! no such network"
+        lines = engine.until("info string Error! no such network")
+        assert all(line.startswith("info string loading, ") for line in lines[:-1])
         assert engine.end(60) == 2
         assert b"".join(engine.errors) == b"yomi: error: no such network\n"
         assert engine.rest() == ""
@@ -249,8 +250,8 @@ def test_what_is_wrong_is_said_and_nothing_is_lost() -> None:
         engine.ready()
         engine.send("position startpos moves 7g7f 3c3d")
         for line, start in {
-            "position startpos moves 7g7f 7g7f": "position: illegal move 2 7g7f: ",
-            "position startpos moves 7g7f xyz": "position: not a move",
+            "position startpos moves 7g7f 7g7f": "position: move 2: illegal move 7g7f: ",
+            "position startpos moves 7g7f xyz": "position: move 2: not a move",
             "position sfen nonsense b - 1": "position: ",
             "position sfen 9/9/9/9/9/9/9/9/9 b - 1": "position: ",
             "position": "position: expected startpos or sfen",
@@ -283,7 +284,7 @@ def test_options_take_effect() -> None:
         )
         lines = engine.until("bestmove")
         assert [line.split("score")[0].split()[-2:] for line in lines[:-1]] == [["multipv", f"{i}"] for i in (1, 2, 3)]
-        assert "score cp -306 " in lines[1]
+        assert "score cp 306 " in lines[1]
         engine.send("usi")
         lines = engine.until("usiok")
         assert any(line.startswith("option name EnteringKingRule type combo default CSARule24 ") for line in lines)
