@@ -245,6 +245,11 @@ def test_mate() -> None:
         assert engine.line() == "readyok"
 
 
+def diagram(engine: UsiProcess) -> str:
+    """Return the last line of the answer to `d`: the SFEN."""
+    return [engine.line() for _ in range(14)][-1]
+
+
 def test_what_is_wrong_is_said_and_nothing_is_lost() -> None:
     with UsiProcess(FAKE) as engine:
         engine.ready()
@@ -267,7 +272,7 @@ def test_what_is_wrong_is_said_and_nothing_is_lost() -> None:
             engine.send(line)
             assert engine.line().startswith(f"info string Error! {start}")
         engine.send("d")
-        assert engine.line().endswith("b - 3")
+        assert diagram(engine).endswith("b - 3")
         engine.send("go byoyomi many nodes")
         lines = engine.until("bestmove")
         assert lines[0] == "info string Error! go: byoyomi: expected a number, found 'many'"
@@ -291,7 +296,7 @@ def test_options_take_effect() -> None:
         # a network is loaded by the next isready, with the position kept
         engine.send("position startpos moves 7g7f", "setoption name DNN_Model value a b.onnx", "isready", "d")
         engine.until("readyok")
-        assert engine.line().endswith("w - 2")
+        assert diagram(engine).endswith("w - 2")
 
 
 def test_searchmoves() -> None:
