@@ -13,71 +13,37 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.games.go.game import new_game
-from engine.games.go.scoring import removed_stones
-from engine.games.shogi.game import ShogiGame
+from engine.cli.games import describe
+from engine.color import BLACK, DRAW, WHITE
 from engine.machine import usable_cores
 from engine.matches.rating import CONFIDENCE, fit
 from engine.own_network import has_network
+from engine.play import PlayerSide, play_game
 from engine.players.levels import COUNT, TABLE, Rating, level_settings, subject_of
-from engine.players.request import Request
 
 if TYPE_CHECKING:
+    from engine.game import Game
     from engine.options import Options
+    from engine.players.player import Player
 
 MEMORY = 64 * 2**20
 """Bytes for the tree of a player."""
-MOVES_A_POINT = 2.0
-"""Moves for each point of a board of Go after which a game is scored as it stands."""
 SHOGI_MOVES = 320
 """Moves after which a game of shogi is drawn."""
 OPENING_MOVES = 2
 """Random moves that a game begins with. Each opening is played with both colors, so that it need not be balanced."""
 
 
-def play_go(black: Any, white: Any, rng: np.random.Generator) -> float:
-    """Play a game of Go and return Black's score: 1, 0.5 or 0.
-
-    Args:
-        black: a GoPlayer; it keeps score, too.
-        white: another one.
-        rng: chooses the opening.
-    """
-    game = new_game(black.options)
-    _open(game.play, lambda: (game.side_to_move, game.legal_moves()[:-1]), rng)
-    for player in (black, white):
-        player.new_game(game)
-    while not game.is_over and len(game.moves) < MOVES_A_POINT * game.size**2:
-        player = black if game.side_to_move == 1 else white
-        decision = player.decide(Request(game))
-        if decision.resign:
-            return float(game.side_to_move == 2)
-        game.play(game.side_to_move, decision.move)
-    score = game.final_score(removed_stones(game, lambda: black.final_ownership(game)))
-    return 0.5 if score == 0 else float(score > 0)
-
-
-def play_shogi(black: Any, white: Any, rng: np.random.Generator) -> float:
-    """Play a game of shogi between two ShogiPlayers and return Black's score."""
-    game = ShogiGame(max_moves=SHOGI_MOVES)
-    _open(lambda _, move: game.play(move), lambda: (game.side_to_move, game.legal_moves()), rng)
-    for player in (black, white):
-        player.new_game(game)
-    while (outcome := game.outcome()) is None:
-        side = game.side_to_move
-        decision = (black if side == 1 else white).decide(Request(game))
-        if decision.win:
-            return float(side == 1)
-        if decision.resign or decision.move is None:
-            return float(side == 2)
-        game.play(decision.move)
-    return 0.5 if not outcome.winner else float(outcome.winner == 1)
-
-
-def _open(play: Any, legal: Any, rng: np.random.Generator) -> None:
+def play(game: Game[Any, Any], black: Player[Any], white: Player[Any], rng: np.random.Generator) -> float:
+    """Play a game that begins with moves drawn by `rng`, and return Black's score: 1, 0.5 or 0; Black keeps score."""
+    played = game.new_game(black.options)
     for _ in range(OPENING_MOVES):
-        color, moves = legal()
-        play(color, moves[int(rng.integers(len(moves)))])
+        moves = [move for move in played.legal_moves() if move not in game.idle_moves]
+        played.push(moves[int(rng.integers(len(moves)))])
+    for player in (black, white):
+        player.new_game(played)
+    ended = play_game(played, {BLACK: PlayerSide(black), WHITE: PlayerSide(white)}, game.referee(black))
+    return {BLACK: 1.0, WHITE: 0.0, DRAW: 0.5}[ended.winner]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,34 +92,28 @@ class Ladder:
     game: str
     options: Options
 
-    def player(self, level: int, seed: int) -> Any:
+    def player(self, level: int, seed: int) -> Player[Any]:
         """Return a player of a level."""
         options = self.options.copy()
         for name, value in level_settings(self.game, level, has_network=has_network(options)).items():
             options.set(name, value)
         options.set("memory", MEMORY)
         options.set("seed", seed)
-        if self.game == "go":
-            from engine.players.go import GoPlayer
-
-            return GoPlayer(options)
-        from engine.players.shogi import ShogiPlayer
-
         options.set("max_moves", SHOGI_MOVES)
-        return ShogiPlayer(options)
+        return describe(self.game).make_player(options)
 
     def pairing(self, level: int, games: int, seed: int) -> Pairing:
         """Play `games` games of a level against the one below it, in pairs of the same opening with colors changed."""
-        play = play_go if self.game == "go" else play_shogi
+        game = describe(self.game)
         upper, lower = self.player(level, seed), self.player(level - 1, seed + 1)
         counts = {1.0: 0, 0.5: 0, 0.0: 0}
         try:
             for number in range(games):
                 rng = np.random.default_rng((seed, level, number // 2))
                 if number % 2 == 0:
-                    counts[play(upper, lower, rng)] += 1
+                    counts[play(game, upper, lower, rng)] += 1
                 else:
-                    counts[1.0 - play(lower, upper, rng)] += 1
+                    counts[1.0 - play(game, lower, upper, rng)] += 1
         finally:
             upper.close()
             lower.close()

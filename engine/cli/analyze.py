@@ -216,10 +216,10 @@ class Reviewers:
         return GoReviewer(analysts, options)
 
     def _make_shogi(self) -> Reviewer:
-        from engine.cli.make import load_shogi_player
+        from engine.cli.make import load_player
         from engine.review.shogi import ShogiReviewer
 
-        return ShogiReviewer(load_shogi_player(self._options("shogi")))
+        return ShogiReviewer(load_player("shogi", self._options("shogi")))
 
     def _options(self, game: str) -> Options:
         defaults = visits_without_limit(self._args, DEFAULT_VISITS, game)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.cli import servers
 from engine.cli.errors import CliError
-from engine.cli.make import load_go_player
+from engine.cli.make import load_player
 
 if TYPE_CHECKING:
     from engine.servers.client import Client
@@ -71,7 +71,7 @@ def make_client(account: Account, password: Password, records: Path, reporter: R
 
             return GtpSeat(account)
         try:
-            return YomiGoSeat(load_go_player(options.copy()))
+            return YomiGoSeat(load_player("go", options.copy()))
         except CliError as error:
             raise GaveUpError(f"{account.name}: {error}") from None
 

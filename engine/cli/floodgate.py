@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.cli import servers
 from engine.cli.errors import CliError
-from engine.cli.make import load_shogi_player
+from engine.cli.make import load_player
 
 if TYPE_CHECKING:
     from engine.servers.client import Client
@@ -71,7 +71,7 @@ def make_client(account: Account, password: Password, records: Path, reporter: R
 
             return UsiSeat(account)
         try:
-            return YomiShogiSeat(load_shogi_player(options.copy()))
+            return YomiShogiSeat(load_player("shogi", options.copy()))
         except CliError as error:
             raise GaveUpError(f"{account.name}: {error}") from None
 

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from engine.options import GAMES
 
-__all__ = ["GAMES", "add_games"]
+if TYPE_CHECKING:
+    from engine.game import Game
+
+__all__ = ["GAMES", "add_games", "describe"]
+
+
+def describe(name: str) -> Game[Any, Any]:
+    """Return the descriptor of a game of GAMES; its kernels are imported, so that they must be compiled before."""
+    game: Game[Any, Any] = importlib.import_module(f"engine.{name}.descriptor").GAME
+    return game
 
 
 def add_games(

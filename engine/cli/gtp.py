@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from engine.cli import logs
 from engine.cli.errors import CliError
 from engine.cli.flags import add_options, collect
-from engine.cli.make import load_go_player
+from engine.cli.make import load_player
 
 if TYPE_CHECKING:
     from engine.players.go import GoPlayer
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
 
     def make() -> GoPlayer:
         try:
-            return load_go_player(options)
+            return load_player("go", options)
         except CliError as error:
             raise LoadError(str(error)) from error
 

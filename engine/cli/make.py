@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from engine.cli import logs
 from engine.cli.errors import CliError
+from engine.cli.games import describe
 from engine.options import OptionError, Options
 from engine.own_network import has_network
 
@@ -16,18 +17,32 @@ if TYPE_CHECKING:
 
     from engine.players.go import GoPlayer
     from engine.players.go_analyst import GoAnalyst
+    from engine.players.player import Player
     from engine.players.shogi import ShogiPlayer
 
 
-def make_go_player(options: Options) -> GoPlayer:
-    """Return the player of Go that the options describe; slow (kernels and the network are loaded).
+@overload
+def make_player(game: Literal["go"], options: Options, say: Callable[[str], None] = ...) -> GoPlayer: ...
+@overload
+def make_player(game: Literal["shogi"], options: Options, say: Callable[[str], None] = ...) -> ShogiPlayer: ...
+@overload
+def make_player(game: str, options: Options, say: Callable[[str], None] = ...) -> Player[Any]: ...
+def make_player(game: str, options: Options, say: Callable[[str], None] = logs.say) -> Player[Any]:
+    """Return the player that the options describe; slow (kernels and the network are loaded).
 
-    Kernels that were never compiled on this machine are compiled first, with progress on stderr.
+    Kernels that were never compiled on this machine are compiled first.
+
+    Args:
+        game: its name.
+        options: the settings.
+        say: shows the user a line of progress.
+
+    Raises:
+        EvaluatorError: what the options name cannot be used, or they do not go together.
+        ValueError: the options of the board do not go together.
     """
-    _prepare("go", options, logs.say)
-    from engine.players.go import GoPlayer
-
-    return GoPlayer(options)
+    _prepare(game, options, say)
+    return describe(game).make_player(options)
 
 
 def check_device(options: Options) -> None:
@@ -55,24 +70,8 @@ def _prepare(game: str, options: Options, say: Callable[[str], None]) -> None:
         raise LoadingError(str(error)) from None
 
 
-def make_shogi_player(options: Options, say: Callable[[str], None]) -> ShogiPlayer:
-    """Return the player of shogi that the options describe; slow like `make_go_player`.
-
-    Args:
-        options: the settings.
-        say: shows the user a line.
-
-    Raises:
-        EvaluatorError: The network, the device or the book cannot be used, or the options do not go together.
-    """
-    _prepare("shogi", options, say)
-    from engine.players.shogi import ShogiPlayer
-
-    return ShogiPlayer(options)
-
-
 def make_analysts(options: Options, count: int | None, *, prompt: bool = True) -> list[GoAnalyst]:
-    """Return the analysts of Go that the options describe; slow like `make_go_player`.
+    """Return the analysts of Go that the options describe; slow like `make_player`.
 
     Args:
         options: the settings.
@@ -85,14 +84,20 @@ def make_analysts(options: Options, count: int | None, *, prompt: bool = True) -
     return go_analyst.make_analysts(options, count, prompt=prompt)
 
 
-def load_go_player(options: Options) -> GoPlayer:
-    """Like `make_go_player`, for commands of the terminal.
+@overload
+def load_player(game: Literal["go"], options: Options) -> GoPlayer: ...
+@overload
+def load_player(game: Literal["shogi"], options: Options) -> ShogiPlayer: ...
+@overload
+def load_player(game: str, options: Options) -> Player[Any]: ...
+def load_player(game: str, options: Options) -> Player[Any]:
+    """Like `make_player`, for commands of the terminal.
 
     Raises:
-        CliError: The network, the device or the position cannot be used.
+        CliError: What the options name cannot be used.
     """
     with loading_errors():
-        return make_go_player(options)
+        return make_player(game, options)
 
 
 @contextlib.contextmanager
@@ -109,13 +114,3 @@ def loading_errors() -> Iterator[None]:
         yield
     except (EvaluatorError, OptionError, SetupError) as error:
         raise CliError(str(error)) from None
-
-
-def load_shogi_player(options: Options) -> ShogiPlayer:
-    """Like `make_shogi_player`, for commands of the terminal.
-
-    Raises:
-        CliError: What the options name cannot be used.
-    """
-    with loading_errors():
-        return make_shogi_player(options, logs.say)

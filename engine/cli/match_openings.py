@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.cli import logs
+from engine.color import BLACK, WHITE
 from engine.options import Options
 
 POLICY = "policy"
@@ -51,54 +52,27 @@ def make_openings(settings: argparse.Namespace, game: str, known: Sequence[str] 
         options.set(name, value)
     if game == "go":
         options.set("size", settings.size)
-    found = (_go_openings if game == "go" else _shogi_openings)(options, moves, wanted, known)
+    found = _policy_openings(game, options, moves, wanted, known)
     if len(found) < wanted:
         logs.say(f"--openings policy: only {len(found)} different ones of {moves} moves are found; they come again")
     return found
 
 
-def _go_openings(options: Options, moves: int, wanted: int, known: Sequence[str]) -> list[str]:
-    from engine.cli.make import load_go_player
-    from engine.games.go.game import new_game
-    from engine.games.go.vertex import format_vertex
+def _policy_openings(name: str, options: Options, moves: int, wanted: int, known: Sequence[str]) -> list[str]:
+    from engine.cli.games import describe
+    from engine.cli.make import load_player
     from engine.matches.openings import draw_openings
-    from engine.players.request import Request
-    from native.go.board import PASS
+    from engine.play import FirstMoves, PlayerSide, play_game
 
-    player = load_go_player(options)
+    player = load_player(name, options)
+    game = describe(name)
+    side = PlayerSide(player)
 
     def draw() -> str:
-        game = new_game(options)
-        player.new_game(game)
-        while len(game.moves) < moves and not game.is_over:
-            move = player.decide(Request(game)).move
-            game.play(game.side_to_move, PASS if move is None else move)
-        return " ".join(format_vertex(move, game.size) for _, move in game.moves)
-
-    try:
-        return draw_openings(draw, wanted, known)
-    finally:
-        player.close()
-
-
-def _shogi_openings(options: Options, moves: int, wanted: int, known: Sequence[str]) -> list[str]:
-    from engine.cli.make import load_shogi_player
-    from engine.games.shogi.game import ShogiGame
-    from engine.games.shogi.notation import format_usi
-    from engine.matches.openings import draw_openings
-    from engine.players.request import Request
-
-    player = load_shogi_player(options)
-
-    def draw() -> str:
-        game = ShogiGame()
-        player.new_game(game)
-        while len(game.moves) < moves and not game.is_over:
-            move = player.decide(Request(game)).move
-            if move is None:
-                break
-            game.play(move)
-        return f"startpos moves {' '.join(format_usi(move) for _, move in game.moves)}"
+        opening = game.new_game(options)
+        player.new_game(opening)
+        play_game(opening, {BLACK: side, WHITE: side}, FirstMoves(moves))
+        return game.format_opening(opening)
 
     try:
         return draw_openings(draw, wanted, known)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.cli.errors import CliError
-from engine.cli.make import load_go_player
+from engine.cli.make import load_player
 from engine.cli.terminal import TurnResult
 from engine.color import BLACK, opponent
 from engine.games.go.game import new_game, score_text
@@ -181,7 +181,7 @@ def open_go(
         except SgfError as error:
             raise CliError(f"--resume: {error}") from None
         options.size, options.komi = game.size, game.komi
-    player = load_go_player(options)
+    player = load_player("go", options)
     game = game or new_game(options)
     if handicap:
         try:

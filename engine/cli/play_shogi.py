@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from engine.cli.errors import CliError
-from engine.cli.make import load_shogi_player
+from engine.cli.make import load_player
 from engine.cli.terminal import TurnResult
 from engine.color import BLACK, COLOR_NAMES, opponent
 from engine.games.shogi.diagram import draw
@@ -22,8 +22,8 @@ from engine.players.request import Request
 
 if TYPE_CHECKING:
     from engine.options import Options, Value
+    from engine.players.player import Player
     from engine.players.request import Decision
-    from engine.players.shogi import ShogiPlayer
 
 COMMANDS = """\
 7g7f        play a move: in USI, CSA (7776FU) or Japanese (７六歩, 76歩, 同銀)
@@ -42,7 +42,7 @@ class ShogiTerminalGame:
 
     def __init__(
         self,
-        player: ShogiPlayer,
+        player: Player[ShogiGame],
         game: ShogiGame,
         *,
         japanese: bool = False,
@@ -227,7 +227,7 @@ def open_shogi(
     Raises:
         CliError: the player cannot be made, there is no such position, or the record cannot be played.
     """
-    player = load_shogi_player(options)
+    player = load_player("shogi", options)
     if record is not None:
         sfen = format_sfen(record.initial)
     try:

@@ -5,21 +5,20 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from engine.cli.make import load_go_player
+from engine.cli.make import load_player
 from engine.cli.selfplay_games import Played
-from engine.color import BLACK, opponent
-from engine.games.go.game import new_game, score_text
-from engine.games.go.scoring import removed_stones
+from engine.color import BLACK, WHITE
+from engine.games.go.game import new_game
 from engine.games.go.sgf import to_sgf
+from engine.go.descriptor import GAME
+from engine.go.referee import sgf_result
 from engine.matches.answers import Evaluation
-from engine.players.request import Request
+from engine.play import PlayerSide, play_game
 
 if TYPE_CHECKING:
     from engine.options import Options
     from engine.players.go import GoPlayer
-
-MOVES_PER_POINT = 3.0
-"""Moves for each point of the board after which a game is scored as it stands."""
+    from engine.players.request import Decision
 
 
 class GoSeries:
@@ -36,7 +35,7 @@ class GoSeries:
         Raises:
             CliError: it cannot be made.
         """
-        return cls(load_go_player(options))
+        return cls(load_player("go", options))
 
     def play(self, number: int) -> Played:
         """Play one game."""
@@ -44,26 +43,16 @@ class GoSeries:
         game = new_game(player.options)
         player.new_game(game)
         comments = [""]
-        resigned = 0
-        while not game.is_over and len(game.moves) < MOVES_PER_POINT * game.size**2:
-            color = game.side_to_move
-            decision = player.decide(Request(game, hide_moves=player.options.ignore_pre_root_history))
-            if decision.resign or decision.move is None:
-                resigned = color
-                break
-            game.play(color, decision.move)
+
+        def record(decision: Decision, seconds: float) -> None:
             report = decision.report
             comments.append(str(Evaluation(report.winrate, report.score_lead, report.visits)))
-        if resigned:
-            winner, result = opponent(resigned), "W+R" if resigned == BLACK else "B+R"
-        elif game.is_no_result:
-            winner, result = 0, "Void"
-        else:
-            score = game.final_score(removed_stones(game, lambda: player.final_ownership(game)))
-            winner, result = (1 if score > 0 else 2 if score < 0 else 0), score_text(score)
-        name = player.description
-        text = to_sgf(game, comments, black=name, white=name, result=result, date=time.strftime("%Y-%m-%d"))
-        return Played(winner, len(game.moves), {".sgf": text.encode("utf-8")})
+
+        side = PlayerSide(player)
+        ended = play_game(game, {BLACK: side, WHITE: side}, GAME.referee(player), record)
+        name, date = player.description, time.strftime("%Y-%m-%d")
+        text = to_sgf(game, comments, black=name, white=name, result=sgf_result(ended), date=date)
+        return Played(ended.winner, len(game.moves), {".sgf": text.encode("utf-8")})
 
     def close(self) -> None:
         """Release the engine."""

@@ -8,25 +8,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.cli.errors import CliError
-from engine.cli.make import load_shogi_player
+from engine.cli.make import load_player
 from engine.cli.selfplay_games import Played
+from engine.color import BLACK, WHITE
 from engine.games.shogi.game import ShogiGame
 from engine.games.shogi.hcpe import pack
 from engine.games.shogi.record_files import load_records, to_bytes
 from engine.games.shogi.records import GameRecord, RecordedMove, RecordError, format_usi_line, record_of
 from engine.games.shogi.sfen import format_sfen
-from engine.players.request import Request
+from engine.play import PlayerSide, play_game
 from engine.players.shogi_notes import note_of
+from engine.shogi.referee import ShogiReferee, csa_ending
 
 if TYPE_CHECKING:
     from engine.options import Options
-    from engine.players.shogi import ShogiPlayer
+    from engine.players.player import Player
+    from engine.players.request import Decision
 
 
 class ShogiSeries:
     """Games from the usual position or from openings, in turn."""
 
-    def __init__(self, player: ShogiPlayer, suffixes: Sequence[str], openings: Sequence[GameRecord] = ()) -> None:
+    def __init__(self, player: Player[ShogiGame], suffixes: Sequence[str], openings: Sequence[GameRecord] = ()) -> None:
         """Let `player` play both sides.
 
         Args:
@@ -54,29 +57,20 @@ class ShogiSeries:
                 pack(line.initial)
             except RecordError as error:
                 raise CliError(f"--openings {openings}, opening {number}: {error} (--format hcpe)") from None
-        return cls(load_shogi_player(options), suffixes, lines)
+        return cls(load_player("shogi", options), suffixes, lines)
 
     def play(self, number: int) -> Played:
         """Play one game; the opening's moves are part of it."""
         game = self._begin(self.openings[number % len(self.openings)])
         notes = [RecordedMove(move) for _, move in game.moves]
-        ending = ""
-        while not ending:
-            outcome = game.outcome()
-            if outcome is not None:
-                ending = outcome.ending
-                break
-            begin = time.monotonic()
-            decision = self.player.decide(Request(game))
-            if decision.win:
-                ending = "KACHI"
-            elif decision.resign or decision.move is None:
-                ending = "TORYO"
-            else:
-                notes.append(
-                    note_of(decision, game.placement, time.monotonic() - begin, self.player.options.centipawns)
-                )
-                game.play(decision.move)
+        centipawns = self.player.options.centipawns
+
+        def note(decision: Decision, seconds: float) -> None:
+            notes.append(note_of(decision, game.placement, seconds, centipawns))
+
+        side = PlayerSide(self.player)
+        ended = play_game(game, {BLACK: side, WHITE: side}, ShogiReferee(), note)
+        ending = csa_ending(ended, game)
         name = self.player.description
         info = {"EVENT": "yomi selfplay", "START_TIME": time.strftime("%Y/%m/%d %H:%M:%S")}
         record = record_of(game, notes, black=name, white=name, ending=ending)

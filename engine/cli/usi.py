@@ -46,8 +46,8 @@ def run(args: argparse.Namespace) -> int:
         raise
 
     def make(say: Callable[[str], None]) -> ShogiPlayer:
-        from engine.cli.make import make_shogi_player
+        from engine.cli.make import make_player
 
-        return make_shogi_player(options, say)
+        return make_player("shogi", options, say)
 
     return serve(options, make)

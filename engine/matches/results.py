@@ -7,19 +7,19 @@ from dataclasses import asdict, dataclass, field, fields
 
 from engine.color import BLACK, DRAW, WHITE
 from engine.matches.process import EngineFailure
-
-RESIGNATION = "resignation"
-SCORE = "score"
-TIME = "time"
-ILLEGAL = "illegal move"
-FAILURE = "failure"
-ADJUDICATION = "adjudication"
-MAX_MOVES = "max moves"
-NO_RESULT = "no result"
-MATE = "mate"
-REPETITION = "repetition"
-PERPETUAL_CHECK = "perpetual check"
-DECLARATION = "declaration"
+from engine.play import ADJUDICATION as ADJUDICATION
+from engine.play import DECLARATION as DECLARATION
+from engine.play import FAILURE as FAILURE
+from engine.play import ILLEGAL as ILLEGAL
+from engine.play import MATE as MATE
+from engine.play import MAX_MOVES as MAX_MOVES
+from engine.play import NO_RESULT as NO_RESULT
+from engine.play import PERPETUAL_CHECK as PERPETUAL_CHECK
+from engine.play import REPETITION as REPETITION
+from engine.play import RESIGNATION as RESIGNATION
+from engine.play import SCORE as SCORE
+from engine.play import TIME as TIME
+from engine.play import Ended as Ended
 
 FAULTS = (TIME, ILLEGAL, FAILURE)
 """Endings that are an engine's fault."""
@@ -52,18 +52,6 @@ class Blame:
         """Turn an engine's failure into a loss."""
         if isinstance(error, EngineFailure):
             raise Forfeit(self.color, FAILURE, str(error)) from None
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """How a game ended."""
-
-    winner: int
-    """BLACK, WHITE or DRAW."""
-    ending: str
-    """One of the names above."""
-    detail: str = ""
-    """Score, illegal move, last words: on one line."""
 
 
 @dataclass(frozen=True, slots=True)

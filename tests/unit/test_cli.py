@@ -15,7 +15,7 @@ import pytest
 
 import engine.cli.make
 import nets
-from engine.cli import doctor, play, selfplay_go
+from engine.cli import doctor, play
 from engine.cli.errors import CliError
 from engine.cli.main import COMMANDS, build, main, main_usi
 from engine.cli.play_go import GoTerminalGame
@@ -44,11 +44,11 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> list[FakePlayer]:
     """Let the commands play with a fake player; the list holds those that were made."""
     made: list[FakePlayer] = []
 
-    def make(options: Options) -> FakePlayer:
+    def make(game: str, options: Options) -> FakePlayer:
         made.append(FakePlayer(options))
         return made[-1]
 
-    monkeypatch.setattr(engine.cli.make, "make_go_player", make)
+    monkeypatch.setattr(engine.cli.make, "make_player", make)
     return made
 
 
@@ -167,10 +167,10 @@ def test_errors_are_one_line(words: str, fake: list[FakePlayer], capsys: pytest.
 
 
 def test_a_player_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def fail(options: Options) -> FakePlayer:
+    def fail(game: str, options: Options) -> FakePlayer:
         raise EvaluatorError("device cuda: not here")
 
-    monkeypatch.setattr(engine.cli.make, "make_go_player", fail)
+    monkeypatch.setattr(engine.cli.make, "make_player", fail)
     assert "device cuda: not here" in error_of(capsys, "play", "go")
 
 
@@ -282,7 +282,7 @@ def test_selfplay(tmp_path: Path, fake: list[FakePlayer], capsys: pytest.Capture
 
 
 def test_selfplay_scores_games_that_never_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selfplay_go, "MOVES_PER_POINT", 0.2)
+    monkeypatch.setattr("engine.go.referee.MOVES_PER_POINT", 0.2)
     game = GoSeries(FakePlayer(Options(size=5))).play(0)
     assert game.moves == 5
     resigned = GoSeries(FakePlayer(Options(size=5), resign_at=3)).play(0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import io
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -34,11 +33,11 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> list[FakeShogiPlayer]:
     """Let the commands play with a fake player; the list holds those that were made."""
     made: list[FakeShogiPlayer] = []
 
-    def make(options: Options, say: Callable[[str], None]) -> FakeShogiPlayer:
+    def make(game: str, options: Options) -> FakeShogiPlayer:
         made.append(FakeShogiPlayer(options))
         return made[-1]
 
-    monkeypatch.setattr(engine.cli.make, "make_shogi_player", make)
+    monkeypatch.setattr(engine.cli.make, "make_player", make)
     return made
 
 
@@ -151,10 +150,10 @@ def test_errors_are_one_line(
 def test_a_player_that_cannot_be_made(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    def fail(options: Options, say: Callable[[str], None]) -> FakeShogiPlayer:
+    def fail(game: str, options: Options) -> FakeShogiPlayer:
         raise LoadingError("device cuda: not here")
 
-    monkeypatch.setattr(engine.cli.make, "make_shogi_player", fail)
+    monkeypatch.setattr(engine.cli.make, "make_player", fail)
     monkeypatch.chdir(tmp_path)
     for command in ("play", "selfplay"):
         assert "device cuda: not here" in error_of(capsys, command, "shogi")

@@ -130,7 +130,7 @@ def test_a_game_is_saved_on_a_signal(number: int, tmp_path: Path, monkeypatch: p
             signal.raise_signal(number)  # a second one changes nothing
             raise OSError(5, "Input/output error")  # the terminal has gone
 
-    monkeypatch.setattr(engine.cli.make, "make_go_player", FakePlayer)
+    monkeypatch.setattr(engine.cli.make, "make_player", lambda game, options: FakePlayer(options))
     monkeypatch.setattr("builtins.input", read)
     monkeypatch.setattr("builtins.print", write)
     before = signal.signal(number, lambda *of_signal: None)
@@ -211,7 +211,7 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
 
 def test_the_default_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(engine.cli.make, "make_go_player", FakePlayer)
+    monkeypatch.setattr(engine.cli.make, "make_player", lambda game, options: FakePlayer(options))
     monkeypatch.setattr("builtins.input", Interrupted("C3", "quit"))
     assert main(["play", "go", "--size", "5"]) == 0
     (path,) = tmp_path.iterdir()
@@ -240,7 +240,9 @@ def test_a_level_is_told_and_set(
     options: list[str], name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made: list[FakePlayer] = []
-    monkeypatch.setattr(engine.cli.make, "make_go_player", lambda options: made.append(FakePlayer(options)) or made[-1])
+    monkeypatch.setattr(
+        engine.cli.make, "make_player", lambda game, options: made.append(FakePlayer(options)) or made[-1]
+    )
     monkeypatch.setattr("builtins.input", Interrupted("hint", "quit"))
     assert main(["play", "go", "--no-save", "--size", "5", "--level", "3", "--temperature", "0", *options]) == 0
     expected = levels.level_settings("go", 3, has_network=not options)

@@ -340,7 +340,7 @@ def test_what_an_analyst_raises_ends_the_review(tmp_path: Path) -> None:
 
 def fake_reviewers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.cli.make.make_analysts", lambda options, count, prompt: [FakePlayer(), FakePlayer()])
-    monkeypatch.setattr("engine.cli.make.load_shogi_player", ShogiPlayerWithSearch)
+    monkeypatch.setattr("engine.cli.make.load_player", lambda game, options: ShogiPlayerWithSearch(options))
 
 
 def make_folder(folder: Path) -> Path:

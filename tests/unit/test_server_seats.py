@@ -176,7 +176,7 @@ def test_a_servers_limit_of_moves_holds_for_its_game(own: int | None) -> None:
 def test_an_engine_that_is_started_again_has_the_users_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[FakeShogiPlayer] = []
     monkeypatch.setattr(
-        floodgate, "load_shogi_player", lambda options: made.append(FakeShogiPlayer(options)) or made[-1]
+        floodgate, "load_player", lambda game, options: made.append(FakeShogiPlayer(options)) or made[-1]
     )
     own = {"evaluator": "material", "max_moves": 320, "lag": 0.5}
     one = Account("one", Server("home", CSA, "localhost", 1), "one", "", "", options=own)

@@ -196,6 +196,14 @@ class GoGame:
         """Moves made since the initial position."""
         return len(self.moves)
 
+    def push(self, move: int) -> None:
+        """Play a move of the side to move.
+
+        Raises:
+            IllegalMove: see `play`.
+        """
+        self.play(self.side_to_move, move)
+
     def turn_to(self, color: int) -> None:
         """Make it the turn of `color`, as when GTP asks for a move of either side; no move is recorded.
 

@@ -188,6 +188,10 @@ class ShogiGame:
         if int(self.position["history_length"]) > 2 * ROOM:
             self._rewrite_history()
 
+    def push(self, move: int) -> None:
+        """Play a move of the side to move, as all games do: see `play`."""
+        self.play(move)
+
     def going_on(self, sfen: str, moves: Sequence[str]) -> "ShogiGame":
         """Return the game that USI's `position` describes, played on from a copy of this one if that leads to it.
 

@@ -1,0 +1,1 @@
+"""Go, as the shared parts of the engine see it."""

@@ -1,0 +1,48 @@
+"""When a game of Go is over, and who has won it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from engine.color import BLACK, DRAW, WHITE
+from engine.games.go.game import GoGame, score_text
+from engine.games.go.vertex import format_color
+from engine.play import ADJUDICATION, MAX_MOVES, NO_RESULT, RESIGNATION, SCORE, TIME, Ended
+
+MOVES_PER_POINT = 3
+"""Moves per point of the board after which a game is scored as it stands, unless told otherwise."""
+
+
+def sgf_result(ended: Ended) -> str:
+    """Return how a game ended as SGF writes it."""
+    if ended.ending == NO_RESULT:
+        return "Void"
+    if ended.winner == DRAW:
+        return "0"
+    if ended.ending in (SCORE, MAX_MOVES):
+        return ended.detail
+    reason = {RESIGNATION: "R", TIME: "T", ADJUDICATION: "R"}.get(ended.ending, "F")
+    return f"{format_color(ended.winner)}+{reason}"
+
+
+class GoReferee:
+    """Ends games by passes, by a repetition without result, or after too many moves."""
+
+    def __init__(self, score: Callable[[GoGame], float], max_moves: int = 0) -> None:
+        """Score games by `score` (Black's points minus White's), after `max_moves` at the latest.
+
+        Args:
+            score: called once per game.
+            max_moves: 0 for MOVES_PER_POINT times the points.
+        """
+        self._score, self._max_moves = score, max_moves
+
+    def judge(self, game: GoGame) -> Ended | None:
+        """Return how a game has ended; None while it goes on."""
+        if game.is_no_result:
+            return Ended(DRAW, NO_RESULT, "third repetition")
+        if not game.is_over and game.ply < (self._max_moves or MOVES_PER_POINT * game.size**2):
+            return None
+        score = self._score(game)
+        winner = BLACK if score > 0 else WHITE if score < 0 else DRAW
+        return Ended(winner, SCORE if game.is_over else MAX_MOVES, score_text(score))

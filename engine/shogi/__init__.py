@@ -1,0 +1,1 @@
+"""Shogi, as the shared parts of the engine see it."""
