@@ -100,7 +100,8 @@ class Ladder:
         options.set("memory", MEMORY)
         options.set("seed", seed)
         options.set("max_moves", SHOGI_MOVES)
-        return describe(self.game).make_player(options)
+        player: Player[Any] = describe(self.game).make_player(options)
+        return player
 
     def pairing(self, level: int, games: int, seed: int) -> Pairing:
         """Play `games` games of a level against the one below it, in pairs of the same opening with colors changed."""

@@ -42,7 +42,8 @@ def make_player(game: str, options: Options, say: Callable[[str], None] = logs.s
         ValueError: the options of the board do not go together.
     """
     _prepare(game, options, say)
-    return describe(game).make_player(options)
+    player: Player[Any] = describe(game).make_player(options)
+    return player
 
 
 def check_device(options: Options) -> None:
