@@ -185,7 +185,7 @@ def test_the_file_that_yomi_named_goes_away_once_the_user_has_saved_the_game(
     if "old.sgf" in left:
         Path("old.sgf").write_text("(;GM[1]SZ[5];B[aa];W[bb])")
     monkeypatch.setattr("time.strftime", lambda form: "yomi-0")
-    monkeypatch.setattr(engine.cli.make, "make_go_player", FakePlayer)
+    monkeypatch.setattr(engine.cli.make, "make_player", lambda game, options: FakePlayer(options))
     monkeypatch.setattr("builtins.input", Interrupted(*lines))
     with contextlib.suppress(KeyboardInterrupt):
         main(["play", "go", "--color", "black", *(words.split() or ["--size", "5"])])
