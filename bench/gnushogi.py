@@ -8,10 +8,11 @@ a move means that it has none.
 from __future__ import annotations
 
 import argparse
+import math
 import re
-import subprocess
 import sys
-from collections.abc import Iterator
+
+from engine.clients.process import EngineError, EngineProcess
 
 _MOVE = re.compile(r"^\d+\. \.\.\. ((?:[1-9][a-i]|[PLNSGBR]\*)[1-9][a-i]\+?)(?!\S)")
 _PERIOD = 60  # moves in a period of its clock
@@ -27,54 +28,40 @@ class GnuShogi:
         Args:
             command: the program.
             seconds: of each of its moves, on average; 0.05 to 600.
+
+        Raises:
+            EngineError: it cannot be started.
         """
         minutes, rest = divmod(round(_PERIOD * seconds), 60)
         self._level = f"level {_PERIOD} {minutes}:{rest:02d}"
-        self._process = subprocess.Popen(
-            [command],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            bufsize=1,
-        )
+        self._process = EngineProcess([command])
+        self.close = self._process.close
         self._moves: list[str] = []
 
     def choose(self, moves: list[str]) -> str | None:
-        """Return its move after `moves` from the usual position; None where it gives up.
+        """Return its move after `moves` from the usual position; None if it gives up.
 
         Raises:
-            EOFError: the program has ended.
+            EngineError: the program has ended.
         """
         if self._moves and moves[:-1] == self._moves:
-            self._send(moves[-1])
+            self._process.send(moves[-1])
         else:
-            self._send("new", self._level, "force", *moves, "go")  # `new` forgets the level
-        move = next(self._answers(), None)
+            self._process.send("new", self._level, "force", *moves, "go")  # `new` forgets the level
+        move = self._answer()
         self._moves = [*moves, move] if move is not None else []
         return move
 
-    def close(self) -> None:
-        """End it."""
-        with self._process:  # closes the pipes, and waits
-            self._process.kill()
-
-    def _send(self, *lines: str) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write("".join(f"{line}\n" for line in lines))
-        self._process.stdin.flush()
-
-    def _answers(self) -> Iterator[str]:
-        """Yield its moves until the game is over or a move is refused."""
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
+    def _answer(self) -> str | None:
+        """Return its next move; None if the game is over or it was told a move that it refuses."""
+        while True:
+            _, line = self._process.line(math.inf)
             found = _MOVE.match(line)
             if found is not None:
-                yield found[1]
-            elif line.startswith("Illegal move") or any(word in line.lower() for word in _OVER):
+                return found[1]
+            if line.startswith("Illegal move") or any(word in line.lower() for word in _OVER):
                 print(f"info string gnushogi: {line.strip()}", flush=True)
-                return
-        raise EOFError("GNU Shogi has ended: expected a move")
+                return None
 
 
 def main() -> int:
@@ -87,11 +74,11 @@ def main() -> int:
         parser.error(f"--seconds {args.seconds}: expected 0.05 to 600")
     try:
         engine = GnuShogi(args.command, args.seconds)
-    except OSError as error:
-        parser.error(f"--command {args.command}: {error.strerror}: expected GNU Shogi")
+    except EngineError as error:
+        parser.error(f"--command {args.command}: {error}: expected GNU Shogi")
     try:
         _serve(engine)
-    except (EOFError, BrokenPipeError, ValueError) as error:  # a loss must not pass for a resignation
+    except (EngineError, BrokenPipeError, ValueError) as error:  # a loss must not pass for a resignation
         print(f"gnushogi: {error}", file=sys.stderr)
         return 1
     finally:
@@ -103,7 +90,7 @@ def _serve(engine: GnuShogi) -> None:
     """Answer lines of USI.
 
     Raises:
-        EOFError, BrokenPipeError: the program has ended.
+        EngineError: the program has ended.
         ValueError: a position that it cannot be told.
     """
     moves: list[str] = []

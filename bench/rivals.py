@@ -9,30 +9,30 @@ from __future__ import annotations
 import re
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from engine.cli.errors import CliError
+from engine.clients.gtp import GtpClient
+from engine.clients.limits import SpecError
+from engine.clients.process import EngineError
+from engine.clients.spec import YOMI, EngineSpec, parse_spec, with_own_names
+from engine.clients.usi import UsiClient
+from engine.clock import TimeSettings
 from engine.color import BLACK
 from engine.games.go.vertex import format_color, format_vertex
 from engine.games.shogi.notation import format_usi
-from engine.matches.gtp_client import GtpClient
-from engine.matches.limits import PlayerLimits
-from engine.matches.players import YOMI, PlayerError, PlayerSpec, parse_player, with_own_names
-from engine.matches.process import EngineFailure
-from engine.matches.usi_client import UsiClient
 
 if TYPE_CHECKING:
     from engine.games.go.game import GoGame
     from engine.games.shogi.game import ShogiGame
 
 START_TIMEOUT = 300.0
-ANSWER_TIMEOUT = 30.0
-"""Seconds that an engine has to end a search."""
+"""Seconds that an engine has to start."""
 REPORT_INTERVAL = 5
 """Centiseconds between reports of GTP engines."""
 ANALYSES = {"kata-analyze": f"{REPORT_INTERVAL} rootInfo true", "lz-analyze": f"{REPORT_INTERVAL}"}
-"""Commands of GTP engines that show visits; see `GtpClient.analysing_command`."""
+"""Commands of GTP engines that show visits; see `GtpClient.first_known`."""
 
 EVALUATED, DESCENDED, MOVED, OWN = "evaluated", "descended", "moved", "own count"
 COUNTS = {
@@ -51,73 +51,69 @@ SUMMARIES: Mapping[str, Callable[[Sequence[float]], float]] = {
 }
 
 
-class Rival(Protocol):
-    """Another engine that is measured."""
-
-    name: str
-    counting: str
-    """What it counts: EVALUATED, DESCENDED, MOVED or OWN."""
-
-    def measure(self, game: Any, seconds: float) -> float | None:
-        """Return nodes per second of a search of a position from scratch; None where it reports none (book moves).
-
-        Raises:
-            EngineFailure: it fails.
-        """
-
-    def close(self) -> None:
-        """End it."""
-
-
 class GtpRival:
     """A GTP engine with an analysing command."""
 
-    def __init__(self, spec: PlayerSpec) -> None:
+    counting = DESCENDED
+
+    def __init__(self, spec: EngineSpec) -> None:
         """Start it.
 
         Raises:
-            EngineFailure: it does not start, or cannot analyse.
+            EngineError: it does not start, or cannot analyse.
         """
-        self.name, self.counting = spec.name, DESCENDED
-        self._client = GtpClient(spec, PlayerLimits(), timeout=START_TIMEOUT)
-        if not self._client.analysing_command(ANALYSES, format_color(BLACK)):
-            self._client.close()
-            raise EngineFailure(f"has no analysing command: expected {' or '.join(ANALYSES)}")
+        self.name = spec.name
+        self._client = GtpClient(spec, timeout=START_TIMEOUT)
+        self.close = self._client.close
+        if not self._client.first_known(ANALYSES, format_color(BLACK)):
+            self.close()
+            raise EngineError(f"has no analysing command: expected {' or '.join(ANALYSES)}")
 
     def measure(self, game: GoGame, seconds: float) -> float | None:
-        """Return visits per second."""
+        """Return visits per second of a search of a position from scratch; None if it reports none.
+
+        Raises:
+            EngineError: it fails.
+        """
         client = self._client
-        client.new_game(game.size, game.komi, game.rules, PlayerLimits().clock())
+        client.new_game(game.size, game.komi, str(game.rules), TimeSettings())
         if client.knows("clear_cache"):
             client.ask("clear_cache")
         for color, move in game.moves:
             client.play(format_color(color), format_vertex(move, game.size))
-        command = client.analysing_command(ANALYSES, format_color(game.side_to_move))
-        begin = time.monotonic()  # the first report may come before `send` is back
-        client.process.send(command)
-        last = (begin, 0)
-        try:
-            while True:
-                at, line = client.process.line(begin + seconds)
-                if (visits := visits_of(line)) is not None:
-                    last = (at, visits)
-                elif line.startswith("?"):
-                    raise EngineFailure(f"refused '{command}': {line[1:].strip()[:200]}")
-        except TimeoutError:
-            pass
-        deadline = client.process.send("name") + ANSWER_TIMEOUT  # any command ends an analysis
-        try:
-            for marks in range(2):  # the analysis' own empty line, then the answer to `name` with its own
-                while (found := client.process.line(deadline))[1].strip():
-                    if not marks and (visits := visits_of(found[1])) is not None:
-                        last = (found[0], visits)
-        except TimeoutError:
-            raise EngineFailure(f"does not end its analysis within {ANSWER_TIMEOUT:.0f} s") from None
-        return last[1] / (last[0] - begin) if last[1] else None
+        command = client.first_known(ANALYSES, format_color(game.side_to_move))
+        return _rate(client.analyse(command, seconds), visits_of)
 
-    def close(self) -> None:
-        """End it."""
-        self._client.close()
+
+class UsiRival:
+    """A USI engine."""
+
+    def __init__(self, spec: EngineSpec) -> None:
+        """Start it.
+
+        Raises:
+            EngineError: it does not start.
+        """
+        self.name = spec.name
+        self._client = UsiClient(spec, timeout=START_TIMEOUT)
+        self.close = self._client.close
+        title = self._client.title.lower()
+        self.counting = next((kind for pattern, kind in KNOWN_COUNTS if re.search(pattern, title)), OWN)
+
+    def measure(self, game: ShogiGame, seconds: float) -> float | None:
+        """Return nodes per second; see `GtpRival.measure`."""
+        self._client.new_game()
+        moves = [format_usi(move) for _, move in game.moves]
+        return _rate(self._client.analyse(game.initial_sfen, moves, seconds), nodes_of)
+
+
+def _rate(lines: Iterable[tuple[float, str]], count_of: Callable[[str], int | None]) -> float | None:
+    """Return the count per second of the last line of an analysis that has one; None if that is 0."""
+    last = (0.0, 0)
+    for seconds, line in lines:
+        if (count := count_of(line)) is not None:
+            last = (seconds, count)
+    return last[1] / last[0] if last[1] else None
 
 
 def visits_of(line: str) -> int | None:
@@ -130,46 +126,14 @@ def visits_of(line: str) -> int | None:
     return sum(int(number) for number in re.findall(r"\binfo move \S+ visits ([0-9]+)", line))
 
 
-class UsiRival:
-    """A USI engine."""
+def nodes_of(line: str) -> int | None:
+    """Return the nodes in a report of a USI engine."""
+    found = re.search(r"\bnodes ([0-9]+)", line)
+    return int(found[1]) if found else None
 
-    def __init__(self, spec: PlayerSpec) -> None:
-        """Start it.
 
-        Raises:
-            EngineFailure: it does not start.
-        """
-        self.name = spec.name
-        self._client = UsiClient(spec, PlayerLimits(), timeout=START_TIMEOUT)
-        title = self._client.title.lower()
-        self.counting = next((kind for pattern, kind in KNOWN_COUNTS if re.search(pattern, title)), OWN)
-
-    def measure(self, game: ShogiGame, seconds: float) -> float | None:
-        """Return nodes per second."""
-        client = self._client
-        client.new_game()
-        moves = " ".join(format_usi(move) for _, move in game.moves)
-        position = f"position sfen {game.initial_sfen}"
-        begin = time.monotonic()
-        client.process.send(f"{position} moves {moves}" if moves else position, "go infinite")
-        last, deadline, is_stopped = (begin, 0), begin + seconds, False
-        while True:
-            try:
-                at, line = client.process.line(deadline)
-            except TimeoutError:
-                if is_stopped:
-                    raise EngineFailure(f"no bestmove within {ANSWER_TIMEOUT:.0f} s after stop") from None
-                is_stopped, deadline = True, client.process.send("stop") + ANSWER_TIMEOUT
-                continue
-            if match := re.search(r"^info .*\bnodes ([0-9]+)", line):
-                last = (at, int(match[1]))
-            elif line.startswith("bestmove"):
-                break
-        return last[1] / (last[0] - begin) if last[1] else None
-
-    def close(self) -> None:
-        """End it."""
-        self._client.close()
+Rival: TypeAlias = GtpRival | UsiRival
+"""Another engine that is measured. `counting` is what it counts: EVALUATED, DESCENDED, MOVED or OWN."""
 
 
 def open_rivals(commands: Sequence[str], game: str) -> list[Rival]:
@@ -183,14 +147,14 @@ def open_rivals(commands: Sequence[str], game: str) -> list[Rival]:
         CliError: one is not well described, does not start, or cannot be measured.
     """
     try:
-        _, *specs = with_own_names([PlayerSpec(YOMI, ()), *(parse_player(text, game) for text in commands)])
-    except PlayerError as error:
+        _, *specs = with_own_names([EngineSpec(YOMI, ()), *(parse_spec(text, game) for text in commands)])
+    except SpecError as error:
         raise CliError(f"--against: {error}") from None
     rivals: list[Rival] = []
     for spec in specs:
         try:
             rivals.append(GtpRival(spec) if game == "go" else UsiRival(spec))
-        except EngineFailure as error:
+        except EngineError as error:
             close_rivals(rivals)
             raise CliError(f"--against {spec.name}: {error}") from None
     return rivals
@@ -216,7 +180,7 @@ def measure(rival: Rival, game: Any, seconds: float) -> float | None:
     time.sleep(0.05)  # whoever searched before has stopped by now
     try:
         return rival.measure(game, seconds)
-    except EngineFailure as error:
+    except EngineError as error:
         raise CliError(f"--against {rival.name}: {error}") from None
 
 

@@ -124,20 +124,21 @@ def _play_go(args: argparse.Namespace) -> None:
 
 
 def _play_shogi(args: argparse.Namespace) -> None:
+    from engine.clients.limits import SpecError
+    from engine.clients.process import EngineError
+    from engine.clients.spec import parse_spec
     from engine.datasets.shogi_played import ShogiPlayOptions
     from engine.datasets.shogi_played_files import play_shogi_positions
     from engine.datasets.sources import named
     from engine.games.shogi.record_files import load_records
     from engine.games.shogi.records import RecordError
-    from engine.matches.players import PlayerError, parse_player
-    from engine.matches.process import EngineFailure
     from native.shogi.position import MAX_HISTORY
     from native.warmup import compile_all
 
     check_counts(args, nodes=1, processes=1, opening_moves=0, resign_score=1, resign_moves=1)
     check_ranges(args, max_moves=(1, MAX_HISTORY // 2))
     try:
-        spec = parse_player(args.engine, "shogi")
+        spec = parse_spec(args.engine, "shogi")
         openings = load_records(args.openings) if args.openings else []
         compile_all("shogi", say)
         options = ShogiPlayOptions(
@@ -153,8 +154,8 @@ def _play_shogi(args: argparse.Namespace) -> None:
             seed=args.seed,
         )
         total = play_shogi_positions(args.out, options, args.positions, spec, openings, args.processes, say)
-    except EngineFailure as error:
+    except EngineError as error:
         raise CliError(f"--engine {args.engine}: {error}") from None
-    except (PlayerError, RecordError) as error:
+    except (SpecError, RecordError) as error:
         raise CliError(str(error)) from None
     print(f"{total} positions in {args.out}")

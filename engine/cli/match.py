@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,15 +17,14 @@ from engine.cli.match_settings import add_settings, merge, read_file
 from engine.cli.rate import add_output, show
 from engine.cli.report import plot_check
 from engine.cli.signals import ended_by_a_signal
-from engine.matches.limits import COUNTS, TIMES, LimitError, PlayerLimits
-from engine.matches.players import (
+from engine.clients.limits import COUNTS, TIMES, EngineLimits, SpecError
+from engine.clients.spec import (
     PROTOCOLS,
-    PlayerError,
-    PlayerSpec,
+    EngineSpec,
     command_of,
     detect_protocol,
     is_yomi,
-    player_of,
+    spec_of,
     table_of,
     with_own_names,
 )
@@ -32,7 +32,7 @@ from engine.matches.results import MatchError
 from engine.matches.schedule import openings_before, pairs_of, schedule
 
 if TYPE_CHECKING:
-    from engine.matches.engine_client import OnStart
+    from engine.clients.client import OnStart
     from engine.matches.results import GameResult
     from engine.matches.runner import Host
     from engine.matches.sprt import Sprt
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     settings = merge(args, from_file)
     try:
         results = _play(settings, [*map(table_of, args.players), *tables])
-    except (PlayerError, LimitError, MatchError) as error:
+    except (SpecError, MatchError) as error:
         raise CliError(str(error)) from None
     if results:
         show(args, results)
@@ -84,26 +84,25 @@ def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> 
     """Play what is left of the match and return all games of it.
 
     Raises:
-        PlayerError, LimitError, MatchError: the match cannot be played.
+        SpecError, MatchError: the match cannot be played.
     """
     game = settings.game or _find_game(tables)
-    players = with_own_names([player_of(table, game) for table in tables])
-    limits = PlayerLimits(
-        **{name: value for name in (*TIMES, *COUNTS) if (value := getattr(settings, name)) is not None}
-    )
-    every = [player.limits.over(limits) for player in players]
+    limits = EngineLimits(**{name: getattr(settings, name) for name in (*TIMES, *COUNTS)})
+    named = with_own_names([spec_of(table, game) for table in tables])
+    players = [replace(player, limits=player.limits.over(limits)) for player in named]
     try:
         pairs = pairs_of(len(players), settings.form)
     except ValueError as error:
         raise CliError(str(error)) from None
     test = _sprt(settings, len(players))
     if settings.timeout is None:
-        settings.timeout = 60.0 if all(each.has_clock or each.seconds is not None for each in every) else 600.0
+        have_time = all(player.limits.has_clock or player.limits.seconds is not None for player in players)
+        settings.timeout = 60.0 if have_time else 600.0
     make_host, described = _host(settings, game)
     source = _source(settings)
     description = {
         "game": game,
-        "players": [_described(player, each) for player, each in zip(players, every, strict=True)],
+        "players": [_described(player) for player in players],
         "form": settings.form,
         "margin": settings.margin,
         "resign": [settings.resign_below, settings.resign_moves],
@@ -132,9 +131,7 @@ def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> 
         if openings != journal.kept["openings"]:
             journal.keep({"openings": openings})
         pairings = list(schedule(pairs, settings.games, len(openings)))
-        plan = Plan(
-            players, limits, pairings, openings, make_host, settings.out, parallel, settings.cpus, settings.restart
-        )
+        plan = Plan(players, pairings, openings, make_host, settings.out, parallel, settings.cpus, settings.restart)
         with Progress(journal, [player.name for player in players], len(pairings), test) as progress:
             if not progress.is_decided:
                 with ended_by_a_signal():
@@ -172,12 +169,12 @@ def _as_described_now(found: Mapping[str, Any], source: Sequence[object]) -> Map
     return {**found, "opening_source": [*old, *source[len(old) :]][: len(source)]}
 
 
-def _described(player: PlayerSpec, limits: PlayerLimits) -> dict[str, object]:
+def _described(player: EngineSpec) -> dict[str, object]:
     """Return what makes a player the same one when a match goes on; older journals lack what is told last."""
     described: dict[str, object] = {
         "name": player.name,
         "command": list(player.command),
-        "limits": str(limits),
+        "limits": str(player.limits),
         "options": dict(player.options),
         "init": list(player.commands),
     }
@@ -199,7 +196,7 @@ def _find_game(tables: Sequence[Mapping[str, Any]]) -> str:
     """Return the game that the first engine other than yomi plays; Go where there is none."""
     games = {protocol: game for game, protocol in PROTOCOLS.items()}
     other = next((table for table in tables if not is_yomi(command_of(table)[0])), None)
-    return "go" if other is None else games[detect_protocol(player_of(other, "go"))]
+    return "go" if other is None else games[detect_protocol(spec_of(other, "go"))]
 
 
 def _sprt(settings: argparse.Namespace, players: int) -> Sprt | None:

@@ -11,8 +11,8 @@ from typing import Any
 
 from engine.cli.errors import CliError
 from engine.cli.games import GAMES
-from engine.matches.limits import COUNTS, TIMES
-from engine.matches.players import text_of
+from engine.clients.limits import COUNTS, TIMES
+from engine.clients.spec import text_of
 from engine.matches.schedule import FORMS
 from engine.options import TABLE
 

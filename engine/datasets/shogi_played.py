@@ -11,10 +11,14 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
+from engine.clients.answers import EngineMove
+from engine.clients.limits import GameClock
+from engine.clients.process import EngineError
+from engine.clients.usi import CENTIPAWNS, UsiClient
+from engine.clock import TimeSettings
 from engine.color import BLACK, WHITE, opponent
 from engine.datasets.shogi_rows import MARKS
 from engine.games.shogi.game import IllegalMove, ShogiGame
@@ -23,10 +27,6 @@ from engine.games.shogi.notation import NotationError, format_usi, parse_usi
 from engine.games.shogi.records import GameRecord, RecordError
 from engine.games.shogi.sfen import format_sfen
 from engine.matches.adjudicate import Adjudicator
-from engine.matches.answers import Answer
-from engine.matches.limits import GameClock, PlayerLimits
-from engine.matches.process import EngineFailure
-from engine.matches.usi_client import CENTIPAWNS
 
 SHOWN_PLIES = 8
 """Moves before a position that the engine is shown, enough for it to see a repetition. Fairy-Stockfish takes 15 µs for
@@ -58,16 +58,6 @@ class ShogiPlayOptions:
     seed: int = 1
 
 
-class Engine(Protocol):
-    """What plays."""
-
-    def new_game(self) -> None:
-        """Prepare for a game."""
-
-    def go(self, position: str, color: int, clocks: dict[int, GameClock]) -> Answer:
-        """Choose a move."""
-
-
 @dataclass(frozen=True, slots=True)
 class PlayedPositions:
     """The positions of one game."""
@@ -94,7 +84,7 @@ class PlayedPositions:
 
 
 def play_positions(
-    engine: Engine, options: ShogiPlayOptions, openings: Sequence[GameRecord], number: int
+    engine: UsiClient, options: ShogiPlayOptions, openings: Sequence[GameRecord], number: int
 ) -> PlayedPositions:
     """Play the game of a number, which decides with the seed alone how it begins and where moves are random.
 
@@ -105,7 +95,7 @@ def play_positions(
         number: of the game.
 
     Raises:
-        EngineFailure: the engine fails, or plays what it may not.
+        EngineError: the engine fails, or plays what it may not.
         RecordError: an opening has a move that the rules forbid.
     """
     return _Game(engine, options, openings, number).play()
@@ -114,13 +104,14 @@ def play_positions(
 class _Game:
     """A game while it is played."""
 
-    def __init__(self, engine: Engine, options: ShogiPlayOptions, openings: Sequence[GameRecord], number: int) -> None:
+    def __init__(
+        self, engine: UsiClient, options: ShogiPlayOptions, openings: Sequence[GameRecord], number: int
+    ) -> None:
         self.engine, self.options, self.number = engine, options, number
         self.rng = random.Random(f"{options.seed} {number}")
         lost = 1.0 / (1.0 + math.exp(options.resign_score / CENTIPAWNS))
         self.adjudicator = Adjudicator(lost, options.resign_moves)
-        settings = PlayerLimits().clock()
-        self.clocks = {color: GameClock(settings, 0.0) for color in (BLACK, WHITE)}
+        self.clocks = {color: GameClock(TimeSettings(), 0.0) for color in (BLACK, WHITE)}
         self.rows: list[tuple[bytes, int, int]] = []
         opening = self.rng.choice(openings) if openings else GameRecord()
         self.game = ShogiGame(format_sfen(opening.initial), max_moves=options.max_moves)
@@ -151,7 +142,9 @@ class _Game:
             if self.rng.random() < self.options.random_moves:
                 self._play_any()
                 continue
-            answer = self.engine.go(self._position(), color, self.clocks)
+            first = max(len(game.moves) - SHOWN_PLIES, 0)
+            moves = [format_usi(move) for _, move in game.moves[first:]]
+            answer = self.engine.go(self.sfens[first], moves, color, self.clocks)
             if answer.move == "resign":
                 return opponent(color), "TORYO"
             self._play_answer(answer)
@@ -159,22 +152,14 @@ class _Game:
                 return opponent(loser), "ADJUDICATION"
         return outcome.winner, outcome.ending
 
-    def _position(self) -> str:
-        """Return what the engine is shown."""
-        first = max(len(self.game.moves) - SHOWN_PLIES, 0)
-        words = [f"sfen {self.sfens[first]}"]
-        if moves := [format_usi(move) for _, move in self.game.moves[first:]]:
-            words += ["moves", *moves]
-        return " ".join(words)
-
-    def _play_answer(self, answer: Answer) -> None:
+    def _play_answer(self, answer: EngineMove) -> None:
         """Play the engine's move, and keep the position if it said what it thinks of it."""
         try:
             move = parse_usi(answer.move)
             placement = self.game.placement
             self._play(move)
         except (NotationError, IllegalMove) as error:
-            raise EngineFailure(f"{error} in {self.sfens[-1]}") from None
+            raise EngineError(f"{error} in {self.sfens[-1]}") from None
         if answer.evaluation is not None and answer.evaluation.score is not None:
             score = round(min(max(answer.evaluation.score, -MAX_SCORE), MAX_SCORE))
             self.rows.append((pack(placement), score, move))

@@ -11,7 +11,6 @@ games that it has.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import json
 import queue
@@ -20,25 +19,24 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 
+from engine.clients.limits import EngineLimits
+from engine.clients.process import EngineError
+from engine.clients.spec import EngineSpec
+from engine.clients.usi import UsiClient
 from engine.color import BLACK, DRAW, WHITE
 from engine.datasets.making import Log
 from engine.datasets.shogi_played import PlayedPositions, ShogiPlayOptions, play_positions
 from engine.datasets.shogi_rows import records_of
 from engine.games.shogi.hcpe import HCPE_DTYPE
 from engine.games.shogi.records import GameRecord, RecordError
-from engine.matches.limits import PlayerLimits
-from engine.matches.players import PlayerSpec
-from engine.matches.process import EngineFailure
-from engine.matches.usi_client import UsiClient
 from nets.errors import NetworkError
 from nets.files import remove_drafts, write_atomically
 
 MANIFEST = "played.json"
 FORMAT = 1
-TIMEOUT = 60.0
-"""Seconds that an engine may be silent."""
 FAILURES = 3
 """Games of an engine, one after the other, that fail until the run ends. A single one is left out."""
 
@@ -50,7 +48,7 @@ def play_shogi_positions(
     folder: Path,
     options: ShogiPlayOptions,
     positions: int,
-    spec: PlayerSpec,
+    spec: EngineSpec,
     openings: Sequence[GameRecord],
     processes: int,
     log: Log,
@@ -68,7 +66,7 @@ def play_shogi_positions(
 
     Raises:
         NetworkError: the folder holds other positions, or a file that is broken, or games bring nothing new.
-        EngineFailure: the engine does not start, or fails again and again.
+        EngineError: the engine does not start, or fails again and again.
         RecordError: an opening cannot be played.
         OSError: the folder cannot be written.
     """
@@ -85,7 +83,7 @@ def play_shogi_positions(
                     log(f"{files.write()}: {files.total} positions in all, {rate:.0f}/s")
                 if files.total >= positions:
                     break
-        except (KeyboardInterrupt, EngineFailure, RecordError, NetworkError):
+        except (KeyboardInterrupt, EngineError, RecordError, NetworkError):
             files.write()
             raise
         finally:
@@ -170,7 +168,7 @@ class _Files:
     def _compare(self) -> None:
         """Write how the positions are made, or see that those of the folder are made in the same way."""
         path = self.folder / MANIFEST
-        wanted = {"yomi-played": FORMAT, **dataclasses.asdict(self.options)}
+        wanted = {"yomi-played": FORMAT, **asdict(self.options)}
         if not path.exists():
             write_atomically(path, (json.dumps(wanted, indent=1) + "\n").encode(), sync=True)
             return
@@ -192,9 +190,10 @@ class _Crew:
     """Engines that play at the same time, each in a thread with one game after the other."""
 
     def __init__(
-        self, options: ShogiPlayOptions, spec: PlayerSpec, openings: Sequence[GameRecord], first_game: int, log: Log
+        self, options: ShogiPlayOptions, spec: EngineSpec, openings: Sequence[GameRecord], first_game: int, log: Log
     ) -> None:
-        self.options, self.spec, self.openings, self.log = options, spec, openings, log
+        self.options, self.openings, self.log = options, openings, log
+        self.spec = replace(spec, limits=spec.limits.over(EngineLimits(nodes=options.nodes)))
         self._first_game = first_game
         self._numbers = itertools.count(first_game)
         self._done: queue.SimpleQueue[Done] = queue.SimpleQueue()
@@ -207,7 +206,7 @@ class _Crew:
         """Start the engines and yield their games by their numbers, without an end.
 
         Raises:
-            EngineFailure: an engine does not start, or fails again and again.
+            EngineError: an engine does not start, or fails again and again.
             RecordError: an opening cannot be played.
         """
         for index in range(processes):
@@ -236,15 +235,14 @@ class _Crew:
         try:
             while not self._stopped.is_set():
                 if index not in self._clients:
-                    limits = self.spec.limits.over(PlayerLimits(nodes=self.options.nodes))
-                    self._clients[index] = UsiClient(self.spec, limits, timeout=TIMEOUT)
+                    self._clients[index] = UsiClient(self.spec)
                     continue  # meanwhile it may be over
                 number = next(self._numbers)
                 try:
                     played = play_positions(self._clients[index], self.options, self.openings, number)
                     failures = 0
                     self._done.put((number, played))
-                except EngineFailure as error:
+                except EngineError as error:
                     failures += 1
                     if failures == FAILURES or self._stopped.is_set():
                         raise

@@ -1,1 +1,1 @@
-"""Matches between engines: engine processes, games, schedules, journals, ratings. `runner` puts them together."""
+"""Matches between engines: games, schedules, journals, ratings. `runner` puts them together."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engine.clients.answers import Evaluation
+from engine.clients.process import TIMEOUT
 from engine.color import BLACK, WHITE, opponent
-from engine.matches.answers import Evaluation
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +15,7 @@ class RefereeSettings:
 
     margin: float = 0.0
     """Seconds that a move may take beyond its time."""
-    timeout: float = 60.0
+    timeout: float = TIMEOUT
     """Seconds beyond its time after which a silent engine counts as hanging."""
     resign_below: float | None = None
     """Winrate below which a side counts as lost; None: only players resign."""

@@ -8,6 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from engine.clients.client import OnStart
+from engine.clients.gtp import GtpClient
+from engine.clients.limits import GameClock, SpecError
+from engine.clients.process import EngineError, RefusedError
+from engine.clients.spec import EngineSpec, parse_spec
+from engine.clock import TimeSettings
 from engine.color import BLACK, DRAW, WHITE, opponent
 from engine.games.go.game import GoGame, score_text
 from engine.games.go.rules import Rules
@@ -15,30 +21,12 @@ from engine.games.go.scoring import dead_stones, ownership_by_rollouts
 from engine.games.go.sgf import record_of
 from engine.games.go.vertex import VertexError, format_color, format_vertex, parse_vertex
 from engine.matches.adjudicate import RefereeSettings
-from engine.matches.engine_client import OnStart
-from engine.matches.gtp_client import GtpClient
-from engine.matches.limits import GameClock, PlayerLimits
-from engine.matches.players import PlayerError, PlayerSpec, parse_player
-from engine.matches.process import EngineFailure, Refusal
-from engine.matches.results import (
-    ADJUDICATION,
-    ILLEGAL,
-    MAX_MOVES,
-    NO_RESULT,
-    RESIGNATION,
-    SCORE,
-    TIME,
-    Blame,
-    Ended,
-    Forfeit,
-    MatchError,
-    PlayedGame,
-    UnscoredError,
-)
+from engine.matches.results import Blame, Forfeit, MatchError, PlayedGame, UnscoredError
+from engine.play import ADJUDICATION, ILLEGAL, MAX_MOVES, NO_RESULT, RESIGNATION, SCORE, TIME, Ended
 from native.go.board import EMPTY, PASS
 
 if TYPE_CHECKING:
-    from engine.matches.answers import Answer
+    from engine.clients.answers import EngineMove
 
 MOVES_PER_POINT = 4
 """Moves for each point of the board after which a game is scored as it stands, unless told otherwise."""
@@ -81,12 +69,12 @@ class Scorer:
             return
         self.close()
         try:
-            spec = parse_player(self.kind, "go")
-            self._client = GtpClient(spec, PlayerLimits(), timeout=SCORER_TIMEOUT, on_start=self._on_start)
+            spec = parse_spec(self.kind, "go")
+            self._client = GtpClient(spec, timeout=SCORER_TIMEOUT, on_start=self._on_start)
             if not self._client.knows("final_score"):
-                raise Refusal("knows no command final_score")
+                raise RefusedError("knows no command final_score")
             self._set_up(self._client, game)
-        except (PlayerError, EngineFailure) as error:
+        except (SpecError, EngineError) as error:
             raise self._fault(error) from None
 
     def score(self, game: GoGame) -> float:
@@ -102,25 +90,25 @@ class Scorer:
         assert self._client is not None
         try:
             return self._ask(self._client, game)
-        except EngineFailure as error:
+        except EngineError as error:
             raise self._fault(error) from None
 
     def _fault(self, error: Exception) -> MatchError:
         return MatchError(f"--scorer {self.kind}: {error}")
 
     def _set_up(self, client: GtpClient, game: GoGame) -> None:
-        client.new_game(game.size, game.komi, game.rules, PlayerLimits().clock())
+        client.new_game(game.size, game.komi, str(game.rules), TimeSettings())
 
     def _ask(self, client: GtpClient, game: GoGame) -> float:
         self._set_up(client, game)
         for color, move in game.moves:
             client.play(format_color(color), format_vertex(move, game.size))
-        text = client.final_score(SCORER_TIMEOUT)
+        text = client.ask("final_score", SCORER_TIMEOUT).strip()
         if text == "0":
             return 0.0
         match = re.fullmatch(r"([BbWw])\+([0-9.]+)", text.split()[0] if text else "")
         if match is None:
-            raise EngineFailure(f"final_score was '{text[:80]}': expected B+3.5, W+0.5 or 0")
+            raise EngineError(f"final_score was '{text[:80]}': expected B+3.5, W+0.5 or 0")
         return float(match[2]) * (1 if match[1] in "Bb" else -1)
 
     def close(self) -> None:
@@ -138,14 +126,13 @@ class GoHost:
         self.settings, self._on_start = settings, on_start
         self.scorer = Scorer(settings.scorer, on_start)
 
-    def connect(self, spec: PlayerSpec, limits: PlayerLimits, cpus: frozenset[int]) -> GtpClient:
+    def connect(self, spec: EngineSpec, cpus: frozenset[int]) -> GtpClient:
         """Start an engine.
 
         Raises:
-            EngineFailure: it does not start.
+            EngineError: it does not start.
         """
-        timeout = self.settings.referee.timeout
-        return GtpClient(spec, limits, timeout=timeout, cpus=cpus, on_start=self._on_start)
+        return GtpClient(spec, timeout=self.settings.referee.timeout, cpus=cpus, on_start=self._on_start)
 
     def play(self, clients: Mapping[int, GtpClient], opening: str, event: str) -> PlayedGame:
         """Play a game between the engines of both colors and score it.
@@ -181,7 +168,7 @@ class _GoGame:
     def __init__(self, settings: GoSettings, clients: Mapping[int, GtpClient]) -> None:
         self.settings, self.clients = settings, clients
         self.game = GoGame(settings.size, settings.rules, settings.komi)
-        self.clocks = {c: GameClock(clients[c].limits.clock(), settings.referee.margin) for c in (BLACK, WHITE)}
+        self.clocks = {c: GameClock(clients[c].spec.limits.clock(), settings.referee.margin) for c in (BLACK, WHITE)}
         self.adjudicator = settings.referee.adjudicator()
         self.comments: list[str] = []
         self.chosen = {BLACK: 0, WHITE: 0}
@@ -193,8 +180,8 @@ class _GoGame:
         for color, client in self.clients.items():
             with Blame(color):
                 try:
-                    client.new_game(game.size, game.komi, game.rules, self.clocks[color].settings)
-                except Refusal as error:  # nobody's loss: the match asks for what the engine cannot do
+                    client.new_game(game.size, game.komi, str(game.rules), self.clocks[color].settings)
+                except RefusedError as error:  # nobody's loss: the match asks for what the engine cannot do
                     raise MatchError(f"player {client.spec.name}: {error}") from None
         for text in opening:
             color = game.side_to_move
@@ -227,7 +214,7 @@ class _GoGame:
                 return Ended(opponent(loser), ADJUDICATION, f"both below {self.settings.referee.resign_below:g}")
         return Ended(DRAW, NO_RESULT, "third repetition") if game.is_no_result else Ended(DRAW, SCORE)
 
-    def _play(self, color: int, answer: Answer) -> None:
+    def _play(self, color: int, answer: EngineMove) -> None:
         """Play the move of a player here and on the other's board."""
         game = self.game
         try:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from engine.color import BLACK, DRAW, WHITE, opponent
 from engine.games.shogi.notation import guilty_of
 from engine.matches.journal import NAME, read_journal
-from engine.matches.results import (
+from engine.matches.results import GameResult, MatchError
+from engine.play import (
     DECLARATION,
     FAILURE,
     ILLEGAL,
@@ -21,8 +22,6 @@ from engine.matches.results import (
     RESIGNATION,
     SCORE,
     TIME,
-    GameResult,
-    MatchError,
 )
 
 if TYPE_CHECKING:

@@ -5,21 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 
+from engine.clients.process import EngineError
 from engine.color import BLACK, DRAW, WHITE
-from engine.matches.process import EngineFailure
-from engine.play import ADJUDICATION as ADJUDICATION
-from engine.play import DECLARATION as DECLARATION
-from engine.play import FAILURE as FAILURE
-from engine.play import ILLEGAL as ILLEGAL
-from engine.play import MATE as MATE
-from engine.play import MAX_MOVES as MAX_MOVES
-from engine.play import NO_RESULT as NO_RESULT
-from engine.play import PERPETUAL_CHECK as PERPETUAL_CHECK
-from engine.play import REPETITION as REPETITION
-from engine.play import RESIGNATION as RESIGNATION
-from engine.play import SCORE as SCORE
-from engine.play import TIME as TIME
-from engine.play import Ended as Ended
+from engine.play import FAILURE, ILLEGAL, TIME, Ended
 
 FAULTS = (TIME, ILLEGAL, FAILURE)
 """Endings that are an engine's fault."""
@@ -50,7 +38,7 @@ class Blame:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         """Turn an engine's failure into a loss."""
-        if isinstance(error, EngineFailure):
+        if isinstance(error, EngineError):
             raise Forfeit(self.color, FAILURE, str(error)) from None
 
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from engine.clients.client import EngineClient, OnStart
+from engine.clients.process import EngineError, EngineProcess
+from engine.clients.spec import EngineSpec
 from engine.color import BLACK, WHITE, opponent
-from engine.matches.engine_client import EngineClient, OnStart
 from engine.matches.journal import Journal
-from engine.matches.limits import PlayerLimits
-from engine.matches.players import PlayerSpec
-from engine.matches.process import EngineFailure, EngineProcess
-from engine.matches.results import FAILURE, FAULTS, Ended, GameResult, MatchError, PlayedGame, UnscoredError
+from engine.matches.results import FAULTS, GameResult, MatchError, PlayedGame, UnscoredError
 from engine.matches.schedule import Pairing
+from engine.play import FAILURE, Ended
 from nets.files import remove_drafts, write_atomically
 
 UNSCORED = "-unscored"
@@ -27,11 +27,11 @@ UNSCORED = "-unscored"
 class Host(Protocol):
     """Plays games of one kind, one after the other in one thread."""
 
-    def connect(self, spec: PlayerSpec, limits: PlayerLimits, cpus: frozenset[int]) -> Any:
+    def connect(self, spec: EngineSpec, cpus: frozenset[int]) -> Any:
         """Start an engine and return its client.
 
         Raises:
-            EngineFailure: it does not start.
+            EngineError: it does not start.
         """
 
     def play(self, clients: Mapping[int, Any], opening: str, event: str) -> PlayedGame:
@@ -49,9 +49,8 @@ class Host(Protocol):
 class Plan:
     """A match as it is to be played."""
 
-    players: Sequence[PlayerSpec]
-    limits: PlayerLimits
-    """Of all players that have none of their own."""
+    players: Sequence[EngineSpec]
+    """With all their limits, those of the match included."""
     pairings: Sequence[Pairing]
     openings: Sequence[str]
     make_host: Callable[[OnStart], Host]
@@ -121,11 +120,11 @@ class Runner:
         """Whether the match is over; what is being played does not count any more."""
         return self._stopped.is_set()
 
-    def note_start(self, player: PlayerSpec) -> None:
+    def note_start(self, player: EngineSpec) -> None:
         """Remember that a player can be started."""
         self._started.add(player.name)
 
-    def has_started(self, player: PlayerSpec) -> bool:
+    def has_started(self, player: EngineSpec) -> bool:
         """Whether a player has ever started in this match."""
         return player.name in self._started
 
@@ -204,7 +203,7 @@ class _Slot:
         for color, player in players.items():
             try:
                 clients[color] = self._client(host, player)
-            except EngineFailure as failure:
+            except EngineError as failure:
                 ended = Ended(opponent(color), FAILURE, str(failure))
                 break
         if runner.is_stopped:  # an engine that was starting may have been killed
@@ -237,7 +236,7 @@ class _Slot:
         """Return the engine of a player, started where it does not run.
 
         Raises:
-            EngineFailure: it does not start, this time.
+            EngineError: it does not start, this time.
             MatchError: it has never started: the match is not well set up.
         """
         spec = self.runner.plan.players[player]
@@ -245,9 +244,8 @@ class _Slot:
             self._drop(player)
         if player not in self._clients:
             try:
-                limits = spec.limits.over(self.runner.plan.limits)
-                self._clients[player] = host.connect(spec, limits, self.cpus)
-            except EngineFailure as error:
+                self._clients[player] = host.connect(spec, self.cpus)
+            except EngineError as error:
                 if not self.runner.has_started(spec):
                     raise MatchError(f"player {spec.name}: {error}") from None
                 raise

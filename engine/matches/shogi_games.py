@@ -8,6 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from engine.clients.client import OnStart
+from engine.clients.limits import GameClock
+from engine.clients.process import EngineError, RefusedError
+from engine.clients.spec import EngineSpec
+from engine.clients.usi import UsiClient
 from engine.color import BLACK, WHITE, opponent
 from engine.games.shogi.game import IllegalMove, ShogiGame
 from engine.games.shogi.notation import NotationError, csa_line, format_usi, parse_usi, parse_usi_moves
@@ -15,11 +20,8 @@ from engine.games.shogi.record_files import to_bytes
 from engine.games.shogi.records import RecordedMove, RecordError, parse_usi_line, record_of
 from engine.games.shogi.sfen import START_WORD, format_sfen
 from engine.matches.adjudicate import RefereeSettings
-from engine.matches.engine_client import OnStart
-from engine.matches.limits import GameClock, PlayerLimits
-from engine.matches.players import PlayerSpec
-from engine.matches.process import EngineFailure, Refusal
-from engine.matches.results import (
+from engine.matches.results import Blame, Forfeit, MatchError, PlayedGame
+from engine.play import (
     ADJUDICATION,
     DECLARATION,
     FAILURE,
@@ -30,17 +32,12 @@ from engine.matches.results import (
     REPETITION,
     RESIGNATION,
     TIME,
-    Blame,
     Ended,
-    Forfeit,
-    MatchError,
-    PlayedGame,
 )
-from engine.matches.usi_client import UsiClient
 from engine.players.shogi_notes import LINE_MOVES
 
 if TYPE_CHECKING:
-    from engine.matches.answers import Answer
+    from engine.clients.answers import EngineMove
 
 MAX_MOVES_DEFAULT = 512
 
@@ -75,14 +72,13 @@ class ShogiHost:
         """Play under these settings; for `on_start` see EngineClient."""
         self.settings, self._on_start = settings, on_start
 
-    def connect(self, spec: PlayerSpec, limits: PlayerLimits, cpus: frozenset[int]) -> UsiClient:
+    def connect(self, spec: EngineSpec, cpus: frozenset[int]) -> UsiClient:
         """Start an engine.
 
         Raises:
-            EngineFailure: it does not start.
+            EngineError: it does not start.
         """
-        timeout = self.settings.referee.timeout
-        return UsiClient(spec, limits, timeout=timeout, cpus=cpus, on_start=self._on_start)
+        return UsiClient(spec, timeout=self.settings.referee.timeout, cpus=cpus, on_start=self._on_start)
 
     def play(self, clients: Mapping[int, UsiClient], opening: str, event: str) -> PlayedGame:
         """Play a game between the engines of both colors.
@@ -109,7 +105,7 @@ class _ShogiGame:
     def __init__(self, settings: ShogiSettings, clients: Mapping[int, UsiClient], opening: str) -> None:
         self.settings, self.clients = settings, clients
         self.clocks = {
-            color: GameClock(clients[color].limits.clock(increment_first=True), settings.referee.margin)
+            color: GameClock(clients[color].spec.limits.clock(increment_first=True), settings.referee.margin)
             for color in (BLACK, WHITE)
         }
         self.adjudicator = settings.referee.adjudicator()
@@ -117,7 +113,7 @@ class _ShogiGame:
             record = parse_usi_line(opening or START_WORD)
             sfen = format_sfen(record.initial)
             self.game = ShogiGame(sfen, entering_king=settings.entering_king, max_moves=settings.max_moves)
-            self.head = START_WORD if not opening or opening.startswith(START_WORD) else f"sfen {sfen}"
+            self.start = START_WORD if not opening or opening.startswith(START_WORD) else sfen
             for recorded in record.moves:
                 self.game.play(recorded.move)
         except (RecordError, IllegalMove) as error:
@@ -134,7 +130,7 @@ class _ShogiGame:
             with Blame(color):
                 try:
                     client.new_game()
-                except Refusal as error:
+                except RefusedError as error:
                     raise MatchError(f"player {client.spec.name}: {error}") from None
 
     def run(self) -> Ended:
@@ -142,9 +138,8 @@ class _ShogiGame:
         game = self.game
         while (outcome := game.outcome()) is None:
             color = game.side_to_move
-            position = f"{self.head} moves {' '.join(self.words)}" if self.words else self.head
             with Blame(color):
-                answer = self.clients[color].go(position, color, self.clocks)
+                answer = self.clients[color].go(self.start, self.words, color, self.clocks)
             self.chosen[color] += 1
             clock = self.clocks[color]
             limit = clock.allowed()
@@ -166,7 +161,7 @@ class _ShogiGame:
             raise Forfeit(color, ILLEGAL, f"declared a win that is none (rule {self.settings.entering_king})")
         return Ended(color, DECLARATION)
 
-    def _play(self, color: int, answer: Answer) -> None:
+    def _play(self, color: int, answer: EngineMove) -> None:
         game = self.game
         try:
             move = parse_usi(answer.move)
@@ -186,7 +181,7 @@ class _ShogiGame:
         """Tell both engines how the game ended; one that has gone meanwhile is noticed in the next game."""
         for color, client in self.clients.items():
             result = "draw" if not ended.winner else "win" if ended.winner == color else "lose"
-            with contextlib.suppress(EngineFailure):
+            with contextlib.suppress(EngineError):
                 client.game_over(result)
 
     def finish(self, ended: Ended, event: str) -> PlayedGame:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from engine.clients.answers import Evaluation
 from engine.clock import Clock, Left, TimeSettings, TimeSystem
 from engine.color import opponent
 from engine.games.go.game import GoGame
 from engine.games.go.rules import PRESETS
 from engine.games.go.vertex import format_vertex, parse_vertex
-from engine.matches.answers import Evaluation
 from engine.players.go import GoPlayer
 from engine.players.request import Request
 from engine.protocols.gtp.formats import cgos_json

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import time
 
+from engine.clients.answers import Evaluation
+from engine.clients.gtp import GtpClient
+from engine.clients.limits import GameClock
+from engine.clients.process import EngineError
 from engine.clock import TimeSettings, TimeSystem
-from engine.matches.answers import Evaluation
-from engine.matches.gtp_client import GtpClient
-from engine.matches.process import EngineFailure
 from engine.protocols.gtp.formats import number
 from engine.servers.cgos_codec import LETTERS
 from engine.servers.go_seat import RULES, GoReply, GoStart
-from engine.servers.seat import PATIENCE, EngineSeat, GaveUpError
+from engine.servers.seat import EngineSeat, GaveUpError
 from engine.servers.settings import Account
 
 NEEDED = ("boardsize", "clear_board", "komi", "play", "genmove", "quit")
-GENMOVES = {"cgos-genmove_analyze": "", "kata-genmove_analyze": "100 ownership true", "lz-genmove_analyze": "100"}
-"""Commands that tell what the engine thinks of its move; reports come every 100 centiseconds."""
 
 
 class GtpSeat(EngineSeat[GtpClient]):
@@ -43,7 +41,7 @@ class GtpSeat(EngineSeat[GtpClient]):
     def begin(self, start: GoStart) -> None:
         """Set the engine up for a game, as far as it has come."""
         client = self._client
-        client.new_game(start.size, start.komi, RULES, TimeSettings(TimeSystem.ABSOLUTE, start.seconds))
+        client.new_game(start.size, start.komi, str(RULES), TimeSettings(TimeSystem.ABSOLUTE, start.seconds))
         for command, text in (("cgos-opponent_name", start.opponent), ("cgos-opponent_rating", start.rating)):
             if text and client.knows(command):
                 client.ask(f"{command} {text}")
@@ -56,18 +54,13 @@ class GtpSeat(EngineSeat[GtpClient]):
 
     def genmove(self, color: int, left: float, at: float, lag: float) -> GoReply:
         """Have the engine choose a move; it is told the time without the lag."""
-        client, letter = self._client, LETTERS[color]
-        left = max(left - lag - (time.monotonic() - at), 0.0)
-        if client.knows("time_left"):
-            is_exact = client.knows("kata-time_settings")  # others take whole seconds only
-            client.ask(f"time_left {letter} {f'{left:.3f}' if is_exact else math.floor(left)} 0")
-        command = client.analysing_command(GENMOVES, letter) or f"genmove {letter}"
-        answer, reports = client.choose(command, left + PATIENCE)
-        vertex = answer.move.lower()
+        clock = TimeSettings(TimeSystem.ABSOLUTE, max(left - lag - (time.monotonic() - at), 0.0))
+        found = self._client.genmove(LETTERS[color], GameClock(clock, 0.0))
+        vertex = found.move.lower()
         if not re.fullmatch(r"[a-z][0-9]{1,2}|pass|resign", vertex):
-            raise EngineFailure(f"answered '{answer.move[:80]}' to '{command}': expected a move")
-        raw = next((line for line in reversed(reports) if line.startswith("{")), "")
-        return GoReply(vertex, raw or analysis_of(vertex, answer.evaluation), str(answer.evaluation or ""))
+            raise EngineError(f"answered '{found.move[:80]}' to genmove: expected a move")
+        raw = found.report if found.report.startswith("{") else ""
+        return GoReply(vertex, raw or analysis_of(vertex, found.evaluation), str(found.evaluation or ""))
 
     def hurry(self) -> None:
         """Nothing can be done."""
@@ -76,13 +69,13 @@ class GtpSeat(EngineSeat[GtpClient]):
         """Nothing has to be done."""
 
     def end(self, result: str) -> None:
-        """Tell the engine the result, where it wants to know."""
+        """Tell the engine the result, if it has a command for it."""
         if self._client.knows("cgos-gameover"):
             self._client.ask(f"cgos-gameover {result}")
 
 
 def analysis_of(vertex: str, evaluation: Evaluation | None) -> str:
-    """Return an evaluation of a move in CGOS's form; empty where there is none."""
+    """Return an evaluation of a move in CGOS's form; empty if there is none."""
     if evaluation is None or evaluation.winrate is None:
         return ""
     data: dict[str, object] = {"winrate": float(number(evaluation.winrate))}

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from engine.matches.limits import PlayerLimits
-from engine.matches.players import PlayerSpec
-from engine.matches.process import EngineFailure
+from engine.clients.process import EngineError
+from engine.clients.spec import EngineSpec
 
 if TYPE_CHECKING:
-    from engine.matches.engine_client import EngineClient
+    from engine.clients.client import EngineClient
     from engine.players.player import Player
     from engine.servers.settings import Account
-
-PATIENCE = 60.0
-"""Seconds that an engine may take to start, and beyond its time for a move."""
 
 
 class GaveUpError(Exception):
@@ -74,14 +70,14 @@ class EngineSeat(Generic[C]):
         Args:
             account: whose `command` it is.
             kind: its client.
-            spec: further fields of PlayerSpec.
+            spec: further fields of EngineSpec.
 
         Raises:
             GaveUpError: it cannot be started, or does not have its options.
         """
         try:
-            self._client = kind(PlayerSpec(account.name, account.command, **spec), PlayerLimits(), timeout=PATIENCE)
-        except EngineFailure as error:
+            self._client = kind(EngineSpec(account.name, account.command, **spec))
+        except EngineError as error:
             raise GaveUpError(f"{account.name}: {account.command[0]}: {error}") from None
 
     @property

@@ -29,7 +29,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.matches.players import text_of
+from engine.clients.spec import text_of
 from engine.options import OptionError, Options, Value, find
 from engine.servers.passwords import Password, PasswordError, from_environment, from_file, from_keyring
 

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable
+import math
 from typing import Any
 
+from engine.clients.answers import EngineMove
+from engine.clients.process import TIMEOUT, EngineError
+from engine.clients.usi import CENTIPAWNS, UsiClient, clock_words
 from engine.clock import Clock, Clocks, TimeSystem
 from engine.color import BLACK, WHITE
 from engine.games.shogi.notation import NotationError, parse_usi, parse_usi_moves
-from engine.games.shogi.sfen import START_WORD
-from engine.matches.answers import Evaluation
-from engine.matches.process import EngineFailure
-from engine.matches.usi_client import CENTIPAWNS, UsiClient, milliseconds, read_info
 from engine.players.request import Decision, Request
 from engine.players.shogi_notes import LINE_MOVES
 from engine.search.report import MoveReport, SearchReport
-from engine.servers.seat import PATIENCE, EngineSeat
+from engine.servers.seat import EngineSeat
 from engine.servers.settings import Account
 from engine.servers.shogi_seat import Turn
-
-STOP_PATIENCE = 10.0
-"""Seconds that it may take to answer `stop`."""
-POLL = 0.5
-"""Seconds between looks at whether it is overdue."""
 
 
 class UsiSeat(EngineSeat[UsiClient]):
@@ -52,27 +44,20 @@ class UsiSeat(EngineSeat[UsiClient]):
 
     def think(self, turn: Turn) -> Decision:
         """Have the engine choose a move."""
-        request, process = turn.request, self._client.process
-        start = turn.sfen if turn.sfen == START_WORD else f"sfen {turn.sfen}"
-        position = " ".join([start, "moves", *turn.moves] if turn.moves else [start])
-        process.send(f"position {position}", go_line(request, self._limit))
-        words = _Words(process.send, request)
-        request.on_change = words.say
-        words.say()  # what changed before anybody listened
-        evaluation: Evaluation | None = None
-        patience = _Patience(request, words)
+        request = turn.request
+        words = go_words(request, self._limit)
+        search = self._client.start(turn.sfen, turn.moves, words, allowed(request), request.start)
+
+        def tell() -> None:
+            if request.is_stopped:
+                search.stop()
+            elif request.ponder and not request.is_pondering:
+                search.ponderhit(allowed(request), request.start)
+
+        request.on_change = tell
+        tell()  # what changed before anybody listened
         try:
-            while True:
-                deadline = time.monotonic() + POLL
-                try:
-                    at, line = process.line(deadline)
-                except TimeoutError:
-                    at, line = deadline, ""
-                if line.startswith("info "):
-                    evaluation = read_info(line, evaluation)
-                elif line.startswith("bestmove"):
-                    return decision_of(line.split()[1:], evaluation)
-                patience.check(at)
+            return decision_of(search.wait())
         finally:
             request.on_change = None
 
@@ -82,50 +67,25 @@ class UsiSeat(EngineSeat[UsiClient]):
             self._client.game_over(result)
 
 
-class _Words:
-    """Says `stop` and `ponderhit`, each once at most, when a request has changed; the loop's thread calls."""
-
-    def __init__(self, send: Callable[[str], object], request: Request[Any]) -> None:
-        self._send, self._request = send, request
-        self._lock = threading.Lock()
-        self._has_hit = not request.ponder
-        self.stopped_at: float | None = None
-        self.failure: EngineFailure | None = None
-        """Why something could not be said; `think` raises it, as its failures have the engine started again."""
-
-    def say(self) -> None:
-        with self._lock:
-            try:
-                if self._request.is_stopped:
-                    if self.stopped_at is None:
-                        self.stopped_at = time.monotonic()
-                        self._send("stop")
-                elif not self._request.is_pondering and not self._has_hit:
-                    self._has_hit = True
-                    self._send("ponderhit")
-            except EngineFailure as failure:
-                self.failure = failure
-
-
-def go_line(request: Request[Any], limit: str = "") -> str:
-    """Return the `go` of a request.
+def go_words(request: Request[Any], limit: str = "") -> str:
+    """Return the words after `go` for a request.
 
     Args:
-        request: if it has no clock at all the engine is given a long byo-yomi.
+        request: if it has no clock the engine is given a long byo-yomi.
         limit: words in place of the clocks.
     """
-    if limit:
-        return f"go {'ponder ' if request.ponder else ''}{limit}"
-    clocks = request.clocks or dict.fromkeys((BLACK, WHITE), Clock.of(0.0, PATIENCE))
+    clocks = request.clocks or dict.fromkeys((BLACK, WHITE), Clock.of(0.0, TIMEOUT))
     black, white = clocks[BLACK], clocks[WHITE]
-    words = ["go", *(["ponder"] if request.ponder else [])]
-    words += [f"btime {milliseconds(black.left.main)}", f"wtime {milliseconds(white.left.main)}"]
     increments = black.settings.increment, white.settings.increment
-    if any(increments):
-        words += [f"binc {milliseconds(increments[0])}", f"winc {milliseconds(increments[1])}"]
-    else:
-        words.append(f"byoyomi {milliseconds(_byoyomi(black))}")
-    return " ".join(words)
+    words = limit or clock_words(black.left.main, white.left.main, _byoyomi(black), *increments)
+    return f"ponder {words}" if request.ponder else words
+
+
+def allowed(request: Request[Any]) -> float:
+    """Return the seconds that the clocks allow a request; infinity without clocks, or while it ponders."""
+    if request.clocks is None or request.is_pondering:
+        return math.inf
+    return max(each.left.main + each.settings.increment + _byoyomi(each) for each in request.clocks.values())
 
 
 def _byoyomi(clock: Clock) -> float:
@@ -133,61 +93,28 @@ def _byoyomi(clock: Clock) -> float:
 
 
 def _less(clock: Clock, lag: float) -> Clock:
+    """Return a clock on which each time is shorter by `lag` seconds."""
     times = (clock.left.main, _byoyomi(clock), clock.settings.increment)
     return Clock.of(*(max(seconds - lag, 0.0) for seconds in times))
 
 
-class _Patience:
-    """Ends the wait for an engine that could not be told, or has no move for longer than can be.
+def decision_of(found: EngineMove) -> Decision:
+    """Return an engine's move as a decision.
 
-    It is given up where it is overdue and was so POLL seconds before: where the machine stood still, its move may come
-    behind a report that was late as well.
+    Raises:
+        EngineError: it is no move.
     """
-
-    def __init__(self, request: Request[Any], words: _Words) -> None:
-        self._request, self._words = request, words
-        self._overdue_since: float | None = None
-
-    def check(self, at: float) -> None:
-        """Take note that there was no move up to `at`.
-
-        Raises:
-            EngineFailure: there will be none.
-        """
-        if self._words.failure is not None:
-            raise self._words.failure
-        fault = self._fault(at)
-        if not fault:
-            self._overdue_since = None
-        elif self._overdue_since is None:
-            self._overdue_since = at
-        elif at >= self._overdue_since + POLL:
-            raise EngineFailure(fault)
-
-    def _fault(self, at: float) -> str:
-        """Say what the engine has failed to do; empty where it still has time."""
-        stopped_at = self._words.stopped_at
-        if stopped_at is not None and at > stopped_at + STOP_PATIENCE:
-            return f"no bestmove within {STOP_PATIENCE:.0f} s after 'stop'"
-        clocks = self._request.clocks
-        if self._request.is_pondering or clocks is None:
-            return ""
-        allowed = max(each.left.main + each.settings.increment + _byoyomi(each) for each in clocks.values())
-        return f"no bestmove within {allowed + PATIENCE:.0f} s" if at > self._request.start + allowed + PATIENCE else ""
-
-
-def decision_of(words: list[str], evaluation: Evaluation | None) -> Decision:
-    """Return what `bestmove` and the reports before it say."""
-    if words[:1] in (["resign"], ["win"]):
-        return Decision(None, resign=words[0] == "resign", win=words[0] == "win")
+    if found.move in ("resign", "win"):
+        return Decision(None, resign=found.move == "resign", win=found.move == "win")
     try:
-        move = parse_usi(words[0] if words else "")
+        move = parse_usi(found.move)
     except NotationError as error:
-        raise EngineFailure(f"bestmove: {error}") from None
-    expected = parse_usi_moves(words[2:3]) if words[1:2] == ["ponder"] else ()
+        raise EngineError(f"bestmove: {error}") from None
+    expected = parse_usi_moves([found.reply])
     report = SearchReport()
+    evaluation = found.evaluation
     if evaluation is not None and evaluation.winrate is not None:
-        is_its = evaluation.pv[:1] == (words[0],)
+        is_its = evaluation.pv[:1] == (found.move,)
         line = parse_usi_moves(evaluation.pv[:LINE_MOVES]) if is_its else (move,)
         best = MoveReport(move, winrate=evaluation.winrate, pv=line, mate=evaluation.mate)
         report = SearchReport(winrate=evaluation.winrate, playouts=evaluation.visits or 1, moves=(best,))

@@ -13,7 +13,8 @@ from engine.games.go.sgf import load_sgf
 from engine.games.shogi.record_files import load_records
 from engine.matches.journal import NAME, read_journal
 from engine.matches.read import read_results
-from engine.matches.results import FAILURE, ILLEGAL, TIME, GameResult
+from engine.matches.results import GameResult
+from engine.play import FAILURE, ILLEGAL, TIME
 from tests.process.match_process import kill_and_go_on, run_match, scripted
 
 FINE, FINE_USI = scripted("gtp", "fine"), scripted("usi", "fine")

@@ -308,6 +308,8 @@ def test_an_engine_that_cannot_be_measured(monkeypatch: pytest.MonkeyPatch, caps
     words = ["nps", "--size", "5", "--for", "0.02", "--workers", "1", "--evaluator", "uniform"]
     assert main([*words, "--against", scripted("gtp", "dead")]) == 2
     assert "--against dead: exited with status 1; stderr: no such network" in capsys.readouterr().err
+    assert main([*words, "--against", f"{scripted('gtp', 'fine')} visits=7"]) == 2  # its own limits hold
+    assert "--against fine: scripted fine  knows no command for visits" in capsys.readouterr().err
 
 
 def test_a_plot_without_matplotlib(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.matches.process import EngineProcess
+from engine.clients.process import EngineProcess
 
 
 @pytest.fixture

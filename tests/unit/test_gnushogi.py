@@ -71,7 +71,10 @@ def test_usi(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("lines", "error"),
-    [("position sfen 4k4/9/9/9/9/9/9/9/4K4 b - 1\ngo\n", "expected position startpos"), ("go\n", "has ended")],
+    [
+        ("position sfen 4k4/9/9/9/9/9/9/9/4K4 b - 1\ngo\n", "expected position startpos"),
+        ("go\n", "exited with status 1"),
+    ],
 )
 def test_what_goes_wrong_is_no_resignation(lines: str, error: str, tmp_path: Path) -> None:
     command, _ = fake(tmp_path)  # ends when it is asked for a move

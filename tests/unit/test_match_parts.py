@@ -15,20 +15,17 @@ import pytest
 from engine.cli.match import _as_described_now, _described, _find_game, _source
 from engine.cli.match_openings import make_openings
 from engine.cli.match_settings import bounds, cpus
-from engine.clock import TimeSystem
+from engine.clients.answers import Evaluation
+from engine.clients.limits import SpecError
+from engine.clients.spec import parse_spec
 from engine.color import DRAW
 from engine.matches.adjudicate import Adjudicator
-from engine.matches.answers import Evaluation
-from engine.matches.gtp_client import read_evaluation
 from engine.matches.journal import NAME, Journal, read_journal
-from engine.matches.limits import GameClock, LimitError, PlayerLimits, limits_of
 from engine.matches.openings import draw_openings, load_openings, shuffled
-from engine.matches.players import PlayerError, parse_player, player_of, with_own_names
 from engine.matches.rating import expected_score
 from engine.matches.results import GameResult, MatchError
 from engine.matches.schedule import openings_before, pairs_of, schedule
 from engine.matches.sprt import PAIR_SCORES, Sprt, pair_counts
-from engine.matches.usi_client import read_info
 
 # -- schedule --------------------------------------------------------------------------------------------------------
 
@@ -67,109 +64,6 @@ def test_pairs() -> None:
         pairs_of(2, "swiss")
 
 
-# -- limits and clocks -------------------------------------------------------------------------------------------------
-
-
-def test_clocks_of_limits() -> None:
-    assert PlayerLimits(main=60, byoyomi=10, periods=3).clock().system is TimeSystem.BYOYOMI
-    assert PlayerLimits(byoyomi=10, stones=5).clock().count == 5
-    assert PlayerLimits(main=60, increment=2).clock().main == 60
-    assert PlayerLimits(main=60, increment=2).clock(increment_first=True).main == 62
-    assert PlayerLimits(seconds=1, visits=400).clock().system is TimeSystem.NONE
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"main": "-1"}, "expected seconds from 0"),
-        ({"visits": "0"}, "expected at least 1"),
-        ({"visits": "1.5"}, "expected a whole number"),
-        ({"visits": "inf"}, "expected a whole number"),
-        ({"visits": "nan"}, "expected a whole number"),
-        ({"seconds": "x"}, "expected a number"),
-        ({"moves": "1"}, "unknown limit 'moves'"),
-        ({"seconds": "1", "main": "5"}, "expected one kind"),
-        ({"increment": "1", "byoyomi": "5"}, "expected one of them"),
-        ({"periods": "3"}, "expected byoyomi"),
-        ({"byoyomi": "3", "periods": "3", "stones": "2"}, "expected one of them"),
-    ],
-)
-def test_limits_that_cannot_be(values: dict[str, str], message: str) -> None:
-    with pytest.raises(LimitError, match=message):
-        limits_of(values)
-
-
-def test_a_players_own_limits_go_first() -> None:
-    shared = PlayerLimits(main=60, byoyomi=10, visits=100)
-    assert PlayerLimits(seconds=1).over(shared) == PlayerLimits(seconds=1, visits=100)
-    assert PlayerLimits(visits=7).over(shared) == PlayerLimits(main=60, byoyomi=10, visits=7)
-    assert PlayerLimits().over(shared) == shared
-
-
-def test_a_clock_runs_out() -> None:
-    clock = GameClock(PlayerLimits(main=1, byoyomi=2, periods=2).clock(), margin=0.1)
-    assert clock.allowed() == 5
-    assert clock.spend(0.5)
-    assert clock.spend(3.0)  # the rest of the main time and the first period
-    assert clock.allowed() == pytest.approx(2)
-    assert clock.spend(2.05)  # within the margin
-    assert not clock.spend(2.2)
-    assert clock.used == pytest.approx(7.75)
-    fischer = GameClock(PlayerLimits(main=1, increment=1).clock(increment_first=True), margin=0)
-    assert fischer.spend(1.5)
-    assert fischer.allowed() == pytest.approx(1.5)
-    assert GameClock(PlayerLimits(seconds=1).clock(), 0.0).spend(100.0)
-
-
-# -- players -----------------------------------------------------------------------------------------------------------
-
-
-def test_yomi_as_a_player() -> None:
-    player = parse_player("yomi:net=a.onnx,visits=200,ponder=false,resign --lag 0 ;; name=me byoyomi=2", "shogi")
-    assert player.command[:4] == (sys.executable, "-m", "yomi", "usi")
-    assert player.command[4:] == ("--net", "a.onnx", "--no-ponder", "--resign", "--lag", "0")
-    assert player.limits == PlayerLimits(visits=200, byoyomi=2)
-    assert parse_player("yomi", "go").command[3:] == ("gtp",)
-
-
-def test_a_command_line_as_a_player() -> None:
-    text = "/opt/katago gtp -model 'my net.gz' ;; visits=3 init='kata-set-param a 1' init=b env.OMP=2 evaluations=false"
-    player = parse_player(text, "go")
-    assert player.command == ("/opt/katago", "gtp", "-model", "my net.gz")
-    assert (player.name, player.commands) == ("katago", ("kata-set-param a 1", "b"))
-    assert (player.environment, player.evaluations) == ({"OMP": "2"}, False)
-    usi = parse_player("engine ;; 'option.Skill Level=3' folder=/tmp", "shogi")
-    assert (usi.options, usi.folder) == ({"Skill Level": "3"}, "/tmp")
-    assert [each.name for each in with_own_names([usi, usi, usi])] == ["engine", "engine-2", "engine-3"]
-
-
-def test_a_player_from_a_table() -> None:
-    table = {"engine": "prog -x", "name": "p", "seconds": 1.5, "options": {"Threads": 2, "Ponder": False}}
-    player = player_of(table, "shogi")
-    assert (player.command, player.limits.seconds) == (("prog", "-x"), 1.5)
-    assert player.options == {"Threads": "2", "Ponder": "false"}
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "without engine"),
-        ("yomi:frobnicate=1", "unknown option 'frobnicate'"),
-        ("yomi:entering_king=24", "another game's option"),
-        ("yomi:workers=many", "expected an integer"),
-        ("prog ;; colour=red", "unknown key 'colour'"),
-        ("prog ;; name", "expected KEY=VALUE"),
-        ("prog ;; seconds=never", "expected a number"),
-        ("prog ;; evaluations=maybe", "expected true or false"),
-        ("prog 'x", "no closing quotation"),
-        ("prog ;; 'name=a\nb'", "expected a name of one line"),
-    ],
-)
-def test_players_that_cannot_be(text: str, message: str) -> None:
-    with pytest.raises(PlayerError, match=message):
-        parse_player(text, "go")
-
-
 def test_the_game_is_that_of_the_first_other_engine(tmp_path: Path) -> None:
     script = Path(__file__).parents[1] / "process" / "scripted_engine.py"
     engine = [sys.executable, "-S", "-E", str(script), "usi", "fine"]
@@ -180,7 +74,7 @@ def test_the_game_is_that_of_the_first_other_engine(tmp_path: Path) -> None:
     command = "/bin/sh -c 'exec ./engine -S -E scripted $PROTOCOL fine'"
     table = {"engine": command, "folder": str(tmp_path), "env": {"PROTOCOL": "usi"}}
     assert _find_game([table]) == "shogi"
-    with pytest.raises(PlayerError, match="without engine"):
+    with pytest.raises(SpecError, match="without engine"):
         _find_game([{"name": "nobody"}])
 
 
@@ -229,7 +123,7 @@ def test_another_match_is_not_mixed_in(tmp_path: Path) -> None:
 def test_another_player_is_another_match(tmp_path: Path, was: str, now: str, message: str) -> None:
     def described(settings: str) -> dict[str, object]:
         names = (f"prog ;; name=a {settings}", "prog ;; name=b")
-        return {"players": [_described(parse_player(name, "go"), PlayerLimits()) for name in names]}
+        return {"players": [_described(parse_spec(name, "go")) for name in names]}
 
     with Journal(tmp_path, described(was)) as journal:
         journal.add(result(0))
@@ -241,7 +135,7 @@ def test_another_player_is_another_match(tmp_path: Path, was: str, now: str, mes
 
 
 def test_a_journal_from_before_all_of_a_player_was_told() -> None:
-    assert set(_described(parse_player("prog", "go"), PlayerLimits())) == {
+    assert set(_described(parse_spec("prog", "go"))) == {
         "name",
         "command",
         "limits",
@@ -406,7 +300,7 @@ def test_the_network_is_told_where_openings_are_drawn_from_it() -> None:
     assert _source(settings) == ["lines.sfen", 2, 1]
 
 
-# -- adjudication and evaluations --------------------------------------------------------------------------------------
+# -- adjudication ------------------------------------------------------------------------------------------------------
 
 
 def test_both_must_see_it() -> None:
@@ -418,45 +312,6 @@ def test_both_must_see_it() -> None:
     silent = Adjudicator(0.05, 1)
     assert not any(silent.loser(1 + ply % 2, None) for ply in range(20))
     assert not any(Adjudicator(None, 1).loser(1 + ply % 2, Evaluation(ply % 2)) for ply in range(20))
-
-
-def test_evaluations_of_gtp_engines() -> None:
-    kata = "info move D4 visits 7 winrate 0.625 scoreLead 1.5 pv D4 E5 info move C3 visits 1 winrate 0.1 pv C3"
-    command = "kata-genmove_analyze B 20"
-    lines = ["info move A1 visits 1 winrate 0.5", kata]
-    assert read_evaluation(lines, command) == Evaluation(0.625, 1.5, 7, ("D4", "E5"))
-    won = "info move D4 visits 7 winrate 1 scoreLead 1.5 pv D4"
-    assert read_evaluation([won], command) == Evaluation(1.0, 1.5, 7, ("D4",))
-    lz = "info move D4 visits 7 winrate {} prior 1 order 0 pv D4"
-    for winrate, expected in ((6250, 0.625), (1, 0.0001)):
-        found = read_evaluation([lz.format(winrate)], "lz-genmove_analyze B 20")
-        assert found == Evaluation(expected, None, 7, ("D4",))
-    command = "cgos-genmove_analyze B"
-    cgos = json.dumps({"winrate": 0.5, "score": -2.0, "visits": 9, "moves": [{"move": "D4", "pv": "E5 PASS"}]})
-    assert read_evaluation([cgos], command) == Evaluation(0.5, -2.0, 9, ("D4", "E5", "PASS"))
-    assert read_evaluation(["{broken", "x"], command) is None
-    assert read_evaluation(["info of another kind"], command) is None
-    assert read_evaluation([], command) is None
-
-
-def test_evaluations_of_usi_engines() -> None:
-    found = read_info("info depth 3 multipv 1 score cp -60 nodes 100 pv 7g7f 3c3d", None)
-    assert found is not None
-    assert (found.score, found.visits, found.pv) == (-60.0, 100, ("7g7f", "3c3d"))
-    assert found.winrate == pytest.approx(0.475, abs=0.001)
-    assert read_info("info multipv 2 score cp 500", found) is found
-    assert read_info("info string score", found) is found
-    for digits, winrate in ((6, 0.0), (18, 0.0), (400, found.winrate)):  # so many are no score
-        answer = read_info(f"info score cp -{'9' * digits}", found)
-        assert answer is not None
-        assert answer.winrate == pytest.approx(winrate)
-    mates = {text: read_info(f"info score mate {text}", None) for text in ("5", "-4", "+", "-")}
-    assert [each and each.score for each in mates.values()] == [29995.0, -29996.0, 30000.0, -30000.0]
-    assert [each and each.mate for each in mates.values()] == [5, -4, 1, -1]
-    near = read_info("info score cp 29995", mates["5"])
-    assert near is not None
-    assert near.mate is None
-    assert read_info("info score cp", None) is None
 
 
 # -- SPRT --------------------------------------------------------------------------------------------------------------

@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from engine.clients.process import EngineProcess
+from engine.clients.spec import EngineSpec, parse_spec
 from engine.games.go.game import GoGame
 from engine.games.go.rules import PRESETS
 from engine.matches.adjudicate import RefereeSettings
 from engine.matches.go_games import AREA, GoHost, GoSettings, Scorer
 from engine.matches.journal import Journal
-from engine.matches.limits import PlayerLimits
-from engine.matches.players import PlayerSpec, parse_player
-from engine.matches.process import EngineProcess
 from engine.matches.results import MatchError
 from engine.matches.runner import Plan, Runner
 from engine.matches.schedule import pairs_of, schedule
@@ -57,8 +56,8 @@ def test_a_scorer_that_died_between_two_games_is_started_again() -> None:
 def test_nobody_waits_for_engines_that_are_ended(who: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither for one that starts nor for one that scores."""
     monkeypatch.chdir(tmp_path)
-    fine = parse_player(scripted("gtp", "fine"), "go")
-    players = [fine, PlayerSpec("silent", tuple(shlex.split(python(SILENT)))) if who == "player" else fine]
+    fine = parse_spec(scripted("gtp", "fine"), "go")
+    players = [fine, EngineSpec("silent", tuple(shlex.split(python(SILENT)))) if who == "player" else fine]
     scorer = {"player": AREA, "scorer": python(SILENT)}.get(who, python(SILENT_AT_THE_END))
     settings = GoSettings(size=9, scorer=scorer, referee=RefereeSettings(timeout=PATIENCE))
     pairings = list(schedule(pairs_of(2), 2, 1))
@@ -71,9 +70,7 @@ def test_nobody_waits_for_engines_that_are_ended(who: str, tmp_path: Path, monke
             errors.append(error)
 
     with Journal(tmp_path / "match", {}) as journal:
-        plan = Plan(
-            players, PlayerLimits(), pairings, [""], lambda on_start: GoHost(settings, on_start), tmp_path / "match"
-        )
+        plan = Plan(players, pairings, [""], lambda on_start: GoHost(settings, on_start), tmp_path / "match")
         runner = Runner(plan, journal, lambda result: False)
         thread = threading.Thread(target=run)
         thread.start()

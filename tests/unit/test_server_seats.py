@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import io
-import itertools
 import json
+import math
 import sys
 import threading
 import time
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,24 +17,23 @@ import pytest
 
 from engine.cli import floodgate
 from engine.cli.servers import options_of
+from engine.clients.answers import EngineMove, Evaluation
+from engine.clients.process import EngineError
 from engine.clock import Clock, Clocks, TimeSystem
 from engine.color import BLACK, WHITE
 from engine.games.go.game import IllegalMove
 from engine.games.shogi.notation import format_usi, parse_usi
-from engine.matches.answers import Evaluation
-from engine.matches.process import EngineFailure
 from engine.options import Options
 from engine.own_network import network_file
-from engine.players.request import Decision, Request
-from engine.servers import usi_seat
+from engine.players.request import Request
 from engine.servers.go_seat import RULES, GoStart, YomiGoSeat
 from engine.servers.gtp_seat import GtpSeat, analysis_of
 from engine.servers.passwords import Password
 from engine.servers.reporter import Reporter
-from engine.servers.seat import PATIENCE, GaveUpError
+from engine.servers.seat import GaveUpError
 from engine.servers.settings import CGOS, CSA, Account, Server
 from engine.servers.shogi_seat import Turn, YomiShogiSeat
-from engine.servers.usi_seat import STOP_PATIENCE, UsiSeat, decision_of, go_line
+from engine.servers.usi_seat import UsiSeat, decision_of, go_words
 from nets.models import default_network
 from tests.fakes.player import FakePlayer
 from tests.fakes.shogi_player import FakeShogiPlayer
@@ -108,7 +106,7 @@ def test_another_engine_plays_go() -> None:
         assert reply.vertex not in ("e5", "c3", "g7")
         assert json.loads(reply.analysis)["winrate"] == 0.5
         assert reply.comment == "50.0% +1.5 16 visits"
-        with pytest.raises(EngineFailure, match="refused 'play b e5'"):
+        with pytest.raises(EngineError, match="refused 'play b e5'"):
             seat.play(1, "e5")
     finally:
         seat.close()
@@ -227,114 +225,46 @@ def test_a_request_that_was_stopped_before_it_began() -> None:
         seat.close()
 
 
-DEAF = """\
-import os, pathlib, time
-for line in iter(input, "go btime 0 wtime 0 byoyomi 60000"):
-    print({"usi": "usiok", "isready": "readyok"}.get(line, ""), flush=True)
-os.close(0)
-pathlib.Path("deaf").touch()
-time.sleep(60)
-"""
-"""A USI engine that does not listen any more once it thinks."""
+@pytest.mark.parametrize("ponder", [False, True])
+def test_an_engine_has_what_the_clocks_of_a_turn_leave_it(ponder: bool) -> None:
+    """From the clock's start on, be it that of the turn or of a guess that came true."""
+    search = SimpleNamespace(wait=lambda: EngineMove("7g7f", 0.0), ponderhit=lambda *words: told.append(words))
+    told: list[tuple[object, ...]] = []
 
+    def start(*words: object) -> SimpleNamespace:
+        told.append(words)
+        return search
 
-def test_an_engine_that_cannot_be_told_fails_where_it_thinks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who stops it goes on; what waits for its move has it started again."""
-    monkeypatch.chdir(tmp_path)
-    seat = UsiSeat(replace(account(CSA, ""), command=(sys.executable, "-S", "-E", "-c", DEAF)))
-    request = Request[Any](None)
-    failures: list[Exception] = []
-
-    def think() -> None:
-        try:
-            seat.think(Turn("startpos", (), request))
-        except EngineFailure as failure:
-            failures.append(failure)
-
-    thread = threading.Thread(target=think)
-    thread.start()
-    try:
-        while thread.is_alive() and not (tmp_path / "deaf").exists():
-            time.sleep(0.01)
-        request.stop()
-        thread.join(STOP_PATIENCE / 2)
-        assert len(failures) == 1
-    finally:
-        seat._client.process.kill()
-        seat.close()
-        thread.join()
-
-
-class Machine:
-    """A clock, and the process of an engine; while it is waited for first, the machine stands still."""
-
-    def __init__(self, still: float, lines: Iterable[str] = ()) -> None:
-        self.now, self._still, self._lines = 0.0, still, iter(lines)
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def send(self, *lines: str) -> None:
-        pass
-
-    def line(self, deadline: float) -> tuple[float, str]:
-        if self._still:
-            self.now, self._still = self._still, 0.0
-            raise TimeoutError
-        for line in self._lines:
-            self.now += 0.1
-            return self.now, line
-        self.now = max(self.now, deadline)
-        raise TimeoutError
-
-
-def think_on(machine: Machine, is_stopped: bool, monkeypatch: pytest.MonkeyPatch) -> Decision:
-    """Have the engine choose a move within 30 s, or at once."""
-    monkeypatch.setattr(usi_seat, "time", machine)
     seat = object.__new__(UsiSeat)
-    seat._client, seat._limit = SimpleNamespace(process=machine), ""  # type: ignore[assignment]
-    request = Request[Any](None, clocks=clocks(30.0, 30.0), start=0.0)
-    if is_stopped:
-        request.stop()
-    return seat.think(Turn("startpos", (), request))
-
-
-@pytest.mark.parametrize(("is_stopped", "seconds"), [(True, STOP_PATIENCE), (False, 30.0 + PATIENCE)])
-def test_a_move_that_waits_behind_a_late_report_is_taken(
-    is_stopped: bool, seconds: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    decision = think_on(Machine(seconds + 5.0, ["info score cp 5 pv 7g7f", "bestmove 7g7f"]), is_stopped, monkeypatch)
-    assert decision.move == parse_usi("7g7f")
-    assert decision.report.moves[0].winrate > 0.5
-
-
-@pytest.mark.parametrize(("is_stopped", "seconds"), [(True, STOP_PATIENCE), (False, 30.0 + PATIENCE)])
-@pytest.mark.parametrize("lines", [(), itertools.repeat("info string still here")])
-def test_an_engine_without_a_move_fails(
-    is_stopped: bool, seconds: float, lines: Iterable[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    machine = Machine(0.0, lines)
-    with pytest.raises(EngineFailure, match=f"no bestmove within {seconds:.0f} s"):
-        think_on(machine, is_stopped, monkeypatch)
-    assert seconds < machine.now < seconds + 5.0
+    seat._client, seat._limit = SimpleNamespace(start=start), ""  # type: ignore[assignment]
+    request = Request[Any](None, clocks=clocks(300.0, 290.0, 1.0), ponder=ponder, start=5.0)
+    if ponder:
+        search.wait = lambda: request.ponderhit(clocks(300.0, 400.0, 1.0), 9.0) or EngineMove("7g7f", 0.0)
+    assert seat.think(Turn("startpos", (), request)).move == parse_usi("7g7f")
+    words = "btime 300000 wtime 290000 byoyomi 1000"
+    assert told == (
+        [("startpos", (), f"ponder {words}", math.inf, 5.0), (401.0, 9.0)]
+        if ponder
+        else [("startpos", (), words, 301.0, 5.0)]
+    )
 
 
 def test_times_for_another_engine() -> None:
-    assert go_line(Request(None, clocks=CLOCKS)) == "go btime 300000 wtime 290000 binc 10000 winc 10000"
-    assert (
-        go_line(Request(None, clocks=clocks(1.5, 0.0, 2.0), ponder=True)) == "go ponder btime 1500 wtime 0 byoyomi 2000"
-    )
-    assert go_line(Request(None, clocks=CLOCKS), "nodes 100") == "go nodes 100"
-    assert go_line(Request(None)) == "go btime 0 wtime 0 byoyomi 60000"
+    assert go_words(Request(None, clocks=CLOCKS)) == "btime 300000 wtime 290000 binc 10000 winc 10000"
+    pondering = Request[Any](None, clocks=clocks(1.5, 0.0, 2.0), ponder=True)
+    assert go_words(pondering) == "ponder btime 1500 wtime 0 byoyomi 2000"
+    assert go_words(Request(None, clocks=CLOCKS), "nodes 100") == "nodes 100"
+    assert go_words(Request(None)) == "btime 0 wtime 0 byoyomi 60000"
 
 
 def test_what_other_engines_decide() -> None:
-    assert decision_of(["resign"], None).resign
-    assert decision_of(["win"], None).win
-    found = decision_of(["7g7f", "ponder", "3c3d"], Evaluation(0.5, 0.0, 10, ("7g7f", "3c3d", "nonsense", "2g2f")))
+    assert decision_of(EngineMove("resign", 0.0)).resign
+    assert decision_of(EngineMove("win", 0.0)).win
+    evaluation = Evaluation(0.5, 0.0, 10, ("7g7f", "3c3d", "nonsense", "2g2f"))
+    found = decision_of(EngineMove("7g7f", 0.0, evaluation, "3c3d"))
     assert found.ponder is not None
     assert [format_usi(move) for move in found.report.moves[0].pv] == ["7g7f", "3c3d"]
-    mated = decision_of(["7g7f"], Evaluation(0.0, -29_997.0, None, mate=-3))
+    mated = decision_of(EngineMove("7g7f", 0.0, Evaluation(0.0, -29_997.0, None, mate=-3)))
     assert (mated.report.moves[0].mate, mated.ponder) == (-3, None)
-    with pytest.raises(EngineFailure, match="bestmove: not a move: 'none'"):
-        decision_of(["none"], None)
+    with pytest.raises(EngineError, match="bestmove: not a move: 'none'"):
+        decision_of(EngineMove("none", 0.0))

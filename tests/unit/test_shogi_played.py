@@ -12,6 +12,10 @@ import numpy as np
 import pytest
 
 from engine.cli.main import main
+from engine.clients.answers import EngineMove, Evaluation
+from engine.clients.limits import GameClock
+from engine.clients.process import EngineError
+from engine.clients.spec import EngineSpec
 from engine.color import BLACK, WHITE
 from engine.datasets import shogi_played_files
 from engine.datasets.shogi_played import SHOWN_PLIES, PlayedPositions, ShogiPlayOptions, play_positions
@@ -20,15 +24,11 @@ from engine.datasets.shogi_rows import ShogiLimits, read_rows, records_of
 from engine.games.shogi.hcpe import HCPE_DTYPE, read_hcpe, unpack
 from engine.games.shogi.notation import format_usi
 from engine.games.shogi.records import GameRecord, parse_usi_line
-from engine.matches.answers import Answer, Evaluation
-from engine.matches.limits import GameClock
-from engine.matches.players import PlayerSpec
-from engine.matches.process import EngineFailure
 from nets.data.shards import open_dataset
 from nets.errors import NetworkError
 
 OPTIONS = ShogiPlayOptions("fake", 1, opening_moves=3, random_moves=0.1, max_moves=60, shard_rows=150)
-SPEC = PlayerSpec("fake", ("fake",))
+SPEC = EngineSpec("fake", ("fake",))
 
 
 class FakeEngine:
@@ -45,14 +45,15 @@ class FakeEngine:
     def new_game(self) -> None:
         self.games += 1
 
-    def go(self, position: str, color: int, clocks: dict[int, GameClock]) -> Answer:
+    def go(self, sfen: str, moves: Sequence[str], color: int, clocks: dict[int, GameClock]) -> EngineMove:
+        position = " ".join(["sfen", sfen, "moves", *moves] if moves else ["sfen", sfen])
         self.shown.append(position)
         game = parse_usi_line(position).game()
         assert game.side_to_move == color
         moves = sorted(game.legal_moves())
         move = self.answers.get(game.ply, format_usi(moves[zlib.crc32(game.sfen().encode()) % len(moves)]))
         score = self.score(color, game.ply)
-        return Answer(move, 0.0, None if score is None else Evaluation(1 / (1 + np.exp(-score / 600)), score))
+        return EngineMove(move, 0.0, None if score is None else Evaluation(1 / (1 + np.exp(-score / 600)), score))
 
     def kill(self) -> None:
         pass
@@ -129,7 +130,7 @@ def test_what_engines_answer_besides_moves() -> None:
         assert played.winner == (WHITE if played.plies == 20 else BLACK)
     for wrong in ("5a5i", "win", "7g7f+x", "0000"):
         engine.answers = dict.fromkeys(range(60), wrong)
-        with pytest.raises(EngineFailure):
+        with pytest.raises(EngineError):
             play(engine)
 
 
@@ -206,7 +207,7 @@ def test_games_that_fail_are_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path:
     broken = FakeEngine()
     broken.answers = dict.fromkeys(range(60), "5a5i")
     monkeypatch.setattr(shogi_played_files, "UsiClient", lambda *args, **kwargs: broken)
-    with pytest.raises(EngineFailure, match="illegal move 5a5i"):
+    with pytest.raises(EngineError, match="illegal move 5a5i"):
         play_shogi_positions(tmp_path, OPTIONS, 900, SPEC, (), 2, lines.append)
 
 
@@ -218,11 +219,11 @@ def test_games_before_an_engine_gives_up_are_kept(monkeypatch: pytest.MonkeyPatc
 
         def new_game(self) -> None:
             if next(games) >= 3:
-                raise EngineFailure("no more")
+                raise EngineError("no more")
 
     monkeypatch.setattr(shogi_played_files, "UsiClient", lambda *args, **kwargs: Fails())
     options = dataclasses.replace(OPTIONS, shard_rows=10_000)
-    with pytest.raises(EngineFailure, match="no more"):
+    with pytest.raises(EngineError, match="no more"):
         play_shogi_positions(tmp_path, options, 10_000, SPEC, (), 1, lambda text: None)
     (path,) = tmp_path.glob("*.hcpe")
     assert path.name == "games-000000-000002.hcpe"  # the games that failed behind it are tried again

@@ -1,41 +1,36 @@
-"""Who plays: yomi with options, or any command line; and the text and TOML forms of it."""
+"""How a user describes an engine: yomi with options, or any command line, as text or as a TOML table."""
 
 from __future__ import annotations
 
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from engine.matches.limits import COUNTS, TIMES, LimitError, PlayerLimits, limits_of
-from engine.matches.process import EngineFailure, EngineProcess
+from engine.clients.limits import COUNTS, TIMES, EngineLimits, SpecError, limits_of
+from engine.clients.process import TIMEOUT, EngineError, EngineProcess
 from engine.option_row import did_you_mean
 from engine.options import TABLE, OptionError, rows_for
 
 SEPARATOR = ";;"
-"""Between a command line and the settings of the player."""
+"""Between a command line and the settings of the engine."""
 YOMI = "yomi"
 YOMI_LIMITS = ("visits", "playouts", "seconds")
 """Options of yomi that are limits here, so that the match's own limits give way to them."""
-DETECTION_TIMEOUT = 60.0
-"""Seconds that an engine has to answer when it is asked which protocol it speaks."""
 DETECTION_LINES = 200
+"""Lines that an engine may write before it answers which protocol it speaks."""
 PROTOCOLS = {"go": "gtp", "shogi": "usi"}
 
 
-class PlayerError(ValueError):
-    """A player that is not well described; the message is one line."""
-
-
 @dataclass(frozen=True, slots=True)
-class PlayerSpec:
-    """A player of a match."""
+class EngineSpec:
+    """How an engine is started, and what it is told then."""
 
     name: str
     command: tuple[str, ...]
-    limits: PlayerLimits = field(default_factory=PlayerLimits)
-    """Its own; what it leaves open is the match's."""
+    limits: EngineLimits = field(default_factory=EngineLimits)
+    """For its moves and games."""
     options: Mapping[str, str] = field(default_factory=dict)
     """USI options by name."""
     commands: tuple[str, ...] = ()
@@ -44,26 +39,26 @@ class PlayerSpec:
     """Folder to run in."""
     environment: Mapping[str, str] = field(default_factory=dict)
     evaluations: bool = True
-    """GTP: ask for the move by a command that shows the evaluation, where the engine has one."""
+    """GTP: choose moves by a command that reports the evaluation, if the engine has one."""
 
 
-def parse_player(text: str, game: str) -> PlayerSpec:
+def parse_spec(text: str, game: str) -> EngineSpec:
     """Read `yomi[:OPTION=VALUE,...] [;; KEY=VALUE ...]` or `COMMAND LINE [;; KEY=VALUE ...]`.
 
     The keys: name, a limit (seconds, visits, playouts, nodes, depth, main, byoyomi, periods, stones, increment),
     option.NAME (USI), init (a GTP command), folder, env.NAME, evaluations.
 
     Raises:
-        PlayerError: anything else.
+        SpecError: anything else.
     """
-    return player_of(table_of(text), game)
+    return spec_of(table_of(text), game)
 
 
 def table_of(text: str) -> dict[str, object]:
-    """Return the text of a player as the TOML table that says the same.
+    """Return the text as the TOML table that says the same.
 
     Raises:
-        PlayerError: what follows the separator is not KEY=VALUE.
+        SpecError: what follows the separator is not KEY=VALUE.
     """
     engine, _, rest = text.partition(SEPARATOR)
     values: dict[str, object] = {"engine": engine.strip()}
@@ -72,7 +67,7 @@ def table_of(text: str) -> dict[str, object]:
     for word in _split(rest):
         key, equals, value = word.partition("=")
         if not equals:
-            raise PlayerError(f"'{word}' after {SEPARATOR}: expected KEY=VALUE")
+            raise SpecError(f"'{word}' after {SEPARATOR}: expected KEY=VALUE")
         table, dot, name = key.partition(".")
         if dot and table in tables:
             tables[table][name] = value
@@ -83,11 +78,11 @@ def table_of(text: str) -> dict[str, object]:
     return values | {"options": tables["option"], "env": tables["env"], "init": init}
 
 
-def player_of(values: Mapping[str, object], game: str) -> PlayerSpec:
-    """Return a player from the keys of a TOML table: engine, and those of `parse_player` (options, init, env).
+def spec_of(values: Mapping[str, object], game: str) -> EngineSpec:
+    """Read a TOML table: the key engine, and those of `parse_spec` (as tables: options, env; as a list: init).
 
     Raises:
-        PlayerError: a key is unknown, a value wrong, or there is no engine.
+        SpecError: a key is unknown, a value wrong, or there is no engine.
     """
     command = command_of(values)
     left = {key: value for key, value in values.items() if key != "engine"}
@@ -99,18 +94,18 @@ def player_of(values: Mapping[str, object], game: str) -> PlayerSpec:
     folder = left.pop("folder", None)
     evaluations = text_of(left.pop("evaluations", "true"))
     if left:
-        raise PlayerError(f"unknown key '{next(iter(left))}' of a player: expected engine, name, a limit, options, ...")
+        raise SpecError(f"unknown key '{next(iter(left))}' of a player: expected engine, name, a limit, options, ...")
     if evaluations not in ("true", "false"):
-        raise PlayerError(f"evaluations '{evaluations}': expected true or false")
+        raise SpecError(f"evaluations '{evaluations}': expected true or false")
     if is_yomi(command[0]):
         name = name or ",".join(map(_short, command[0].split(",")))
         own, command = _yomi(command, game)
         limits = own | limits
     name = name or Path(command[0]).name
     if any(ord(character) < 32 for character in name):
-        raise PlayerError(f"name {name!r}: expected a name of one line, without control characters")
+        raise SpecError(f"name {name!r}: expected a name of one line, without control characters")
     try:
-        return PlayerSpec(
+        return EngineSpec(
             name,
             tuple(command),
             limits_of(limits),
@@ -120,52 +115,50 @@ def player_of(values: Mapping[str, object], game: str) -> PlayerSpec:
             environment,
             evaluations == "true",
         )
-    except LimitError as error:
-        raise PlayerError(f"player '{name}': {error}") from None
+    except SpecError as error:
+        raise SpecError(f"player '{name}': {error}") from None
 
 
 def command_of(values: Mapping[str, object]) -> list[str]:
-    """Return the words of the engine in a player's table, at least one.
+    """Return the words of the command line in a TOML table, at least one.
 
     Raises:
-        PlayerError: there is none, or it is neither a command line nor a list of its words.
+        SpecError: there is none, or it is neither a command line nor a list of its words.
     """
     engine = values.get("engine", "")
     command = _split(engine) if isinstance(engine, str) else list(_texts("engine", engine))
     if not command:
-        raise PlayerError("a player without engine: expected yomi or a command line")
+        raise SpecError("a player without engine: expected yomi or a command line")
     return command
 
 
-def with_own_names(players: Sequence[PlayerSpec]) -> list[PlayerSpec]:
-    """Return the players with names made different by a number where they are the same."""
-    from dataclasses import replace
-
-    named: list[PlayerSpec] = []
-    for player in players:
-        name, number = player.name, 1
+def with_own_names(specs: Sequence[EngineSpec]) -> list[EngineSpec]:
+    """Return the engines with different names: a number is added to one that was there before."""
+    named: list[EngineSpec] = []
+    for spec in specs:
+        name, number = spec.name, 1
         while any(other.name == name for other in named):
             number += 1
-            name = f"{player.name}-{number}"
-        named.append(replace(player, name=name))
+            name = f"{spec.name}-{number}"
+        named.append(replace(spec, name=name))
     return named
 
 
 def is_yomi(word: str) -> bool:
-    """Whether the first word of an engine is this program and not a command."""
+    """Return whether the first word of a command line stands for this program."""
     return word == YOMI or word.startswith(f"{YOMI}:")
 
 
-def detect_protocol(player: PlayerSpec) -> str:
-    """Start an engine and return what it speaks: gtp or usi.
+def detect_protocol(spec: EngineSpec) -> str:
+    """Start an engine and return the protocol that it speaks: gtp or usi.
 
     Raises:
-        PlayerError: it cannot be started, or speaks neither.
+        SpecError: it cannot be started, or speaks neither.
     """
     process: EngineProcess | None = None
     try:
-        process = EngineProcess(player.command, folder=player.folder, environment=player.environment)
-        deadline = process.send("usi") + DETECTION_TIMEOUT
+        process = EngineProcess(spec.command, folder=spec.folder, environment=spec.environment)
+        deadline = process.send("usi") + TIMEOUT
         for _ in range(DETECTION_LINES):
             _, line = process.line(deadline)
             if line.startswith(("?", "=")):
@@ -174,13 +167,13 @@ def detect_protocol(player: PlayerSpec) -> str:
                 return "usi"
         fault = "what it writes is neither"
     except TimeoutError:
-        fault = f"no answer within {DETECTION_TIMEOUT:.0f} s"
-    except EngineFailure as error:
+        fault = f"no answer within {TIMEOUT:.0f} s"
+    except EngineError as error:
         fault = str(error)
     finally:
         if process is not None:
             process.close("quit")
-    raise PlayerError(f"player {player.name}: {fault}; expected an engine that speaks GTP or USI")
+    raise SpecError(f"player {spec.name}: {fault}; expected an engine that speaks GTP or USI")
 
 
 def _yomi(command: list[str], game: str) -> tuple[dict[str, object], list[str]]:
@@ -194,12 +187,12 @@ def _yomi(command: list[str], game: str) -> tuple[dict[str, object], list[str]]:
         if name not in known:
             what = "another game's option" if name in TABLE else "unknown option"
             hint = did_you_mean(name, known)
-            raise PlayerError(f"yomi:{word}: {what} '{key}', expected one of docs/OPTIONS.md as OPTION=VALUE{hint}")
+            raise SpecError(f"yomi:{word}: {what} '{key}', expected one of docs/OPTIONS.md as OPTION=VALUE{hint}")
         row = known[name]
         try:
             parsed = row.parse(value if equals else "true")
         except OptionError as error:
-            raise PlayerError(f"yomi:{word}: {error}") from None
+            raise SpecError(f"yomi:{word}: {error}") from None
         if name in YOMI_LIMITS and parsed is not None:
             limits[name] = value
         elif row.kind == "flag":
@@ -210,7 +203,7 @@ def _yomi(command: list[str], game: str) -> tuple[dict[str, object], list[str]]:
 
 
 def _short(word: str) -> str:
-    """Return `OPTION=FOLDER/FILE` without the folder, for the name of a player."""
+    """Return `OPTION=FOLDER/FILE` without the folder, for the name of an engine."""
     key, equals, value = word.partition("=")
     return f"{key}{equals}{Path(value).name}" if equals else word
 
@@ -219,11 +212,11 @@ def _split(text: str) -> list[str]:
     try:
         return shlex.split(text)
     except ValueError as error:
-        raise PlayerError(f"'{text}': {str(error).lower()}") from None
+        raise SpecError(f"'{text}': {str(error).lower()}") from None
 
 
 def text_of(value: object) -> str:
-    """Return a value of a TOML file as engines read it."""
+    """Return a TOML value as engines read it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -231,11 +224,11 @@ def _texts(key: str, value: object) -> list[str]:
     if isinstance(value, str):
         return [value]
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise PlayerError(f"{key}: expected a list of texts")
+        raise SpecError(f"{key}: expected a list of texts")
     return value
 
 
 def _table(key: str, value: object) -> Mapping[str, object]:
     if not isinstance(value, Mapping):
-        raise PlayerError(f"{key}: expected a table of names and values")
+        raise SpecError(f"{key}: expected a table of names and values")
     return value

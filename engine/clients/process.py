@@ -1,7 +1,7 @@
-"""An engine as a process: lines out, lines in with a deadline, its last words on stderr, a certain end.
+"""An engine as a process: sends lines, reads lines up to a deadline, keeps its last words, ends it for certain.
 
-Two threads read the engine's stdout and stderr all the time, so that no engine ever blocks on a full pipe. What it
-writes to stderr is thrown away but for the end, which tells why it died.
+Two threads read the engine's stdout and stderr all the time, so that no engine ever blocks on a full pipe. Of stderr
+only the end is kept, which tells why it died.
 """
 
 from __future__ import annotations
@@ -20,23 +20,25 @@ CHUNK = 1 << 16
 MAX_LINE = 1 << 22
 """Bytes; an engine that writes a longer line is broken."""
 MAX_PENDING = 100_000
-"""Lines that nobody has asked for; an engine that writes more is broken."""
+"""Lines that wait to be read; an engine that writes more is broken."""
 TAIL = 4000
 """Bytes of stderr that are kept."""
+TIMEOUT = 60.0
+"""Seconds that an engine may take to start or to answer, beyond its time for a move."""
 PATIENCE_AT_END = 3.0
-"""Seconds an engine has to leave after it was told to."""
+"""Seconds that an engine has to end after it was told to."""
 
 
-class EngineFailure(Exception):  # noqa: N818  (it is the engine's, not the program's)
-    """An engine did what it must not: died, fell silent, or answered what cannot be. The message is one line."""
+class EngineError(Exception):
+    """An engine failed: it died, fell silent, or gave an answer that makes no sense. The message is one line."""
 
 
-class Refusal(EngineFailure):
-    """An engine answered a command with an error."""
+class RefusedError(EngineError):
+    """An engine has no command or option for what it was asked, or answered with an error."""
 
 
 class EngineProcess:
-    """One engine that runs. All methods are called by one thread."""
+    """One engine that runs. One thread reads its lines and closes it; any thread may `send` and `kill`."""
 
     def __init__(
         self,
@@ -52,10 +54,10 @@ class EngineProcess:
             command: program and arguments.
             folder: it runs in; None for the present one.
             environment: variables in addition to those of this process.
-            cpus: processors that it may use; empty for all. (Linux; elsewhere they are not there to be chosen.)
+            cpus: processors that it may use (Linux only); empty for all.
 
         Raises:
-            EngineFailure: the program cannot be started.
+            EngineError: the program cannot be started.
         """
         self.errors = bytearray()
         # Not a SimpleQueue: before Python 3.13 its `get` waits for ever if time is up between two of its steps.
@@ -75,7 +77,7 @@ class EngineProcess:
                 )
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
-            raise EngineFailure(f"cannot be started: {command[0]}: {reason}") from None
+            raise EngineError(f"cannot be started: {command[0]}: {reason}") from None
         stdout, stderr = self._process.stdout, self._process.stderr
         assert stdout is not None
         assert stderr is not None
@@ -92,7 +94,7 @@ class EngineProcess:
         """Send lines and return when that began (`time.monotonic`): no answer comes before it.
 
         Raises:
-            EngineFailure: the engine has gone.
+            EngineError: the engine has gone.
         """
         data = "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
         assert self._process.stdin is not None
@@ -100,14 +102,14 @@ class EngineProcess:
         try:
             self._process.stdin.write(data)
         except OSError:
-            raise EngineFailure(self.last_words()) from None
+            raise EngineError(self.last_words()) from None
         return begin
 
     def line(self, deadline: float) -> tuple[float, str]:
         """Return when the next line came (`time.monotonic`), and the line without its end.
 
         Raises:
-            EngineFailure: the engine has gone, or has written what no engine writes.
+            EngineError: the engine has gone, or has written what no engine writes.
             TimeoutError: there is none at the deadline.
         """
         try:
@@ -116,7 +118,7 @@ class EngineProcess:
             raise TimeoutError from None
         if found is None:
             self._lines.put(None)  # for the next call
-            raise EngineFailure(self._fault or self.last_words())
+            raise EngineError(self._fault or self.last_words())
         return found
 
     def last_words(self) -> str:
@@ -148,7 +150,7 @@ class EngineProcess:
     def close(self, farewell: str = "") -> None:
         """End the process: by a last line and the end of its input, and if that does not help, by force."""
         if farewell and self.is_running:
-            with contextlib.suppress(EngineFailure):
+            with contextlib.suppress(EngineError):
                 self.send(farewell)
         stdin = self._process.stdin
         if stdin is not None:
@@ -205,7 +207,7 @@ def _read(stream: IO[bytes]) -> bytes:
 
 @contextlib.contextmanager
 def _pinned(cpus: frozenset[int]) -> Iterator[None]:
-    """Let this thread run on `cpus` only meanwhile; a process that it starts stays there, with all its threads."""
+    """Tie this thread to `cpus` within the block; a process that it starts there stays tied, with all its threads."""
     if not cpus or not hasattr(os, "sched_setaffinity"):
         yield
         return

@@ -1,4 +1,4 @@
-"""What an engine answers when it is asked for a move."""
+"""What engines answer when they are asked for a move."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What an engine says of the position in which it chose its move, for the side that moves."""
+    """An engine's opinion of the position in which it chose its move, for the side to move."""
 
     winrate: float | None = None
     """In [0, 1]."""
@@ -17,7 +17,7 @@ class Evaluation:
     """Visits or nodes, as the engine counts them."""
     pv: tuple[str, ...] = ()
     mate: int | None = None
-    """Shogi: plies to the mate; negative where the side to move is mated; None where the engine tells of none."""
+    """Shogi: plies to the mate; negative if the side to move is mated; None if the engine reports none."""
 
     def __str__(self) -> str:
         """Return it for a record of Go."""
@@ -32,7 +32,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class EngineMove:
     """A move that an engine chose."""
 
     move: str
@@ -40,4 +40,8 @@ class Answer:
     seconds: float
     """From the command to the answer."""
     evaluation: Evaluation | None = None
-    """None where the engine says nothing."""
+    """None if the engine reported none."""
+    reply: str = ""
+    """USI: the opponent's move that the engine expects; empty for none."""
+    report: str = ""
+    """GTP: the last line before the move, as the engine wrote it; empty for none."""

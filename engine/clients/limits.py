@@ -1,4 +1,4 @@
-"""What a player may use for a move or a game: a clock, seconds a move, or playouts, visits, nodes."""
+"""What an engine may use for a move or a game: a clock, seconds per move, playouts, visits, nodes; and its clock."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ TIMES = ("main", "byoyomi", "increment", "seconds")
 COUNTS = ("periods", "stones", "playouts", "visits", "nodes", "depth")
 
 
-class LimitError(ValueError):
-    """PlayerLimits that do not go together; the message is one line."""
+class SpecError(ValueError):
+    """An engine or its limits that are not well described; the message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
-class PlayerLimits:
-    """The limits of one player. None is none; times are in seconds."""
+class EngineLimits:
+    """The limits of one engine; None for no limit. Times are in seconds."""
 
     main: float | None = None
     """Main time of a game."""
@@ -27,57 +27,57 @@ class PlayerLimits:
     periods: int | None = None
     """Byo-yomi periods (1)."""
     stones: int | None = None
-    """Stones to play in a period, which makes it Canadian."""
+    """Moves to play within a period; the byo-yomi is Canadian then."""
     increment: float | None = None
     """Added to the main time after each move."""
     seconds: float | None = None
-    """Time of a move. The engine is told; nothing is forfeited by it."""
+    """Time per move. The engine is told it, and loses nothing if it takes longer."""
     playouts: int | None = None
     visits: int | None = None
     nodes: int | None = None
     depth: int | None = None
 
     def __post_init__(self) -> None:
-        """Check what can be checked without an engine."""
+        """Check the values."""
         for name in TIMES:
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and 0 <= value <= 1e7):
-                raise LimitError(f"{name} {value}: expected seconds from 0 on")
+                raise SpecError(f"{name} {value}: expected seconds from 0 on")
         for name in COUNTS:
             value = getattr(self, name)
             if value is not None and value < 1:
-                raise LimitError(f"{name} {value}: expected at least 1")
+                raise SpecError(f"{name} {value}: expected at least 1")
         if self.increment is not None and self.byoyomi is not None:
-            raise LimitError("increment and byoyomi: expected one of them")
+            raise SpecError("increment and byoyomi: expected one of them")
         if self.byoyomi is None and (self.periods is not None or self.stones is not None):
-            raise LimitError("periods or stones without byoyomi: expected byoyomi, too")
+            raise SpecError("periods or stones without byoyomi: expected byoyomi, too")
         if self.periods is not None and self.stones is not None:
-            raise LimitError("periods and stones: expected one of them")
+            raise SpecError("periods and stones: expected one of them")
         if self.has_clock and self.seconds is not None:
-            raise LimitError("seconds (a move) beside main, byoyomi or increment: expected one kind")
+            raise SpecError("seconds (a move) beside main, byoyomi or increment: expected one kind")
 
     @property
     def has_clock(self) -> bool:
         """Whether there is a clock that can run out."""
         return self.main is not None or self.byoyomi is not None or self.increment is not None
 
-    def over(self, other: PlayerLimits) -> PlayerLimits:
+    def over(self, other: EngineLimits) -> EngineLimits:
         """Return these limits, completed by those of `other`; a clock of either kind replaces the other's as a whole.
 
         Raises:
-            LimitError: they do not go together.
+            SpecError: they do not go together.
         """
         mine = {name: value for name, value in asdict(self).items() if value is not None}
         clock = ("main", "byoyomi", "periods", "stones", "increment", "seconds")
         replaced = clock if any(name in mine for name in clock) else ()
-        return PlayerLimits(**{name: value for name, value in asdict(other).items() if name not in replaced} | mine)
+        return EngineLimits(**{name: value for name, value in asdict(other).items() if name not in replaced} | mine)
 
     def clock(self, *, increment_first: bool = False) -> TimeSettings:
         """Return the clock of a game.
 
         Args:
-            increment_first: the increment comes before each move, the first one included (as the shogi servers and
-                USI have it), and not after it (Go).
+            increment_first: the increment is added before each move, the first one included (USI and the servers of
+                shogi); else after it (Go).
         """
         main = self.main or 0.0
         if self.byoyomi is not None:
@@ -95,35 +95,35 @@ class PlayerLimits:
         return " ".join(f"{name} {value:g}" for name, value in asdict(self).items() if value is not None) or "no limit"
 
 
-def limits_of(values: Mapping[str, object]) -> PlayerLimits:
+def limits_of(values: Mapping[str, object]) -> EngineLimits:
     """Return limits from texts or numbers by name.
 
     Raises:
-        LimitError: an unknown name, no number, or limits that do not go together.
+        SpecError: an unknown name, no number, or limits that do not go together.
     """
     found: dict[str, float | int] = {}
     for name, value in values.items():
         if name not in (*TIMES, *COUNTS):
-            raise LimitError(f"unknown limit '{name}': expected one of {', '.join((*TIMES, *COUNTS))}")
+            raise SpecError(f"unknown limit '{name}': expected one of {', '.join((*TIMES, *COUNTS))}")
         try:
             number = float(str(value))
         except ValueError:
-            raise LimitError(f"{name} '{value}': expected a number") from None
+            raise SpecError(f"{name} '{value}': expected a number") from None
         if name in COUNTS and not number.is_integer():
-            raise LimitError(f"{name} {value}: expected a whole number")
+            raise SpecError(f"{name} {value}: expected a whole number")
         found[name] = int(number) if name in COUNTS else number
-    return PlayerLimits(**found)  # type: ignore[arg-type]  # checked above
+    return EngineLimits(**found)  # type: ignore[arg-type]  # checked above
 
 
 class GameClock:
-    """One player's clock in one game."""
+    """One side's clock in one game."""
 
     def __init__(self, settings: TimeSettings, margin: float) -> None:
         """Set it.
 
         Args:
-            settings: the time that the player has.
-            margin: seconds that a move may take beyond its time without being lost.
+            settings: its time for the game.
+            margin: seconds that a move may take beyond its time without losing the game.
         """
         self.settings = settings
         self.margin = margin

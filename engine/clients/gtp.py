@@ -1,4 +1,4 @@
-"""A GTP engine as a player of games of Go."""
+"""The client of a GTP engine: games, moves with the engine's evaluation, analyses."""
 
 from __future__ import annotations
 
@@ -6,26 +6,22 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
+from engine.clients.answers import EngineMove, Evaluation
+from engine.clients.client import STOP_TIMEOUT, EngineClient, no_answer
+from engine.clients.limits import GameClock
+from engine.clients.process import TIMEOUT, EngineError, RefusedError
 from engine.clock import TimeSettings, TimeSystem
-from engine.games.go.rules import Rules
-from engine.matches.answers import Answer, Evaluation
-from engine.matches.engine_client import EngineClient
-from engine.matches.limits import GameClock
-from engine.matches.process import EngineFailure, Refusal
 
-BASIC_TIMEOUT = 60.0
-"""Seconds for commands that are no search."""
 REPORT_INTERVAL = 20
 """Centiseconds between reports of engines that show their evaluation only while they search."""
-
 GENMOVES = {
     "cgos-genmove_analyze": "",
     "kata-genmove_analyze": f"{REPORT_INTERVAL} maxmoves 1",
     "lz-genmove_analyze": f"{REPORT_INTERVAL}",
 }
-"""Commands that tell what an engine thinks of its move; see `GtpClient.analysing_command`."""
+"""Commands that choose a move and report its evaluation; see `GtpClient.first_known`."""
 KATA_LIMITS = {"visits": "maxVisits", "playouts": "maxPlayouts", "seconds": "maxTime"}
 """Parameters of kata-set-param."""
 
@@ -43,72 +39,70 @@ class GtpClient(EngineClient):
 
     # -- commands ----------------------------------------------------------------------------------------------------
 
-    def ask(self, command: str, timeout: float = BASIC_TIMEOUT) -> str:
-        """Send a command and return what is answered.
+    def ask(self, command: str, timeout: float = TIMEOUT) -> str:
+        """Send a command and return the answer to it, without its mark.
 
         Raises:
-            EngineFailure: an error, no answer in time, or something that is no answer.
+            RefusedError: the answer is an error.
+            EngineError: there is no answer within `timeout` seconds, or what comes is none.
         """
-        text, _ = self._exchange(command, timeout)
-        return text
-
-    def _exchange(self, command: str, timeout: float) -> tuple[str, float]:
-        """Return the answer without its mark, and the seconds until its last line before the empty one."""
-        begin = self.process.send(command)
-        lines: list[str] = []
-        arrived = begin
-        while True:
-            try:
-                at, line = self.process.line(begin + timeout)
-            except TimeoutError:
-                raise EngineFailure(f"no answer to '{command}' within {timeout:.0f} s") from None
-            if not line.strip():
-                if lines:
-                    break
-                continue  # empty lines before an answer mean nothing
-            if not lines and line[:1] not in ("=", "?"):
-                raise EngineFailure(f"answered '{line[:80]}' to '{command}': expected = or ?")
-            lines.append(line)
-            arrived = at
-        first = re.sub(r"^[=?][0-9]*[ \t]?", "", lines[0])
-        text = "\n".join([first, *lines[1:]])
-        if lines[0][0] == "?":
-            raise Refusal(f"refused '{command}': {' '.join(text.split())[:200]}")
-        return text, arrived - begin
+        return self._answer(command, self.process.send(command), timeout)[0]
 
     def knows(self, command: str) -> bool:
         """Whether the engine has a command."""
         return command in self.known
 
-    def analysing_command(self, commands: Mapping[str, str], color: str) -> str:
-        """Return the first of some commands that the engine knows, for a color; empty where it knows none.
+    def first_known(self, commands: Mapping[str, str], color: str) -> str:
+        """Return the first of some commands that the engine knows, with its arguments; empty if it knows none.
 
         Args:
-            commands: by their names what follows the color, best first.
+            commands: the arguments after the color, by the name of the command, best first.
             color: as the engine gets it.
         """
         return next((f"{name} {color} {rest}".rstrip() for name, rest in commands.items() if self.knows(name)), "")
 
-    def choose(self, command: str, timeout: float) -> tuple[Answer, list[str]]:
-        """Return the move that a command answers, alone or as `play VERTEX` after reports, and the reports.
+    def analyse(self, command: str, seconds: float) -> Iterator[tuple[float, str]]:
+        """Have the engine analyse for some seconds; yield its lines, each with the seconds since the command.
+
+        Args:
+            command: begins an analysis, which any other command ends.
+            seconds: after which it is ended.
 
         Raises:
-            EngineFailure: as `ask`.
+            RefusedError: the engine does not take the command.
+            EngineError: the analysis does not end within STOP_TIMEOUT seconds.
         """
-        text, seconds = self._exchange(command, timeout)
-        *reports, last = [line.strip() for line in text.splitlines() if line.strip()] or [""]
-        if not last:
-            raise EngineFailure(f"answered nothing to '{command}'")
-        move = last.removeprefix("play ").strip()
-        return Answer(move, seconds, read_evaluation(reports, command)), reports
+        begin = self.process.send(command)
+        end: float | None = None
+        while True:
+            try:
+                at, line = self.process.line(begin + seconds if end is None else end + STOP_TIMEOUT)
+            except TimeoutError:
+                if end is not None:
+                    raise EngineError(no_answer("name", STOP_TIMEOUT)) from None
+                end = self.process.send("name")
+                continue
+            if line.startswith("?"):
+                raise RefusedError(f"refused '{command}': {line[1:].strip()[:200]}")
+            if not line.strip():
+                break
+            yield at - begin, line
+        if end is not None:
+            self._answer("name", end, STOP_TIMEOUT)
 
     # -- games -------------------------------------------------------------------------------------------------------
 
-    def new_game(self, size: int, komi: float, rules: Rules, clock: TimeSettings) -> None:
+    def new_game(self, size: int, komi: float, rules: str, clock: TimeSettings) -> None:
         """Set the board up for a game.
 
+        Args:
+            size: of the board.
+            komi: added to White's score.
+            rules: in KataGo's form; engines that do not know it keep their own.
+            clock: the time of each side.
+
         Raises:
-            EngineFailure: the engine refuses.
+            EngineError: the engine refuses.
         """
         self.ask(f"boardsize {size}", self.timeout)
         self.ask("clear_board", self.timeout)
@@ -119,60 +113,72 @@ class GtpClient(EngineClient):
             self.ask(command)
 
     def play(self, color: str, vertex: str) -> None:
-        """Tell of a move of the other side, or of the opening.
+        """Tell the engine of a move that it did not choose.
 
         Raises:
-            EngineFailure: the engine takes it for illegal, or fails.
+            EngineError: the engine takes it for illegal, or fails.
         """
         self.ask(f"play {color} {vertex}")
 
-    def genmove(self, color: str, clock: GameClock) -> Answer:
-        """Let the engine choose a move, and play it on its board.
+    def genmove(self, color: str, clock: GameClock) -> EngineMove:
+        """Have the engine choose a move, and play it on its own board.
 
         Raises:
-            EngineFailure: it fails, or is silent for longer than its time and the timeout.
+            EngineError: it fails, or is silent for longer than its time and the timeout.
         """
         if clock.is_limited and self.knows("time_left"):
             self.ask(self._time_left(color, clock))
-        command = self.analysing_command(GENMOVES, color) if self.spec.evaluations else ""
-        answer, _ = self.choose(command or f"genmove {color}", self._patience(clock))
-        return answer
-
-    def final_score(self, timeout: float) -> str:
-        """Return the engine's `final_score`.
-
-        Raises:
-            EngineFailure: it has none.
-        """
-        return self.ask("final_score", timeout).strip()
+        command = (self.spec.evaluations and self.first_known(GENMOVES, color)) or f"genmove {color}"
+        text, seconds = self._answer(command, self.process.send(command), self._allowed(clock) + self.timeout)
+        *reports, last = [line.strip() for line in text.splitlines() if line.strip()] or [""]
+        if not last:
+            raise EngineError(f"answered nothing to '{command}'")
+        report = next((line for line in reversed(reports) if line.startswith(("{", "info "))), "")
+        return EngineMove(last.removeprefix("play ").strip(), seconds, read_evaluation(report, command), report=report)
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
+    def _answer(self, command: str, begin: float, timeout: float) -> tuple[str, float]:
+        """Return the answer to a command that was sent at `begin` without its mark, and the seconds it took."""
+        lines: list[str] = []
+        arrived = begin
+        while True:
+            at, line = self._line(command, begin, timeout)
+            if not line.strip():
+                if lines:
+                    break
+                continue  # empty lines before an answer mean nothing
+            if not lines and line[:1] not in ("=", "?"):
+                raise EngineError(f"answered '{line[:80]}' to '{command}': expected = or ?")
+            lines.append(line)
+            arrived = at
+        first = re.sub(r"^[=?][0-9]*[ \t]?", "", lines[0])
+        text = "\n".join([first, *lines[1:]])
+        if lines[0][0] == "?":
+            raise RefusedError(f"refused '{command}': {' '.join(text.split())[:200]}")
+        return text, arrived - begin
+
     def _set_limits(self) -> None:
-        """Tell the engine the limits that are no clock, once and for all."""
-        limits = self.limits
+        """Tell the engine the limits that hold for every move; new_game tells the clock."""
+        limits = self.spec.limits
         if limits.nodes is not None or limits.depth is not None:
-            raise Refusal("nodes and depth are limits of USI: expected playouts, visits or time")
+            raise RefusedError("nodes and depth are limits of USI: expected playouts, visits or time")
         for name, parameter in KATA_LIMITS.items():
             value = getattr(limits, name)
             if value is None:
                 continue
             if self.knows("kata-set-param"):
-                self.ask(
-                    f"kata-set-param {parameter} {value:g}"
-                    if name == "seconds"
-                    else f"kata-set-param {parameter} {value}"
-                )
+                self.ask(f"kata-set-param {parameter} {_number(value)}")
             elif name == "playouts" and self.knows("uct_param_player"):  # Fuego
                 self.ask(f"uct_param_player max_games {value}")
             elif name != "seconds":  # which new_game tells
-                raise Refusal(
+                raise RefusedError(
                     f"{self.title} knows no command for {name}: expected them in its command line, or as init=COMMAND"
                 )
 
     def _time_command(self, clock: TimeSettings) -> str:
         """Return the command that tells the time of a game; empty for none."""
-        seconds = self.limits.seconds
+        seconds = self.spec.limits.seconds
         if seconds is not None and not self.knows("kata-set-param"):
             stones = next((n for n in range(1, 101) if (n * seconds) % 1 < 0.01), 100)  # GTP has whole seconds
             return f"time_settings 0 {max(round(stones * seconds), 1)} {stones}"
@@ -191,16 +197,16 @@ class GtpClient(EngineClient):
             case _:
                 if self.knows("kata-time_settings"):
                     return f"kata-time_settings fischer {_number(clock.main)} {_number(clock.increment)}"
-        raise Refusal(f"{self.title} knows no command for increments (kata-time_settings)")
+        raise RefusedError(f"{self.title} knows no command for increments (kata-time_settings)")
 
     def _periods_command(self) -> str:
-        """Return the command that tells byo-yomi with its periods; empty where the engine knows none."""
+        """Return the command that tells byo-yomi with its periods; empty if the engine knows none."""
         return next((name for name in ("kata-time_settings", "kgs-time_settings") if self.knows(name)), "")
 
     def _time_left(self, color: str, clock: GameClock) -> str:
-        """Return the command that tells a clock, in the terms of `_time_command`.
+        """Return the command that tells the time left, in the terms of `_time_command`.
 
-        What is too little of main time to be told is left out where a period follows: zero may be read as no time.
+        Main time that rounds to zero is left out if a period follows: engines may read zero as no time at all.
         """
         left, system = clock.left, clock.settings.system
         main, count = left.main, left.count
@@ -211,31 +217,27 @@ class GtpClient(EngineClient):
         return f"time_left {color} {f'{main_text} 0' if in_main else f'{period_text} {count}'}"
 
     def _told_time(self, seconds: float) -> str:
-        """Return a time that is left, in whole seconds where the engine may know no others; never more than it is."""
+        """Return a time rounded down: to milliseconds if the engine takes fractions, else to seconds."""
         if self.knows("kata-time_settings"):
             return f"{math.floor(1000.0 * seconds + 1e-6) / 1000.0:.3f}"
         return f"{math.floor(seconds)}"
 
 
 def _number(seconds: float) -> str:
-    """Return seconds as GTP 2 wants them, whole where they are."""
+    """Return a number without a needless fraction: GTP 2 takes whole seconds."""
     return f"{seconds:.3f}".rstrip("0").rstrip(".")
 
 
-def read_evaluation(lines: Sequence[str], command: str) -> Evaluation | None:
-    """Read the last report of an engine: CGOS's JSON, or a line `info move ...` of KataGo's or Leela Zero's form.
+def read_evaluation(report: str, command: str) -> Evaluation | None:
+    """Read a report: CGOS's JSON, or a line `info move ...` of KataGo's or Leela Zero's form; None if it is neither.
 
     Args:
-        lines: that came before the move.
-        command: asked for the move; Leela Zero's (`lz-...`) has winrates in ten-thousandths.
+        report: one line.
+        command: that chose the move; Leela Zero's (`lz-...`) has winrates in ten-thousandths.
     """
-    unit = 10000.0 if command.startswith("lz-") else 1.0
-    for line in reversed(lines):
-        if line.startswith("{"):
-            return _read_json(line)
-        if line.startswith("info "):
-            return _read_info(line, unit)
-    return None
+    if report.startswith("{"):
+        return _read_json(report)
+    return _read_info(report, 10000.0 if command.startswith("lz-") else 1.0)
 
 
 def _read_json(line: str) -> Evaluation | None:
@@ -248,7 +250,7 @@ def _read_json(line: str) -> Evaluation | None:
             _float(data.get("winrate")), _float(data.get("score")), None if visits is None else int(visits), pv
         )
     except (ValueError, TypeError, AttributeError, IndexError, KeyError):
-        return None  # what an engine says beside its move is its own affair
+        return None  # the move counts all the same
 
 
 def _read_info(line: str, unit: float) -> Evaluation | None:

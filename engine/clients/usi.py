@@ -1,0 +1,305 @@
+"""The client of a USI engine: games, searches that may ponder and can be stopped, analyses."""
+
+from __future__ import annotations
+
+import math
+import re
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+
+from engine.clients.answers import EngineMove, Evaluation
+from engine.clients.client import STOP_TIMEOUT, EngineClient, no_answer
+from engine.clients.limits import GameClock
+from engine.clients.process import EngineError, RefusedError
+from engine.color import BLACK, WHITE
+from engine.games.shogi.scores import MATE_SCORE, winrate_of
+from engine.games.shogi.sfen import START_WORD
+
+OPTION_LIMITS = {"visits": ("UCT_NodeLimit",), "playouts": ("Const_Playout", "NodesLimit")}
+"""Options of yomi, dlshogi and FukauraOu that limit a search in other ways than `go nodes`."""
+FOREVER = 3600.0
+"""Seconds given to engines whose search an option ends."""
+CENTIPAWNS = 600.0
+"""Of a logit of the winrate: turns the scores of all engines into winrates that can be compared."""
+POLL = 0.5
+"""Seconds between looks at whether a move is overdue."""
+
+
+class UsiClient(EngineClient):
+    """One running USI engine."""
+
+    options: dict[str, str]
+    """The type and range of each of its options, as the engine says them."""
+
+    def _greet(self) -> None:
+        if self.spec.commands:
+            raise RefusedError("init commands are for GTP engines: expected option.NAME=VALUE")
+        self.options = {}
+        for line in self._ask("usi", "usiok"):
+            if line.startswith("id name "):
+                self.title = line.removeprefix("id name ").strip()
+            elif found := re.match(r"option name (.+?) type (.*)", line):
+                self.options[found[1]] = found[2]
+        self._set_options()
+        self._ask("isready", "readyok")
+
+    def new_game(self) -> None:
+        """Prepare for a game.
+
+        Raises:
+            EngineError: the engine fails.
+        """
+        self._ask("isready", "readyok")
+        self.process.send("usinewgame")
+
+    def start(
+        self,
+        sfen: str,
+        moves: Sequence[str],
+        limits: str,
+        allowed: float = math.inf,
+        clock_start: float | None = None,
+    ) -> UsiSearch:
+        """Start a search, which has to end before the next one.
+
+        Args:
+            sfen: the initial position, or `startpos`.
+            moves: since then.
+            limits: the words after `go`, `ponder` and `infinite` included.
+            allowed: seconds that the engine may take, the timeout not included; infinity if it ponders or analyses.
+            clock_start: when its clock started (`time.monotonic`); None for now.
+
+        Raises:
+            EngineError: the engine has gone.
+        """
+        start = sfen if sfen == START_WORD else f"sfen {sfen}"
+        position = " ".join(["position", start, *(["moves", *moves] if moves else [])])
+        return UsiSearch(self, position, f"go {limits}", allowed, clock_start)
+
+    def go(self, sfen: str, moves: Sequence[str], color: int, clocks: Mapping[int, GameClock]) -> EngineMove:
+        """Have the engine choose a move.
+
+        Args:
+            sfen: the initial position, or `startpos`.
+            moves: since then.
+            color: the side to move, which the engine plays.
+            clocks: of both colors.
+
+        Raises:
+            EngineError: it fails, or has no move within its time and the timeout.
+        """
+        return self.start(sfen, moves, self._limits(color, clocks), self._allowed(clocks[color])).wait()
+
+    def analyse(self, sfen: str, moves: Sequence[str], seconds: float) -> Iterator[tuple[float, str]]:
+        """Have the engine analyse for some seconds; yield its reports, each with the seconds since the command.
+
+        Raises:
+            EngineError: it fails, or the analysis does not end within STOP_TIMEOUT seconds.
+        """
+        search = self.start(sfen, moves, "infinite")
+        yield from search.reports(seconds)
+        search.stop()
+        yield from search.reports()
+
+    def game_over(self, result: str) -> None:
+        """Tell the engine how the game ended: win, lose or draw.
+
+        Raises:
+            EngineError: the engine has gone.
+        """
+        self.process.send(f"gameover {result}")
+
+    # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _ask(self, command: str, last: str) -> list[str]:
+        """Send a command and return the lines up to one that is `last`."""
+        begin = self.process.send(command)
+        lines: list[str] = []
+        while (line := self._line(command, begin, self.timeout)[1].strip()) != last:
+            lines.append(line)
+        return lines
+
+    def _set_options(self) -> None:
+        wanted = dict(self.spec.options)
+        limits = self.spec.limits
+        for name, candidates in OPTION_LIMITS.items():
+            value = getattr(limits, name)
+            if value is None:
+                continue
+            option = next((each for each in candidates if each in self.options), None)
+            if option is None:
+                raise RefusedError(
+                    f"{self.title} has no option for {name} ({', '.join(candidates)}): expected nodes or time"
+                )
+            wanted[option] = str(value)
+        if limits.stones is not None or (limits.periods or 1) > 1:
+            raise RefusedError("USI has one byo-yomi period of one move: expected neither stones nor periods")
+        for name, text in wanted.items():
+            if name not in self.options and not name.startswith("USI_"):
+                raise RefusedError(f"{self.title} has no option {name}: expected one of {', '.join(self.options)}")
+            self.process.send(f"setoption name {name} value {text}" if text else f"setoption name {name}")
+
+    def _limits(self, color: int, clocks: Mapping[int, GameClock]) -> str:
+        """Return the words after `go` for a move of `color`."""
+        limits, words = self.spec.limits, []
+        if clocks[color].is_limited:
+            increments = {side: clocks[side].settings.increment for side in (BLACK, WHITE)}
+            black, white = (max(clocks[side].left.main - increments[side], 0.0) for side in (BLACK, WHITE))
+            byoyomi = clocks[color].settings.period
+            words.append(clock_words(black, white, byoyomi, increments[BLACK], increments[WHITE]))
+        elif limits.seconds is not None:
+            words.append(f"movetime {_milliseconds(limits.seconds)}")
+        if limits.nodes is not None:
+            words.append(f"nodes {limits.nodes}")
+        if limits.depth is not None:
+            words.append(f"depth {limits.depth}")
+        return " ".join(words) or clock_words(byoyomi=FOREVER)
+
+
+class UsiSearch:
+    """A search of a USI engine, from `go` to `bestmove`.
+
+    One thread reads its reports or waits for its move; any thread may call `stop` and `ponderhit`.
+
+    An engine fails that has no move in time: `allowed` seconds and the client's timeout after its clock started, or
+    STOP_TIMEOUT seconds after `stop`. It is given up once it has been overdue for POLL seconds: if the machine stood
+    still, its move may wait behind a report that was late as well.
+    """
+
+    def __init__(self, client: UsiClient, position: str, go: str, allowed: float, clock_start: float | None) -> None:
+        """Start it; see `UsiClient.start`."""
+        self._process, self._timeout = client.process, client.timeout
+        self._lock = threading.Lock()
+        self._said = ""
+        """The last of `ponderhit` and `stop` that the engine was told."""
+        self._due = (math.inf, "")
+        """When the move is overdue, and the fault that it then is."""
+        self._overdue_since: float | None = None
+        self._failure: EngineError | None = None
+        """Why the engine could not be told something."""
+        self._evaluation: Evaluation | None = None
+        self._move: EngineMove | None = None
+        self._begin = self._process.send(position, go)
+        self._expect(go, self._begin if clock_start is None else clock_start, allowed + self._timeout)
+
+    def stop(self) -> None:
+        """Ask for the move at once. What cannot be sent is raised where the move is waited for."""
+        with self._lock:
+            self._say("stop", time.monotonic(), STOP_TIMEOUT)
+
+    def ponderhit(self, allowed: float, clock_start: float) -> None:
+        """Tell an engine that ponders, and was not stopped, that its guess was right; see `UsiClient.start`."""
+        with self._lock:
+            if not self._said:
+                self._say("ponderhit", clock_start, allowed + self._timeout)
+
+    def reports(self, seconds: float = math.inf) -> Iterator[tuple[float, str]]:
+        """Yield each `info` line with the seconds since `go`, until there is a move or `seconds` have passed.
+
+        Raises:
+            EngineError: the engine has gone, could not be told something, or is overdue.
+        """
+        end = self._begin + seconds
+        at = self._begin
+        while self._move is None and at < end:
+            at = min(time.monotonic() + POLL, end)
+            try:
+                at, line = self._process.line(at)
+            except TimeoutError:
+                line = ""
+            if line.startswith("info "):
+                self._evaluation = read_info(line, self._evaluation)
+                yield at - self._begin, line
+            elif line.startswith("bestmove"):
+                move, word, reply = [*line.split()[1:], "", "", ""][:3]
+                reply = reply if word == "ponder" else ""
+                self._move = EngineMove(move, at - self._begin, self._evaluation, reply)
+            if self._move is None:
+                self._check(at)
+
+    def wait(self) -> EngineMove:
+        """Return the move once it is there.
+
+        Raises:
+            EngineError: as `reports`.
+        """
+        for _ in self.reports():
+            pass
+        assert self._move is not None
+        return self._move
+
+    def _say(self, word: str, begin: float, patience: float) -> None:
+        """Send a word once, unless the engine has moved; the caller holds the lock."""
+        if self._move is not None or self._said == word:
+            return
+        self._said = word
+        self._expect(word, begin, patience)
+        try:
+            self._process.send(word)
+        except EngineError as error:
+            self._failure = error
+
+    def _expect(self, command: str, begin: float, patience: float) -> None:
+        """Expect the move no later than `patience` seconds after `begin`."""
+        self._due = min(self._due, (begin + patience, no_answer(command, patience)))
+
+    def _check(self, at: float) -> None:
+        """Take note that there was no move up to `at` (`time.monotonic`), and give up an engine that fails."""
+        if self._failure is not None:
+            raise self._failure
+        due, fault = self._due
+        if at <= due:
+            self._overdue_since = None
+        elif self._overdue_since is None:
+            self._overdue_since = at
+        elif at >= self._overdue_since + POLL:
+            raise EngineError(fault)
+
+
+def clock_words(
+    black: float = 0.0,
+    white: float = 0.0,
+    byoyomi: float = 0.0,
+    black_increment: float = 0.0,
+    white_increment: float = 0.0,
+) -> str:
+    """Return what the clocks show, in seconds, as `go` wants it: with increments, or with a byo-yomi, if only of 0."""
+    words = f"btime {_milliseconds(black)} wtime {_milliseconds(white)}"
+    if not byoyomi and (black_increment or white_increment):
+        return f"{words} binc {_milliseconds(black_increment)} winc {_milliseconds(white_increment)}"
+    return f"{words} byoyomi {_milliseconds(byoyomi)}"
+
+
+def _milliseconds(seconds: float) -> int:
+    """Return a time as USI has it, rounded down."""
+    return math.floor(1000.0 * seconds + 1e-6)
+
+
+def read_info(line: str, before: Evaluation | None) -> Evaluation | None:
+    """Return the evaluation in a report; `before` if the report has no score or is not of the best variation."""
+    words = line.split()
+    if "score" not in words or ("multipv" in words and words[words.index("multipv") + 1 :][:1] != ["1"]):
+        return before
+    at = words.index("score")
+    kind, text, *_ = [*words[at + 1 : at + 3], "", ""]
+    found = _score(kind, text)
+    if found is None:
+        return before
+    score, mate = found
+    nodes = words[words.index("nodes") + 1] if "nodes" in words[:-1] else ""
+    pv = tuple(words[words.index("pv") + 1 :]) if "pv" in words else ()
+    visits = int(nodes) if nodes.isdecimal() else None
+    return Evaluation(winrate_of(score, CENTIPAWNS), score, visits, pv or (before.pv if before else ()), mate)
+
+
+def _score(kind: str, text: str) -> tuple[float, int | None] | None:
+    """Return centipawns and mate of `score cp N` or `score mate N` (`+` and `-`: a mate of unknown length is of 1)."""
+    match = re.fullmatch(r"([+-]?)([0-9]{0,18})", text)
+    if match is None or (kind == "cp" and not match[2]) or kind not in ("cp", "mate"):
+        return None
+    sign = -1 if match[1] == "-" else 1
+    number = int(match[2] or 0)
+    if kind == "cp":
+        return float(sign * number), None
+    return float(sign * (MATE_SCORE - number)), sign * max(number, 1)
