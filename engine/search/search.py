@@ -289,8 +289,9 @@ class Search:
         return self.report()
 
     def report(self, *, pv_length: int = 60) -> SearchReport:
-        """Report the search as it stands, running or not."""
-        assert self._root is not None, "set_position comes first"
+        """Report the search as it stands, running or not; without a position there is nothing to tell."""
+        if self._root is None:
+            return SearchReport()
         end = time.perf_counter() if self.is_running else self._end_time
         with self._layout_lock:
             ownership = sum(worker.ownership for worker in self._workers) if self.settings.ownership else None
