@@ -146,7 +146,7 @@ class Player(abc.ABC, Generic[G]):
             LoadingError: see `load`.
         """
         self._prepare(request)
-        self._search.set_position(self._root(request), renew_root=request.hide_moves)
+        self._search.set_position(self._root(request), keep_tree=request.keep_tree, renew_root=request.hide_moves)
         allow = None if request.allow is None else list(request.allow)
         self._search.start(Limits(), avoid=list(request.avoid), allow=allow)
 
