@@ -11,6 +11,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from engine.color import BLACK, opponent
 from engine.evaluators.base import EvaluatorError
 from engine.games.shogi.book import Book, BookError
 from engine.games.shogi.book import choose as choose_from_book
@@ -35,7 +36,6 @@ from engine.search.limits import Limits
 from engine.search.report import MoveReport, SearchReport
 from engine.search.search import Search
 from native.shogi.dfpn import MAX_PLY
-from native.shogi.position import BLACK
 from native.shogi.spec import shogi_spec
 from nets.dlshogi.network import SIDE
 
@@ -201,8 +201,7 @@ class ShogiPlayer(Player[ShogiGame]):
 
         before = root.copy()
         before.undo()
-        self._seeks_mate = False
-        self._search.set_position(before)
+        self._search.set_position(before, keep_tree=request.keep_tree)
         try:
             self._start(request, Limits(visits=self._options(request).visits))
         except Exception as error:  # what an evaluator raised; the position itself is tried all the same
@@ -225,6 +224,11 @@ class ShogiPlayer(Player[ShogiGame]):
         return Decision(line[0], ponder=line[1] if len(line) > 1 else None, report=report)
 
     # -- the mate beside the search --------------------------------------------------------------------------------
+
+    def _end_background(self) -> None:
+        """End a search that nobody waits for, and forget the mate that was found beside the last one."""
+        super()._end_background()
+        self._seeks_mate = False
 
     def _begin_beside(self, request: Request[ShogiGame], root: ShogiGame, allow: Collection[int] | None) -> None:
         options = self._options(request)
@@ -286,11 +290,12 @@ def _listed(moves: Collection[int] | None) -> list[int] | None:
 
 def _below(report: SearchReport, expected: int, allowed: list[int]) -> SearchReport:
     """Return the part of a report on the opponent's position that follows the expected move, for our side."""
-    found = next((move for move in report.moves if move.move == expected and len(move.pv) > 1), None)
-    moves: tuple[MoveReport, ...] = ()
-    if found is not None and found.pv[1] in allowed:
-        moves = (MoveReport(found.pv[1], found.visits, 1.0 - found.winrate, pv=found.pv[1:]),)
-    return replace(report, moves=moves, deepest=max(0, report.deepest - 1))
+    found = next((move for move in report.moves if move.move == expected), MoveReport(expected))
+    winrate, pv = 1.0 - found.winrate, found.pv[1:]
+    moves = (MoveReport(pv[0], found.visits, winrate, pv=pv),) if pv and pv[0] in allowed else ()
+    side, deepest = opponent(report.side_to_move), max(0, report.deepest - 1)
+    told = replace(report, side_to_move=side, visits=found.visits, winrate=winrate, utility=-found.utility)
+    return replace(told, proven=-found.proven, moves=moves, deepest=deepest)
 
 
 def mate_in(move: MoveReport) -> int | None:
