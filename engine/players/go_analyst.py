@@ -137,14 +137,14 @@ class GoAnalyst(GoPlayer):
         return self._pool.take(game)
 
     def _drop_queue(self, queue: EvaluationQueue) -> None:
-        self._pool.release(queue)
+        self._pool.release(queue, 0 if self._loaded is None else IDLE_QUEUES)
 
     def _search_settings(self, options: Options, game: GoGame, queue: EvaluationQueue) -> SearchSettings:
         settings = super()._search_settings(options, game, queue)
         return settings if self._workers is None else replace(settings, workers=self._workers)
 
     def _policy(self, game: GoGame) -> npt.NDArray[np.float32]:
-        priors = root_priors(self._search.tree)
+        priors = {} if game.is_full else root_priors(self._search.tree)
         return np.array([priors.get(move, np.nan) for move in (*board_points(game.size), PASS)], np.float32)
 
 
