@@ -7,37 +7,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.clock import MOST_RESERVE, Budget, Left, TimeSettings, TimeSystem
+from engine.clock import MOST_RESERVE, Budget, Clock, Left, TimeSettings, TimeSystem
 from engine.color import BLACK, WHITE
-from engine.players.go_time import Clock, find_budget, moves_left
-
-
-class ManualTime:
-    def __init__(self) -> None:
-        self.value = 100.0
-
-    def __call__(self) -> float:
-        return self.value
+from engine.players.go_time import find_budget, moves_left
+from engine.protocols.gtp.clock import GtpClocks
 
 
 def test_own_measuring_and_reports() -> None:
-    now = ManualTime()
-    clock = Clock(now)
-    assert clock.budget(BLACK, 81, 0, 0.1) is None
+    now = [100.0]
+    clock = GtpClocks(lambda: now[0])
+    assert not clock.clocks()[BLACK].settings.is_limited
     clock.set(TimeSettings(TimeSystem.ABSOLUTE, 60))
     clock.start(BLACK)
-    now.value += 2
+    now[0] += 2
     assert clock.elapsed() == 2
     clock.stop(lag=0.5)
     assert clock.left(BLACK).main == 57.5  # nobody reports: the lag is charged too
     assert clock.left(WHITE).main == 60
     clock.set_left(BLACK, 50, 0)
+    assert [clock.clocks()[color].is_exact for color in (BLACK, WHITE)] == [True, False]
     clock.start(BLACK)
-    now.value += 2
+    now[0] += 2
     clock.stop(lag=0.5)
     assert clock.left(BLACK).main == 48
     clock.start(BLACK)
-    now.value += 2
+    now[0] += 2
     clock.cancel()
     assert clock.left(BLACK).main == 48
     clock.reset()
@@ -45,45 +39,46 @@ def test_own_measuring_and_reports() -> None:
 
 
 def test_time_left_without_settings() -> None:
-    clock = Clock()
+    clock = GtpClocks()
     clock.set_left(BLACK, 30, 0)
     assert clock.settings.system is TimeSystem.ABSOLUTE
-    clock = Clock()
+    clock = GtpClocks()
     clock.set(TimeSettings())
     clock.set_left(BLACK, 30, 0)
-    assert clock.budget(BLACK, 81, 0, 0.1) is None
+    assert not clock.clocks()[BLACK].settings.is_limited
+
+
+def full(system: TimeSystem, main: float, period: float = 0.0, count: int = 0, **more: float) -> Clock:
+    """Return a clock that shows all the time that its settings give."""
+    return Clock(TimeSettings(system, main, period, count, **more), Left(main, period, count))
 
 
 def test_budgets() -> None:
-    assert find_budget(TimeSettings(TimeSystem.ABSOLUTE, 0), Left(0), 30, 0.1) == Budget(0, 0)
-    lightning = find_budget(TimeSettings(TimeSystem.BYOYOMI, 0, 0.5, 1), Left(0, 0.5, 1), 30, 0.1)
-    assert lightning == Budget(0.4, 0.4)
-    assert find_budget(TimeSettings(TimeSystem.BYOYOMI, 0, 0.05, 1), Left(0, 0.05, 1), 30, 0.1) == Budget(0, 0)
-    fixed = find_budget(TimeSettings(TimeSystem.CANADIAN, 0, 5, 1), Left(0, 5, 1), 30, 0.1)
-    assert fixed == Budget(4.9, 4.9)
-    capped = TimeSettings(TimeSystem.FISCHER, 600, increment=20, move_limit=10)
-    assert find_budget(capped, Left(600), 30, 0.1).hard == 9.9
+    assert find_budget(full(TimeSystem.ABSOLUTE, 0), 30, 0.1) == Budget(0, 0)
+    assert find_budget(full(TimeSystem.BYOYOMI, 0, 0.5, 1), 30, 0.1) == Budget(0.4, 0.4)
+    assert find_budget(full(TimeSystem.BYOYOMI, 0, 0.05, 1), 30, 0.1) == Budget(0, 0)
+    assert find_budget(full(TimeSystem.CANADIAN, 0, 5, 1), 30, 0.1) == Budget(4.9, 4.9)
+    assert find_budget(full(TimeSystem.FISCHER, 600, increment=20, move_limit=10), 30, 0.1).hard == 9.9
     # main time is used beside overtime, and a move may run over into it
-    both = find_budget(TimeSettings(TimeSystem.BYOYOMI, 1, 10, 3), Left(1, 10, 3), 30, 0.1)
+    both = find_budget(full(TimeSystem.BYOYOMI, 1, 10, 3), 30, 0.1)
     assert both.soft == 9.9
     assert both.hard == 10.9
 
 
 def test_lateness_is_kept_in_reserve_once() -> None:
-    for settings_, left in (
-        (TimeSettings(TimeSystem.ABSOLUTE, 60), Left(60)),
-        (TimeSettings(TimeSystem.FISCHER, 60, increment=1), Left(60)),
-        (TimeSettings(TimeSystem.BYOYOMI, 0, 30, 1), Left(0, 30, 1)),
-        (TimeSettings(TimeSystem.CANADIAN, 0, 500, 25), Left(0, 500, 25)),
+    for clock in (
+        full(TimeSystem.ABSOLUTE, 60),
+        full(TimeSystem.FISCHER, 60, increment=1),
+        full(TimeSystem.BYOYOMI, 0, 30, 1),
+        full(TimeSystem.CANADIAN, 0, 500, 25),
     ):
-        quiet = find_budget(settings_, left, 40, 0.2)
-        late = find_budget(settings_, left, 40, 0.2, lateness=1.5)
+        quiet, late = find_budget(clock, 40, 0.2), find_budget(clock, 40, 0.2, lateness=1.5)
         assert 0.9 * quiet.soft < late.soft < quiet.soft
         assert quiet.hard - 5 < late.hard < quiet.hard
     # hardly anything is left: what there is stays on the clock
-    assert find_budget(TimeSettings(TimeSystem.ABSOLUTE, 60), Left(6), 40, 0.2, lateness=1.5) == Budget(0, 0)
+    assert find_budget(full(TimeSystem.ABSOLUTE, 6), 40, 0.2, lateness=1.5) == Budget(0, 0)
     # a period that is hardly longer than lag and lateness is used all the same
-    short = find_budget(TimeSettings(TimeSystem.BYOYOMI, 0, 1, 1), Left(0, 1, 1), 40, 0.2, lateness=1.5)
+    short = find_budget(full(TimeSystem.BYOYOMI, 0, 1, 1), 40, 0.2, lateness=1.5)
     assert short.soft == pytest.approx(0.1)
 
 
@@ -149,21 +144,20 @@ def play_out(
     Each move is late by up to `lateness` besides; in sudden death only one is, in the second half of the game.
     """
     rng = random.Random(seed)
-    now = ManualTime()
-    clock, referee = Clock(now), Referee(s)
+    now = [100.0]
+    clock, referee = GtpClocks(lambda: now[0]), Referee(s)
     clock.set(s)
     late_move = rng.randrange(moves // 2, moves)
     for i in range(moves):
         if reports:
             clock.set_left(BLACK, *referee.report())
         clock.start(BLACK)
-        budget = clock.budget(BLACK, area, 2 * i, lag, lateness)
-        assert budget is not None
+        budget = find_budget(clock.clocks()[BLACK], moves_left(area, 2 * i), lag, lateness)
         assert 0 <= budget.soft <= budget.hard
         thought = rng.choice([budget.soft, rng.uniform(0, budget.hard), budget.hard]) + STEP * rng.random()
         if s.system is not TimeSystem.ABSOLUTE or i == late_move:
             thought += rng.choice([lateness, rng.uniform(0, lateness)])
-        now.value += thought
+        now[0] += thought
         clock.stop(lag)
         assert referee.move(thought + rng.uniform(0, lag - STEP)), f"lost on move {i}: {budget}, {thought}"
 
@@ -226,13 +220,7 @@ def test_fischer_is_never_lost(
 
 def test_the_time_is_used() -> None:
     """A ten-minute game spends most of its time by the usual end of a game."""
-    now = ManualTime()
-    clock = Clock(now)
-    clock.set(TimeSettings(TimeSystem.ABSOLUTE, 600))
+    left = 600.0
     for ply in range(0, 200, 2):
-        clock.start(BLACK)
-        budget = clock.budget(BLACK, 361, ply, 0.2)
-        assert budget is not None
-        now.value += budget.soft
-        clock.stop()
-    assert 30 < clock.left(BLACK).main < 150
+        left -= find_budget(Clock.of(left), moves_left(361, ply), 0.2).soft
+    assert 30 < left < 150

@@ -136,6 +136,23 @@ def test_bad_setups() -> None:
         ShogiGame(max_moves=-1)
 
 
+def test_a_game_goes_on_from_the_one_before() -> None:
+    game = ShogiGame(max_moves=9).going_on("startpos", ["7g7f", "3c3d"])
+    longer = game.going_on("startpos", ["7g7f", "3c3d", "2g2f"])
+    assert_equal_games(longer, play_all(ShogiGame(max_moves=9), "7g7f 3c3d 2g2f"))
+    for sfen, moves, told in (
+        ("startpos", ["7g7e"], "move 1: illegal move 7g7e"),
+        (STARTPOS, ["7g7f", "3c3d", "huh"], "move 3: "),
+        ("nonsense b - 1", [], "expected 9"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            game.going_on(sfen, moves)
+    assert len(game.moves) == 2
+    assert_equal_games(longer.going_on("startpos", ["2g2f"]), play_all(ShogiGame(max_moves=9), "2g2f"))
+    other = longer.going_on("4k4/9/9/9/9/9/9/9/4K4 b G 1", [])
+    assert (other.moves, other.max_moves) == ([], 9)
+
+
 def test_mate() -> None:
     game = ShogiGame("4k4/9/4P4/9/9/9/9/9/4K4 b G 1")
     assert game.outcome() is None

@@ -1,22 +1,21 @@
 """How long a move of shogi may take."""
 
 import pytest
-from engine.players.shogi_base import Task, Times
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.clock import Clock
 from engine.players.shogi_time import find_budget, moves_left
 
 SECONDS = st.floats(0, 10_000)
 DELAY = st.floats(0, 2)
 
 
-@given(SECONDS, SECONDS, SECONDS, st.integers(0, 600), DELAY, DELAY, DELAY, st.sampled_from([1, 2]))
+@given(SECONDS, SECONDS, SECONDS, st.integers(0, 600), DELAY, DELAY, DELAY)
 def test_a_budget_is_on_the_clock(
-    left: float, byoyomi: float, increment: float, ply: int, lag: float, margin: float, lateness: float, color: int
+    left: float, byoyomi: float, increment: float, ply: int, lag: float, margin: float, lateness: float
 ) -> None:
-    times = Times(left, left, byoyomi, increment, increment)
-    budget = find_budget(times, color, ply, lag, margin, lateness)
+    budget = find_budget(Clock.of(left, byoyomi, increment), ply, lag, margin, lateness)
     assert 0 <= budget.soft <= budget.hard
     assert budget.hard <= max(left + byoyomi, increment)
     if byoyomi:
@@ -38,7 +37,7 @@ def test_no_game_is_lost_on_time(main: float, byoyomi: float, increment: float, 
     """
     left = main + increment
     for ply in range(0, 400 if byoyomi or increment else 240, 2):
-        budget = find_budget(Times(left, 0.0, byoyomi, increment, 0.0), 1, ply, lag, 0.0, lateness)
+        budget = find_budget(Clock.of(left, byoyomi, increment), ply, lag, 0.0, lateness)
         used = (budget.soft if ply % 8 else budget.hard) + 0.9 * min(lag, 0.4 * byoyomi or lag)
         if budget.hard == 0:
             used = 0.01  # nothing is left but to play at once
@@ -49,30 +48,15 @@ def test_no_game_is_lost_on_time(main: float, byoyomi: float, increment: float, 
 
 
 def test_time_is_used() -> None:
-    assert find_budget(Times(0, 0, 10), 1, 0, 0.2, 0.1).soft == pytest.approx(9.7)
-    assert find_budget(Times(0, 0, 0.3), 1, 0, 0.2, 0.1).soft == pytest.approx(0.18)
-    assert 10 < find_budget(Times(600, 0, 0), 1, 0, 0.2, 0.1).soft < 20
-    assert find_budget(Times(600, 5, 0), 2, 0, 0.2, 0.1).soft < 0.5
+    assert find_budget(Clock.of(0, 10), 0, 0.2, 0.1).soft == pytest.approx(9.7)
+    assert find_budget(Clock.of(0, 0.3), 0, 0.2, 0.1).soft == pytest.approx(0.18)
+    assert 10 < find_budget(Clock.of(600), 0, 0.2, 0.1).soft < 20
+    assert find_budget(Clock.of(5), 0, 0.2, 0.1).soft < 0.5
     assert moves_left(0) > moves_left(40) > moves_left(100) == moves_left(400)
 
 
 def test_lateness_is_kept_in_reserve_once() -> None:
-    for times in (Times(60), Times(60, 0, 0, 1), Times(0, 0, 30)):
-        quiet, late = find_budget(times, 1, 0, 0.2, 0.1), find_budget(times, 1, 0, 0.2, 0.1, lateness=1.5)
+    for clock in (Clock.of(60), Clock.of(60, increment=1), Clock.of(0, 30)):
+        quiet, late = find_budget(clock, 0, 0.2, 0.1), find_budget(clock, 0, 0.2, 0.1, lateness=1.5)
         assert 0.9 * quiet.soft < late.soft < quiet.soft
         assert quiet.hard - 1.6 < late.hard < quiet.hard
-
-
-def test_a_task_changes_while_it_is_thought_about() -> None:
-    woken = []
-    task = Task(ponder=True, on_change=lambda: woken.append(1))
-    assert task.is_pondering
-    assert not task.wait(0.01)
-    task.ponderhit(Times(5), 7.0)
-    assert task.wait(0)
-    assert (task.times, task.start, task.is_pondering, task.is_stopped) == (Times(5), 7.0, False, False)
-    task.ponderhit(None, 8.0)
-    assert task.times == Times(5)
-    task.stop()
-    assert task.is_stopped
-    assert len(woken) == 3

@@ -1,14 +1,15 @@
-"""When a search on a clock has its answer."""
+"""Requests, when a search on a clock has its answer, and warming up."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
-from engine.color import BLACK
+from engine.clock import Clock, Left, TimeSettings
+from engine.color import BLACK, WHITE
+from engine.players.request import Request
 from engine.players.thinking import WARM_UP, Schedule, is_settled, warm_up
 from engine.search import search as search_module
 from engine.search.limits import Limits
@@ -22,24 +23,30 @@ PLAN = Schedule(start=0.0, soft=10.0, hard=30.0)
 
 def report_of(*visits: int, lost: int = 0) -> SearchReport:
     """Return a report of moves that were visited so often; before them, one with `lost` visits is proven to lose."""
-    open_move = MoveReport(
-        move=1,
-        visits=0,
-        winrate=0.5,
-        utility=0.0,
-        score_lead=0.0,
-        score_stdev=0.0,
-        prior=0.1,
-        lcb=0.4,
-        utility_lcb=-0.2,
-        order=0,
-        pv=(1,),
-    )
-    moves = [replace(open_move, move=number, visits=each) for number, each in enumerate(visits, 1)]
+    moves = [MoveReport(number, each) for number, each in enumerate(visits, 1)]
     if lost:
-        moves.append(replace(open_move, move=99, visits=lost, proven=-1))
+        moves.append(MoveReport(99, lost, proven=-1))
     total = sum(visits) + lost
-    return SearchReport(BLACK, total + 1, total, total, 7.0, 0.5, 0.0, 0.0, 0.0, tuple(moves))
+    return SearchReport(visits=total + 1, playouts=total, moves=tuple(moves))
+
+
+def test_a_request_changes_while_it_is_answered() -> None:
+    game, woken = new_game(), []
+    clocks = {BLACK: Clock.of(5.0), WHITE: Clock(TimeSettings(), Left())}
+    request = Request(game, ponder=True, on_change=lambda: woken.append(1))
+    assert (request.is_pondering, request.clock) == (True, None)
+    assert not request.wait(0.01)
+    request.ponderhit(clocks, at=7.0)
+    assert request.wait(0)
+    assert (request.start, request.is_pondering, request.is_stopped) == (7.0, False, False)
+    assert request.clock == Clock.of(5.0)
+    game.turn_to(WHITE)
+    assert request.clock is None  # of no limit
+    request.ponderhit()
+    assert (request.clocks, request.start > 7.0) == (clocks, True)
+    request.stop()
+    assert request.is_stopped
+    assert len(woken) == 3
 
 
 @pytest.mark.parametrize("lost", [0, 36_000])

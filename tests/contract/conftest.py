@@ -1,0 +1,77 @@
+"""Players of both games with all kinds of evaluators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.game import Game
+from engine.go.descriptor import GAME as GO
+from engine.options import Options
+from engine.players.player import Player
+from engine.shogi.descriptor import GAME as SHOGI
+from nets.dlshogi.definition import NetworkShape, write_network
+from tests.contract.networks import write_small_network
+
+Make = Callable[..., Any]
+
+BARE = {"go": "rollouts", "shogi": "material"}
+"""What judges without a network."""
+
+
+@pytest.fixture(params=[GO, SHOGI], ids=lambda descriptor: descriptor.name)
+def descriptor(request: pytest.FixtureRequest) -> Any:
+    """Give each game; a module of tests for one game overrides this and the next two."""
+    return request.param
+
+
+@pytest.fixture
+def make_player(descriptor: Game[Any, Any]) -> Callable[[Options], Any]:
+    """Give what makes a player by options."""
+    return descriptor.make_player
+
+
+@pytest.fixture
+def usual() -> dict[str, Any]:
+    """Give the options of all players that are made."""
+    return {}
+
+
+@pytest.fixture(params=["uniform", "bare", "network"])
+def kind(request: pytest.FixtureRequest) -> Any:
+    """Give each kind of evaluator."""
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def networks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Give a small network of each game."""
+    folder = tmp_path_factory.mktemp("nets")
+    shogi = write_network(folder / "net.onnx", NetworkShape(blocks=1, channels=8))
+    return {"go": write_small_network(folder), "shogi": shogi}
+
+
+@pytest.fixture
+def make(
+    descriptor: Game[Any, Any], make_player: Callable[[Options], Any], usual: dict[str, Any], networks: dict[str, Path]
+) -> Iterator[Make]:
+    """Give what makes players by the kind of their evaluator and by options; all are closed at the end."""
+    made: list[Player[Any]] = []
+
+    def maker(kind: str = "uniform", **values: Any) -> Player[Any]:
+        judge = {"evaluator": BARE[descriptor.name] if kind == "bare" else kind}
+        if kind == "network":
+            judge = {"net": str(networks[descriptor.name]), "device": "cpu"}
+        chosen = {"size": 5, "memory": 2**24, "cache_size": 2**20, "workers": 1, "seed": 1, "stochastic_ponder": False}
+        options = replace(Options.for_game(descriptor.name), **{**chosen, **judge, **usual, **values})
+        made.append(make_player(options))
+        return made[-1]
+
+    yield maker
+    for player in made:
+        player.close()
+        player.close()  # twice is harmless
