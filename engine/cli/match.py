@@ -227,7 +227,8 @@ def _host(settings: argparse.Namespace, game: str) -> tuple[Callable[[OnStart], 
         return lambda on_start: ShogiHost(shogi, on_start), described
     from engine.games.go.game import GoGame, SetupError
     from engine.games.go.rules import Rules, RulesError
-    from engine.matches.go_games import AREA, MOVES_PER_POINT, OWNERSHIP, GoHost, GoSettings
+    from engine.go.referee import MOVES_PER_POINT
+    from engine.matches.go_games import AREA, OWNERSHIP, GoHost, GoSettings
 
     try:
         rules = Rules.parse(settings.rules)

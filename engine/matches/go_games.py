@@ -20,6 +20,7 @@ from engine.games.go.rules import Rules
 from engine.games.go.scoring import dead_stones, ownership_by_rollouts
 from engine.games.go.sgf import record_of
 from engine.games.go.vertex import VertexError, format_color, format_vertex, parse_vertex
+from engine.go.referee import MOVES_PER_POINT, sgf_result
 from engine.matches.adjudicate import RefereeSettings
 from engine.matches.results import Blame, Forfeit, MatchError, PlayedGame, UnscoredError
 from engine.play import ADJUDICATION, ILLEGAL, MAX_MOVES, NO_RESULT, RESIGNATION, SCORE, TIME, Ended
@@ -28,8 +29,6 @@ from native.go.board import EMPTY, PASS
 if TYPE_CHECKING:
     from engine.clients.answers import EngineMove
 
-MOVES_PER_POINT = 4
-"""Moves for each point of the board after which a game is scored as it stands, unless told otherwise."""
 SCORER_TIMEOUT = 300.0
 AREA, OWNERSHIP = "area", "ownership"
 
@@ -238,24 +237,13 @@ class _GoGame:
         record = record_of(game, [comment, *self.comments])
         record.black, record.white = black.spec.name, white.spec.name
         record.date = time.strftime("%Y-%m-%d")
-        record.result = _sgf_result(ended)
+        record.result = sgf_result(ended)
         record.root.other["AP"] = ["yomi"]
         record.root.other["BT"], record.root.other["WT"] = [_escape(black.title)], [_escape(white.title)]
         moves = tuple(format_vertex(move, game.size) for _, move in game.moves)
         seconds = (self.clocks[BLACK].used, self.clocks[WHITE].used)
         chosen = (self.chosen[BLACK], self.chosen[WHITE])
         return PlayedGame(ended, moves, seconds, chosen, {".sgf": record.to_sgf().encode("utf-8")})
-
-
-def _sgf_result(ended: Ended) -> str:
-    if ended.ending == NO_RESULT:
-        return "Void"
-    if ended.winner == DRAW:
-        return "0"
-    side = format_color(ended.winner)
-    if ended.ending in (SCORE, MAX_MOVES):
-        return ended.detail
-    return f"{side}+{ {RESIGNATION: 'R', TIME: 'T', ADJUDICATION: 'R'}.get(ended.ending, 'F') }"
 
 
 def _escape(text: str) -> str:

@@ -24,34 +24,18 @@ from engine.matches.results import Blame, Forfeit, MatchError, PlayedGame
 from engine.play import (
     ADJUDICATION,
     DECLARATION,
-    FAILURE,
     ILLEGAL,
-    MATE,
-    MAX_MOVES,
-    PERPETUAL_CHECK,
-    REPETITION,
     RESIGNATION,
     TIME,
     Ended,
 )
 from engine.players.shogi_notes import LINE_MOVES
+from engine.shogi.referee import ShogiReferee, csa_ending
 
 if TYPE_CHECKING:
     from engine.clients.answers import EngineMove
 
 MAX_MOVES_DEFAULT = 512
-
-OUTCOMES = {"TSUMI": MATE, "SENNICHITE": REPETITION, "MAX_MOVES": MAX_MOVES}
-"""Endings by the referee's names; every other one is a perpetual check."""
-CSA_NAMES = {
-    RESIGNATION: "TORYO",
-    ADJUDICATION: "TORYO",
-    TIME: "TIME_UP",
-    FAILURE: "TIME_UP",
-    ILLEGAL: "ILLEGAL_MOVE",
-    DECLARATION: "KACHI",
-}
-"""How records write endings that are not the referee's; an engine that failed has not moved in time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +119,8 @@ class _ShogiGame:
 
     def run(self) -> Ended:
         """Play until the game ends."""
-        game = self.game
-        while (outcome := game.outcome()) is None:
+        game, referee = self.game, ShogiReferee()
+        while (ended := referee.judge(game)) is None:
             color = game.side_to_move
             with Blame(color):
                 answer = self.clients[color].go(self.start, self.words, color, self.clocks)
@@ -154,7 +138,7 @@ class _ShogiGame:
             self._play(color, answer)
             if loser := self.adjudicator.loser(color, answer.evaluation):
                 return Ended(opponent(loser), ADJUDICATION, f"both below {self.settings.referee.resign_below:g}")
-        return Ended(outcome.winner, OUTCOMES.get(outcome.ending, PERPETUAL_CHECK), "")
+        return ended
 
     def _declare(self, color: int) -> Ended:
         if not self.game.can_declare:
@@ -187,12 +171,12 @@ class _ShogiGame:
     def finish(self, ended: Ended, event: str) -> PlayedGame:
         """Return the game with its records."""
         game = self.game
-        outcome = game.outcome()
-        name = outcome.ending if outcome is not None and ended.ending not in CSA_NAMES else CSA_NAMES[ended.ending]
-        if name in ("TORYO", "TIME_UP", "ILLEGAL_MOVE") and ended.winner == game.side_to_move:
-            name = "CHUDAN"  # the side that was not to move has lost: no record has a word for it
         record = record_of(
-            game, self.notes, black=self.clients[BLACK].spec.name, white=self.clients[WHITE].spec.name, ending=name
+            game,
+            self.notes,
+            black=self.clients[BLACK].spec.name,
+            white=self.clients[WHITE].spec.name,
+            ending=csa_ending(ended, game),
         )
         record.ending_seconds = self.last_seconds
         record.info = {"EVENT": f"yomi match {event}", "START_TIME": time.strftime("%Y/%m/%d %H:%M:%S")}
