@@ -24,7 +24,6 @@ from engine.search.limits import Limits
 from engine.search.reports import root_priors
 from native.go.board import BLACK, PASS, WHITE
 from native.go.rules import MAX_HISTORY
-from native.tree import arrays
 from tests.contract.conftest import GO, Make
 from tests.fakes.evaluators import ScriptedEvaluator
 from tests.unit.go_boards import play_all
@@ -201,7 +200,7 @@ def test_a_root_from_further_down_the_tree_is_evaluated_again_without_the_moves_
     later = networked.analyze(asked(after, 60, hide_moves=True, keep_tree=True), nothing)
     assert later.report.playouts == 60 - kept
     assert np.nan_to_num(later.policy) == pytest.approx(np.nan_to_num(anew.policy), abs=1e-4)
-    node = networked.search.tree.nodes[networked.search.tree.counters[arrays.ROOT]]
+    node = networked.search.tree.nodes[networked.search.tree.counters[0].root]
     told = sum(move.visits * (2 * move.winrate - 1) for move in later.report.candidates)
     assert float(node["value_sum"]) - told == pytest.approx(2 * anew.report.winrate - 1, abs=1e-4)
     shown = networked.analyze(asked(after, 30, keep_tree=True), nothing)
@@ -232,7 +231,7 @@ def test_threads_of_analysts_on_a_processor(
     monkeypatch.setattr("engine.players.setup.usable_cores", lambda: 3)
     if is_tuned:
         for module in (go, go_analyst):
-            monkeypatch.setattr(module, "tuned", lambda given, _size: replace(given, workers=given.workers or 3))
+            monkeypatch.setattr(module, "tuned", lambda given, _game, _size: replace(given, workers=given.workers or 3))
     analysts = make_analysts(replace(OPTIONS, workers=workers), count, prompt=prompt)
     settings = [analyst.search.settings for analyst in analysts]
     assert [each.workers for each in settings] == expected

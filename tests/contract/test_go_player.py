@@ -119,7 +119,7 @@ def test_rollouts_are_mixed_into_a_network_alone(make: Make, kind: str) -> None:
     player, game = make(kind), played()
     player.options.rollout_weight = 0.5
     if kind != "network":
-        with pytest.raises(LoadingError, match="expected --net"):
+        with pytest.raises(LoadingError, match="expected evaluator auto or onnx"):
             player.decide(Request(game))
         return
     before = player.description

@@ -418,7 +418,6 @@ def test_what_cannot_be_loaded_leaves_what_was(
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        ({"evaluator": "onnx"}, "expected --net"),
         ({"evaluator": "uniform", "net": "x.bin"}, "leave out"),
         ({"evaluator": "auto", "net": "missing"}, "missing"),
         ({"evaluator": "auto", "net": __file__}, "test_players"),

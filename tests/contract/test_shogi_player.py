@@ -362,12 +362,11 @@ def test_a_network_and_its_defaults(make: Make, tmp_path: Path) -> None:
     assert options.policy_temperature == pytest.approx(1.2)
     assert options.resign_threshold == 0.3  # the user's goes before the network's
     assert player.decide(Request(game)).report.playouts == 20
-    # no network, which sets nothing
-    options.net = None
+    options.evaluator, options.net = "material", None  # which sets nothing
     player.load(game)
     assert (options.c_puct, options.root_c_puct) == (TABLE["c_puct"].shogi, None)
     assert player.decide(Request(game)).report.playouts == 20
     Path(f"{path}.ini").write_text("C_init=much\n")
-    options.net = str(path)
+    options.evaluator, options.net = "auto", str(path)
     with pytest.raises(LoadingError, match=r"net\.onnx\.ini: C_init: expected a number"):
         player.load(game)
