@@ -224,7 +224,7 @@ def _host(settings: argparse.Namespace, game: str) -> tuple[Callable[[OnStart], 
 
         shogi = ShogiSettings(settings.max_moves or MAX_MOVES_DEFAULT, settings.entering_king, referee)
         described = {"max_moves": shogi.max_moves, "entering_king": shogi.entering_king}
-        return lambda on_start: ShogiHost(shogi, on_start), described
+        return lambda on_start: ShogiHost(shogi), described
     from engine.games.go.game import GoGame, SetupError
     from engine.games.go.rules import Rules, RulesError
     from engine.go.referee import MOVES_PER_POINT

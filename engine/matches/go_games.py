@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from engine.clients.client import OnStart
+from engine.clients.client import EngineClient, OnStart
 from engine.clients.gtp import GtpClient
 from engine.clients.limits import GameClock, SpecError
 from engine.clients.process import EngineError, RefusedError
-from engine.clients.spec import EngineSpec, parse_spec
+from engine.clients.spec import parse_spec
 from engine.clock import TimeSettings
 from engine.color import BLACK, DRAW, WHITE, opponent
 from engine.games.go.game import GoGame, score_text
@@ -120,18 +120,12 @@ class Scorer:
 class GoHost:
     """Plays one game after the other, in one thread."""
 
+    client: type[EngineClient] = GtpClient
+
     def __init__(self, settings: GoSettings, on_start: OnStart | None = None) -> None:
         """Play under these settings; for `on_start` see EngineClient."""
-        self.settings, self._on_start = settings, on_start
+        self.settings, self.timeout = settings, settings.referee.timeout
         self.scorer = Scorer(settings.scorer, on_start)
-
-    def connect(self, spec: EngineSpec, cpus: frozenset[int]) -> GtpClient:
-        """Start an engine.
-
-        Raises:
-            EngineError: it does not start.
-        """
-        return GtpClient(spec, timeout=self.settings.referee.timeout, cpus=cpus, on_start=self._on_start)
 
     def play(self, clients: Mapping[int, GtpClient], opening: str, event: str) -> PlayedGame:
         """Play a game between the engines of both colors and score it.

@@ -27,12 +27,11 @@ UNSCORED = "-unscored"
 class Host(Protocol):
     """Plays games of one kind, one after the other in one thread."""
 
-    def connect(self, spec: EngineSpec, cpus: frozenset[int]) -> Any:
-        """Start an engine and return its client.
+    client: type[EngineClient]
+    """Of the players."""
 
-        Raises:
-            EngineError: it does not start.
-        """
+    timeout: float
+    """Seconds beyond its time after which a silent player counts as hanging."""
 
     def play(self, clients: Mapping[int, Any], opening: str, event: str) -> PlayedGame:
         """Play a game between the clients of BLACK and WHITE.
@@ -54,7 +53,7 @@ class Plan:
     pairings: Sequence[Pairing]
     openings: Sequence[str]
     make_host: Callable[[OnStart], Host]
-    """Called with what the host is to call with every engine that it starts."""
+    """Called with what the host is to call with every engine that it starts besides the players."""
     folder: Path
     parallel: int = 1
     cpus: Sequence[frozenset[int]] = ()
@@ -244,7 +243,7 @@ class _Slot:
             self._drop(player)
         if player not in self._clients:
             try:
-                self._clients[player] = host.connect(spec, self.cpus)
+                self._clients[player] = host.client(spec, timeout=host.timeout, cpus=self.cpus, on_start=self._watch)
             except EngineError as error:
                 if not self.runner.has_started(spec):
                     raise MatchError(f"player {spec.name}: {error}") from None

@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from engine.clients.client import OnStart
+from engine.clients.client import EngineClient
 from engine.clients.limits import GameClock
 from engine.clients.process import EngineError, RefusedError
-from engine.clients.spec import EngineSpec
 from engine.clients.usi import UsiClient
 from engine.color import BLACK, WHITE, opponent
 from engine.games.shogi.game import IllegalMove, ShogiGame
@@ -52,17 +51,11 @@ class ShogiSettings:
 class ShogiHost:
     """Plays one game after the other, in one thread."""
 
-    def __init__(self, settings: ShogiSettings, on_start: OnStart | None = None) -> None:
-        """Play under these settings; for `on_start` see EngineClient."""
-        self.settings, self._on_start = settings, on_start
+    client: type[EngineClient] = UsiClient
 
-    def connect(self, spec: EngineSpec, cpus: frozenset[int]) -> UsiClient:
-        """Start an engine.
-
-        Raises:
-            EngineError: it does not start.
-        """
-        return UsiClient(spec, timeout=self.settings.referee.timeout, cpus=cpus, on_start=self._on_start)
+    def __init__(self, settings: ShogiSettings) -> None:
+        """Play under these settings."""
+        self.settings, self.timeout = settings, settings.referee.timeout
 
     def play(self, clients: Mapping[int, UsiClient], opening: str, event: str) -> PlayedGame:
         """Play a game between the engines of both colors.
