@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from engine.evaluators.base import UniformEvaluator
 from engine.evaluators.queue import InlineQueue
+from engine.evaluators.uniform import UniformEvaluator
 from engine.search.limits import Limits
 from engine.search.parameters import SearchSettings
 from engine.search.search import Search

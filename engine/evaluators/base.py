@@ -1,4 +1,4 @@
-"""The interface of evaluators, and the simplest one."""
+"""The interface of evaluators. Nothing compiled is imported: who only wants the errors starts quickly."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import threading
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Protocol
 
-from native.spec import Inputs
-
 if TYPE_CHECKING:
     from pathlib import Path
 
     from native.calls import Calls
+    from native.spec import Inputs
     from native.tree.arrays import Batch
 
 
@@ -59,31 +58,3 @@ class Evaluator(Protocol):
 
     def close(self) -> None:
         """Release the device; nothing may be called afterwards."""
-
-
-class UniformEvaluator:
-    """Gives every move the same prior and every position an even value, at no cost: for tests and measurements."""
-
-    def __init__(self, batch_size: int = 16, inputs: Inputs = Inputs.NOTHING) -> None:
-        """Make one; with `inputs` the search writes them although nobody reads them."""
-        self.batch_size = batch_size
-        self.inputs = inputs
-
-    @property
-    def description(self) -> str:
-        """What judges, on one line."""
-        return "uniform"
-
-    def evaluate(self, batch: Batch, rows: int) -> None:
-        """Write zeros."""
-        self.bind(batch).run(rows)
-
-    def bind(self, batch: Batch) -> Calls:
-        """Return the call that writes zeros."""
-        # Imports numba, which who only wants the errors can do without.
-        from native.tree.uniform import write_zeros
-
-        return write_zeros.bind(batch.logits, batch.values, batch.ownership)
-
-    def close(self) -> None:
-        """Do nothing."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.evaluators.base import EvaluatorError, UniformEvaluator
+from engine.evaluators.base import EvaluatorError
 from engine.evaluators.devices import make_device_queue
 from engine.evaluators.queue import EvaluationQueue, InlineQueue
 from engine.evaluators.rollouts import MixedEvaluator, RolloutEvaluator
+from engine.evaluators.uniform import UniformEvaluator
 from engine.games.go.game import GoGame
 from engine.own_network import has_network, network_file
 from engine.players.go_network import spec_for

@@ -6,11 +6,11 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.evaluators.base import UniformEvaluator
 from engine.evaluators.devices import make_device_queue
 from engine.evaluators.material import MaterialEvaluator
 from engine.evaluators.queue import EvaluationQueue, InlineQueue
 from engine.evaluators.shogi_factory import make_shogi_evaluator
+from engine.evaluators.uniform import UniformEvaluator
 from engine.games.shogi.book import Book, BookError, BookSettings, open_book
 from engine.games.shogi.game import ShogiGame
 from engine.options import LOG, SHOGI_C_PUCT, TABLE, USI_NAMES, OptionError, rows_for

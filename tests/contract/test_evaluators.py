@@ -14,10 +14,11 @@ import onnx
 import pytest
 from onnxruntime.transformers.float16 import convert_float_to_float16
 
-from engine.evaluators.base import EvaluatorError, UniformEvaluator
+from engine.evaluators.base import EvaluatorError
 from engine.evaluators.katago_factory import make_katago_evaluator
 from engine.evaluators.katago_gpu import GpuKataGoEvaluator
 from engine.evaluators.rollouts import MixedEvaluator, RolloutEvaluator
+from engine.evaluators.uniform import UniformEvaluator
 from engine.games.go.game import GoGame
 from engine.games.go.rules import PRESETS
 from engine.games.go.vertex import parse_vertex

@@ -20,10 +20,10 @@ from bench.cli import main
 from bench.rivals import close_rivals, column, open_rivals, percent, visits_of
 from engine.cli.errors import CliError
 from engine.cli.main import main as yomi
-from engine.evaluators.base import UniformEvaluator
 from engine.evaluators.material import MaterialEvaluator
 from engine.evaluators.queue import InlineQueue
 from engine.evaluators.rollouts import RolloutEvaluator
+from engine.evaluators.uniform import UniformEvaluator
 from engine.options import Options
 from engine.players import go_setup, shogi_setup
 from engine.search.parameters import SearchSettings

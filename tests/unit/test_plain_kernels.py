@@ -17,7 +17,7 @@ DTYPE = np.dtype([("few", np.uint8), ("many", np.int8, (2,))])
 SEARCH = """
 from bench.signature import SEED
 from dataclasses import replace
-from engine.evaluators.base import UniformEvaluator
+from engine.evaluators.uniform import UniformEvaluator
 from engine.evaluators.material import MaterialEvaluator
 from engine.evaluators.queue import InlineQueue
 from engine.evaluators.rollouts import RolloutEvaluator

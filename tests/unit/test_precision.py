@@ -14,10 +14,11 @@ from queue import SimpleQueue
 import numpy as np
 import pytest
 
-from engine.evaluators.base import EvaluatorError, UniformEvaluator
+from engine.evaluators.base import EvaluatorError
 from engine.evaluators.katago_factory import make_katago_evaluator
 from engine.evaluators.queue import Job
 from engine.evaluators.shogi_factory import make_shogi_evaluator
+from engine.evaluators.uniform import UniformEvaluator
 from engine.games.go.rules import PRESETS
 from engine.options import Options
 from engine.players import precision

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from bench import signature
-from engine.evaluators.base import UniformEvaluator
 from engine.evaluators.queue import InlineQueue, Job
 from engine.evaluators.rollouts import RolloutEvaluator
+from engine.evaluators.uniform import UniformEvaluator
 from engine.evaluators.workers import EvaluationWorkers
 from engine.games.go.vertex import board_points
 from engine.search import search as search_module

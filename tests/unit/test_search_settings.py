@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from engine.evaluators.base import UniformEvaluator
 from engine.evaluators.queue import InlineQueue
+from engine.evaluators.uniform import UniformEvaluator
 from engine.options import TABLE, Options, SearchOptions, rows_for
 from engine.players import go_setup, setup, shogi_setup
 from engine.search.parameters import SearchSettings

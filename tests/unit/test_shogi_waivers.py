@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.evaluators.base import UniformEvaluator
 from engine.evaluators.queue import InlineQueue
+from engine.evaluators.uniform import UniformEvaluator
 from engine.games.shogi.game import ShogiGame
 from engine.games.shogi.notation import format_usi, parse_usi
 from engine.search.limits import Limits

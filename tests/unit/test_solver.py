@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.evaluators.base import UniformEvaluator
+from engine.evaluators.uniform import UniformEvaluator
 from engine.games.go.game import GoGame
 from engine.search.limits import Limits
 from engine.search.report import SearchReport

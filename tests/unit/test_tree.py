@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.evaluators.base import UniformEvaluator
+from engine.evaluators.uniform import UniformEvaluator
 from engine.games.go.vertex import board_points, format_vertex
 from engine.search.limits import Limits
 from engine.search.search import MOST_VISITS, Search

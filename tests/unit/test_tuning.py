@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from engine.evaluators.base import EvaluatorError, UniformEvaluator
+from engine.evaluators.base import EvaluatorError
 from engine.evaluators.queue import InlineQueue
+from engine.evaluators.uniform import UniformEvaluator
 from engine.options import Options, Value
 from engine.players import go_setup, setup, shogi_setup, tuning
 from engine.players.tuning import TUNED, Tuning, load, save, tuned
