@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("yomi.player")
 
-
 AS_MADE = ("workers", "batches_in_flight", "memory", "cache_size", "seed")
 """Settings that a search keeps as it was made with."""
 Restrictions: TypeAlias = tuple[Collection[int], Collection[int] | None]
+"""Moves of the root that are not searched, and the only ones that are (None for all)."""
 
 
 class Player(abc.ABC, Generic[G]):
@@ -173,9 +173,8 @@ class Player(abc.ABC, Generic[G]):
             LoadingError: the game is on a board for which there is no evaluator.
             Exception: what an evaluator or `on_report` raised before anything was found.
         """
-        begin = time.monotonic()
         self._prepare(request)
-        root = self._root(request)
+        begin, root = time.monotonic(), self._root(request)
         try:
             return self._without_search(request, root) or self._decide_by_search(request, root, begin)
         except BaseException:
@@ -190,7 +189,7 @@ class Player(abc.ABC, Generic[G]):
         Args:
             request: what is asked for.
             root: its position, as the search is to see it.
-            begin: when the player was asked, from which on limits in seconds are counted.
+            begin: when the player was ready, from which on limits in seconds are counted.
         """
         search, options = self._search, self._options(request)
 
