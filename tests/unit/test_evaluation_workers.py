@@ -357,7 +357,7 @@ def test_what_ends_the_start_ends_every_worker(comes: str) -> None:
 
 def test_workers_that_nobody_closed_end_before_the_interpreter() -> None:
     program = """
-from engine.evaluators.base import UniformEvaluator
+from engine.evaluators.uniform import UniformEvaluator
 from engine.evaluators.workers import EvaluationWorkers
 class Evaluator(UniformEvaluator):
     def close(self):

@@ -437,7 +437,7 @@ def test_searches_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_fewer_bits_label_only_where_they_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(precision, "compare", functools.partial(precision.compare, positions=precision.MIN_POSITIONS))
+    monkeypatch.setattr(precision, "record", functools.partial(precision.record, positions=precision.MIN_POSITIONS))
     network = tmp_path / "net.bin"
     network.write_bytes(write_network(RandomNetworks(8, seed=4).network(["ordinary"])))
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.clock import Clock
 from engine.games.shogi.notation import format_usi
 from engine.servers import cgos_codec, csa_codec
 from engine.servers.csa_clock import CsaClock
@@ -272,9 +273,7 @@ def test_the_clock_of_increments() -> None:
     assert clock.left == {1: 3.0, 2: 5.0}
     clock.charge(1, 9)
     assert clock.left[1] == 0.0
-    times = clock.times(1)
-    assert times is not None
-    assert (times.black, times.white, times.byoyomi, times.black_increment) == (0.0, 5.0, 0.0, 1.0)
+    assert clock.clocks(1) == {1: Clock.of(0.0, increment=1.0), 2: Clock.of(5.0, increment=1.0)}
 
 
 def test_the_clock_of_byoyomi_in_tenths_that_are_rounded_up() -> None:
@@ -282,7 +281,5 @@ def test_the_clock_of_byoyomi_in_tenths_that_are_rounded_up() -> None:
     clock = CsaClock({1: rule, 2: rule})
     assert clock.charge(2, 25) == 2.5
     assert clock.left == {1: 1.0, 2: 0.0}
-    times = clock.times(2)
-    assert times is not None
-    assert (times.white, times.byoyomi) == (0.0, 1.9)
-    assert CsaClock({1: TimeRule(), 2: TimeRule()}).times(1) is None
+    assert clock.clocks(2) == {1: Clock.of(1.0, 1.9), 2: Clock.of(0.0, 1.9)}
+    assert CsaClock({1: TimeRule(), 2: TimeRule()}).clocks(1) is None
