@@ -169,7 +169,7 @@ SETTINGS = (
     ),
     Setting(
         "max_moves", number, 0, "N",
-        "moves after which a game is scored (Go; default: 4 a point) or drawn (shogi; default: 512)", "ending games",
+        "moves after which a game is scored (Go; default: 3 per point) or drawn (shogi; default: 512)", "ending games",
     ),
     Setting("resign_below", share, None, "P", "end games that both engines see below this winrate", "ending games"),
     Setting(

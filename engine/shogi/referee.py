@@ -19,8 +19,6 @@ from engine.play import (
 
 ENDINGS = {"TSUMI": MATE, "SENNICHITE": REPETITION, "MAX_MOVES": MAX_MOVES}
 """Endings by CSA's names; every other one is a perpetual check."""
-
-
 CSA_NAMES = {
     RESIGNATION: "TORYO",
     ADJUDICATION: "TORYO",

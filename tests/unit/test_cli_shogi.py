@@ -116,13 +116,13 @@ def test_declaring_the_win(tmp_path: Path) -> None:
 def test_play_from_the_command_line(
     fake: list[FakeShogiPlayer], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("G*5b\nquit\n"))
+    monkeypatch.setattr("sys.stdin", io.StringIO("hint\nG*5b\nquit\n"))
     sfen = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
     assert main(["play", "shogi", "--no-save", "--sfen", sfen, "--board", "letters", "--entering-king", "24"]) == 0
     out = capsys.readouterr().out
     assert "Result: Black wins: White is mated" in out
     assert "\x1b" not in out
-    assert fake[0].requests == []
+    assert fake[0].requests[0].game.entering_king == "24"
     assert fake[0].calls[-1] == "close"
 
 

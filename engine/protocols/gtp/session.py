@@ -40,7 +40,7 @@ log = logging.getLogger("yomi.gtp")
 GRACE = 0.5
 """Seconds that a search may go on after the controller has gone away."""
 HURRY = 0.02
-"""Seconds for a search that is asked for after that."""
+"""Seconds between interruptions after that, of what was still asked for."""
 
 
 class GtpError(Exception):
