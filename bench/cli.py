@@ -306,7 +306,7 @@ def _add_perft(add: Add) -> None:
 
 def _perft(args: argparse.Namespace) -> Rows:
     from bench import perft
-    from engine.games.shogi.sfen import STARTPOS, SfenError
+    from engine.shogi.sfen import STARTPOS, SfenError
 
     try:
         return perft.run(args.sfen or STARTPOS, args.depth)

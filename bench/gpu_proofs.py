@@ -18,13 +18,13 @@ import numpy as np
 
 from bench.measure import write_moves
 from engine.evaluators.base import EvaluatorError
-from engine.evaluators.katago_factory import make_katago_evaluator
 from engine.evaluators.providers import choose_backend
 from engine.evaluators.queue import Job
-from engine.evaluators.shogi_factory import make_shogi_evaluator
 from engine.evaluators.tensorrt_driver import Driver, open_driver
 from engine.evaluators.workers import EvaluationWorkers
+from engine.go.networks.katago_factory import make_katago_evaluator
 from engine.players.precision import Agreement
+from engine.shogi.networks.shogi_factory import make_shogi_evaluator
 from engine.tuning.subjects import Subject, go_subject, shogi_subject
 from native.packing import packed_bytes
 from native.spec import Inputs

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.comparison import find_cshogi
-from engine.games.shogi.game import IllegalMove, ShogiGame
-from engine.games.shogi.sfen import SfenError
-from engine.players.shogi_mate import MateSearch
+from engine.shogi.game import IllegalMove, ShogiGame
+from engine.shogi.players.mate import MateSearch
+from engine.shogi.sfen import SfenError
 
 MAX_PLY = 63
 TURNS = 3

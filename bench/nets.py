@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench.measure import run_threads
-from engine.evaluators.shogi_factory import make_shogi_evaluator
+from engine.shogi.networks.shogi_factory import make_shogi_evaluator
 from nets.dlshogi.definition import NetworkShape, write_network
 
 if TYPE_CHECKING:
-    from engine.evaluators.shogi import ShogiEvaluator
+    from engine.shogi.networks.shogi import ShogiEvaluator
     from native.tree.arrays import Batch
 
 BACKENDS = ("native", "onnx")
@@ -66,7 +66,7 @@ def _rate(evaluator: ShogiEvaluator, rows: int, threads: int) -> float:
 
 def _batch(evaluator: ShogiEvaluator, rows: int) -> Batch:
     """Return a batch of the start position."""
-    from engine.games.shogi.game import ShogiGame
+    from engine.shogi.game import ShogiGame
     from native.shogi.planes import write_planes
     from native.shogi.spec import shogi_spec
     from native.spec import Inputs

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bench.comparison import find_cshogi
-from engine.games.shogi.game import ShogiGame
+from engine.shogi.game import ShogiGame
 from native.shogi.perft import perft
 
 TURNS = 3
@@ -20,7 +20,7 @@ def run(sfen: str, depth: int) -> list[dict[str, Any]]:
     Without cshogi its columns are None.
 
     Raises:
-        engine.games.shogi.sfen.SfenError: no position, or one that cannot be.
+        engine.shogi.sfen.SfenError: no position, or one that cannot be.
         RuntimeError: cshogi counts otherwise.
     """
     game = ShogiGame(sfen)

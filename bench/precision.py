@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.devices import choose_devices
-from engine.evaluators.katago_factory import make_katago_evaluator
-from engine.evaluators.shogi_factory import make_shogi_evaluator
-from engine.games.go.rules import PRESETS
+from engine.go.networks.katago_factory import make_katago_evaluator
+from engine.go.players.setup import go_sampling
+from engine.go.rules import PRESETS
 from engine.own_network import network_file
-from engine.players.go_setup import go_sampling
 from engine.players.precision import Agreement, compare, record
-from engine.players.shogi_setup import shogi_sampling
+from engine.shogi.networks.shogi_factory import make_shogi_evaluator
+from engine.shogi.players.setup import shogi_sampling
 
 if TYPE_CHECKING:
     from engine.options import Options

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.evaluators.base import EvaluatorError
-from engine.evaluators.katago_factory import make_katago_evaluator
+from engine.go.networks.katago_factory import make_katago_evaluator
 from native.bits import U
 from native.go import planes, rules
 from native.go.board import KO_POSITIONAL, POSITION_DTYPE, clear

@@ -20,12 +20,12 @@ from engine.clients.spec import YOMI, EngineSpec, parse_spec, with_own_names
 from engine.clients.usi import UsiClient
 from engine.clock import TimeSettings
 from engine.color import BLACK
-from engine.games.go.vertex import format_color, format_vertex
-from engine.games.shogi.notation import format_usi
+from engine.go.vertex import format_color, format_vertex
+from engine.shogi.notation import format_usi
 
 if TYPE_CHECKING:
-    from engine.games.go.game import GoGame
-    from engine.games.shogi.game import ShogiGame
+    from engine.go.game import GoGame
+    from engine.shogi.game import ShogiGame
 
 START_TIMEOUT = 300.0
 """Seconds that an engine has to start."""

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.datasets.judging import ROWS, make_judge
-from engine.games.go.game import GoGame
-from engine.games.go.rules import PRESETS
-from engine.games.go.vertex import board_points
+from engine.go.game import GoGame
+from engine.go.rules import PRESETS
+from engine.go.vertex import board_points
 from native.go.board import BLACK, POSITION_DTYPE, WHITE
 from native.go.rollout_evaluator import rollout_leaves
 from nets.data.batches import BatchSource

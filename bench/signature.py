@@ -11,12 +11,12 @@ import zlib
 from dataclasses import replace
 from typing import Any
 
-from engine.evaluators.material import MaterialEvaluator
 from engine.evaluators.queue import InlineQueue
-from engine.evaluators.rollouts import RolloutEvaluator
+from engine.go.networks.rollouts import RolloutEvaluator
 from engine.search.limits import Limits
 from engine.search.parameters import SearchSettings
 from engine.search.search import Search
+from engine.shogi.networks.material import MaterialEvaluator
 from engine.tuning.subjects import Subject, go_subject, shogi_subject
 
 SEED = 20070201

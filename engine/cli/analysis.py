@@ -15,9 +15,9 @@ from engine.options import ANALYSIS_DEFAULTS, NOT_FOR_ANALYSIS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from engine.go.analysis.overrides import Settings
+    from engine.go.players.analysis import Analyst
     from engine.options import Options
-    from engine.players.analyst import Analyst
-    from engine.protocols.analysis.overrides import Settings
 
 USAGE = "yomi analysis [options]"
 EPILOG = """\
@@ -73,7 +73,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until the end of input."""
-    from engine.protocols.analysis.serve import serve
+    from engine.go.analysis.serve import serve
     from engine.protocols.process import LoadError
 
     options = collect(args, **ANALYSIS_DEFAULTS, **visits_without_limit(args, DEFAULT_VISITS))
@@ -135,8 +135,8 @@ def override_settings(options: Options, pairs: Mapping[str, str]) -> Settings:
     Raises:
         CliError: a value that cannot be.
     """
-    from engine.protocols.analysis.fields import FieldError
-    from engine.protocols.analysis.overrides import Settings, override
+    from engine.go.analysis.fields import FieldError
+    from engine.go.analysis.overrides import Settings, override
 
     try:
         settings, unknown = override(Settings(options), pairs)

@@ -201,8 +201,8 @@ class Reviewers:
 
     def _make_go(self, path: Path) -> Reviewer:
         from engine.cli.make import check_device, loading_errors, make_analysts
-        from engine.games.go.sgf import SgfError, load_size
-        from engine.review.go import GoReviewer
+        from engine.go.review import GoReviewer
+        from engine.go.sgf import SgfError, load_size
 
         options = self._options("go")
         with loading_errors():
@@ -217,7 +217,7 @@ class Reviewers:
 
     def _make_shogi(self) -> Reviewer:
         from engine.cli.make import load_player
-        from engine.review.shogi import ShogiReviewer
+        from engine.shogi.review import ShogiReviewer
 
         return ShogiReviewer(load_player("shogi", self._options("shogi")))
 

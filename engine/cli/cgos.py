@@ -11,8 +11,8 @@ from engine.cli.errors import CliError
 from engine.cli.make import load_player
 
 if TYPE_CHECKING:
+    from engine.go.cgos.yomi_seat import GoSeat
     from engine.servers.client import Client
-    from engine.servers.go_seat import GoSeat
     from engine.servers.passwords import Password
     from engine.servers.reporter import Reporter
     from engine.servers.settings import Account
@@ -59,15 +59,15 @@ def make_client(account: Account, password: Password, records: Path, reporter: R
     Raises:
         CliError: its options do not go together.
     """
-    from engine.servers.cgos_client import CgosClient
-    from engine.servers.go_seat import YomiGoSeat
+    from engine.go.cgos.client import CgosClient
+    from engine.go.cgos.yomi_seat import YomiGoSeat
     from engine.servers.seat import GaveUpError
 
     options = servers.options_of(account, "go", size=account.server.size, cleanup=True)
 
     def open_seat() -> GoSeat:
         if account.command:
-            from engine.servers.gtp_seat import GtpSeat
+            from engine.go.cgos.gtp_seat import GtpSeat
 
             return GtpSeat(account)
         try:

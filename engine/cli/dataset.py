@@ -13,7 +13,7 @@ from engine.cli.logs import say
 from nets.files import naming
 
 if TYPE_CHECKING:
-    from engine.datasets.go_scores import KomiScorer
+    from engine.go.datasets.scores import KomiScorer
     from nets.data.shards import Dataset
 
 SHARD_ROWS, SCORED_ROWS = 16384, 256
@@ -215,7 +215,7 @@ def _add_openings(openings: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run an action."""
     from engine.evaluators.base import EvaluatorError
-    from engine.games.go.rules import RulesError
+    from engine.go.rules import RulesError
     from nets.errors import NetworkError
 
     actions = {
@@ -259,10 +259,10 @@ def _refuse_others(args: argparse.Namespace, game: str) -> None:
 
 
 def _make_go(args: argparse.Namespace) -> Dataset:
-    from engine.datasets.go_dataset import GoDataOptions, make_go_dataset
-    from engine.datasets.go_games import TRUSTS
-    from engine.datasets.go_teacher import NetworkTeacher
     from engine.datasets.sources import SGF_SUFFIXES, find_files, named
+    from engine.go.datasets.dataset import GoDataOptions, make_go_dataset
+    from engine.go.datasets.games import TRUSTS
+    from engine.go.datasets.teacher import NetworkTeacher
 
     if args.trust not in TRUSTS:
         raise CliError(f"--trust {args.trust}: expected one of {', '.join(TRUSTS)}")
@@ -305,9 +305,9 @@ def _make_go(args: argparse.Namespace) -> Dataset:
 
 def _make_scorer(args: argparse.Namespace) -> tuple[KomiScorer | None, str]:
     """Return what labels points, and how a manifest tells it."""
-    from engine.datasets.go_scores import STAGES, KomiScorer, parse_stages
-    from engine.datasets.go_teacher import NetworkTeacher
     from engine.datasets.sources import named
+    from engine.go.datasets.scores import STAGES, KomiScorer, parse_stages
+    from engine.go.datasets.teacher import NetworkTeacher
 
     if args.score_search is None:
         if args.score_stages is not None:
@@ -323,9 +323,9 @@ def _make_scorer(args: argparse.Namespace) -> tuple[KomiScorer | None, str]:
 
 
 def _make_shogi(args: argparse.Namespace) -> Dataset:
-    from engine.datasets.shogi_dataset import ShogiDataOptions, make_shogi_dataset
-    from engine.datasets.shogi_rows import SHOGI_SUFFIXES
     from engine.datasets.sources import find_files
+    from engine.shogi.datasets.dataset import ShogiDataOptions, make_shogi_dataset
+    from engine.shogi.datasets.rows import SHOGI_SUFFIXES
 
     scale = _score_scale(args.score_scale)
     find_files(args.paths, SHOGI_SUFFIXES)
@@ -347,7 +347,7 @@ def _make_shogi(args: argparse.Namespace) -> Dataset:
 
 def _score_scale(text: str | None) -> float:
     """Return the centipawns that --score-scale names, 0 for a fit."""
-    from engine.datasets.shogi_dataset import MAX_SCALE, MIN_SCALE, SCORE_SCALE
+    from engine.shogi.datasets.dataset import MAX_SCALE, MIN_SCALE, SCORE_SCALE
 
     if text is None:
         return SCORE_SCALE
@@ -385,7 +385,7 @@ def describe_dataset(args: argparse.Namespace) -> None:
 
 def convert_file(args: argparse.Namespace) -> None:
     """Convert positions of shogi."""
-    from engine.datasets.shogi_rows import ShogiLimits, read_rows, to_hcpe, to_psv
+    from engine.shogi.datasets.rows import ShogiLimits, read_rows, to_hcpe, to_psv
 
     writers = {".hcpe": to_hcpe, ".psv": to_psv}
     if args.target.suffix not in writers:
@@ -400,8 +400,8 @@ def convert_file(args: argparse.Namespace) -> None:
 
 def write_openings(args: argparse.Namespace) -> None:
     """Write balanced openings."""
-    from engine.datasets.shogi_openings import OPENING_SUFFIXES, BalanceLimits, balanced_openings
     from engine.datasets.sources import find_files
+    from engine.shogi.datasets.openings import OPENING_SUFFIXES, BalanceLimits, balanced_openings
 
     first, last = args.plies
     if not 0 <= first < last:

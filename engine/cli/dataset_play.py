@@ -96,9 +96,9 @@ def play_dataset(args: argparse.Namespace) -> None:
 
 
 def _play_go(args: argparse.Namespace) -> None:
-    from engine.datasets.go_played import PlayOptions, play_go_dataset
-    from engine.datasets.go_teacher import NetworkTeacher
     from engine.datasets.sources import named
+    from engine.go.datasets.played import PlayOptions, play_go_dataset
+    from engine.go.datasets.teacher import NetworkTeacher
     from native.go.board import MAX_SIZE, MIN_SIZE
 
     check_ranges(args, size=(MIN_SIZE, MAX_SIZE), kept=(0.001, 1.0), test_share=(0.0, 0.9))
@@ -127,11 +127,11 @@ def _play_shogi(args: argparse.Namespace) -> None:
     from engine.clients.limits import SpecError
     from engine.clients.process import EngineError
     from engine.clients.spec import parse_spec
-    from engine.datasets.shogi_played import ShogiPlayOptions
-    from engine.datasets.shogi_played_files import play_shogi_positions
     from engine.datasets.sources import named
-    from engine.games.shogi.record_files import load_records
-    from engine.games.shogi.records import RecordError
+    from engine.shogi.datasets.played import ShogiPlayOptions
+    from engine.shogi.datasets.played_files import play_shogi_positions
+    from engine.shogi.records.files import load_records
+    from engine.shogi.records.record import RecordError
     from native.shogi.position import MAX_HISTORY
     from native.warmup import compile_all
 

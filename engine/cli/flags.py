@@ -122,7 +122,7 @@ def check(options: Options, game: str = "go", places: Mapping[str, str] | None =
         raise CliError(f"{place} {options.net}: {found}; expected a network ({NETWORKS[game]})")
     if game != "go":
         return
-    from engine.games.go.rules import Rules, RulesError
+    from engine.go.rules import Rules, RulesError
 
     try:
         Rules.parse(options.rules)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from engine.servers.passwords import Password
     from engine.servers.reporter import Reporter
     from engine.servers.settings import Account
-    from engine.servers.shogi_seat import ShogiSeat
+    from engine.shogi.floodgate.yomi_seat import ShogiSeat
 
 USAGE = "yomi floodgate FILE [options]"
 EPILOG = """\
@@ -59,15 +59,15 @@ def make_client(account: Account, password: Password, records: Path, reporter: R
     Raises:
         CliError: its options do not go together.
     """
-    from engine.servers.csa_client import CsaClient
     from engine.servers.seat import GaveUpError
-    from engine.servers.shogi_seat import YomiShogiSeat
+    from engine.shogi.floodgate.client import CsaClient
+    from engine.shogi.floodgate.yomi_seat import YomiShogiSeat
 
     options = servers.options_of(account, "shogi")
 
     def open_seat() -> ShogiSeat:
         if account.command:
-            from engine.servers.usi_seat import UsiSeat
+            from engine.shogi.floodgate.usi_seat import UsiSeat
 
             return UsiSeat(account)
         try:

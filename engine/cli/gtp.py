@@ -11,7 +11,7 @@ from engine.cli.flags import add_options, collect
 from engine.cli.make import load_player
 
 if TYPE_CHECKING:
-    from engine.players.go import GoPlayer
+    from engine.go.players.player import GoPlayer
 
 USAGE = "yomi gtp [options]"
 EPILOG = """\
@@ -33,7 +33,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until the controller ends."""
-    from engine.protocols.gtp.serve import serve
+    from engine.go.gtp.serve import serve
     from engine.protocols.process import LoadError
 
     options = collect(args)

@@ -15,10 +15,10 @@ from engine.own_network import has_network
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from engine.players.go import GoPlayer
-    from engine.players.go_analyst import GoAnalyst
+    from engine.go.players.analyst import GoAnalyst
+    from engine.go.players.player import GoPlayer
     from engine.players.player import Player
-    from engine.players.shogi import ShogiPlayer
+    from engine.shogi.players.player import ShogiPlayer
 
 
 @overload
@@ -77,10 +77,10 @@ def make_analysts(options: Options, count: int | None, *, prompt: bool = True) -
     Args:
         options: the settings.
         count: positions that are searched at a time; None for what suits the device.
-        prompt: see engine.players.go_analyst.make_analysts.
+        prompt: see engine.go.players.analyst.make_analysts.
     """
     _prepare("go", options, logs.say)
-    from engine.players import go_analyst
+    from engine.go.players import analyst as go_analyst
 
     return go_analyst.make_analysts(options, count, prompt=prompt)
 
@@ -109,7 +109,7 @@ def loading_errors() -> Iterator[None]:
         CliError: The network, the device or the position cannot be used.
     """
     from engine.evaluators.base import EvaluatorError
-    from engine.games.go.game import SetupError
+    from engine.go.game import SetupError
 
     try:
         yield

@@ -220,15 +220,15 @@ def _host(settings: argparse.Namespace, game: str) -> tuple[Callable[[OnStart], 
     referee = RefereeSettings(settings.margin, settings.timeout, settings.resign_below, settings.resign_moves)
     compile_all(game, logs.say)
     if game == "shogi":
-        from engine.matches.shogi_games import MAX_MOVES_DEFAULT, ShogiHost, ShogiSettings
+        from engine.shogi.match_games import MAX_MOVES_DEFAULT, ShogiHost, ShogiSettings
 
         shogi = ShogiSettings(settings.max_moves or MAX_MOVES_DEFAULT, settings.entering_king, referee)
         described = {"max_moves": shogi.max_moves, "entering_king": shogi.entering_king}
         return lambda on_start: ShogiHost(shogi), described
-    from engine.games.go.game import GoGame, SetupError
-    from engine.games.go.rules import Rules, RulesError
+    from engine.go.game import GoGame, SetupError
+    from engine.go.match_games import AREA, OWNERSHIP, GoHost, GoSettings
     from engine.go.referee import MOVES_PER_POINT
-    from engine.matches.go_games import AREA, OWNERSHIP, GoHost, GoSettings
+    from engine.go.rules import Rules, RulesError
 
     try:
         rules = Rules.parse(settings.rules)

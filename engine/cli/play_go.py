@@ -10,12 +10,12 @@ from engine.cli.errors import CliError
 from engine.cli.make import load_player
 from engine.cli.terminal import TurnResult
 from engine.color import BLACK, opponent
-from engine.games.go.game import new_game, score_text
-from engine.games.go.handicap import HandicapError, fixed_handicap
-from engine.games.go.rules import Rules
-from engine.games.go.scoring import removed_stones
-from engine.games.go.sgf import GameRecord, SgfError, load_sgf, to_sgf
-from engine.games.go.vertex import format_color, format_vertex, parse_vertex
+from engine.go.game import new_game, score_text
+from engine.go.handicap import HandicapError, fixed_handicap
+from engine.go.rules import Rules
+from engine.go.scoring import removed_stones
+from engine.go.sgf import GameRecord, SgfError, load_sgf, to_sgf
+from engine.go.vertex import format_color, format_vertex, parse_vertex
 from engine.players.request import Request
 from nets.files import write_atomically
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from engine.games.go.game import GoGame
+    from engine.go.game import GoGame
+    from engine.go.players.player import GoPlayer
     from engine.options import Options, Value
-    from engine.players.go import GoPlayer
     from engine.search.report import SearchReport
 
 OWNED = 0.5

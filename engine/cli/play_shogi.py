@@ -11,14 +11,14 @@ from engine.cli.errors import CliError
 from engine.cli.make import load_player
 from engine.cli.terminal import TurnResult
 from engine.color import BLACK, COLOR_NAMES, opponent
-from engine.games.shogi.diagram import draw
-from engine.games.shogi.game import IllegalMove, ShogiGame
-from engine.games.shogi.notation import format_japanese, format_usi, japanese_line, parse_any
-from engine.games.shogi.record_files import load_records, save_records
-from engine.games.shogi.records import GameRecord, RecordError, record_of
-from engine.games.shogi.scores import record_score
-from engine.games.shogi.sfen import STARTPOS, SfenError, format_sfen
 from engine.players.request import Request
+from engine.scores import record_score
+from engine.shogi.diagram import draw
+from engine.shogi.game import IllegalMove, ShogiGame
+from engine.shogi.notation import format_japanese, format_usi, japanese_line, parse_any
+from engine.shogi.records.files import load_records, save_records
+from engine.shogi.records.record import GameRecord, RecordError, record_of
+from engine.shogi.sfen import STARTPOS, SfenError, format_sfen
 
 if TYPE_CHECKING:
     from engine.options import Options, Value
@@ -54,7 +54,7 @@ class ShogiTerminalGame:
         Args:
             player: the engine.
             game: as it stands.
-            japanese: as for `engine.games.shogi.diagram.draw`.
+            japanese: as for `engine.shogi.diagram.draw`.
             colored: likewise.
             advice: the options for hints and scores, where they are others.
         """

@@ -107,7 +107,7 @@ class Files:
 
 def _append_hcpe(path: Path, data: bytes) -> None:
     """Append records behind the whole ones of a file: a full disk or a kill may have left part of one."""
-    from engine.games.shogi.hcpe import HCPE_DTYPE
+    from engine.shogi.records.hcpe import HCPE_DTYPE
 
     with path.open("ab") as file:
         file.truncate(file.tell() // HCPE_DTYPE.itemsize * HCPE_DTYPE.itemsize)

@@ -9,15 +9,15 @@ from engine.cli.make import load_player
 from engine.cli.selfplay_games import Played
 from engine.clients.answers import Evaluation
 from engine.color import BLACK, WHITE
-from engine.games.go.game import new_game
-from engine.games.go.sgf import to_sgf
 from engine.go.descriptor import GAME
+from engine.go.game import new_game
 from engine.go.referee import sgf_result
+from engine.go.sgf import to_sgf
 from engine.play import PlayerSide, play_game
 
 if TYPE_CHECKING:
+    from engine.go.players.player import GoPlayer
     from engine.options import Options
-    from engine.players.go import GoPlayer
     from engine.players.request import Decision
 
 

@@ -11,14 +11,14 @@ from engine.cli.errors import CliError
 from engine.cli.make import load_player
 from engine.cli.selfplay_games import Played
 from engine.color import BLACK, WHITE
-from engine.games.shogi.game import ShogiGame
-from engine.games.shogi.hcpe import pack
-from engine.games.shogi.record_files import load_records, to_bytes
-from engine.games.shogi.records import GameRecord, RecordedMove, RecordError, format_usi_line, record_of
-from engine.games.shogi.sfen import format_sfen
 from engine.play import PlayerSide, play_game
-from engine.players.shogi_notes import note_of
+from engine.shogi.game import ShogiGame
+from engine.shogi.players.notes import note_of
+from engine.shogi.records.files import load_records, to_bytes
+from engine.shogi.records.hcpe import pack
+from engine.shogi.records.record import GameRecord, RecordedMove, RecordError, format_usi_line, record_of
 from engine.shogi.referee import ShogiReferee, csa_ending
+from engine.shogi.sfen import format_sfen
 
 if TYPE_CHECKING:
     from engine.options import Options

@@ -10,7 +10,7 @@ from engine.cli.errors import CliError
 from engine.cli.flags import add_options, collect
 
 if TYPE_CHECKING:
-    from engine.players.shogi import ShogiPlayer
+    from engine.shogi.players.player import ShogiPlayer
 
 USAGE = "yomi usi [options]"
 EPILOG = """\
@@ -33,7 +33,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until the controller ends."""
-    from engine.protocols.usi.serve import serve
+    from engine.shogi.usi.serve import serve
 
     try:
         options = collect(args, "shogi")

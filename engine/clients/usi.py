@@ -13,8 +13,7 @@ from engine.clients.client import STOP_TIMEOUT, EngineClient, no_answer
 from engine.clients.limits import GameClock
 from engine.clients.process import EngineError, RefusedError
 from engine.color import BLACK, WHITE
-from engine.games.shogi.scores import MATE_SCORE, winrate_of
-from engine.games.shogi.sfen import START_WORD
+from engine.scores import MATE_SCORE, winrate_of
 
 OPTION_LIMITS = {"visits": ("UCT_NodeLimit",), "playouts": ("Const_Playout", "NodesLimit")}
 """Options of yomi, dlshogi and FukauraOu that limit a search in other ways than `go nodes`."""
@@ -73,7 +72,7 @@ class UsiClient(EngineClient):
         Raises:
             EngineError: the engine has gone.
         """
-        start = sfen if sfen == START_WORD else f"sfen {sfen}"
+        start = sfen if sfen == "startpos" else f"sfen {sfen}"
         position = " ".join(["position", start, *(["moves", *moves] if moves else [])])
         return UsiSearch(self, position, f"go {limits}", allowed, clock_start)
 

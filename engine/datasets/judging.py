@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from engine.evaluators.katago import KataGoEvaluator
-from engine.evaluators.katago_factory import make_katago_evaluator
 from engine.evaluators.onnx_session import make_session
 from engine.evaluators.providers import choose_device
-from engine.evaluators.shogi_factory import make_shogi_evaluator
+from engine.go.networks.katago import KataGoEvaluator
+from engine.go.networks.katago_factory import make_katago_evaluator
+from engine.shogi.networks.shogi_factory import make_shogi_evaluator
 from nets.data.batches import Batch, BatchSource
 from nets.data.metrics import Judged, Table
 from nets.data.shards import Dataset

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.game import Game
-from engine.games.go.game import GoGame, new_game
-from engine.games.go.scoring import removed_stones
-from engine.games.go.vertex import format_vertex
+from engine.go.game import GoGame, new_game
+from engine.go.players.player import GoPlayer
 from engine.go.referee import GoReferee
-from engine.players.go import GoPlayer
+from engine.go.scoring import removed_stones
+from engine.go.vertex import format_vertex
 from native.go.board import PASS
 
 if TYPE_CHECKING:

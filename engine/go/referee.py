@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from engine.color import BLACK, DRAW, WHITE
-from engine.games.go.game import GoGame, score_text
-from engine.games.go.vertex import format_color
+from engine.go.game import GoGame, score_text
+from engine.go.vertex import format_color
 from engine.play import ADJUDICATION, MAX_MOVES, NO_RESULT, RESIGNATION, SCORE, TIME, Ended
 
 MOVES_PER_POINT = 3

@@ -10,11 +10,11 @@ import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from engine.games.go.sgf import GameRecord, SgfError, load_sgf_games
-from engine.games.go.vertex import format_vertex
-from engine.games.shogi.record_files import load_records
-from engine.games.shogi.records import RecordError, format_usi_line
+from engine.go.sgf import GameRecord, SgfError, load_sgf_games
+from engine.go.vertex import format_vertex
 from engine.matches.results import MatchError
+from engine.shogi.records.files import load_records
+from engine.shogi.records.record import RecordError, format_usi_line
 
 ATTEMPTS, MIN_ATTEMPTS = 20, 200
 """Lines drawn in a row that are all known before no new one is expected: for each that is known, and at least."""

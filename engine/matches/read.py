@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.color import BLACK, DRAW, WHITE, opponent
-from engine.games.shogi.notation import guilty_of
 from engine.matches.journal import NAME, read_journal
 from engine.matches.results import GameResult, MatchError
 from engine.play import (
@@ -23,10 +22,11 @@ from engine.play import (
     SCORE,
     TIME,
 )
+from engine.shogi.notation import guilty_of
 
 if TYPE_CHECKING:
-    from engine.games.go.sgf import GameRecord
-    from engine.games.shogi.records import GameRecord as ShogiRecord
+    from engine.go.sgf import GameRecord
+    from engine.shogi.records.record import GameRecord as ShogiRecord
 
 GO_SUFFIXES = (".sgf",)
 SHOGI_SUFFIXES = (".csa", ".kif", ".kifu", ".ki2")
@@ -96,7 +96,7 @@ def _key(text: str) -> str:
 
 
 def _from_sgf(path: Path) -> list[GameResult]:
-    from engine.games.go.sgf import SgfError, load_sgf_games
+    from engine.go.sgf import SgfError, load_sgf_games
 
     try:
         records = load_sgf_games(path)
@@ -129,8 +129,8 @@ def _go_result(record: GameRecord, path: Path) -> GameResult | None:
 
 
 def _from_shogi(path: Path) -> list[GameResult]:
-    from engine.games.shogi.record_files import load_records
-    from engine.games.shogi.records import RecordError, format_usi_line
+    from engine.shogi.records.files import load_records
+    from engine.shogi.records.record import RecordError, format_usi_line
 
     try:
         records = load_records(path)

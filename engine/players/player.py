@@ -1,7 +1,7 @@
 """A player: a search, and the decisions around it that are the same in every game.
 
 Begin reading at `Player.decide`. What differs between games (which moves need no search, how time is divided, when to
-resign) are the methods that `engine.players.go` and `engine.players.shogi` override; they stand together at the end.
+resign) are the methods that the games' players override; they stand together at the end.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from engine.clock import Budget, Clock
     from engine.evaluators.queue import EvaluationQueue
     from engine.options import Options
-    from engine.players.raw_evaluation import Model
     from engine.search.parameters import SearchSettings
     from engine.search.search import Search
 
@@ -76,11 +75,6 @@ class Player(abc.ABC, Generic[G]):
     def description(self) -> str:
         """What plays: the network's or the evaluator's name, on one line."""
         return self._search.queue.evaluator.description
-
-    @property
-    def model(self) -> Model | None:
-        """The network, as KataGo's protocols tell of it; None if there is none or nobody asks in this game."""
-        return None
 
     @property
     def search(self) -> Search:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.game import Game
-from engine.games.shogi.game import ShogiGame
-from engine.games.shogi.notation import format_usi
-from engine.games.shogi.sfen import START_WORD, STARTPOS
-from engine.players.shogi import ShogiPlayer
+from engine.shogi.game import ShogiGame
+from engine.shogi.notation import format_usi
+from engine.shogi.players.player import ShogiPlayer
 from engine.shogi.referee import ShogiReferee
+from engine.shogi.sfen import START_WORD, STARTPOS
 
 if TYPE_CHECKING:
     from engine.options import Options

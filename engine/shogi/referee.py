@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from engine.games.shogi.game import ShogiGame
 from engine.play import (
     ADJUDICATION,
     DECLARATION,
@@ -16,6 +15,7 @@ from engine.play import (
     TIME,
     Ended,
 )
+from engine.shogi.game import ShogiGame
 
 ENDINGS = {"TSUMI": MATE, "SENNICHITE": REPETITION, "MAX_MOVES": MAX_MOVES}
 """Endings by CSA's names; every other one is a perpetual check."""

@@ -1,10 +1,10 @@
 """The positions whose search is measured: openings, middle games and endgames as the engine's own play reaches."""
 
-from engine.games.go.game import GoGame
-from engine.games.go.rules import PRESETS
-from engine.games.go.vertex import parse_vertex
-from engine.games.shogi.game import ShogiGame
-from engine.games.shogi.notation import parse_usi
+from engine.go.game import GoGame
+from engine.go.rules import PRESETS
+from engine.go.vertex import parse_vertex
+from engine.shogi.game import ShogiGame
+from engine.shogi.notation import parse_usi
 
 LINES: dict[int, tuple[str, ...]] = {
     9: (

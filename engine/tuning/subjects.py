@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from engine.games.go.rules import PRESETS
-from engine.players import go_setup, shogi_setup
-from engine.players.go_network import spec_for
+from engine.go.players import setup as go_setup
+from engine.go.players.network import spec_for
+from engine.go.rules import PRESETS
+from engine.shogi.players import setup as shogi_setup
 from engine.tuning.positions import go_positions, shogi_positions
 from native.go import planes as go_planes
 from native.go.spec import go_spec

@@ -1,4 +1,4 @@
-"""What analysts of Go owe to the analysis protocol besides what players do (engine.players.analyst)."""
+"""What analysts of Go owe to the analysis protocol besides what players do (engine.go.players.analysis)."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ import numpy as np
 import pytest
 
 from engine.evaluators.queue import InlineQueue
-from engine.games.go.game import GoGame, new_game
-from engine.games.go.vertex import parse_vertex
+from engine.go.analysis.overrides import Settings
+from engine.go.analysis.query import read_query
+from engine.go.analysis.results import response
+from engine.go.game import GoGame, new_game
+from engine.go.players import analyst as go_analyst
+from engine.go.players import player as go
+from engine.go.players.analysis import Analysis
+from engine.go.players.analyst import IDLE_QUEUES, GoAnalyst, QueuePool, make_analysts
+from engine.go.vertex import parse_vertex
 from engine.options import Options
-from engine.players import go, go_analyst
-from engine.players.analyst import Analysis
-from engine.players.go_analyst import IDLE_QUEUES, GoAnalyst, QueuePool, make_analysts
 from engine.players.request import LoadingError, Request
-from engine.protocols.analysis.overrides import Settings
-from engine.protocols.analysis.query import read_query
-from engine.protocols.analysis.results import response
 from engine.search.limits import Limits
 from engine.search.reports import root_priors
 from native.go.board import BLACK, PASS, WHITE

@@ -15,13 +15,13 @@ import pytest
 from onnxruntime.transformers.float16 import convert_float_to_float16
 
 from engine.evaluators.base import EvaluatorError
-from engine.evaluators.katago_factory import make_katago_evaluator
-from engine.evaluators.katago_gpu import GpuKataGoEvaluator
-from engine.evaluators.rollouts import MixedEvaluator, RolloutEvaluator
 from engine.evaluators.uniform import UniformEvaluator
-from engine.games.go.game import GoGame
-from engine.games.go.rules import PRESETS
-from engine.games.go.vertex import parse_vertex
+from engine.go.game import GoGame
+from engine.go.networks.katago_factory import make_katago_evaluator
+from engine.go.networks.katago_gpu import GpuKataGoEvaluator
+from engine.go.networks.rollouts import MixedEvaluator, RolloutEvaluator
+from engine.go.rules import PRESETS
+from engine.go.vertex import parse_vertex
 from native.go.board import BLACK, PASS, WHITE
 from native.go.planes import policy_index, write_bits, write_planes
 from native.go.spec import go_spec

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.games.go.game import GoGame
-from engine.games.go.rules import PRESETS
-from engine.games.shogi.game import ShogiGame
+from engine.go.game import GoGame
+from engine.go.rules import PRESETS
+from engine.shogi.game import ShogiGame
 from native import game
 from native.game import GOES_ON, OVER, OVER_UNSCORED
 from native.go.spec import go_spec

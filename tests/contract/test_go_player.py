@@ -12,14 +12,14 @@ import pytest
 
 from engine.clock import Clock
 from engine.evaluators.base import EvaluatorError
-from engine.games.go.game import GoGame, new_game
-from engine.games.go.handicap import fixed_handicap
-from engine.games.go.rules import PRESETS
-from engine.games.go.vertex import board_points, parse_vertex
+from engine.go.game import GoGame, new_game
+from engine.go.handicap import fixed_handicap
+from engine.go.players import player as go
+from engine.go.players.player import CLEANUP_SHARE, ROLLOUTS_A_SECOND
+from engine.go.players.timing import find_budget, moves_left
+from engine.go.rules import PRESETS
+from engine.go.vertex import board_points, parse_vertex
 from engine.options import Options
-from engine.players import go
-from engine.players.go import CLEANUP_SHARE, ROLLOUTS_A_SECOND
-from engine.players.go_time import find_budget, moves_left
 from engine.players.request import LoadingError, Request
 from engine.search.limits import Limits
 from engine.search.report import SearchReport

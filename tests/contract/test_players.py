@@ -14,13 +14,13 @@ from engine.clock import Clock, Clocks
 from engine.color import opponent
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.queue import InlineQueue
-from engine.games.go.game import new_game
-from engine.games.shogi.game import ShogiGame
+from engine.go.game import new_game
 from engine.options import Options, rows_for
 from engine.players.player import Player
 from engine.players.request import Decision, LoadingError, Request
 from engine.search.limits import Limits
 from engine.search.report import SearchReport
+from engine.shogi.game import ShogiGame
 from nets.errors import NetworkError
 from tests.contract.conftest import BARE, GO, Make
 from tests.fakes.evaluators import FaultyEvaluator, ScriptedEvaluator
@@ -401,9 +401,9 @@ def test_what_cannot_be_loaded_leaves_what_was(
     player.options = changed = replace(before, seed=2)
     expected = RuntimeError if type(error) is RuntimeError else LoadingError
     with monkeypatch.context() as patch:
-        patch.setattr(f"engine.players.{descriptor.name}.make_queue", queue)
+        patch.setattr(f"engine.{descriptor.name}.players.player.make_queue", queue)
         if place != "evaluate":
-            patch.setattr(f"engine.players.{descriptor.name}.{place}", fail)
+            patch.setattr(f"engine.{descriptor.name}.players.player.{place}", fail)
         for attempt in (lambda: player.load(game), lambda: player.new_game(game), sit):
             with pytest.raises(expected, match=told) as caught:
                 attempt()
@@ -445,7 +445,7 @@ def fail_in(evaluator: FaultyEvaluator, calls: int) -> None:
 def faulty(descriptor: Any, sit: Make, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Table, FaultyEvaluator]]:
     """Give a player whose evaluator fails, or takes as long, as the test wants."""
     evaluator = FaultyEvaluator(ScriptedEvaluator(1), "raise", range(0), seconds=60.0)
-    monkeypatch.setattr(f"engine.players.{descriptor.name}.make_queue", lambda *_: InlineQueue(evaluator))
+    monkeypatch.setattr(f"engine.{descriptor.name}.players.player.make_queue", lambda *_: InlineQueue(evaluator))
     yield sit(root_mate_search=0, symmetry="none"), evaluator
     evaluator.released.set()
 

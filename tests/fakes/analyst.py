@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from engine.games.go.game import GoGame
+from engine.go.analysis.overrides import Settings
+from engine.go.analysis.session import Session
+from engine.go.game import GoGame
+from engine.go.players.analysis import Analysis
+from engine.go.players.raw_evaluation import Model
 from engine.options import Options
-from engine.players.analyst import Analysis
-from engine.players.raw_evaluation import Model
 from engine.players.request import Request
-from engine.protocols.analysis.overrides import Settings
-from engine.protocols.analysis.session import Session
 from tests.fakes.player import FakePlayer
 
 

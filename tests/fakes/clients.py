@@ -8,12 +8,12 @@ import random
 import threading
 from pathlib import Path
 
-from engine.servers.cgos_client import CgosClient
+from engine.go.cgos.client import CgosClient
 from engine.servers.client import Client
-from engine.servers.csa_client import CsaClient
 from engine.servers.passwords import Password
 from engine.servers.reporter import Reporter
 from engine.servers.settings import CGOS, CSA, Account, Server
+from engine.shogi.floodgate.client import CsaClient
 from tests.fakes.seats import FakeGoSeat, FakeShogiSeat
 
 

@@ -9,9 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from engine.servers import client, csa_client, csa_game
+from engine.servers import client
 from engine.servers.connection import ConnectionLostError, Line
 from engine.servers.worker import Done
+from engine.shogi.floodgate import client as csa_client
+from engine.shogi.floodgate import game as csa_game
 from tests.fakes.game_servers import CsaServer
 
 ROUND = 1800.0

@@ -9,10 +9,10 @@ from collections.abc import Collection
 import numpy as np
 import numpy.typing as npt
 
-from engine.games.go.game import GoGame, new_game
-from engine.games.go.vertex import board_points
+from engine.go.game import GoGame, new_game
+from engine.go.players.raw_evaluation import Model, RawEvaluation
+from engine.go.vertex import board_points
 from engine.options import Options
-from engine.players.raw_evaluation import Model, RawEvaluation
 from engine.players.request import Decision, Request
 from engine.search.report import MoveReport, SearchReport
 from native.go.board import BLACK, PASS, WHITE

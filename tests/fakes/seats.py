@@ -7,11 +7,11 @@ import time
 from typing import Any
 
 from engine.clock import Clocks
-from engine.games.shogi.notation import parse_usi
+from engine.go.cgos.yomi_seat import GoReply, GoStart
 from engine.players.request import Decision, Request
 from engine.search.report import MoveReport, SearchReport
-from engine.servers.go_seat import GoReply, GoStart
-from engine.servers.shogi_seat import Turn
+from engine.shogi.floodgate.yomi_seat import Turn
+from engine.shogi.notation import parse_usi
 from tests.fakes.game_servers import POINTS
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from engine.go.gtp.session import Session
 from engine.options import Options
-from engine.protocols.gtp.session import Session
 from engine.protocols.streams import Inbox
 from tests.fakes.player import FakePlayer
 

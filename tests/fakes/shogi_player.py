@@ -6,11 +6,11 @@ import threading
 import time
 from collections.abc import Sequence
 
-from engine.games.shogi.game import ShogiGame
 from engine.options import Options
 from engine.players.request import Decision, LoadingError, Request
-from engine.players.shogi_mate import MateAnswer
 from engine.search.report import MoveReport, SearchReport
+from engine.shogi.game import ShogiGame
+from engine.shogi.players.mate import MateAnswer
 
 
 class FakeShogiPlayer:

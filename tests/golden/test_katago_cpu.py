@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from engine.evaluators.base import EvaluatorError
-from engine.evaluators.katago_cpu import NativeKataGoEvaluator
-from engine.evaluators.katago_factory import make_katago_evaluator
+from engine.go.networks.katago_cpu import NativeKataGoEvaluator
+from engine.go.networks.katago_factory import make_katago_evaluator
 from nets.katago.outputs import RawOutputs
 from tests.golden.test_katago_outputs import check_value, legal_of, points_back, processed, reference, turned
 from tests.shared_data import shared_path

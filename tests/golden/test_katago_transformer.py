@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.evaluators.katago_factory import make_katago_evaluator
-from engine.games.go.game import GoGame
-from engine.games.go.rules import Rules
-from engine.games.go.vertex import parse_vertex
-from engine.players.go_network import evaluate_position
+from engine.go.game import GoGame
+from engine.go.networks.katago_factory import make_katago_evaluator
+from engine.go.players.network import evaluate_position
+from engine.go.rules import Rules
+from engine.go.vertex import parse_vertex
 
 FOLDER = Path(__file__).parent / "katago"
 NETWORK = FOLDER / "transformer-version-15.bin.gz"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from engine.games.shogi.game import ShogiGame
-from engine.games.shogi.moves import drop, dropped_type, promotes, source_of, target_of
-from engine.games.shogi.notation import parse_usi
-from engine.games.shogi.pieces import BISHOP, LANCE, PAWN, ROOK, in_zone, type_of
-from engine.games.shogi.placement import Placement
-from engine.games.shogi.sfen import format_sfen
+from engine.shogi.game import ShogiGame
+from engine.shogi.moves import drop, dropped_type, promotes, source_of, target_of
+from engine.shogi.notation import parse_usi
+from engine.shogi.pieces import BISHOP, LANCE, PAWN, ROOK, in_zone, type_of
+from engine.shogi.placement import Placement
+from engine.shogi.sfen import format_sfen
 
 PROMOTES = parse_usi("8h2b+") ^ parse_usi("8h2b")
 NEAR = 3

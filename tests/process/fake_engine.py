@@ -3,8 +3,8 @@
 import sys
 from typing import Any
 
+from engine.go.gtp.serve import serve
 from engine.options import Options
-from engine.protocols.gtp.serve import serve
 
 
 def make(options: Options) -> Any:

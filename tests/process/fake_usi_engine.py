@@ -11,7 +11,7 @@ from typing import Any
 
 from engine.evaluators.base import EvaluatorError
 from engine.options import Options
-from engine.protocols.usi.serve import serve
+from engine.shogi.usi.serve import serve
 
 
 def make(options: Options, words: list[str], say: Callable[[str], None]) -> Any:

@@ -15,8 +15,8 @@ import re
 import tempfile
 from pathlib import Path
 
+from engine.go.gtp import table
 from engine.options import TABLE
-from engine.protocols.gtp import table
 from tests.fakes.session import ScriptedSession
 from tests.process.fuzzing import mutate, run_as_script
 from tests.process.gtp_process import GtpProcess

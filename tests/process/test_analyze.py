@@ -5,8 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from engine.games.go.sgf import load_sgf
-from engine.games.shogi.record_files import load_records
+from engine.go.sgf import load_sgf
+from engine.shogi.records.files import load_records
 from tests.process.engine_process import PATIENCE, ROOT
 
 SGF = "(;GM[1]SZ[9]KM[7]RU[Tromp-Taylor];B[ee];W[cc];B[gg];W[gc];B[cg];W[ec])"

@@ -31,7 +31,7 @@ def test_start_is_quick() -> None:
 
 def test_nothing_slow_is_imported_for_the_first_answers() -> None:
     code = (
-        "import sys, engine.protocols.gtp.serve, engine.protocols.gtp.basics, engine.protocols.gtp.timing;"
+        "import sys, engine.go.gtp.serve, engine.go.gtp.basics, engine.go.gtp.timing;"
         "print(sorted(m for m in sys.modules if m.split('.')[0] in ('numba','numpy','onnxruntime','native','sgfmill')))"
     )
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from engine.cli.main import main
-from engine.games.go.sgf import load_sgf
-from engine.games.shogi.record_files import load_records
+from engine.go.sgf import load_sgf
 from engine.matches.journal import NAME, read_journal
 from engine.matches.read import read_results
 from engine.matches.results import GameResult
 from engine.play import FAILURE, ILLEGAL, TIME
+from engine.shogi.records.files import load_records
 from tests.process.match_process import kill_and_go_on, run_match, scripted
 
 FINE, FINE_USI = scripted("gtp", "fine"), scripted("usi", "fine")

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.games.go.sgf import load_sgf
-from engine.games.shogi.record_files import load_records
+from engine.go.sgf import load_sgf
+from engine.shogi.records.files import load_records
 from tests.fakes.game_servers import CgosServer, CsaServer, FakeServer
 from tests.process.engine_process import PATIENCE, ROOT
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from engine.games.go.sgf import load_sgf
-from engine.games.shogi.record_files import load_records
+from engine.go.sgf import load_sgf
+from engine.shogi.records.files import load_records
 from tests.process.engine_process import ROOT
 from tests.waiting import wait_until
 

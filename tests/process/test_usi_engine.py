@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.games.shogi.sfen import STARTPOS
+from engine.shogi.sfen import STARTPOS
 from tests.process.usi_fuzz import run_engine
 from tests.process.usi_process import UsiProcess
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.protocols.usi.session import GRACE, PATIENCE
+from engine.shogi.usi.session import GRACE, PATIENCE
 from tests.process.engine_process import ROOT, seconds_of_bare_python
 from tests.process.usi_process import UsiProcess
 
@@ -42,7 +42,7 @@ def test_start_is_quick() -> None:
 
 def test_nothing_slow_is_imported_for_usiok() -> None:
     code = (
-        "import sys, engine.cli.usi, engine.protocols.usi.serve; print(sorted(m for m in sys.modules"
+        "import sys, engine.cli.usi, engine.shogi.usi.serve; print(sorted(m for m in sys.modules"
         " if m.split('.')[0] in ('numba','numpy','onnx','onnxruntime','native','cshogi')))"
     )
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

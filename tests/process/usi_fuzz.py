@@ -12,11 +12,11 @@ from __future__ import annotations
 import random
 import re
 
-import engine.protocols.usi.commands  # noqa: F401
-from engine.games.shogi.sfen import STARTPOS
+import engine.shogi.usi.commands  # noqa: F401
 from engine.options import USI_NAMES, Options
 from engine.protocols.text import MAX_LINE
-from engine.protocols.usi.session import HANDLERS, Session
+from engine.shogi.sfen import STARTPOS
+from engine.shogi.usi.session import HANDLERS, Session
 from tests.fakes.shogi_player import FakeShogiPlayer
 from tests.process.fuzzing import mutate, run_as_script
 from tests.process.usi_process import UsiProcess

@@ -1,8 +1,8 @@
 """Go boards drawn in ASCII: X Black, O White, . empty, one line a row, top row first."""
 
-from engine.games.go.game import GoGame
-from engine.games.go.rules import PRESETS, Rules
-from engine.games.go.vertex import parse_vertex, point_at
+from engine.go.game import GoGame
+from engine.go.rules import PRESETS, Rules
+from engine.go.vertex import parse_vertex, point_at
 from native.go.board import BLACK, WHITE
 
 

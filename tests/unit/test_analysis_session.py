@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from engine.games.go.game import GoGame
+from engine.go.analysis.overrides import Settings
+from engine.go.analysis.session import Session
+from engine.go.game import GoGame
+from engine.go.players.analysis import Analysis
 from engine.options import Options
-from engine.players.analyst import Analysis
 from engine.players.request import Request
-from engine.protocols.analysis.overrides import Settings
-from engine.protocols.analysis.session import Session
 from engine.protocols.process import LoadError
 from engine.protocols.streams import OutputClosedError
 from native.go.rules import MAX_HISTORY

@@ -20,13 +20,14 @@ from bench.cli import main
 from bench.rivals import close_rivals, column, open_rivals, percent, visits_of
 from engine.cli.errors import CliError
 from engine.cli.main import main as yomi
-from engine.evaluators.material import MaterialEvaluator
 from engine.evaluators.queue import InlineQueue
-from engine.evaluators.rollouts import RolloutEvaluator
 from engine.evaluators.uniform import UniformEvaluator
+from engine.go.networks.rollouts import RolloutEvaluator
+from engine.go.players import setup as go_setup
 from engine.options import Options
-from engine.players import go_setup, shogi_setup
 from engine.search.parameters import SearchSettings
+from engine.shogi.networks.material import MaterialEvaluator
+from engine.shogi.players import setup as shogi_setup
 from engine.tuning.positions import go_positions, shogi_positions
 from engine.tuning.subjects import go_subject, shogi_subject
 from native.go.planes import policy_index

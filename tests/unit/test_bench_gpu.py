@@ -18,9 +18,11 @@ import pytest
 
 from bench import cli, gpu, gpu_fault, gpu_proofs
 from bench.go_network import write_go_network
-from engine.evaluators import katago_gpu, onnx_session, shogi_gpu
+from engine.evaluators import onnx_session
 from engine.evaluators.base import EvaluatorError
+from engine.go.networks import katago_gpu
 from engine.options import Options
+from engine.shogi.networks import shogi_gpu
 from nets.dlshogi.definition import NetworkShape, write_network
 from nets.load import prepare
 from nets.packed import variant_file

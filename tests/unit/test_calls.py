@@ -13,8 +13,8 @@ import pytest
 
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.queue import InlineQueue
-from engine.evaluators.rollouts import RolloutEvaluator
 from engine.evaluators.uniform import UniformEvaluator
+from engine.go.networks.rollouts import RolloutEvaluator
 from engine.search import search as search_module
 from engine.search.limits import Limits
 from native.calls import NO_CALLS, Calls

@@ -25,9 +25,9 @@ from engine.evaluators import cuda, gpu, providers
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.onnx_session import GpuSession
 from engine.evaluators.providers import Fault
-from engine.games.go.game import GoGame, new_game
-from engine.games.go.rules import PRESETS
-from engine.games.go.sgf import load_sgf, read_sgf
+from engine.go.game import GoGame, new_game
+from engine.go.rules import PRESETS
+from engine.go.sgf import load_sgf, read_sgf
 from engine.options import Options, rows_for
 from engine.players.request import Decision, Request
 from engine.version import VERSION

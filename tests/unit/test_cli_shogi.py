@@ -15,13 +15,13 @@ from engine.cli.play_shogi import ShogiTerminalGame
 from engine.cli.selfplay import Files
 from engine.cli.selfplay_shogi import ShogiSeries
 from engine.cli.terminal import Terminal
-from engine.games.shogi.game import ShogiGame
-from engine.games.shogi.hcpe import read_hcpe
-from engine.games.shogi.notation import parse_usi
-from engine.games.shogi.record_files import load_records
-from engine.games.shogi.scores import record_score
 from engine.options import Options
 from engine.players.request import LoadingError
+from engine.scores import record_score
+from engine.shogi.game import ShogiGame
+from engine.shogi.notation import parse_usi
+from engine.shogi.records.files import load_records
+from engine.shogi.records.hcpe import read_hcpe
 from tests.fakes.shogi_player import FakeShogiPlayer
 from tests.unit.test_cli import error_of, play_at
 

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from engine.cli.main import main
-from engine.datasets import go_games
 from engine.datasets.judging import evaluate_network
-from engine.games.go.game import GoGame
-from engine.games.go.rules import PRESETS
-from engine.games.go.sgf import to_sgf
+from engine.go.datasets import games as go_games
+from engine.go.game import GoGame
+from engine.go.rules import PRESETS
+from engine.go.sgf import to_sgf
 from nets.data.shards import open_dataset
 from nets.katago.write import write_network
 from tests.naive.katago_networks import RandomNetworks

@@ -10,8 +10,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch (extra train)")
 
-from engine.evaluators.katago_factory import make_katago_evaluator  # noqa: E402
-from engine.evaluators.shogi_factory import make_shogi_evaluator  # noqa: E402
+from engine.go.networks.katago_factory import make_katago_evaluator  # noqa: E402
+from engine.shogi.networks.shogi_factory import make_shogi_evaluator  # noqa: E402
 from nets.definitions.catalog import NETWORKS, make  # noqa: E402
 from nets.definitions.katago import from_katago, to_katago  # noqa: E402
 from nets.definitions.onnx_export import export_onnx  # noqa: E402

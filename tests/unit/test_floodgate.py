@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.games.shogi.record_files import read_records
+from engine.shogi.records.files import read_records
 from tests.fakes.clients import Running
 from tests.fakes.floodgate import Floodgate
 from tests.fakes.seats import FakeShogiSeat

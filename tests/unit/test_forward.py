@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from engine.evaluators.base import EvaluatorError
-from engine.evaluators.katago_cpu import NativeKataGoEvaluator, make_program
-from engine.evaluators.katago_factory import make_katago_evaluator
 from engine.evaluators.native_precision import native_precision
+from engine.go.networks.katago_cpu import NativeKataGoEvaluator, make_program
+from engine.go.networks.katago_factory import make_katago_evaluator
 from native.forward import builder
 from native.forward.builder import ProgramBuilder
 from native.forward.emit import HAS_PAIRS

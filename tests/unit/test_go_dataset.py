@@ -16,17 +16,18 @@ import numpy as np
 import pytest
 
 from engine.cli.main import main
-from engine.datasets import go_games, go_teacher
-from engine.datasets.go_dataset import GoDataOptions, choose_games, choose_positions, make_go_dataset
-from engine.datasets.go_games import parse_result, read_games
-from engine.datasets.go_rows import Row, blank_columns
-from engine.datasets.go_teacher import LABELS_VERSION, NetworkTeacher, seed_of
 from engine.datasets.sources import SGF_SUFFIXES, find_files, sgf_texts
-from engine.evaluators.katago_factory import make_katago_evaluator
 from engine.evaluators.queue import InlineQueue
-from engine.games.go.game import GoGame
-from engine.games.go.rules import PRESETS
-from engine.games.go.sgf import to_sgf
+from engine.go.datasets import games as go_games
+from engine.go.datasets import teacher as go_teacher
+from engine.go.datasets.dataset import GoDataOptions, choose_games, choose_positions, make_go_dataset
+from engine.go.datasets.games import parse_result, read_games
+from engine.go.datasets.rows import Row, blank_columns
+from engine.go.datasets.teacher import LABELS_VERSION, NetworkTeacher, seed_of
+from engine.go.game import GoGame
+from engine.go.networks.katago_factory import make_katago_evaluator
+from engine.go.rules import PRESETS
+from engine.go.sgf import to_sgf
 from engine.players import precision
 from engine.search.limits import Limits
 from engine.search.parameters import SearchSettings

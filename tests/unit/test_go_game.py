@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.games.go.game import GoGame, IllegalMove, SetupError, check_setup, score_text
-from engine.games.go.rules import PRESETS, Rules
-from engine.games.go.vertex import board_points, parse_vertex, point_at
+from engine.go.game import GoGame, IllegalMove, SetupError, check_setup, score_text
+from engine.go.rules import PRESETS, Rules
+from engine.go.vertex import board_points, parse_vertex, point_at
 from native.go.board import BLACK, EMPTY, PASS, WHITE
 from tests.unit.go_boards import drawing_of, game_of, play_all, points
 

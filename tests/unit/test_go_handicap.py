@@ -2,8 +2,8 @@
 
 import pytest
 
-from engine.games.go.game import GoGame
-from engine.games.go.handicap import (
+from engine.go.game import GoGame
+from engine.go.handicap import (
     HandicapError,
     fixed_handicap,
     free_handicap,
@@ -11,8 +11,8 @@ from engine.games.go.handicap import (
     max_fixed_handicap,
     parse_free_handicap,
 )
-from engine.games.go.rules import PRESETS
-from engine.games.go.vertex import format_vertex, parse_vertex
+from engine.go.rules import PRESETS
+from engine.go.vertex import format_vertex, parse_vertex
 from native.go.board import BLACK, PASS, WHITE
 
 

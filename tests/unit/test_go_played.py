@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.datasets import go_played
-from engine.datasets.go_played import PlayOptions, play_go_dataset, shard_names
-from engine.datasets.go_teacher import NetworkTeacher
-from engine.evaluators.katago_factory import make_katago_evaluator
+from engine.go.datasets import played as go_played
+from engine.go.datasets.played import PlayOptions, play_go_dataset, shard_names
+from engine.go.datasets.teacher import NetworkTeacher
+from engine.go.networks.katago_factory import make_katago_evaluator
 from nets.data.batches import BatchSource
 from nets.data.shards import Dataset, check_shard
 from nets.data.unpack import unpack

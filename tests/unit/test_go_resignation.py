@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from engine.color import BLACK, WHITE
-from engine.games.go.game import GoGame
-from engine.games.go.handicap import free_handicap
-from engine.games.go.rules import PRESETS
-from engine.games.go.vertex import board_points, parse_vertex
-from engine.players.go_resignation import black_advantage, may_resign
+from engine.go.game import GoGame
+from engine.go.handicap import free_handicap
+from engine.go.players.resignation import black_advantage, may_resign
+from engine.go.rules import PRESETS
+from engine.go.vertex import board_points, parse_vertex
 from native.go.board import EMPTY
 
 HOPELESS = -1000.0

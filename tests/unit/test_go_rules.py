@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.games.go.rules import PRESETS, Rules, RulesError
+from engine.go.rules import PRESETS, Rules, RulesError
 
 ANY_RULES = st.builds(
     Rules,

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from engine.cli.main import main
-from engine.datasets.go_dataset import GoDataOptions, make_go_dataset
-from engine.datasets.go_rows import Row
-from engine.datasets.go_scores import STAGES, KomiScorer, Stage, crossing, fair_komi, parse_stages
-from engine.datasets.go_teacher import NetworkTeacher
-from engine.games.go.game import GoGame
-from engine.games.go.rules import PRESETS
-from engine.games.go.sgf import to_sgf
+from engine.go.datasets.dataset import GoDataOptions, make_go_dataset
+from engine.go.datasets.rows import Row
+from engine.go.datasets.scores import STAGES, KomiScorer, Stage, crossing, fair_komi, parse_stages
+from engine.go.datasets.teacher import NetworkTeacher
+from engine.go.game import GoGame
+from engine.go.rules import PRESETS
+from engine.go.sgf import to_sgf
 from native.go.board import PASS
 from nets.data.shards import check_shard, open_dataset
 from nets.errors import NetworkError

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.games.go.rules import PRESETS, Rules
-from engine.games.go.scoring import (
+from engine.go.rules import PRESETS, Rules
+from engine.go.scoring import (
     Ownership,
     chains,
     dead_stones,

@@ -11,10 +11,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sgfmill import sgf, sgf_grammar
 
-from engine.games.go import sgf as sgf_module
-from engine.games.go.game import GoGame
-from engine.games.go.rules import PRESETS
-from engine.games.go.sgf import (
+from engine.go import sgf as sgf_module
+from engine.go.game import GoGame
+from engine.go.rules import PRESETS
+from engine.go.sgf import (
     GameRecord,
     Node,
     SgfError,
@@ -27,7 +27,7 @@ from engine.games.go.sgf import (
     record_of,
     to_sgf,
 )
-from engine.games.go.vertex import parse_vertex
+from engine.go.vertex import parse_vertex
 from engine.version import VERSION
 from native.go.board import BLACK, EMPTY, PASS, WHITE
 from tests.shared_data import shared_path

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.games.go.vertex import (
+from engine.go.vertex import (
     VertexError,
     board_points,
     column_and_row,

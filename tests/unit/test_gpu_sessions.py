@@ -18,11 +18,11 @@ from engine.evaluators.base import DeviceLostError, EvaluatorError
 from engine.evaluators.cuda import ThreadDevice, aligned_zeros
 from engine.evaluators.devices import choose_devices, make_device_queue
 from engine.evaluators.gpu import fill, pack
-from engine.evaluators.katago_gpu import default_rows
 from engine.evaluators.onnx_session import GpuSession, batch_sizes, make_session, tensorrt_options
 from engine.evaluators.providers import choose_backend, choose_device, find_fault, find_package_fault
-from engine.evaluators.shogi_gpu import GpuShogiEvaluator
+from engine.go.networks.katago_gpu import default_rows
 from engine.options import Options
+from engine.shogi.networks.shogi_gpu import GpuShogiEvaluator
 from native.packing import packed_bytes
 from nets.dlshogi.definition import NetworkShape, write_network
 from nets.errors import NetworkError

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.protocols.gtp.codec import (
+from engine.go.gtp.codec import (
     MAX_ERROR,
     Command,
     format_response,

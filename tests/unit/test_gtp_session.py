@@ -13,13 +13,13 @@ import pytest
 
 from engine.clock import TimeSystem
 from engine.evaluators.base import EvaluatorError
-from engine.games.go.game import GoGame
+from engine.go.game import GoGame
+from engine.go.gtp import table
+from engine.go.gtp.basics import gtp_version
+from engine.go.gtp.session import Session
+from engine.go.players.raw_evaluation import Model
 from engine.options import Options
-from engine.players.raw_evaluation import Model
 from engine.players.request import Decision, Request
-from engine.protocols.gtp import table
-from engine.protocols.gtp.basics import gtp_version
-from engine.protocols.gtp.session import Session
 from engine.protocols.process import LoadError
 from engine.protocols.streams import Inbox, OutputClosedError
 from engine.protocols.text import MAX_LINE

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from engine.evaluators.base import EvaluatorError
-from engine.evaluators.katago_factory import make_katago_evaluator
 from engine.evaluators.providers import find_direct_fault, find_package_fault
-from engine.evaluators.shogi_factory import make_shogi_evaluator
+from engine.go.networks.katago_factory import make_katago_evaluator
+from engine.shogi.networks.shogi_factory import make_shogi_evaluator
 from nets import installation
 from nets.errors import NetworkError
 from nets.installation import extra_command, missing_line, pip_command

@@ -12,10 +12,10 @@ import pytest
 
 from engine.clients.process import EngineProcess
 from engine.clients.spec import EngineSpec, parse_spec
-from engine.games.go.game import GoGame
-from engine.games.go.rules import PRESETS
+from engine.go.game import GoGame
+from engine.go.match_games import AREA, GoHost, GoSettings, Scorer
+from engine.go.rules import PRESETS
 from engine.matches.adjudicate import RefereeSettings
-from engine.matches.go_games import AREA, GoHost, GoSettings, Scorer
 from engine.matches.journal import Journal
 from engine.matches.results import MatchError
 from engine.matches.runner import Plan, Runner

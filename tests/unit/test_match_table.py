@@ -9,10 +9,6 @@ import pytest
 
 from engine.cli.main import main
 from engine.color import BLACK, DRAW, WHITE
-from engine.games.shogi.notation import parse_usi
-from engine.games.shogi.record_files import save_records
-from engine.games.shogi.records import GameRecord, RecordedMove
-from engine.games.shogi.sfen import parse_sfen
 from engine.matches.journal import Journal
 from engine.matches.plot import plot_boxes, plot_ratings
 from engine.matches.read import read_results
@@ -20,6 +16,10 @@ from engine.matches.report import report, without_duplicates
 from engine.matches.results import GameResult, MatchError
 from engine.matches.table import to_json, to_markdown, to_text
 from engine.plotting import PlotError, check
+from engine.shogi.notation import parse_usi
+from engine.shogi.records.files import save_records
+from engine.shogi.records.record import GameRecord, RecordedMove
+from engine.shogi.sfen import parse_sfen
 
 FIRST, SECOND, THIRD = "dlshogi-1gpu_2th-1", "dlshogi-1gpu_2th-2", "suisho4-10th"
 BY_COLOR = {

@@ -14,8 +14,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from engine.cli.net import facts
 from engine.evaluators.base import EvaluatorError
-from engine.evaluators.katago_factory import make_katago_evaluator
-from engine.evaluators.shogi_factory import make_shogi_evaluator
+from engine.go.networks.katago_factory import make_katago_evaluator
+from engine.shogi.networks.shogi_factory import make_shogi_evaluator
 from native.shogi.spec import shogi_spec
 from native.tree.arrays import SCORE, VALUE
 from native.tree.buffers import make_batch

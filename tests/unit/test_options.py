@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from engine.cli.errors import CliError
 from engine.cli.flags import add_options, check_limited, collect, visits_without_limit
 from engine.cli.main import main
-from engine.games.go.game import GoGame
+from engine.go.game import GoGame
 from engine.option_row import GAMES
 from engine.options import (
     ALIASES,

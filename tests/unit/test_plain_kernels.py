@@ -18,9 +18,9 @@ SEARCH = """
 from bench.signature import SEED
 from dataclasses import replace
 from engine.evaluators.uniform import UniformEvaluator
-from engine.evaluators.material import MaterialEvaluator
+from engine.shogi.networks.material import MaterialEvaluator
 from engine.evaluators.queue import InlineQueue
-from engine.evaluators.rollouts import RolloutEvaluator
+from engine.go.networks.rollouts import RolloutEvaluator
 from engine.search.limits import Limits
 from engine.search.parameters import SearchSettings
 from engine.search.search import Search

@@ -17,15 +17,15 @@ from engine.cli.play_go import GoTerminalGame
 from engine.cli.play_shogi import ShogiTerminalGame
 from engine.cli.signals import NUMBERS, ended_by_a_signal
 from engine.cli.terminal import Terminal
-from engine.games.go.game import new_game
-from engine.games.go.sgf import load_sgf
-from engine.games.shogi.game import ShogiGame
-from engine.games.shogi.record_files import load_records
+from engine.go.game import new_game
+from engine.go.players.player import GoPlayer
+from engine.go.sgf import load_sgf
 from engine.options import Options
 from engine.players import levels
-from engine.players.go import GoPlayer
 from engine.players.levels import Rating
-from engine.players.shogi import ShogiPlayer
+from engine.shogi.game import ShogiGame
+from engine.shogi.players.player import ShogiPlayer
+from engine.shogi.records.files import load_records
 from tests.fakes.player import FakePlayer
 from tests.fakes.shogi_player import FakeShogiPlayer
 

@@ -15,18 +15,18 @@ import numpy as np
 import pytest
 
 from engine.evaluators.base import EvaluatorError
-from engine.evaluators.katago_factory import make_katago_evaluator
 from engine.evaluators.queue import Job
-from engine.evaluators.shogi_factory import make_shogi_evaluator
 from engine.evaluators.uniform import UniformEvaluator
-from engine.games.go.rules import PRESETS
+from engine.go.networks.katago_factory import make_katago_evaluator
+from engine.go.players.setup import go_sampling
+from engine.go.players.setup import make_queue as go_queue
+from engine.go.rules import PRESETS
 from engine.options import Options
 from engine.players import precision
-from engine.players.go_setup import go_sampling
-from engine.players.go_setup import make_queue as go_queue
 from engine.players.precision import Agreement, _OwnThread, compare, record, with_suitable_precision
-from engine.players.shogi_setup import make_queue as shogi_queue
-from engine.players.shogi_setup import shogi_sampling
+from engine.shogi.networks.shogi_factory import make_shogi_evaluator
+from engine.shogi.players.setup import make_queue as shogi_queue
+from engine.shogi.players.setup import shogi_sampling
 from native.spec import Inputs
 from native.tree.arrays import VALUE, Batch
 from native.tree.buffers import make_batch

@@ -17,18 +17,18 @@ from engine.cli import analyze
 from engine.cli.main import main
 from engine.color import BLACK, WHITE
 from engine.evaluators.base import EvaluatorError
-from engine.games.go.game import GoGame
-from engine.games.go.rules import PRESETS
-from engine.games.go.sgf import read_sgf, to_sgf
-from engine.games.go.vertex import parse_vertex
-from engine.games.shogi.notation import format_usi
-from engine.games.shogi.record_files import load_records, read_records
+from engine.go.game import GoGame
+from engine.go.review import MARK, AnnotatedGo, GoReviewer
+from engine.go.rules import PRESETS
+from engine.go.sgf import read_sgf, to_sgf
+from engine.go.vertex import parse_vertex
 from engine.options import Options
 from engine.players.request import Decision, Request
-from engine.review.go import MARK, AnnotatedGo, GoReviewer
 from engine.review.model import Opinion, Review, ReviewedMove, ReviewError
-from engine.review.shogi import ShogiReviewer
 from engine.review.text import table
+from engine.shogi.notation import format_usi
+from engine.shogi.records.files import load_records, read_records
+from engine.shogi.review import ShogiReviewer
 from nets.errors import NetworkError
 from nets.load import prepare
 from tests.contract.networks import write_small_network
@@ -158,7 +158,7 @@ def test_a_game_of_shogi_is_reviewed_up_to_a_move_that_cannot_be_played(
 def test_dead_stones_are_taken_off_where_players_agree_on_them(
     rules: str, score: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.review.go.dead_stones", lambda game, owners: {parse_vertex("A5", 5)})
+    monkeypatch.setattr("engine.go.review.dead_stones", lambda game, owners: {parse_vertex("A5", 5)})
     annotated = go_review(f"(;GM[1]SZ[5]KM[0]RU[{rules}];B[cc];W[aa];B[];W[])", tmp_path)
     assert annotated.review.opinions[-1].score_for(BLACK) == score
 
@@ -248,7 +248,7 @@ def test_csa_record_is_annotated(tmp_path: Path) -> None:
 
 def test_kif_record_is_annotated_in_japanese(tmp_path: Path) -> None:
     path = tmp_path / "game.kif"
-    from engine.games.shogi.record_files import to_bytes
+    from engine.shogi.records.files import to_bytes
 
     path.write_bytes(to_bytes(read_records(CSA), ".kif"))
     text = shogi_review(path).files()[".kif"].decode("cp932")

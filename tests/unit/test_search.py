@@ -12,10 +12,10 @@ import pytest
 
 from bench import signature
 from engine.evaluators.queue import InlineQueue, Job
-from engine.evaluators.rollouts import RolloutEvaluator
 from engine.evaluators.uniform import UniformEvaluator
 from engine.evaluators.workers import EvaluationWorkers
-from engine.games.go.vertex import board_points
+from engine.go.networks.rollouts import RolloutEvaluator
+from engine.go.vertex import board_points
 from engine.search import search as search_module
 from engine.search.limits import Limits
 from engine.search.reports import read_report

@@ -9,9 +9,11 @@ import pytest
 
 from engine.evaluators.queue import InlineQueue
 from engine.evaluators.uniform import UniformEvaluator
+from engine.go.players import setup as go_setup
 from engine.options import TABLE, Options, SearchOptions, rows_for
-from engine.players import go_setup, setup, shogi_setup
+from engine.players import setup
 from engine.search.parameters import SearchSettings
+from engine.shogi.players import setup as shogi_setup
 from native.spec import Inputs
 from native.tree.arrays import make_tree
 from native.tree.parameters import PARAMETERS_DTYPE

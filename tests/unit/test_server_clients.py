@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from engine.games.go.sgf import read_sgf
-from engine.games.shogi.record_files import read_records
+from engine.go.cgos import client as cgos_client
+from engine.go.sgf import read_sgf
 from engine.players.request import Decision
-from engine.servers import backoff, cgos_client, client, csa_client
+from engine.servers import backoff, client
 from engine.servers.seat import GaveUpError
-from engine.servers.shogi_seat import Turn
+from engine.shogi.floodgate import client as csa_client
+from engine.shogi.floodgate.yomi_seat import Turn
+from engine.shogi.records.files import read_records
 from tests.fakes.clients import Running
 from tests.fakes.game_servers import CgosServer, CsaServer, FakeServer
 from tests.fakes.proxy import Proxy

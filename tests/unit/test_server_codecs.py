@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.clock import Clock
-from engine.games.shogi.notation import format_usi
-from engine.servers import cgos_codec, csa_codec
-from engine.servers.csa_clock import CsaClock
-from engine.servers.csa_codec import MessageReader, TimeRule, parse_summary
+from engine.go.cgos import codec as cgos_codec
 from engine.servers.lines import MAX_LINE, LineReader
+from engine.shogi.floodgate import codec as csa_codec
+from engine.shogi.floodgate.clock import CsaClock
+from engine.shogi.floodgate.codec import MessageReader, TimeRule, parse_summary
+from engine.shogi.notation import format_usi
 
 CGOS_TRANSCRIPT = """\
 protocol genmove_analyze

@@ -21,19 +21,19 @@ from engine.clients.answers import EngineMove, Evaluation
 from engine.clients.process import EngineError
 from engine.clock import Clock, Clocks, TimeSystem
 from engine.color import BLACK, WHITE
-from engine.games.go.game import IllegalMove
-from engine.games.shogi.notation import format_usi, parse_usi
+from engine.go.cgos.gtp_seat import GtpSeat, analysis_of
+from engine.go.cgos.yomi_seat import RULES, GoStart, YomiGoSeat
+from engine.go.game import IllegalMove
 from engine.options import Options
 from engine.own_network import network_file
 from engine.players.request import Request
-from engine.servers.go_seat import RULES, GoStart, YomiGoSeat
-from engine.servers.gtp_seat import GtpSeat, analysis_of
 from engine.servers.passwords import Password
 from engine.servers.reporter import Reporter
 from engine.servers.seat import GaveUpError
 from engine.servers.settings import CGOS, CSA, Account, Server
-from engine.servers.shogi_seat import Turn, YomiShogiSeat
-from engine.servers.usi_seat import UsiSeat, decision_of, go_words
+from engine.shogi.floodgate.usi_seat import UsiSeat, decision_of, go_words
+from engine.shogi.floodgate.yomi_seat import Turn, YomiShogiSeat
+from engine.shogi.notation import format_usi, parse_usi
 from nets.models import default_network
 from tests.fakes.player import FakePlayer
 from tests.fakes.shogi_player import FakeShogiPlayer

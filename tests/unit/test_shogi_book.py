@@ -9,7 +9,7 @@ import cshogi
 import numpy as np
 import pytest
 
-from engine.games.shogi.book import (
+from engine.shogi.book import (
     AperyBook,
     BookError,
     BookMove,
@@ -19,8 +19,8 @@ from engine.games.shogi.book import (
     choose,
     open_book,
 )
-from engine.games.shogi.notation import parse_usi
-from engine.games.shogi.sfen import STARTPOS, parse_sfen
+from engine.shogi.notation import parse_usi
+from engine.shogi.sfen import STARTPOS, parse_sfen
 from tests.fakes.books import write_apery, write_yaneuraou
 from tests.unit.shogi_boards import placement_of, walk
 

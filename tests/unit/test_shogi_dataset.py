@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.datasets.shogi_dataset import ShogiDataOptions, fitted_scale, make_shogi_dataset
-from engine.datasets.shogi_rows import (
+from engine.shogi.datasets.dataset import ShogiDataOptions, fitted_scale, make_shogi_dataset
+from engine.shogi.datasets.rows import (
     ShogiLimits,
     merged,
     placement_of,
@@ -15,14 +15,14 @@ from engine.datasets.shogi_rows import (
     to_hcpe,
     to_psv,
 )
-from engine.games.shogi.csa import format_csa_record, format_csa_records
-from engine.games.shogi.game import ShogiGame
-from engine.games.shogi.hcpe import HCPE_DTYPE, pack, read_hcpe, write_hcpe
-from engine.games.shogi.moves import board_move
-from engine.games.shogi.notation import parse_usi
-from engine.games.shogi.psv import PSV_DTYPE, from_psv_move, pack_psv, to_psv_move
-from engine.games.shogi.records import GameRecord, record_of
-from engine.games.shogi.sfen import format_sfen, parse_sfen
+from engine.shogi.game import ShogiGame
+from engine.shogi.moves import board_move
+from engine.shogi.notation import parse_usi
+from engine.shogi.records.csa import format_csa_record, format_csa_records
+from engine.shogi.records.hcpe import HCPE_DTYPE, pack, read_hcpe, write_hcpe
+from engine.shogi.records.psv import PSV_DTYPE, from_psv_move, pack_psv, to_psv_move
+from engine.shogi.records.record import GameRecord, record_of
+from engine.shogi.sfen import format_sfen, parse_sfen
 from native.datasets.packed import HCP, PSV, unpack_board
 from native.shogi.planes import SCRATCH_DTYPE, policy_index, write_planes
 from nets.data.batches import BatchSource

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.color import BLACK, WHITE
-from engine.games.shogi.diagram import draw, japanese_hand
-from engine.games.shogi.game import SETTINGS, IllegalMove, Outcome, SetupError, ShogiGame
-from engine.games.shogi.notation import parse_usi
-from engine.games.shogi.sfen import STARTPOS, SfenError
+from engine.shogi.diagram import draw, japanese_hand
+from engine.shogi.game import SETTINGS, IllegalMove, Outcome, SetupError, ShogiGame
+from engine.shogi.notation import parse_usi
+from engine.shogi.sfen import STARTPOS, SfenError
 from tests.unit.shogi_boards import placement_of, random_moves, walk
 
 PACE = "5i5h 5a5b 5h5i 5b5a"

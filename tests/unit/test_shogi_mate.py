@@ -9,10 +9,10 @@ import cshogi
 import numpy as np
 import pytest
 
-from engine.games.shogi.game import ShogiGame
-from engine.games.shogi.notation import parse_usi
-from engine.players import shogi_mate
-from engine.players.shogi_mate import MateAnswer, MateSearch
+from engine.shogi.game import ShogiGame
+from engine.shogi.notation import parse_usi
+from engine.shogi.players import mate as shogi_mate
+from engine.shogi.players.mate import MateAnswer, MateSearch
 from native.game import OVER
 from native.shogi import mate, rules
 from native.shogi.game import outcome

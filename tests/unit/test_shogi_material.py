@@ -4,9 +4,9 @@ import cshogi
 import numpy as np
 import pytest
 
-from engine.evaluators.material import MaterialEvaluator
-from engine.games.shogi.game import ShogiGame
-from engine.games.shogi.notation import parse_usi
+from engine.shogi.game import ShogiGame
+from engine.shogi.networks.material import MaterialEvaluator
+from engine.shogi.notation import parse_usi
 from native.shogi import material
 from native.shogi.effects import CAPTURE, EFFECTS_DTYPE, NO_SQUARE, RANK, TYPES, find_attacks, find_losses
 from native.shogi.spec import shogi_spec

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.color import BLACK, WHITE
-from engine.games.shogi import moves as numbers
-from engine.games.shogi.notation import (
+from engine.shogi import moves as numbers
+from engine.shogi.notation import (
     NotationError,
     csa_line,
     format_csa,
@@ -24,8 +24,8 @@ from engine.games.shogi.notation import (
     parse_usi,
     parse_usi_moves,
 )
-from engine.games.shogi.placement import Placement
-from engine.games.shogi.sfen import STARTPOS, parse_sfen
+from engine.shogi.placement import Placement
+from engine.shogi.sfen import STARTPOS, parse_sfen
 from tests.unit.shogi_boards import CROWDED, placement_of, walk
 
 START = parse_sfen(STARTPOS)

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from engine.cli.main import main
-from engine.datasets.shogi_openings import BalanceLimits, balanced_openings, why_unbalanced
-from engine.games.shogi.csa import format_csa_records
-from engine.games.shogi.game import ShogiGame
-from engine.games.shogi.hcpe import write_hcpe
-from engine.games.shogi.notation import parse_usi
-from engine.games.shogi.record_files import load_records
-from engine.games.shogi.records import GameRecord, parse_usi_line, record_of
 from engine.matches.openings import load_openings
+from engine.shogi.datasets.openings import BalanceLimits, balanced_openings, why_unbalanced
+from engine.shogi.game import ShogiGame
+from engine.shogi.notation import parse_usi
+from engine.shogi.records.csa import format_csa_records
+from engine.shogi.records.files import load_records
+from engine.shogi.records.hcpe import write_hcpe
+from engine.shogi.records.record import GameRecord, parse_usi_line, record_of
 
 LIMITS = BalanceLimits(rating=3000.0)
 RATINGS = "black_rate:a+1:3100.0\nwhite_rate:b+2:3000.0"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from engine.games.shogi.game import ShogiGame
-from engine.games.shogi.notation import parse_usi
+from engine.shogi.game import ShogiGame
+from engine.shogi.notation import parse_usi
 from native.game import GOES_ON, OVER
 from native.shogi.game import UNPROVEN_WIN, outcome
 

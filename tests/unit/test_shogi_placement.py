@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.games.shogi import moves
-from engine.games.shogi.notation import parse_usi
-from engine.games.shogi.sfen import STARTPOS, parse_sfen
+from engine.shogi import moves
+from engine.shogi.notation import parse_usi
+from engine.shogi.sfen import STARTPOS, parse_sfen
 from tests.unit.shogi_boards import placement_of, walk
 
 ALL_MOVES = [

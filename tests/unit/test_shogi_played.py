@@ -17,13 +17,13 @@ from engine.clients.limits import GameClock
 from engine.clients.process import EngineError
 from engine.clients.spec import EngineSpec
 from engine.color import BLACK, WHITE
-from engine.datasets import shogi_played_files
-from engine.datasets.shogi_played import SHOWN_PLIES, PlayedPositions, ShogiPlayOptions, play_positions
-from engine.datasets.shogi_played_files import play_shogi_positions
-from engine.datasets.shogi_rows import ShogiLimits, read_rows, records_of
-from engine.games.shogi.hcpe import HCPE_DTYPE, read_hcpe, unpack
-from engine.games.shogi.notation import format_usi
-from engine.games.shogi.records import GameRecord, parse_usi_line
+from engine.shogi.datasets import played_files as shogi_played_files
+from engine.shogi.datasets.played import SHOWN_PLIES, PlayedPositions, ShogiPlayOptions, play_positions
+from engine.shogi.datasets.played_files import play_shogi_positions
+from engine.shogi.datasets.rows import ShogiLimits, read_rows, records_of
+from engine.shogi.notation import format_usi
+from engine.shogi.records.hcpe import HCPE_DTYPE, read_hcpe, unpack
+from engine.shogi.records.record import GameRecord, parse_usi_line
 from nets.data.shards import open_dataset
 from nets.errors import NetworkError
 

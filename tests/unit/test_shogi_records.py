@@ -12,15 +12,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.color import BLACK, DRAW, WHITE
-from engine.games.shogi import csa, hcpe, kif
-from engine.games.shogi.game import ShogiGame
-from engine.games.shogi.moves import target_of
-from engine.games.shogi.notation import format_japanese, format_usi, parse_usi
-from engine.games.shogi.pieces import SILVER, type_of
-from engine.games.shogi.placement import Placement
-from engine.games.shogi.record_files import load_records, read_records, save_records, to_bytes
-from engine.games.shogi.records import ENDINGS, START, GameRecord, RecordedMove, RecordError, format_usi_line, record_of
-from engine.games.shogi.sfen import format_sfen, parse_sfen
+from engine.shogi.game import ShogiGame
+from engine.shogi.moves import target_of
+from engine.shogi.notation import format_japanese, format_usi, parse_usi
+from engine.shogi.pieces import SILVER, type_of
+from engine.shogi.placement import Placement
+from engine.shogi.records import csa, hcpe, kif
+from engine.shogi.records.files import load_records, read_records, save_records, to_bytes
+from engine.shogi.records.record import (
+    ENDINGS,
+    START,
+    GameRecord,
+    RecordedMove,
+    RecordError,
+    format_usi_line,
+    record_of,
+)
+from engine.shogi.sfen import format_sfen, parse_sfen
 from tests.unit.shogi_boards import placement_of, random_moves, walk
 
 MIDDLE = "l6nl/5+P1gk/2np1S3/p1p4Pp/3P2Sp1/1PPb2P1P/P5GS1/R8/LN4bKL w GR5pnsg 1"

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.games.shogi.pieces import reaching, type_of
-from engine.games.shogi.sfen import STARTPOS, SfenError, format_sfen, parse_sfen
+from engine.shogi.pieces import reaching, type_of
+from engine.shogi.sfen import STARTPOS, SfenError, format_sfen, parse_sfen
 from tests.unit.shogi_boards import CROWDED, placement_of, walk
 
 

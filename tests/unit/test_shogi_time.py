@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.clock import Clock
-from engine.players.shogi_time import find_budget, moves_left
+from engine.shogi.players.timing import find_budget, moves_left
 
 SECONDS = st.floats(0, 10_000)
 DELAY = st.floats(0, 2)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from engine.games.shogi.notation import format_usi
-from engine.games.shogi.record_files import read_records, to_bytes
-from engine.games.shogi.records import GameRecord, format_usi_line
+from engine.shogi.notation import format_usi
+from engine.shogi.records.files import read_records, to_bytes
+from engine.shogi.records.record import GameRecord, format_usi_line
 from tests.unit.test_shogi_records import KI2_TEXT, KIF_TEXT
 
 VARIATIONS = """

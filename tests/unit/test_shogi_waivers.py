@@ -7,12 +7,12 @@ import pytest
 
 from engine.evaluators.queue import InlineQueue
 from engine.evaluators.uniform import UniformEvaluator
-from engine.games.shogi.game import ShogiGame
-from engine.games.shogi.notation import format_usi, parse_usi
 from engine.search.limits import Limits
 from engine.search.parameters import SearchSettings
 from engine.search.reports import root_priors
 from engine.search.search import Search
+from engine.shogi.game import ShogiGame
+from engine.shogi.notation import format_usi, parse_usi
 from native.shogi import waivers
 from native.shogi.spec import shogi_spec
 from tests.naive import shogi_waivers as slow

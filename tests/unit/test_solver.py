@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from engine.evaluators.uniform import UniformEvaluator
-from engine.games.go.game import GoGame
+from engine.go.game import GoGame
 from engine.search.limits import Limits
 from engine.search.report import SearchReport
 from engine.search.search import Search

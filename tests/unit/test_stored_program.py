@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from engine.evaluators import stored_program
-from engine.evaluators.katago import KataGoEvaluator
-from engine.evaluators.katago_factory import make_katago_evaluator
+from engine.go.networks.katago import KataGoEvaluator
+from engine.go.networks.katago_factory import make_katago_evaluator
 from native.forward.emit import HAS_PAIRS
 from nets.katago import file
 from nets.katago.network import KataGoNetwork

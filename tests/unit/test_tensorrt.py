@@ -20,13 +20,13 @@ from engine.evaluators import cuda
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.cuda import CudaDriver
 from engine.evaluators.gpu import pack
-from engine.evaluators.katago_gpu import GpuKataGoEvaluator
-from engine.evaluators.katago_onnx import OnnxKataGoEvaluator
 from engine.evaluators.queue import Job
-from engine.evaluators.shogi_gpu import GpuShogiEvaluator
-from engine.evaluators.shogi_onnx import OnnxShogiEvaluator
 from engine.evaluators.tensorrt_session import TensorRtSession
 from engine.evaluators.workers import EvaluationWorkers
+from engine.go.networks.katago_gpu import GpuKataGoEvaluator
+from engine.go.networks.katago_onnx import OnnxKataGoEvaluator
+from engine.shogi.networks.shogi_gpu import GpuShogiEvaluator
+from engine.shogi.networks.shogi_onnx import OnnxShogiEvaluator
 from native.tree.arrays import VALUE, VALUES
 from nets.load import prepare, prepare_shogi
 from nets.packed import Variant

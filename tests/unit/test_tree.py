@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from engine.evaluators.uniform import UniformEvaluator
-from engine.games.go.vertex import board_points, format_vertex
+from engine.go.vertex import board_points, format_vertex
 from engine.search.limits import Limits
 from engine.search.search import MOST_VISITS, Search
 from native.calls import NO_CALLS

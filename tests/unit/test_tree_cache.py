@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from engine.evaluators.queue import InlineQueue
-from engine.games.shogi.game import ShogiGame
 from engine.search.limits import Limits
 from engine.search.parameters import SearchSettings
 from engine.search.search import Search
+from engine.shogi.game import ShogiGame
 from native.shogi.spec import shogi_spec
 from native.tree.arrays import Tree, make_tree
 from native.tree.cache import probe_cache, store_cache

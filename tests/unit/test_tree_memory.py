@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.evaluators.rollouts import RolloutEvaluator
 from engine.evaluators.uniform import UniformEvaluator
+from engine.go.networks.rollouts import RolloutEvaluator
 from engine.search.limits import Limits
 from native.bits import U, atomic_add
 from native.jit import kernel

@@ -11,10 +11,12 @@ import pytest
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.queue import InlineQueue
 from engine.evaluators.uniform import UniformEvaluator
+from engine.go.players import setup as go_setup
 from engine.options import Options, Value
-from engine.players import go_setup, setup, shogi_setup, tuning
+from engine.players import setup, tuning
 from engine.players.tuning import TUNED, Tuning, load, save, tuned
 from engine.search.search import Search
+from engine.shogi.players import setup as shogi_setup
 from engine.tuning import tuner
 from engine.tuning.tuner import tune
 

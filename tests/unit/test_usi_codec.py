@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from engine.options import TABLE, USI_NAMES, OptionError, Options, rows_for
 from engine.own_network import network_file
 from engine.protocols.text import MAX_LINE
-from engine.protocols.usi.codec import (
+from engine.shogi.usi.codec import (
     MAX_ERROR,
     Command,
     Go,
@@ -23,7 +23,7 @@ from engine.protocols.usi.codec import (
     parse_position,
     parse_setoption,
 )
-from engine.protocols.usi.options import find_option, option_lines, set_option
+from engine.shogi.usi.options import find_option, option_lines, set_option
 from nets.models import default_network
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.games.shogi.game import ShogiGame
 from engine.options import Options
 from engine.protocols.process import LoadError
-from engine.protocols.usi.serve import SHOWN
-from engine.protocols.usi.session import Session
+from engine.shogi.game import ShogiGame
+from engine.shogi.usi.serve import SHOWN
+from engine.shogi.usi.session import Session
 from tests.fakes.shogi_player import FakeShogiPlayer
 from tests.waiting import wait_until
 
@@ -26,7 +26,7 @@ MIDDLES = (
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """However busy the machine is, the last answer is waited for."""
-    monkeypatch.setattr("engine.protocols.usi.session.PATIENCE", 60.0)
+    monkeypatch.setattr("engine.shogi.usi.session.PATIENCE", 60.0)
 
 
 class Talk:
@@ -59,7 +59,7 @@ def test_what_has_to_be_loaded_waits_for_isready() -> None:
 
 
 def test_signs_of_life_while_loading(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.protocols.usi.session.KEEP_ALIVE", 0.05)
+    monkeypatch.setattr("engine.shogi.usi.session.KEEP_ALIVE", 0.05)
     talk, load = Talk(), FakeShogiPlayer.load
 
     def load_after_a_sign(player: FakeShogiPlayer, game: ShogiGame) -> None:

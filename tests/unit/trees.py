@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from engine.evaluators.queue import EvaluationQueue, InlineQueue
-from engine.games.go.game import GoGame
-from engine.games.go.rules import PRESETS
-from engine.games.go.vertex import parse_vertex
+from engine.go.game import GoGame
+from engine.go.rules import PRESETS
+from engine.go.vertex import parse_vertex
 from engine.search.parameters import SearchSettings
 from engine.search.search import Search
 from native.go.spec import go_spec

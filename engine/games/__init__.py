@@ -1,1 +1,0 @@
-"""The games the engine knows; each is a package of its own that imports no other game."""

@@ -1,1 +1,0 @@
-"""Shogi: the game as it stands, and the notations below every protocol (SFEN, USI, CSA, KIF, books)."""

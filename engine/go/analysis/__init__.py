@@ -1,0 +1,1 @@
+"""KataGo's analysis engine: JSON queries and replies."""

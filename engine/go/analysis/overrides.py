@@ -1,0 +1,136 @@
+"""`overrideSettings` of a query: settings by KataGo's names or ours, over those the engine was started with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from engine.color import BLACK, WHITE
+from engine.go.analysis.fields import FieldError, shown
+from engine.options import NOT_FOR_ANALYSIS, Option, OptionError, Options, Value, find
+
+FIELD = "overrideSettings"
+PERSPECTIVES: dict[str, int | None] = {
+    "b": BLACK,
+    "black": BLACK,
+    "w": WHITE,
+    "white": WHITE,
+    "sidetomove": None,
+}
+"""reportAnalysisWinratesAs: whose point of view the values of a response are; None for the side to move."""
+FIXED = ("seed", "rollout_weight")
+"""Options that may change between games of a player, but not between two positions."""
+LIMITS = ("visits", "playouts", "seconds")
+"""Options that may not become none: a search without any limit would never be answered."""
+MAX_PV = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a query is to be searched and answered, beyond its own fields."""
+
+    options: Options
+    perspective: int | None = BLACK
+    """Whose point of view the values are: BLACK, WHITE, or None for the side to move."""
+    pv_length: int = 15
+    """Moves of a principal variation after the first, at most."""
+    wide_root_noise: float = 0.0
+    """See `with_width`."""
+
+    def with_width(self) -> Options:
+        """Return the options of the search, the root's policy widened.
+
+        KataGo raises the root's policy to the power 1 / (4 n + 1) for a wideRootNoise n, and adds noise to utilities.
+        The first is a temperature; the second is not done.
+        """
+        if not self.wide_root_noise:
+            return self.options
+        options = self.options.copy()
+        options.root_policy_temperature = min(100.0, self._temperature * (4.0 * self.wide_root_noise + 1.0))
+        return options
+
+    @property
+    def powers(self) -> tuple[float, float]:
+        """Powers that make of the root's widened priors the network's policy, and the priors as they were before.
+
+        KataGo tells the policy without the root's temperature, and priors with it; wideRootNoise is in neither.
+        """
+        widened = self.with_width().root_policy_temperature or self.options.policy_temperature
+        return widened / self.options.policy_temperature, widened / self._temperature
+
+    @property
+    def _temperature(self) -> float:
+        """The root's, before it is widened."""
+        return self.options.root_policy_temperature or self.options.policy_temperature
+
+
+def override(settings: Settings, values: Mapping[str, Any]) -> tuple[Settings, list[str]]:
+    """Return the settings with some replaced, and the names that are not known, or mean nothing to an analysis.
+
+    Args:
+        settings: those that hold else.
+        values: by KataGo's names or ours; numbers and booleans may be written as text.
+
+    Raises:
+        FieldError: a value that cannot be, or a setting that cannot be changed for one query.
+    """
+    options = settings.options.copy()
+    settings = replace(settings, options=options)
+    unknown = []
+    for name, value in values.items():
+        match name:
+            case "reportAnalysisWinratesAs":
+                settings = replace(settings, perspective=_perspective(value))
+            case "analysisPVLen":
+                settings = replace(settings, pv_length=int(_number(name, value, 1, MAX_PV)))
+            case "wideRootNoise":
+                settings = replace(settings, wide_root_noise=_number(name, value, 0, 5))
+            case _:
+                row = _find(name)
+                if row is None:
+                    unknown.append(name)
+                else:
+                    _set(options, row, name, value)
+    return settings, unknown
+
+
+def _find(name: str) -> Option | None:
+    try:
+        row = find(name, "go")
+    except OptionError:
+        return None
+    return None if row.name in NOT_FOR_ANALYSIS else row
+
+
+def _set(options: Options, row: Option, name: str, value: Any) -> None:
+    if not row.live or row.name in FIXED:
+        raise FieldError(FIELD, f"Could not set settings: {name} can only be set at the start")
+    if row.name in LIMITS:
+        row = replace(row, optional=False)
+    try:
+        checked: Value = row.parse(value) if isinstance(value, str) else row.check(value)
+    except OptionError as error:
+        raise FieldError(FIELD, f"Could not set settings: {error}") from None
+    options.set(row.name, checked)
+
+
+def _perspective(value: Any) -> int | None:
+    if not isinstance(value, str) or value.lower() not in PERSPECTIVES:
+        raise FieldError(
+            FIELD,
+            f"Could not set settings: reportAnalysisWinratesAs {shown(value)}: expected BLACK, WHITE or SIDETOMOVE",
+        )
+    return PERSPECTIVES[value.lower()]
+
+
+def _number(name: str, value: Any, low: float, high: float) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = low - 1
+    if isinstance(value, bool) or not low <= number <= high:
+        raise FieldError(
+            FIELD, f"Could not set settings: {name} {shown(value)}: expected a number from {low:g} to {high:g}"
+        )
+    return number

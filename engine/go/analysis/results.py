@@ -1,0 +1,197 @@
+"""Analyses as KataGo's JSON: one line each, keys in alphabetical order, numbers with eight digits."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.color import BLACK, WHITE
+from engine.go.vertex import board_points, format_color, format_vertex
+from native.go.planes import symmetry_table
+
+if TYPE_CHECKING:
+    from engine.go.game import GoGame
+    from engine.go.players.analysis import Analysis
+    from engine.go.players.raw_evaluation import RawEvaluation
+    from engine.search.report import MoveReport, SearchReport
+
+DIGITS = 8
+SYMMETRIES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """What a query wants to be told."""
+
+    perspective: int | None = BLACK
+    """Whose point of view the values are: BLACK, WHITE, or None for the side to move."""
+    ownership: bool = False
+    moves_ownership: bool = False
+    policy: bool = False
+    pv_visits: bool = False
+    policy_power: float = 1.0
+    """Power of the root's priors that is told as the policy; see `Settings.powers`."""
+    prior_power: float = 1.0
+    """Power of them that is told as the priors of moves."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The point of view of a response, as seen from the side to move."""
+
+    is_own: bool
+
+    def signed(self, value: float) -> float:
+        """Turn a value around zero."""
+        return rounded(value if self.is_own else -value)
+
+    def share(self, value: float) -> float:
+        """Turn a winrate."""
+        return rounded(value if self.is_own else 1.0 - value)
+
+
+def to_line(fields: Mapping[str, Any]) -> str:
+    """Return one line of output."""
+    return json.dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False) + "\n"
+
+
+def rounded(value: float) -> float:
+    """Return a number with DIGITS significant digits."""
+    return float(f"{value:.{DIGITS}g}") + 0.0 if math.isfinite(value) else 0.0  # + 0.0: no "-0.0"
+
+
+def response(
+    identity: str, turn: int, game: GoGame, analysis: Analysis, style: Style, *, is_during_search: bool
+) -> dict[str, Any]:
+    """Return what is told of a position.
+
+    Args:
+        identity: the query's id.
+        turn: moves before the position.
+        game: the position.
+        analysis: what was found.
+        style: what is wanted.
+        is_during_search: the search goes on.
+    """
+    report = analysis.report
+    view = View(style.perspective in (None, report.side_to_move))
+    infos = [_move_info(move, game.size, view, style) for move in report.moves]
+    priors = _raised(np.array([move.prior for move in report.moves]), analysis.policy, style.prior_power)
+    most = max((move.visits for move in report.moves), default=0)
+    for info, move, prior in zip(infos, report.moves, priors, strict=True):
+        info["prior"] = rounded(float(prior))
+        # The search takes the best bound among the well visited; all else goes by visits.
+        info["playSelectionValue"] = float(most if move.order == 0 else move.visits)
+        if move.move in analysis.moves_ownership:
+            info["ownership"] = _numbers(analysis.moves_ownership[move.move], view)
+    fields: dict[str, Any] = {
+        "id": identity,
+        "turnNumber": turn,
+        "isDuringSearch": is_during_search,
+        "moveInfos": infos,
+        "rootInfo": _root_info(report, analysis.raw, game, view),
+    }
+    if style.policy:
+        policy = map(float, _raised(analysis.policy, analysis.policy, style.policy_power))
+        fields["policy"] = [-1.0 if math.isnan(value) else rounded(value) for value in policy]
+    if style.ownership and report.ownership is not None:
+        fields["ownership"] = _numbers(report.ownership, view)
+    return fields
+
+
+def no_results(identity: str, turn: int) -> dict[str, Any]:
+    """Return what is told of a position that was not searched at all."""
+    return {"id": identity, "turnNumber": turn, "isDuringSearch": False, "noResults": True}
+
+
+def _raised(values: npt.NDArray[Any], policy: npt.NDArray[np.float32], power: float) -> npt.NDArray[Any]:
+    """Return some values of a policy after all of it was raised to a power and made to add up to 1 again."""
+    if power == 1.0:
+        return values
+    top = np.nanmax(policy, initial=0.0)
+    raised: npt.NDArray[Any] = (values / top) ** power / np.nansum((policy / top).astype(np.float64) ** power)
+    return raised
+
+
+def _numbers(values: Iterable[float], view: View) -> list[float]:
+    return [view.signed(value) for value in map(float, values)]
+
+
+def _move_info(move: MoveReport, size: int, view: View, style: Style) -> dict[str, Any]:
+    info: dict[str, Any] = {
+        "move": format_vertex(move.move, size),
+        "visits": move.visits,
+        "edgeVisits": move.visits,
+        "weight": rounded(move.visits),
+        "edgeWeight": rounded(move.visits),
+        "utility": view.signed(move.utility),
+        "winrate": view.share(move.winrate),
+        "scoreMean": view.signed(move.score_lead),
+        "scoreSelfplay": view.signed(move.score_lead),
+        "scoreLead": view.signed(move.score_lead),
+        "scoreStdev": rounded(move.score_stdev),
+        "lcb": view.share(move.lcb),
+        "utilityLcb": view.signed(move.utility_lcb),
+        "order": move.order,
+        "pv": [format_vertex(later, size) for later in move.pv],
+    }
+    if style.pv_visits:
+        info["pvVisits"] = info["pvEdgeVisits"] = list(move.pv_visits)
+    return info
+
+
+def _root_info(report: SearchReport, raw: RawEvaluation | None, game: GoGame, view: View) -> dict[str, Any]:
+    this, symmetric = position_hashes(game)
+    info: dict[str, Any] = {
+        "visits": report.visits,
+        "weight": rounded(report.visits),
+        "winrate": view.share(report.winrate),
+        "scoreSelfplay": view.signed(report.score_lead),
+        "scoreLead": view.signed(report.score_lead),
+        "scoreStdev": rounded(report.score_stdev),
+        "utility": view.signed(report.utility),
+        "currentPlayer": format_color(report.side_to_move),
+        "thisHash": this,
+        "symHash": symmetric,
+    }
+    if raw is not None:
+        info |= _raw_info(raw, View(view.is_own == (report.side_to_move == WHITE)))
+    return info
+
+
+def _raw_info(raw: RawEvaluation, view: View) -> dict[str, Any]:
+    """Return what the network said; `view` is as seen from White."""
+    extra = dict(raw.extra)
+    info = {
+        "rawWinrate": view.share(0.5 + 0.5 * (raw.white_win - raw.white_loss)),
+        "rawLead": view.signed(raw.white_lead),
+        "rawScoreSelfplay": view.signed(raw.white_score_selfplay),
+        "rawScoreSelfplayStdev": rounded(raw.white_score_stdev),
+        "rawNoResultProb": rounded(raw.no_result),
+        "rawVarTimeLeft": rounded(extra.get("varTimeLeft", -1.0)),  # so KataGo, for networks before version 9
+    }
+    if "shorttermWinlossError" in extra:
+        info["rawStWrError"] = rounded(0.5 * extra["shorttermWinlossError"])
+    if "shorttermScoreError" in extra:
+        info["rawStScoreError"] = rounded(extra["shorttermScoreError"])
+    return info
+
+
+def position_hashes(game: GoGame) -> tuple[str, str]:
+    """Return a text that stands for board, side to move and simple ko, and one that its mirror images share."""
+    points = board_points(game.size)
+    colors = np.array([game.color_at(point) for point in points], np.uint8)
+    ko = int(game.position["simple_ko"])
+    if ko in points:
+        colors[points.index(ko)] = 3
+    head = bytes((game.size, game.side_to_move))
+    turned = [colors[symmetry_table(game.size, symmetry)[:-1]] for symmetry in range(SYMMETRIES)]
+    hashes = [hashlib.blake2b(head + each.tobytes(), digest_size=16).hexdigest().upper() for each in turned]
+    return hashes[0], min(hashes)

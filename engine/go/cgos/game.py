@@ -1,0 +1,189 @@
+"""One game on CGOS, as its client knows it: moves, clocks, and what is recorded."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.color import opponent
+from engine.go.cgos.codec import BLACK, WHITE, Setup
+from engine.go.cgos.yomi_seat import RULES, GoReply, GoStart
+from engine.go.sgf import GameRecord, Node, SgfError, load_sgf
+from engine.go.vertex import VertexError, parse_vertex
+from engine.servers.recording import RecordFile
+
+log = logging.getLogger("yomi.servers")
+
+TIME_LEFT = {BLACK: "BL", WHITE: "WL"}
+"""SGF's properties."""
+SERVER_RESULTS = {"Draw": "0", "Abort": "Void"}
+
+
+@dataclass(slots=True)
+class Move:
+    """A move of the game."""
+
+    color: int
+    vertex: str
+    left: float | None = None
+    """Seconds on the clock of its side after it; None where the server has not said yet."""
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Turn:
+    """A move of ours that the engine thinks about."""
+
+    ply: int
+
+
+class CgosGame:
+    """A game in hand."""
+
+    def __init__(self, setup: Setup, color: int, records: Path) -> None:
+        """Begin a game, or take up one that goes on.
+
+        Raises:
+            OSError: the folder of the records cannot be made.
+        """
+        self.setup = setup
+        self.id = setup.game_id
+        self.color = color
+        self.moves = _moves_of(setup)
+        self.left = {BLACK: setup.seconds, WHITE: setup.seconds}
+        self.turn: Turn | None = None
+        self.decided: tuple[int, GoReply] | None = None
+        """Our last decision, and the ply that it was for."""
+        self.due: float | None = None
+        """When the server asked for the move that is due (time.monotonic()); None where none is."""
+        self.sent: tuple[float, float] | None = None
+        """(seconds that our clock showed, seconds that our last move took as seen from here)."""
+        self.max_seconds = 0.0
+        """The longest that one of our moves took."""
+        self.resumed_at = 0
+        """Moves that the server knew of when the game was last taken up again."""
+        self.result = ""
+        self._date = time.strftime("%Y-%m-%d")
+        name = f"{time.strftime('%Y%m%d')}-{setup.game_id}-{setup.names[WHITE]}-{setup.names[BLACK]}"
+        self.file = RecordFile(records, name, ".sgf")
+        if self.moves:
+            self._take_up_record()
+
+    @property
+    def ply(self) -> int:
+        """Moves so far."""
+        return len(self.moves)
+
+    @property
+    def opponent(self) -> str:
+        """The other side's name."""
+        return self.setup.names[opponent(self.color)]
+
+    def start(self, is_new: bool) -> GoStart:
+        """Return what the engine has to know of the game."""
+        setup = self.setup
+        moves = tuple((move.color, move.vertex) for move in self.moves)
+        rating = setup.ratings[opponent(self.color)]
+        return GoStart(setup.size, setup.komi, setup.seconds, self.opponent, rating, moves, is_new)
+
+    def resume(self, setup: Setup) -> bool:
+        """Bring the game to what the server says; return whether the engine's game still is the same.
+
+        It is where the server has all moves, or lacks but our last one, which has been lost on its way.
+        """
+        ours = [(move.color, move.vertex) for move in self.moves]
+        server = _moves_of(setup)
+        theirs = [(move.color, move.vertex) for move in server]
+        self.due = self.sent = None
+        is_lost = bool(self.moves) and self.moves[-1].color == self.color and theirs == ours[:-1]
+        for old, new in zip(self.moves, server, strict=False):
+            if (old.color, old.vertex) == (new.color, new.vertex):
+                new.comment = old.comment
+        self.moves = server
+        if theirs == ours or is_lost:
+            return True
+        self.decided = self.turn = None
+        return False
+
+    def _take_up_record(self) -> None:
+        """Go on with the record that was written before this program was started, and keep what it says of moves."""
+        for path in self.file.of_all_days():
+            try:
+                record = load_sgf(path)
+            except SgfError as error:
+                log.warning("the record of the game so far is passed over: %s", error)
+                continue
+            nodes = [node for node in record.line() if node.move is not None]
+            if not self._is_ours(record, [node.move for node in nodes]):
+                continue
+            for node, move in zip(nodes, self.moves, strict=False):
+                move.comment = node.comment
+            self.file.path, self._date = path, record.date
+            return
+
+    def _is_ours(self, record: GameRecord, played: Sequence[tuple[int, int] | None]) -> bool:
+        """Whether a record is of this game, which has not ended; the server may lack our last move."""
+        setup = self.setup
+        try:
+            known = [(move.color, parse_vertex(move.vertex, setup.size)) for move in self.moves]
+        except VertexError:  # `to_sgf` says so
+            return False
+        is_same = (record.size, record.black, record.white) == (setup.size, setup.names[BLACK], setup.names[WHITE])
+        count = min(len(known), len(played))
+        return is_same and not record.result and len(played) <= len(known) + 1 and played[:count] == known[:count]
+
+    def play(self, color: int, vertex: str, left: float | None = None, comment: str = "") -> None:
+        """Add a move of either side."""
+        self.moves.append(Move(color, vertex, left, comment))
+        if left is not None:
+            self.left[color] = left
+
+    def note_left(self, color: int, left: float) -> None:
+        """Take note of what our clock shows; it belongs to our last move."""
+        self.left[color] = left
+        for move in reversed(self.moves):
+            if move.color == color:
+                move.left = left
+                return
+
+    def finish(self, result: str) -> int | None:
+        """Take the result; return +1 where we have won, -1 lost, 0 drawn, None without result."""
+        self.result = result
+        if result[:2] in ("B+", "W+"):
+            winner = BLACK if result[0] == "B" else WHITE
+            return 1 if winner == self.color else -1
+        return 0 if result in ("Draw", "0") else None
+
+    def to_sgf(self) -> str:
+        """Return the record; what stands on no board ends it."""
+        setup = self.setup
+        result = SERVER_RESULTS.get(self.result, self.result.replace("Resign", "R").replace("Time", "T"))
+        record = GameRecord(setup.size, setup.komi, RULES, black=setup.names[BLACK], white=setup.names[WHITE])
+        record.result, record.date, record.seconds = result, self._date, setup.seconds
+        node = record.root = Node()
+        node.other = {key: [value] for key, value in (("BR", setup.ratings[1]), ("WR", setup.ratings[2])) if value}
+        for move in self.moves:
+            try:
+                point = parse_vertex(move.vertex, setup.size)
+            except VertexError as error:
+                node.comment = f"{node.comment}\n{error}".strip()
+                break
+            node = node.add(move.color, point, move.comment)
+            if move.left is not None:
+                node.other[TIME_LEFT[move.color]] = [f"{move.left:.3f}"]
+        return record.to_sgf()
+
+    def save(self) -> None:
+        """Write the record.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        self.file.write(self.to_sgf().encode("utf-8"))
+
+
+def _moves_of(setup: Setup) -> list[Move]:
+    return [Move(BLACK if i % 2 == 0 else WHITE, vertex, left) for i, (vertex, left) in enumerate(setup.moves)]

@@ -1,0 +1,277 @@
+"""Games of Go from SGF as rows of numbers, and which of them, and whose results, are to be believed.
+
+A table of games is kept in parts beside the data set that is made of it, so that reading is not done twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+import multiprocessing
+import os
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.color import BLACK, WHITE
+from engine.datasets.sources import sgf_texts
+from engine.go.game import GoGame
+from engine.go.handicap import handicap_stones
+from engine.go.rules import Rules
+from engine.go.sgf import GameRecord, SgfError, each_sgf_game
+from native.datasets.replay import COLOR_SHIFT, GAME_DTYPE, black_wins, replay
+from native.go.board import POSITION_DTYPE
+from native.go.rules import MAX_HISTORY
+from nets.errors import NetworkError
+from nets.files import atomic_writer, remove_drafts, source_digest
+
+PART_GAMES = 4096
+PIECE_GAMES = 256
+"""Games that a process reads at a time; so few, or fewer, are read without one."""
+TRUSTS = ("all", "resigned", "rollouts")
+ROLLOUT_SHARE = 0.6
+"""Share of the rollouts from the last position that must confirm a result (Aya's)."""
+COLORS = {"B": BLACK, "W": WHITE}
+MAX_HANDICAP = 255
+"""Stones, as many as a row can tell."""
+RULE_FIELDS = ("ko_rule", "scoring", "tax", "suicide", "friendly_pass")
+
+
+@dataclass(frozen=True)
+class GameTable:
+    """Games, and what their records hold."""
+
+    games: npt.NDArray[np.void]
+    """GAME_DTYPE[n]"""
+    codes: npt.NDArray[np.uint16]
+    """Stones and moves of all games."""
+
+    def moves(self, index: int) -> npt.NDArray[np.uint16]:
+        """Return the codes of one game, set-up stones first."""
+        game = self.games[index]
+        start = int(game["start"])
+        return self.codes[start : start + int(game["stones"]) + int(game["moves"])]
+
+    def only(self, keep: npt.NDArray[np.bool_]) -> GameTable:
+        """Return the table with those games alone; the codes stay."""
+        return GameTable(self.games[keep], self.codes)
+
+
+def parse_result(text: str) -> tuple[int, bool, float]:
+    """Return winner (BLACK, WHITE, 0 for a draw, -1 unknown), whether one side resigned, and the points or NaN."""
+    text = text.strip()
+    if text in ("0", "Draw", "D"):
+        return 0, False, 0.0
+    winner, _, reason = text.partition("+")
+    if winner not in COLORS:
+        return -1, False, math.nan
+    try:
+        points = float(reason)
+    except ValueError:
+        return COLORS[winner], reason.upper().startswith("R"), math.nan
+    return COLORS[winner], False, points
+
+
+def game_row(record: GameRecord, rules: Rules) -> tuple[npt.NDArray[np.void], list[int]]:
+    """Return a game's row, with start 0, and its codes.
+
+    Raises:
+        SgfError: the record cannot be played.
+    """
+    game: GoGame = record.game(rules=rules, override_rules=record.rules is None)
+    row = np.zeros(1, GAME_DTYPE)
+    row["stones"], row["moves"], row["size"] = len(game.setup), len(game.moves), game.size
+    row["side"], row["komi"] = game.initial_side, float(game.position["komi"])
+    for name in RULE_FIELDS:
+        row[name] = game.position[name]
+    row["winner"], row["resigned"], row["margin"] = parse_result(record.result)
+    handicap = max(record.handicap, handicap_stones(game.setup, game.moves))
+    if handicap > MAX_HANDICAP:
+        raise SgfError(f"a handicap of {handicap}: expected at most {MAX_HANDICAP} stones")
+    row["handicap"] = handicap
+    return row, [color << COLOR_SHIFT | point for color, point in (*game.setup, *game.moves)]
+
+
+def read_games(
+    paths: Sequence[Path], folder: Path, rules: Rules, progress: Callable[[int, int], None]
+) -> tuple[GameTable, Counter[str]]:
+    """Read all games of files, by way of the parts in `folder`.
+
+    Many games are read by as many processes as there are cores, each of which imports the program's main module.
+
+    Args:
+        paths: SGF files and collections.
+        folder: where parts are kept; those of other files or rules are read again.
+        rules: of records that name none (or none that is known).
+        progress: called with the games read and those refused so far.
+
+    Returns:
+        The table, and how many records were refused for which reason.
+
+    Raises:
+        NetworkError: a file cannot be read.
+        OSError: the folder cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    remove_drafts(folder)
+    refused: Counter[str] = Counter()
+    tables: list[GameTable] = []
+    # Spawned: a process that has threads, numba's for one, cannot be forked safely.
+    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"), initializer=_begin_reader) as pool:
+        for table, reasons in itertools.chain.from_iterable(_parts(pool, path, folder, rules) for path in paths):
+            tables.append(table)
+            refused += reasons
+            progress(sum(len(table.games) for table in tables), refused.total())
+    if not any(len(table.games) for table in tables):
+        reason = refused.most_common(1)[0][0] if refused else "empty files"
+        raise NetworkError(f"{paths[0]}: no game that can be used found ({reason})")
+    return _joined(tables), refused
+
+
+def _parts(
+    pool: ProcessPoolExecutor, path: Path, folder: Path, rules: Rules
+) -> Iterator[tuple[GameTable, Counter[str]]]:
+    """Yield the games of a file in parts, as they were kept, or read now and kept."""
+    key = hashlib.sha256(f"{source_digest(path)} {rules.to_json()}".encode()).hexdigest()[:12]
+    texts = sgf_texts(path)
+    for number in itertools.count():
+        part = folder / f"{key}-{number:05d}.npz"
+        if part.exists():
+            table, reasons, count = _load_part(part)
+            next(itertools.islice(texts, count, count), None)  # skips what the part holds
+        else:
+            chunk = list(itertools.islice(texts, PART_GAMES))
+            if not chunk:
+                return
+            table, reasons = _read_chunk(pool, chunk, rules)
+            _save_part(part, table, reasons, len(chunk))
+        yield table, reasons
+
+
+def _begin_reader() -> None:
+    """Let a reading process end with its parent, however that ends; Ctrl-C is for the parent to see."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+def _read_chunk(pool: ProcessPoolExecutor, texts: Sequence[bytes], rules: Rules) -> tuple[GameTable, Counter[str]]:
+    """Read games, with the help of the pool's processes if there are many."""
+    if len(texts) <= PIECE_GAMES:
+        return _read_piece(texts, rules)
+    pieces = [texts[begin : begin + PIECE_GAMES] for begin in range(0, len(texts), PIECE_GAMES)]
+    read = list(pool.map(_read_piece, pieces, itertools.repeat(rules)))
+    return _joined([table for table, _ in read]), sum((reasons for _, reasons in read), Counter())
+
+
+def _read_piece(texts: Sequence[bytes], rules: Rules) -> tuple[GameTable, Counter[str]]:
+    rows, codes, refused = [], [], Counter[str]()
+    position = 0
+    for text in texts:
+        for found in each_sgf_game(text):
+            try:
+                if isinstance(found, SgfError):
+                    raise found
+                row, game_codes = game_row(found, rules)
+            except SgfError as error:
+                refused[str(error)[:60]] += 1
+                continue
+            row["start"] = position
+            position += len(game_codes)
+            rows.append(row)
+            codes.append(np.array(game_codes, np.uint16))
+    games = np.concatenate(rows) if rows else np.zeros(0, GAME_DTYPE)
+    return GameTable(games, np.concatenate(codes) if codes else np.zeros(0, np.uint16)), refused
+
+
+def _save_part(path: Path, table: GameTable, refused: Counter[str], count: int) -> None:
+    reasons = np.array(list(refused.elements()), np.str_)
+    with atomic_writer(path) as stream:
+        np.savez(stream, games=table.games.view(np.uint8), codes=table.codes, refused=reasons, count=count)
+
+
+def _load_part(path: Path) -> tuple[GameTable, Counter[str], int]:
+    with np.load(path) as part:
+        table = GameTable(part["games"].view(GAME_DTYPE), part["codes"])
+        return table, Counter(part["refused"].tolist()), int(part["count"])
+
+
+def _joined(tables: Sequence[GameTable]) -> GameTable:
+    games = []
+    position = 0
+    for table in tables:
+        moved = table.games.copy()
+        moved["start"] += position
+        position += len(table.codes)
+        games.append(moved)
+    return GameTable(np.concatenate(games), np.concatenate([table.codes for table in tables]))
+
+
+# -- which games are used ------------------------------------------------------------------------------------------
+
+
+def without_duplicates(table: GameTable) -> npt.NDArray[np.bool_]:
+    """Return which games are the first with their moves."""
+    seen: set[bytes] = set()
+    keep = np.zeros(len(table.games), np.bool_)
+    for index in range(len(table.games)):
+        digest = hashlib.blake2b(table.moves(index).tobytes(), digest_size=16).digest()
+        keep[index] = digest not in seen
+        seen.add(digest)
+    return keep
+
+
+def trusted(table: GameTable, trust: str, rollouts: int, narrow: float, seed: int) -> npt.NDArray[np.bool_]:
+    """Return whose results are believed.
+
+    Args:
+        table: the games.
+        trust: all: every result that is known; resigned: those without a count, too; rollouts: resignations as they
+            are, and counted results by more than `narrow` points; the others if rollouts from the last position
+            confirm them.
+        rollouts: how many.
+        narrow: points.
+        seed: of the rollouts.
+    """
+    games = table.games
+    known: npt.NDArray[np.bool_] = games["winner"] >= 0
+    resigned = games["resigned"] != 0
+    if trust == "all":
+        return known
+    if trust == "resigned":
+        return np.asarray(known & resigned, np.bool_)
+    wide = resigned | (np.nan_to_num(games["margin"]) > narrow)
+    confirmed: npt.NDArray[np.bool_] = known & wide
+    rng = np.array([seed | 1], np.uint64)
+    spare, history = np.zeros(2, POSITION_DTYPE), np.zeros(MAX_HISTORY, np.uint64)
+    for index in np.flatnonzero(known & ~wide):
+        replay(spare[0], history, games[index], table.codes, int(games[index]["moves"]))
+        share = black_wins(spare[0], spare[1], rng, rollouts) / rollouts
+        winner = int(games[index]["winner"])
+        confirmed[index] = (share if winner == BLACK else 1.0 - share) >= ROLLOUT_SHARE and winner != 0
+    return confirmed
+
+
+def thinned(table: GameTable, believed: npt.NDArray[np.bool_], black_wins: float, seed: int) -> npt.NDArray[np.bool_]:
+    """Return which games are left when White's wins are thinned until Black has won so large a share of the decided."""
+    black = believed & (table.games["winner"] == BLACK)
+    white = np.flatnonzero(believed & (table.games["winner"] == WHITE))
+    wanted = round(black.sum() * (1.0 - black_wins) / black_wins)
+    keep = np.ones(len(table.games), np.bool_)
+    if wanted < len(white):
+        keep[np.random.default_rng(seed).permutation(white)[wanted:]] = False
+    return keep

@@ -1,0 +1,452 @@
+"""A game of Go as it stands: the position, how it came about, and the commands that change it.
+
+Rules, position and history are the kernels' (native.go); this class adds what only a user needs: undo, set-up,
+handicap, consecutive moves of one color, and the result.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from engine.color import BLACK, WHITE, opponent
+from engine.go.diagram import draw
+from engine.go.handicap import HandicapError, check_free_handicap, handicap_stones
+from engine.go.rules import PRESETS, Rules
+from engine.go.scoring import score
+from engine.go.vertex import board_points, format_color, format_vertex
+from engine.options import MAX_KOMI, Options
+from native.go import board
+from native.go import rules as kernels
+from native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, NO_POINT, PASS, POSITION_DTYPE
+
+SNAPSHOT_INTERVAL = 8
+"""Moves between two stored positions: undo replays at most 7 moves; 400 moves keep 1.4 MB."""
+
+KO_RULES = {"SIMPLE": board.KO_SIMPLE, "POSITIONAL": board.KO_POSITIONAL, "SITUATIONAL": board.KO_SITUATIONAL}
+SCORINGS = {"AREA": board.SCORING_AREA, "TERRITORY": board.SCORING_TERRITORY}
+TAXES = {"NONE": board.TAX_NONE, "SEKI": board.TAX_SEKI, "ALL": board.TAX_ALL}
+
+
+class IllegalMove(ValueError):  # noqa: N818  (the name that Go players and GTP use)
+    """A move that the rules forbid; the message is one line."""
+
+
+class SetupError(ValueError):
+    """A board size, komi or set-up position that cannot be; the message is one line."""
+
+
+class GoGame:
+    """One game: an initial position, and the moves since.
+
+    The attributes are to be read, not written. `position` (a record of POSITION_DTYPE) and `history`
+    (uint64[MAX_HISTORY]) stay the same objects for the whole life of the game; copy what must not change.
+    """
+
+    size: int
+    rules: Rules
+    komi: float
+    """As the user gave it; `position["komi"]` also holds the compensation for handicap stones."""
+    moves: list[tuple[int, int]]
+    """(color, move) since the initial position."""
+    setup: list[tuple[int, int]]
+    """(color, point) of every stone of the initial position, handicap stones included, in board order."""
+    handicap: int
+    """Stones placed by `place_handicap`; 0 for none."""
+    position: Any
+    history: "np.ndarray[tuple[int], np.dtype[np.uint64]]"
+
+    def __init__(self, size: int = 19, rules: Rules = PRESETS["chinese"], komi: float | None = None) -> None:
+        """Start a game on an empty board; a komi of None is the one usual with the rules.
+
+        Raises:
+            SetupError: a size outside 2 to 19, or a komi that is not a number of reasonable size.
+        """
+        if not MIN_SIZE <= size <= MAX_SIZE:
+            raise SetupError(f"unacceptable size {size}: expected {MIN_SIZE} to {MAX_SIZE}")
+        self.size = size
+        self.rules = rules
+        self.komi = _checked_komi(rules.komi if komi is None else komi)
+        self.moves = []
+        self.setup = []
+        self.handicap = 0
+        self._initial_side = BLACK
+        self._initial_prisoners = (0, 0)
+        self._kept_handicap: int | None = None
+        self._hides_moves = False
+        self._record = np.zeros(1, POSITION_DTYPE)
+        self._snapshots: list[Any] = []
+        self.position = self._record[0]
+        self.history = np.zeros(kernels.MAX_HISTORY, np.uint64)
+        self._restart()
+
+    # -- what stands on the board ------------------------------------------------------------------------------
+
+    @property
+    def side_to_move(self) -> int:
+        """BLACK or WHITE."""
+        return int(self.position["side_to_move"])
+
+    @property
+    def initial_side(self) -> int:
+        """The side to move in the initial position."""
+        return self._initial_side
+
+    @property
+    def last_move(self) -> tuple[int, int] | None:
+        """(color, move) of the last move since the initial position; None where there is none."""
+        return self.moves[-1] if self.moves else None
+
+    def color_at(self, point: int) -> int:
+        """Return EMPTY, BLACK or WHITE."""
+        return int(self.position["color"][point])
+
+    def stones(self) -> list[tuple[int, int]]:
+        """Return (color, point) of every stone on the board, row by row from the top left corner."""
+        colors = self.position["color"]
+        return [(int(colors[point]), point) for point in board_points(self.size) if colors[point] != EMPTY]
+
+    @property
+    def search_key(self) -> object:
+        """Equal keys: the same game but for its moves, so that a search tree may be kept from one to the other."""
+        komi = float(self.position["komi"])
+        initial = (tuple(self.setup), self._initial_side, self._initial_prisoners)
+        return (self.size, self.rules, komi, *initial, self._hides_moves)
+
+    def captures(self, color: int) -> int:
+        """Return how many stones `color` has captured."""
+        return int(self.position["prisoners"][opponent(color)])
+
+    @property
+    def handicap_bonus(self) -> int:
+        """The points that the rules give White for the handicap stones of this game."""
+        return self.rules.handicap_bonus(self._handicap_stones)
+
+    # -- playing -------------------------------------------------------------------------------------------------
+
+    def is_legal(self, color: int, move: int) -> bool:
+        """Whether `color` may play `move` now, whosever turn it is. Passing is always legal, also after the end."""
+        return self.why_illegal(color, move) is None
+
+    def why_illegal(self, color: int, move: int, *, strict: bool = True) -> str | None:
+        """Return why `color` may not play `move` now, in a few words, or None; the arguments are those of `play`."""
+        if self.is_full:
+            return "the game is too long"
+        if move == PASS:
+            return None
+        if not 0 < move < board.MAX_POINTS or self.position["color"][move] == board.BORDER:
+            return "off the board"
+        if self.position["color"][move] != EMPTY:
+            return "occupied"
+        pos = self.position
+        if not strict:
+            is_single = board.is_suicide(pos, move, color) and board.is_single_stone_suicide(pos, move, color)
+            return "suicide" if is_single else None
+        ko = int(pos["simple_ko"])
+        if color != self.side_to_move:
+            pos["simple_ko"] = NO_POINT  # the ban is on the other side only
+        found = kernels.legality(pos, self.history, move, color)
+        pos["simple_ko"] = ko
+        if found == kernels.ALLOWED:
+            return None
+        if found == kernels.BANNED:
+            return "superko"
+        return "ko" if move == ko and color == self.side_to_move else "suicide"
+
+    def legal_moves(self) -> list[int]:
+        """Return the legal moves of the side to move, PASS last."""
+        moves = np.zeros(board.MAX_AREA + 1, np.uint16)
+        count = kernels.legal_moves(self.position, self.history, moves)
+        return [int(move) for move in moves[:count]]
+
+    def play(self, color: int, move: int, *, strict: bool = True) -> None:
+        """Play a move; the same color may play again and again, and a game may go on after its end.
+
+        Args:
+            color: BLACK or WHITE.
+            move: a point or PASS.
+            strict: without it ko and suicide of several stones are not checked, as for the record of a game that
+                was played under other rules.
+
+        Raises:
+            IllegalMove: the move is not legal; the message says why, and nothing has changed.
+        """
+        why = self.why_illegal(color, move, strict=strict)
+        if why is not None:
+            raise IllegalMove(f"illegal move {format_color(color)} {self._name(move)}: {why}")
+        self._apply(color, move)
+        self.moves.append((color, move))
+        if len(self.moves) % SNAPSHOT_INTERVAL == 0:
+            self._snapshots.append(self._record.copy())
+        self._refresh_komi()
+
+    def undo(self) -> None:
+        """Take the last move back; everything is as it was before it.
+
+        Raises:
+            IllegalMove: no move has been played since the initial position.
+        """
+        if not self.moves:
+            raise IllegalMove("cannot undo")
+        self.moves.pop()
+        self._rewind()
+
+    @property
+    def ply(self) -> int:
+        """Moves made since the initial position."""
+        return len(self.moves)
+
+    def push(self, move: int) -> None:
+        """Play a move of the side to move.
+
+        Raises:
+            IllegalMove: see `play`.
+        """
+        self.play(self.side_to_move, move)
+
+    def turn_to(self, color: int) -> None:
+        """Make it the turn of `color`, as when GTP asks for a move of either side; no move is recorded.
+
+        Undo forgets it, and `play` does it by itself.
+        """
+        kernels.turn_to(self.position, color)
+
+    def hide_moves(self) -> None:
+        """Do not show the network the moves so far, nor the ladders of the boards before this one.
+
+        KataGo's ignorePreRootHistory. Moves from now on are shown, and all of the history counts for ko, superko and
+        passes. Meant for copies that are searched: undo and changes of the position show the moves again.
+        """
+        self.position["recent_valid"] = 0
+        self._hides_moves = True
+
+    @property
+    def is_over(self) -> bool:
+        """Whether passes ended the game, a repetition left it without result, or no more moves can be stored.
+
+        Under simple ko a pass of a side that has passed on this very board before ends the game as well.
+        """
+        return self.is_full or int(self.position["finished"]) != board.NOT_FINISHED
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the history has no room for another move (the search ends games at the same length)."""
+        return int(self.position["history_length"]) + 1 >= kernels.MAX_HISTORY
+
+    @property
+    def is_no_result(self) -> bool:
+        """Whether the board stands for the third time since the last pass (rules with simple ko only)."""
+        return int(self.position["finished"]) == board.THIRD_REPETITION
+
+    # -- setting up ------------------------------------------------------------------------------------------------
+
+    def set_komi(self, komi: float) -> None:
+        """Change the komi (without handicap compensation), also in the middle of a game.
+
+        Raises:
+            SetupError: not a number of reasonable size.
+        """
+        self.komi = _checked_komi(komi)
+        self._refresh_komi()
+
+    def set_rules(self, rules: Rules) -> None:
+        """Change the rules, also in the middle of a game: the moves so far stand, whether legal now or not.
+
+        The komi stays.
+        """
+        self.rules = rules
+        self._restart()
+
+    def set_position(
+        self, stones: Iterable[tuple[int, int]], side: int = BLACK, *, prisoners: tuple[int, int] = (0, 0)
+    ) -> None:
+        """Make a position the initial one and forget the game so far.
+
+        Args:
+            stones: (color, point) in any order.
+            side: the side to move.
+            prisoners: (black stones, white stones) captured before.
+
+        Raises:
+            SetupError: two stones on one point, a point off the board, or a chain without liberties; nothing has
+                changed.
+        """
+        self._set_initial(list(stones), side, prisoners, 0)
+
+    def edit(self, changes: Iterable[tuple[int, int]], side: int | None = None) -> None:
+        """Change stones of the present board, which becomes the initial position (SGF's AB, AW, AE and PL).
+
+        Prisoners are kept, and White's compensation for handicap once White has played a stone; moves before it can no
+        longer be undone.
+
+        Args:
+            changes: (BLACK, WHITE or EMPTY, point).
+            side: the side to move; None leaves it.
+
+        Raises:
+            SetupError: as for `set_position`.
+        """
+        stones = {point: color for color, point in self.stones()}
+        for color, point in changes:
+            stones[point] = color
+        left = [(color, point) for point, color in stones.items() if color != EMPTY]
+        kept = self.position["prisoners"]
+        prisoners = (int(kept[BLACK]), int(kept[WHITE]))
+        kept_handicap = self._kept_handicap
+        if any(color == WHITE and move != PASS for color, move in self.moves):
+            kept_handicap = self._handicap_stones
+        self._set_initial(left, side or self.side_to_move, prisoners, self.handicap, kept_handicap)
+
+    def place_handicap(self, points: Sequence[int]) -> None:
+        """Put handicap stones on an empty board before the first move; White is to move then.
+
+        Raises:
+            HandicapError: the board is not empty, or the points are not allowed.
+        """
+        if self.moves or self.setup:
+            raise HandicapError("board not empty")
+        check_free_handicap(list(points), self.size)
+        self._set_initial([(BLACK, point) for point in points], WHITE, (0, 0), len(points))
+
+    def copy(self) -> "GoGame":
+        """Return an independent copy, undo included."""
+        other = GoGame.__new__(GoGame)
+        other.size, other.rules, other.komi, other.handicap = self.size, self.rules, self.komi, self.handicap
+        other.moves, other.setup = list(self.moves), list(self.setup)
+        other._initial_side, other._initial_prisoners = self._initial_side, self._initial_prisoners
+        other._kept_handicap, other._hides_moves = self._kept_handicap, self._hides_moves
+        other._record = self._record.copy()
+        other._snapshots = list(self._snapshots)
+        other.position = other._record[0]
+        other.history = self.history.copy()
+        return other
+
+    # -- the result ------------------------------------------------------------------------------------------------
+
+    def final_score(self, dead: Iterable[int] = ()) -> float:
+        """Return Black's points minus White's, komi and handicap compensation included; see `scoring.score`."""
+        return score(self, dead)
+
+    def __str__(self) -> str:
+        """Return the board with coordinates, the last move in brackets, and the state of the game below it."""
+        return draw(self)
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _name(self, move: int) -> str:
+        return format_vertex(move, self.size) if move == PASS or move in board_points(self.size) else f"point {move}"
+
+    @property
+    def _handicap_stones(self) -> int:
+        """The stones that count as handicap; those counted before an edit in mid-game stay, whatever stands now."""
+        return handicap_stones(self.setup, self.moves) if self._kept_handicap is None else self._kept_handicap
+
+    def _apply(self, color: int, move: int) -> None:
+        self.turn_to(color)
+        kernels.play(self.position, self.history, move)
+
+    def _rewind(self) -> None:
+        """Make the position follow from `moves`, whose snapshots may be too many by now."""
+        del self._snapshots[len(self.moves) // SNAPSHOT_INTERVAL + 1 :]
+        self._record[...] = self._snapshots[-1]
+        for color, move in self.moves[(len(self._snapshots) - 1) * SNAPSHOT_INTERVAL :]:
+            self._apply(color, move)
+        self._refresh_komi()
+
+    def _restart(self) -> None:
+        """Build the position from the initial stones and replay all moves, under the present rules."""
+        pos = self.position
+        self._record[...] = np.zeros(1, POSITION_DTYPE)
+        pos["ko_rule"] = KO_RULES[self.rules.ko]
+        pos["scoring"] = SCORINGS[self.rules.scoring]
+        pos["tax"] = TAXES[self.rules.tax]
+        pos["suicide"] = self.rules.suicide
+        pos["friendly_pass"] = self.rules.friendly_pass_ok
+        board.clear(pos, self.size)
+        for color, point in self.setup:
+            board.place_stone(pos, point, color)
+        pos["side_to_move"] = self._initial_side
+        pos["prisoners"][BLACK], pos["prisoners"][WHITE] = self._initial_prisoners
+        if self.rules.scoring == "TERRITORY":
+            # KataGo counts the stones of a set-up position, on the board or captured, as moves
+            placed = sum(1 if color == BLACK else -1 for color, _ in self.setup)
+            pos["white_bonus"] = placed + self._initial_prisoners[0] - self._initial_prisoners[1]
+        kernels.begin(pos, self.history)
+        self._snapshots = [self._record.copy()]
+        for count, (color, move) in enumerate(self.moves, 1):
+            self._apply(color, move)
+            if count % SNAPSHOT_INTERVAL == 0:
+                self._snapshots.append(self._record.copy())
+        self._refresh_komi()
+
+    def _refresh_komi(self) -> None:
+        self.position["komi"] = self.komi + self.handicap_bonus
+
+    def _set_initial(
+        self,
+        stones: list[tuple[int, int]],
+        side: int,
+        prisoners: tuple[int, int],
+        handicap: int,
+        kept_handicap: int | None = None,
+    ) -> None:
+        check_setup(stones, self.size)
+        self.setup = sorted(stones, key=lambda stone: stone[1])
+        self.moves = []
+        self.handicap = handicap
+        self._initial_side = side
+        self._initial_prisoners = prisoners
+        self._kept_handicap = kept_handicap
+        self._restart()
+
+
+def check_setup(stones: Iterable[tuple[int, int]], size: int) -> None:
+    """Check that stones can stand on a board together.
+
+    Args:
+        stones: (color, point).
+        size: of the board.
+
+    Raises:
+        SetupError: two stones on one point, a point off the board, or a chain without liberties.
+    """
+    colors = dict.fromkeys(board_points(size), EMPTY)
+    for color, point in stones:
+        if point not in colors:
+            raise SetupError(f"set-up stone on point {point}: not on a {size}x{size} board")
+        if colors[point] != EMPTY:
+            raise SetupError(f"two set-up stones on {format_vertex(point, size)}")
+        colors[point] = color
+    alive = {point for point, color in colors.items() if color == EMPTY}
+    frontier = list(alive)
+    while frontier:
+        point = frontier.pop()
+        for neighbor in (point - 1, point + 1, point - size - 1, point + size + 1):
+            if neighbor not in alive and neighbor in colors and colors[point] in (EMPTY, colors[neighbor]):
+                alive.add(neighbor)
+                frontier.append(neighbor)
+    for point in colors:
+        if point not in alive:
+            raise SetupError(f"set-up stone on {format_vertex(point, size)} has no liberties")
+
+
+def _checked_komi(komi: float) -> float:
+    if not abs(komi) <= MAX_KOMI:
+        raise SetupError(f"unacceptable komi {komi}: expected a number from -{MAX_KOMI:g} to {MAX_KOMI:g}")
+    return float(komi)
+
+
+def new_game(options: Options) -> GoGame:
+    """Return an empty board by the options.
+
+    Raises:
+        RulesError, SetupError: size, rules or komi are wrong.
+    """
+    return GoGame(options.size, Rules.parse(options.rules), options.komi)
+
+
+def score_text(score: float) -> str:
+    """Return a score (Black minus White) as GTP and SGF write it: "B+3.5", "W+0.5", "0" for a draw."""
+    if score == 0:
+        return "0"
+    return f"{'B' if score > 0 else 'W'}+{abs(score):g}"

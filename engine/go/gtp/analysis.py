@@ -1,0 +1,150 @@
+"""Analysis until the next line of input, and the arguments that all analysing commands share."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from engine.go.gtp.arguments import boolean, integer, real
+from engine.go.gtp.codec import Command
+from engine.go.gtp.formats import KATA, LZ, SABAKI, Style, info_line
+from engine.go.gtp.session import GtpError, Session, Stream
+from engine.go.gtp.table import command
+from engine.go.vertex import board_points, format_color, parse_color, parse_vertex
+from native.go.board import PASS
+
+log = logging.getLogger("yomi.gtp")
+
+DEFAULT_INTERVAL = 1.0
+MIN_INTERVAL = 0.02
+"""Seconds between reports; a smaller request would only keep the interpreter busy."""
+MAX_INTERVAL = 1e7
+"""Seconds; a greater request would be too long to wait for."""
+FLAGS = {
+    "ownership",
+    "rootinfo",
+    "pvvisits",
+    "pvedgevisits",
+    "movesownership",
+    "ownershipstdev",
+    "movesownershipstdev",
+    "noresultvalue",
+}
+"""Those that take true or false. movesOwnership, the two Stdev and noResultValue are read and not answered."""
+
+
+@dataclass
+class AnalysisArguments:
+    """What an analysing command asks for."""
+
+    color: int
+    interval: float = DEFAULT_INTERVAL
+    """Seconds."""
+    max_moves: int | None = None
+    flags: set[str] = field(default_factory=set)
+    """Those of FLAGS that are on."""
+    avoid: set[int] = field(default_factory=set)
+    """Moves of the root that are not to be searched."""
+    allow: set[int] | None = None
+    """The only moves of the root to be searched."""
+
+    def style(self, form: str) -> Style:
+        """Return what the lines are to contain."""
+        return Style(
+            form,
+            self.max_moves,
+            "ownership" in self.flags,
+            "rootinfo" in self.flags,
+            "pvvisits" in self.flags,
+            "pvedgevisits" in self.flags,
+        )
+
+
+def form_of(name: str) -> str:
+    """Return the form of a command's lines: that of its name."""
+    if name.startswith("lz-"):
+        return LZ
+    return KATA if name.startswith("kata-") else SABAKI
+
+
+def read_arguments(session: Session, request: Command) -> AnalysisArguments:
+    """Read `[color] [interval] [key value ...]`, as Leela Zero, KataGo and their clients write it.
+
+    Raises:
+        GtpError: There is anything else, or a color or vertex that does not exist.
+    """
+    game = session.game
+    words = iter(request.arguments)
+    arguments = AnalysisArguments(game.side_to_move)
+    for word in words:
+        key = word.lower()
+        if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", key):
+            arguments.interval = _seconds(key)
+        elif key in ("b", "w", "black", "white"):
+            arguments.color = parse_color(key)
+        elif key == "interval":
+            arguments.interval = _seconds(_value(words, key))
+        elif key == "maxmoves":
+            arguments.max_moves = max(integer(_value(words, key), key), 0)
+        elif key == "minmoves":
+            integer(_value(words, key), key)  # only visited moves are reported
+        elif key in FLAGS:
+            (arguments.flags.add if boolean(_value(words, key), word) else arguments.flags.discard)(key)
+        elif key in ("avoid", "allow"):
+            _restrict(arguments, key, [_value(words, key) for _ in range(3)], game.size)
+        else:
+            raise GtpError(
+                f"unknown argument {word!r}: expected a color, an interval in centiseconds, interval, minmoves,"
+                " maxmoves, avoid, allow, ownership, rootInfo or pvVisits"
+            )
+    if arguments.allow is not None or arguments.avoid:
+        left = set(board_points(game.size)) | {PASS} if arguments.allow is None else arguments.allow
+        if not any(game.is_legal(arguments.color, move) for move in left - arguments.avoid):
+            key = "avoid" if arguments.avoid else "allow"
+            raise GtpError(f"{key}: expected at least one legal move to be left")
+    return arguments
+
+
+def _value(words: Iterator[str], key: str) -> str:
+    value = next(words, None)
+    if value is None:
+        raise GtpError(f"{key}: expected a value after it")
+    return value
+
+
+def _seconds(interval: str) -> float:
+    """Read the centiseconds between reports."""
+    return min(max(real(interval, "interval") / 100, MIN_INTERVAL), MAX_INTERVAL)
+
+
+def _restrict(arguments: AnalysisArguments, key: str, parts: list[str], size: int) -> None:
+    """Add `avoid` or `allow COLOR VERTEX,VERTEX,... DEPTH`; only the root's moves are restricted."""
+    color, vertices, depth = parts
+    applies = parse_color(color) == arguments.color
+    moves = {parse_vertex(vertex, size) for vertex in vertices.split(",") if vertex}
+    if integer(depth, "depth") < 1 or not moves:
+        raise GtpError(f"{key}: expected COLOR VERTEX,VERTEX,... DEPTH with a depth of at least 1")
+    if not applies:
+        log.warning(
+            "%s %s is ignored: only the first move, %s's, is restricted", key, color, format_color(arguments.color)
+        )
+    elif integer(depth, "depth") > 1:
+        log.warning("%s: depth %s is read as 1: only the first move is restricted", key, depth)
+    if applies and key == "avoid":
+        arguments.avoid |= moves
+    elif applies:
+        arguments.allow = (arguments.allow or set()) | moves
+
+
+@command("analyze", "lz-analyze", "kata-analyze")
+def analyze(session: Session, request: Command) -> Stream:
+    """Search until the next line of input and print a line in every interval."""
+    arguments = read_arguments(session, request)
+    style = arguments.style(form_of(request.name))
+    player, size = session.player, session.game.size
+    search = session.request(arguments.color, is_analysis=True)
+    search.avoid, search.allow = arguments.avoid, arguments.allow
+    player.start(search)
+    return Stream(lambda: info_line(player.report(), size, style), arguments.interval, player.stop)

@@ -1,0 +1,63 @@
+"""Reading the arguments of a command, with errors that say what was expected."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from engine.go.gtp.codec import Command
+from engine.go.gtp.session import GtpError
+
+
+def expect_count(command: Command, least: int, most: int | None, usage: str) -> None:
+    """Check the number of arguments.
+
+    Args:
+        command: The command.
+        least: Fewest arguments.
+        most: Most arguments; None for any number.
+        usage: The arguments in words, for the message.
+
+    Raises:
+        GtpError: There are more or fewer.
+    """
+    count = len(command.arguments)
+    if count < least or (most is not None and count > most):
+        raise GtpError(f"syntax error: expected {command.name} {usage}".rstrip())
+
+
+def integer(text: str, what: str) -> int:
+    """Read an integer of at most 9 digits.
+
+    Raises:
+        GtpError: It is something else.
+    """
+    if not re.fullmatch(r"[+-]?[0-9]{1,9}", text):
+        raise GtpError(f"invalid {what} {text!r}: expected an integer")
+    return int(text)
+
+
+def real(text: str, what: str) -> float:
+    """Read a finite number.
+
+    Raises:
+        GtpError: It is something else.
+    """
+    try:
+        value = float(text) if text.isascii() and "_" not in text else math.nan
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise GtpError(f"invalid {what} {text!r}: expected a number")
+    return value
+
+
+def boolean(text: str, what: str) -> bool:
+    """Read true or false.
+
+    Raises:
+        GtpError: It is something else.
+    """
+    if text.lower() not in ("true", "false", "1", "0"):
+        raise GtpError(f"invalid {what} {text!r}: expected true or false")
+    return text.lower() in ("true", "1")

@@ -1,0 +1,349 @@
+"""Commands that set up and change the game: GTP 2, and those of GoGui, KGS, GNU Go and KataGo."""
+
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+
+from engine.color import BLACK, WHITE
+from engine.evaluators.base import EvaluatorError
+from engine.go.game import GoGame, IllegalMove, SetupError
+from engine.go.gtp.arguments import expect_count, integer, real
+from engine.go.gtp.codec import Command
+from engine.go.gtp.session import USER_ERRORS, GtpError, Session
+from engine.go.gtp.table import command
+from engine.go.handicap import HandicapError, fixed_handicap, free_handicap, parse_free_handicap
+from engine.go.rules import Rules, RulesError
+from engine.go.sgf import SgfError, load_sgf, to_sgf
+from engine.go.vertex import VertexError, board_points, format_vertex, parse_color, parse_vertex
+from engine.options import MAX_KOMI
+from native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, PASS
+
+log = logging.getLogger("yomi.gtp")
+
+USER_ERRORS += [VertexError, IllegalMove, SetupError, HandicapError, RulesError, SgfError]
+
+COLOR_NAMES = {EMPTY: "empty", BLACK: "black", WHITE: "white"}
+
+
+def new_game(session: Session, size: int) -> None:
+    """Put an empty board in place of the game; rules and komi stay."""
+    game = session.game
+    take_up(session, GoGame(size, game.rules, game.komi))
+    session.clock.reset()
+
+
+def take_up(session: Session, game: GoGame) -> None:
+    """Put a game in place of the present one, which stays where no evaluator can be had for the new one."""
+    session.player.new_game(game)
+    session.game = game
+
+
+@command("boardsize", "rectangular_boardsize")
+def boardsize(session: Session, request: Command) -> None:
+    """Set the board size and clear the board."""
+    expect_count(request, 1, 2, "SIZE")
+    words = [word for word in request.text.replace(":", " ").split(" ") if word]
+    sizes = {int(word) for word in words if re.fullmatch("[0-9]{1,3}", word)}
+    if len(words) > 2 or len(sizes) != 1 or not MIN_SIZE <= min(sizes) <= MAX_SIZE:
+        raise GtpError(f"unacceptable size: expected {MIN_SIZE} to {MAX_SIZE} (square boards only)")
+    new_game(session, sizes.pop())
+
+
+@command("query_boardsize")
+def query_boardsize(session: Session, request: Command) -> str:
+    """Answer the board size."""
+    return str(session.game.size)
+
+
+@command("clear_board")
+def clear_board(session: Session, request: Command) -> None:
+    """Empty the board; komi, rules and time settings stay, the clocks start anew."""
+    new_game(session, session.game.size)
+
+
+@command("komi")
+def komi(session: Session, request: Command) -> None:
+    """Set the komi; pondering goes on, as some controllers send it before every move."""
+    expect_count(request, 1, 1, "KOMI")
+    try:
+        session.game.set_komi(real(request.arguments[0], "komi"))
+    except (GtpError, SetupError):
+        raise GtpError(f"unacceptable komi: expected a number from {-MAX_KOMI:g} to {MAX_KOMI:g}") from None
+
+
+@command("get_komi")
+def get_komi(session: Session, request: Command) -> str:
+    """Answer the komi."""
+    return f"{session.game.komi:g}"
+
+
+@command("play")
+def play(session: Session, request: Command) -> None:
+    """Play a move of either color."""
+    expect_count(request, 2, 2, "COLOR VERTEX")
+    game = session.game
+    color = parse_color(request.arguments[0])
+    if request.arguments[1].lower() == "resign":
+        return  # some controllers pass on the opponent's resignation; the board stays
+    move = parse_vertex(request.arguments[1], game.size)
+    is_proposed = session.proposed == (len(game.moves), color, move)
+    game.play(color, move)
+    session.ponder_after = is_proposed
+
+
+@command("undo")
+def undo(session: Session, request: Command) -> None:
+    """Take back one move."""
+    expect_count(request, 0, 0, "")
+    session.game.undo()
+
+
+@command("gg-undo")
+def gg_undo(session: Session, request: Command) -> None:
+    """Take back several moves, or none where there are too few."""
+    expect_count(request, 0, 1, "[MOVES]")
+    count = integer(request.arguments[0], "number of moves") if request.arguments else 1
+    if not 0 <= count <= len(session.game.moves):
+        raise GtpError(f"cannot undo: expected 0 to {len(session.game.moves)} moves")
+    for _ in range(count):
+        session.game.undo()
+
+
+@command("showboard")
+def showboard(session: Session, request: Command) -> str:
+    """Answer the board as text."""
+    return "\n" + str(session.game)
+
+
+# -- handicap ------------------------------------------------------------------------------------------------------
+
+
+def _vertices(points: list[int], size: int) -> str:
+    return " ".join(format_vertex(point, size) for point in points)
+
+
+@command("fixed_handicap")
+def fixed_handicap_(session: Session, request: Command) -> str:
+    """Place handicap stones on the usual points."""
+    expect_count(request, 1, 1, "NUMBER_OF_STONES")
+    game = session.game
+    points = fixed_handicap(integer(request.arguments[0], "number of stones"), game.size)
+    game.place_handicap(points)
+    return _vertices(points, game.size)
+
+
+@command("place_free_handicap")
+def place_free_handicap(session: Session, request: Command) -> str:
+    """Place handicap stones where the engine likes them."""
+    expect_count(request, 1, 1, "NUMBER_OF_STONES")
+    game = session.game
+    points = free_handicap(integer(request.arguments[0], "number of stones"), game.size)
+    game.place_handicap(points)
+    return _vertices(points, game.size)
+
+
+@command("set_free_handicap")
+def set_free_handicap(session: Session, request: Command) -> None:
+    """Place handicap stones where the controller says."""
+    game = session.game
+    game.place_handicap(parse_free_handicap(request.arguments, game.size))
+
+
+# -- positions and records -----------------------------------------------------------------------------------------
+
+
+def _pairs(words: tuple[str, ...], size: int) -> list[tuple[int, int]]:
+    """Read color and vertex pairs."""
+    if len(words) % 2:
+        raise GtpError("syntax error: expected pairs of COLOR VERTEX")
+    return [(parse_color(c), parse_vertex(v, size)) for c, v in zip(words[::2], words[1::2], strict=True)]
+
+
+@command("set_position")
+def set_position(session: Session, request: Command) -> None:
+    """Put stones on an otherwise empty board (KataGo)."""
+    game = session.game
+    stones = _pairs(request.arguments, game.size)
+    if any(point == PASS for _, point in stones):
+        raise GtpError("syntax error: expected vertices, found pass")
+    game.set_position(stones)
+    session.player.new_game(game)
+
+
+@command("gogui-setup")
+def gogui_setup(session: Session, request: Command) -> None:
+    """Put stones on the empty board (GoGui)."""
+    if session.game.stones():
+        raise GtpError("board not empty")
+    set_position(session, request)
+
+
+@command("gogui-setup_player")
+def gogui_setup_player(session: Session, request: Command) -> None:
+    """Say who is to move in the position that was set up."""
+    expect_count(request, 1, 1, "COLOR")
+    session.game.edit((), parse_color(request.arguments[0]))
+
+
+@command("gogui-play_sequence")
+def gogui_play_sequence(session: Session, request: Command) -> None:
+    """Play several moves, or none where one is illegal."""
+    game = session.game
+    played = 0
+    try:
+        for color, move in _pairs(request.arguments, game.size):
+            game.play(color, move)
+            played += 1
+    except IllegalMove:
+        for _ in range(played):
+            game.undo()
+        raise
+
+
+@command("loadsgf")
+def loadsgf(session: Session, request: Command) -> str:
+    """Load a game record up to before move N, or to its end; answer who is to move.
+
+    The present rules stay where it names none, or none that are known.
+    """
+    expect_count(request, 1, None, "FILE [MOVE]")
+    words = list(request.arguments)
+    moves = None
+    if len(words) > 1 and words[-1].isascii() and words[-1].isdigit():
+        moves = max(integer(words.pop(), "move number") - 1, 0)
+    path = " ".join(words).strip('"')
+    try:
+        record = load_sgf(path)
+        game = record.game(moves, rules=session.game.rules, override_rules=record.rules is None)
+    except SgfError as error:
+        raise GtpError(f"cannot load file: {error}") from None
+    if record.rules_text:
+        log.warning("%s: unknown rules '%s': %s stay in force", path, record.rules_text, game.rules)
+    take_up(session, game)
+    return "black" if game.side_to_move == BLACK else "white"
+
+
+@command("printsgf")
+def printsgf(session: Session, request: Command) -> str:
+    """Answer the game as SGF, or write it to a file."""
+    text = to_sgf(session.game)
+    path = request.text.strip('"')
+    if path in ("", "-"):
+        return text
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise GtpError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from None
+    return ""
+
+
+# -- questions about the board -------------------------------------------------------------------------------------
+
+
+@command("list_stones")
+def list_stones(session: Session, request: Command) -> str:
+    """Answer the stones of a color."""
+    expect_count(request, 1, 1, "COLOR")
+    color = parse_color(request.arguments[0])
+    return _vertices([p for c, p in session.game.stones() if c == color], session.game.size)
+
+
+@command("color")
+def color_at(session: Session, request: Command) -> str:
+    """Answer what stands on a vertex."""
+    expect_count(request, 1, 1, "VERTEX")
+    point = parse_vertex(request.arguments[0], session.game.size)
+    if point == PASS:
+        raise GtpError("invalid vertex 'pass': expected a point of the board")
+    return COLOR_NAMES[session.game.color_at(point)]
+
+
+@command("is_legal")
+def is_legal(session: Session, request: Command) -> str:
+    """Answer 1 where the move is legal, else 0."""
+    expect_count(request, 2, 2, "COLOR VERTEX")
+    color, vertex = request.arguments
+    return str(int(session.game.is_legal(parse_color(color), parse_vertex(vertex, session.game.size))))
+
+
+@command("all_legal")
+def all_legal(session: Session, request: Command) -> str:
+    """Answer the points that a color may play."""
+    expect_count(request, 1, 1, "COLOR")
+    game = session.game
+    color = parse_color(request.arguments[0])
+    return _vertices([point for point in board_points(game.size) if game.is_legal(color, point)], game.size)
+
+
+@command("captures")
+def captures(session: Session, request: Command) -> str:
+    """Answer the number of stones that a color has captured."""
+    expect_count(request, 1, 1, "COLOR")
+    return str(session.game.captures(parse_color(request.arguments[0])))
+
+
+@command("move_history")
+def move_history(session: Session, request: Command) -> str:
+    """Answer the moves, the last first."""
+    size = session.game.size
+    return "\n".join(
+        f"{COLOR_NAMES[color]} {format_vertex(move, size)}" for color, move in reversed(session.game.moves)
+    )
+
+
+@command("last_move")
+def last_move(session: Session, request: Command) -> str:
+    """Answer the last move."""
+    if session.game.last_move is None:
+        raise GtpError("no previous move known")
+    color, move = session.game.last_move
+    return f"{COLOR_NAMES[color]} {format_vertex(move, session.game.size)}"
+
+
+# -- rules ---------------------------------------------------------------------------------------------------------
+
+
+@command("kata-get-rules")
+def kata_get_rules(session: Session, request: Command) -> str:
+    """Answer the rules in KataGo's JSON form."""
+    return session.game.rules.to_json()
+
+
+def set_rules(session: Session, rules: Rules) -> None:
+    """Put rules in force; the old ones stay where no evaluator can be had for the new ones."""
+    game, old = session.game, session.game.rules
+    game.set_rules(rules)
+    try:
+        session.player.load(game)
+    except EvaluatorError:
+        game.set_rules(old)
+        raise
+
+
+@command("kata-set-rules")
+def kata_set_rules(session: Session, request: Command) -> None:
+    """Set the rules by name or in KataGo's JSON form; board and komi stay."""
+    expect_count(request, 1, None, "RULES")
+    set_rules(session, Rules.parse(request.text))
+
+
+@command("kata-set-rule")
+def kata_set_rule(session: Session, request: Command) -> None:
+    """Change one field of the rules."""
+    expect_count(request, 2, 2, "FIELD VALUE")
+    set_rules(session, session.game.rules.with_rule(*request.arguments))
+
+
+@command("kgs-rules")
+def kgs_rules(session: Session, request: Command) -> None:
+    """Set the rules by KGS's name."""
+    expect_count(request, 1, 1, "RULES")
+    name = request.arguments[0].lower()
+    set_rules(session, Rules.parse("chinese-kgs" if name == "chinese" else name))
+
+
+@command("cgos-gameover", "kgs-game_over")
+def game_over(session: Session, request: Command) -> None:
+    """Hear that the game is over; the search in the background has ended by now."""

@@ -1,0 +1,29 @@
+"""The process around a GTP session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from engine.go.gtp.session import Session
+from engine.options import Options
+from engine.protocols.process import run_session
+
+if TYPE_CHECKING:
+    from engine.go.players.player import GoPlayer
+
+
+def serve(options: Options, make_player: Callable[[], GoPlayer]) -> int:
+    """Serve the controller on stdin and stdout until it ends; return the exit status.
+
+    Args:
+        options: Settings.
+        make_player: Makes the player; called in a background thread while the first commands are answered.
+    """
+
+    def make_session(write: Callable[[str], None]) -> Session:
+        session = Session(options, make_player, write)
+        session.load()
+        return session
+
+    return run_session(make_session)

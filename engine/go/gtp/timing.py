@@ -1,0 +1,57 @@
+"""Commands about time. They are answered without waiting for the player."""
+
+from __future__ import annotations
+
+from engine.clock import MAX_TIME, ClockError, TimeSettings, TimeSystem
+from engine.color import BLACK, WHITE
+from engine.go.gtp.arguments import expect_count, integer, real
+from engine.go.gtp.codec import Command
+from engine.go.gtp.session import GtpError, Session
+from engine.go.gtp.table import command
+
+KGS_SYSTEMS = (TimeSystem.NONE, TimeSystem.ABSOLUTE, TimeSystem.BYOYOMI, TimeSystem.CANADIAN)
+COLORS = {"b": BLACK, "black": BLACK, "w": WHITE, "white": WHITE}
+
+
+@command("time_settings")
+def time_settings(session: Session, request: Command) -> None:
+    """Set main time, Canadian period and stones."""
+    expect_count(request, 3, 3, "MAIN_TIME BYO_YOMI_TIME BYO_YOMI_STONES")
+    main, period, stones = request.arguments
+    session.clock.set(
+        TimeSettings.from_gtp(
+            real(main, "main time"), real(period, "byo-yomi time"), integer(stones, "number of byo-yomi stones")
+        )
+    )
+
+
+@command("kgs-time_settings")
+def kgs_time_settings(session: Session, request: Command) -> None:
+    """Set one of KGS's time systems."""
+    session.clock.set(TimeSettings.parse(list(request.arguments), KGS_SYSTEMS))
+
+
+@command("kata-time_settings")
+def kata_time_settings(session: Session, request: Command) -> None:
+    """Set one of KataGo's time systems."""
+    session.clock.set(TimeSettings.parse(list(request.arguments), tuple(TimeSystem)))
+
+
+@command("kata-list_time_settings")
+def kata_list_time_settings(session: Session, request: Command) -> str:
+    """Answer the time systems that kata-time_settings knows."""
+    return " ".join(system.value for system in TimeSystem)
+
+
+@command("time_left")
+def time_left(session: Session, request: Command) -> None:
+    """Take over what the controller's clock shows."""
+    expect_count(request, 2, 3, "COLOR TIME [STONES]")
+    color = COLORS.get(request.arguments[0].lower())
+    if color is None:
+        raise GtpError(f"invalid color {request.arguments[0]!r}: expected black or white")
+    seconds = real(request.arguments[1], "time")
+    stones = integer(request.arguments[2], "number of stones") if len(request.arguments) > 2 else 0
+    if stones < 0 or seconds > MAX_TIME:
+        raise ClockError(f"expected a time up to {MAX_TIME:.0f} and stones of at least 0")
+    session.clock.set_left(color, seconds, stones)

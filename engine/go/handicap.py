@@ -1,0 +1,136 @@
+"""Where handicap stones go: GTP's fixed placement, a simple free placement, and which stones count as handicap."""
+
+from collections.abc import Iterable, Sequence
+
+from engine.color import BLACK, WHITE
+from engine.go.vertex import board_points, column_and_row, parse_vertex, point_at
+from native.go.board import PASS
+
+
+class HandicapError(ValueError):
+    """A number or list of handicap stones that the board does not allow; the message is one line."""
+
+
+def max_fixed_handicap(size: int) -> int:
+    """Return the most stones of a fixed handicap: 9, on even boards and 7x7 only 4, below 7x7 none (GTP 2, 4.1.1)."""
+    if size < 7:
+        return 0
+    return 9 if size % 2 == 1 and size > 7 else 4
+
+
+def fixed_handicap(stones: int, size: int) -> list[int]:
+    """Return the points of a fixed handicap in GTP's order (GTP 2, section 4.1.1).
+
+    Raises:
+        HandicapError: fewer than 2 stones or more than the size allows.
+    """
+    most = max_fixed_handicap(size)
+    if most == 0:
+        raise HandicapError(f"no fixed handicap on {size}x{size}: expected a board of 7x7 or larger")
+    if not 2 <= stones <= most:
+        raise HandicapError(f"invalid number of stones {stones}: expected 2 to {most} on {size}x{size}")
+    near = 3 if size >= 13 else 2
+    far, middle = size - 1 - near, size // 2
+    center = (middle, middle)
+    corners = [(near, far), (far, near), (near, near), (far, far)]
+    sides = [(near, middle), (far, middle), (middle, far), (middle, near)]
+    if stones <= 4:
+        chosen = corners[:stones]
+    elif stones % 2 == 1:
+        chosen = corners + sides[: stones - 5] + [center]
+    else:
+        chosen = corners + sides[: stones - 4]
+    return [point_at(column, row, size) for column, row in chosen]
+
+
+def free_handicap(stones: int, size: int) -> list[int]:
+    """Return good points for a free placement of 2 to area - 1 stones.
+
+    Where a fixed handicap exists it is taken. Otherwise stones are added one by one to the largest fixed one (to none
+    on boards below 7x7): always as far as possible from the stones there, off the two lowest lines first, then
+    nearest to the center.
+
+    Raises:
+        HandicapError: fewer than 2 stones, or no empty point would be left.
+    """
+    if not 2 <= stones < size * size:
+        raise HandicapError(f"invalid number of stones {stones}: expected 2 to {size * size - 1} on {size}x{size}")
+    most = max_fixed_handicap(size)
+    if most:
+        if stones <= most:
+            return fixed_handicap(stones, size)
+        chosen = fixed_handicap(most, size)
+    else:
+        chosen = []
+    free = [point for point in board_points(size) if point not in chosen]
+    while len(chosen) < stones:
+        best = max(free, key=lambda point: _appeal(point, chosen, size))
+        chosen.append(best)
+        free.remove(best)
+    return chosen
+
+
+def _appeal(point: int, chosen: list[int], size: int) -> tuple[int, float, float]:
+    """Rank a point for a free placement: high line, distance from other stones, nearness to the center."""
+    column, row = column_and_row(point, size)
+    line = 1 + min(column, row, size - 1 - column, size - 1 - row)
+    middle = (size - 1) / 2
+    off_center = (column - middle) ** 2 + (row - middle) ** 2
+    others = (column_and_row(other, size) for other in chosen)
+    distance = min(((column - x) ** 2 + (row - y) ** 2 for x, y in others), default=0)
+    wanted_line = min(3, (size + 1) // 2)
+    return min(line, wanted_line), float(distance), -off_center
+
+
+def check_free_handicap(points: list[int], size: int) -> None:
+    """Check the points of `set_free_handicap`: 2 to area - 1 different points of the board.
+
+    Raises:
+        HandicapError: otherwise.
+    """
+    if not 2 <= len(points) < size * size:
+        raise HandicapError(f"invalid number of stones {len(points)}: expected 2 to {size * size - 1} on {size}x{size}")
+    if PASS in points:
+        raise HandicapError("a handicap stone cannot be a pass")
+    if len(set(points)) < len(points):
+        raise HandicapError("two handicap stones on the same vertex")
+
+
+def parse_free_handicap(vertices: Iterable[str], size: int) -> list[int]:
+    """Read and check the vertex list of `set_free_handicap`.
+
+    Raises:
+        HandicapError: the list is not allowed.
+        VertexError: a vertex is not of this board.
+    """
+    points = [parse_vertex(text, size) for text in vertices]
+    check_free_handicap(points, size)
+    return points
+
+
+def handicap_stones(setup: Iterable[tuple[int, int]], moves: Sequence[tuple[int, int]]) -> int:
+    """Return how many stones count as handicap for the compensation, by KataGo's definition.
+
+    The Black stones of the initial position, unless a White stone stands there too, and the Black moves before the
+    first White stone; a single White pass between them does not end the run, and two White moves after them make it
+    a position played out on the board, not a handicap. One stone in all is no handicap.
+
+    Args:
+        setup: (color, point) of the initial position.
+        moves: (color, move) from there.
+    """
+    black = 0
+    for color, _ in setup:
+        if color == WHITE:
+            return 0
+        black += 1
+    run = 0
+    for i, (color, move) in enumerate(moves):
+        if color == BLACK:
+            run += move != PASS
+        elif i + 1 < len(moves) and moves[i + 1][0] == WHITE:
+            run = 0
+            break
+        elif move != PASS:
+            break
+    return black + run if black + run >= 2 else 0

@@ -1,0 +1,1 @@
+"""Evaluators of Go: KataGo's networks and rollouts."""

@@ -1,0 +1,200 @@
+"""The player of Go: what `engine.players.player` has to know of the game, and what a network says of a position."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.color import BLACK, opponent
+from engine.go.game import GoGame, new_game
+from engine.go.networks.katago import ROOT_OPTIMISM
+from engine.go.players.network import ask_network, model_of, network_behind, spec_for
+from engine.go.players.raw_evaluation import RawEvaluation
+from engine.go.players.resignation import may_resign
+from engine.go.players.setup import evaluator_kind, make_queue, queue_key, search_settings
+from engine.go.players.timing import find_budget, moves_left
+from engine.go.scoring import ROLLOUTS, dead_stones, ownership_by_rollouts
+from engine.options import LOG, rows_for
+from engine.players.player import Player, Restrictions
+from engine.players.request import Decision, Request
+from engine.players.thinking import Schedule, choose, warm_up
+from engine.players.tuning import tuned
+from engine.search.limits import Limits
+from engine.search.report import SearchReport
+from engine.search.search import Search
+from native.go.board import PASS
+from native.spec import Inputs
+
+if TYPE_CHECKING:
+    from engine.clock import Budget, Clock
+    from engine.evaluators.queue import EvaluationQueue
+    from engine.go.players.raw_evaluation import Model
+    from engine.options import Options
+    from engine.search.parameters import SearchSettings
+
+LOADED = (*(row.name for row in rows_for("go") if not row.live and row.group != LOG), "rollout_weight", "seed")
+"""The options that take effect with `load`."""
+OWNERSHIP_SECONDS = 1.0
+OWNERSHIP_LIMITS = Limits(playouts=64, seconds=OWNERSHIP_SECONDS)
+"""Of the search that decides who owns what at the end."""
+ROLLOUTS_A_SECOND = 10_000
+"""That decide the same without a network; measured on 19×19."""
+CLEANUP_SHARE = 0.1
+"""Share of a move's time in which it is found out whether dead stones are left."""
+
+
+class GoPlayer(Player[GoGame]):
+    """Plays Go on boards of all sizes."""
+
+    def __init__(self, options: Options) -> None:
+        """Load the network, or what judges without one, for a board by the options.
+
+        Raises:
+            LoadingError: see Player.
+            SetupError: rules, komi or size of the options are wrong.
+        """
+        super().__init__(options, new_game(options))
+
+    @property
+    def model(self) -> Model | None:
+        """The network."""
+        return model_of(self._search.queue.evaluator)
+
+    def start(self, request: Request[GoGame]) -> None:
+        """Search without limit; a game that passes have ended is not pondered, since no move is to come."""
+        if not request.ponder or request.game.is_no_result or not request.game.is_over:
+            super().start(request)
+
+    def evaluate(self, game: GoGame, symmetry: int | None, optimism: float | None = None) -> RawEvaluation:
+        """Evaluate a position once by the network, without search.
+
+        Args:
+            game: the position.
+            symmetry: 0 to 7; None averages over all.
+            optimism: share of the optimistic policy, 0 to 1, if the network has one; None for the search's at the root.
+
+        Raises:
+            EvaluatorError: no network is in use.
+        """
+        self.load(game)
+        return ask_network(self._search.queue, game, symmetry, ROOT_OPTIMISM if optimism is None else optimism)
+
+    def final_ownership(self, game: GoGame) -> npt.NDArray[np.float32]:
+        """Return the expected owner of each point at the end, [area] row by row from the top left, +1 Black.
+
+        From the network if there is one, or from rollouts; takes at most about a second.
+        """
+        request = Request(game)
+        self._prepare(request)
+        self._search.set_position(self._root(request))
+        return self._ownership(game, OWNERSHIP_SECONDS)
+
+    def ownership_after(self, game: GoGame, move: int, rollouts: int) -> npt.NDArray[np.float32]:
+        """Return the expected owners after a move of the side to move, as the network or else rollouts have them.
+
+        Args:
+            game: the position before the move; it has room for one.
+            move: the move, which the rules of ko and suicide may forbid.
+            rollouts: their number without a network.
+
+        Returns:
+            [area], +1 Black.
+        """
+        after = game.copy()
+        after.play(game.side_to_move, move, strict=False)
+        queue = self._search.queue
+        if network_behind(queue.evaluator) is None:
+            return ownership_by_rollouts(after, rollouts)
+        return -ask_network(queue, after, 0).white_ownership
+
+    # -- what the player asks of the game --------------------------------------------------------------------------
+
+    def _loading_key(self, game: GoGame) -> object:
+        return (queue_key(game.size, game.rules), *(self.options.get(name) for name in LOADED))
+
+    def _load(self, game: GoGame) -> Search:
+        empty = GoGame(game.size, game.rules)
+        evaluator_kind(self.options)
+        queue = self._make_queue(empty)
+        try:
+            settings = self._search_settings(self.options, empty, queue)
+            search = Search(spec_for(game.size, queue.evaluator), queue, settings)
+            self._warm_up(search, empty)
+        except BaseException:
+            self._drop_queue(queue)
+            raise
+        return search
+
+    def _warm_up(self, search: Search, game: GoGame) -> None:
+        warm_up(search, game, lambda move: game.play(game.side_to_move, move))
+
+    def _make_queue(self, game: GoGame) -> EvaluationQueue:
+        """Return the evaluation queue for a game's board and rules."""
+        return make_queue(tuned(self.options, "go", game.size), game.size, game.rules)
+
+    def _drop_queue(self, queue: EvaluationQueue) -> None:
+        """Release a queue."""
+        queue.close()
+
+    def _load_board(self, game: GoGame) -> None:
+        self.load(game)
+
+    def _search_settings(self, options: Options, game: GoGame, queue: EvaluationQueue) -> SearchSettings:
+        return search_settings(tuned(options, "go", game.size), queue)
+
+    def _budget(self, clock: Clock, game: GoGame, options: Options, lag: float, lateness: float) -> Budget:
+        return find_budget(clock, moves_left(game.size**2, game.ply), lag, lateness)
+
+    def _root(self, request: Request[GoGame]) -> GoGame:
+        game = request.game.copy()
+        if request.hide_moves:
+            game.hide_moves()
+        return game
+
+    def _without_search(self, request: Request[GoGame], root: GoGame) -> Decision | None:
+        return Decision(PASS, report=SearchReport(root.side_to_move)) if root.is_full else None
+
+    def _restrictions(self, request: Request[GoGame], root: GoGame, schedule: Schedule) -> Restrictions:
+        """Forbid the pass while dead stones are left, if they are to be captured first."""
+        options = self._options(request)
+        if options.cleanup and request.allow is None and len(root.legal_moves()) > 1 and self._has_dead(root, schedule):
+            return {*request.avoid, PASS}, None
+        return request.avoid, request.allow
+
+    def _has_dead(self, root: GoGame, schedule: Schedule) -> bool:
+        """Whether dead stones of the opponent are still on the board, as far as a share of the move's time shows it."""
+        left = min(schedule.soft, schedule.hard) - time.monotonic()
+        if left <= 0.0:
+            return False
+        dead = dead_stones(root, self._ownership(root, min(OWNERSHIP_SECONDS, CLEANUP_SHARE * left)))
+        return any(root.color_at(point) == opponent(root.side_to_move) for point in dead)
+
+    def _ownership(self, root: GoGame, seconds: float) -> npt.NDArray[np.float32]:
+        """Return the expected owners, +1 Black, as they are found within `seconds` at the search's root."""
+        if not self._search.queue.evaluator.inputs & Inputs.NETWORK:
+            return ownership_by_rollouts(root, max(1, min(ROLLOUTS, int(seconds * ROLLOUTS_A_SECOND))))
+        return black_ownership(self._search.run(replace(OWNERSHIP_LIMITS, seconds=seconds)), root)
+
+    def _draw(self, report: SearchReport, temperature: float) -> int:
+        if report.moves[0].move != PASS:  # nobody passes by chance
+            report = replace(report, moves=tuple(move for move in report.moves if move.move != PASS))
+        return choose(report, temperature, self._rng)
+
+    def _likeliest(self, root: GoGame, avoid: Collection[int], allow: Collection[int] | None) -> int:
+        move = self._search.likeliest()
+        return PASS if move is None else move
+
+    def _may_resign(self, game: GoGame, report: SearchReport) -> bool:
+        return may_resign(game, game.side_to_move, report.score_lead)
+
+
+def black_ownership(report: SearchReport, game: GoGame) -> npt.NDArray[np.float32]:
+    """Return who owns each point at the end, +1 Black: as the search of the game says, or else as rollouts do."""
+    if report.ownership is None:
+        return ownership_by_rollouts(game)
+    return report.ownership if report.side_to_move == BLACK else -report.ownership

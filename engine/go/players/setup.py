@@ -1,0 +1,101 @@
+"""From the options to an evaluation queue and the search's settings, for Go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.evaluators.base import EvaluatorError
+from engine.evaluators.devices import make_device_queue
+from engine.evaluators.queue import EvaluationQueue, InlineQueue
+from engine.evaluators.uniform import UniformEvaluator
+from engine.go.game import GoGame
+from engine.go.networks.rollouts import MixedEvaluator, RolloutEvaluator
+from engine.go.players.network import spec_for
+from engine.own_network import has_network, network_file
+from engine.players.precision import Sampling, with_suitable_precision
+from engine.players.setup import common_settings, kind_of_evaluator
+from engine.search.parameters import SearchSettings
+from native.spec import Inputs
+from nets.katago.outputs import has_no_result
+
+if TYPE_CHECKING:
+    from engine.evaluators.base import Evaluator
+    from engine.go.networks.katago import KataGoEvaluator
+    from engine.go.rules import Rules
+    from engine.options import Options
+
+ROLLOUTS_A_LEAF = 1
+ROLLOUT_BATCH = 8
+"""Leaves that a thread takes at once for rollouts: the cost of a call is shared, and the leaves are still good ones."""
+ROLLOUT_C_PUCT = 1.8
+"""What beat 1.1 by 58% ± 6 with rollouts, whose values are far noisier than a network's (9×9, 60 games)."""
+
+
+QueueKey = tuple[int, bool]
+"""Board size, and whether the rules know games without result: what one evaluator is made for."""
+
+
+def queue_key(size: int, rules: Rules) -> QueueKey:
+    """Return the key of the evaluator for these boards and rules; those of one key share an evaluator."""
+    return size, has_no_result(rules.ko, rules.scoring)
+
+
+def evaluator_kind(options: Options) -> str:
+    """Return onnx, rollouts or uniform.
+
+    Raises:
+        EvaluatorError: a mixture with rollouts was asked for without a network, or what kind_of_evaluator refuses.
+    """
+    if options.rollout_weight > 0.0 and not has_network(options):
+        raise EvaluatorError(
+            f"rollout_weight {options.rollout_weight:g} mixes rollouts into a network's values: expected evaluator "
+            f"auto or onnx, not {options.evaluator}"
+        )
+    return kind_of_evaluator(options, "Go", "rollouts")
+
+
+def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
+    """Return the evaluation queue that the options describe for boards of `size`.
+
+    Raises:
+        NetworkError: the network's file cannot be used.
+        EvaluatorError: the evaluator or the device cannot.
+    """
+    kind = evaluator_kind(options)
+    if kind == "uniform":
+        return InlineQueue(UniformEvaluator(options.batch_size or 16))
+    net = network_file(options, "go")
+    if net is None:
+        return InlineQueue(RolloutEvaluator(ROLLOUTS_A_LEAF, options.batch_size or ROLLOUT_BATCH, options.seed))
+    from engine.go.networks.katago_factory import make_katago_evaluator
+
+    def network(device: str) -> Evaluator:
+        def in_precision(precision: str) -> KataGoEvaluator:
+            # What is made only to be compared with is not worth the place on the disk.
+            keep = precision == options.precision
+            return make_katago_evaluator(net, size, device, options.backend, options.batch_size, precision, keep=keep)
+
+        evaluator = with_suitable_precision(in_precision, options.precision, lambda it: go_sampling(size, rules, it))
+        _, evaluator.may_have_no_result = queue_key(size, rules)
+        if options.rollout_weight > 0.0:
+            return MixedEvaluator(evaluator, options.rollout_weight, ROLLOUTS_A_LEAF, options.seed)
+        return evaluator
+
+    return make_device_queue(network, options)
+
+
+def go_sampling(size: int, rules: Rules, network: Evaluator) -> Sampling[GoGame]:
+    """Return how games are played on which precisions are compared."""
+    return Sampling(
+        spec=spec_for(size, network),
+        new_game=lambda: GoGame(size, rules),
+        play=lambda game, move: game.play(game.side_to_move, move),
+        is_over=lambda game: game.is_over,
+    )
+
+
+def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
+    """Return the settings of the search; what the options leave open is chosen for the machine."""
+    if queue.evaluator.inputs & Inputs.NETWORK:
+        return common_settings(options, "go", queue, SearchSettings.c_puct)
+    return common_settings(options, "go", queue, ROLLOUT_C_PUCT, symmetry="none", fpu_from_mean=True, spread_scale=0.0)

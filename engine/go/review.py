@@ -1,0 +1,299 @@
+"""Reviewing games of Go: every position of an SGF record is searched, and the record annotated.
+
+The game is gone through forwards: the part of the tree below the move that was played is kept, so that a review needs
+40% fewer evaluations for the same visits, and few positions start from nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.color import BLACK, WHITE, opponent
+from engine.go.game import GoGame, score_text
+from engine.go.rules import Rules
+from engine.go.scoring import dead_stones
+from engine.go.sgf import GameRecord, Node, SgfError, load_sgf_games
+from engine.go.vertex import format_color, format_vertex
+from engine.players.request import Request
+from engine.review.model import MARK, Opinion, Review, ReviewedMove, ReviewError, Tick, reviewed_moves
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from engine.go.players.player import GoPlayer
+    from engine.options import Options
+
+Judgement = tuple[Opinion, int]
+"""What is thought of a position, and the evaluations that it took."""
+
+MISTAKE, BLUNDER = 0.05, 0.15
+"""Losses of winrate from which on a move is marked as doubtful (DO) or bad (BM)."""
+PV_MOVES = 12
+"""Moves of a variation that a review adds to a record."""
+VERDICTS = ("BM", "DO", "IT", "TE")
+"""SGF's verdicts on a move, of which a node may have one."""
+SABAKI = ("SBKV", "SBKS")
+"""Sabaki's properties: Black's winrate in percent and lead in points, from which it draws its graphs."""
+
+
+@dataclass(slots=True)
+class AnnotatedGo:
+    """See engine.review.model.Annotated."""
+
+    review: Review
+    record: GameRecord
+
+    def files(self) -> dict[str, bytes]:
+        """Return the record as SGF."""
+        annotate(self.record, self.review)
+        try:
+            return {".sgf": self.record.to_sgf().encode("utf-8")}
+        except SgfError as error:
+            raise ReviewError(str(error)) from None
+
+
+class GoReviewer:
+    """See engine.review.model.Reviewer. Several analysts go through parts of a game at the same time."""
+
+    def __init__(self, analysts: Sequence[GoPlayer], options: Options) -> None:
+        """Review with analysts, by the limits of the options."""
+        self.analysts = analysts
+        self.options = options
+
+    def read(self, path: str) -> list[Loaded]:
+        """Return the games of an SGF file."""
+        return load(path, Rules.parse(self.options.rules))
+
+    def length(self, loaded: Loaded) -> int:
+        """Return the positions of a game."""
+        return loaded.positions
+
+    def review(self, loaded: Loaded, tick: Tick) -> AnnotatedGo:
+        """Search every position of a game, up to a fault of its record."""
+        begin = time.monotonic()
+        record = loaded.record
+        replay = record.replay(rules=Rules.parse(self.options.rules), override_rules=record.rules is None)
+        games = [game.copy() for game in itertools.islice(replay, loaded.positions)]
+        played = [node.move for node in record.line() if node.move is not None][: len(games) - 1]
+        for game, (color, _) in zip(games[:-1], played, strict=True):
+            game.turn_to(color)  # a side may have played twice
+        found = self._judge_all(games, tick)
+        opinions = [opinion for opinion, _ in found]
+        review = Review(
+            game="go",
+            engine=self.analysts[0].description,
+            moves=reviewed_moves(
+                [move for _, move in played], opinions, lambda move: format_vertex(move, record.size), PV_MOVES
+            ),
+            opinions=opinions,
+            names={BLACK: record.black, WHITE: record.white},
+            result=record.result,
+            evaluations=sum(count for _, count in found),
+            seconds=time.monotonic() - begin,
+            info={"size": record.size, "rules": str(games[-1].rules), "komi": games[-1].komi},
+        )
+        if record.rules_text:
+            review.notes.append(f"unknown rules '{record.rules_text}': reviewed under {games[-1].rules}")
+        if loaded.fault:
+            review.notes.append(f"{loaded.fault}: reviewed up to there")
+        return AnnotatedGo(review, record)
+
+    def close(self) -> None:
+        """Release the engine."""
+        for analyst in self.analysts:
+            analyst.close()
+
+    def _judge_all(self, games: Sequence[GoGame], tick: Tick) -> list[Judgement]:
+        """Return what is thought of each position.
+
+        Raises:
+            Exception: what an analyst raises, or a KeyboardInterrupt; the others stop then.
+        """
+        found: dict[int, Judgement] = {}
+        parts = Parts(len(games), len(self.analysts))
+        stopped, ticking = threading.Event(), threading.Lock()
+
+        def go_through(number: int) -> None:
+            while not stopped.is_set() and (index := parts.take(number)) is not None:
+                found[index] = self._judge(self.analysts[number], games[index], stopped)
+                with ticking:
+                    tick()
+
+        with ThreadPoolExecutor(len(self.analysts)) as pool:
+            under_way = [pool.submit(go_through, number) for number in range(len(self.analysts))]
+            try:
+                for each in as_completed(under_way):
+                    each.result()
+            except BaseException:
+                stopped.set()
+                for analyst in self.analysts:
+                    analyst.interrupt()
+                raise
+        return [found[index] for index in range(len(games))]
+
+    def _judge(self, player: GoPlayer, game: GoGame, stopped: threading.Event) -> Judgement:
+        """Return the opinion of a position, and the evaluations that it took."""
+        options, color = self.options, game.side_to_move
+        if game.is_over:
+            if game.is_no_result:
+                return Opinion(color, 0.5, 0.0), 0
+            dead = dead_stones(game, self._owners(player, game)) if game.rules.has_agreement else ()
+            score = game.final_score(dead)
+            score = score if color == BLACK else -score
+            return Opinion(color, 0.5 if score == 0 else float(score > 0), score), 0
+        request = Request(game, options, hide_moves=options.ignore_pre_root_history)
+        if stopped.is_set():
+            request.stop()
+        report = player.decide(request).report
+        if not report.moves:  # a single visit
+            return Opinion(color, report.winrate, report.score_lead, visits=report.visits), report.evaluations
+        best = report.moves[0]
+        opinion = Opinion(color, best.winrate, best.score_lead, best.move, best.pv, visits=report.visits)
+        return opinion, report.evaluations
+
+    def _owners(self, player: GoPlayer, game: GoGame) -> npt.NDArray[np.float32]:
+        """Return who owns each point of a game that is over, +1 Black."""
+        return player.final_ownership(game)
+
+
+class Parts:
+    """Runs of positions, one for each analyst, who goes through it forwards; who is done halves the longest."""
+
+    def __init__(self, count: int, analysts: int) -> None:
+        """Divide `count` positions."""
+        self._parts = [[count * part // analysts, count * (part + 1) // analysts] for part in range(analysts)]
+        self._lock = threading.Lock()
+
+    def take(self, number: int) -> int | None:
+        """Return the next position of an analyst; None where none is left."""
+        with self._lock:
+            part = self._parts[number]
+            if part[0] == part[1]:
+                longest = max(self._parts, key=lambda each: each[1] - each[0])
+                if longest[0] == longest[1]:
+                    return None
+                middle = sum(longest) // 2
+                part[:], longest[1] = (middle, longest[1]), middle
+            part[0] += 1
+            return part[0] - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A game of a file."""
+
+    record: GameRecord
+    positions: int
+    """Of its main line, those before and after the moves that can be played."""
+    fault: str
+    """Why the line goes no further; empty if it can be played to its end."""
+
+
+def load(path: str, rules: Rules) -> list[Loaded]:
+    """Read the games of an SGF file, and see how far their main lines can be played.
+
+    Raises:
+        ReviewError: the file cannot be read, or the first move of a game cannot be played.
+    """
+    try:
+        records = load_sgf_games(path)
+    except SgfError as error:
+        raise ReviewError(str(error)) from None
+    games = []
+    for number, record in enumerate(records, 1):
+        positions, fault = 0, ""
+        try:
+            for _ in record.replay(rules=rules, override_rules=record.rules is None):
+                positions += 1
+        except SgfError as error:
+            fault = str(error)
+            if positions < 2:
+                raise ReviewError(f"game {number}: {fault}" if number > 1 else fault) from None
+        games.append(Loaded(record, positions, fault))
+    return games
+
+
+# -- the annotated record ------------------------------------------------------------------------------------------
+
+
+def annotate(record: GameRecord, review: Review) -> None:
+    """Write a review into the main line of its record, as far as it goes; an earlier one is replaced.
+
+    Each node gets a comment, V (Black's lead), Sabaki's graph and, for what lost much, DO or BM; the better line
+    becomes a variation, but for a move of the root, which has no parent.
+    """
+    nodes = list(record.line())
+    for node in record.nodes():
+        _clean(node)
+    _set_values(record.root, review.opinions[0])
+    _add_comment(record.root, f"reviewed by {review.engine}")
+    reviewed = iter(review.moves)
+    for parent, node in zip((None, *nodes[:-1]), nodes, strict=True):
+        if node.move is None:
+            continue
+        move = next(reviewed, None)
+        if move is None:
+            _add_comment(node, "this move cannot be played: the review ends here")
+            break
+        _add_comment(node, describe(move, record.size))
+        _set_values(node, move.after)
+        if move.winrate_loss >= MISTAKE:
+            if parent is not None:
+                _add_variation(parent, move, record.size)
+            if not any(name in node.other for name in VERDICTS):
+                bad = move.winrate_loss >= BLUNDER
+                node.other["BM" if bad else "DO"] = ["1" if bad else ""]
+
+
+def _add_comment(node: Node, text: str) -> None:
+    node.comment = "\n".join(filter(None, (node.comment, MARK + text)))
+
+
+def _clean(node: Node) -> None:
+    """Take out what an earlier review has left."""
+    lines = node.comment.split("\n")
+    kept = [line for line in lines if not line.startswith(MARK)]
+    if len(kept) < len(lines):
+        for name in ("V", *SABAKI, "BM", "DO"):
+            node.other.pop(name, None)
+    node.comment = "\n".join(kept)
+    node.children = [child for child in node.children if not child.comment.startswith(f"{MARK}better")]
+
+
+def _set_values(node: Node, opinion: Opinion) -> None:
+    node.other["SBKV"] = [f"{100 * opinion.winrate_for(BLACK):.2f}"]
+    score = opinion.score_for(BLACK)
+    if score is not None:
+        node.other["V"] = node.other["SBKS"] = [f"{score:.2f}"]
+
+
+def describe(move: ReviewedMove, size: int) -> str:
+    """Return what a review says of a move, on one line."""
+    color = move.color
+    parts = [f"{format_color(color)} {100 * move.winrate_after:.1f}%"]
+    score = move.after.score_for(BLACK)
+    if score is not None:
+        parts.append(score_text(round(score, 1)))
+    if move.is_best:
+        parts.append("the best move")
+    elif move.best_text:
+        parts.append(f"best {move.best_text} {100 * move.before.winrate_for(color):.1f}%: {' '.join(move.pv_text)}")
+        loss = f"loss {100 * move.winrate_loss:.1f}%"
+        parts.append(loss if move.score_loss is None else f"{loss}, {move.score_loss:.1f} points")
+    return "; ".join(parts) + f" ({move.after.visits} visits)"
+
+
+def _add_variation(parent: Node, move: ReviewedMove, size: int) -> None:
+    """Add the better line beside the move that was played."""
+    color, node = move.color, parent
+    for point in move.before.pv[:PV_MOVES]:
+        text = f"{MARK}better, {format_color(color)} {100 * move.before.winrate:.1f}%" if node is parent else ""
+        node = node.add(color, point, text)
+        color = opponent(color)

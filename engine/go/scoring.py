@@ -1,0 +1,266 @@
+"""The end of a game: which stones are dead, which stand in seki, and the score by area or by territory.
+
+Seki is judged by shape, after the dead stones have been taken off. A *group* is a connected set of stones of one color
+and the empty points that only this color touches; sets that touch the same point of dame (empty points that both sides
+touch) could be joined there and are one group. A group *stands alone* when it has two separate eyes or an eye of four
+points or more. A group is in seki when it does not stand alone and shares dame with an enemy group that does not stand
+alone either. So unfilled dame between living groups make no seki, and what is not seen is a seki of more exotic kinds
+(false eyes taken for eyes, one side of it alone alive).
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engine.color import BLACK, WHITE, opponent
+from engine.go.vertex import board_points, format_vertex
+from native.go.area import pass_alive
+from native.go.board import EMPTY, MAX_POINTS, POSITION_DTYPE
+from native.go.ownership import rollout_ownership
+from native.go.scratch import SCRATCH_DTYPE
+
+if TYPE_CHECKING:
+    from engine.go.game import GoGame
+
+DEAD_BELOW = 0.0
+"""A chain is dead when the mean ownership of its stones, seen from their own side, is below this.
+
+Measured with 1,000 uniform rollouts on 231 counted games of 9 dans, japanese rules assumed: the score is the recorded
+one in 207 for 0 and in 203 for -0.05. The threshold was chosen on these same games.
+"""
+
+ROLLOUTS = 1000
+"""Rollouts for a verdict without a network; 0.1 s on 19x19. The standard error of a point's ownership is 0.03."""
+
+BIG_EYE = 4
+"""Points of an eye that makes a group live by itself."""
+
+MAX_SHARED = 8
+"""Connected points that the two sides of a seki share at most; a larger region is a game not played out."""
+
+Ownership = np.ndarray[Any, np.dtype[np.floating[Any]]]
+
+
+@dataclass
+class Group:
+    """Connected stones of one color with the territory between and around them."""
+
+    color: int
+    points: set[int] = field(default_factory=set)
+    eyes: list[int] = field(default_factory=list)
+    """The sizes of its empty regions."""
+    in_seki: bool = False
+
+    @property
+    def stands_alone(self) -> bool:
+        """Whether it lives without sharing liberties with the enemy."""
+        return len(self.eyes) >= 2 or any(size >= BIG_EYE for size in self.eyes)
+
+
+def final_status(game: "GoGame", dead: Collection[int]) -> dict[str, list[int]]:
+    """Judge every stone on the board.
+
+    Args:
+        game: the game at its end (any position will do, the verdict is as good as that on the dead stones).
+        dead: points of the dead stones, whole chains.
+
+    Returns:
+        The points of the stones that are "alive", "dead" and "seki" (alive without eyes of their own).
+    """
+    in_seki = {p for group in find_groups(_board_without(game, dead), game.size) if group.in_seki for p in group.points}
+    status: dict[str, list[int]] = {"alive": [], "dead": [], "seki": []}
+    for _, point in game.stones():
+        status["dead" if point in dead else "seki" if point in in_seki else "alive"].append(point)
+    return status
+
+
+def removed_stones(game: "GoGame", ownership: Callable[[], Ownership]) -> set[int]:
+    """Return the stones that are taken off as dead before a game is scored.
+
+    None where the game has ended under rules without agreement: the board counts as it stands, as search and matches
+    count it. Before its end a game is scored as if the players stopped here and agreed, under any rules.
+
+    Args:
+        game: the game.
+        ownership: returns what `dead_stones` takes; asked where it is needed.
+    """
+    if game.is_over and not game.rules.has_agreement:
+        return set()
+    return dead_stones(game, ownership())
+
+
+def dead_stones(game: "GoGame", ownership: Ownership) -> set[int]:
+    """Return the stones of the chains that the ownership gives to the enemy.
+
+    Chains that are unconditionally alive (Benson) are never dead, whatever the ownership says.
+
+    Args:
+        game: the game.
+        ownership: float[area], row by row from the top, +1 = Black.
+
+    Raises:
+        ValueError: the ownership has another shape.
+    """
+    points = board_points(game.size)
+    if np.shape(ownership) != (len(points),):
+        raise ValueError(f"ownership of shape {np.shape(ownership)}: expected ({len(points)},)")
+    owned = dict(zip(points, map(float, ownership), strict=True))
+    safe = pass_alive_stones(game)
+    dead: set[int] = set()
+    for color, chain in chains(game):
+        mean = sum(owned[p] for p in chain) / len(chain) * (1 if color == BLACK else -1)
+        if mean < DEAD_BELOW and chain[0] not in safe:
+            dead.update(chain)
+    return dead
+
+
+def ownership_by_rollouts(game: "GoGame", rollouts: int = ROLLOUTS, seed: int = 1) -> Ownership:
+    """Return who owns each point after uniform rollouts: float32[area], row by row from the top, +1 = Black.
+
+    Args:
+        game: the game; stays as it is.
+        rollouts: how many, at least 1.
+        seed: of the random moves, not 0.
+    """
+    scratch = np.zeros(1, POSITION_DTYPE)[0]
+    totals = np.zeros(game.size * game.size, np.int32)
+    rollout_ownership(game.position, scratch, np.array([seed], np.uint64), rollouts, totals)
+    return (totals / rollouts).astype(np.float32)
+
+
+def pass_alive_stones(game: "GoGame") -> set[int]:
+    """Return the stones that live even if their owner always passes (Benson 1976)."""
+    safe: set[int] = set()
+    scratch = np.zeros(1, SCRATCH_DTYPE)[0]
+    marks = np.zeros(MAX_POINTS, np.uint8)
+    for color in (BLACK, WHITE):
+        pass_alive(game.position, scratch, color, marks)
+        safe.update(p for p in board_points(game.size) if marks[p] and game.color_at(p) == color)
+    return safe
+
+
+def score(game: "GoGame", dead: Iterable[int] = ()) -> float:
+    """Return Black's points minus White's, with komi and handicap compensation, as the board stands.
+
+    Area scoring counts stones and territory, territory scoring territory and prisoners, dead stones included. Without
+    `dead` every stone counts as alive, so that area scoring without tax is Tromp-Taylor's. Tax SEKI and ALL take away
+    the territory of groups in seki (see the module), ALL two points more for each other group that has territory.
+    Dame that territory scoring would have filled are worth nothing.
+
+    Args:
+        game: the game.
+        dead: points of dead stones; a chain of which one is named is dead as a whole.
+
+    Raises:
+        ValueError: a dead stone on a point that is empty or off the board.
+    """
+    removed = _whole_chains(game, set(dead))
+    board = _board_without(game, removed)
+    points = {BLACK: 0, WHITE: 0}
+    for group in find_groups(board, game.size):
+        taxed = game.rules.tax != "NONE"
+        territory = 0 if taxed and group.in_seki else sum(group.eyes)
+        if game.rules.tax == "ALL" and territory:
+            territory -= 2  # once a group: what dame still separates will be joined
+        stones = len(group.points) - sum(group.eyes) if game.rules.scoring == "AREA" else 0
+        points[group.color] += territory + stones
+    if game.rules.scoring == "TERRITORY":
+        for color in points:
+            points[color] += game.captures(color) + sum(game.color_at(p) == opponent(color) for p in removed)
+    return points[BLACK] - points[WHITE] - float(game.position["komi"])
+
+
+def chains(game: "GoGame") -> list[tuple[int, list[int]]]:
+    """Return (color, points) of every chain on the board."""
+    board = _board_without(game, ())
+    result = []
+    for color in (BLACK, WHITE):
+        stones = {p for p, c in board.items() if c == color}
+        result += [(color, sorted(chain)) for chain in _components(stones, game.size)]
+    return result
+
+
+def find_groups(board: dict[int, int], size: int) -> list[Group]:
+    """Return the groups of a board (color by point, dead stones taken off), those in seki marked."""
+    empty = [p for p, c in board.items() if c == EMPTY]
+    owner = dict(board)
+    eyes: list[set[int]] = []
+    shared: list[set[int]] = []
+    for region in _components(set(empty), size):
+        touching = {board[q] for p in region for q in _neighbors(p, size) if board.get(q, EMPTY) != EMPTY}
+        if len(touching) == 1:
+            owner.update(dict.fromkeys(region, touching.pop()))
+            eyes.append(region)
+        elif touching:
+            shared.append(region)
+    group_at: dict[int, Group] = {}
+    for color in (BLACK, WHITE):
+        for points in _components({p for p, c in owner.items() if c == color}, size):
+            group_at.update(dict.fromkeys(points, Group(color, points)))
+    for region in eyes:
+        group_at[next(iter(region))].eyes.append(len(region))
+    for point in set().union(*shared):
+        _link(group_at, _neighbors(point, size))
+    for region in (region for region in shared if len(region) <= MAX_SHARED):
+        weak = {
+            id(group): group
+            for p in region
+            for q in _neighbors(p, size)
+            if (group := group_at.get(q)) is not None and not group.stands_alone
+        }
+        if {group.color for group in weak.values()} == {BLACK, WHITE}:
+            for group in weak.values():
+                group.in_seki = True
+    return list({id(group): group for group in group_at.values()}.values())
+
+
+def _link(group_at: dict[int, Group], around: Iterable[int]) -> None:
+    """Make one group of those of each color that touch a shared point, whose neighbors are `around`."""
+    first: dict[int, Group] = {}
+    for neighbor in around:
+        group = group_at.get(neighbor)
+        if group is None:
+            continue
+        kept = first.setdefault(group.color, group)
+        if kept is not group:
+            kept.eyes += group.eyes
+            kept.points |= group.points
+            group_at.update(dict.fromkeys(group.points, kept))
+
+
+def _neighbors(point: int, size: int) -> tuple[int, int, int, int]:
+    return point - 1, point + 1, point - size - 1, point + size + 1
+
+
+def _components(points: set[int], size: int) -> list[set[int]]:
+    """Split points into connected sets."""
+    left = set(points)
+    result = []
+    while left:
+        frontier = [left.pop()]
+        component = set(frontier)
+        while frontier:
+            for q in _neighbors(frontier.pop(), size):
+                if q in left:
+                    left.remove(q)
+                    component.add(q)
+                    frontier.append(q)
+        result.append(component)
+    return result
+
+
+def _board_without(game: "GoGame", removed: Collection[int]) -> dict[int, int]:
+    return {p: EMPTY if p in removed else game.color_at(p) for p in board_points(game.size)}
+
+
+def _whole_chains(game: "GoGame", named: set[int]) -> set[int]:
+    whole: set[int] = set()
+    for _, chain in chains(game):
+        if not named.isdisjoint(chain):
+            whole.update(chain)
+    for point in named - whole:
+        vertex = format_vertex(point, game.size) if point in board_points(game.size) else f"point {point}"
+        raise ValueError(f"no stone on {vertex} that could be dead")
+    return whole

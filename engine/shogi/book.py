@@ -1,0 +1,355 @@
+"""Books of openings: YaneuraOu's text form and Apery's binary form, found by position and never read into memory.
+
+A text book (`#YANEURAOU-DB2016 1.00`) has a line `sfen POSITION` for each position, and below it lines
+`MOVE PONDER SCORE DEPTH COUNT`, of which only the move must be there. A binary book has records of 16 bytes, sorted by
+the position's key: key u64, move u16, count u16, score i32, little endian. The keys are those of Apery and cshogi:
+numbers of the 64-bit Mersenne twister with its usual seed.
+"""
+
+import functools
+import math
+import mmap
+import random
+import re
+import struct
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from engine.color import WHITE
+from engine.shogi.moves import is_move, turned
+from engine.shogi.notation import NotationError, parse_usi
+from engine.shogi.placement import Placement
+from engine.shogi.sfen import format_sfen
+
+TEXT_HEADER = b"#YANEURAOU-DB2016 1.00"
+POSITION_LINE = re.compile(rb"^sfen ([^\r\n]*)", re.MULTILINE)
+RECORD = struct.Struct("<QHHi")
+NO_MOVES = ("none", "resign", "win", "pass", "0000")
+"""Words that may stand where a move is missing."""
+MAX_NUMBER = 2**63 - 1
+"""Of the numbers in a text book; greater ones are no scores, depths or counts."""
+
+NARROW_SHARE = 0.1
+"""A narrow book leaves out moves chosen less often than this; YaneuraOu takes the same."""
+
+
+class BookError(ValueError):
+    """A file that is no book, or a broken line in it; the message is one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class BookMove:
+    """A move that a book has for a position."""
+
+    move: int
+    count: int
+    """How often it was played, or its weight; 0 where the book does not say."""
+    score: int | None = None
+    """Centipawns for the side that plays it; None where the book does not say."""
+    depth: int = 0
+    """Of the search behind the score; 0 where the book does not say."""
+    ponder: int | None = None
+    """The expected answer."""
+
+
+class Book(Protocol):
+    """A book; looking up takes less than a millisecond."""
+
+    def moves(self, placement: Placement) -> list[BookMove]:
+        """Return what the book has for a position, in its order; nothing is checked but that they are moves.
+
+        Raises:
+            BookError: the book is broken there.
+        """
+
+    def close(self) -> None:
+        """Release the file."""
+
+
+# -- Apery's binary form -------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _random_numbers() -> tuple[int, ...]:
+    """Return the first 2,645 numbers of MT19937-64 (Matsumoto and Nishimura) seeded with 5489."""
+    mask = (1 << 64) - 1
+    state = [5489]
+    for i in range(1, 312):
+        state.append((6364136223846793005 * (state[-1] ^ state[-1] >> 62) + i) & mask)
+    numbers: list[int] = []
+    while len(numbers) < 31 * 81 + 7 * 19 + 1:
+        for i in range(312):
+            bits = (state[i] & 0xFFFFFFFF80000000) | (state[(i + 1) % 312] & 0x7FFFFFFF)
+            state[i] = state[(i + 156) % 312] ^ bits >> 1 ^ (0xB5026F5AA96619E9 if bits & 1 else 0)
+        for word in state:
+            word ^= word >> 29 & 0x5555555555555555
+            word ^= word << 17 & 0x71D67FFFEDA60000
+            word ^= word << 37 & 0xFFF7EEE000000000
+            numbers.append((word ^ word >> 43) & mask)
+    return tuple(numbers)
+
+
+def book_key(placement: Placement) -> int:
+    """Return the key under which Apery's books hold a position: board, the mover's hand, side to move."""
+    numbers = _random_numbers()
+    key = 0
+    for square, code in enumerate(placement.board):
+        if code:
+            key ^= numbers[81 * code + square]
+    for index, count in enumerate(placement.hands[placement.side - 1]):
+        key ^= numbers[31 * 81 + 19 * index + count]
+    return key ^ numbers[31 * 81 + 7 * 19] if placement.side == WHITE else key
+
+
+class AperyBook:
+    """A binary book, searched in the file."""
+
+    def __init__(self, path: Path, data: mmap.mmap) -> None:
+        """Use a file's content.
+
+        Raises:
+            BookError: its size is not that of whole records, or its keys are not sorted.
+        """
+        if len(data) % RECORD.size:
+            raise BookError(f"{path}: {len(data)} bytes, expected whole records of {RECORD.size} bytes")
+        self.path = path
+        self._data = data
+        self._count = len(data) // RECORD.size
+        probes = [self._key(i * (self._count - 1) // 64) for i in range(65)]
+        if probes != sorted(probes):
+            raise BookError(f"{path}: the keys are not sorted, expected a book in Apery's form (.bin)")
+
+    def _key(self, number: int) -> int:
+        return int(RECORD.unpack_from(self._data, number * RECORD.size)[0])
+
+    def moves(self, placement: Placement) -> list[BookMove]:
+        """See `Book`."""
+        wanted = book_key(placement)
+        low, high = 0, self._count
+        while low < high:
+            middle = (low + high) // 2
+            if self._key(middle) < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        found = []
+        while low < self._count:
+            key, move, count, score = RECORD.unpack_from(self._data, low * RECORD.size)
+            if key != wanted:
+                break
+            if not is_move(move):
+                raise BookError(f"{self.path}: record {low} has the move {move}, expected squares of the board")
+            found.append(BookMove(move, count, score))
+            low += 1
+        return found
+
+    def close(self) -> None:
+        """Release the file."""
+        self._data.close()
+
+
+# -- YaneuraOu's text form -----------------------------------------------------------------------------------------
+
+
+class YaneuraouBook:
+    """A text book in any order: it is scanned once, and 16 bytes are kept for each position."""
+
+    def __init__(self, path: Path, data: mmap.mmap, *, ignore_ply: bool) -> None:
+        """Use a file's content, which begins with the header; a million positions take five seconds.
+
+        A position is found at any move of a game with `ignore_ply`, else only at the one whose number it has.
+        """
+        self.path = path
+        self._data = data
+        self._ignores_ply = ignore_ply
+        hashes, offsets = array("q"), array("q")
+        for match in POSITION_LINE.finditer(data):
+            hashes.append(hash(_position_of(match[1])))
+            offsets.append(match.end())
+        keys = np.array(hashes, np.int64)
+        order = np.argsort(keys, kind="stable")
+        self._keys, self._offsets = keys[order], np.array(offsets, np.int64)[order]
+
+    def moves(self, placement: Placement) -> list[BookMove]:
+        """See `Book`."""
+        text = format_sfen(placement, number=False).encode()
+        wanted = hash(text)
+        at = int(np.searchsorted(self._keys, wanted))
+        while at < len(self._keys) and self._keys[at] == wanted:
+            offset = int(self._offsets[at])
+            line = self._data[self._data.rfind(b"\n", 0, offset) + 1 : offset]
+            number = line[5:].split()[3:4]
+            if _position_of(line[5:]) == text and (self._ignores_ply or number == [b"%d" % placement.number]):
+                return list(self._read_moves(offset))
+            at += 1
+        return []
+
+    def _read_moves(self, offset: int) -> Iterator[BookMove]:
+        offset = self._data.find(b"\n", offset) + 1
+        while 0 < offset < len(self._data):
+            end = self._data.find(b"\n", offset)
+            end = len(self._data) if end < 0 else end
+            line = self._data[offset:end].decode("utf-8", "replace").strip()
+            if line.startswith("sfen"):
+                return
+            if line and not line.startswith(("#", "//")):
+                entry = self._parse(line)
+                if entry:
+                    yield entry
+            offset = end + 1
+
+    def _parse(self, line: str) -> BookMove | None:
+        words = line.split()
+        if words[0] in NO_MOVES:
+            return None
+        try:
+            move = parse_usi(words[0])
+            ponder = parse_usi(words[1]) if len(words) > 1 and words[1] not in NO_MOVES else None
+            numbers = [int(word) for word in words[2:5]]
+            if any(abs(number) > MAX_NUMBER for number in numbers):
+                raise ValueError("out of range")
+        except (NotationError, ValueError):
+            raise BookError(
+                f"{self.path}: broken line '{line[:60]}', expected a move, its answer, score, depth and count"
+            ) from None
+        score = numbers[0] if numbers else None
+        depth, count = (*numbers[1:], 0, 0)[:2]
+        return BookMove(move, max(count, 0), score, depth, ponder)
+
+    def close(self) -> None:
+        """Release the file."""
+        self._data.close()
+
+
+def _position_of(line: bytes) -> bytes:
+    """Return board, side and hands of an SFEN: the move number does not count."""
+    return b" ".join(line.split()[:3])
+
+
+# -- using a book --------------------------------------------------------------------------------------------------
+
+
+class TurnedBook:
+    """A book that is also asked for the position as the other side would see it, board turned and colors exchanged."""
+
+    def __init__(self, book: Book) -> None:
+        """Ask `book`."""
+        self._book = book
+
+    def moves(self, placement: Placement) -> list[BookMove]:
+        """See `Book`; the position itself goes first."""
+        if found := self._book.moves(placement):
+            return found
+        return [
+            replace(entry, move=turned(entry.move), ponder=entry.ponder and turned(entry.ponder))
+            for entry in self._book.moves(placement.turned())
+        ]
+
+    def close(self) -> None:
+        """Release the file."""
+        self._book.close()
+
+
+def open_book(path: str | Path, *, both_colors: bool = False, ignore_ply: bool = True) -> Book:
+    """Open a book of either form, which its first bytes tell; a text book is scanned, which may take seconds.
+
+    Args:
+        path: the file.
+        both_colors: use the lines of one color for the other as well.
+        ignore_ply: find the positions of a text book at any move of a game.
+
+    Raises:
+        BookError: it cannot be read, or is in neither form.
+    """
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            head = file.read(64)
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if head else None
+    except OSError as error:
+        raise BookError(f"cannot read the book {path}: {error.strerror}") from None
+    if data is None:
+        raise BookError(f"{path} is empty: expected a book of openings")
+    book: Book
+    try:
+        if head.removeprefix(b"\xef\xbb\xbf").startswith(TEXT_HEADER):
+            book = YaneuraouBook(path, data, ignore_ply=ignore_ply)
+        elif re.match(rb"#YANEURAOU|\s*sfen |#", head):
+            raise BookError(f"{path} begins '{head.splitlines()[0].decode('utf-8', 'replace')}': expected "
+                            f"'{TEXT_HEADER.decode()}'")  # fmt: skip
+        else:
+            book = AperyBook(path, data)
+    except BookError:
+        data.close()
+        raise
+    return TurnedBook(book) if both_colors else book
+
+
+@dataclass(frozen=True, slots=True)
+class BookSettings:
+    """Which moves of a book are played; the limits do what YaneuraOu's options of these names do. None by default."""
+
+    max_moves: int = 0
+    """The book is used for moves up to this number; 0 for all."""
+    ignore_rate: float = 0.0
+    """Probability that it is passed over."""
+    narrow: bool = False
+    """Leave out moves that are chosen less than one time in ten."""
+    depth_limit: int = 0
+    """Pass a position over whose best move was searched less deep."""
+    eval_diff: int | None = None
+    """Leave out moves that are worse than the best one by more centipawns."""
+    eval_limits: tuple[int, int] | None = None
+    """Leave out moves of Black and of White that are worth fewer centipawns."""
+    by_count: bool = True
+    """Choose by the counts, else all alike."""
+
+
+def choose(
+    book: Book, placement: Placement, rng: random.Random, is_legal: Callable[[int], bool], settings: BookSettings
+) -> BookMove | None:
+    """Choose a move of a book by its counts; where it has none, by the best score, or else all alike.
+
+    Args:
+        book: the book.
+        placement: the position.
+        rng: of the choice.
+        is_legal: moves that are not are left out (two positions can have one key).
+        settings: which moves may be chosen. A move without a score passes the limits of scores.
+
+    Raises:
+        BookError: the book is broken there.
+    """
+    if settings.max_moves and placement.number > settings.max_moves:
+        return None
+    if settings.ignore_rate and rng.random() < settings.ignore_rate:
+        return None
+    found = [entry for entry in book.moves(placement) if is_legal(entry.move)]
+    if settings.narrow:
+        counts = [entry.count for entry in found]
+        least = min(NARROW_SHARE * sum(counts), max(counts, default=0))
+        found = [entry for entry in found if entry.count >= least]
+    best = _best_of(found)
+    if best is None or best.depth < settings.depth_limit:
+        return None
+    limits = [] if settings.eval_limits is None else [settings.eval_limits[placement.side - 1]]
+    if settings.eval_diff is not None and best.score is not None:
+        limits.append(best.score - settings.eval_diff)
+    found = [entry for entry in found if entry.score is None or all(entry.score >= limit for limit in limits)]
+    best = _best_of(found)
+    if best is None:
+        return None
+    weights = [float(entry.count) if settings.by_count else 1.0 for entry in found]
+    if not any(weights):
+        weights = [float(entry.score == best.score) for entry in found]
+    return rng.choices(found, weights)[0]
+
+
+def _best_of(moves: Sequence[BookMove]) -> BookMove | None:
+    """Return the first of the moves with the best score, or the first where none has one; None without moves."""
+    return max(moves, key=lambda entry: -math.inf if entry.score is None else entry.score, default=None)

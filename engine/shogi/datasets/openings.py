@@ -1,0 +1,117 @@
+"""`yomi dataset openings`: openings of shogi after which games were balanced, as strong players judged them.
+
+The rules are those of Tayayan's set as dlshogi's author widened them: strong players on both sides, evaluations near
+zero all along the line, nearer at two plies, a game that went on and ended by the rules, and one line for each position
+at the first of these plies. Evaluations are the players' own, as CSA records of Floodgate and hcpe files hold them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.color import DRAW
+from engine.shogi.datasets.rows import ratings_of
+from engine.shogi.placement import Placement
+from engine.shogi.records.files import load_records
+from engine.shogi.records.hcpe import read_hcpe
+from engine.shogi.records.record import START, GameRecord, RecordedMove, RecordError, format_usi_line
+from nets.errors import NetworkError
+
+OPENING_SUFFIXES = (".csa", ".kif", ".kifu", ".ki2", ".usi", ".sfen", ".hcpe")
+ENDINGS = ("TORYO", "TSUMI", "SENNICHITE", "KACHI", "JISHOGI", "HIKIWAKE", "MAX_MOVES")
+"""Endings by the rules: games lost on time or by a fault say little of their openings."""
+
+
+@dataclass(frozen=True)
+class BalanceLimits:
+    """Which games give an opening."""
+
+    rating: float = 0.0
+    """Least rating of both players, where set; games without ratings are left out then."""
+    evaluation: float = 170.0
+    """Largest absolute evaluation of the line, in centipawns."""
+    narrow: float = 100.0
+    """The same after the plies that are looked at more closely, where an evaluation must be known."""
+    plies: tuple[int, int] = (24, 36)
+    """These plies. Openings differ after the first, and end after the second."""
+    min_moves: int = 50
+
+
+def balanced_openings(files: Sequence[Path], limits: BalanceLimits) -> tuple[list[str], Counter[str]]:
+    """Return openings as lines `startpos moves ...`, and how many games were left out for which reason.
+
+    Raises:
+        NetworkError: a file cannot be read.
+    """
+    lines: dict[Placement, str] = {}
+    refused = Counter[str]()
+    for path in files:
+        for record in _records(path):
+            why = why_unbalanced(record, limits)
+            if why:
+                refused[why] += 1
+                continue
+            unique, last = limits.plies
+            key = record.placements()[unique]
+            if key in lines:
+                refused[f"the same position after {unique} moves"] += 1
+                continue
+            lines[key] = format_usi_line(GameRecord(START, record.moves[:last]))
+    return list(lines.values()), refused
+
+
+def why_unbalanced(record: GameRecord, limits: BalanceLimits) -> str:
+    """Return why a game gives no opening, empty if it does."""
+    first, last = limits.plies
+    # The evaluation of a move is that of the position before it; the first moves often come from a book without one.
+    scores = [recorded.score for recorded in record.moves]
+    if record.initial != START:
+        return "another first position"
+    if record.ending not in ENDINGS:
+        return "no end by the rules"
+    if len(record.moves) < max(limits.min_moves, last + 1):
+        return "too short"
+    if limits.rating and min(ratings_of(record), default=0.0) < limits.rating:
+        return "a rating too low, or unknown"
+    known = [(ply, abs(score)) for ply, score in enumerate(scores) if score is not None]
+    plies = {ply for ply, _ in known}
+    if not plies.issuperset(limits.plies) or len({ply % 2 for ply in plies}) < 2:
+        return "evaluations unknown"
+    if any(score > limits.evaluation for ply, score in known if ply <= last):
+        return f"an evaluation beyond {limits.evaluation:g}"
+    if any(score > limits.narrow for ply, score in known if ply in limits.plies):
+        return f"an evaluation beyond {limits.narrow:g} after {first} or {last} moves"
+    return ""
+
+
+def _records(path: Path) -> Iterator[GameRecord]:
+    try:
+        if path.suffix.lower() == ".hcpe":
+            yield from _games_of_hcpe(path)
+        else:
+            yield from load_records(path)
+    except RecordError as error:
+        raise NetworkError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
+
+
+def _games_of_hcpe(path: Path) -> Iterator[GameRecord]:
+    """Yield the games of a file: rows of which each one's move leads to the next one's position.
+
+    Their ending is not known but for the winner: wins are taken for resignations.
+    """
+    record, following = GameRecord(), START
+    for position in read_hcpe(path.read_bytes()):
+        if position.placement != following and record.moves:
+            yield record
+            record = GameRecord()
+        if not record.moves:
+            record.initial = position.placement
+        record.moves.append(RecordedMove(position.move, score=position.score))
+        record.ending = "HIKIWAKE" if position.winner == DRAW else "TORYO"
+        following = dataclasses.replace(position.placement.after(position.move), number=1)
+    if record.moves:
+        yield record

@@ -1,0 +1,259 @@
+"""Positions of shogi from records, hcpe and psv files as rows of numbers, filtered and with duplicates merged."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.color import BLACK, DRAW, WHITE
+from engine.shogi.moves import is_move
+from engine.shogi.notation import format_usi
+from engine.shogi.placement import Placement
+from engine.shogi.records.files import load_records
+from engine.shogi.records.hcpe import HCPE_DTYPE, MAX_SCORE, RESULTS, pack
+from engine.shogi.records.psv import PSV_DTYPE, from_psv_move, pack_psv, to_psv_move
+from engine.shogi.records.record import GameRecord, RecordError
+from engine.shogi.sfen import format_sfen
+from native.datasets.packed import HCP, PSV, unpack_board
+from nets.errors import NetworkError
+
+SHOGI_SUFFIXES = (".csa", ".kif", ".kifu", ".ki2", ".usi", ".sfen", ".hcpe", ".psv")
+ROW_DTYPE = np.dtype(
+    [
+        ("packed", np.uint8, (32,)),
+        ("form", np.uint8),  # of the packed board: HCP or PSV
+        ("move", np.uint16),  # NO_MOVE where none is known
+        ("score", np.float32),  # centipawns for the side to move; NaN where nothing was said
+        ("winner", np.int8),  # BLACK, WHITE, 0 drawn
+        ("game", np.int64),  # positions of one game are held out together
+    ]
+)
+NO_MOVE = 0
+"""What hcpe and psv files hold where there is no move."""
+MARKS = 255
+"""`yomi dataset play` counts games from 1 to this in the last byte of hcpe, which is 0 and means nothing elsewhere."""
+GAME_BLOCK = 1024
+"""Neighbors in a file without games that are taken for one."""
+_RATE = re.compile(r"(black|white)_rate:.*:([\d.]+)\s*$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class ShogiLimits:
+    """Which positions of records are used."""
+
+    rating: float = 0.0
+    """Least rating of both players, where set; games without ratings are left out then."""
+    evaluation: float = 0.0
+    """Largest absolute evaluation in centipawns, where set."""
+    min_moves: int = 50
+
+
+def read_rows(path: Path, limits: ShogiLimits, game: int) -> npt.NDArray[np.void]:
+    """Return the positions of a file: ROW_DTYPE[n], its games numbered from `game` on.
+
+    Handicap games are left out: hcp cannot hold a board without all 40 pieces.
+
+    Raises:
+        NetworkError: the file is broken.
+    """
+    suffix = path.suffix.lower()
+    if suffix == ".hcpe":
+        rows = _hcpe_rows(path, game)
+    elif suffix == ".psv":
+        rows = _psv_rows(path, game)
+    else:
+        try:
+            records = load_records(path)
+        except RecordError as error:
+            raise NetworkError(str(error)) from None
+        found = [row for number, record in enumerate(records, game) for row in _record_rows(record, limits, number)]
+        rows = np.array(found, ROW_DTYPE)
+    if limits.evaluation:
+        rows = rows[~(np.abs(rows["score"]) > limits.evaluation)]
+    return rows
+
+
+def records_of(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[np.void]:
+    """Return the records of a file.
+
+    Raises:
+        NetworkError: it does not hold whole ones.
+    """
+    data = np.fromfile(path, np.uint8)
+    if data.size % dtype.itemsize:
+        raise NetworkError(f"{path}: {data.size} bytes found, expected whole records of {dtype.itemsize}")
+    return data.view(dtype)
+
+
+def _hcpe_rows(path: Path, game: int) -> npt.NDArray[np.void]:
+    data = records_of(path, HCPE_DTYPE)
+    rows = np.zeros(len(data), ROW_DTYPE)
+    rows["packed"], rows["form"], rows["score"] = data["hcp"], HCP, data["score"]
+    rows["move"] = _moves(path, data, _hcpe_move)
+    winners = np.zeros(256, np.int8)
+    for winner, result in RESULTS.items():
+        winners[result] = 0 if winner == DRAW else winner
+    rows["winner"] = winners[data["result"] & 3]
+    marks = data["mark"]
+    if len(marks) and marks.all():
+        rows["game"] = game + np.concatenate([[0], np.cumsum(marks[1:] != marks[:-1])])
+    else:
+        rows["game"] = game + np.arange(len(data)) // GAME_BLOCK
+    return rows
+
+
+def _psv_rows(path: Path, game: int) -> npt.NDArray[np.void]:
+    data = records_of(path, PSV_DTYPE)
+    rows = np.zeros(len(data), ROW_DTYPE)
+    rows["packed"], rows["form"], rows["score"] = data["sfen"], PSV, data["score"]
+    rows["move"] = _moves(path, data, _psv_move)
+    side = 1 + (data["sfen"][:, 0] & 1).astype(np.int8)
+    rows["winner"] = np.where(data["result"] == 0, 0, np.where(data["result"] > 0, side, 3 - side))
+    rows["game"] = game + np.arange(len(data)) // GAME_BLOCK
+    return rows
+
+
+def _moves(path: Path, data: npt.NDArray[np.void], read: Callable[[int], int | None]) -> npt.NDArray[np.uint16]:
+    """Return the moves of a file's records as ours, each number of a file being read once.
+
+    Raises:
+        NetworkError: one of them can be no move in any position.
+    """
+    moves = np.zeros(1 << 16, np.uint16)
+    for number in np.unique(data["move"]).tolist():
+        if (move := read(number)) is None:
+            record = np.flatnonzero(data["move"] == number)[0] + 1
+            raise NetworkError(
+                f"{path}, record {record}: move {number} found, expected squares of the board or a piece to drop, "
+                f"or {NO_MOVE} for none"
+            )
+        moves[number] = move
+    return np.asarray(moves[data["move"]], np.uint16)
+
+
+def _hcpe_move(number: int) -> int | None:
+    return number if number == NO_MOVE or is_move(number) else None
+
+
+def _psv_move(number: int) -> int | None:
+    move = from_psv_move(number)
+    # A number that says more than a move can be comes back as another one.
+    return move if number == NO_MOVE or (is_move(move) and to_psv_move(move) == number) else None
+
+
+def _record_rows(record: GameRecord, limits: ShogiLimits, game: int) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of one game whose end is known."""
+    if record.winner is None or len(record.moves) < limits.min_moves:
+        return
+    if limits.rating and min(ratings_of(record), default=0.0) < limits.rating:
+        return
+    if not _is_packable(record.initial):
+        return
+    winner = record.winner if record.winner in (BLACK, WHITE) else 0
+    for recorded, placement in zip(record.moves, record.placements(), strict=False):
+        score = np.nan if recorded.score is None else float(recorded.score)
+        yield np.frombuffer(pack(placement), np.uint8), HCP, recorded.move, score, winner, game
+
+
+def _is_packable(placement: Placement) -> bool:
+    try:
+        pack(placement)
+    except RecordError:
+        return False
+    return True
+
+
+def ratings_of(record: GameRecord) -> list[float]:
+    """Return both players' ratings, as Floodgate's records hold them; an empty list where one is missing."""
+    ratings = [float(rate) for _, rate in _RATE.findall(record.comment)]
+    return ratings if len(ratings) == 2 else []
+
+
+def merged(rows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+    """Return each position once: with the commonest result and move, and the mean of the evaluations."""
+    keys = np.concatenate([rows["packed"], rows["form"][:, None]], axis=1)
+    _, first, inverse, counts = np.unique(
+        np.ascontiguousarray(keys).view("V33").ravel(), return_index=True, return_inverse=True, return_counts=True
+    )
+    result = rows[first].copy()
+    order = np.argsort(inverse, kind="stable")
+    starts = np.cumsum(counts) - counts
+    for index in np.flatnonzero(counts > 1):
+        same = rows[order[starts[index] : starts[index] + counts[index]]]
+        for name in ("winner", "move"):
+            result[name][index] = Counter(same[name].tolist()).most_common(1)[0][0]
+        scores = same["score"][~np.isnan(same["score"])]
+        result["score"][index] = scores.mean() if len(scores) else np.nan
+    return result
+
+
+def unpacked(row: npt.NDArray[np.void], board: Any, hands: Any) -> int:
+    """Write a row's position into board (uint8[81]) and hands (uint8[2, 7]), and return the side to move.
+
+    Raises:
+        NetworkError: its bits are no position.
+    """
+    side = int(unpack_board(row["packed"], int(row["form"]), board, hands))
+    if not side:
+        raise NetworkError("a packed board that cannot be read found, expected hcpe or psv records")
+    return side
+
+
+def placement_of(row: npt.NDArray[np.void]) -> Placement:
+    """Return a row's position.
+
+    Raises:
+        NetworkError: its bits are no position.
+    """
+    board, hands = np.zeros(81, np.uint8), np.zeros((2, 7), np.uint8)
+    side = unpacked(row, board, hands)
+    black, white = (tuple(hand.tolist()) for hand in hands)
+    return Placement(tuple(board.tolist()), (black, white), side)
+
+
+def why_not(row: npt.NDArray[np.void]) -> str | None:
+    """Return why a row's move cannot be played, in a few words with the position; None where it can.
+
+    Raises:
+        NetworkError: its bits are no position.
+    """
+    placement, move = placement_of(row), int(row["move"])
+    why = placement.why_not(move)
+    return None if why is None else f"{format_usi(move)} in {format_sfen(placement)}: {why}"
+
+
+def to_hcpe(rows: npt.NDArray[np.void]) -> bytes:
+    """Return rows as an hcpe file's content; those without an evaluation get 0."""
+    results = {0: RESULTS[DRAW], BLACK: RESULTS[BLACK], WHITE: RESULTS[WHITE]}
+    data = np.zeros(len(rows), HCPE_DTYPE)
+    data["hcp"], data["move"] = rows["packed"], rows["move"]
+    data["score"] = np.clip(np.nan_to_num(rows["score"]), -MAX_SCORE, MAX_SCORE)
+    data["result"] = [results[winner] for winner in rows["winner"].tolist()]
+    for index in np.flatnonzero(rows["form"] != HCP):
+        data["hcp"][index] = np.frombuffer(pack(placement_of(rows[index])), np.uint8)
+    return data.tobytes()
+
+
+def to_psv(rows: npt.NDArray[np.void]) -> bytes:
+    """Return rows as a psv file's content; the ply is not known and 0."""
+    data = np.zeros(len(rows), PSV_DTYPE)
+    for target, row in zip(data, rows, strict=True):
+        placement = placement_of(row)
+        target["sfen"] = np.frombuffer(pack_psv(placement), np.uint8)
+        target["score"] = np.clip(np.nan_to_num(row["score"]), -MAX_SCORE, MAX_SCORE)
+        target["move"] = to_psv_move(int(row["move"]))
+        winner = int(row["winner"])
+        target["result"] = 0 if winner == 0 else 1 if winner == placement.side else -1
+    return data.tobytes()
+
+
+def joined(parts: Sequence[npt.NDArray[np.void]]) -> npt.NDArray[np.void]:
+    """Return all rows in one array."""
+    return np.concatenate(parts) if parts else np.zeros(0, ROW_DTYPE)

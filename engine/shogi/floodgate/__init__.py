@@ -1,0 +1,1 @@
+"""Playing on floodgate and other CSA servers."""

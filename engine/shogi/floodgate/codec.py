@@ -1,0 +1,312 @@
+"""The CSA server protocol 1.2.1 as text: lines into messages, moves and log-ins into lines. No socket, no clock.
+
+A game's summary takes many lines and becomes one message. Whatever else a line may be (chat, answers to commands that
+were never sent, noise) is an `Other`. Source: the Computer Shogi Association's protocol, and the server in Ruby that
+runs floodgate, whose increments (`Increment`) and `#MAX_MOVES` stand in no specification.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from engine.color import BLACK, WHITE
+from engine.shogi.records.csa import read_csa
+from engine.shogi.records.record import GameRecord, RecordError
+
+COLORS = {"+": BLACK, "-": WHITE}
+RESULTS = ("WIN", "LOSE", "DRAW", "CENSORED", "CHUDAN")
+MAX_SUMMARY = 5000
+"""Lines of a game's summary; what goes on longer is none."""
+MAX_SECONDS = 10.0**7
+UNITS = {"msec": 0.001, "ms": 0.001, "sec": 1.0, "s": 1.0, "min": 60.0}
+
+_MOVE = re.compile(r"([+-][0-9]{4}[A-Z]{2})(?:,T([0-9]{1,9}))?(?:,.*)?")
+_SPECIAL = re.compile(r"%([A-Z_+-]+)(?:,T([0-9]{1,9}))?(?:,.*)?")
+_UNIT = re.compile(r"([0-9]{0,6}) ?([a-z]+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRule:
+    """The time of one side, in seconds."""
+
+    total: float = 0.0
+    byoyomi: float = 0.0
+    increment: float = 0.0
+    delay: float = 0.0
+    """Time that is free at each move."""
+    unit: float = 1.0
+    """What times on the wire are counted in."""
+    is_rounded_up: bool = False
+    """A unit that has begun counts in full; else one that has not ended counts for nothing."""
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a limit."""
+        return self.total > 0 or self.byoyomi > 0 or self.increment > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What the server tells of a game before it starts, or when it goes on after a break."""
+
+    game_id: str
+    color: int
+    """Our side."""
+    names: dict[int, str]
+    rules: dict[int, TimeRule]
+    record: GameRecord
+    """The initial position, and the moves made so far where the game goes on."""
+    max_moves: int = 0
+    """0: no limit."""
+    remaining: dict[int, float] = field(default_factory=dict)
+    """What the clocks show, where the server says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoginAccepted:
+    """We are in, under `name`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoginRefused:
+    """The password is wrong, or the name is in use."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogoutDone:
+    """We are out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """Both sides have agreed: the clock of the side to move runs."""
+
+    game_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """Someone has not agreed: there will be no game."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A move of either side, ours included."""
+
+    move: str
+    """With its sign, such as `+7776FU`."""
+    units: int | None
+    """Time charged for it, in units of the game; None where the server does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Special:
+    """A `%` word that ends a game: TORYO, KACHI, CHUDAN."""
+
+    name: str
+    units: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A `#` word that says why a game is over: RESIGN, TIME_UP, SENNICHITE and so on."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The `#` word that ends a game: one of RESULTS."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeepAlive:
+    """An empty line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """Anything else."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A game's summary that cannot be used."""
+
+    why: str
+
+
+Message = (
+    LoginAccepted
+    | LoginRefused
+    | LogoutDone
+    | Summary
+    | Started
+    | Rejected
+    | Moved
+    | Special
+    | Reason
+    | Result
+    | KeepAlive
+    | Other
+    | Broken
+)
+
+
+def parse_line(line: str) -> Message:
+    """Read a line that stands outside a game's summary."""
+    text = line.strip()
+    if not text:
+        return KeepAlive()
+    if match := _MOVE.fullmatch(text):
+        return Moved(match[1], int(match[2]) if match[2] else None)
+    if match := _SPECIAL.fullmatch(text):
+        return Special(match[1], int(match[2]) if match[2] else None)
+    if re.fullmatch(r"#[A-Z_]+", text):
+        return Result(text[1:]) if text[1:] in RESULTS else Reason(text[1:])
+    head, _, rest = text.partition(":")
+    match head:
+        case "LOGIN" if rest == "incorrect":
+            return LoginRefused()
+        case "LOGIN" if rest.endswith(" OK"):
+            return LoginAccepted(rest.removesuffix(" OK"))
+        case "LOGOUT":
+            return LogoutDone()
+        case "START":
+            return Started(rest)
+        case "REJECT":
+            return Rejected(rest)
+    return Other(text)
+
+
+@dataclass(slots=True)
+class MessageReader:
+    """Turns lines into messages; keeps the lines of a summary until it is complete."""
+
+    _lines: list[str] | None = field(default=None, init=False)
+
+    def feed(self, line: str) -> Message | None:
+        """Take a line; return the message that it completes, or None."""
+        text = line.strip()
+        if text == "BEGIN Game_Summary":
+            self._lines = []
+            return None
+        if self._lines is None:
+            return parse_line(line)
+        if text == "END Game_Summary":
+            lines, self._lines = self._lines, None
+            try:
+                return parse_summary(lines)
+            except ValueError as error:
+                return Broken(str(error))
+        self._lines.append(text)
+        if len(self._lines) > MAX_SUMMARY:
+            self._lines = None
+            return Broken(f"a summary of more than {MAX_SUMMARY} lines")
+        return None
+
+
+def parse_summary(lines: Iterable[str]) -> Summary:
+    """Read what stands between the lines that begin and end a game's summary.
+
+    Raises:
+        ValueError: something that a game needs is missing or is not what it should be; one line.
+    """
+    sections: dict[str, list[str]] = {"": [], "Time": [], "Time+": [], "Time-": [], "Position": []}
+    current = ""
+    for line in lines:
+        if line.startswith("BEGIN "):
+            current = line.removeprefix("BEGIN ").strip()
+        elif line.startswith("END "):
+            current = ""
+        elif current in sections:
+            sections[current].append(line)
+    fields = _fields(sections[""])
+    for key in ("Game_ID", "Your_Turn"):
+        if not fields.get(key):
+            raise ValueError(f"a game's summary without {key}")
+    if fields["Your_Turn"] not in COLORS:
+        raise ValueError(f"Your_Turn:{fields['Your_Turn'][:20]}: expected + or -")
+    common = _fields(sections["Time"])
+    rules = {color: _time_rule(common | _fields(sections[f"Time{sign}"])) for sign, color in COLORS.items()}
+    return Summary(
+        game_id=fields["Game_ID"],
+        color=COLORS[fields["Your_Turn"]],
+        names={color: fields.get(f"Name{sign}", "") for sign, color in COLORS.items()},
+        rules=rules,
+        record=_position(sections["Position"]),
+        remaining={
+            color: float(common[f"Remaining_Time{sign}"]) * rules[color].unit
+            for sign, color in COLORS.items()
+            if common.get(f"Remaining_Time{sign}", "").isdecimal()
+        },
+        max_moves=int(fields["Max_Moves"]) if fields.get("Max_Moves", "").isdecimal() else 0,
+    )
+
+
+def _fields(lines: list[str]) -> dict[str, str]:
+    return {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+
+
+def _time_rule(fields: dict[str, str]) -> TimeRule:
+    unit_text = fields.get("Time_Unit", "1sec")
+    match = _UNIT.fullmatch(unit_text)
+    if not match or match[2].lower() not in UNITS:
+        raise ValueError(f"Time_Unit:{unit_text[:20]}: expected a number and msec, sec or min")
+    unit = int(match[1] or 1) * UNITS[match[2].lower()]
+
+    def seconds(key: str) -> float:
+        text = fields.get(key) or "0"
+        if not re.fullmatch(r"[0-9]{1,9}", text, re.ASCII):
+            raise ValueError(f"{key}:{text[:20]}: expected a number")
+        return min(int(text) * unit, MAX_SECONDS)
+
+    return TimeRule(
+        seconds("Total_Time"),
+        seconds("Byoyomi"),
+        seconds("Increment"),
+        seconds("Delay"),
+        unit or 1.0,
+        fields.get("Time_Roundup", "NO").upper() == "YES",
+    )
+
+
+def _position(lines: list[str]) -> GameRecord:
+    if not lines:
+        raise ValueError("a game's summary without a position")
+    try:
+        records = read_csa("\n".join(lines))
+    except RecordError as error:
+        raise ValueError(f"the position of a game's summary: {error}") from None
+    if records[0].ending:  # such as an illegal move
+        raise ValueError(f"the position of a game's summary: ended by {records[0].ending}, expected moves only")
+    return records[0]
+
+
+# -- to the server -------------------------------------------------------------------------------------------------
+
+
+def format_login(user: str, password: str, game_name: str) -> str:
+    """Return the log-in; servers in the manner of floodgate take the kind of game with the password."""
+    return f"LOGIN {user} {game_name},{password}" if game_name else f"LOGIN {user} {password}"
+
+
+def format_move(move: str, score: int | None, line: str) -> str:
+    """Return a move with floodgate's comment.
+
+    Args:
+        move: such as `+7776FU`.
+        score: centipawns for Black; None for no comment.
+        line: the moves expected after it, in CSA's form, between blanks.
+    """
+    return move if score is None else f"{move},'* {score} {line}".rstrip()

@@ -1,0 +1,1 @@
+"""Evaluators of shogi: dlshogi's networks and material."""

@@ -1,0 +1,311 @@
+"""The player of shogi: books, declarations, the search for a mate, pondering before the expected move."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import random
+import time
+from collections.abc import Collection
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from engine.color import BLACK, opponent
+from engine.evaluators.base import EvaluatorError
+from engine.players.player import Player, Restrictions
+from engine.players.request import Decision, LoadingError, Request
+from engine.players.thinking import PATIENCE, POLL, Schedule, end_search, warm_up
+from engine.players.tuning import tuned
+from engine.scores import winrate_of
+from engine.search.limits import Limits
+from engine.search.report import MoveReport, SearchReport
+from engine.search.search import Search
+from engine.shogi.book import Book, BookError
+from engine.shogi.book import choose as choose_from_book
+from engine.shogi.game import ShogiGame
+from engine.shogi.players.mate import MateAnswer, MateSearch, can_be_played
+from engine.shogi.players.setup import (
+    NetworkDefaults,
+    book_settings,
+    features_of,
+    loading_key,
+    make_book,
+    make_queue,
+    search_settings,
+)
+from engine.shogi.players.timing import find_budget, time_left
+from native.shogi.dfpn import MAX_PLY
+from native.shogi.spec import shogi_spec
+from nets.dlshogi.network import SIDE
+
+if TYPE_CHECKING:
+    from engine.clock import Budget, Clock
+    from engine.evaluators.queue import EvaluationQueue
+    from engine.options import Options
+    from engine.search.parameters import SearchSettings
+
+log = logging.getLogger("yomi.shogi")
+
+MATE_NODES = 10**9
+"""Positions that `go mate` may look at; its time ends it long before."""
+
+
+class ShogiPlayer(Player[ShogiGame]):
+    """Plays shogi."""
+
+    def __init__(self, options: Options) -> None:
+        """Load the network, or what judges without one, and the book.
+
+        Raises:
+            LoadingError: see Player.
+        """
+        self._network_defaults = NetworkDefaults()
+        self._book: Book | None = None
+        self._mate = MateSearch()
+        self._seeks_mate = False
+        self._mate_root = ShogiGame()
+        self._judged_mate: tuple[int, ...] = ()
+        self._is_mate = False
+        """Whether `_judged_mate` can be played from `_mate_root`."""
+        self._rules: object = None
+        super().__init__(options, ShogiGame())
+
+    def close(self) -> None:
+        """Stop everything and release devices, threads and the book."""
+        self._mate.stop()
+        super().close()
+        self._close_book()
+
+    def find_mate(self, request: Request[ShogiGame]) -> MateAnswer | None:
+        """Search for a mate until one is found or refuted, the time is over or the request is stopped."""
+        seconds = request.limits.seconds
+        end = math.inf if seconds is None else request.start + seconds
+        self._mate.start(request.game.position, max_ply=MAX_PLY, nodes=MATE_NODES, moves=_listed(request.allow))
+        request.on_change = self._mate.interrupt
+        try:
+            while not request.is_stopped and (now := time.monotonic()) < end:
+                if self._mate.wait(min(POLL, end - now)):
+                    break
+        finally:
+            request.on_change = None
+            answer = self._mate.stop()
+        return answer
+
+    # -- loading ---------------------------------------------------------------------------------------------------
+
+    def _loading_key(self, game: ShogiGame) -> object:
+        return loading_key(self.options)
+
+    def _load(self, game: ShogiGame) -> Search:
+        """Load network and book; a search and a mate search have been made then, before a clock runs."""
+        with contextlib.ExitStack() as opened:
+            self._network_defaults.apply(self.options)
+            try:
+                book = make_book(self.options)
+            except BookError as error:
+                raise LoadingError(str(error)) from None
+            if book is not None:
+                opened.callback(book.close)
+            queue = make_queue(tuned(self.options, "shogi", SIDE))
+            opened.callback(queue.close)
+            settings = self._search_settings(self.options, game, queue)
+            search = Search(shogi_spec(*features_of(queue)), queue, settings)
+            empty = ShogiGame()
+            warm_up(search, empty, empty.play)
+            self._mate.solve(ShogiGame().position, max_ply=1, nodes=10)
+            opened.pop_all()
+        self._close_book()
+        self._book, self._book_rng = book, random.Random(self.options.seed)
+        self._rules = None
+        return search
+
+    def _close_book(self) -> None:
+        if self._book is not None:
+            self._book.close()
+            self._book = None
+
+    def _search_settings(self, options: Options, game: ShogiGame, queue: EvaluationQueue) -> SearchSettings:
+        return search_settings(tuned(options, "shogi", SIDE), queue)
+
+    # -- the position ----------------------------------------------------------------------------------------------
+
+    def _root(self, request: Request[ShogiGame]) -> ShogiGame:
+        """Return the position under the options' rules; a tree that was grown under other rules is dropped."""
+        game, options = request.game.copy(), self._options(request)
+        draw = options.draw_value_black if game.side_to_move == BLACK else 1.0 - options.draw_value_white
+        game.position["all_moves"] = options.all_legal_moves
+        if request.allow is not None and not set(request.allow).issubset(game.searched_moves()):
+            game.position["all_moves"] = True
+        is_all = bool(game.position["all_moves"])
+        rules = (options.entering_king, options.max_moves or 0, options.leaf_mate_depth, is_all, draw)
+        game.set_rules(entering_king=options.entering_king, max_moves=options.max_moves or 0)
+        game.position["mate_depth"] = options.leaf_mate_depth
+        game.position["draw_value"] = (2.0 * draw - 1.0, 1.0 - 2.0 * draw)
+        if rules != self._rules:
+            self._rules = rules
+            self._search.clear()
+        return game
+
+    def _restrictions(self, request: Request[ShogiGame], root: ShogiGame, schedule: Schedule) -> Restrictions:
+        allowed = _allowed(request, root)
+        return (), allowed if len(allowed) < len(root.searched_moves()) else None
+
+    def _is_forced(self, request: Request[ShogiGame], root: ShogiGame) -> bool:
+        return not request.infinite and len(root.searched_moves()) == 1
+
+    # -- decisions without a search --------------------------------------------------------------------------------
+
+    def _without_search(self, request: Request[ShogiGame], root: ShogiGame) -> Decision | None:
+        if not root.legal_moves():
+            return Decision(None)
+        if request.infinite:
+            return None
+        if root.can_declare and request.allow is None:
+            return Decision(None, win=True, note="declaration of the win")
+        allowed = _allowed(request, root)
+        decision = self._from_book(self._options(request), root, allowed)
+        if decision is None and request.is_pondering and self._options(request).stochastic_ponder and root.moves:
+            decision = self._ponder_before(request, root, allowed)
+        return decision
+
+    def _from_book(self, options: Options, root: ShogiGame, allowed: list[int]) -> Decision | None:
+        """Return a move of the book, if it has one; a book that turns out to be broken is not used any more."""
+        if self._book is None or not options.own_book or not options.book_moves:
+            return None
+        try:
+            found = choose_from_book(
+                self._book, root.placement, self._book_rng, lambda move: move in allowed, book_settings(options)
+            )
+        except BookError as error:
+            log.warning("%s; the game goes on without the book", error)
+            self._close_book()
+            return None
+        if found is None:
+            return None
+        line = (found.move,) if found.ponder is None else (found.move, found.ponder)
+        winrate = 0.5 if found.score is None else winrate_of(found.score, options.centipawns)
+        report = SearchReport(root.side_to_move, winrate=winrate, moves=(MoveReport(found.move, 0, winrate, pv=line),))
+        return Decision(found.move, ponder=found.ponder, report=report, note="book move")
+
+    def _ponder_before(self, request: Request[ShogiGame], root: ShogiGame, allowed: list[int]) -> Decision | None:
+        """Search the position before the expected move, until `ponderhit` (returns None) or `stop`.
+
+        All moves of the opponent are so thought about, and the tree is of use whatever comes. What is reported is the
+        expected move's part of it, a line that begins with an `allowed` move.
+        """
+        expected = root.moves[-1][1]
+
+        def below(report: SearchReport) -> SearchReport:
+            return _below(report, expected, allowed)
+
+        before = root.copy()
+        before.undo()
+        self._search.set_position(before, keep_tree=request.keep_tree)
+        try:
+            self._start(request, Limits(visits=self._options(request).visits))
+        except Exception as error:  # what an evaluator raised; the position itself is tried all the same
+            log.error("no pondering: %s", error, exc_info=not isinstance(error, EvaluatorError))
+        request.on_change = self._search.interrupt
+        if not request.is_pondering:
+            self._search.interrupt()
+        self._watch(request, Schedule, below)
+        while not request.is_stopped and request.is_pondering:  # the tree is full, or the evaluator has failed
+            request.wait(1.0)
+        request.on_change = None
+        report = SearchReport(root.side_to_move)
+        try:
+            report = below(end_search(self._search, PATIENCE))
+        except Exception as error:  # likewise; nothing was found until then
+            log.error("the pondering ended early: %s", error, exc_info=not isinstance(error, EvaluatorError))
+        if not request.is_stopped:
+            return None
+        line = report.moves[0].pv if report.moves else (allowed[0],)
+        return Decision(line[0], ponder=line[1] if len(line) > 1 else None, report=report)
+
+    # -- the mate beside the search --------------------------------------------------------------------------------
+
+    def _end_background(self) -> None:
+        """End a search that nobody waits for, and forget the mate that was found beside the last one."""
+        super()._end_background()
+        self._seeks_mate = False
+
+    def _begin_beside(self, request: Request[ShogiGame], root: ShogiGame, allow: Collection[int] | None) -> None:
+        options = self._options(request)
+        self._seeks_mate = options.root_mate_search > 0 and not self._is_forced(request, root)
+        self._mate_root, self._judged_mate, self._is_mate = root, (), False
+        if self._seeks_mate:
+            self._mate.start(
+                root.position, max_ply=options.root_mate_search, nodes=options.root_mate_nodes, moves=_listed(allow)
+            )
+
+    def _end_beside(self) -> None:
+        self._mate.stop()
+
+    def _line_beside(self) -> tuple[int, ...]:
+        """Return the mate that was found, so far; none that the game would end before."""
+        line = self._mate.answer.moves if self._seeks_mate else ()
+        if line != self._judged_mate:
+            self._judged_mate, self._is_mate = line, can_be_played(self._mate_root, line)
+        return line if self._is_mate else ()
+
+    def _has_answer(self, request: Request[ShogiGame]) -> bool:
+        """Whether a mate is found that may be played, and no shorter one is looked for."""
+        if request.infinite or request.is_pondering or self._mate.is_running:
+            return False
+        return bool(self._line_beside())
+
+    def _shown(self, report: SearchReport) -> SearchReport:
+        """Return a report that tells mates; one that was found beside the search stands first."""
+        moves = [replace(move, mate=mate_in(move)) for move in report.moves]
+        line = self._line_beside()
+        if line:
+            mate = MoveReport(line[0], 0, 1.0, pv=line, mate=len(line))
+            moves = [mate, *(move for move in moves if move.move != line[0])]
+        return replace(report, moves=tuple(moves))
+
+    # -- time and choice -------------------------------------------------------------------------------------------
+
+    def _budget(self, clock: Clock, game: ShogiGame, options: Options, lag: float, lateness: float) -> Budget:
+        return find_budget(clock, game.ply, lag, options.byoyomi_margin, lateness)
+
+    def _time_left(self, clock: Clock, options: Options) -> float | None:
+        return time_left(clock, options.lag, options.byoyomi_margin, self._lateness.reserve)
+
+    def _likeliest(self, root: ShogiGame, avoid: Collection[int], allow: Collection[int] | None) -> int:
+        move, allowed = self._search.likeliest(), root.searched_moves() if allow is None else list(allow)
+        return move if move in allowed else allowed[0]
+
+
+def _allowed(request: Request[ShogiGame], root: ShogiGame) -> list[int]:
+    """Return the moves that may be chosen; all that the search tries if a request leaves none."""
+    moves = root.searched_moves()
+    allow = moves if request.allow is None else request.allow
+    return [move for move in moves if move in allow and move not in request.avoid] or moves
+
+
+def _listed(moves: Collection[int] | None) -> list[int] | None:
+    return None if moves is None else list(moves)
+
+
+def _below(report: SearchReport, expected: int, allowed: list[int]) -> SearchReport:
+    """Return the part of a report on the opponent's position that follows the expected move, for our side."""
+    found = next((move for move in report.moves if move.move == expected), MoveReport(expected))
+    winrate, pv = 1.0 - found.winrate, found.pv[1:]
+    moves = (MoveReport(pv[0], found.visits, winrate, pv=pv),) if pv and pv[0] in allowed else ()
+    side, deepest = opponent(report.side_to_move), max(0, report.deepest - 1)
+    told = replace(report, side_to_move=side, visits=found.visits, winrate=winrate, utility=-found.utility)
+    return replace(told, proven=-found.proven, moves=moves, deepest=deepest)
+
+
+def mate_in(move: MoveReport) -> int | None:
+    """Return the plies to the mate that is proven of a move, negative for the side that is mated; None without proof.
+
+    Where the proof ends with a mate search at a leaf its length is not known: one ply, the least, is counted for it.
+    """
+    if move.proven == 0:
+        return None
+    length = len(move.pv)
+    if move.proven > 0:
+        return length if length % 2 else length + 1
+    return -(length if length % 2 == 0 else length + 1)

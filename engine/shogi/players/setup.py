@@ -1,0 +1,166 @@
+"""From the options to an evaluation queue, the search's settings and a book, for shogi."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.evaluators.devices import make_device_queue
+from engine.evaluators.queue import EvaluationQueue, InlineQueue
+from engine.evaluators.uniform import UniformEvaluator
+from engine.options import LOG, SHOGI_C_PUCT, TABLE, USI_NAMES, OptionError, rows_for
+from engine.own_network import network_file
+from engine.players.precision import Sampling, with_suitable_precision
+from engine.players.setup import common_settings, kind_of_evaluator
+from engine.shogi.book import Book, BookError, BookSettings, open_book
+from engine.shogi.game import ShogiGame
+from engine.shogi.networks.material import MaterialEvaluator
+from engine.shogi.networks.shogi_factory import make_shogi_evaluator
+from native.shogi.spec import DLSHOGI_FEATURES, shogi_spec
+from nets.dlshogi.settings import read_settings
+
+if TYPE_CHECKING:
+    from engine.evaluators.base import Evaluator
+    from engine.options import Options, Value
+    from engine.search.parameters import SearchSettings
+    from engine.shogi.networks.shogi import ShogiEvaluator
+
+log = logging.getLogger("yomi.shogi")
+
+LOADED = (*(row.name for row in rows_for("shogi") if not row.live and row.group != LOG), "seed")
+"""The options that take effect when the player loads. Go's player takes up a seed at any time; here search and book
+draw from it for as long as they are loaded."""
+
+
+def loading_key(options: Options) -> tuple[Value, ...]:
+    """Return what is loaded by these options."""
+    return tuple(options.get(name) for name in LOADED)
+
+
+def evaluator_kind(options: Options) -> str:
+    """Return onnx, material or uniform.
+
+    Raises:
+        EvaluatorError: see kind_of_evaluator.
+    """
+    return kind_of_evaluator(options, "shogi", "material")
+
+
+def make_queue(options: Options) -> EvaluationQueue:
+    """Return the evaluation queue that the options describe.
+
+    Raises:
+        NetworkError: the network's file cannot be used.
+        EvaluatorError: the evaluator or the device cannot.
+    """
+    kind = evaluator_kind(options)
+    if kind == "uniform":
+        return InlineQueue(UniformEvaluator(options.batch_size or 16))
+    net = network_file(options, "shogi")
+    if net is None:
+        return InlineQueue(MaterialEvaluator() if options.batch_size is None else MaterialEvaluator(options.batch_size))
+
+    def network(device: str) -> Evaluator:
+        def in_precision(precision: str) -> ShogiEvaluator:
+            return make_shogi_evaluator(net, device, options.backend, options.batch_size, precision)
+
+        return with_suitable_precision(in_precision, options.precision, shogi_sampling)
+
+    return make_device_queue(network, options)
+
+
+def shogi_sampling(network: ShogiEvaluator) -> Sampling[ShogiGame]:
+    """Return how games are played on which precisions are compared."""
+    return Sampling(
+        spec=shogi_spec(*network.spec_features),
+        new_game=ShogiGame,
+        play=lambda game, move: game.play(move),
+        is_over=lambda game: game.is_over,
+    )
+
+
+def features_of(queue: EvaluationQueue) -> tuple[int, int]:
+    """Return form and number of extras of the evaluator's inputs, as `shogi_spec` takes them."""
+    features: tuple[int, int] = getattr(queue.evaluator, "spec_features", DLSHOGI_FEATURES)
+    return features
+
+
+def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
+    """Return the settings of the search; what the options leave open is chosen for the machine.
+
+    As dlshogi has it, unvisited moves are judged from the mean below their parent, and the spread of the values has no
+    say in exploration; scores and owners there are none.
+    """
+    return common_settings(
+        options,
+        "shogi",
+        queue,
+        SHOGI_C_PUCT,
+        symmetry="none",
+        score_utility=0.0,
+        dynamic_score_utility=0.0,
+        fpu_from_mean=True,
+        spread_scale=0.0,
+        solver=True,
+        ownership=False,
+    )
+
+
+def make_book(options: Options) -> Book | None:
+    """Return the book of openings; None where none is named.
+
+    Raises:
+        BookError: the file cannot be used.
+    """
+    if options.book_file is None:
+        return None
+    if not Path(options.book_file).is_file():
+        raise BookError(f"{options.book_file}: no such file; expected a book (YaneuraOu's .db or Apery's .bin)")
+    return open_book(options.book_file, both_colors=options.book_flipped, ignore_ply=options.book_ignore_ply)
+
+
+def book_settings(options: Options) -> BookSettings:
+    """Return which moves of the book are played."""
+    return BookSettings(
+        max_moves=options.book_moves,
+        ignore_rate=options.book_ignore_rate,
+        narrow=options.narrow_book,
+        depth_limit=options.book_depth_limit,
+        eval_diff=options.book_eval_diff,
+        eval_limits=(options.book_eval_black_limit, options.book_eval_white_limit),
+        by_count=options.book_counts,
+    )
+
+
+class NetworkDefaults:
+    """What the file beside a network (`MODEL.onnx.ini`) says of options that the user has left alone."""
+
+    def __init__(self) -> None:
+        """Begin without a network."""
+        self._set: dict[str, Value] = {}
+
+    def apply(self, options: Options) -> None:
+        """Take back what the last network has set, then set what this one says.
+
+        Raises:
+            NetworkError: the file cannot be read.
+            OptionError: a value in it does not suit its option.
+        """
+        for name, value in self._set.items():
+            if options.get(name) == value:
+                options.set(name, TABLE[name].shogi)
+        self._set.clear()
+        if options.net is None:
+            return
+        for name, text in read_settings(options.net).items():
+            row = USI_NAMES.get(name.lower())
+            if row is None:
+                log.info("%s.ini: %s is passed over: no such option", options.net, name)
+            elif options.get(row.name) == row.shogi:
+                try:
+                    value = row.parse_usi(text)
+                except OptionError as error:
+                    raise OptionError(f"{options.net}.ini: {error}") from None
+                options.set(row.name, value)
+                self._set[row.name] = value

@@ -1,0 +1,1 @@
+"""Game records of shogi: CSA, KIF, USI, hcpe and PSV."""

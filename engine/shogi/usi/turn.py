@@ -1,0 +1,214 @@
+"""One `go`: a thread that thinks and writes the one answer."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from typing import TYPE_CHECKING
+
+from engine.clock import Clock
+from engine.color import BLACK, WHITE
+from engine.evaluators.base import EvaluatorError
+from engine.players.request import Decision, Request
+from engine.protocols.process import internal_error
+from engine.protocols.streams import OutputClosedError
+from engine.scores import usi_centipawns
+from engine.search.limits import Limits
+from engine.search.report import SearchReport
+from engine.shogi.notation import format_usi
+from engine.shogi.usi.codec import (
+    Go,
+    Info,
+    format_bestmove,
+    format_checkmate,
+    format_error,
+    format_info,
+    format_string,
+)
+
+if TYPE_CHECKING:
+    from engine.clock import Clocks
+    from engine.shogi.game import ShogiGame
+    from engine.shogi.players.player import ShogiPlayer
+    from engine.shogi.usi.session import Session
+
+log = logging.getLogger("yomi.usi")
+
+MIN_INTERVAL = 0.01
+"""Seconds between reports, at least."""
+
+
+class Turn:
+    """The time from a `go` to its answer.
+
+    Three threads meet here: the turn's own, which thinks, reports and answers; the session's loop, which tells it
+    `stop` and `ponderhit`; nobody else writes `info` or `bestmove`. `go infinite` and `go ponder` hold the answer back
+    until it may be given, also where the search has ended long before.
+    """
+
+    def __init__(self, session: Session, player: ShogiPlayer, go: Go, moves: tuple[int, ...] | None) -> None:
+        """Make a turn; `start` starts it.
+
+        Args:
+            session: Writes what the turn says.
+            player: Thinks.
+            go: The arguments.
+            moves: Its `searchmoves`.
+        """
+        self._session = session
+        self._player = player
+        self._go = go
+        self._may_answer = threading.Event()
+        self._answered = threading.Event()
+        self.request: Request[ShogiGame] = Request(
+            session.game,
+            clocks=clocks_of(go),
+            limits=Limits(playouts=go.nodes, seconds=go.movetime),
+            depth=go.depth,
+            allow=moves,
+            infinite=go.is_endless,
+            ponder=go.ponder,
+            on_report=self._report,
+            interval=max(MIN_INTERVAL, session.options.report_interval),
+            start=session.arrival,
+        )
+        if go.mate is not None:
+            self.request.limits = Limits(seconds=None if math.isinf(go.mate) else go.mate)
+        elif not (go.is_endless or go.ponder):
+            self._may_answer.set()
+        self._thread = threading.Thread(target=self._run, name="turn", daemon=True)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the answer comes by itself."""
+        return self._may_answer.is_set() or (self._go.mate is not None and self.request.limits.seconds is not None)
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the answer has been written."""
+        return self._answered.is_set()
+
+    @property
+    def is_pondering(self) -> bool:
+        """Whether `ponderhit` may come."""
+        return self._go.mate is None and self.request.is_pondering and not self.request.is_stopped
+
+    def start(self) -> None:
+        """Start thinking."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask for the answer now."""
+        self.request.stop()
+        self._may_answer.set()
+
+    def ponderhit(self, clocks: Clocks | None, at: float) -> None:
+        """Let the clock run from `at` on."""
+        self.request.ponderhit(clocks, at)
+        if not self._go.is_endless:
+            self._may_answer.set()
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait until the answer is written and the thread through; False where `timeout` seconds pass first."""
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            lines = self._mate() if self._go.mate is not None else self._move()
+            self._answer(lines)
+        except OutputClosedError:
+            pass  # the session's loop hears of it by itself
+        except EvaluatorError as error:
+            self._give_up(str(error))
+        except Exception as error:  # a fault of ours: the controller must not wait for ever
+            self._give_up(internal_error(log, "while thinking", error))
+
+    def _give_up(self, reason: str) -> None:
+        """Say at once what is wrong, and answer that there is no answer when that may be given."""
+        try:
+            self._session.send(format_error(reason))
+        except OutputClosedError:
+            return
+        if self._go.mate is not None:
+            self._answer([format_checkmate("timeout")])
+        else:
+            self._may_answer.wait()
+            self._answer([format_bestmove("resign")])
+
+    def _answer(self, lines: list[str]) -> None:
+        try:
+            with self._session.lock:
+                self._answered.set()
+                self._session.send(*lines)
+        except OutputClosedError:
+            pass
+
+    # -- a move ----------------------------------------------------------------------------------------------------
+
+    def _move(self) -> list[str]:
+        decision = self._player.decide(self.request)
+        lines = self._info_lines(decision.report)
+        if decision.note:
+            lines.append(format_string(decision.note))
+        if not self._may_answer.is_set():
+            self._session.send(*lines)  # what was found is shown while the answer is held back
+            lines = []
+            self._may_answer.wait()
+        return [*lines, format_decision(decision)]
+
+    def _report(self, report: SearchReport) -> None:
+        lines = self._info_lines(report)
+        if lines:
+            self._session.send(*lines)
+
+    def _info_lines(self, report: SearchReport) -> list[str]:
+        options = self._session.options
+        shown = report.moves[: options.multipv]
+        return [
+            format_info(
+                Info(
+                    depth=len(move.pv),
+                    seldepth=max(report.deepest, len(move.pv)),
+                    seconds=report.seconds,
+                    nodes=report.playouts,
+                    hashfull=min(1000, int(1000 * report.fullness)),
+                    pv=tuple(format_usi(each) for each in move.pv),
+                    centipawns=usi_centipawns(move.winrate, options.centipawns),
+                    mate=move.mate,
+                    multipv=i + 1 if options.multipv > 1 else None,
+                )
+            )
+            for i, move in enumerate(shown)
+        ]
+
+    # -- a mate ----------------------------------------------------------------------------------------------------
+
+    def _mate(self) -> list[str]:
+        found = self._player.find_mate(self.request)
+        if found is None:
+            return [format_checkmate("notimplemented")]
+        if found.moves:
+            return [format_checkmate([format_usi(move) for move in found.moves])]
+        return [format_checkmate("nomate" if found.is_refuted else "timeout")]
+
+
+def clocks_of(go: Go) -> Clocks | None:
+    """Return the clocks that `go` (or `ponderhit`) tells of; None if it tells of none."""
+    if not go.has_clock:
+        return None
+    byoyomi = go.byoyomi or 0.0
+    return {
+        BLACK: Clock.of(go.btime or 0.0, byoyomi, go.binc or 0.0),
+        WHITE: Clock.of(go.wtime or 0.0, byoyomi, go.winc or 0.0),
+    }
+
+
+def format_decision(decision: Decision) -> str:
+    """Return the `bestmove` line."""
+    if decision.win:
+        return format_bestmove("win")
+    if decision.resign or decision.move is None:
+        return format_bestmove("resign")
+    return format_bestmove(format_usi(decision.move), None if decision.ponder is None else format_usi(decision.ponder))
