@@ -15,6 +15,7 @@ from native.forward.entry import bind_program
 from native.forward.gemm import PANEL, FloatArray, pack, quantise
 from native.forward.pointwise import CLAMP, MISH, SIGMOID, SILU
 from native.forward.program import FACTORS, OP_DTYPE, PLACE_GAP, PLAN_DTYPE, compiled_width
+from native.forward.transformer import QUERIES
 from native.forward.winograd import choose_tile, even_matrices, transform_weights
 
 Norm: TypeAlias = tuple[FloatArray, FloatArray, str]
@@ -150,6 +151,8 @@ class ProgramBuilder:
         self._scratch_floats = 0
         self._work = self._products = size * PANEL
         self._unit_channels = 0
+        self._areas: dict[str, int] = {}
+        """Of transformer blocks, in floats."""
 
     # Inputs
 
@@ -271,6 +274,137 @@ class ProgramBuilder:
         maps = {"source": source, "target": target}
         self._append(program.SPREAD, maps, {"vector": vector}, channels=vector.padded, norms=norms)
         return target
+
+    def norm(
+        self, source: Map, gamma: FloatArray, beta: FloatArray, epsilon: float, spatial: bool, activation: str
+    ) -> Map:
+        """Return activation(x / root mean square * gamma + beta), the mean being a point's or, spatial, a board's."""
+        target = self._map(source.channels)
+        self._append(
+            program.NORM,
+            {"source": source, "target": target},
+            channels=_padded(source.channels),
+            constants=self._norm_constants(0.0, epsilon, source.channels),
+            whole=int(spatial),
+            norms=self._norms([(source.channels, (gamma, beta, activation))]),
+        )
+        return target
+
+    def attend(
+        self,
+        stream: Map,
+        query: FloatArray,
+        key: FloatArray,
+        value: FloatArray,
+        out: FloatArray,
+        heads: int,
+        groups: int,
+        angles: FloatArray | None,
+        epsilon: float,
+    ) -> None:
+        """Add attention over all points to a map of C channels, which it reads divided by its root mean square.
+
+        Args:
+            stream: the map.
+            query: [C, heads * q]; the channels of a head are contiguous, and its scores are not scaled any more.
+            key: [C, groups * q]; head h reads group h // (heads / groups).
+            value: [C, groups * v].
+            out: [heads * v, C].
+            heads: of the queries.
+            groups: heads of keys and values.
+            angles: [area, groups, q / 2]: by how much each pair of channels of queries and keys is turned; None is not.
+            epsilon: of the norm.
+        """
+        width = _padded(max(query.shape[1] // heads, value.shape[1] // groups))
+        parts = ((query, heads), (key, groups), (value, groups))
+        matrix = np.concatenate([_widened(part, count, width) for part, count in parts], axis=1)
+        inner = _widened(out.T, heads, width).T
+        area, padded, depth = self._size**2, _padded(self._size**2), _padded(stream.channels)
+        queries, keys = heads * width, groups * width
+        chunk = self._reserve_points(depth, matrix.shape[1], queries, depth)
+        for name, floats in (
+            ("queries", area * queries),
+            ("keys", padded * keys),
+            ("key_panels", padded * width),
+            ("values", padded * keys),
+            ("scores", QUERIES * padded),
+        ):
+            self._areas[name] = max(self._areas.get(name, 0), floats)
+        turns = {"cosines": -1, "sines": -1, "key_cosines": -1, "key_sines": -1}
+        if angles is not None:
+            by_channel = np.zeros((area, groups, width), np.float64)
+            by_channel[:, :, : 2 * angles.shape[2]] = np.repeat(angles.astype(np.float64), 2, axis=2)
+            signs = np.resize([-1.0, 1.0], width)
+            for prefix, repeats in (("", heads // groups), ("key_", 1)):
+                repeated = np.repeat(by_channel, repeats, axis=1)
+                turns[f"{prefix}cosines"] = self._constant(np.cos(repeated).astype(np.float32))
+                turns[f"{prefix}sines"] = self._constant((np.sin(repeated) * signs).astype(np.float32))
+        self._append(
+            program.ATTEND,
+            {"source": stream},
+            heads=heads,
+            groups=groups,
+            width=width,
+            chunk=chunk,
+            norms={
+                **turns,
+                **self._products_of_points("", matrix, epsilon, stream.channels),
+                **self._products_of_points("inner_", inner, 0.0, 1),
+            },
+        )
+
+    def feed_forward(
+        self, stream: Map, first: FloatArray, gate: FloatArray | None, second: FloatArray, epsilon: float
+    ) -> None:
+        """Add (silu(u @ first) * (u @ gate)) @ second to a map of C channels; u is the map / root mean square.
+
+        Args:
+            stream: the map.
+            first: [C, F].
+            gate: [C, F]; None is none.
+            second: [F, C].
+            epsilon: of the norm.
+        """
+        width, depth = _padded(first.shape[1]), _padded(stream.channels)
+        firsts = [first] if gate is None else [first, gate]
+        matrix = np.concatenate([_widened(each, 1, width) for each in firsts], axis=1)
+        chunk = self._reserve_points(depth, matrix.shape[1], width, depth)
+        self._append(
+            program.FEED,
+            {"source": stream},
+            heads=len(firsts),
+            width=width,
+            chunk=chunk,
+            norms={
+                **self._products_of_points("", matrix, epsilon, stream.channels),
+                **self._products_of_points("inner_", _widened(second.T, 1, width).T, 0.0, 1),
+            },
+        )
+
+    def _reserve_points(self, depth: int, products: int, inner: int, out: int) -> int:
+        """Reserve the areas of two products, one behind the other, and return how many lines are at work at a time."""
+        halves = 2 if self._narrow else 1
+        work, results = max(depth, inner) // halves, max(products, out)
+        lines = min(self._size, max(1, _LINE_BYTES // (self._size * (work + results) * 4)))
+        self._work = max(self._work, lines * self._size * work)
+        self._products = max(self._products, lines * self._size * results)
+        return lines
+
+    def _products_of_points(self, prefix: str, matrix: FloatArray, epsilon: float, channels: int) -> dict[str, int]:
+        """Return the fields of a product with a matrix [in, out] whose inputs have a factor for each point."""
+        most = 0.0
+        if self._narrow:
+            words, most, units = quantise(matrix[None])
+            padded = np.zeros(_padded(len(units)), np.float32)
+            padded[: len(units)] = units / np.float32(most)
+            numbers = {f"{prefix}weights": self._constant(words), f"{prefix}units": self._constant(padded)}
+        else:
+            numbers = {f"{prefix}weights": self._constant(pack(matrix))}
+        constants = self._norm_constants(most, epsilon, channels)
+        return {"narrow": int(self._narrow), **numbers, f"{prefix}constants": constants}
+
+    def _norm_constants(self, most: float, epsilon: float, channels: int) -> int:
+        return self._constant(np.array([most, epsilon, 1.0 / channels], np.float32))
 
     def pool(self, source: Map) -> Vector:
         """Return the sums over the points of each channel, then the maxima."""
@@ -395,6 +529,8 @@ class ProgramBuilder:
             "factors": self._reserve(max_rows * FACTORS),
             "units": self._reserve(max_rows * self._unit_channels),
             "unit_channels": self._unit_channels,
+            "point_factors": self._reserve(self._size**2),
+            **{name: self._reserve(floats) for name, floats in self._areas.items()},
         }
         ops = np.zeros(len(self._ops), OP_DTYPE)
         ops["stream"] = -1
@@ -510,6 +646,12 @@ def identity(channels: int, activation: str = "identity") -> Norm:
 
 def _padded(channels: int) -> int:
     return channels + -channels % PANEL
+
+
+def _widened(matrix: FloatArray, parts: int, width: int) -> FloatArray:
+    """Return [in, parts * n] as [in, parts * width], each part followed by zeros."""
+    split = matrix.reshape(matrix.shape[0], parts, -1)
+    return np.pad(split, ((0, 0), (0, 0), (0, width - split.shape[2]))).reshape(matrix.shape[0], -1)
 
 
 def aligned(floats: int) -> FloatArray:

@@ -92,6 +92,18 @@ class Emitter:
         """Return the greatest of a vector of integers."""
         return self._call(f"llvm.vector.reduce.smax.v{WIDTH}i32", I32, [integers])
 
+    def sum_of(self, floats: Any) -> Any:
+        """Return the sum of a vector of floats, added in any order."""
+        return self._call(f"llvm.vector.reduce.fadd.v{WIDTH}f32", F32, [F32(0.0), floats], ("reassoc",))
+
+    def greatest_float_of(self, floats: Any) -> Any:
+        """Return the greatest of a vector of floats, none of which is not a number."""
+        return self._call(f"llvm.vector.reduce.fmax.v{WIDTH}f32", F32, [floats], ("nnan",))
+
+    def square_root(self, number: Any) -> Any:
+        """Return the square root of a float."""
+        return self._call("llvm.sqrt.f32", F32, [number])
+
     def add_products_of_pairs(self, a: Any, b: Any, c: Any) -> Any:
         """Return integers c plus, in each place, the two products of the pairs of integers there in a and b."""
         bits = 32 * WIDTH
@@ -109,11 +121,11 @@ class Emitter:
         """Return the bits of the magnitudes of floats: integers in the same order."""
         return self.ir.and_(self.ir.bitcast(value, INT_VECTOR), ir.Constant(INT_VECTOR, [0x7FFFFFFF] * WIDTH))
 
-    def _call(self, name: str, result: Any, values: list[Any]) -> Any:
+    def _call(self, name: str, result: Any, values: list[Any], flags: tuple[str, ...] = ()) -> Any:
         module = self.ir.module
         kind = ir.FunctionType(result, [value.type for value in values])
         function = module.globals[name] if name in module.globals else ir.Function(module, kind, name)
-        return self.ir.call(function, values)
+        return self.ir.call(function, values, fastmath=flags)
 
     def prefetch(self, address: Any) -> None:
         """Ask for a cache line that will be read soon."""
@@ -127,6 +139,13 @@ class Emitter:
         first = self.ir.insert_element(ir.Constant(VECTOR, ir.Undefined), number, I32(0))
         places = ir.Constant(INT_VECTOR, [0] * WIDTH)
         return self.ir.shuffle_vector(first, ir.Constant(VECTOR, ir.Undefined), places)
+
+    def splat_integer(self, number: Any) -> Any:
+        """Return a vector with an int32 value in each place."""
+        first = self.ir.insert_element(ir.Constant(INT_VECTOR, ir.Undefined), number, I32(0))
+        return self.ir.shuffle_vector(
+            first, ir.Constant(INT_VECTOR, ir.Undefined), ir.Constant(INT_VECTOR, [0] * WIDTH)
+        )
 
     def broadcast(self, address: Any) -> Any:
         """Return a vector with the float at an address in each place."""

@@ -109,7 +109,7 @@ greatest = Routine("greatest", 6, _write_greatest).intrinsic()
 """greatest(source, line, point, size, channels, target): write the greatest magnitude in one map."""
 
 
-def _exp(e: Emitter, x: Any) -> Any:
+def exponential(e: Emitter, x: Any) -> Any:
     """Return e**x for |x| <= 80: 2**n times the series of the rest, |rest| <= ln(2) / 2; relative error below 3e-7."""
     builder = e.ir
     magic = e.splat(float(3 << 22))
@@ -125,7 +125,8 @@ def _exp(e: Emitter, x: Any) -> Any:
     return builder.bitcast(builder.add(builder.bitcast(total, INT_VECTOR), power), VECTOR)
 
 
-def _clamped(e: Emitter, x: Any, limit: float) -> Any:
+def clamped(e: Emitter, x: Any, limit: float) -> Any:
+    """Return x, or what of -limit and limit is nearer where it is beyond."""
     return e.maximum(e.minimum(x, e.splat(limit)), e.splat(-limit))
 
 
@@ -135,7 +136,7 @@ def _write_silu(e: Emitter, address: Any, point: Any, points: Any, channels: Any
         with e.loop(channels, WIDTH) as loop:
             here = e.at(first, e.times(loop.index, FLOAT_BYTES))
             x = e.load(here)
-            power = _exp(e, _clamped(e, x, 80.0))
+            power = exponential(e, clamped(e, x, 80.0))
             e.store(e.ir.fdiv(e.mul(x, power), e.add(power, e.splat(1.0))), here)
 
 
@@ -144,7 +145,7 @@ def _write_sigmoid(e: Emitter, address: Any, point: Any, points: Any, channels: 
         first = e.at(address, e.ir.mul(row.index, point))
         with e.loop(channels, WIDTH) as loop:
             here = e.at(first, e.times(loop.index, FLOAT_BYTES))
-            power = _exp(e, _clamped(e, e.load(here), 80.0))
+            power = exponential(e, clamped(e, e.load(here), 80.0))
             e.store(e.ir.fdiv(power, e.add(power, e.splat(1.0))), here)
 
 
@@ -155,7 +156,7 @@ def _write_mish(e: Emitter, address: Any, point: Any, points: Any, channels: Any
             here = e.at(first, e.times(loop.index, FLOAT_BYTES))
             x = e.load(here)
             # tanh(log(1 + p)) = w / (w + 2) with w = p * (p + 2); beyond 30 it is 1.
-            power = _exp(e, _clamped(e, x, 30.0))
+            power = exponential(e, clamped(e, x, 30.0))
             w = e.mul(power, e.add(power, e.splat(2.0)))
             e.store(e.ir.fdiv(e.mul(x, w), e.add(w, e.splat(2.0))), here)
 

@@ -26,11 +26,12 @@ from native.forward.pointwise import (
     sparse_narrow,
     sparse_wide,
 )
+from native.forward.transformer import attend, feed, norm_points
 from native.forward.winograd import transform, transform_back
 from native.jit import inlined, kernel
 
 GLOBALS, INPUT, CONV3, CONV1, POOL, DENSE, SPREAD, ACTIVATE, POLICY, PASS, VALUE, OWNERSHIP = range(12)
-GATE, JOIN, FLATTEN = range(12, 15)
+GATE, JOIN, FLATTEN, ATTEND, FEED, NORM = range(12, 18)
 """Kinds of operations; see the functions below."""
 OP_DTYPE = np.dtype(
     [
@@ -59,6 +60,18 @@ OP_DTYPE = np.dtype(
             "kernel",  # of the first convolution
             "base",  # the first convolution of a plane of ones, [area, channels], then of zeros [channels]; or what is
             # added to an output, [area]
+            "heads",  # of an attention; how many products a feed-forward net begins with: two if it is gated
+            "groups",  # heads that have keys and values of their own
+            "width",  # channels of a head, or of a feed-forward net inside
+            "constants",  # three floats: see `points.condense`
+            "cosines",  # of the angles of the queries, [area, heads * width]; -1 without turns
+            "sines",
+            "key_cosines",  # of the keys, [area, groups * width]
+            "key_sines",
+            "inner_weights",  # of the second product of a transformer block
+            "inner_units",
+            "inner_constants",
+            "whole",  # whether a norm is of a whole board
         )
     ]
 )
@@ -74,6 +87,12 @@ PLAN_DTYPE = np.dtype(
             "factors",  # area in the scratch: a row's, FACTORS apart
             "units",  # area in the scratch: a row's, `unit_channels` apart
             "unit_channels",
+            "point_factors",  # area in the scratch: a board's points'
+            "queries",  # areas in the scratch, of one row
+            "keys",
+            "key_panels",
+            "values",
+            "scores",
         )
     ]
 )
@@ -403,6 +422,12 @@ def forward(plan, ops, weights, scratch, lists, values, planes, extras, policy, 
             _rewrite(plan, op, rows, w, s)
         elif kind == ACTIVATE:
             _activate_map(plan, op, rows, s)
+        elif kind == ATTEND:
+            attend(plan, op, rows, w, s, scratch)
+        elif kind == FEED:
+            feed(plan, op, rows, w, s)
+        elif kind == NORM:
+            norm_points(plan, op, rows, w, s, weights, scratch)
         elif kind == POOL:
             _pool(plan, op, rows, s)
         elif kind == DENSE:

@@ -11,6 +11,7 @@ here stands only what KataGo's networks are made of, and what of it can be folde
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Generic, Protocol
 
@@ -21,10 +22,12 @@ from nets.forward_program import Builder, M, Norm, V, identity_norm
 from nets.katago.network import (
     META_CHANNELS,
     Activation,
+    AttentionBlock,
     BatchNorm,
     Block,
     BottleneckBlock,
     Conv,
+    FeedForwardBlock,
     FloatArray,
     GlobalPoolingBlock,
     KataGoNetwork,
@@ -33,6 +36,7 @@ from nets.katago.network import (
     PolicyHead,
     RmsNorm,
     ValueHead,
+    rope_angles,
     size_offset,
 )
 
@@ -50,6 +54,9 @@ class KataGoBuilder(Builder[M, V], Protocol[M, V]):
     def input(self, weights: FloatArray, bias: V, norm: Norm) -> tuple[M, M]:
         """Convolve the planes with weights [out, in, k, k] and add the bias; return the sum and norm(sum)."""
 
+    def first(self, weights: FloatArray, bias: V | None, norm: Norm) -> M:
+        """Convolve the planes with weights [out, in, k, k], add the bias, and return norm(sum)."""
+
     def convs(self, source: M, parts: Sequence[tuple[FloatArray, Norm]]) -> list[M]:
         """Convolve one map with several weights of the same k."""
 
@@ -58,6 +65,9 @@ class KataGoBuilder(Builder[M, V], Protocol[M, V]):
 
     def conv_add(self, source: M, weights: FloatArray, stream: M, norm: Norm) -> M:
         """Convolve and add the sum to the stream; return norm(stream)."""
+
+    def conv_onto(self, source: M, weights: FloatArray, onto: M, norm: Norm) -> M:
+        """Convolve, add another map, and write norm(sum) over that map."""
 
     def spread(self, source: M, vector: V, activation: str) -> M:
         """Add a vector to each point and activate."""
@@ -68,12 +78,35 @@ class KataGoBuilder(Builder[M, V], Protocol[M, V]):
     def ownership(self, source: M) -> None:
         """Make a map the ownership."""
 
+    def join(self, source: M, onto: None, norm: Norm) -> M:
+        """Return norm(source)."""
+
+    def norm(self, source: M, gamma: FloatArray, beta: FloatArray, epsilon: float, spatial: bool, activation: str) -> M:
+        """Return activation(x / root mean square * gamma + beta), the mean being a point's or, spatial, a board's."""
+
+    def attend(
+        self,
+        stream: M,
+        query: FloatArray,
+        key: FloatArray,
+        value: FloatArray,
+        out: FloatArray,
+        heads: int,
+        groups: int,
+        angles: FloatArray | None,
+        epsilon: float,
+    ) -> None:
+        """Add attention to the stream, which it reads divided by its root mean square; the scale is in `query`."""
+
+    def feed_forward(
+        self, stream: M, first: FloatArray, gate: FloatArray | None, second: FloatArray, epsilon: float
+    ) -> None:
+        """Add (silu(u @ first) * (u @ gate)) @ second to the stream; u is the stream / its root mean square."""
+
 
 def unsupported(network: KataGoNetwork) -> str | None:
     """Return why a network cannot be written as a program, or None if it can."""
     trunk, policy, value = network.trunk, network.policy_head, network.value_head
-    if isinstance(trunk.tip_norm, RmsNorm):
-        return "its trunk ends in an RMS norm"
     height, width = trunk.conv.weights.shape[2:]
     if height != width:
         return f"its first convolution is of {height}x{width} points"
@@ -99,7 +132,7 @@ def _unsupported_blocks(blocks: Sequence[Block]) -> str | None:
             if reason := _unsupported_blocks(block.blocks):
                 return reason
         else:
-            return "it has transformer blocks"
+            continue
         if reason := _unsupported_convs(block.name, convs):
             return reason
     return None
@@ -138,32 +171,73 @@ class _Writer(Generic[M, V]):
 
     def write(self) -> None:
         trunk, builder = self._network.trunk, self._builder
-        assert isinstance(trunk.tip_norm, BatchNorm)
         constant = np.zeros(trunk.channels, np.float32)
         if trunk.meta_encoder is not None:
             constant = _meta_bias(trunk.meta_encoder)
         bias = builder.dense(builder.globals_(), trunk.matmul.weights, _biased(constant))
-        tip_norm = _norm(trunk.tip_norm, trunk.tip_act)
-        stream, tip = builder.input(trunk.conv.weights, bias, _first_norm(trunk.blocks, tip_norm))
-        tip = self._blocks(stream, tip, trunk.blocks, tip_norm)
+        last = None if isinstance(trunk.tip_norm, RmsNorm) else _norm(trunk.tip_norm, trunk.tip_act)
+        tip: M | None = None
+        if (first := _first_norm(trunk.blocks, last)) is None:
+            stream = builder.first(trunk.conv.weights, bias, identity_norm(trunk.channels))
+        else:
+            stream, tip = builder.input(trunk.conv.weights, bias, first)
+        tip = self._blocks(stream, tip, trunk.blocks, last)
+        if isinstance(trunk.tip_norm, RmsNorm):
+            norm, activation = trunk.tip_norm, _NAMES[trunk.tip_act]
+            tip = builder.norm(stream, norm.gamma, norm.beta, norm.epsilon, norm.spatial, activation)
+        assert tip is not None
         self._heads(tip)
 
-    def _blocks(self, stream: M, normed: M, blocks: Sequence[Block], last: Norm) -> M:
-        """Write blocks; `normed` is what the first of them reads. Return last(stream behind them)."""
+    def _blocks(self, stream: M, normed: M | None, blocks: Sequence[Block], last: Norm | None) -> M | None:
+        """Write blocks, and return last(stream behind them).
+
+        Args:
+            stream: is added to.
+            normed: what the first block reads; None if that is the stream, as for transformer blocks.
+            blocks: written one after the other.
+            last: None if what comes behind the blocks reads the stream.
+        """
+        builder = self._builder
         for index, block in enumerate(blocks):
             following = _first_norm(blocks[index + 1 :], last)
-            assert isinstance(block, OrdinaryBlock | GlobalPoolingBlock | BottleneckBlock)
-            normed = self._builder.conv_add(self._middle(block, normed), block.conv2.weights, stream, following)
+            if isinstance(block, AttentionBlock | FeedForwardBlock):
+                self._add_transformer(stream, block)
+                normed = None if following is None else builder.join(stream, None, following)
+                continue
+            assert normed is not None
+            middle = self._middle(block, normed)
+            if following is None:
+                builder.conv_onto(middle, block.conv2.weights, stream, identity_norm(block.conv2.out_channels))
+                normed = None
+            else:
+                normed = builder.conv_add(middle, block.conv2.weights, stream, following)
         return normed
+
+    def _add_transformer(self, stream: M, block: AttentionBlock | FeedForwardBlock) -> None:
+        gamma, epsilon = block.norm.gamma[:, None], block.norm.epsilon
+        if isinstance(block, FeedForwardBlock):
+            gate = None if block.gate is None else block.gate.weights * gamma
+            self._builder.feed_forward(stream, block.w1.weights * gamma, gate, block.w2.weights, epsilon)
+            return
+        query = block.q.weights * gamma / np.float32(math.sqrt(block.q_dim))
+        key, value = block.k.weights * gamma, block.v.weights * gamma
+        angles = None if block.rope is None else rope_angles(block.rope, self._size).astype(np.float32)
+        heads, groups = block.heads, block.kv_heads
+        self._builder.attend(stream, query, key, value, block.out.weights, heads, groups, angles, epsilon)
 
     def _middle(self, block: OrdinaryBlock | GlobalPoolingBlock | BottleneckBlock, normed: M) -> M:
         """Write all but the last convolution of a block."""
         builder = self._builder
         norm2 = _norm(block.norm2, block.act2)
         if isinstance(block, BottleneckBlock):
-            first = _first_norm(block.blocks, norm2)
-            inner, inner_normed = builder.conv_stream(normed, block.conv1.weights, first)
-            return self._blocks(inner, inner_normed, block.blocks, norm2)
+            inner_normed: M | None = None
+            if (first := _first_norm(block.blocks, norm2)) is None:
+                inner = builder.conv(normed, block.conv1.weights, identity_norm(block.conv1.out_channels))
+            else:
+                inner, inner_normed = builder.conv_stream(normed, block.conv1.weights, first)
+            inner_normed = self._blocks(inner, inner_normed, block.blocks, norm2)
+            assert inner_normed is not None
+            return inner_normed
         if isinstance(block, OrdinaryBlock):
             return builder.conv(normed, block.conv1.weights, norm2)
         scale, shift, activation = norm2
@@ -228,13 +302,15 @@ class _Writer(Generic[M, V]):
         builder.ownership(builder.conv(v1, head.ownership.weights, identity_norm(1)))
 
 
-def _first_norm(blocks: Sequence[Block], last: Norm) -> Norm:
-    """Return what the first of the blocks does to the stream, or what comes behind them if there are none."""
+def _first_norm(blocks: Sequence[Block], last: Norm | None) -> Norm | None:
+    """Return what the first of the blocks does to the stream, or what comes behind them if there are none.
+
+    None: a transformer block, which norms by itself.
+    """
     if not blocks:
         return last
     block = blocks[0]
-    assert isinstance(block, OrdinaryBlock | GlobalPoolingBlock | BottleneckBlock)
-    return _norm(block.norm1, block.act1)
+    return None if isinstance(block, AttentionBlock | FeedForwardBlock) else _norm(block.norm1, block.act1)
 
 
 def _meta_bias(encoder: MetaEncoder) -> FloatArray:

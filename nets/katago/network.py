@@ -31,6 +31,21 @@ def size_offset(size: int) -> float:
     return (size - 14) * 0.1
 
 
+def rope_angles(rope: FloatArray, size: int) -> npt.NDArray[np.float64]:
+    """Return by how much attention turns the channel pairs of each point of an N × N board.
+
+    Args:
+        rope: [heads, pairs, 2], see `AttentionBlock.rope`.
+        size: N.
+
+    Returns:
+        [N * N, heads, pairs], point by point, row by row.
+    """
+    y, x = np.divmod(np.arange(size**2), size)
+    turns = rope.astype(np.float64)
+    return np.asarray(x[:, None, None] * turns[None, :, :, 0] + y[:, None, None] * turns[None, :, :, 1])
+
+
 class Activation(enum.Enum):
     """Activation functions, named as in the file."""
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from nets.graph_builder import GraphBuilder
-from nets.katago.network import AttentionBlock, FeedForwardBlock, FloatArray, RmsNorm
+from nets.katago.network import AttentionBlock, FeedForwardBlock, FloatArray, RmsNorm, rope_angles
 
 
 def rms_norm(graph: GraphBuilder, norm: RmsNorm, points: str) -> str:
@@ -94,9 +94,7 @@ def _quarter_turn(weights: FloatArray) -> FloatArray:
 
 def _rope_angles(block: AttentionBlock, rope: FloatArray, size: int) -> FloatArray:
     """Return the angle of every point and channel of all queries (or keys), [A, heads * q_dim]."""
-    y, x = np.divmod(np.arange(size**2), size)
-    turns = np.repeat(rope.astype(np.float64), block.heads // block.kv_heads, axis=0)
-    angles = x[:, None, None] * turns[None, :, :, 0] + y[:, None, None] * turns[None, :, :, 1]
+    angles = np.repeat(rope_angles(rope, size), block.heads // block.kv_heads, axis=1)
     return np.repeat(angles, 2, axis=2).reshape(size**2, -1).astype(np.float32)
 
 

@@ -1,0 +1,332 @@
+"""What transformer blocks do between matrix products, on rows of points: norms, turns, softmax, gates.
+
+A point is a row of channels. The kind of a routine says what its products are: floats, or integers that count units.
+Such a point has a factor of its own, which its products are multiplied by: the greatest of its inputs, times the
+reciprocal of their root mean square if they are normed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from native.forward.emit import (
+    F32,
+    FLOAT_BYTES,
+    I32,
+    I64,
+    INT_VECTOR,
+    PRODUCT_KINDS,
+    VECTOR,
+    WIDTH,
+    Emitter,
+    Routine,
+    chosen,
+)
+from native.forward.gemm import PANEL
+from native.forward.pointwise import clamped, exponential
+
+_LEAST = 1e-30
+"""A point that is nowhere greater counts as zero."""
+
+
+def _root(e: Emitter, squares: Any, share: Any, epsilon: Any) -> Any:
+    """Return 1 / sqrt(squares * share + epsilon), a float."""
+    mean = e.add(e.mul(squares, share), epsilon)
+    return e.ir.fdiv(F32(1.0), e.square_root(mean))
+
+
+def _condense_routine(narrow: bool, normed: bool) -> Routine:
+    """Return the routine of one kind, without the first two arguments of `condense`."""
+
+    def body(
+        e: Emitter, source: Any, point: Any, points: Any, channels: Any, constants: Any, target: Any, factors: Any
+    ) -> None:
+        builder = e.ir
+        most, epsilon, share = (e.load(e.at(constants, place), F32) for place in (0, 4, 8))
+        number_bytes = FLOAT_BYTES // 2 if narrow else FLOAT_BYTES
+        with e.loop(points, 1) as row:
+            first = e.at(source, builder.mul(row.index, point))
+            out = e.at(target, e.times(builder.mul(row.index, channels), number_bytes))
+            by: Any = F32(1.0)
+            if narrow or normed:
+                start = [e.splat(0.0), ir.Constant(INT_VECTOR, None)]
+                with e.loop(channels, WIDTH, start) as loop:
+                    value = e.load(e.at(first, e.times(loop.index, FLOAT_BYTES)))
+                    bits = e.magnitude_bits(value)
+                    is_more = builder.icmp_signed(">", bits, loop.values[1])
+                    loop.results = [e.fma(value, value, loop.values[0]), builder.select(is_more, bits, loop.values[1])]
+                squares, greatest = loop.results
+                if normed:
+                    by = _root(e, e.sum_of(squares), share, epsilon)
+                if narrow:
+                    height = builder.bitcast(e.greatest_of(greatest), F32)
+                    e.store(e.mul(by, height), e.at(factors, e.times(row.index, FLOAT_BYTES)))
+                    is_zero = builder.fcmp_ordered("<", height, F32(_LEAST))
+                    by = builder.select(is_zero, F32(0.0), builder.fdiv(most, height))
+            spread = e.splat(by)
+            with e.loop(channels, WIDTH) as loop:
+                value = e.load(e.at(first, e.times(loop.index, FLOAT_BYTES)))
+                where = e.at(out, e.times(loop.index, number_bytes))
+                if narrow:
+                    e.store_rounded(value, spread, where)
+                else:
+                    e.store(e.mul(value, spread), where)
+
+    return Routine(f"condense_{int(narrow)}_{int(normed)}", 7, body)
+
+
+condense = Routine(
+    "condense",
+    9,
+    chosen({(kind, norm): _condense_routine(kind, norm) for kind in PRODUCT_KINDS for norm in (False, True)}),
+).intrinsic()
+"""condense(narrow, normed, source, point, points, channels, constants, target, factors): make inputs of a product.
+
+Copies points, `point` bytes apart, behind each other: as floats, or as 16-bit integers with a factor each in `factors`.
+Normed, they are divided by their root mean square. constants: three floats: the greatest integer, the norm's epsilon,
+and 1 / the number of channels.
+"""
+
+
+def _counted(e: Emitter, narrow: bool, source: Any, units: Any, by: Any) -> Any:
+    """Return a vector of products as floats."""
+    value = e.load(source)
+    if not narrow:
+        return value
+    return e.mul(e.mul(e.to_floats(e.ir.bitcast(value, INT_VECTOR)), e.load(units)), by)
+
+
+def _factor(e: Emitter, narrow: bool, factors: Any, index: Any) -> Any:
+    return e.broadcast(e.at(factors, e.times(index, FLOAT_BYTES))) if narrow else None
+
+
+def _turn_routine(narrow: bool, turned: bool) -> Routine:
+    """Return the routine of one kind, without the first two arguments of `turn`."""
+
+    def body(
+        e: Emitter,
+        source: Any,
+        source_point: Any,
+        points: Any,
+        channels: Any,
+        units: Any,
+        factors: Any,
+        cosines: Any,
+        sines: Any,
+        target: Any,
+        point: Any,
+    ) -> None:
+        neighbours = ir.Constant(INT_VECTOR, [i ^ 1 for i in range(WIDTH)])
+        with e.loop(points, 1) as row:
+            by = _factor(e, narrow, factors, row.index)
+            first = e.at(source, e.ir.mul(row.index, source_point))
+            out = e.at(target, e.ir.mul(row.index, point))
+            angles = e.times(e.ir.mul(row.index, channels), FLOAT_BYTES)
+            with e.loop(channels, WIDTH) as loop:
+                offset = e.times(loop.index, FLOAT_BYTES)
+                value = _counted(e, narrow, e.at(first, offset), e.at(units, offset), by)
+                if turned:
+                    swapped = e.ir.shuffle_vector(value, ir.Constant(VECTOR, ir.Undefined), neighbours)
+                    crossed = e.mul(swapped, e.load(e.at(sines, angles, offset)))
+                    value = e.fma(value, e.load(e.at(cosines, angles, offset)), crossed)
+                e.store(value, e.at(out, offset))
+
+    return Routine(f"turn_{int(narrow)}_{int(turned)}", 10, body)
+
+
+turn = Routine(
+    "turn",
+    12,
+    chosen({(kind, turned): _turn_routine(kind, turned) for kind in PRODUCT_KINDS for turned in (False, True)}),
+).intrinsic()
+"""turn(narrow, turned, source, source_point, points, channels, units, factors, cosines, sines, target, point)
+
+Write products as floats; turned, each pair of channels (a, b) becomes (a cos - b sin, b cos + a sin). Cosines and sines
+are [points, channels], the sine of a pair's first channel with the sign changed.
+"""
+
+
+def _write_transpose(e: Emitter, source: Any, point: Any, points: Any, channels: Any, target: Any) -> None:
+    builder = e.ir
+    panel_bytes = e.times(channels, PANEL * FLOAT_BYTES)
+    with e.loop(points, WIDTH) as row:
+        first = e.at(source, builder.mul(row.index, point))
+        panel, rest = builder.sdiv(row.index, I64(PANEL)), builder.srem(row.index, I64(PANEL))
+        out = e.at(target, builder.mul(panel, panel_bytes), e.times(rest, FLOAT_BYTES))
+        with e.loop(channels, WIDTH) as loop:
+            here = e.at(first, e.times(loop.index, FLOAT_BYTES))
+            rows = [e.load(e.at(here, e.times(point, k))) for k in range(WIDTH)]
+            # Each stage exchanges one bit of the number of the row with that bit of the place in it.
+            bit = 1
+            while bit < WIDTH:
+                low = ir.Constant(INT_VECTOR, [j if not j & bit else WIDTH + j - bit for j in range(WIDTH)])
+                high = ir.Constant(INT_VECTOR, [j + bit if not j & bit else WIDTH + j for j in range(WIDTH)])
+                for k in range(WIDTH):
+                    if not k & bit:
+                        a, b = rows[k], rows[k | bit]
+                        rows[k], rows[k | bit] = builder.shuffle_vector(a, b, low), builder.shuffle_vector(a, b, high)
+                bit *= 2
+            place = e.at(out, e.times(loop.index, PANEL * FLOAT_BYTES))
+            for k in range(WIDTH):
+                e.store(rows[k], e.at(place, k * PANEL * FLOAT_BYTES))
+
+
+transpose = Routine("transpose", 5, _write_transpose).intrinsic()
+"""transpose(source, point, points, channels, target): pack points as the columns of a matrix, in panels.
+
+The number of points is a multiple of PANEL, that of channels one of WIDTH.
+"""
+
+
+def _write_softmax(e: Emitter, scores: Any, line: Any, rows: Any, columns: Any, width: Any, inverses: Any) -> None:
+    builder = e.ir
+    lanes = ir.Constant(INT_VECTOR, list(range(WIDTH)))
+    bound = builder.trunc(columns, I32)
+    with e.loop(rows, 1) as row:
+        first = e.at(scores, builder.mul(row.index, line))
+
+        def is_column(index: Any) -> Any:
+            limit = e.splat_integer(builder.sub(bound, builder.trunc(index, I32)))
+            return builder.icmp_signed("<", lanes, limit)
+
+        with e.loop(width, WIDTH, [e.splat(-1e30)]) as loop:
+            value = e.load(e.at(first, e.times(loop.index, FLOAT_BYTES)))
+            counted = builder.select(is_column(loop.index), value, e.splat(-1e30))
+            loop.results = [e.maximum(counted, loop.values[0])]
+        most = e.splat(e.greatest_float_of(loop.results[0]))
+        with e.loop(width, WIDTH, [e.splat(0.0)]) as loop:
+            here = e.at(first, e.times(loop.index, FLOAT_BYTES))
+            power = exponential(e, e.maximum(e.sub(e.load(here), most), e.splat(-80.0)))
+            power = builder.select(is_column(loop.index), power, e.splat(0.0))
+            e.store(power, here)
+            loop.results = [e.add(power, loop.values[0])]
+        e.store(builder.fdiv(F32(1.0), e.sum_of(loop.results[0])), e.at(inverses, e.times(row.index, FLOAT_BYTES)))
+
+
+softmax = Routine("softmax", 6, _write_softmax).intrinsic()
+"""softmax(scores, line, rows, columns, width, inverses): scores become powers of e, zero from `columns` to `width` on.
+
+Rows are `line` bytes apart. inverses receives 1 / the sum of each row, which remains to be multiplied by.
+"""
+
+
+def _write_scale(e: Emitter, address: Any, point: Any, points: Any, channels: Any, factors: Any) -> None:
+    with e.loop(points, 1) as row:
+        by = e.broadcast(e.at(factors, e.times(row.index, FLOAT_BYTES)))
+        first = e.at(address, e.ir.mul(row.index, point))
+        with e.loop(channels, WIDTH) as loop:
+            here = e.at(first, e.times(loop.index, FLOAT_BYTES))
+            e.store(e.mul(e.load(here), by), here)
+
+
+scale_points = Routine("scale_points", 5, _write_scale).intrinsic()
+"""scale_points(address, point, points, channels, factors): multiply each point by a factor, in place."""
+
+
+def _swiglu_routine(narrow: bool, gated: bool) -> Routine:
+    """Return the routine of one kind, without the first two arguments of `swiglu`."""
+
+    def body(e: Emitter, address: Any, point: Any, points: Any, channels: Any, units: Any, factors: Any) -> None:
+        apart = e.times(channels, FLOAT_BYTES)
+        with e.loop(points, 1) as row:
+            by = _factor(e, narrow, factors, row.index)
+            first = e.at(address, e.ir.mul(row.index, point))
+            with e.loop(channels, WIDTH) as loop:
+                offset = e.times(loop.index, FLOAT_BYTES)
+                here = e.at(first, offset)
+                x = _counted(e, narrow, here, e.at(units, offset), by)
+                power = exponential(e, clamped(e, x, 80.0))
+                value = e.ir.fdiv(e.mul(x, power), e.add(power, e.splat(1.0)))
+                if gated:
+                    value = e.mul(value, _counted(e, narrow, e.at(here, apart), e.at(units, apart, offset), by))
+                e.store(value, here)
+
+    return Routine(f"swiglu_{int(narrow)}_{int(gated)}", 6, body)
+
+
+swiglu = Routine(
+    "swiglu",
+    8,
+    chosen({(kind, gated): _swiglu_routine(kind, gated) for kind in PRODUCT_KINDS for gated in (False, True)}),
+).intrinsic()
+"""swiglu(narrow, gated, address, point, points, channels, units, factors): products x become x / (1 + e**-x).
+
+Gated, that is multiplied by the products that lie `channels` further. What is written is floats.
+"""
+
+
+def _add_routine(narrow: bool) -> Routine:
+    """Return the routine of one kind, without the first argument of `add_points`."""
+
+    def body(
+        e: Emitter,
+        source: Any,
+        source_point: Any,
+        points: Any,
+        channels: Any,
+        units: Any,
+        factors: Any,
+        target: Any,
+        point: Any,
+    ) -> None:
+        with e.loop(points, 1) as row:
+            by = _factor(e, narrow, factors, row.index)
+            first = e.at(source, e.ir.mul(row.index, source_point))
+            out = e.at(target, e.ir.mul(row.index, point))
+            with e.loop(channels, WIDTH) as loop:
+                offset = e.times(loop.index, FLOAT_BYTES)
+                value = _counted(e, narrow, e.at(first, offset), e.at(units, offset), by)
+                e.store(e.add(e.load(e.at(out, offset)), value), e.at(out, offset))
+
+    return Routine(f"add_points_{int(narrow)}", 8, body)
+
+
+add_points = Routine("add_points", 9, chosen({(kind,): _add_routine(kind) for kind in PRODUCT_KINDS})).intrinsic()
+"""add_points(narrow, source, source_point, points, channels, units, factors, target, point): target += products."""
+
+
+def _write_squares(e: Emitter, source: Any, point: Any, points: Any, channels: Any, target: Any) -> None:
+    with e.loop(points, 1) as row:
+        first = e.at(source, e.ir.mul(row.index, point))
+        with e.loop(channels, WIDTH, [e.splat(0.0)]) as loop:
+            value = e.load(e.at(first, e.times(loop.index, FLOAT_BYTES)))
+            loop.results = [e.fma(value, value, loop.values[0])]
+        e.store(e.sum_of(loop.results[0]), e.at(target, e.times(row.index, FLOAT_BYTES)))
+
+
+squares = Routine("squares", 5, _write_squares).intrinsic()
+"""squares(source, point, points, channels, target): write the sum of the squares of each point."""
+
+
+def _write_normalise(
+    e: Emitter,
+    source: Any,
+    source_point: Any,
+    points: Any,
+    channels: Any,
+    factors: Any,
+    gamma: Any,
+    beta: Any,
+    floor: Any,
+    target: Any,
+    point: Any,
+) -> None:
+    with e.loop(points, 1) as row:
+        by = e.broadcast(e.at(factors, e.times(row.index, FLOAT_BYTES)))
+        first = e.at(source, e.ir.mul(row.index, source_point))
+        out = e.at(target, e.ir.mul(row.index, point))
+        with e.loop(channels, WIDTH) as loop:
+            offset = e.times(loop.index, FLOAT_BYTES)
+            value = e.mul(e.load(e.at(first, offset)), by)
+            value = e.fma(value, e.load(e.at(gamma, offset)), e.load(e.at(beta, offset)))
+            value = e.maximum(value, e.load(e.at(floor, offset)))
+            e.store(value, e.at(out, offset))
+
+
+normalise = Routine("normalise", 10, _write_normalise).intrinsic()
+"""normalise(source, source_point, points, channels, factors, gamma, beta, floor, target, point)
+
+target = max(source * the point's factor * gamma + beta, floor).
+"""

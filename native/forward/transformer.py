@@ -1,0 +1,219 @@
+"""Transformer blocks of a forward program: attention over all points of a board, and feed-forward nets of each point.
+
+Both add to a map, the residual stream, in place. Norms are without gamma, which is folded into the weights.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from native.bits import U
+from native.forward.gemm import PANEL, multiply
+from native.forward.points import (
+    add_points,
+    condense,
+    normalise,
+    scale_points,
+    softmax,
+    squares,
+    swiglu,
+    transpose,
+    turn,
+)
+from native.forward.pointwise import activate
+from native.jit import inlined
+
+QUERIES = 24
+"""Points whose scores are at work at a time: two blocks of a matrix product; the first-level cache holds them."""
+
+
+@inlined
+def _line(plan, source, point, row, y):  # type: ignore[no-untyped-def]
+    """Return the address of the first point of a line of a map."""
+    return source + ((row * plan.side + y + 1) * plan.side + 1) * point
+
+
+@inlined
+def _condense_lines(plan, op, normed, source, row, top, lines, s, target, constants, depth):  # type: ignore[no-untyped-def]
+    """Make the inputs of a product from lines of a map."""
+    point = op.source_channels * 4
+    words = depth // 2 if op.narrow else depth
+    for k in range(lines):
+        here, done = _line(plan, source, point, row, top + k), k * plan.size
+        factors = s + (plan.point_factors + done) * 4
+        condense(op.narrow, normed, here, point, plan.size, depth, constants, target + done * words * 4, factors)
+
+
+@inlined
+def _add_lines(plan, op, row, top, lines, s, products, products_point, units):  # type: ignore[no-untyped-def]
+    """Add products to lines of the stream."""
+    point = op.source_channels * 4
+    for k in range(lines):
+        here, done = _line(plan, s + op.source * 4, point, row, top + k), k * plan.size
+        factors = s + (plan.point_factors + done) * 4
+        source = products + done * products_point
+        add_points(op.narrow, source, products_point, plan.size, op.depth, units, factors, here, point)
+
+
+@inlined
+def _project(plan, op, row, w, s):  # type: ignore[no-untyped-def]
+    """Write queries, keys and values of one row, turned by where their points are."""
+    size, width = plan.size, op.width
+    area = size * size
+    padded = (area + PANEL - 1) // PANEL * PANEL
+    words = op.depth // 2 if op.narrow else op.depth
+    query_point, key_point = op.heads * width * 4, op.groups * width * 4
+    out_point = query_point + 2 * key_point
+    work, products, factors = s + plan.work * 4, s + plan.products * 4, s + plan.point_factors * 4
+    units, units_of_keys, units_of_values = w + op.units * 4, w + op.units * 4 + query_point, 0
+    units_of_values = units_of_keys + key_point
+    turned = 1 if op.cosines >= 0 else 0
+    for top in range(0, size, op.chunk):
+        lines = min(op.chunk, size - top)
+        first, points = top * size, lines * size
+        _condense_lines(plan, op, 1, s + op.source * 4, row, top, lines, s, work, w + op.constants * 4, op.depth)
+        panels = out_point // (PANEL * 4)
+        multiply(op.narrow, work, words * 4, points, w + op.weights * 4, words, panels, products, out_point)
+        cosines, sines = w + op.cosines * 4 + first * query_point, w + op.sines * 4 + first * query_point
+        target = s + plan.queries * 4 + first * query_point
+        turn(
+            op.narrow,
+            turned,
+            products,
+            out_point,
+            points,
+            op.heads * width,
+            units,
+            factors,
+            cosines,
+            sines,
+            target,
+            query_point,
+        )
+        cosines, sines = w + op.key_cosines * 4 + first * key_point, w + op.key_sines * 4 + first * key_point
+        target = s + plan.keys * 4 + first * key_point
+        turn(
+            op.narrow,
+            turned,
+            products + query_point,
+            out_point,
+            points,
+            op.groups * width,
+            units_of_keys,
+            factors,
+            cosines,
+            sines,
+            target,
+            key_point,
+        )
+        for panel in range(op.groups * width // PANEL):
+            target = s + (plan.values + (panel * padded + first) * PANEL) * 4
+            skip = panel * PANEL * 4
+            source = products + query_point + key_point + skip
+            turn(
+                op.narrow,
+                0,
+                source,
+                out_point,
+                points,
+                PANEL,
+                units_of_values + skip,
+                factors,
+                0,
+                0,
+                target,
+                PANEL * 4,
+            )
+
+
+@inlined
+def attend(plan, op, rows, w, s, scratch):  # type: ignore[no-untyped-def]
+    """Add the attention of the stream's norm to the stream."""
+    size, width = plan.size, op.width
+    area = size * size
+    padded = (area + PANEL - 1) // PANEL * PANEL
+    query_point, key_point = op.heads * width * 4, op.groups * width * 4
+    work, products = s + plan.work * 4, s + plan.products * 4
+    queries, keys, scores = s + plan.queries * 4, s + plan.keys * 4, s + plan.scores * 4
+    sums = s + plan.point_factors * 4
+    words = op.heads * width // 2 if op.narrow else op.heads * width
+    scratch[plan.keys + area * op.groups * width : plan.keys + padded * op.groups * width] = 0.0
+    for panel in range(op.groups * width // PANEL):
+        end = plan.values + (panel + 1) * padded * PANEL
+        scratch[end - (padded - area) * PANEL : end] = 0.0
+    for row in range(rows):
+        _project(plan, op, row, w, s)
+        for group in range(op.groups):
+            matrix = s + plan.key_panels * 4
+            transpose(keys + group * width * 4, key_point, padded, width, matrix)
+            values = s + (plan.values + group * width * padded) * 4
+            for head in range(group * (op.heads // op.groups), (group + 1) * (op.heads // op.groups)):
+                for first in range(0, area, QUERIES):
+                    count = min(QUERIES, area - first)
+                    here = queries + first * query_point + head * width * 4
+                    multiply(0, here, query_point, count, matrix, width, padded // PANEL, scores, padded * 4)
+                    softmax(scores, padded * 4, count, area, padded, sums)
+                    multiply(0, scores, padded * 4, count, values, padded, width // PANEL, here, query_point)
+                    scale_points(here, query_point, count, width, sums)
+        for top in range(0, size, op.chunk):
+            lines = min(op.chunk, size - top)
+            points = lines * size
+            source = queries + top * size * query_point
+            constants, factors = w + op.inner_constants * 4, s + plan.point_factors * 4
+            condense(op.narrow, 0, source, query_point, points, op.heads * width, constants, work, factors)
+            matrix, panels, out_point = w + op.inner_weights * 4, op.depth // PANEL, op.depth * 4
+            multiply(op.narrow, work, words * 4, points, matrix, words, panels, products, out_point)
+            _add_lines(plan, op, row, top, lines, s, products, out_point, w + op.inner_units * 4)
+
+
+@inlined
+def feed(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
+    """Add the feed-forward net of the stream's norm to the stream: `width` channels inside, gated if `heads` is 2."""
+    words, inner_words = op.depth, op.width
+    if op.narrow:
+        words, inner_words = op.depth // 2, op.width // 2
+    work, products, factors = s + plan.work * 4, s + plan.products * 4, s + plan.point_factors * 4
+    hidden = op.heads * op.width
+    hidden_point, out_point = hidden * 4, op.depth * 4
+    for row in range(rows):
+        for top in range(0, plan.size, op.chunk):
+            lines = min(op.chunk, plan.size - top)
+            points = lines * plan.size
+            _condense_lines(plan, op, 1, s + op.source * 4, row, top, lines, s, work, w + op.constants * 4, op.depth)
+            matrix, panels = w + op.weights * 4, hidden // PANEL
+            multiply(op.narrow, work, words * 4, points, matrix, words, panels, products, hidden_point)
+            swiglu(op.narrow, op.heads - 1, products, hidden_point, points, op.width, w + op.units * 4, factors)
+            constants = w + op.inner_constants * 4
+            condense(op.narrow, 0, products, hidden_point, points, op.width, constants, work, factors)
+            matrix, panels = w + op.inner_weights * 4, op.depth // PANEL
+            multiply(op.narrow, work, inner_words * 4, points, matrix, inner_words, panels, products, out_point)
+            _add_lines(plan, op, row, top, lines, s, products, out_point, w + op.inner_units * 4)
+
+
+@inlined
+def norm_points(plan, op, rows, w, s, weights, scratch):  # type: ignore[no-untyped-def]
+    """Divide a map's points by their root mean square, or by that of the whole board; times gamma, plus beta."""
+    point, out_point = op.source_channels * 4, op.channels * 4
+    factors = s + plan.point_factors * 4
+    area = plan.size * plan.size
+    epsilon, share = weights[U(op.constants + 1)], weights[U(op.constants + 2)]
+    for row in range(rows):
+        for y in range(plan.size):
+            source = _line(plan, s + op.source * 4, point, row, y)
+            squares(source, point, plan.size, op.depth, factors + y * plan.size * 4)
+        if op.whole:
+            total = np.float32(0.0)
+            for k in range(area):
+                total += scratch[U(plan.point_factors + k)]
+            total /= np.float32(area)
+            for k in range(area):
+                scratch[U(plan.point_factors + k)] = total
+        for k in range(area):
+            mean = scratch[U(plan.point_factors + k)] * share
+            scratch[U(plan.point_factors + k)] = np.float32(1.0) / np.sqrt(mean + epsilon)
+        for y in range(plan.size):
+            source = _line(plan, s + op.source * 4, point, row, y)
+            target = _line(plan, s + op.target * 4, out_point, row, y)
+            by, gamma, beta, floor = factors + y * plan.size * 4, w + op.scale * 4, w + op.shift * 4, w + op.floor * 4
+            normalise(source, point, plan.size, op.depth, by, gamma, beta, floor, target, out_point)
+            activate(op.activation, target, out_point, plan.size, op.depth)
