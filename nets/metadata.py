@@ -17,7 +17,7 @@ METADATA_KEY = "yomi"
 KATAGO_FEATURES = "katago-v7"
 """KataGo's V7 inputs: `spatial` [B, 22, N, N] and `global` [B, 19]."""
 
-KATAGO_CONVERTER_VERSION = 4
+KATAGO_CONVERTER_VERSION = 5
 """Raise it with every change of the ONNX files that `nets.katago` makes: cached files of other versions go unused."""
 
 

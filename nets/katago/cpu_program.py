@@ -216,8 +216,10 @@ class _Writer(Generic[M, V]):
     def _add_transformer(self, stream: M, block: AttentionBlock | FeedForwardBlock) -> None:
         gamma, epsilon = block.norm.gamma[:, None], block.norm.epsilon
         if isinstance(block, FeedForwardBlock):
-            gate = None if block.gate is None else block.gate.weights * gamma
-            self._builder.feed_forward(stream, block.w1.weights * gamma, gate, block.w2.weights, epsilon)
+            alive = _alive(block)
+            gate = None if block.gate is None else (block.gate.weights * gamma)[:, alive]
+            first, second = (block.w1.weights * gamma)[:, alive], block.w2.weights[alive]
+            self._builder.feed_forward(stream, first, gate, second, epsilon)
             return
         query = block.q.weights * gamma / np.float32(math.sqrt(block.q_dim))
         key, value = block.k.weights * gamma, block.v.weights * gamma
@@ -311,6 +313,14 @@ def _first_norm(blocks: Sequence[Block], last: Norm | None) -> Norm | None:
         return last
     block = blocks[0]
     return None if isinstance(block, AttentionBlock | FeedForwardBlock) else _norm(block.norm1, block.act1)
+
+
+def _alive(block: FeedForwardBlock) -> npt.NDArray[np.intp]:
+    """Return the inner channels that are not always zero; weight decay leaves few others in some blocks."""
+    alive = block.w1.weights.any(axis=0) & block.w2.weights.any(axis=1)
+    if block.gate is not None:
+        alive &= block.gate.weights.any(axis=0)
+    return np.flatnonzero(alive) if alive.any() else np.arange(1)
 
 
 def _meta_bias(encoder: MetaEncoder) -> FloatArray:
