@@ -30,14 +30,17 @@ def rows() -> list[dict[str, Any]]:
         return [json.loads(line) for line in lines]
 
 
+@pytest.mark.parametrize("backend", ["native", "onnx"])
 @pytest.mark.parametrize("row", rows(), ids=lambda row: str(row["boardXSize"]))
-def test_outputs_equal_katagos(row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outputs_equal_katagos(
+    row: dict[str, Any], backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path))
     size = row["boardXSize"]
     game = GoGame(size, Rules.parse("tromp-taylor"), komi=row["komi"])
     for _, vertex in row["moves"]:
         game.play(game.side_to_move, parse_vertex(vertex, size))
-    evaluator = make_katago_evaluator(NETWORK, size)
+    evaluator = make_katago_evaluator(NETWORK, size, backend=backend)
     assert len(row["evals"]) == 3
     for expected in row["evals"]:
         found = evaluate_position(evaluator, game, expected["symmetry"])

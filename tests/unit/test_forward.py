@@ -106,8 +106,11 @@ def test_product_of_pairs(rows: int) -> None:
 
 @needs_pairs
 @pytest.mark.parametrize("size", [5, 9, 11, 19])
-def test_networks_in_integers_are_close(size: int) -> None:
-    network = RandomNetworks(15).network(["gpool", "bottleneck", "ordinary"], channels=40)
+@pytest.mark.parametrize(
+    "kinds", [["gpool", "bottleneck", "ordinary"], ["attention", "ffn-gated", "attention-plain", "ffn"]]
+)
+def test_networks_in_integers_are_close(size: int, kinds: list[str]) -> None:
+    network = RandomNetworks(15).network(kinds, channels=40)
     planes, extras = inputs(size, 3)
     exact = evaluator(network, size).run(planes, extras)
     narrow = evaluator(network, size, "int16").run(planes, extras)
@@ -233,6 +236,44 @@ def test_every_version_of_human_networks(version: int) -> None:
     check(RandomNetworks(version).network(["ordinary", "gpool"], meta=True))
 
 
+@pytest.mark.parametrize("tip", ["bn", "rms", "rms-spatial"])
+@pytest.mark.parametrize("kind", ["attention", "attention-plain", "ffn", "ffn-gated"])
+def test_transformer_blocks_between_convolutions(kind: str, tip: str) -> None:
+    made = RandomNetworks(17, activation=Activation.SILU)
+    check(made.network(["ordinary", kind, kind, "gpool", kind], tip=tip))
+    check(made.network([kind, "ordinary"], tip=tip, channels=40))
+
+
+@pytest.mark.parametrize("size", [2, 7, 13, 19])
+def test_transformers_on_all_boards(size: int) -> None:
+    check(RandomNetworks(17).network(["attention", "ffn-gated"] * 2, tip="rms-spatial", channels=36), size)
+
+
+@pytest.mark.parametrize("activation", Activation)
+def test_tips_with_every_activation(activation: Activation) -> None:
+    check(RandomNetworks(17, activation=activation).network(["attention"], tip="rms"))
+
+
+@pytest.mark.parametrize("last", ["ordinary", "ffn-gated"])
+def test_transformers_inside_bottlenecks(last: str) -> None:
+    made = RandomNetworks(17, activation=Activation.SILU)
+    network = made.network(["bottleneck", "bottleneck"], tip="rms")
+    for block in network.trunk.blocks:
+        channels = block.conv1.out_channels
+        inner = tuple(made.block(kind, channels) for kind in ("attention", "ffn-gated", "ordinary", "attention", last))
+        object.__setattr__(block, "blocks", inner)
+    check(network, 9)
+
+
+def test_inner_channels_that_are_zero_are_left_out() -> None:
+    network = RandomNetworks(17).network(["ffn-gated", "ffn"], channels=24)
+    for block in network.trunk.blocks:
+        block.w1.weights[:, 3:9] = 0.0
+        block.w2.weights[5:12] = 0.0
+    network.trunk.blocks[1].w1.weights[:] = 0.0
+    check(network)
+
+
 @pytest.mark.parametrize("activation", Activation)
 @pytest.mark.parametrize("norms", ["any", "bias"])
 @pytest.mark.parametrize("kind", ["ordinary", "gpool", "bottleneck"])
@@ -297,14 +338,12 @@ def test_activations_of_the_heads_may_differ() -> None:
 
 def test_what_is_not_supported(tmp_path: Path) -> None:
     made = RandomNetworks(17)
-    assert unsupported(made.network(["ordinary", "attention"])) == "it has transformer blocks"
-    assert unsupported(made.network(["ordinary"], tip="rms")) == "its trunk ends in an RMS norm"
     wide = made.network(["ordinary"])
     object.__setattr__(wide.trunk.blocks[0], "conv1", made.conv(8, 8, 5))
     assert unsupported(wide) == "ordinary has a convolution of 5x5 points"
     path = tmp_path / "net.bin"
-    path.write_bytes(write_network(made.network(["ffn"])))
-    with pytest.raises(EvaluatorError, match="transformer blocks: expected backend onnx"):
+    path.write_bytes(write_network(wide))
+    with pytest.raises(EvaluatorError, match="a convolution of 5x5 points: expected backend onnx"):
         make_katago_evaluator(path, 9, backend="native")
     with pytest.raises(EvaluatorError, match="board size 38 found, expected 2 to 37"):
         evaluator(made.network([]), 38)

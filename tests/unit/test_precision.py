@@ -195,10 +195,14 @@ def test_the_first_start_tells_what_was_chosen_and_why(capsys: pytest.CaptureFix
 @pytest.mark.parametrize("asked", ["auto", "fp32"])
 def test_the_first_start_tells_of_a_fallback(asked: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     net = tmp_path / "small.bin"
-    net.write_bytes(write_network(RandomNetworks(15).network(["ordinary", "attention"])))
+    made = RandomNetworks(15)
+    network = made.network(["ordinary"])
+    object.__setattr__(network.trunk.blocks[0], "conv1", made.conv(8, 8, 5))
+    net.write_bytes(write_network(network))
     options = Options(net=str(net), device="cpu", precision=asked)
     go_queue(options, 5, PRESETS["chinese"]).close()
-    expected = "yomi: small.bin on 5x5: fp32 by onnxruntime, not by native kernels: it has transformer blocks\n"
+    reason = "ordinary has a convolution of 5x5 points"
+    expected = f"yomi: small.bin on 5x5: fp32 by onnxruntime, not by native kernels: {reason}\n"
     assert capsys.readouterr().err == expected
     go_queue(options, 5, PRESETS["chinese"]).close()
     assert capsys.readouterr().err == ""
