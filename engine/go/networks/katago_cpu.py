@@ -1,4 +1,4 @@
-"""KataGo's convolutional networks on the CPU, in kernels of our own."""
+"""KataGo's networks on the CPU, in kernels of our own."""
 
 from __future__ import annotations
 

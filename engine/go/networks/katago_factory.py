@@ -33,7 +33,7 @@ def make_katago_evaluator(
         path: a KataGo network file, or an ONNX file made by yomi.
         size: N.
         device: auto, cpu, cuda or tensorrt; a number behind a colon names the GPU.
-        backend: native (our kernels, on the CPU, for convolutional KataGo networks), onnx (onnxruntime), tensorrt
+        backend: native (our kernels, on the CPU), onnx (onnxruntime), tensorrt
             (TensorRT itself), or auto: the fastest that can, which the evaluator's description tells.
         batch_size: rows of a batch; None for what suits the network and the device.
         precision: fp32, fp16 (GPUs only), int16 (backend native only), or auto: the fastest there is.
