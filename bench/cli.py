@@ -6,6 +6,7 @@ import argparse
 import importlib.util
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -13,17 +14,18 @@ from bench.flags import board, count, network, positive
 from bench.options import BY_LEVEL, EVALUATOR_OPTIONS, GPU_OPTIONS, PRECISION_OPTIONS, SEARCH_OPTIONS, all_but
 from engine.cli.errors import CliError
 from engine.cli.flags import add_options, collect
-from engine.cli.games import GAMES
+from engine.cli.games import GAMES, GO, SHOGI
 from engine.cli.logs import say
 from engine.cli.parser import Parser
 from engine.cli.report import plot_check, print_facts, print_table, write_json
+from engine.options import Options
 from engine.players.tuning import tuned
 from engine.plotting import PlotError
 from nets.installation import missing_line
 
 if TYPE_CHECKING:
     from bench.rivals import Rival
-    from engine.options import Options
+    from engine.game import Game
 
 Rows = list[dict[str, Any]]
 Add: TypeAlias = Callable[[str, str, Callable[[argparse.Namespace], Rows]], argparse.ArgumentParser]
@@ -66,13 +68,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _measure(args: argparse.Namespace) -> Rows:
     from engine.evaluators.base import EvaluatorError
-    from native.warmup import compile_all
     from nets.errors import NetworkError
 
     try:
         args.check(args)  # an error must not wait until kernels are compiled
         for game in args.kernels:
-            compile_all(game, say)
+            game.compile(say)
         rows: Rows = args.measure(args)
     except (NetworkError, EvaluatorError) as error:
         raise CliError(str(error)) from None
@@ -110,9 +111,8 @@ def _write(files: Iterable[Output]) -> None:
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     chooser = argparse.ArgumentParser(add_help=False)
-    chooser.add_argument("--game", default="go")
-    chosen = chooser.parse_known_args(words)[0].game  # decides which options there are
-    game = chosen if chosen in GAMES else "go"
+    chooser.add_argument("--game", default=GO.name)
+    game = GAMES.get(chooser.parse_known_args(words)[0].game, GO)  # decides which options there are
     parser = Parser(
         prog="yomi bench",
         description="Measure yomi on this machine: a table on stdout, and with --json everything in a file.",
@@ -124,7 +124,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     def add(name: str, text: str, measure: Callable[[argparse.Namespace], Rows]) -> argparse.ArgumentParser:
         child = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         child.add_argument("--json", metavar="FILE", type=Path, help="write machine, command and results to FILE")
-        child.set_defaults(measure=measure, kernels=("go",), further=[], outputs=[], check=_check_devices)
+        child.set_defaults(measure=measure, kernels=(GO,), further=[], outputs=[], check=_check_devices)
         child.set_defaults(has_failed=False)
         return child
 
@@ -141,12 +141,12 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     _add_score(add)
     _add_train(add)
     signature = add("signature", "one number that changes when the search's decisions change", _signature)
-    signature.set_defaults(kernels=GAMES)
+    signature.set_defaults(kernels=tuple(GAMES.values()))
     return parser
 
 
-def _add_game(child: argparse.ArgumentParser, game: str) -> None:
-    child.add_argument("--game", choices=GAMES, default="go", help="the game (go)")
+def _add_game(child: argparse.ArgumentParser, game: Game[Any, Any]) -> None:
+    child.add_argument("--game", choices=GAMES, default=GO.name, help="the game (go)")
     child.set_defaults(kernels=(game,))
 
 
@@ -160,18 +160,17 @@ def _check_devices(args: argparse.Namespace) -> None:
     if getattr(args, "net", None) is not None:
         from engine.evaluators.devices import choose_devices
 
-        choose_devices(collect(args, args.game))
+        choose_devices(collect(args, GAMES[args.game]))
 
 
 def _searching(args: argparse.Namespace) -> Options:
     """Return the options of a benchmark that searches as a player does: with what `yomi net tune` has found."""
-    from nets.dlshogi.network import SIDE
+    game = GAMES[args.game]
+    options = collect(args, game)
+    return tuned(options, game.name, game.board_size(options))
 
-    options = collect(args, args.game)
-    return tuned(options, args.game, SIDE if args.game == "shogi" else options.size)
 
-
-def _add_nps(add: Add, game: str) -> None:
+def _add_nps(add: Add, game: Game[Any, Any]) -> None:
     nps = add("nps", "nodes per second of the search, and of its evaluator alone", _nps)
     _add_game(nps, game)
     _add_duration(nps, 1.0, "seconds a position")
@@ -184,7 +183,7 @@ def _add_nps(add: Add, game: str) -> None:
     )
     nps.add_argument("--csv", metavar="FILE", type=Path, help="write the rates of all positions and engines")
     nps.add_argument("--plot", metavar="FILE", type=Path, help="draw a box for each engine (PNG, SVG, PDF)")
-    add_options(nps, leave_out=all_but(SEARCH_OPTIONS), game=game)
+    add_options(nps, game, leave_out=all_but(SEARCH_OPTIONS))
 
 
 def _nps(args: argparse.Namespace) -> Rows:
@@ -193,7 +192,7 @@ def _nps(args: argparse.Namespace) -> Rows:
 
     if args.plot is not None:
         plot_check(args.plot)
-    rows, rivals = nps.run(_searching(args), args.duration, args.game, args.against)
+    rows, rivals = nps.run(_searching(args), args.duration, GAMES[args.game], args.against)
     args.further = ratio_rows(rows, rivals) if rivals else []
     args.outputs = [*_nps_outputs(args, rows, rivals)]
     return rows
@@ -212,20 +211,20 @@ def _nps_outputs(args: argparse.Namespace, rows: Rows, rivals: Sequence[Rival]) 
         yield args.plot, lambda path: plot_boxes(boxes, "nodes per second", path)
 
 
-def _add_evaluator(add: Add, game: str) -> None:
+def _add_evaluator(add: Add, game: Game[Any, Any]) -> None:
     evaluator = add("evaluator", "positions per second of the evaluator, by batch size", _evaluator)
     _add_game(evaluator, game)
     _add_duration(evaluator, 1.0)
-    add_options(evaluator, leave_out=all_but(EVALUATOR_OPTIONS), game=game)
+    add_options(evaluator, game, leave_out=all_but(EVALUATOR_OPTIONS))
 
 
 def _evaluator(args: argparse.Namespace) -> Rows:
     from bench import evaluator
 
-    return evaluator.run(_searching(args), args.duration, args.game)
+    return evaluator.run(_searching(args), args.duration, GAMES[args.game])
 
 
-def _add_tree(add: Add, game: str) -> None:
+def _add_tree(add: Add, game: Game[Any, Any]) -> None:
     tree = add("tree", "playouts per second with an evaluator that costs nothing", _tree)
     _add_game(tree, game)
     tree.add_argument("--sizes", metavar="N", type=board, nargs="+", default=[9, 19], help="Go: board sizes (9 19)")
@@ -237,12 +236,12 @@ def _add_tree(add: Add, game: str) -> None:
 
 
 def _tree(args: argparse.Namespace) -> Rows:
-    from bench import tree
-    from engine.tuning.subjects import go_subject, shogi_subject
 
-    go = args.game == "go"
-    subjects = [go_subject(size) for size in args.sizes] if go else [shogi_subject(mate_depth=args.mate_depth)]
-    return tree.run(subjects, args.playouts, args.workers)
+    from bench import tree
+
+    game, options = GAMES[args.game], Options(leaf_mate_depth=args.mate_depth)
+    boards = {game.board_size(each): each for each in (replace(options, size=size) for size in args.sizes)}
+    return tree.run([game.subject(each) for each in boards.values()], args.playouts, args.workers)
 
 
 def _add_rollouts(add: Add) -> None:
@@ -279,20 +278,20 @@ def _add_gpu(add: Add) -> None:
     gpu.add_argument(
         "--stress", metavar="S", type=positive, default=60.0, help="seconds in which workers are stopped at random (60)"
     )
-    add_options(gpu, leave_out=all_but(GPU_OPTIONS))
-    gpu.set_defaults(kernels=GAMES, game="go", check=_check_gpu)
+    add_options(gpu, GO, leave_out=all_but(GPU_OPTIONS))
+    gpu.set_defaults(kernels=tuple(GAMES.values()), game=GO.name, check=_check_gpu)
 
 
 def _check_gpu(args: argparse.Namespace) -> None:
     from bench import gpu
 
-    gpu.choose_gpu(collect(args, "go"))
+    gpu.choose_gpu(collect(args, GO))
 
 
 def _gpu(args: argparse.Namespace) -> Rows:
     from bench import gpu
 
-    rows = gpu.run(collect(args, "go"), args.duration, args.stress)
+    rows = gpu.run(collect(args, GO), args.duration, args.stress)
     args.has_failed = gpu.failed(rows)
     return rows
 
@@ -301,7 +300,7 @@ def _add_perft(add: Add) -> None:
     counting = add("perft", "legal moves of shogi a second on one core, counted to a depth, beside cshogi", _perft)
     counting.add_argument("--depth", metavar="N", type=int, choices=range(1, 10), default=5, help="moves deep (5)")
     counting.add_argument("--sfen", metavar="SFEN", help="position (the start position)")
-    counting.set_defaults(kernels=("shogi",))
+    counting.set_defaults(kernels=(SHOGI,))
 
 
 def _perft(args: argparse.Namespace) -> Rows:
@@ -318,7 +317,7 @@ def _add_mate(add: Add) -> None:
     mates = add("mate", "milliseconds for a mate problem of shogi, beside cshogi", _mate)
     mates.add_argument("files", metavar="FILE", type=Path, nargs="+", help="problems, one SFEN a line")
     mates.add_argument("--nodes", metavar="N", type=count, default=1_000_000, help="positions for a problem (1000000)")
-    mates.set_defaults(kernels=("shogi",))
+    mates.set_defaults(kernels=(SHOGI,))
 
 
 def _mate(args: argparse.Namespace) -> Rows:
@@ -330,7 +329,7 @@ def _mate(args: argparse.Namespace) -> Rows:
         raise CliError(str(error)) from None
 
 
-def _add_levels(add: Add, game: str) -> None:
+def _add_levels(add: Add, game: Game[Any, Any]) -> None:
     levels = add("levels", "Elo of the levels of `yomi play`, from games between neighbours", _levels)
     _add_game(levels, game)
     levels.add_argument("--games", metavar="N", type=count, default=100, help="games of each pairing, even (100)")
@@ -343,12 +342,12 @@ def _add_levels(add: Add, game: str) -> None:
         help="play each against the one below (2 3 4 5)",
     )
     levels.add_argument("--out", metavar="FILE", type=Path, help="add the games to this table (none: only print)")
-    add_options(levels, leave_out=BY_LEVEL, game=game)
+    add_options(levels, game, leave_out=BY_LEVEL)
 
 
 def _levels(args: argparse.Namespace) -> Rows:
     from bench import levels
-    from engine.players.levels import COUNT
+    from engine.levels import COUNT
     from engine.players.request import LoadingError
 
     for level in args.levels:
@@ -357,24 +356,24 @@ def _levels(args: argparse.Namespace) -> Rows:
     if args.games < 2 or args.games % 2:
         raise CliError(f"--games {args.games}: expected an even number of at least 2")
     try:
-        return levels.run(collect(args, args.game), args.game, args.levels, args.games, args.out)
+        return levels.run(collect(args, GAMES[args.game]), GAMES[args.game], args.levels, args.games, args.out)
     except LoadingError as error:
         raise CliError(str(error)) from None
     except OSError as error:
         raise CliError(f"{error.filename}: {error.strerror}") from None
 
 
-def _add_precision(add: Add, game: str) -> None:
+def _add_precision(add: Add, game: Game[Any, Any]) -> None:
     precision = add("precision", "how far a network in fewer bits is from fp32", _precision)
     _add_game(precision, game)
     precision.add_argument("--positions", metavar="N", type=count, default=1000, help="positions compared (1000)")
-    add_options(precision, leave_out=all_but(PRECISION_OPTIONS), game=game)
+    add_options(precision, game, leave_out=all_but(PRECISION_OPTIONS))
 
 
 def _precision(args: argparse.Namespace) -> Rows:
     from bench import precision
 
-    return precision.run(collect(args, args.game), args.game, args.positions)
+    return precision.run(collect(args, GAMES[args.game]), args.game, args.positions)
 
 
 def _add_score(add: Add) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from bench.measure import batch_sizes, evaluator_rate
-from engine.tuning.subjects import measured
 
 if TYPE_CHECKING:
+    from engine.game import Game
     from engine.options import Options
 
 
-def run(options: Options, seconds: float, game: str) -> list[dict[str, Any]]:
+def run(options: Options, seconds: float, game: Game[Any, Any]) -> list[dict[str, Any]]:
     """Measure every batch size with one thread and with as many as the search has workers."""
-    with measured(options, game) as (subject, queue, settings):
+    with game.measured(options) as (subject, queue, settings):
         position, workers, in_flight = subject.games[-1], settings.workers, settings.batches_in_flight
         return [
             {

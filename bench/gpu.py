@@ -24,10 +24,12 @@ from engine.cli.logs import say
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.devices import choose_devices, device_numbers
 from engine.evaluators.providers import choose_backend
+from engine.game import Game
+from engine.go.descriptor import GAME as GO
 from engine.options import Options
 from engine.search.search import Search
-from engine.tuning.subjects import measured
-from engine.tuning.tuner import search_counts
+from engine.shogi.descriptor import GAME as SHOGI
+from engine.tuning import search_counts
 from nets.dlshogi.definition import NetworkShape, write_network
 from nets.models import default_network
 
@@ -45,7 +47,7 @@ COLUMNS = ("part", "what", "result", "batch", "per_second", "share", "mark", "se
 class Mark:
     """A network whose speed is measured."""
 
-    game: str
+    game: Game[Any, Any]
     size: int
     shape: tuple[int, int] | None
     """Blocks and channels of a network with random weights, which are as fast as any; None for yomi's own."""
@@ -55,26 +57,29 @@ class Mark:
     @property
     def name(self) -> str:
         """What the row is called."""
-        board = "shogi" if self.game == "shogi" else f"Go {self.size}x{self.size}"
+        board = self.game.board_name(Options(size=self.size))
         return f"{board}, {'own' if self.shape is None else '{}x{}'.format(*self.shape)}"
 
     def write(self, folder: Path) -> Path:
         """Return the network's file, written into a folder if it is not yomi's own."""
         if self.shape is None:
-            return default_network(self.game)
+            return default_network(self.game.name)
         path, (blocks, channels) = folder / f"{self.name.replace(', ', '-').replace(' ', '-')}.onnx", self.shape
-        if self.game == "shogi":
-            return write_network(path, NetworkShape(blocks=blocks, channels=channels))
-        return write_go_network(path, self.size, blocks, channels)
+        return WRITERS[self.game](path, self.size, blocks, channels)
 
 
+WRITERS: dict[Game[Any, Any], Callable[[Path, int, int, int], Path]] = {
+    GO: write_go_network,
+    SHOGI: lambda path, size, blocks, channels: write_network(path, NetworkShape(blocks=blocks, channels=channels)),
+}
+"""What writes networks with random weights, given board size, blocks and channels."""
 MARKS = (
-    Mark("shogi", 9, (10, 192), 100_000),
-    Mark("go", 9, (10, 128), 100_000),
-    Mark("go", 19, (10, 128), 50_000),
-    Mark("shogi", 9, None),
-    Mark("go", 9, None),
-    Mark("go", 19, None),
+    Mark(SHOGI, 9, (10, 192), 100_000),
+    Mark(GO, 9, (10, 128), 100_000),
+    Mark(GO, 19, (10, 128), 50_000),
+    Mark(SHOGI, 9, None),
+    Mark(GO, 9, None),
+    Mark(GO, 19, None),
 )
 
 
@@ -170,11 +175,11 @@ def _measurement(mark: Mark, options: Options, folder: Path, seconds: float, ela
     def measure() -> list[Row]:
         if elapsed > LIMIT:
             raise NotInstalledError(f"{LIMIT:g} s have passed")
-        own = Options.for_game(mark.game)
+        own = Options.for_game(mark.game.name)
         for name in GPU_OPTIONS:
             own.set(name, options.get(name))
         own.net, own.size, own.batch_size = str(mark.write(folder)), mark.size, options.batch_size or max(BATCHES)
-        with measured(own, mark.game) as (subject, queue, settings):
+        with mark.game.measured(own) as (subject, queue, settings):
             most = queue.evaluator.batch_size
             game = subject.games[0]
             how = settings.workers, seconds, settings.batches_in_flight

@@ -22,10 +22,13 @@ from engine.evaluators.providers import choose_backend
 from engine.evaluators.queue import Job
 from engine.evaluators.tensorrt_driver import Driver, open_driver
 from engine.evaluators.workers import EvaluationWorkers
+from engine.game import Game, Subject
+from engine.go.descriptor import GAME as GO
 from engine.go.networks.katago_factory import make_katago_evaluator
+from engine.options import TABLE, Options
 from engine.players.precision import Agreement
+from engine.shogi.descriptor import GAME as SHOGI
 from engine.shogi.networks.shogi_factory import make_shogi_evaluator
-from engine.tuning.subjects import Subject, go_subject, shogi_subject
 from native.packing import packed_bytes
 from native.spec import Inputs
 from native.tree.arrays import VALUE, Batch
@@ -38,7 +41,7 @@ KINDS = (
     ("TensorRT", "tensorrt", "tensorrt"),
 )
 """Every kind of session: its name, device and backend."""
-GAMES = ("shogi", "go")
+GAMES: tuple[Game[Any, Any], ...] = (SHOGI, GO)
 SIZES = (31, 57, 62 * 81, 22 * 361)
 """Bits of a row: less than a word, dlshogi's two inputs, Go's planes on 19x19."""
 BOARD = 81
@@ -46,6 +49,7 @@ BOARD = 81
 THREADS, TIMES = 4, 10
 ROWS, POSITIONS, BATCHES = 32, 96, 40
 """Of a session's greatest batch; positions that are compared; batches of sizes drawn at random."""
+BOARD_9 = Options(size=9, leaf_mate_depth=0)
 TOLERANCE = 0.005
 """Of logits, values and ownership in fp32: sums are taken in another order."""
 FAULT_SECONDS = 120
@@ -84,7 +88,7 @@ def list_proofs(number: int, kind: tuple[str, str], stress: float) -> list[Proof
         for name, device, backend in KINDS:
             for game in GAMES:
                 run = functools.partial(prove_session, game, f"{device}:{number}", backend, precision)
-                proofs.append(Proof(part, f"{name}, {game}", run))
+                proofs.append(Proof(part, f"{name}, {game.name}", run))
     stopping = functools.partial(prove_stopping, f"{kind[0]}:{number}", kind[1], stress)
     proofs.append(Proof("workers stopped", f"{kind[0]}, {stress:g} s", stopping))
     proofs.append(Proof("deliberate fault", "in a process of its own", functools.partial(prove_fault, number)))
@@ -134,7 +138,7 @@ def prove_contexts(number: int) -> list[dict[str, Any]]:
     return []
 
 
-def prove_session(game: str, device: str, backend: str, precision: str) -> list[dict[str, Any]]:
+def prove_session(game: Game[Any, Any], device: str, backend: str, precision: str) -> list[dict[str, Any]]:
     """Evaluate positions in batches of sizes drawn at random and compare them with the processor's outputs.
 
     Raises:
@@ -216,11 +220,11 @@ def prove_fault(number: int) -> list[dict[str, Any]]:
 
 
 @functools.cache
-def reference(game: str) -> Batch:
+def reference(game: Game[Any, Any]) -> Batch:
     """Return POSITIONS played positions with the processor's outputs in fp32."""
-    subject = shogi_subject() if game == "shogi" else go_subject(9)
+    subject = game.subject(BOARD_9)
     evaluator = _make(game, "cpu", "auto", "fp32")
-    batch = _played(subject, random.Random(1))
+    batch = _played(game, subject, random.Random(1))
     evaluator.evaluate(batch, POSITIONS)
     evaluator.close()
     return batch
@@ -283,9 +287,9 @@ class _Stoppable:
         self._inner.close()
 
 
-def _make(game: str, device: str, backend: str, precision: str) -> Any:
-    path = default_network(game)
-    if game == "shogi":
+def _make(game: Game[Any, Any], device: str, backend: str, precision: str) -> Any:
+    path = default_network(game.name)
+    if game is SHOGI:
         return make_shogi_evaluator(path, device, backend, ROWS, precision)
     return make_katago_evaluator(path, 9, device, backend, ROWS, precision)
 
@@ -305,7 +309,7 @@ def _job(batch: Batch, rows: Any, done: SimpleQueue[Job]) -> Job:
     return Job(part, len(rows), done)
 
 
-def _played(subject: Subject, draw: random.Random) -> Batch:
+def _played(kind: Game[Any, Any], subject: Subject, draw: random.Random) -> Batch:
     """Return positions a few random moves from those of a subject, with a network's inputs in both forms.
 
     Each row's number stands in `node`, which evaluators let alone.
@@ -316,8 +320,8 @@ def _played(subject: Subject, draw: random.Random) -> Batch:
         game: Any = draw.choice(subject.games).copy()  # type: ignore[attr-defined]
         for _ in range(draw.randrange(8)):
             move = draw.choice(game.legal_moves())
-            _ = game.play(move) if spec.name == "shogi" else game.play(game.side_to_move, move)
-        symmetry = 0 if spec.name == "shogi" else row % 8
+            game.push(move)
+        symmetry = row % 8 if TABLE["symmetry"].is_for(kind.name) else 0
         batch.node[row], batch.symmetry[row] = row, symmetry
         position = spec.marked(game.position)
         batch.move_count[row] = write_moves(position, game.history, symmetry, batch.moves[row], batch.indices[row])

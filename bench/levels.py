@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.cli.games import describe
 from engine.color import BLACK, DRAW, WHITE
+from engine.levels import COUNT, TABLE, Rating, level_settings, subject_of
 from engine.machine import usable_cores
 from engine.matches.rating import CONFIDENCE, fit
 from engine.own_network import has_network
 from engine.play import PlayerSide, play_game
-from engine.players.levels import COUNT, TABLE, Rating, level_settings, subject_of
 
 if TYPE_CHECKING:
     from engine.game import Game
@@ -89,7 +88,7 @@ def rate(pairings: Mapping[int, Pairing]) -> dict[int, Rating]:
 class Ladder:
     """Players of levels, made as they are needed."""
 
-    game: str
+    game: Game[Any, Any]
     options: Options
 
     def player(self, level: int, seed: int) -> Player[Any]:
@@ -100,12 +99,12 @@ class Ladder:
         options.set("memory", MEMORY)
         options.set("seed", seed)
         options.set("max_moves", SHOGI_MOVES)
-        player: Player[Any] = describe(self.game).make_player(options)
+        player: Player[Any] = self.game.make_player(options)
         return player
 
     def pairing(self, level: int, games: int, seed: int) -> Pairing:
         """Play `games` games of a level against the one below it, in pairs of the same opening with colors changed."""
-        game = describe(self.game)
+        game = self.game
         upper, lower = self.player(level, seed), self.player(level - 1, seed + 1)
         counts = {1.0: 0, 0.5: 0, 0.0: 0}
         try:
@@ -121,12 +120,14 @@ class Ladder:
         return Pairing(counts[1.0], counts[0.5], counts[0.0])
 
 
-def run(options: Options, game: str, levels: Iterable[int], games: int, out: Path | None) -> list[dict[str, Any]]:
+def run(
+    options: Options, game: Game[Any, Any], levels: Iterable[int], games: int, out: Path | None
+) -> list[dict[str, Any]]:
     """Measure levels against the ones below them, and add what was found to a table.
 
     Args:
         options: the settings that the levels do not set: network, board size, rules.
-        game: go or shogi.
+        game: its descriptor.
         levels: the upper levels of the pairings.
         games: of each pairing, which are added to those that the table has.
         out: the table; None for that of the package, to which nothing is written.
@@ -165,7 +166,7 @@ def _row(level: int, pairing: Pairing, ratings: Mapping[int, Rating], seconds: f
 
 def package_table() -> Path:
     """Return the table that comes with yomi."""
-    return Path(str(resources.files("engine.players") / TABLE))
+    return Path(str(resources.files("engine") / TABLE))
 
 
 def read_pairings(path: Path) -> dict[str, dict[int, Pairing]]:

@@ -21,9 +21,9 @@ from native.tree.buffers import make_batch
 if TYPE_CHECKING:
     from engine.evaluators.base import Evaluator
     from engine.evaluators.queue import EvaluationQueue
+    from engine.game import Subject
     from engine.search.parameters import SearchSettings
     from engine.search.position import SearchableGame
-    from engine.tuning.subjects import Subject
 
 LARGEST_BATCH = 32
 """Rows that are tried even where the search takes fewer."""

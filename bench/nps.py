@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 from bench.measure import best_batch, evaluator_rate
 from bench.rivals import COUNTS, SUMMARIES, Rival, close_rivals, column, measure, open_rivals
 from engine.search.search import Search
-from engine.tuning.subjects import measured
-from engine.tuning.tuner import search_counts
+from engine.tuning import search_counts
 
 if TYPE_CHECKING:
+    from engine.game import Game
     from engine.options import Options
 
 RATES = ("evaluations_per_second", "playouts_per_second", "moves_per_second", "evaluator_per_second")
 
 
 def run(
-    options: Options, seconds: float, game: str, against: Sequence[str] = ()
+    options: Options, seconds: float, game: Game[Any, Any], against: Sequence[str] = ()
 ) -> tuple[list[dict[str, Any]], list[Rival]]:
     """Search each position of a game for `seconds`, the evaluator alone before and after it for half of that.
 
@@ -30,7 +30,7 @@ def run(
     Args:
         options: of yomi.
         seconds: for a position and an engine.
-        game: go or shogi.
+        game: its descriptor.
         against: other engines, as players of `yomi match`.
 
     Returns:
@@ -40,8 +40,8 @@ def run(
         CliError: another engine cannot be measured.
     """
     with contextlib.ExitStack() as stack:
-        subject, queue, settings = stack.enter_context(measured(options, game))
-        rivals = open_rivals(against, game)
+        subject, queue, settings = stack.enter_context(game.measured(options))
+        rivals = open_rivals(against, game.name)
         stack.callback(close_rivals, rivals)
         games = subject.games
         search = Search(subject.spec, queue, settings)

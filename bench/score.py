@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from engine.cli.games import GAMES
 from engine.datasets.judging import ROWS, make_judge
 from engine.go.game import GoGame
 from engine.go.rules import PRESETS
@@ -23,6 +24,7 @@ from nets.data.batches import BatchSource
 from nets.data.shards import open_dataset
 from nets.data.unpack import FloatArray, unpack
 from nets.errors import NetworkError
+from nets.load import game_of
 
 OWN_STONES = {"go-stones-2": 0, "cosumi-3": 0, "katago-v7": 1}
 """By feature set: the plane of the mover's stones; the opponent's follow."""
@@ -39,7 +41,7 @@ def run(net: Path, folder: Path, limit: int) -> list[dict[str, Any]]:
         EvaluatorError: the network cannot be computed here.
     """
     dataset = open_dataset(folder)
-    judge = make_judge(net, dataset, "cpu")
+    judge = make_judge(GAMES[game_of(net)], net, dataset, "cpu")
     features = dataset.manifest.feature_set
     if features not in OWN_STONES:
         raise NetworkError(f"{net}: feature set {features} found, expected one of {', '.join(OWN_STONES)}")

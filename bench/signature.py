@@ -7,17 +7,22 @@ change that is not meant to alter the search must leave it as it is.
 
 from __future__ import annotations
 
+import functools
 import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from engine.evaluators.base import Evaluator
 from engine.evaluators.queue import InlineQueue
+from engine.game import Subject
+from engine.go.measuring import go_subject
 from engine.go.networks.rollouts import RolloutEvaluator
 from engine.search.limits import Limits
 from engine.search.parameters import SearchSettings
 from engine.search.search import Search
+from engine.shogi.measuring import shogi_subject
 from engine.shogi.networks.material import MaterialEvaluator
-from engine.tuning.subjects import Subject, go_subject, shogi_subject
 
 SEED = 20070201
 MATE_DEPTH = 3
@@ -28,21 +33,25 @@ def run(playouts: int = 2000) -> list[dict[str, Any]]:
     """Return one row a game (Go: a board size) and part of the search, and the signature of all."""
     plain = SearchSettings(workers=1, memory=2**26, cache_size=0, symmetry="none", seed=SEED)
     go, shogi = {size: go_subject(size) for size in (9, 13, 19)}, shogi_subject(mate_depth=MATE_DEPTH)
-    searches = [(subject.name, subject, plain) for subject in (*go.values(), shogi)]
-    searches.append(("9x9, cache", go[9], replace(plain, cache_size=2**20)))
-    searches.append(("shogi, solver", shogi, replace(plain, solver=True)))
+    rollouts: Callable[[], Evaluator] = functools.partial(RolloutEvaluator, seed=SEED)
+    material: Callable[[], Evaluator] = MaterialEvaluator
+    searches = [
+        *((subject.name, subject, rollouts, plain) for subject in go.values()),
+        (shogi.name, shogi, material, plain),
+        ("9x9, cache", go[9], rollouts, replace(plain, cache_size=2**20)),
+        ("shogi, solver", shogi, material, replace(plain, solver=True)),
+    ]
     rows: list[dict[str, Any]] = []
     total = 0
-    for name, subject, settings in searches:
-        signature = _signature(subject, settings, playouts)
+    for name, subject, evaluator, settings in searches:
+        signature = _signature(subject, evaluator(), settings, playouts)
         total = zlib.crc32(signature.to_bytes(4, "little"), total)
         rows.append({"game": name, "signature": f"{signature:08x}"})
     rows.append({"game": "all", "signature": f"{total:08x}"})
     return rows
 
 
-def _signature(subject: Subject, settings: SearchSettings, playouts: int) -> int:
-    evaluator = MaterialEvaluator() if subject.name == "shogi" else RolloutEvaluator(seed=SEED)
+def _signature(subject: Subject, evaluator: Evaluator, settings: SearchSettings, playouts: int) -> int:
     search = Search(subject.spec, InlineQueue(evaluator), settings)
     result = 0
     for game in subject.games:

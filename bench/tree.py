@@ -7,10 +7,10 @@ from typing import Any
 
 from engine.evaluators.queue import InlineQueue
 from engine.evaluators.uniform import UniformEvaluator
+from engine.game import Subject
 from engine.search.limits import Limits
 from engine.search.parameters import SearchSettings
 from engine.search.search import Search
-from engine.tuning.subjects import Subject
 from native.spec import Inputs
 from native.tree import arrays
 

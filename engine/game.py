@@ -1,35 +1,150 @@
-"""What the shared parts of the engine know of a game. `engine.go` and `engine.shogi` describe theirs."""
+"""What the shared parts of the engine know of a game. `engine.go` and `engine.shogi` describe theirs.
+
+A descriptor is there before the arguments of a command are read: what it needs of kernels, networks and records is
+imported when a method is called.
+"""
 
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from engine.play import G
 
 if TYPE_CHECKING:
-    from engine.options import Options
-    from engine.play import Referee
-    from engine.players.player import Player
+    import argparse
+    from contextlib import AbstractContextManager
+    from pathlib import Path
 
+    from engine.evaluators.queue import EvaluationQueue
+    from engine.options import Options, Value
+    from engine.play import Ended, Referee
+    from engine.players.player import Player
+    from engine.players.request import Decision
+    from engine.review.model import Reviewer
+    from engine.scores import Score
+    from engine.search.parameters import SearchSettings
+    from engine.search.position import SearchableGame
+    from engine.terminal import TerminalGame
+    from native.spec import GameSpec
+    from nets.data.metrics import Judged
+    from nets.data.shards import Dataset
+    from nets.data.unpack import FloatArray
+
+    Judge = Callable[[int, FloatArray, FloatArray], Judged]
+    """Judges positions: board size, planes, extras."""
 
 P = TypeVar("P", bound="Player[Any]")
+Say = Callable[[str], None]
+"""Shows the user a line of progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A game as those who measure see it."""
+
+    name: str
+    """For tables: 9x9 (Go), shogi."""
+    spec: GameSpec
+    games: tuple[SearchableGame, ...]
+    """The first is at its start, the last is late."""
+    write_planes: Callable[[Any, Any, int, Any, Any, Any], None]
+    """The kernel that writes a position's network inputs; see native.game."""
+    write_bits: Callable[[Any, Any, int, Any, Any, Any], None]
+    """The same for bits."""
+
+
+class Recorder(Protocol[G]):
+    """Begins games of the engine against itself, and writes their records."""
+
+    row_bytes: Mapping[str, int]
+    """Endings of files that hold the rows of all games -> bytes of a row."""
+
+    def begin(self, number: int) -> G:
+        """Return the beginning of the game of this number, counted from 0.
+
+        Raises:
+            OptionError: the opening cannot be played.
+        """
+
+    def record(self, game: G, decision: Decision, seconds: float) -> None:
+        """Note a decision before its move is played."""
+
+    def files(self, game: G, ended: Ended, name: str) -> dict[str, bytes]:
+        """Return the content of a finished game's record by ending of the file's name; `name` is both players'."""
 
 
 class Game(abc.ABC, Generic[G, P]):
-    """A game: its positions, its players and its rules."""
+    """A game: its positions, its players and its rules.
+
+    What raises NotImplementedError here is needed by those only that have the command which asks for it (`examples`).
+    """
 
     name: str
     """As commands and options name it."""
-    idle_moves: tuple[int, ...] = ()
-    """Moves that change nothing on the board, such as a pass."""
+    title: str
+    """As texts name it."""
+    protocol: str
+    """The command that serves its interfaces, gtp or usi."""
+    networks: str
+    """The files of its networks, for errors."""
+    plain_evaluator: str
+    """What judges positions without a network, as the option `evaluator` names it."""
+    score: Score
+    suffixes: tuple[str, ...]
+    """Endings of the names of records that are reviewed."""
+    saved: tuple[str, ...]
+    """Those of games saved in the terminal; the first is the usual one."""
+    recorded: tuple[str, ...] = ()
+    """Flags of `yomi play` that have no place where a record says how the game began."""
+    examples: Mapping[str, str]
+    """The commands that there are for this game, each with the end of its help."""
+    flags: Mapping[str, Callable[[argparse._ActionsContainer], object]] = {}
+    """What adds the flags that a command has for this game only, by command."""
+    defaults: Mapping[str, Mapping[str, Value]] = {}
+    """Options that are others in a command than elsewhere, by command."""
+
+    @property
+    def idle_moves(self) -> tuple[int, ...]:
+        """Moves that change nothing on the board, such as a pass."""
+        return ()
+
+    def find_fault(self, options: Options) -> tuple[str, str] | None:
+        """Return an option that cannot be and why, as far as it is known before anything is loaded; else None."""
+        return None
+
+    @abc.abstractmethod
+    def board_size(self, options: Options) -> int:
+        """Return the length of the board's side."""
+
+    def board_name(self, options: Options) -> str:
+        """Return the game with its board: Go 9x9, shogi."""
+        return self.title
+
+    def level_options(self, level: int, *, has_network: bool) -> Mapping[str, Value]:
+        """Return what a level of strength sets otherwise than in all games; see engine.players.levels."""
+        return {}
+
+    def compile(self, say: Say) -> None:
+        """Compile the kernels that are not in the cache.
+
+        Raises:
+            CompileError: it fails.
+        """
+        from native.warmup import compile_all
+
+        compile_all(self.name, say)
+
+    # -- playing ---------------------------------------------------------------------------------------------------
 
     @abc.abstractmethod
     def new_game(self, options: Options) -> G:
         """Return the beginning of a game by the options.
 
         Raises:
-            ValueError: they do not go together; one line that says what was expected.
+            OptionError: they do not go together; one line that says what was expected.
         """
 
     @abc.abstractmethod
@@ -38,7 +153,7 @@ class Game(abc.ABC, Generic[G, P]):
 
         Raises:
             LoadingError: it cannot be made.
-            ValueError: see `new_game`.
+            OptionError: see `new_game`.
         """
 
     @abc.abstractmethod
@@ -48,3 +163,88 @@ class Game(abc.ABC, Generic[G, P]):
     @abc.abstractmethod
     def format_opening(self, game: G) -> str:
         """Return the moves of a game as a match keeps its openings."""
+
+    # -- commands --------------------------------------------------------------------------------------------------
+
+    def start_play(self, args: argparse.Namespace, options: Options) -> tuple[G, tuple[str, str]]:
+        """Return the game that `yomi play` begins with, and the players' names if it was saved (else empty).
+
+        Args:
+            args: `resume` names the file of a saved game, or is None; the flags of this game.
+            options: the settings; they get what a saved game says of them.
+
+        Raises:
+            OptionError: the file cannot be read, or there is no such beginning.
+        """
+        raise NotImplementedError
+
+    def terminal(self, player: P, game: G, args: argparse.Namespace, advice: Mapping[str, Value]) -> TerminalGame[G]:
+        """Return a game for the terminal; for `advice` see TerminalGame."""
+        raise NotImplementedError
+
+    def may_be_record(self, content: bytes) -> bool:
+        """Whether a file whose name tells nothing may be a record of this game; white space before it is left out."""
+        return False
+
+    def reviewer(self, options: Options, path: Path) -> Reviewer:
+        """Return what reviews records; slow like `make_player`. `path` is the first record.
+
+        Raises:
+            LoadingError: the player cannot be made.
+            ReviewError: the record cannot be read.
+        """
+        raise NotImplementedError
+
+    def recorder(self, args: argparse.Namespace, options: Options) -> Recorder[G]:
+        """Return what begins the games of `yomi selfplay` and writes their records.
+
+        Raises:
+            OptionError: what they are to begin with cannot be read.
+        """
+        raise NotImplementedError
+
+    def make_dataset(self, args: argparse.Namespace, say: Say) -> Dataset:
+        """Make a data set from records, or go on with it, by the flags of `yomi dataset make`.
+
+        Raises:
+            OptionError: a flag or a file is wrong.
+            NetworkError, EvaluatorError: a network that labels cannot be used.
+        """
+        raise NotImplementedError
+
+    def play_dataset(self, args: argparse.Namespace, say: Say) -> Dataset | str:
+        """Make positions from games against itself, or go on with them, by the flags of `yomi dataset play`.
+
+        Returns:
+            The data set, or if it is none yet what was made, on one line.
+
+        Raises:
+            OptionError, NetworkError, EvaluatorError: see `make_dataset`.
+        """
+        raise NotImplementedError
+
+    def judge(self, path: Path, device: str) -> tuple[str, Judge]:
+        """Return the feature set of a network, and what judges positions of data sets with it.
+
+        Raises:
+            NetworkError: the file cannot be used.
+            EvaluatorError: the device cannot be used.
+        """
+        raise NotImplementedError
+
+    # -- measuring -------------------------------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def subject(self, options: Options) -> Subject:
+        """Return what is measured: positions on the board of the options, searched as they say."""
+
+    @abc.abstractmethod
+    def measured(self, options: Options) -> AbstractContextManager[tuple[Subject, EvaluationQueue, SearchSettings]]:
+        """Give the subject, and the queue and settings that the options describe, as a player makes them.
+
+        Nothing is looked up that `yomi net tune` has found; see engine.players.tuning. The queue is closed at the end.
+
+        Raises:
+            NetworkError: the network's file cannot be used.
+            EvaluatorError: the evaluator or the device cannot.
+        """

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from argparse import Namespace
 
 Value = bool | int | float | str | None
-
-GAMES = ("go", "shogi")
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 TRUE, FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
@@ -76,15 +77,19 @@ class Option:
     live: bool
     """May be changed while the program runs (in USI: without a new `isready`)."""
     games: tuple[str, ...]
-    """The games that it means anything to."""
-    shogi: Value
-    """The default in shogi; `default` is Go's."""
+    """The games that it means anything to; empty for all."""
+    defaults: Mapping[str, Value]
+    """The defaults of games that have others than `default`."""
     usi: Usi | None
     """Its USI option; None where there is none."""
 
     def default_for(self, game: str) -> Value:
         """Return the default in a game."""
-        return self.shogi if game == "shogi" else self.default
+        return self.defaults.get(game, self.default)
+
+    def is_for(self, game: str) -> bool:
+        """Whether it means anything to a game."""
+        return not self.games or game in self.games
 
     @property
     def flag(self) -> str:
@@ -274,7 +279,26 @@ def format_memory(count: int) -> str:
     return str(count)
 
 
-_SAME = object()
+def check_ranges(args: Namespace, **ranges: tuple[float, float]) -> None:
+    """Check numbers by name: the least and the largest that each may be.
+
+    Raises:
+        OptionError: one of them is beyond.
+    """
+    for name, (low, high) in ranges.items():
+        if not low <= getattr(args, name) <= high:
+            raise OptionError(f"--{name.replace('_', '-')} {getattr(args, name):g}: expected {low:g} to {high:g}")
+
+
+def check_counts(args: Namespace, **least: int) -> None:
+    """Check counts by name.
+
+    Raises:
+        OptionError: one of them is too small.
+    """
+    for name, low in least.items():
+        if getattr(args, name) < low:
+            raise OptionError(f"--{name.replace('_', '-')} {getattr(args, name)}: expected at least {low}")
 
 
 def option(
@@ -289,12 +313,11 @@ def option(
     choices: tuple[str, ...] = (),
     katago: str = "",
     live: bool = True,
-    games: tuple[str, ...] = GAMES,
-    shogi: Any = _SAME,
+    games: tuple[str, ...] = (),
+    defaults: Mapping[str, Value] = {},
     usi: Usi | None = None,
 ) -> Any:
     """Describe a field of `Options`; the arguments are those of `Option`, which is optional where a default is None."""
-    in_shogi: Value = default if shogi is _SAME else shogi
     row = functools.partial(
         Option,
         kind=kind,
@@ -305,11 +328,11 @@ def option(
         high=high,
         unit=unit,
         choices=choices,
-        optional=default is None or in_shogi is None,
+        optional=None in (default, *defaults.values()),
         katago=katago,
         live=live,
         games=games,
-        shogi=in_shogi,
+        defaults=defaults,
         usi=usi,
     )
     return field(default=default, metadata={"option": row})

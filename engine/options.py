@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.option_row import (
-    GAMES,
     Option,
     OptionError,
     Usi,
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["GAMES", "TABLE", "Option", "OptionError", "Options", "Value", "find", "format_memory", "parse_memory"]
+__all__ = ["TABLE", "Option", "OptionError", "Options", "Value", "find", "format_memory", "parse_memory"]
 
 NETWORK, LIMITS, SEARCH, PLAY, GAME = "Network", "Limits", "Search", "Play", "Game"
 REPORTS, LOG = "Reports", "Log"
@@ -103,7 +102,7 @@ class SearchOptions:
         low=0,
         high=100,
         katago="cpuctExploration",
-        shogi=SHOGI_C_PUCT,
+        defaults={"shogi": SHOGI_C_PUCT},
         usi=Usi("C_init", scale=50),
     )
     c_puct_log: float = option(
@@ -114,7 +113,7 @@ class SearchOptions:
         low=0,
         high=100,
         katago="cpuctExplorationLog",
-        shogi=2.0,
+        defaults={"shogi": 2.0},
     )
     c_puct_base: float = option(
         500.0,
@@ -124,7 +123,7 @@ class SearchOptions:
         low=1,
         high=10**9,
         katago="cpuctExplorationBase",
-        shogi=28288.0,
+        defaults={"shogi": 28288.0},
         usi=Usi("C_base"),
     )
     root_c_puct: float | None = option(
@@ -155,7 +154,7 @@ class SearchOptions:
         low=0,
         high=2,
         katago="fpuReductionMax",
-        shogi=0.54,
+        defaults={"shogi": 0.54},
         usi=Usi("C_fpu_reduction", scale=50),
     )
     root_fpu_reduction: float = option(
@@ -166,7 +165,7 @@ class SearchOptions:
         low=0,
         high=2,
         katago="rootFpuReductionMax",
-        shogi=0.0,
+        defaults={"shogi": 0.0},
         usi=Usi("C_fpu_reduction_root", scale=50),
     )
     virtual_loss: float = option(
@@ -206,7 +205,7 @@ class SearchOptions:
         low=0.01,
         high=100,
         katago="nnPolicyTemperature",
-        shogi=1.74,
+        defaults={"shogi": 1.74},
         usi=Usi("Softmax_Temperature", scale=100),
     )
     root_policy_temperature: float | None = option(
@@ -217,7 +216,7 @@ class SearchOptions:
         low=0.01,
         high=100,
         katago="rootPolicyTemperature",
-        shogi=None,
+        defaults={"shogi": None},
     )
     root_noise: float = option(
         0.0,
@@ -478,7 +477,7 @@ class Options(SearchOptions):
         low=0,
         high=1,
         katago="resignThreshold",
-        shogi=0.01,
+        defaults={"shogi": 0.01},
         usi=Usi("Resign_Threshold", scale=1000),
     )
     resign_moves: int = option(
@@ -732,7 +731,7 @@ class Options(SearchOptions):
 
     @classmethod
     def for_game(cls, game: str) -> Options:
-        """Return the defaults in a game (go or shogi); `Options()` are those in Go."""
+        """Return the defaults in a game ; `Options()` are those in Go."""
         return cls(**{row.name: row.default_for(game) for row in TABLE.values()})  # type: ignore[arg-type]
 
     def set(self, name: str, value: object) -> None:
@@ -778,7 +777,7 @@ USI_NAMES = {name.lower(): row for row in TABLE.values() if row.usi is not None 
 
 def rows_for(game: str) -> list[Option]:
     """Return the rows that mean anything to a game, in the order of the reference."""
-    return [row for row in TABLE.values() if game in row.games]
+    return [row for row in TABLE.values() if row.is_for(game)]
 
 
 def find(name: str, game: str | None = None) -> Option:
@@ -851,8 +850,7 @@ def reference() -> str:
 def _reference_line(row: Option) -> str:
     unit = f" ({row.unit})" if row.unit else ""
     default = row.format(row.default)
-    if len(row.games) > 1 and row.shogi != row.default:
-        default += f"; shogi: {row.format(row.shogi)}"
+    default += "".join(f"; {game}: {row.format(value)}" for game, value in row.defaults.items())
     notes = [f"`{row.katago}`"] if row.katago else []
     if row.usi is not None:
         scaled = {1: "", 2.0**-20: " in MiB"}.get(row.usi.scale, f" × {row.usi.scale:g}")

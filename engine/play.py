@@ -45,6 +45,9 @@ class Ended:
 class PlayedOnGame(PlayableGame, Protocol):
     """A game that goes on."""
 
+    moves: list[tuple[int, int]]
+    """(color, move) since the initial position."""
+
     @property
     def is_over(self) -> bool:
         """Whether the rules have ended it."""
@@ -54,6 +57,13 @@ class PlayedOnGame(PlayableGame, Protocol):
 
         Raises:
             ValueError: the rules forbid it.
+        """
+
+    def undo(self) -> None:
+        """Take the last move back.
+
+        Raises:
+            ValueError: there is none.
         """
 
 

@@ -4,11 +4,26 @@ A logit of the winrate is worth `scale` centipawns.
 """
 
 import math
+from dataclasses import dataclass
 
 MATE_SCORE = 30_000
 """Centipawns of a mate in a record, less its plies."""
 MAX_USI_CENTIPAWNS = 30_000
 """What USI shows a sure win as where no mate is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How the scores of positions are shown."""
+
+    unit: str
+    """In tables."""
+    digits: int
+    """Behind the point."""
+    axis: str
+    """In pictures."""
+    limit: float = math.inf
+    """Scores are drawn up to here."""
 
 
 def record_score(winrate: float, mate: int | None, scale: float) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from nets.errors import NetworkError
 
+DLSHOGI_DIRECTIONS, ALPHAZERO_DIRECTIONS = 27, 139
 LEVEL_SCALE = 0.05
 """A level n is shown to a network as tanh(0.05 n), COSUMI's form of liberties."""
 
@@ -29,6 +30,8 @@ class FeatureSet:
     """Numbers that are not by point."""
     joined: bool = False
     """The globals are shown as constant planes behind the others, not as an input of their own."""
+    directions: int = 0
+    """Moves of the policy per point of the board; 0: one, and the pass."""
 
     @property
     def planes(self) -> int:
@@ -40,6 +43,10 @@ class FeatureSet:
         """Channels of its second input; 0 where there is none."""
         return 0 if self.joined else self.globals
 
+    def policy_size(self, size: int) -> int:
+        """Return the moves of the policy on boards of `size`."""
+        return self.directions * size**2 if self.directions else size**2 + 1
+
 
 FEATURE_SETS = {
     row.name: row
@@ -49,9 +56,9 @@ FEATURE_SETS = {
         FeatureSet("aya-49", "go", 49),
         FeatureSet("aya-50", "go", 50),
         FeatureSet("katago-v7", "go", 22, globals=19),
-        FeatureSet("alphazero-shogi-45", "shogi", 28, globals=17, joined=True),
-        FeatureSet("dlshogi-62-57", "shogi", 62, globals=57),
-        FeatureSet("dlshogi-62-119", "shogi", 62, globals=119),
+        FeatureSet("alphazero-shogi-45", "shogi", 28, globals=17, joined=True, directions=ALPHAZERO_DIRECTIONS),
+        FeatureSet("dlshogi-62-57", "shogi", 62, globals=57, directions=DLSHOGI_DIRECTIONS),
+        FeatureSet("dlshogi-62-119", "shogi", 62, globals=119, directions=DLSHOGI_DIRECTIONS),
     )
 }
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from engine.cli import logs
 from engine.cli.errors import CliError
 from engine.cli.flags import add_options, check_limited, collect, visits_without_limit
-from engine.cli.make import loading_errors, make_analysts
+from engine.cli.make import loading_errors, prepare
+from engine.go.descriptor import GAME as GO
 from engine.options import ANALYSIS_DEFAULTS, NOT_FOR_ANALYSIS
 
 if TYPE_CHECKING:
@@ -68,7 +69,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="settings by KataGo's names, as in overrideSettings",
     )
     parser.add_argument("-model", dest="net", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-    add_options(parser, leave_out=(*NOT_FOR_ANALYSIS, "komi"), defaults={"visits": DEFAULT_VISITS, **ANALYSIS_DEFAULTS})
+    defaults = {"visits": DEFAULT_VISITS, **ANALYSIS_DEFAULTS}
+    add_options(parser, GO, leave_out=(*NOT_FOR_ANALYSIS, "komi"), defaults=defaults)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -76,17 +78,20 @@ def run(args: argparse.Namespace) -> int:
     from engine.go.analysis.serve import serve
     from engine.protocols.process import LoadError
 
-    options = collect(args, **ANALYSIS_DEFAULTS, **visits_without_limit(args, DEFAULT_VISITS))
+    options = collect(args, GO, **ANALYSIS_DEFAULTS, **visits_without_limit(args, DEFAULT_VISITS, GO))
     logs.set_up(options)
     pairs = {"reportAnalysisWinratesAs": PERSPECTIVES[args.perspective], **read_pairs(args.override_config)}
     count = take_threads(pairs, options, args.analysts)
     settings = override_settings(options, pairs)
-    check_limited(settings.options)
+    check_limited(settings.options, GO)
 
     def make() -> Sequence[Analyst]:
+        from engine.go.players import analyst
+
         try:
             with loading_errors():
-                return make_analysts(settings.options, count)
+                prepare(GO, settings.options)
+                return analyst.make_analysts(settings.options, count)
         except CliError as error:
             raise LoadError(str(error)) from error
 

@@ -1,7 +1,7 @@
 """`yomi analyze`: review game records.
 
-What is common to both games is here: files and folders, progress, and what is written. How a game is reviewed stands
-in engine.review.
+What is common to all games is here: files and folders, progress, and what is written. How a game is reviewed stands
+in engine.go.review and engine.shogi.review.
 """
 
 from __future__ import annotations
@@ -18,15 +18,19 @@ from typing import TYPE_CHECKING, Any
 from engine.cli import logs
 from engine.cli.errors import CliError
 from engine.cli.flags import add_options, check_limited, collect, visits_without_limit
+from engine.cli.games import GAMES
+from engine.cli.make import loading_errors, prepare
 from engine.cli.report import plot_check
-from engine.options import ANALYSIS_DEFAULTS, NOT_FOR_ANALYSIS
-from engine.own_network import network_file
+from engine.go.descriptor import GAME as GO
+from engine.options import NOT_FOR_ANALYSIS
 from engine.review.model import ReviewError
 
 if TYPE_CHECKING:
-    from engine.options import Options, Value
+    from engine.game import Game
+    from engine.options import Options
     from engine.review.model import Annotated, Review, Reviewer
 
+COMMAND = "analyze"
 USAGE = "yomi analyze FILE|FOLDER... [options]"
 EPILOG = """\
 examples:
@@ -43,14 +47,9 @@ up to that. A record that cannot be read, or that the network cannot take, is na
 all the same, and the exit status is 1.
 """
 
-GO_SUFFIXES = (".sgf",)
-SHOGI_SUFFIXES = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".usi", ".sfen")
 MARK = ".yomi"
 """Stands before the ending of the files that a review writes."""
 DEFAULT_VISITS = 100
-DEFAULT_RULES = "chinese"
-"""Of records that name none: people do not play dead stones out."""
-GO_DEFAULTS: dict[str, Value] = {"visits": DEFAULT_VISITS, "rules": DEFAULT_RULES, **ANALYSIS_DEFAULTS}
 LEFT_OUT = (*NOT_FOR_ANALYSIS, "size", "komi")
 BROKEN = 1
 """Exit status where a record could not be reviewed."""
@@ -90,7 +89,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         default=True,
         help="write the annotated record (default: yes)",
     )
-    add_options(parser, leave_out=LEFT_OUT, defaults=GO_DEFAULTS)
+    add_options(parser, GO, leave_out=LEFT_OUT, defaults={"visits": DEFAULT_VISITS, **GO.defaults[COMMAND]})
 
 
 def run(args: argparse.Namespace) -> int:
@@ -135,7 +134,7 @@ def find_jobs(paths: Sequence[Path], out: Path | None) -> list[Job]:
         if path.is_dir():
             found = [each for each in sorted(path.rglob("*")) if _is_record(each)]
             if not found:
-                suffixes = " ".join((*GO_SUFFIXES, *SHOGI_SUFFIXES))
+                suffixes = " ".join(_suffixes())
                 raise CliError(f"{path}: no records in this folder: expected files ending in {suffixes}")
             jobs += [Job(each, out / each.parent.relative_to(path) if out else each.parent) for each in found]
         elif path.exists():
@@ -147,37 +146,30 @@ def find_jobs(paths: Sequence[Path], out: Path | None) -> list[Job]:
 
 def _is_record(path: Path) -> bool:
     is_review = Path(path.stem).suffix == MARK
-    return path.suffix.lower() in (*GO_SUFFIXES, *SHOGI_SUFFIXES) and not is_review and path.is_file()
+    return path.suffix.lower() in _suffixes() and not is_review and path.is_file()
 
 
-def game_of(path: Path) -> str:
+def game_of(path: Path) -> Game[Any, Any]:
     """Return the game of a record by its name, or by its content where the name does not tell.
 
     Raises:
-        ReviewError: the file cannot be read.
+        ReviewError: the file cannot be read, or is no record.
     """
-    if path.suffix.lower() in GO_SUFFIXES:
-        return "go"
-    if path.suffix.lower() in SHOGI_SUFFIXES:
-        return "shogi"
+    for game in GAMES.values():
+        if path.suffix.lower() in game.suffixes:
+            return game
     try:
-        return "go" if path.read_bytes().lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"(") else "shogi"
+        content = path.read_bytes().lstrip(b"\xef\xbb\xbf \t\r\n")
     except OSError as error:
         raise ReviewError(f"cannot read {path}: {error.strerror}") from None
+    found = next((game for game in GAMES.values() if game.may_be_record(content)), None)
+    if found is None:
+        raise ReviewError(f"{path}: no record, expected a name that ends in {' '.join(_suffixes())}")
+    return found
 
 
-def only_size(net: str | None) -> int:
-    """Return the one board size that a network of Go was made for; 0 where it takes all, or cannot be read."""
-    from nets.metadata import METADATA_KEY, NetworkInfo
-    from nets.onnx_header import read_onnx_header
-
-    try:
-        header = None if net is None else read_onnx_header(Path(net))
-    except OSError:  # who loads it will say so
-        return 0
-    if header is None or METADATA_KEY not in header.metadata:
-        return 0
-    return NetworkInfo.from_props(header.metadata).board_size
+def _suffixes() -> list[str]:
+    return [suffix for game in GAMES.values() for suffix in game.suffixes]
 
 
 class Reviewers:
@@ -188,44 +180,23 @@ class Reviewers:
         self._args = args
         self._made: dict[str, Reviewer] = {}
 
-    def get(self, game: str, path: Path) -> Reviewer:
+    def get(self, game: Game[Any, Any], path: Path) -> Reviewer:
         """Return the reviewer of a game.
 
         Raises:
             CliError: it cannot be made.
             ReviewError: the record that it is to begin with cannot be read.
         """
-        if game not in self._made:
-            self._made[game] = self._make_go(path) if game == "go" else self._make_shogi()
-        return self._made[game]
+        if game.name not in self._made:
+            options = self._options(game)
+            with loading_errors():
+                prepare(game, options)
+                self._made[game.name] = game.reviewer(options, path)
+        return self._made[game.name]
 
-    def _make_go(self, path: Path) -> Reviewer:
-        from engine.cli.make import check_device, loading_errors, make_analysts
-        from engine.go.review import GoReviewer
-        from engine.go.sgf import SgfError, load_size
-
-        options = self._options("go")
-        with loading_errors():
-            check_device(options)
-            try:
-                options.size = only_size(network_file(options, "go")) or load_size(path)
-            except SgfError as error:
-                raise ReviewError(str(error)) from None
-            # Seconds are those of the whole machine.
-            analysts = make_analysts(options, None if options.seconds is None else 1, prompt=False)
-        return GoReviewer(analysts, options)
-
-    def _make_shogi(self) -> Reviewer:
-        from engine.cli.make import load_player
-        from engine.shogi.review import ShogiReviewer
-
-        return ShogiReviewer(load_player("shogi", self._options("shogi")))
-
-    def _options(self, game: str) -> Options:
-        defaults = visits_without_limit(self._args, DEFAULT_VISITS, game)
-        if game == "go":
-            defaults = {"rules": DEFAULT_RULES, **ANALYSIS_DEFAULTS, **defaults}
-        options = collect(self._args, game, **defaults)
+    def _options(self, game: Game[Any, Any]) -> Options:
+        limit = visits_without_limit(self._args, DEFAULT_VISITS, game)
+        options = collect(self._args, game, **game.defaults.get(COMMAND, {}), **limit)
         check_limited(options, game)
         logs.set_up(options)
         return options

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from engine.cli import servers
 from engine.cli.errors import CliError
 from engine.cli.make import load_player
+from engine.go.descriptor import GAME as GO
 
 if TYPE_CHECKING:
     from engine.go.cgos.yomi_seat import GoSeat
@@ -63,7 +64,7 @@ def make_client(account: Account, password: Password, records: Path, reporter: R
     from engine.go.cgos.yomi_seat import YomiGoSeat
     from engine.servers.seat import GaveUpError
 
-    options = servers.options_of(account, "go", size=account.server.size, cleanup=True)
+    options = servers.options_of(account, GO, size=account.server.size, cleanup=True)
 
     def open_seat() -> GoSeat:
         if account.command:
@@ -71,7 +72,7 @@ def make_client(account: Account, password: Password, records: Path, reporter: R
 
             return GtpSeat(account)
         try:
-            return YomiGoSeat(load_player("go", options.copy()))
+            return YomiGoSeat(load_player(GO, options.copy()))
         except CliError as error:
             raise GaveUpError(f"{account.name}: {error}") from None
 

@@ -5,39 +5,42 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from engine.cli.errors import CliError
 from engine.options import TABLE, Option, OptionError, Options, Value, read_config, rows_for
 
-LIMITS = {"go": ("visits", "playouts", "seconds"), "shogi": ("visits", "playouts", "seconds", "depth")}
+if TYPE_CHECKING:
+    from engine.game import Game
+
+LIMITS = ("visits", "playouts", "seconds", "depth")
 """Options that end a search."""
-NETWORKS = {"go": "KataGo .bin.gz or .txt.gz, or .onnx", "shogi": "dlshogi's .onnx"}
 
 
 def add_options(
     parser: argparse.ArgumentParser,
+    game: Game[Any, Any],
     leave_out: Collection[str] = (),
-    game: str = "go",
     defaults: Mapping[str, Value] | None = None,
 ) -> None:
     """Add a flag for every option of a game, in groups, and `--config`.
 
     Args:
         parser: Where to add them.
+        game: its descriptor.
         leave_out: Names of options that mean nothing to this command.
-        game: go or shogi.
         defaults: Those of this command, where it has its own; the same go to `collect`.
     """
     parser.add_argument(
         "--config", metavar="FILE", type=Path, help="read options from a TOML file (keys: docs/OPTIONS.md)"
     )
     groups: dict[str, argparse._ArgumentGroup] = {}
-    for row in rows_for(game):
+    for row in rows_for(game.name):
         if row.name in leave_out:
             continue
         if row.group not in groups:
             groups[row.group] = parser.add_argument_group(row.group.lower())
-        _add(groups[row.group], row, (defaults or {}).get(row.name, row.default_for(game)))
+        _add(groups[row.group], row, (defaults or {}).get(row.name, row.default_for(game.name)))
 
 
 def _add(group: argparse._ArgumentGroup, row: Option, default: Value) -> None:
@@ -59,13 +62,13 @@ def _reader(row: Option) -> Callable[[str], Value]:
     return read
 
 
-def collect(args: argparse.Namespace, game: str = "go", /, **defaults: Value) -> Options:
+def collect(args: argparse.Namespace, game: Game[Any, Any], /, **defaults: Value) -> Options:
     """Return the options: defaults, then those of the command, then the file, then the command line.
 
     Raises:
         CliError: The file or a value in it is wrong, or a file named by an option does not exist.
     """
-    options = Options.for_game(game)
+    options = Options.for_game(game.name)
     given = {name: value for name, value in vars(args).items() if name in TABLE}
     try:
         for name, value in {**defaults, **_from_file(args), **given}.items():
@@ -76,25 +79,29 @@ def collect(args: argparse.Namespace, game: str = "go", /, **defaults: Value) ->
     return options
 
 
-def visits_without_limit(args: argparse.Namespace, visits: int, game: str = "go") -> dict[str, Value]:
+def visits_without_limit(args: argparse.Namespace, visits: int, game: Game[Any, Any]) -> dict[str, Value]:
     """Return what `collect` takes to limit a search to these visits, unless file or command line have another limit.
 
     Raises:
         CliError: the file or a value in it is wrong.
     """
     given = {**_from_file(args), **vars(args)}
-    others = [name for name in LIMITS[game] if name != "visits"]
+    others = [name for name in _limits(game) if name != "visits"]
     return {} if any(given.get(name) is not None for name in others) else {"visits": visits}
 
 
-def check_limited(options: Options, game: str = "go") -> None:
+def _limits(game: Game[Any, Any]) -> list[str]:
+    return [name for name in LIMITS if TABLE[name].is_for(game.name)]
+
+
+def check_limited(options: Options, game: Game[Any, Any]) -> None:
     """Check that a search ends by itself.
 
     Raises:
         CliError: all limits are none.
     """
-    if all(options.get(name) is None for name in LIMITS[game]):
-        raise CliError(f"visits none without another limit: expected one of {', '.join(LIMITS[game])}")
+    if all(options.get(name) is None for name in _limits(game)):
+        raise CliError(f"visits none without another limit: expected one of {', '.join(_limits(game))}")
 
 
 def _from_file(args: argparse.Namespace) -> dict[str, Value]:
@@ -104,27 +111,22 @@ def _from_file(args: argparse.Namespace) -> dict[str, Value]:
         raise CliError(str(error)) from None
 
 
-def check(options: Options, game: str = "go", places: Mapping[str, str] | None = None) -> None:
+def check(options: Options, game: Game[Any, Any], places: Mapping[str, str] | None = None) -> None:
     """Check what can be checked before anything slow is loaded.
 
     Args:
         options: What to check.
-        game: go or shogi.
+        game: its descriptor.
         places: Where options stand that are no flags, for the error.
 
     Raises:
-        CliError: A network that is not a file, or unknown rules.
+        CliError: A network that is not a file, or what the game finds.
     """
     places = places or {}
     if options.net is not None and not Path(options.net).is_file():
         place = places.get("net", "--net")
         found = "is a folder" if Path(options.net).is_dir() else "no such file"
-        raise CliError(f"{place} {options.net}: {found}; expected a network ({NETWORKS[game]})")
-    if game != "go":
-        return
-    from engine.go.rules import Rules, RulesError
-
-    try:
-        Rules.parse(options.rules)
-    except RulesError as error:
-        raise CliError(f"{places.get('rules', '--rules')}: {error}") from None
+        raise CliError(f"{place} {options.net}: {found}; expected a network ({game.networks})")
+    if fault := game.find_fault(options):
+        name, text = fault
+        raise CliError(f"{places.get(name, TABLE[name].flag)}: {text}")

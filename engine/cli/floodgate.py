@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from engine.cli import servers
 from engine.cli.errors import CliError
 from engine.cli.make import load_player
+from engine.shogi.descriptor import GAME as SHOGI
 
 if TYPE_CHECKING:
     from engine.servers.client import Client
@@ -63,7 +64,7 @@ def make_client(account: Account, password: Password, records: Path, reporter: R
     from engine.shogi.floodgate.client import CsaClient
     from engine.shogi.floodgate.yomi_seat import YomiShogiSeat
 
-    options = servers.options_of(account, "shogi")
+    options = servers.options_of(account, SHOGI)
 
     def open_seat() -> ShogiSeat:
         if account.command:
@@ -71,7 +72,7 @@ def make_client(account: Account, password: Password, records: Path, reporter: R
 
             return UsiSeat(account)
         try:
-            return YomiShogiSeat(load_player("shogi", options.copy()))
+            return YomiShogiSeat(load_player(SHOGI, options.copy()))
         except CliError as error:
             raise GaveUpError(f"{account.name}: {error}") from None
 

@@ -1,46 +1,52 @@
-"""Commands that exist for each game: one subcommand a game, with the options of that game."""
+"""The games that there are, and what commands add for each: a subcommand, and flags."""
 
 from __future__ import annotations
 
 import argparse
-import importlib
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from engine.options import GAMES
+from engine.game import Game
+from engine.go.descriptor import GAME as GO
+from engine.shogi.descriptor import GAME as SHOGI
 
-if TYPE_CHECKING:
-    from engine.game import Game
+__all__ = ["GAMES", "GO", "SHOGI", "add_flags", "add_games"]
 
-__all__ = ["GAMES", "add_games", "describe"]
-
-
-def describe(name: str) -> Game[Any, Any]:
-    """Return the descriptor of a game of GAMES; its kernels are imported, so that they must be compiled before."""
-    game: Game[Any, Any] = importlib.import_module(f"engine.{name}.descriptor").GAME
-    return game
+GAMES: dict[str, Game[Any, Any]] = {game.name: game for game in (GO, SHOGI)}
+"""By name; whoever has another one adds it here before `main` runs."""
 
 
 def add_games(
-    parser: argparse.ArgumentParser, command: str, text: str, epilogs: Mapping[str, str]
-) -> dict[str, argparse.ArgumentParser]:
-    """Add a subcommand for every game, kept as `game` in the arguments, and return their parsers.
+    parser: argparse.ArgumentParser, command: str, text: str
+) -> list[tuple[Game[Any, Any], argparse.ArgumentParser]]:
+    """Add a subcommand for every game that has this command, kept as `game` in the arguments.
 
     Args:
         parser: of the command.
         command: its name.
         text: what it does, with {} for the game.
-        epilogs: examples by game.
+
+    Returns:
+        The games with their parsers, to which the flags of a game only are still to be added.
     """
     children = parser.add_subparsers(dest="game", metavar="GAME", required=True, title="games", prog=f"yomi {command}")
-    return {
-        game: children.add_parser(
+    return [
+        (
             game,
-            help=text.format(game),
-            usage=f"yomi {command} {game} [options]",
-            description=text.format(game) + ".",
-            epilog=epilogs[game],
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            children.add_parser(
+                name,
+                help=text.format(name),
+                usage=f"yomi {command} {name} [options]",
+                description=text.format(name) + ".",
+                epilog=game.examples[command],
+                formatter_class=argparse.RawDescriptionHelpFormatter,
+            ),
         )
-        for game in GAMES
-    }
+        for name, game in GAMES.items()
+        if command in game.examples
+    ]
+
+
+def add_flags(group: argparse._ActionsContainer, command: str, game: Game[Any, Any]) -> None:
+    """Add the flags that a command has for a game only."""
+    if command in game.flags:
+        game.flags[command](group)

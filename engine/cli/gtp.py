@@ -9,6 +9,7 @@ from engine.cli import logs
 from engine.cli.errors import CliError
 from engine.cli.flags import add_options, collect
 from engine.cli.make import load_player
+from engine.go.descriptor import GAME as GO
 
 if TYPE_CHECKING:
     from engine.go.players.player import GoPlayer
@@ -28,7 +29,7 @@ engine runs: kata-set-param visits 400, or GoGui's analyze command `Parameters`.
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the command's flags."""
-    add_options(parser)
+    add_options(parser, GO)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -36,12 +37,12 @@ def run(args: argparse.Namespace) -> int:
     from engine.go.gtp.serve import serve
     from engine.protocols.process import LoadError
 
-    options = collect(args)
+    options = collect(args, GO)
     logs.set_up(options)
 
     def make() -> GoPlayer:
         try:
-            return load_player("go", options)
+            return load_player(GO, options)
         except CliError as error:
             raise LoadError(str(error)) from error
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.cli import logs
 from engine.cli.errors import CliError
+from engine.cli.games import GAMES
 from engine.cli.match_openings import POLICY, make_openings
 from engine.cli.match_settings import add_settings, merge, read_file
 from engine.cli.rate import add_output, show
@@ -215,10 +216,9 @@ def _sprt(settings: argparse.Namespace, players: int) -> Sprt | None:
 def _host(settings: argparse.Namespace, game: str) -> tuple[Callable[[OnStart], Host], Mapping[str, object]]:
     """Return what makes the hosts of a game, and how the journal describes it."""
     from engine.matches.adjudicate import RefereeSettings
-    from native.warmup import compile_all
 
     referee = RefereeSettings(settings.margin, settings.timeout, settings.resign_below, settings.resign_moves)
-    compile_all(game, logs.say)
+    GAMES[game].compile(logs.say)
     if game == "shogi":
         from engine.shogi.match_games import MAX_MOVES_DEFAULT, ShogiHost, ShogiSettings
 

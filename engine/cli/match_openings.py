@@ -59,13 +59,13 @@ def make_openings(settings: argparse.Namespace, game: str, known: Sequence[str] 
 
 
 def _policy_openings(name: str, options: Options, moves: int, wanted: int, known: Sequence[str]) -> list[str]:
-    from engine.cli.games import describe
+    from engine.cli.games import GAMES
     from engine.cli.make import load_player
     from engine.matches.openings import draw_openings
     from engine.play import FirstMoves, PlayerSide, play_game
 
-    player = load_player(name, options)
-    game = describe(name)
+    game = GAMES[name]
+    player = load_player(game, options)
     side = PlayerSide(player)
 
     def draw() -> str:

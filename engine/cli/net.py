@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.cli.errors import CliError
+from engine.cli.games import GAMES
 from engine.cli.logs import say
 from engine.options import TABLE, Options
 
@@ -154,22 +155,20 @@ def tune_network(path: Path, size: int, device: str, seconds: float) -> None:
     from engine.evaluators.base import EvaluatorError
     from engine.evaluators.devices import choose_devices
     from engine.players.tuning import save
-    from engine.tuning.tuner import tune
-    from native.warmup import compile_all
-    from nets.dlshogi.network import SIDE
+    from engine.tuning import tune
     from nets.load import game_of
 
     if not 2 <= size <= 19 or seconds <= 0.0:
         raise CliError(f"--size {size}, --for {seconds:g}: expected a size of 2 to 19 and a positive time")
-    game = game_of(path)
-    size = SIDE if game == "shogi" else size
-    options = Options.for_game(game)
+    game = GAMES[game_of(path)]
+    options = Options.for_game(game.name)
     options.net, options.device, options.size = str(path), device, size
+    size = game.board_size(options)
 
     try:
         if device != "auto":
             choose_devices(options)  # an error must not wait until kernels are compiled
-        compile_all(game, say)
+        game.compile(say)
         tuning, rows = tune(options, game, seconds, say)
         target = save(path, size, tuning)
     except EvaluatorError as error:

@@ -1,7 +1,4 @@
-"""`yomi selfplay`: games of the engine against itself, written as records.
-
-The loop over games and files is here; what a game adds is how one is played (selfplay_go, selfplay_shogi).
-"""
+"""`yomi selfplay`: games of the engine against itself, written as records."""
 
 from __future__ import annotations
 
@@ -9,21 +6,27 @@ import argparse
 import itertools
 import sys
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic
 
 from engine.cli import logs
 from engine.cli.errors import CliError
 from engine.cli.flags import add_options, check_limited, collect, visits_without_limit
-from engine.cli.games import add_games
-from engine.cli.selfplay_games import Played, Series
+from engine.cli.games import GAMES, add_flags, add_games
+from engine.cli.make import load_player, loading_errors
 from engine.cli.signals import ended_by_a_signal
 from engine.color import BLACK, WHITE
+from engine.play import G, PlayerSide, play_game
 from nets.files import write_atomically
 
 if TYPE_CHECKING:
+    from engine.game import Game, Recorder
     from engine.options import Value
+    from engine.players.player import Player
 
+COMMAND = "selfplay"
 USAGE = "yomi selfplay GAME [options]"
 EPILOG = """\
 examples:
@@ -31,39 +34,25 @@ examples:
   yomi selfplay shogi --games 100 --net model.onnx --format csa hcpe
 """
 
-EPILOGS = {
-    "go": """\
-examples:
-  yomi selfplay go --games 100 --size 9 --net b6c96.bin.gz --visits 200 --out games
-  yomi selfplay go --games 20 --size 9 --playouts 1000 --temperature 0.5 --temperature-moves 8 --seed 1
-
-Unless told otherwise: 200 visits a move, temperature 1 for the first 10 moves, a quarter of noise at the root, and no
-resignation. The comment of each move holds winrate and lead for the side that plays it.
-""",
-    "shogi": """\
-examples:
-  yomi selfplay shogi --games 100 --net model.onnx --visits 400 --format csa hcpe --out games
-  yomi selfplay shogi --games 20 --openings openings.sfen --temperature 0 --root-noise 0
-
-Unless told otherwise: 200 visits a move, temperature 1 for the first 20 moves, a quarter of noise at the root, no
-resignation, and a draw after 320 moves. Each move's evaluation is written in centipawns. Openings are a file of
-records or of lines `startpos moves ...`, taken in turn. hcpe goes into one file, games.hcpe, which grows.
-""",
-}
-
 DEFAULT_VISITS = 200
-COMMON: dict[str, Value] = {"temperature": 1.0, "root_noise": 0.25, "resign": False}
-DEFAULTS = {"go": {**COMMON, "temperature_moves": 10}, "shogi": {**COMMON, "temperature_moves": 20, "max_moves": 320}}
-"""Options that are others here than elsewhere."""
-FORMATS = ("csa", "kif", "usi", "hcpe")
-SUFFIXES = {"csa": ".csa", "kif": ".kifu", "usi": ".usi", "hcpe": ".hcpe"}
-"""Endings of the file names: a `.kifu` is KIF in UTF-8."""
+DEFAULTS: dict[str, Value] = {"temperature": 1.0, "root_noise": 0.25, "resign": False}
+"""Options that are others here than elsewhere, in all games."""
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """One finished game."""
+
+    winner: int
+    """BLACK, WHITE or DRAW (also for a game without result)."""
+    moves: int
+    files: dict[str, bytes]
+    """Content of its record by ending of the file's name."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add a subcommand for each game, with its flags."""
-    children = add_games(parser, "selfplay", "Let the engine play {} against itself and write game records", EPILOGS)
-    for game, child in children.items():
+    for game, child in add_games(parser, COMMAND, "Let the engine play {} against itself and write game records"):
         child.add_argument("--games", type=int, default=10, metavar="N", help="number of games (default: 10)")
         child.add_argument(
             "--out",
@@ -72,32 +61,29 @@ def add(parser: argparse.ArgumentParser) -> None:
             metavar="FOLDER",
             help="where the records go (default: selfplay)",
         )
-        if game == "shogi":
-            child.add_argument(
-                "--format", nargs="+", choices=FORMATS, default=["csa"], help="forms of the records (default: csa)"
-            )
-            child.add_argument("--openings", type=Path, metavar="FILE", help="positions or lines to begin with")
-        shown = {**DEFAULTS[game], "visits": DEFAULT_VISITS}
-        add_options(child, leave_out=("ponder", "stochastic_ponder", "lag"), game=game, defaults=shown)
+        add_flags(child, COMMAND, game)
+        shown = {**DEFAULTS, **game.defaults[COMMAND], "visits": DEFAULT_VISITS}
+        add_options(child, game, leave_out=("ponder", "stochastic_ponder", "lag"), defaults=shown)
 
 
 class Files:
     """Names the files of games in a folder; nothing that is there is overwritten."""
 
-    def __init__(self, folder: Path) -> None:
-        """Use a folder, which exists."""
+    def __init__(self, folder: Path, row_bytes: Mapping[str, int]) -> None:
+        """Use a folder, which exists; for `row_bytes` see engine.game.Recorder."""
         self.folder = folder
+        self._row_bytes = row_bytes
         self._numbers = itertools.count(1)
 
     def write(self, files: dict[str, bytes]) -> None:
-        """Write the records of one game under the next free number; hcpe is appended to one file for all.
+        """Write the records of one game under the next free number; rows are appended to one file for all.
 
-        A name appears only once its content is complete; part of a record at the end of hcpe is cut off.
+        A name appears only once its content is complete; part of a row at the end of that file is cut off.
         """
         number = next(n for n in self._numbers if not any(self._path(n, suffix).exists() for suffix in files))
         for suffix, data in files.items():
-            if suffix == ".hcpe":
-                _append_hcpe(self.folder / "games.hcpe", data)
+            if suffix in self._row_bytes:
+                _append(self.folder / f"games{suffix}", data, self._row_bytes[suffix])
             else:
                 write_atomically(self._path(number, suffix), data)
 
@@ -105,33 +91,54 @@ class Files:
         return self.folder / f"game-{number:05d}{suffix}"
 
 
-def _append_hcpe(path: Path, data: bytes) -> None:
-    """Append records behind the whole ones of a file: a full disk or a kill may have left part of one."""
-    from engine.shogi.records.hcpe import HCPE_DTYPE
-
+def _append(path: Path, data: bytes, row_bytes: int) -> None:
+    """Append rows behind the whole ones of a file: a full disk or a kill may have left part of one."""
     with path.open("ab") as file:
-        file.truncate(file.tell() // HCPE_DTYPE.itemsize * HCPE_DTYPE.itemsize)
+        file.truncate(file.tell() // row_bytes * row_bytes)
         file.write(data)
 
 
-def open_series(args: argparse.Namespace) -> Series:
+class Series(Generic[G]):
+    """Games of a player against itself, one after the other."""
+
+    def __init__(self, game: Game[G, Any], player: Player[G], recorder: Recorder[G]) -> None:
+        """Let `player` play both sides of the games that `recorder` begins."""
+        self.game, self.player, self.recorder = game, player, recorder
+
+    def play(self, number: int) -> Played:
+        """Play the game of this number, counted from 0.
+
+        Raises:
+            CliError: it cannot begin so.
+        """
+        player, recorder = self.player, self.recorder
+        with loading_errors():
+            played = recorder.begin(number)
+        player.new_game(played)
+        side = PlayerSide(player)
+        ended = play_game(
+            played,
+            {BLACK: side, WHITE: side},
+            self.game.referee(player),
+            lambda decision, seconds: recorder.record(played, decision, seconds),
+        )
+        return Played(ended.winner, len(played.moves), recorder.files(played, ended, player.description))
+
+
+def open_series(args: argparse.Namespace) -> Series[Any]:
     """Return what plays the games.
 
     Raises:
         CliError: an option or a file is wrong, or the player cannot be made.
     """
-    limit = visits_without_limit(args, DEFAULT_VISITS, args.game)
-    options = collect(args, args.game, **DEFAULTS[args.game], **limit)
-    check_limited(options, args.game)
+    game = GAMES[args.game]
+    limit = visits_without_limit(args, DEFAULT_VISITS, game)
+    options = collect(args, game, **DEFAULTS, **game.defaults[COMMAND], **limit)
+    check_limited(options, game)
     logs.set_up(options)
-    if args.game == "go":
-        from engine.cli.selfplay_go import GoSeries
-
-        return GoSeries.open(options)
-    from engine.cli.selfplay_shogi import ShogiSeries
-
-    suffixes = tuple(dict.fromkeys(SUFFIXES[name] for name in args.format))
-    return ShogiSeries.open(options, suffixes, args.openings)
+    with loading_errors():
+        recorder = game.recorder(args, options)
+    return Series(game, load_player(game, options), recorder)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -147,7 +154,7 @@ def run(args: argparse.Namespace) -> int:
     series = open_series(args)
     start = time.monotonic()
     games: list[Played] = []
-    files = Files(args.out)
+    files = Files(args.out, series.recorder.row_bytes)
     try:
         with ended_by_a_signal():
             for number in tqdm(range(args.games), unit="game", file=sys.stderr):
@@ -157,7 +164,7 @@ def run(args: argparse.Namespace) -> int:
     except OSError as error:
         raise CliError(f"--out {args.out}: {error.strerror}") from None
     finally:  # what has been played is told whatever ends the games
-        series.close()
+        series.player.close()
         print(f"{_summary(games, time.monotonic() - start)}; records in {args.out}")
     return 0
 

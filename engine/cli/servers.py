@@ -6,13 +6,14 @@ import argparse
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.cli import logs
 from engine.cli.errors import CliError
 from engine.options import Options, Value
 
 if TYPE_CHECKING:
+    from engine.game import Game
     from engine.servers.client import Client
     from engine.servers.passwords import Password
     from engine.servers.reporter import Reporter
@@ -84,7 +85,7 @@ def _chosen(accounts: tuple[Account, ...], args: argparse.Namespace) -> list[Acc
     return [replace(account, games=account.games if args.games is None else args.games) for account in chosen]
 
 
-def options_of(account: Account, game: str, **defaults: Value) -> Options:
+def options_of(account: Account, game: Game[Any, Any], **defaults: Value) -> Options:
     """Return the options that an account gives yomi, over the defaults of the command.
 
     Raises:
@@ -92,7 +93,7 @@ def options_of(account: Account, game: str, **defaults: Value) -> Options:
     """
     from engine.cli.flags import check
 
-    options = Options.for_game(game)
+    options = Options.for_game(game.name)
     for name, value in {**defaults, **account.options}.items():
         options.set(name, value)
     check(options, game, account.places)

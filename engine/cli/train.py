@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from engine.cli.errors import CliError
+from engine.cli.games import GAMES
 from engine.cli.signals import stopped_by_a_signal
 from nets.installation import missing_line
 
@@ -134,8 +135,11 @@ def test(path: Path, folder: Path, args: argparse.Namespace) -> None:
     from engine.datasets.judging import evaluate_network
     from nets.data.metrics import NAMES
     from nets.data.shards import open_dataset
+    from nets.load import game_of
 
-    table = evaluate_network(path, open_dataset(folder), args.split, args.limit, args.device or "auto")
+    table = evaluate_network(
+        GAMES[game_of(path)], path, open_dataset(folder), args.split, args.limit, args.device or "auto"
+    )
     print(f"{'positions':40} {table.positions:>10,}")
     for name, value in table.values().items():
         print(f"{NAMES[name]:40} {value:10.4f}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.cli.errors import CliError
 from engine.cli.flags import add_options, collect
+from engine.shogi.descriptor import GAME as SHOGI
 
 if TYPE_CHECKING:
     from engine.shogi.players.player import ShogiPlayer
@@ -28,7 +29,7 @@ everything else is set in the dialog of options.
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the command's flags."""
-    add_options(parser, game="shogi")
+    add_options(parser, SHOGI)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -36,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     from engine.shogi.usi.serve import serve
 
     try:
-        options = collect(args, "shogi")
+        options = collect(args, SHOGI)
         if options.log_file is not None:
             from engine.cli import logs
 
@@ -48,6 +49,6 @@ def run(args: argparse.Namespace) -> int:
     def make(say: Callable[[str], None]) -> ShogiPlayer:
         from engine.cli.make import make_player
 
-        return make_player("shogi", options, say)
+        return make_player(SHOGI, options, say)
 
     return serve(options, make)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from native.jit import CACHE_DIRECTORY, kernel_key
 from nets.data.shards import SPLITS, Dataset, open_dataset, shard_name, write_shard
+
+if TYPE_CHECKING:
+    from engine.game import Game, Say
 
 Log = Callable[[str], None]
 """Takes lines of progress."""
@@ -63,3 +67,10 @@ def write_missing(
                 write_shard(dataset.folder, name, split, size, columns(pool, rows, size))
                 log(f"shard {number} of {len(planned)}: {name}, {len(rows)} positions")
     return open_dataset(dataset.folder)
+
+
+def announce_kernels(game: Game[Any, Any], say: Say) -> None:
+    """Compile the game's kernels, and say so where those for data sets alone will be compiled on the way."""
+    game.compile(say)
+    if not (CACHE_DIRECTORY / f"datasets-{kernel_key('datasets')}").exists():
+        say("the first data set compiles kernels of its own, which takes about half a minute")

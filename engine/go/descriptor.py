@@ -5,38 +5,155 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.game import Game
-from engine.go.game import GoGame, new_game
-from engine.go.players.player import GoPlayer
-from engine.go.referee import GoReferee
-from engine.go.scoring import removed_stones
-from engine.go.vertex import format_vertex
-from native.go.board import PASS
+from engine.go.commands import EXAMPLES, FLAGS, make_dataset, play_dataset
+from engine.options import ANALYSIS_DEFAULTS
+from engine.scores import Score
 
 if TYPE_CHECKING:
-    from engine.options import Options
+    from argparse import Namespace
+    from collections.abc import Mapping
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from engine.evaluators.queue import EvaluationQueue
+    from engine.game import Judge, Say, Subject
+    from engine.go.game import GoGame
+    from engine.go.players.player import GoPlayer
+    from engine.go.referee import GoReferee
+    from engine.go.review import GoReviewer
+    from engine.go.selfplay import GoRecorder
+    from engine.go.terminal import GoTerminalGame
+    from engine.options import Options, Value
+    from engine.search.parameters import SearchSettings
+    from nets.data.shards import Dataset
 
 
-class Go(Game[GoGame, GoPlayer]):
+class Go(Game["GoGame", "GoPlayer"]):
     """Go on boards of all sizes."""
 
     name = "go"
-    idle_moves = (PASS,)
+    title = "Go"
+    protocol = "gtp"
+    networks = "KataGo .bin.gz or .txt.gz, or .onnx"
+    plain_evaluator = "rollouts"
+    score = Score("points", 1, "Black's lead (points)")
+    suffixes = (".sgf",)
+    saved = (".sgf",)
+    recorded = ("handicap", "size", "komi")
+    examples = EXAMPLES
+    flags = FLAGS
+    defaults: Mapping[str, Mapping[str, Value]] = {
+        "selfplay": {"temperature_moves": 10},
+        "analyze": {
+            "rules": "chinese",
+            **ANALYSIS_DEFAULTS,
+        },
+        # Rules of records that name none: people do not play dead stones out.
+    }
+
+    @property
+    def idle_moves(self) -> tuple[int, ...]:
+        """The pass."""
+        from native.go.board import PASS
+
+        return (PASS,)
+
+    def find_fault(self, options: Options) -> tuple[str, str] | None:
+        """Look at the rules."""
+        from engine.go.rules import Rules, RulesError
+
+        try:
+            Rules.parse(options.rules)
+        except RulesError as error:
+            return "rules", str(error)
+        return None
+
+    def board_size(self, options: Options) -> int:
+        """Return that of the options."""
+        return options.size
+
+    def board_name(self, options: Options) -> str:
+        """Return Go 9x9, for example."""
+        return f"{self.title} {options.size}x{options.size}"
 
     def new_game(self, options: Options) -> GoGame:
         """Return an empty board."""
+        from engine.go.game import new_game
+
         return new_game(options)
 
     def make_player(self, options: Options) -> GoPlayer:
         """Return a player of Go."""
+        from engine.go.players.player import GoPlayer
+
         return GoPlayer(options)
 
     def referee(self, player: GoPlayer) -> GoReferee:
         """Return a referee that takes dead stones off as the player judges them, if the rules have agreement."""
+        from engine.go.referee import GoReferee
+        from engine.go.scoring import removed_stones
+
         return GoReferee(lambda game: game.final_score(removed_stones(game, lambda: player.final_ownership(game))))
 
     def format_opening(self, game: GoGame) -> str:
         """Return the vertices of the moves."""
+        from engine.go.vertex import format_vertex
+
         return " ".join(format_vertex(move, game.size) for _, move in game.moves)
+
+    def start_play(self, args: Namespace, options: Options) -> tuple[GoGame, tuple[str, str]]:
+        """Return an empty board, with handicap stones, or the game of an SGF file."""
+        from engine.go.terminal import start_play
+
+        return start_play(args, options)
+
+    def terminal(self, player: GoPlayer, game: GoGame, args: Namespace, advice: Mapping[str, Value]) -> GoTerminalGame:
+        """Return Go in the terminal."""
+        from engine.go.terminal import GoTerminalGame
+
+        return GoTerminalGame(player, game, advice)
+
+    def may_be_record(self, content: bytes) -> bool:
+        """See whether it begins as SGF does."""
+        return content.startswith(b"(")
+
+    def reviewer(self, options: Options, path: Path) -> GoReviewer:
+        """Return a reviewer of SGF."""
+        from engine.go.review import open_reviewer
+
+        return open_reviewer(options, path)
+
+    def recorder(self, args: Namespace, options: Options) -> GoRecorder:
+        """Return what writes SGF."""
+        from engine.go.selfplay import GoRecorder
+
+        return GoRecorder(options)
+
+    def make_dataset(self, args: Namespace, say: Say) -> Dataset:
+        """See Game."""
+        return make_dataset(self, args, say)
+
+    def play_dataset(self, args: Namespace, say: Say) -> Dataset:
+        """See Game."""
+        return play_dataset(self, args, say)
+
+    def judge(self, path: Path, device: str) -> tuple[str, Judge]:
+        """See Game; networks of all feature sets."""
+        from engine.go.measuring import make_judge
+
+        return make_judge(path, device)
+
+    def subject(self, options: Options) -> Subject:
+        """Return boards of the options' size."""
+        from engine.go.measuring import go_subject
+
+        return go_subject(options.size)
+
+    def measured(self, options: Options) -> AbstractContextManager[tuple[Subject, EvaluationQueue, SearchSettings]]:
+        """See Game; the rules are Tromp's and Taylor's."""
+        from engine.go.measuring import measured
+
+        return measured(options)
 
 
 GAME = Go()

@@ -15,6 +15,7 @@ from engine.go.handicap import HandicapError, check_free_handicap, handicap_ston
 from engine.go.rules import PRESETS, Rules
 from engine.go.scoring import score
 from engine.go.vertex import board_points, format_color, format_vertex
+from engine.option_row import OptionError
 from engine.options import MAX_KOMI, Options
 from native.go import board
 from native.go import rules as kernels
@@ -32,7 +33,7 @@ class IllegalMove(ValueError):  # noqa: N818  (the name that Go players and GTP 
     """A move that the rules forbid; the message is one line."""
 
 
-class SetupError(ValueError):
+class SetupError(OptionError):
     """A board size, komi or set-up position that cannot be; the message is one line."""
 
 

@@ -12,14 +12,18 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.color import BLACK, WHITE, opponent
+from engine.go.descriptor import GAME
 from engine.go.game import GoGame, score_text
+from engine.go.players.analyst import make_analysts
 from engine.go.rules import Rules
 from engine.go.scoring import dead_stones
-from engine.go.sgf import GameRecord, Node, SgfError, load_sgf_games
+from engine.go.sgf import GameRecord, Node, SgfError, load_sgf_games, load_size
 from engine.go.vertex import format_color, format_vertex
+from engine.own_network import network_file
 from engine.players.request import Request
 from engine.review.model import MARK, Opinion, Review, ReviewedMove, ReviewError, Tick, reviewed_moves
 
@@ -59,6 +63,35 @@ class AnnotatedGo:
             raise ReviewError(str(error)) from None
 
 
+def open_reviewer(options: Options, path: Path) -> GoReviewer:
+    """Return a reviewer whose analysts are made for the only size of the network, or else that of the record.
+
+    Raises:
+        LoadingError: they cannot be made.
+        ReviewError: the record cannot be read.
+    """
+    try:
+        options.size = only_size(network_file(options, GAME.name)) or load_size(path)
+    except SgfError as error:
+        raise ReviewError(str(error)) from None
+    # Seconds are those of the whole machine.
+    return GoReviewer(make_analysts(options, None if options.seconds is None else 1, prompt=False), options)
+
+
+def only_size(net: str | None) -> int:
+    """Return the one board size that a network of Go was made for; 0 where it takes all, or cannot be read."""
+    from nets.metadata import METADATA_KEY, NetworkInfo
+    from nets.onnx_header import read_onnx_header
+
+    try:
+        header = None if net is None else read_onnx_header(Path(net))
+    except OSError:  # who loads it will say so
+        return 0
+    if header is None or METADATA_KEY not in header.metadata:
+        return 0
+    return NetworkInfo.from_props(header.metadata).board_size
+
+
 class GoReviewer:
     """See engine.review.model.Reviewer. Several analysts go through parts of a game at the same time."""
 
@@ -87,7 +120,8 @@ class GoReviewer:
         found = self._judge_all(games, tick)
         opinions = [opinion for opinion, _ in found]
         review = Review(
-            game="go",
+            game=GAME.name,
+            score=GAME.score,
             engine=self.analysts[0].description,
             moves=reviewed_moves(
                 [move for _, move in played], opinions, lambda move: format_vertex(move, record.size), PV_MOVES

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar, get_args
 
+from engine.option_row import OptionError
+
 Ko = Literal["SIMPLE", "POSITIONAL", "SITUATIONAL"]
 Scoring = Literal["AREA", "TERRITORY"]
 Tax = Literal["NONE", "SEKI", "ALL"]
@@ -18,7 +20,7 @@ HandicapBonus = Literal["0", "N", "N-1"]
 T = TypeVar("T")
 
 
-class RulesError(ValueError):
+class RulesError(OptionError):
     """A rule set that is not known, not well formed, or not supported; the message is one line."""
 
 

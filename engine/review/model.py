@@ -5,9 +5,12 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.color import BLACK, WHITE, opponent
+
+if TYPE_CHECKING:
+    from engine.scores import Score
 
 LETTERS = {BLACK: "B", WHITE: "W"}
 MARK = "yomi: "
@@ -123,7 +126,8 @@ class Review:
     """A game and what the engine thinks of it."""
 
     game: str
-    """go or shogi."""
+    score: Score
+    """How its scores are shown."""
     engine: str
     """What judged, on one line."""
     moves: list[ReviewedMove]

@@ -10,9 +10,6 @@ WIDTH, HEIGHT = 10.0, 4.5
 """Inches."""
 MARKED = 3
 """Moves of each side that are marked."""
-SCORE_NAMES = {"go": "Black's lead (points)", "shogi": "Black's evaluation (centipawns)"}
-MAX_CENTIPAWNS = 3000
-"""Evaluations are drawn up to here; a mate would flatten all else."""
 
 
 def draw(review: Review, title: str) -> bytes:
@@ -38,10 +35,10 @@ def draw(review: Review, title: str) -> bytes:
     axes.set_title(title if title.isascii() else title.encode("ascii", "replace").decode("ascii"))
     scores = [opinion.score_for(BLACK) for opinion in review.opinions]
     if all(score is not None for score in scores):
-        limit = MAX_CENTIPAWNS if review.game == "shogi" else float("inf")
+        limit = review.score.limit
         shown = [max(-limit, min(limit, score or 0.0)) for score in scores]
         other = axes.twinx()
         other.plot(turns, shown, color="tab:blue", linewidth=0.9, alpha=0.7)
         widest = 1.1 * max(1.0, *map(abs, shown))
-        other.set(ylim=(-widest, widest), ylabel=SCORE_NAMES[review.game])
+        other.set(ylim=(-widest, widest), ylabel=review.score.axis)
     return png(drawn)

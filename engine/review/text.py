@@ -5,8 +5,6 @@ from __future__ import annotations
 from engine.color import BLACK, COLOR_NAMES, WHITE
 from engine.review.model import Review, ReviewedMove
 
-UNITS = {"go": "points", "shogi": "cp"}
-DIGITS = {"go": 1, "shogi": 0}
 PV_MOVES = 6
 """Moves of a line in the table."""
 
@@ -20,7 +18,7 @@ def table(review: Review, count: int) -> str:
 
 
 def _headline(review: Review, color: int) -> str:
-    summary = review.summary(color)
+    summary, score = review.summary(color), review.score
     name = f" ({summary['name']})" if summary["name"] else ""
     if not summary["moves"]:
         return f"{COLOR_NAMES[color]}{name}: no moves"
@@ -30,16 +28,16 @@ def _headline(review: Review, color: int) -> str:
         f"mean loss {100 * summary['winrate_loss']:.2f}%",
     ]
     if summary["score_loss"] is not None:
-        parts.append(f"{summary['score_loss']:.{DIGITS[review.game] + 1}f} {UNITS[review.game]}")
+        parts.append(f"{summary['score_loss']:.{score.digits + 1}f} {score.unit}")
     return f"{COLOR_NAMES[color]}{name}: {', '.join(parts)}"
 
 
 def _rows(review: Review, moves: list[ReviewedMove]) -> list[str]:
     if not moves:
         return ["  no move that lost anything"]
-    lines = [f"  {'move':>4}  {'played':7} {'loss':>6}  {UNITS[review.game]:>7}  {'before':>6}  {'after':>6}  better"]
+    lines = [f"  {'move':>4}  {'played':7} {'loss':>6}  {review.score.unit:>7}  {'before':>6}  {'after':>6}  better"]
     for move in moves:
-        score = "" if move.score_loss is None else f"{move.score_loss:.{DIGITS[review.game]}f}"
+        score = "" if move.score_loss is None else f"{move.score_loss:.{review.score.digits}f}"
         lines.append(
             f"  {move.number:>4}  {move.text:7} {100 * move.winrate_loss:>5.1f}%  {score:>7}"
             f"  {100 * move.before.winrate_for(move.color):>5.1f}%  {100 * move.winrate_after:>5.1f}%"

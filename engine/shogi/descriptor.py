@@ -5,36 +5,142 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.game import Game
-from engine.shogi.game import ShogiGame
-from engine.shogi.notation import format_usi
-from engine.shogi.players.player import ShogiPlayer
-from engine.shogi.referee import ShogiReferee
-from engine.shogi.sfen import START_WORD, STARTPOS
+from engine.scores import Score
+from engine.shogi.commands import EXAMPLES, FLAGS, make_dataset, play_dataset
 
 if TYPE_CHECKING:
-    from engine.options import Options
+    from argparse import Namespace
+    from collections.abc import Mapping
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from engine.evaluators.queue import EvaluationQueue
+    from engine.game import Judge, Say, Subject
+    from engine.options import Options, Value
+    from engine.search.parameters import SearchSettings
+    from engine.shogi.game import ShogiGame
+    from engine.shogi.players.player import ShogiPlayer
+    from engine.shogi.referee import ShogiReferee
+    from engine.shogi.review import ShogiReviewer
+    from engine.shogi.selfplay import ShogiRecorder
+    from engine.shogi.terminal import ShogiTerminalGame
+    from nets.data.shards import Dataset
+
+LEAF_MATES = (0, 0, 0, 0, 1, 1, 3, 3, 3, 3)
+ROOT_MATES, ROOT_MATES_OF_NETWORKS = (0, 0, 0, 1, 3, 5, 7, 9, 11, 33), (0, 0, 1, 3, 3, 5, 7, 9, 11, 33)
+"""Plies of the mate searches at leaves and at the root, by level."""
+MATERIAL_VISITS = {8: 1000, 9: 3000, 10: 10000}
+"""Of levels that have others than those of Go with rollouts."""
 
 
-class Shogi(Game[ShogiGame, ShogiPlayer]):
+class Shogi(Game["ShogiGame", "ShogiPlayer"]):
     """Shogi."""
 
     name = "shogi"
+    title = "shogi"
+    protocol = "usi"
+    networks = "dlshogi's .onnx"
+    plain_evaluator = "material"
+    score = Score("cp", 0, "Black's evaluation (centipawns)", limit=3000)  # a mate would flatten all else
+    suffixes = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".usi", ".sfen")
+    saved = (".kifu", ".kif", ".csa", ".usi", ".sfen")
+    recorded = ("sfen",)
+    examples = EXAMPLES
+    flags = FLAGS
+    defaults: Mapping[str, Mapping[str, Value]] = {"selfplay": {"temperature_moves": 20, "max_moves": 320}}
+
+    def board_size(self, options: Options) -> int:
+        """Return 9."""
+        return 9
+
+    def level_options(self, level: int, *, has_network: bool) -> Mapping[str, Value]:
+        """Return the depth of the mate searches: shorter ones for weaker levels."""
+        roots = ROOT_MATES_OF_NETWORKS if has_network else ROOT_MATES
+        mates: dict[str, Value] = {"leaf_mate_depth": LEAF_MATES[level - 1], "root_mate_search": roots[level - 1]}
+        if not has_network and level in MATERIAL_VISITS:
+            mates["visits"] = MATERIAL_VISITS[level]
+        return mates
 
     def new_game(self, options: Options) -> ShogiGame:
         """Return the usual position under the options' rules."""
-        return ShogiGame(STARTPOS, entering_king=options.entering_king, max_moves=options.max_moves or 0)
+        from engine.shogi.game import new_game
+
+        return new_game(options)
 
     def make_player(self, options: Options) -> ShogiPlayer:
         """Return a player of shogi."""
+        from engine.shogi.players.player import ShogiPlayer
+
         return ShogiPlayer(options)
 
     def referee(self, player: ShogiPlayer) -> ShogiReferee:
         """Return a referee, who needs no player's verdict."""
+        from engine.shogi.referee import ShogiReferee
+
         return ShogiReferee()
 
     def format_opening(self, game: ShogiGame) -> str:
         """Return `startpos moves ...` in USI."""
+        from engine.shogi.notation import format_usi
+        from engine.shogi.sfen import START_WORD
+
         return f"{START_WORD} moves {' '.join(format_usi(move) for _, move in game.moves)}"
+
+    def start_play(self, args: Namespace, options: Options) -> tuple[ShogiGame, tuple[str, str]]:
+        """Return a position, or the game of a file."""
+        from engine.shogi.terminal import start_play
+
+        return start_play(args, options)
+
+    def terminal(
+        self, player: ShogiPlayer, game: ShogiGame, args: Namespace, advice: Mapping[str, Value]
+    ) -> ShogiTerminalGame:
+        """Return shogi in the terminal."""
+        from engine.shogi.terminal import open_terminal
+
+        return open_terminal(player, game, args.board, advice)
+
+    def may_be_record(self, content: bytes) -> bool:
+        """See whether it is anything but SGF: the forms of records of shogi have no beginning in common."""
+        return not content.startswith(b"(")
+
+    def reviewer(self, options: Options, path: Path) -> ShogiReviewer:
+        """Return a reviewer of all forms of records."""
+        from engine.shogi.review import ShogiReviewer
+
+        return ShogiReviewer(self.make_player(options))
+
+    def recorder(self, args: Namespace, options: Options) -> ShogiRecorder:
+        """Return what writes the forms of records that are wanted."""
+        from engine.shogi.selfplay import ShogiRecorder
+
+        return ShogiRecorder(options, args.format, args.openings)
+
+    def make_dataset(self, args: Namespace, say: Say) -> Dataset:
+        """See Game."""
+        return make_dataset(self, args, say)
+
+    def play_dataset(self, args: Namespace, say: Say) -> str:
+        """See Game; positions are kept as hcpe, of which `yomi dataset make` makes a set."""
+        return play_dataset(self, args, say)
+
+    def judge(self, path: Path, device: str) -> tuple[str, Judge]:
+        """See Game."""
+        from engine.shogi.measuring import make_judge
+
+        return make_judge(path, device)
+
+    def subject(self, options: Options) -> Subject:
+        """Return shogi with the options' mate search at leaves."""
+        from engine.shogi.measuring import shogi_subject
+
+        return shogi_subject(mate_depth=options.leaf_mate_depth)
+
+    def measured(self, options: Options) -> AbstractContextManager[tuple[Subject, EvaluationQueue, SearchSettings]]:
+        """See Game."""
+        from engine.shogi.measuring import measured
+
+        return measured(options)
 
 
 GAME = Shogi()

@@ -4,13 +4,16 @@ Rules, position and history are the kernels' (native.shogi); this class adds wha
 ends a game (a repetition only the fourth time), and reasons why a move is illegal.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from engine.color import COLOR_NAMES, opponent
+from engine.option_row import OptionError
 from engine.shogi.diagram import draw
 from engine.shogi.moves import is_move, target_of
 from engine.shogi.notation import format_usi, illegal_action, parse_usi
@@ -28,6 +31,9 @@ from native.shogi.position import (
     MAX_MOVES,
     POSITION_DTYPE,
 )
+
+if TYPE_CHECKING:
+    from engine.options import Options
 
 ENTERING_KING = {
     "none": ENTERING_KING_NONE,
@@ -49,7 +55,7 @@ class IllegalMove(ValueError):  # noqa: N818  (the name that players use)
     """A move that the rules forbid; the message is one line."""
 
 
-class SetupError(ValueError):
+class SetupError(OptionError):
     """Rules that cannot be; the message is one line."""
 
 
@@ -91,7 +97,7 @@ class ShogiGame:
     moves: list[tuple[int, int]]
     """(color, move) since the initial position."""
     position: Any
-    history: "np.ndarray[tuple[int], np.dtype[np.uint64]]"
+    history: np.ndarray[tuple[int], np.dtype[np.uint64]]
 
     def __init__(self, sfen: str = STARTPOS, *, entering_king: str = "27", max_moves: int = 0) -> None:
         """Start a game.
@@ -192,7 +198,7 @@ class ShogiGame:
         """Play a move of the side to move, as all games do: see `play`."""
         self.play(move)
 
-    def going_on(self, sfen: str, moves: Sequence[str]) -> "ShogiGame":
+    def going_on(self, sfen: str, moves: Sequence[str]) -> ShogiGame:
         """Return the game that USI's `position` describes, played on from a copy of this one if that leads to it.
 
         Args:
@@ -250,7 +256,7 @@ class ShogiGame:
             self.max_moves = max_moves
             self.position["max_moves"] = max_moves
 
-    def copy(self) -> "ShogiGame":
+    def copy(self) -> ShogiGame:
         """Return an independent copy, undo included."""
         other = ShogiGame.__new__(ShogiGame)
         other.initial_sfen, other.entering_king, other.max_moves = self.initial_sfen, self.entering_king, self.max_moves
@@ -315,3 +321,12 @@ class ShogiGame:
         last = self._entries[-KEPT:]
         self.history[: 2 * len(last)] = np.array(last, np.uint64).reshape(-1)
         self.position["history_length"] = 2 * len(last)
+
+
+def new_game(options: Options, sfen: str = STARTPOS) -> ShogiGame:
+    """Return a position under the rules of the options.
+
+    Raises:
+        SfenError, SetupError: see ShogiGame.
+    """
+    return ShogiGame(sfen, entering_king=options.entering_king, max_moves=options.max_moves or 0)

@@ -12,6 +12,7 @@ from engine.color import BLACK, WHITE
 from engine.players.request import Request
 from engine.review.model import MARK, Opinion, Review, ReviewedMove, ReviewError, Tick, reviewed_moves
 from engine.scores import MATE_SCORE, record_score
+from engine.shogi.descriptor import GAME
 from engine.shogi.game import ShogiGame
 from engine.shogi.moves import target_of
 from engine.shogi.notation import csa_line, format_usi, japanese_line
@@ -97,7 +98,8 @@ class ShogiReviewer:
                 game.play(recorded.move)
         opinions = _with_forced(found, record)
         review = Review(
-            game="shogi",
+            game=GAME.name,
+            score=GAME.score,
             engine=player.description,
             moves=reviewed_moves([each.move for each in record.moves], opinions, format_usi, PV_MOVES),
             opinions=opinions,

@@ -15,9 +15,8 @@ import torch
 from torch import fx, nn
 
 from nets.definitions.base import Network, to_numpy
-from nets.dlshogi.network import DLSHOGI_DIRECTIONS
 from nets.errors import NetworkError
-from nets.features import feature_set
+from nets.features import DLSHOGI_DIRECTIONS, feature_set
 from nets.graph_builder import GraphBuilder
 from nets.metadata import NetworkInfo
 

@@ -6,15 +6,14 @@ from torch import Tensor, nn
 
 from nets.definitions.base import Bias, Network, ResidualBlock, conv, conv_norm, he_normal
 from nets.dlshogi.network import (
-    ALPHAZERO_DIRECTIONS,
     ALPHAZERO_PLANES,
     AREA,
-    DLSHOGI_DIRECTIONS,
     DLSHOGI_EXTRAS,
     DLSHOGI_PLANES,
     SIDE,
 )
 from nets.errors import NetworkError
+from nets.features import ALPHAZERO_DIRECTIONS, DLSHOGI_DIRECTIONS
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "swish": nn.SiLU}
 _HIDDEN = 256

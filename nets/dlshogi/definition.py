@@ -15,15 +15,14 @@ import onnx
 from onnx import TensorProto
 
 from nets.dlshogi.network import (
-    ALPHAZERO_DIRECTIONS,
     ALPHAZERO_PLANES,
     AREA,
-    DLSHOGI_DIRECTIONS,
     DLSHOGI_EXTRAS,
     DLSHOGI_PLANES,
     SIDE,
     ShogiForm,
 )
+from nets.features import ALPHAZERO_DIRECTIONS, DLSHOGI_DIRECTIONS
 from nets.graph_builder import GraphBuilder
 
 _HIDDEN = 256

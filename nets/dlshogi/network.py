@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nets.errors import NetworkError
+from nets.features import ALPHAZERO_DIRECTIONS, DLSHOGI_DIRECTIONS
 from nets.metadata import NetworkInfo
 from nets.onnx_header import OnnxHeader, TensorInfo
 
@@ -30,9 +31,7 @@ AREA = SIDE * SIDE
 DLSHOGI_PLANES = 62
 DLSHOGI_EXTRAS = (57, 119)
 """Channels of `input2`: hands and check; with the entering kings' features as well."""
-DLSHOGI_DIRECTIONS = 27
 ALPHAZERO_PLANES = 45
-ALPHAZERO_DIRECTIONS = 139
 _NAMES = ("input1", "input2", "output_policy", "output_value")
 _FLOATS = ("float32", "float16")
 

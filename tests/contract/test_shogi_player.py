@@ -364,7 +364,7 @@ def test_a_network_and_its_defaults(make: Make, tmp_path: Path) -> None:
     assert player.decide(Request(game)).report.playouts == 20
     options.evaluator, options.net = "material", None  # which sets nothing
     player.load(game)
-    assert (options.c_puct, options.root_c_puct) == (TABLE["c_puct"].shogi, None)
+    assert (options.c_puct, options.root_c_puct) == (TABLE["c_puct"].default_for("shogi"), None)
     assert player.decide(Request(game)).report.playouts == 20
     Path(f"{path}.ini").write_text("C_init=much\n")
     options.evaluator, options.net = "auto", str(path)

@@ -22,14 +22,14 @@ from engine.cli.errors import CliError
 from engine.cli.main import main as yomi
 from engine.evaluators.queue import InlineQueue
 from engine.evaluators.uniform import UniformEvaluator
+from engine.go.measuring import go_positions, go_subject
 from engine.go.networks.rollouts import RolloutEvaluator
 from engine.go.players import setup as go_setup
 from engine.options import Options
 from engine.search.parameters import SearchSettings
+from engine.shogi.measuring import shogi_positions, shogi_subject
 from engine.shogi.networks.material import MaterialEvaluator
 from engine.shogi.players import setup as shogi_setup
-from engine.tuning.positions import go_positions, shogi_positions
-from engine.tuning.subjects import go_subject, shogi_subject
 from native.go.planes import policy_index
 from native.spec import Inputs
 from native.tree.buffers import make_batch

@@ -17,19 +17,21 @@ import engine.cli.make
 import nets
 from engine.cli import doctor, play
 from engine.cli.errors import CliError
+from engine.cli.games import GO
 from engine.cli.main import COMMANDS, build, main, main_usi
-from engine.cli.play_go import GoTerminalGame
-from engine.cli.selfplay_go import GoSeries
-from engine.cli.terminal import Terminal, TerminalGame
+from engine.cli.selfplay import Series
 from engine.evaluators import cuda, gpu, providers
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.onnx_session import GpuSession
 from engine.evaluators.providers import Fault
 from engine.go.game import GoGame, new_game
 from engine.go.rules import PRESETS
+from engine.go.selfplay import GoRecorder
 from engine.go.sgf import load_sgf, read_sgf
+from engine.go.terminal import GoTerminalGame
 from engine.options import Options, rows_for
 from engine.players.request import Decision, Request
+from engine.terminal import Terminal, TerminalGame
 from engine.version import VERSION
 from native.errors import CompileError
 from native.go.board import BLACK, PASS
@@ -99,7 +101,7 @@ def test_help_names_what_is_there(name: str, text: str, capsys: pytest.CaptureFi
 
 def examples() -> list[str]:
     """Return the command lines in the help texts of all commands, without what is said of them."""
-    modules = [importlib.import_module(f"engine.cli.{name}") for name in ("main", *COMMANDS, "dataset_play")]
+    modules = [importlib.import_module(f"engine.cli.{name}") for name in ("main", *COMMANDS)]
     texts = [getattr(module, "EPILOG", "") for module in modules]
     texts += [text for module in modules for text in getattr(module, "EPILOGS", {}).values()]
     lines = re.findall(r"^  (yomi .*)", "\n".join(texts).replace("\\\n      ", ""), re.MULTILINE)
@@ -181,7 +183,7 @@ def play_with(
     return play_at(GoTerminalGame(player, game or new_game(player.options)), lines, human)
 
 
-def play_at(game: TerminalGame, lines: list[str], human: int | None) -> tuple[Terminal, str]:
+def play_at(game: TerminalGame[Any], lines: list[str], human: int | None) -> tuple[Terminal, str]:
     """Return the terminal and what it showed after the user typed `lines`."""
     shown: list[str] = []
     typed = iter(lines)
@@ -281,11 +283,16 @@ def test_selfplay(tmp_path: Path, fake: list[FakePlayer], capsys: pytest.Capture
     assert len(list(folder.iterdir())) == 3
 
 
+def series(player: FakePlayer) -> Series[GoGame]:
+    """Return games of Go that a player plays against itself."""
+    return Series(GO, player, GoRecorder(player.options))
+
+
 def test_selfplay_scores_games_that_never_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.go.referee.MOVES_PER_POINT", 0.2)
-    game = GoSeries(FakePlayer(Options(size=5))).play(0)
+    game = series(FakePlayer(Options(size=5))).play(0)
     assert game.moves == 5
-    resigned = GoSeries(FakePlayer(Options(size=5), resign_at=3)).play(0)
+    resigned = series(FakePlayer(Options(size=5), resign_at=3)).play(0)
     assert (resigned.moves, resigned.winner) == (3, 1)
     assert b"RE[B+R]" in resigned.files[".sgf"]
 
@@ -305,7 +312,7 @@ def test_selfplay_gives_a_game_without_result_to_nobody() -> None:
     for _ in range(2):
         take_kos_once_around(game, tops)
     moves += [move for _, move in game.moves]
-    played = GoSeries(TripleKo(Options(rules="japanese"))).play(0)
+    played = series(TripleKo(Options(rules="japanese"))).play(0)
     assert (moves, played.moves, played.winner) == ([], 34, 0)
     assert b"RE[Void]" in played.files[".sgf"]
 
@@ -476,14 +483,14 @@ def test_selfplay_that_is_interrupted_tells_what_was_played(
     number: int, tmp_path: Path, fake: list[FakePlayer], monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    played = GoSeries.play
+    played = Series.play
 
-    def play(self: GoSeries, index: int) -> Any:
+    def play(self: Series[Any], index: int) -> Any:
         if index == 2:
             signal.raise_signal(number)
         return played(self, index)
 
-    monkeypatch.setattr(GoSeries, "play", play)
+    monkeypatch.setattr(Series, "play", play)
     before = signal.signal(signal.SIGTERM, lambda *of_signal: None)
     words = ["selfplay", "go", "--games", "9", "--size", "5", "--out", str(tmp_path)]
     try:

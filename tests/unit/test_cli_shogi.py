@@ -10,11 +10,9 @@ from pathlib import Path
 import pytest
 
 import engine.cli.make
+from engine.cli.games import SHOGI
 from engine.cli.main import main
-from engine.cli.play_shogi import ShogiTerminalGame
-from engine.cli.selfplay import Files
-from engine.cli.selfplay_shogi import ShogiSeries
-from engine.cli.terminal import Terminal
+from engine.cli.selfplay import Files, Series
 from engine.options import Options
 from engine.players.request import LoadingError
 from engine.scores import record_score
@@ -22,6 +20,9 @@ from engine.shogi.game import ShogiGame
 from engine.shogi.notation import parse_usi
 from engine.shogi.records.files import load_records
 from engine.shogi.records.hcpe import read_hcpe
+from engine.shogi.selfplay import ShogiRecorder
+from engine.shogi.terminal import ShogiTerminalGame
+from engine.terminal import Terminal
 from tests.fakes.shogi_player import FakeShogiPlayer
 from tests.unit.test_cli import error_of, play_at
 
@@ -233,13 +234,13 @@ def test_records_of_selfplay_appear_when_they_are_complete(tmp_path: Path, monke
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    files = Files(tmp_path)
+    files = Files(tmp_path, {})
     with monkeypatch.context() as patch:
         patch.setattr("nets.files.os.replace", fail)
         with pytest.raises(OSError, match="No space"):
             files.write({".csa": b"a game"})
     assert not list(tmp_path.iterdir())
-    Files(tmp_path).write({".csa": b"a game"})
+    Files(tmp_path, {}).write({".csa": b"a game"})
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("game-00001.csa", b"a game")]
 
 
@@ -256,6 +257,7 @@ def test_openings_that_hcpe_cannot_hold(
 
 
 def test_selfplay_resigns_where_it_is_allowed() -> None:
-    series = ShogiSeries(FakeShogiPlayer(resign_at=3), [".usi"])
+    player = FakeShogiPlayer(resign_at=3)
+    series = Series(SHOGI, player, ShogiRecorder(player.options, ["usi"]))
     game = series.play(0)
     assert (game.moves, game.winner) == (3, 1)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from engine.cli.games import GO
 from engine.cli.main import main
 from engine.datasets.judging import evaluate_network
 from engine.go.datasets import games as go_games
@@ -87,7 +88,7 @@ def test_points_beside_an_even_board_and_rollouts(
     columns = shard.open()
     points = columns["lead"].astype(np.float32) - columns["komi"].astype(np.float32)
     assert rows["even board"]["mean_absolute_error"] == pytest.approx(np.abs(points).mean(), rel=1e-5)
-    table = evaluate_network(net, open_dataset(folder), "test", 0, "cpu").values()
+    table = evaluate_network(GO, net, open_dataset(folder), "test", 0, "cpu").values()
     assert rows["network"]["mean_absolute_error"] == pytest.approx(table["score_error"], rel=1e-5)
     assert {row["positions"] for row in rows.values()} == {shard.rows}
     # 49 points are all that a rollout can win or lose

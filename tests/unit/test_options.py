@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from engine.cli.errors import CliError
 from engine.cli.flags import add_options, check_limited, collect, visits_without_limit
+from engine.cli.games import GAMES, GO
 from engine.cli.main import main
 from engine.go.game import GoGame
-from engine.option_row import GAMES
 from engine.options import (
     ALIASES,
     TABLE,
@@ -34,8 +34,8 @@ ROOT = Path(__file__).parents[2]
 
 def parse(*words: str, game: str = "go") -> Options:
     parser = argparse.ArgumentParser(exit_on_error=False)
-    add_options(parser, game=game)
-    return collect(parser.parse_args(list(words)), game)
+    add_options(parser, GAMES[game])
+    return collect(parser.parse_args(list(words)), GAMES[game])
 
 
 @pytest.mark.parametrize(
@@ -59,9 +59,9 @@ def test_default_visits_give_way_to_a_limit(
     config = tmp_path / "yomi.toml"
     config.write_text(text)
     parser = argparse.ArgumentParser(exit_on_error=False)
-    add_options(parser, game=game)
+    add_options(parser, GAMES[game])
     args = parser.parse_args(["--config", str(config), *words])
-    assert visits_without_limit(args, 100, game) == ({"visits": 100} if limited else {})
+    assert visits_without_limit(args, 100, GAMES[game]) == ({"visits": 100} if limited else {})
 
 
 @pytest.mark.parametrize(
@@ -89,11 +89,11 @@ def test_a_search_without_any_limit_is_refused(
 
 def test_a_limit_in_the_place_of_visits(tmp_path: Path) -> None:
     for game, name in (("go", "seconds"), ("go", "playouts"), ("shogi", "depth")):
-        check_limited(parse("--visits", "none", f"--{name}", "3", game=game), game)
+        check_limited(parse("--visits", "none", f"--{name}", "3", game=game), GAMES[game])
     shogi_only = tmp_path / "yomi.toml"
     shogi_only.write_text("depth = 3")
     with pytest.raises(CliError, match="visits none without another limit"):
-        check_limited(parse("--config", str(shogi_only)))
+        check_limited(parse("--config", str(shogi_only)), GO)
 
 
 def test_reference_is_current() -> None:
@@ -249,7 +249,7 @@ def test_unknown_names_get_a_hint() -> None:
 @pytest.mark.parametrize("game", GAMES)
 def test_names_of_the_other_game_are_unknown(game: str) -> None:
     for name, row in TABLE.items():
-        if game in row.games:
+        if row.is_for(game):
             assert find(name, game) is row
         else:
             with pytest.raises(OptionError, match=f"unknown option '{name}'"):

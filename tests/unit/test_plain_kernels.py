@@ -24,7 +24,8 @@ from engine.go.networks.rollouts import RolloutEvaluator
 from engine.search.limits import Limits
 from engine.search.parameters import SearchSettings
 from engine.search.search import Search
-from engine.tuning.subjects import go_subject, shogi_subject
+from engine.go.measuring import go_subject
+from engine.shogi.measuring import shogi_subject
 import numpy as np
 
 settings = SearchSettings(workers=1, memory=2**22, cache_size=2**12, symmetry="none", seed=SEED, solver=True)

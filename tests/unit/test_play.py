@@ -12,20 +12,21 @@ import pytest
 
 import engine.cli.make
 from bench.levels import Pairing, rate, read_pairings
+from engine import levels
+from engine.cli.games import GAMES, GO
 from engine.cli.main import main
-from engine.cli.play_go import GoTerminalGame
-from engine.cli.play_shogi import ShogiTerminalGame
 from engine.cli.signals import NUMBERS, ended_by_a_signal
-from engine.cli.terminal import Terminal
 from engine.go.game import new_game
 from engine.go.players.player import GoPlayer
 from engine.go.sgf import load_sgf
+from engine.go.terminal import GoTerminalGame
+from engine.levels import Rating
 from engine.options import Options
-from engine.players import levels
-from engine.players.levels import Rating
 from engine.shogi.game import ShogiGame
 from engine.shogi.players.player import ShogiPlayer
 from engine.shogi.records.files import load_records
+from engine.shogi.terminal import ShogiTerminalGame
+from engine.terminal import Terminal
 from tests.fakes.player import FakePlayer
 from tests.fakes.shogi_player import FakeShogiPlayer
 
@@ -245,7 +246,7 @@ def test_a_level_is_told_and_set(
     )
     monkeypatch.setattr("builtins.input", Interrupted("hint", "quit"))
     assert main(["play", "go", "--no-save", "--size", "5", "--level", "3", "--temperature", "0", *options]) == 0
-    expected = levels.level_settings("go", 3, has_network=not options)
+    expected = levels.level_settings(GO, 3, has_network=not options)
     assert made[0].options.visits == expected["visits"]
     assert made[0].options.temperature == 0.0
     assert f"Level 3 of 10 (Elo not measured for go 5x5, {name}), changed by temperature" in capsys.readouterr().out
@@ -310,7 +311,7 @@ def test_every_level_is_made_of_options_and_stronger_than_the_last(game: str, ha
     visits, heats = [], []
     for level in range(1, levels.COUNT + 1):
         options = Options.for_game(game)
-        for name, value in levels.level_settings(game, level, has_network=has_network).items():
+        for name, value in levels.level_settings(GAMES[game], level, has_network=has_network).items():
             options.set(name, value)
         visits.append(options.visits or 0)
         heats.append(options.temperature)
@@ -335,14 +336,14 @@ def test_only_what_was_measured_gets_a_number(monkeypatch: pytest.MonkeyPatch) -
     table = {"go 9x9, no network": {1: Rating(0.0, 0.0, 0), 2: Rating(190.8, 78.6, 100)}}
     monkeypatch.setattr(levels, "read_ratings", lambda: table)
     options = Options(size=9, evaluator="rollouts")
-    assert "(Elo 0 by definition: go 9x9, no network)" in levels.describe_level("go", options, 1)
-    assert "(Elo +191 ± 79 above level 1 in 100 games: go 9x9" in levels.describe_level("go", options, 2)
-    assert "Elo not measured" in levels.describe_level("go", options, 3)
-    assert "Elo not measured" in levels.describe_level("go", Options(size=13, evaluator="rollouts"), 2)
+    assert "(Elo 0 by definition: go 9x9, no network)" in levels.describe_level(GO, options, 1)
+    assert "(Elo +191 ± 79 above level 1 in 100 games: go 9x9" in levels.describe_level(GO, options, 2)
+    assert "Elo not measured" in levels.describe_level(GO, options, 3)
+    assert "Elo not measured" in levels.describe_level(GO, Options(size=13, evaluator="rollouts"), 2)
 
 
 def test_the_table_of_the_package() -> None:
-    path = Path(str(resources.files("engine.players") / levels.TABLE))
+    path = Path(str(resources.files("engine") / levels.TABLE))
     games, ratings = read_pairings(path), levels.read_ratings()
     assert set(games) == set(ratings)
     for subject, pairings in games.items():

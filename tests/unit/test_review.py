@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 
 from engine.cli import analyze
+from engine.cli.games import GO, SHOGI
 from engine.cli.main import main
 from engine.color import BLACK, WHITE
 from engine.evaluators.base import EvaluatorError
 from engine.go.game import GoGame
-from engine.go.review import MARK, AnnotatedGo, GoReviewer
+from engine.go.review import MARK, AnnotatedGo, GoReviewer, only_size
 from engine.go.rules import PRESETS
 from engine.go.sgf import read_sgf, to_sgf
 from engine.go.vertex import parse_vertex
@@ -100,7 +101,7 @@ def test_a_forced_move_is_one_ply_further_from_the_mate(mate: int | None, turned
 
 def test_worst_moves() -> None:
     moves = [reviewed(opinion(BLACK, 0.5, best=2), opinion(WHITE, winrate)) for winrate in (0.6, 0.5, 0.9, 0.7)]
-    review = Review("go", "fake", moves, [])
+    review = Review("go", GO.score, "fake", moves, [])
     assert [round(move.winrate_loss, 3) for move in review.worst(BLACK, 2)] == [0.4, 0.2]
     assert review.worst(WHITE, 2) == []
     assert "Black: 4 moves, 0% as the engine, mean loss 17.50%" in table(review, 2)
@@ -339,8 +340,8 @@ def test_what_an_analyst_raises_ends_the_review(tmp_path: Path) -> None:
 
 
 def fake_reviewers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.cli.make.make_analysts", lambda options, count, prompt: [FakePlayer(), FakePlayer()])
-    monkeypatch.setattr("engine.cli.make.load_player", lambda game, options: ShogiPlayerWithSearch(options))
+    monkeypatch.setattr("engine.go.review.make_analysts", lambda options, count, prompt: [FakePlayer(), FakePlayer()])
+    monkeypatch.setattr(type(SHOGI), "make_player", lambda game, options: ShogiPlayerWithSearch(options))
 
 
 def make_folder(folder: Path) -> Path:
@@ -401,7 +402,7 @@ def test_a_record_that_the_network_cannot_take(
                 raise kind(f"net.onnx: made for boards of size 5, expected size {request.game.size}")
             return super().decide(request)
 
-    monkeypatch.setattr("engine.cli.make.make_analysts", lambda options, count, prompt: [OfOneSize(), OfOneSize()])
+    monkeypatch.setattr("engine.go.review.make_analysts", lambda options, count, prompt: [OfOneSize(), OfOneSize()])
     folder, report = tmp_path / "games", tmp_path / "report.json"
     folder.mkdir()
     for name, text in (("a.sgf", SGF), ("b.sgf", "(;SZ[9];B[cc];W[dd])"), ("c.sgf", SGF)):
@@ -467,14 +468,14 @@ def test_files_are_written_before_anything_is_printed(tmp_path: Path, monkeypatc
 def test_the_first_record_need_not_be_of_the_networks_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     network = write_small_network(tmp_path)
     of_one_size = prepare(network, 5, tmp_path)[0]
-    assert [analyze.only_size(str(path)) for path in (network, of_one_size, tmp_path / "none")] == [0, 5, 0]
+    assert [only_size(str(path)) for path in (network, of_one_size, tmp_path / "none")] == [0, 5, 0]
     sizes: list[int] = []
 
     def make(options: Options, count: int | None, prompt: bool) -> list[FakePlayer]:
         sizes.append(options.size)
         return [FakePlayer()]
 
-    monkeypatch.setattr("engine.cli.make.make_analysts", make)
+    monkeypatch.setattr("engine.go.review.make_analysts", make)
     path = tmp_path / "game.sgf"
     path.write_text("(;SZ[9];B[cc];W[dd])")
     assert main(["analyze", str(path), "--net", str(of_one_size), "--device", "cpu"]) == 0

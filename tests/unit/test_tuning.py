@@ -8,17 +8,18 @@ from typing import Any
 
 import pytest
 
+from engine import tuning as tuner
+from engine.cli.games import GAMES, GO
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.queue import InlineQueue
 from engine.evaluators.uniform import UniformEvaluator
-from engine.go.players import setup as go_setup
+from engine.go import measuring as go_measuring
 from engine.options import Options, Value
 from engine.players import setup, tuning
 from engine.players.tuning import TUNED, Tuning, load, save, tuned
 from engine.search.search import Search
-from engine.shogi.players import setup as shogi_setup
-from engine.tuning import tuner
-from engine.tuning.tuner import tune
+from engine.shogi import measuring as shogi_measuring
+from engine.tuning import tune
 
 CHOICE: dict[str, Value] = {
     "device": "cpu",
@@ -134,14 +135,14 @@ def test_the_fastest_way_is_found(game: str, monkeypatch: pytest.MonkeyPatch) ->
         rate = 1000.0 * (evaluator.precision == "fp32") + 100.0 * (evaluator.batch_size == 8)
         return {"evaluations_per_second": rate + 50.0 * (search.settings.workers == 3)}
 
-    monkeypatch.setattr(go_setup if game == "go" else shogi_setup, "make_queue", make_queue)
+    monkeypatch.setattr(go_measuring if game == "go" else shogi_measuring, "make_queue", make_queue)
     for module in (tuner, setup):
         monkeypatch.setattr(module, "usable_cores", lambda: 3)
     monkeypatch.setattr(tuner, "search_counts", counts)
     said: list[str] = []
     options = Options.for_game(game)
     options.net, options.size, options.memory = "net.bin.gz", 5, 2**24
-    found, rows = tune(options, game, 0.1, said.append)
+    found, rows = tune(options, GAMES[game], 0.1, said.append)
     assert found.choice == {
         "device": "cpu",
         "backend": "native",
@@ -184,11 +185,11 @@ def test_what_fails_while_it_is_measured_is_left_out(monkeypatch: pytest.MonkeyP
             raise RuntimeError("out of memory")
         return {"evaluations_per_second": 10.0 * evaluator.batch_size}
 
-    monkeypatch.setattr(go_setup, "make_queue", lambda options, *_: InlineQueue(Silent(options)))
+    monkeypatch.setattr(go_measuring, "make_queue", lambda options, *_: InlineQueue(Silent(options)))
     monkeypatch.setattr(tuner, "usable_cores", lambda: 1)
     monkeypatch.setattr(tuner, "search_counts", counts)
     said: list[str] = []
-    found, rows = tune(Options(net="net.bin.gz", size=5, memory=2**24, device="cpu"), "go", 0.1, said.append)
+    found, rows = tune(Options(net="net.bin.gz", size=5, memory=2**24, device="cpu"), GO, 0.1, said.append)
     assert (found.choice["backend"], found.choice["batch_size"]) == ("native", 16)
     assert {row["batch_size"] for row in rows} == {1, 2, 4, 8, 16}
     failures = [line for line in said if "evaluations/s" not in line]
@@ -215,11 +216,11 @@ def test_what_was_started_is_closed_where_setting_up_fails(
     def too_much(*_: Any) -> Any:
         raise MemoryError
 
-    setup = go_setup if game == "go" else shogi_setup
+    setup = go_measuring if game == "go" else shogi_measuring
     monkeypatch.setattr(setup, "make_queue", make_queue)
     monkeypatch.setattr(tuner if fails == "Search" else setup, fails, too_much)
     with pytest.raises(MemoryError):
-        tune(Options(net="net.bin.gz", size=5), game, 0.1, lambda line: None)
+        tune(Options(net="net.bin.gz", size=5), GAMES[game], 0.1, lambda line: None)
     assert len(started) == 1
     assert closed == started
 
@@ -228,6 +229,6 @@ def test_no_way_to_compute_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(*_: Any) -> Any:
         raise EvaluatorError("no onnxruntime")
 
-    monkeypatch.setattr(go_setup, "make_queue", none)
+    monkeypatch.setattr(go_measuring, "make_queue", none)
     with pytest.raises(EvaluatorError, match="no backend computes this network here"):
-        tune(Options(net="net.bin.gz", size=5), "go", 0.1, lambda line: None)
+        tune(Options(net="net.bin.gz", size=5), GO, 0.1, lambda line: None)

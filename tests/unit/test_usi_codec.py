@@ -158,10 +158,10 @@ def test_every_option_is_read_as_it_is_shown() -> None:
     for row in rows_for("shogi"):
         if row.usi is None:
             continue
-        assert row.parse_usi(row.format_usi(row.shogi)) == row.shogi
+        assert row.parse_usi(row.format_usi(row.default_for("shogi"))) == row.default_for("shogi")
         if row.kind in ("int", "real", "memory"):
             low, high = row.usi_limits()
-            assert low <= int(row.format_usi(row.shogi)) <= high
+            assert low <= int(row.format_usi(row.default_for("shogi"))) <= high
             for number in (low, high):
                 row.parse_usi(str(number))
         for text in ("", "nonsense", "1e5", "9" * 5000, "٣", "nan"):

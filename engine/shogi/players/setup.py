@@ -149,7 +149,7 @@ class NetworkDefaults:
         """
         for name, value in self._set.items():
             if options.get(name) == value:
-                options.set(name, TABLE[name].shogi)
+                options.set(name, TABLE[name].default_for("shogi"))
         self._set.clear()
         if options.net is None:
             return
@@ -157,7 +157,7 @@ class NetworkDefaults:
             row = USI_NAMES.get(name.lower())
             if row is None:
                 log.info("%s.ini: %s is passed over: no such option", options.net, name)
-            elif options.get(row.name) == row.shogi:
+            elif options.get(row.name) == row.default_for("shogi"):
                 try:
                     value = row.parse_usi(text)
                 except OptionError as error:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Generic
 
 from engine.color import BLACK, WHITE
+from engine.play import G, PlayerSide
+from engine.players.request import Request
+
+if TYPE_CHECKING:
+    from engine.options import Value
+    from engine.players.player import Player
+    from engine.players.request import Decision
 
 YOU, ENGINE = "you", "yomi"
 """The players' names in the records."""
@@ -31,56 +39,95 @@ class TurnResult:
     """Set when this ended the game, without a move on the board."""
 
 
-class TerminalGame(Protocol):
+class TerminalGame(abc.ABC, Generic[G]):
     """A game and the engine that plays in it. What the user types wrongly raises ValueError with one line."""
 
     commands: str
     """The game's own commands, a line each."""
+    for_advice: Mapping[str, Value] = {}
+    """Options of all searches for hints and scores."""
+
+    def __init__(self, player: Player[G], game: G, advice: Mapping[str, Value] | None = None) -> None:
+        """Play in a game; `advice` are the options for hints and scores, if they are others than the player's."""
+        self.player = player
+        self.game = game
+        self._advice = advice or {}
 
     @property
     def description(self) -> str:
         """What plays, on one line."""
+        return self.player.description
 
     @property
     def side_to_move(self) -> int:
         """BLACK or WHITE."""
+        return self.game.side_to_move
 
     @property
+    @abc.abstractmethod
     def prompt(self) -> str:
         """The side to move, in a word or two."""
 
     def board(self) -> str:
         """Return the board as text."""
+        return str(self.game)
 
+    @abc.abstractmethod
     def ended(self) -> str | None:
         """Return the result where the game is over by its rules."""
 
+    @abc.abstractmethod
     def play(self, text: str) -> None:
         """Play what the user typed."""
 
     def undo(self) -> bool:
         """Take the last move back; whether there are more."""
+        self.game.undo()
+        return bool(self.game.moves)
 
     def take_turn(self) -> TurnResult:
         """Let the engine move, or end the game."""
+        return self.obey(PlayerSide(self.player).choose(self.game))
 
+    @abc.abstractmethod
+    def obey(self, decision: Decision) -> TurnResult:
+        """Do what the engine has decided."""
+
+    @abc.abstractmethod
     def hint(self) -> list[str]:
         """Return the engine's best moves, a line each."""
 
+    @abc.abstractmethod
     def score(self) -> str:
         """Return who is ahead."""
 
+    @abc.abstractmethod
     def resigned(self) -> str:
         """Return the result when the side to move gives up."""
 
     def command(self, word: str, rest: str) -> TurnResult | None:
         """Obey a command of this game; None where it has no such command."""
+        return None
 
+    @abc.abstractmethod
     def save(self, path: str, names: tuple[str, str], result: str) -> None:
         """Write the game to a file; `names` are Black's and White's."""
 
     def close(self) -> None:
         """Release the engine."""
+        self.player.close()
+
+    def search(self) -> Decision:
+        """Search for a hint or a score, by the options of advice.
+
+        With them the tree is forgotten after it, so that a level plays no better for it.
+        """
+        options = self.player.options.with_values({**self._advice, **self.for_advice})
+        try:
+            return self.player.decide(Request(self.game, options, hide_moves=options.ignore_pre_root_history))
+        finally:
+            if self._advice:
+                self.player.clear()
 
 
 class Terminal:
@@ -88,7 +135,7 @@ class Terminal:
 
     def __init__(
         self,
-        game: TerminalGame,
+        game: TerminalGame[Any],
         human: int | None,
         read: Callable[[str], str],
         write: Callable[[str], None],

@@ -17,9 +17,9 @@ from engine.machine import usable_cores
 from engine.players.tuning import TUNED, Tuning
 from engine.search.limits import Limits
 from engine.search.search import Search
-from engine.tuning.subjects import measured
 
 if TYPE_CHECKING:
+    from engine.game import Game
     from engine.options import Options, Value
     from engine.search.position import SearchableGame
 
@@ -53,13 +53,13 @@ class _Candidate:
 
 
 def tune(
-    options: Options, game: str, seconds: float, say: Callable[[str], None]
+    options: Options, game: Game[Any, Any], seconds: float, say: Callable[[str], None]
 ) -> tuple[Tuning, list[dict[str, Any]]]:
     """Tune for a network, and return the choice and the rows of a table of all that was measured.
 
     Args:
         options: the network, the board's size, and the device where it is to be that one.
-        game: go or shogi.
+        game: its descriptor.
         seconds: of search for each candidate.
         say: is told of the progress, line by line.
 
@@ -115,7 +115,7 @@ def _in_flight(best: Choice) -> Iterator[Choice]:
 
 def _fastest(
     options: Options,
-    game: str,
+    game: Game[Any, Any],
     choices: list[Choice],
     seconds: float,
     rows: list[dict[str, Any]],
@@ -152,7 +152,7 @@ def _fastest(
 
 
 def _make(
-    options: Options, game: str, choice: Choice, stack: contextlib.ExitStack, say: Callable[[str], None]
+    options: Options, game: Game[Any, Any], choice: Choice, stack: contextlib.ExitStack, say: Callable[[str], None]
 ) -> _Candidate | None:
     """Set a candidate up, with what it chose for itself written into its choice; None where it cannot be had.
 
@@ -160,7 +160,7 @@ def _make(
     """
     chosen = dataclasses.replace(options, **choice)  # type: ignore[arg-type]
     try:
-        subject, queue, settings = stack.enter_context(measured(chosen, game))
+        subject, queue, settings = stack.enter_context(game.measured(chosen))
         search = Search(subject.spec, queue, settings)
     except EvaluatorError as error:
         say(f"{choice['device']}, {choice['backend']}, {choice['precision']}: {error}")

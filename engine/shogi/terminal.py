@@ -7,20 +7,20 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from engine.cli.errors import CliError
-from engine.cli.make import load_player
-from engine.cli.terminal import TurnResult
 from engine.color import BLACK, COLOR_NAMES, opponent
-from engine.players.request import Request
+from engine.option_row import OptionError
 from engine.scores import record_score
 from engine.shogi.diagram import draw
-from engine.shogi.game import IllegalMove, ShogiGame
+from engine.shogi.game import IllegalMove, ShogiGame, new_game
 from engine.shogi.notation import format_japanese, format_usi, japanese_line, parse_any
 from engine.shogi.records.files import load_records, save_records
 from engine.shogi.records.record import GameRecord, RecordError, record_of
 from engine.shogi.sfen import STARTPOS, SfenError, format_sfen
+from engine.terminal import TerminalGame, TurnResult
 
 if TYPE_CHECKING:
+    from argparse import Namespace
+
     from engine.options import Options, Value
     from engine.players.player import Player
     from engine.players.request import Decision
@@ -35,10 +35,11 @@ HINTS = 5
 """Moves that `hint` shows."""
 
 
-class ShogiTerminalGame:
+class ShogiTerminalGame(TerminalGame["ShogiGame"]):
     """See TerminalGame."""
 
     commands = COMMANDS
+    for_advice: Mapping[str, Value] = {"own_book": False}
 
     def __init__(
         self,
@@ -58,23 +59,11 @@ class ShogiTerminalGame:
             colored: likewise.
             advice: the options for hints and scores, where they are others.
         """
-        self.player = player
-        self.game = game
-        self._advice = advice or {}
+        super().__init__(player, game, advice)
         self.japanese = japanese
         self.colored = colored
         self._ending = ""
         """CSA's name of how the game ended, for its record."""
-
-    @property
-    def description(self) -> str:
-        """What plays."""
-        return self.player.description
-
-    @property
-    def side_to_move(self) -> int:
-        """BLACK or WHITE."""
-        return self.game.side_to_move
 
     @property
     def prompt(self) -> str:
@@ -98,15 +87,9 @@ class ShogiTerminalGame:
         game = self.game
         game.play(parse_any(text, game.placement, game.last_target, game.is_legal))
 
-    def undo(self) -> bool:
-        """Take the last move back."""
-        self.game.undo()
-        return bool(self.game.moves)
-
-    def take_turn(self) -> TurnResult:
-        """Let the engine move, resign, or declare its win."""
+    def obey(self, decision: Decision) -> TurnResult:
+        """Play the engine's move, resign, or declare its win."""
         game, name = self.game, COLOR_NAMES[self.side_to_move]
-        decision = self.player.decide(Request(game))
         if decision.win:
             self._ending = "KACHI"
             return TurnResult(f"{name} declares the win.", self._won(game.side_to_move))
@@ -118,7 +101,7 @@ class ShogiTerminalGame:
 
     def hint(self) -> list[str]:
         """Return winrate and line of the best moves."""
-        decision = self._search()
+        decision = self.search()
         if decision.win:
             return ["declare: the position is won by the entering king rule"]
         if decision.move is None:
@@ -128,7 +111,7 @@ class ShogiTerminalGame:
 
     def score(self) -> str:
         """Return Black's winrate and evaluation, and the expected line."""
-        decision, side = self._search(), self.side_to_move
+        decision, side = self.search(), self.side_to_move
         if decision.win:
             return f"{COLOR_NAMES[side]} can declare the win"
         if not decision.report.moves:
@@ -165,22 +148,6 @@ class ShogiTerminalGame:
         ending = self._ending if result else ""
         save_records(path, [record_of(self.game, black=names[0], white=names[1], ending=ending)])
 
-    def close(self) -> None:
-        """Release the engine."""
-        self.player.close()
-
-    def _search(self) -> Decision:
-        """Search for a hint or a score, by the options of advice and without the book.
-
-        With advice the tree is forgotten after it, so that a level plays no better for it.
-        """
-        options = self.player.options.with_values({**self._advice, "own_book": False})
-        try:
-            return self.player.decide(Request(self.game, options))
-        finally:
-            if self._advice:
-                self.player.clear()
-
     def _won(self, color: int) -> str:
         return f"{COLOR_NAMES[color]} wins by declaration"
 
@@ -208,35 +175,33 @@ class ShogiTerminalGame:
         return ", ".join(parts) or "the only choice"
 
 
-def open_shogi(
-    options: Options,
-    sfen: str | None,
-    board: str,
-    advice: Mapping[str, Value] | None = None,
-    record: GameRecord | None = None,
-) -> ShogiTerminalGame:
-    """Return a game with the player that the options describe.
-
-    Args:
-        options: the settings.
-        sfen: the position to begin with; None for that of a game.
-        board: auto, japanese or letters.
-        advice: as for ShogiTerminalGame.
-        record: a game to go on with.
-
-    Raises:
-        CliError: the player cannot be made, there is no such position, or the record cannot be played.
-    """
-    player = load_player("shogi", options)
-    if record is not None:
-        sfen = format_sfen(record.initial)
+def start_play(args: Namespace, options: Options) -> tuple[ShogiGame, tuple[str, str]]:
+    """See engine.game.Game."""
+    record = None if args.resume is None else _load(args.resume)
     try:
-        game = ShogiGame(sfen or STARTPOS, entering_king=options.entering_king, max_moves=options.max_moves or 0)
+        game = new_game(options, args.sfen or STARTPOS if record is None else format_sfen(record.initial))
         for recorded in record.moves if record is not None else ():
             game.play(recorded.move)
     except (SfenError, IllegalMove) as error:
-        player.close()
-        raise CliError(f"{'--sfen' if record is None else '--resume'}: {error}") from None
+        raise OptionError(f"{'--sfen' if record is None else '--resume'}: {error}") from None
+    return game, ("", "") if record is None else (record.black, record.white)
+
+
+def _load(path: str) -> GameRecord:
+    """Return the first game of a file."""
+    try:
+        record = load_records(path)[0]
+    except RecordError as error:
+        raise OptionError(f"--resume {path}: {error}") from None
+    if record.ending:
+        raise OptionError(f"--resume {path}: the game has ended ({record.ending}), expected one that has not")
+    return record
+
+
+def open_terminal(
+    player: Player[ShogiGame], game: ShogiGame, board: str, advice: Mapping[str, Value]
+) -> ShogiTerminalGame:
+    """Return a game as the terminal can show it; `board` is auto, japanese or letters."""
     colored = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     japanese = board == "japanese" or (board == "auto" and _shows_japanese())
     return ShogiTerminalGame(player, game, japanese=japanese, colored=colored, advice=advice)
@@ -249,18 +214,3 @@ def _shows_japanese() -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def load_shogi(path: str) -> tuple[GameRecord, tuple[str, str]]:
-    """Return the first game of a file, and the names of its players.
-
-    Raises:
-        CliError: it cannot be read.
-    """
-    try:
-        record = load_records(path)[0]
-    except RecordError as error:
-        raise CliError(f"--resume {path}: {error}") from None
-    if record.ending:
-        raise CliError(f"--resume {path}: the game has ended ({record.ending}), expected one that has not")
-    return record, (record.black, record.white)

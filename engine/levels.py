@@ -15,10 +15,13 @@ import json
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from engine.options import Options, Value
 from engine.own_network import network_file
+
+if TYPE_CHECKING:
+    from engine.game import Game
+    from engine.options import Options, Value
 
 COUNT = 10
 FULL = "max"
@@ -27,42 +30,26 @@ TABLE = "levels.json"
 
 Settings = dict[str, "Value"]
 
-_GO_ROLLOUTS = (
+_WITHOUT_NETWORK = (
     # visits, temperature, noise
     (4, 1.0, 0.6), (6, 1.0, 0.4), (10, 1.0, 0.25), (20, 0.8, 0.12), (50, 0.6, 0.05), (120, 0.5, 0.0), (320, 0.4, 0.0),
     (800, 0.3, 0.0), (2000, 0.2, 0.0), (6000, 0.1, 0.0),
 )  # fmt: skip
-_GO_NETWORK = (
+_NETWORK = (
     (4, 1.0, 0.7), (6, 1.0, 0.5), (8, 1.0, 0.35), (12, 0.9, 0.25), (16, 0.8, 0.15), (24, 0.7, 0.08), (50, 0.5, 0.03),
     (120, 0.3, 0.0), (300, 0.2, 0.0), (800, 0.1, 0.0),
 )  # fmt: skip
-_SHOGI_MATERIAL = (
-    # visits, temperature, noise, plies of the mate search at leaves and at the root
-    (4, 1.0, 0.6, 0, 0), (6, 1.0, 0.4, 0, 0), (10, 1.0, 0.25, 0, 0), (20, 0.8, 0.12, 0, 1), (50, 0.6, 0.05, 1, 3),
-    (120, 0.5, 0.0, 1, 5), (320, 0.4, 0.0, 3, 7), (1000, 0.3, 0.0, 3, 9), (3000, 0.2, 0.0, 3, 11),
-    (10000, 0.1, 0.0, 3, 33),
-)  # fmt: skip
-_SHOGI_NETWORK = (
-    (4, 1.0, 0.7, 0, 0), (6, 1.0, 0.5, 0, 0), (8, 1.0, 0.35, 0, 1), (12, 0.9, 0.25, 0, 3), (16, 0.8, 0.15, 1, 3),
-    (24, 0.7, 0.08, 1, 5), (50, 0.5, 0.03, 3, 7), (120, 0.3, 0.0, 3, 9), (300, 0.2, 0.0, 3, 11), (800, 0.1, 0.0, 3, 33),
-)  # fmt: skip
 
 
-def level_settings(game: str, level: int, *, has_network: bool) -> Settings:
+def level_settings(game: Game[Any, Any], level: int, *, has_network: bool) -> Settings:
     """Return the options of a level, from 1 to COUNT; those that the level says nothing of are left out.
 
     Args:
-        game: go or shogi.
+        game: its descriptor.
         level: 1 is the weakest.
         has_network: a network plays.
     """
-    index = level - 1
-    mates: Settings = {}
-    if game == "go":
-        visits, temperature, noise = (_GO_NETWORK if has_network else _GO_ROLLOUTS)[index]
-    else:
-        visits, temperature, noise, leaf, root = (_SHOGI_NETWORK if has_network else _SHOGI_MATERIAL)[index]
-        mates = {"leaf_mate_depth": leaf, "root_mate_search": root}
+    visits, temperature, noise = (_NETWORK if has_network else _WITHOUT_NETWORK)[level - 1]
     return {
         "workers": 1,
         "use_lcb": False,
@@ -70,15 +57,14 @@ def level_settings(game: str, level: int, *, has_network: bool) -> Settings:
         "temperature": temperature,
         "temperature_moves": 0,
         "root_noise": noise,
-        **mates,
+        **game.level_options(level, has_network=has_network),
     }
 
 
-def subject_of(game: str, options: Options) -> str:
+def subject_of(game: Game[Any, Any], options: Options) -> str:
     """Return what a measured level holds for: the game, the board's size, and the network's file name."""
-    board = f"go {options.size}x{options.size}" if game == "go" else "shogi"
-    net = network_file(options, game)
-    return f"{board}, {'no network' if net is None else Path(net).name}"
+    net = network_file(options, game.name)
+    return f"{game.board_name(options).lower()}, {'no network' if net is None else Path(net).name}"
 
 
 # -- what was measured ---------------------------------------------------------------------------------------------
@@ -98,7 +84,7 @@ class Rating:
 
 def read_ratings() -> dict[str, dict[int, Rating]]:
     """Return what was measured, by subject and level."""
-    source = resources.files("engine.players") / TABLE
+    source = resources.files("engine") / TABLE
     data: dict[str, Any] = json.loads(source.read_text(encoding="utf-8"))
     return {
         subject: {int(level): Rating(**rating) for level, rating in entry["ratings"].items()}
@@ -106,7 +92,7 @@ def read_ratings() -> dict[str, dict[int, Rating]]:
     }
 
 
-def describe_level(game: str, options: Options, level: int) -> str:
+def describe_level(game: Game[Any, Any], options: Options, level: int) -> str:
     """Return what the user is told of a level: its number, and its Elo where that was measured."""
     subject = subject_of(game, options)
     known = read_ratings().get(subject, {}).get(level)

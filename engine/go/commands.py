@@ -1,0 +1,232 @@
+"""What Go adds to commands for all games: flags, examples of their help, and data sets made by the flags."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.datasets import SHARD_ROWS
+from engine.option_row import OptionError, check_counts, check_ranges
+
+if TYPE_CHECKING:
+    import argparse
+
+    from engine.game import Game, Say
+    from engine.go.datasets.scores import KomiScorer
+    from nets.data.shards import Dataset
+
+SCORED_ROWS = 256
+"""Positions of a shard whose points are found by searches. A run that is killed loses the shard that it was writing,
+which should be no more than minutes of searches."""
+
+EXAMPLES = {
+    "play": """\
+examples:
+  yomi play go --size 9 --seconds 2
+  yomi play go --size 9 --level 3 --save game.sgf
+  yomi play go --net b6c96.bin.gz --color white --handicap 4 --komi 0.5
+
+In the game: a vertex such as D4 plays there; pass, undo, hint, score, board, save FILE, resign, help, quit.
+The game is saved after every move; --resume FILE goes on with it.
+""",
+    "selfplay": """\
+examples:
+  yomi selfplay go --games 100 --size 9 --net b6c96.bin.gz --visits 200 --out games
+  yomi selfplay go --games 20 --size 9 --playouts 1000 --temperature 0.5 --temperature-moves 8 --seed 1
+
+Unless told otherwise: 200 visits a move, temperature 1 for the first 10 moves, a quarter of noise at the root, and no
+resignation. The comment of each move holds winrate and lead for the side that plays it.
+""",
+    "dataset play": """\
+examples:
+  yomi dataset play go --teacher b6c96.bin.gz --size 9 --positions 500000 --out data/9
+  yomi dataset play go --teacher b6c96.bin.gz --size 9 --positions 100000 --visits 64 --out data/9-searched
+
+What the network says of a position is both where the next move is drawn from and the label; with --visits, searches
+label the positions that are kept, and the network alone still plays.
+""",
+}
+
+
+def _add_play(group: argparse._ActionsContainer) -> None:
+    group.add_argument(
+        "--handicap", type=int, default=0, metavar="N", help="handicap stones for Black, 2 to 9 (default: 0)"
+    )
+
+
+def _add_make(group: argparse._ActionsContainer) -> None:
+    add = group.add_argument
+    add("--rules", default="chinese", help="rules of records that name none (default: chinese)")
+    add("--size", type=int, action="append", default=[], metavar="N", help="use boards of this size only")
+    add(
+        "--positions",
+        type=int,
+        default=0,
+        metavar="N",
+        help="positions of each game, spread evenly over it (default: all)",
+    )
+    add(
+        "--unique",
+        choices=("none", "move", "position"),
+        default="move",
+        help="leave out positions seen before: none, those with the same move, or all (default: move)",
+    )
+    add("--handicap", action="store_true", help="use handicap games, too")
+    add(
+        "--trust",
+        metavar="WHAT",
+        default="all",
+        help="results that are believed: all; resigned: those of resigned games; rollouts: those, counts by more"
+        " than --narrow points, and what rollouts confirm (default: all)",
+    )
+    add("--rollouts", type=int, default=500, metavar="N", help="rollouts for --trust rollouts (default: 500)")
+    add(
+        "--narrow",
+        type=float,
+        default=3.0,
+        metavar="P",
+        help="points up to which rollouts must confirm a count (default: 3)",
+    )
+    add("--believed-only", action="store_true", help="leave out games whose result is not believed")
+    add(
+        "--black-wins",
+        type=float,
+        default=0.0,
+        metavar="S",
+        help="leave out games that White won until Black has won this share (default: leave none out)",
+    )
+    add("--teacher", type=Path, metavar="NET", help="label with a KataGo network instead of with results")
+    add(
+        "--visits",
+        type=int,
+        default=1,
+        metavar="N",
+        help="visits of the teacher's search; 1: the network alone (default: 1)",
+    )
+    add("--device", default="auto", help="where the teacher runs: auto, cpu, cuda, tensorrt (default: auto)")
+    add("--precision", default="auto", help="the teacher's numbers: auto, fp32, int16 (default: auto)")
+    add(
+        "--score-search",
+        metavar="NET",
+        help="label points by moving komi until the winrate of a search crosses one half: a network, or `rollouts`",
+    )
+    add(
+        "--score-stages",
+        metavar="P:N,...",
+        help="steps of komi in points, and playouts, of --score-search (default: 10:2000,4:20000,2:50000)",
+    )
+
+
+def _add_dataset_play(group: argparse._ActionsContainer) -> None:
+    add = group.add_argument
+    add("--teacher", type=Path, required=True, metavar="NET", help="KataGo network that plays and labels")
+    add("--size", type=int, required=True, metavar="N", help="board size")
+    add("--kept", type=float, default=0.25, metavar="S", help="share of each game's positions (default: 0.25)")
+    add("--visits", type=int, default=1, metavar="N", help="visits of searches that label; 1: none (default: 1)")
+    add("--random-moves", type=float, default=0.03, metavar="S", help="share of moves at random (default: 0.03)")
+    add("--test-share", type=float, default=0.03, metavar="S", help="share of shards held out (default: 0.03)")
+    add("--device", default="auto", help="where the teacher runs: auto, cpu, cuda, tensorrt (default: auto)")
+    add("--precision", default="auto", help="the teacher's numbers: auto, fp32, int16 (default: auto)")
+
+
+FLAGS = {"play": _add_play, "dataset make": _add_make, "dataset play": _add_dataset_play}
+
+
+def make_dataset(game: Game[Any, Any], args: argparse.Namespace, say: Say) -> Dataset:
+    """See engine.game.Game."""
+    from engine.datasets.making import announce_kernels
+    from engine.datasets.sources import SGF_SUFFIXES, find_files, named
+    from engine.go.datasets.dataset import GoDataOptions, make_go_dataset
+    from engine.go.datasets.games import TRUSTS
+    from engine.go.datasets.teacher import NetworkTeacher
+
+    if args.shard_rows is None and args.score_search is not None:
+        args.shard_rows = SCORED_ROWS
+    check_ranges(args, black_wins=(0.0, 0.9))
+    check_counts(args, visits=1, rollouts=1, positions=0)
+    if args.trust not in TRUSTS:
+        raise OptionError(f"--trust {args.trust}: expected one of {', '.join(TRUSTS)}")
+    find_files(args.paths, SGF_SUFFIXES)
+    announce_kernels(game, say)
+    scorer, scored = _make_scorer(args)
+    teacher = None
+    if args.teacher is not None:
+        teacher = NetworkTeacher(args.teacher, args.visits, args.device, args.precision, args.seed)
+    has_network = teacher is not None or (scorer is not None and scorer.teacher is not None)
+    options = GoDataOptions(
+        features=args.features,
+        rules=args.rules,
+        positions=args.positions,
+        unique=args.unique,
+        test_share=args.test_share,
+        min_moves=args.min_moves,
+        handicap=args.handicap,
+        sizes=tuple(args.size),
+        trust=args.trust,
+        rollouts=args.rollouts,
+        narrow=args.narrow,
+        believed_only=args.believed_only,
+        black_wins=args.black_wins,
+        limit=args.limit,
+        shard_rows=args.shard_rows or SHARD_ROWS,
+        seed=args.seed,
+        teacher=named(args.teacher) if args.teacher is not None else "",
+        visits=args.visits,
+        scores=scored,
+        precision=args.precision if has_network else "",
+    )
+    try:
+        return make_go_dataset(args.paths, args.out, options, teacher, say, scorer)
+    finally:
+        for network in (teacher, scorer.teacher if scorer is not None else None):
+            if network is not None:
+                network.close()
+
+
+def _make_scorer(args: argparse.Namespace) -> tuple[KomiScorer | None, str]:
+    """Return what labels points, and how a manifest tells it."""
+    from engine.datasets.sources import named
+    from engine.go.datasets.scores import STAGES, KomiScorer, parse_stages
+    from engine.go.datasets.teacher import NetworkTeacher
+
+    if args.score_search is None:
+        if args.score_stages is not None:
+            raise OptionError("--score-stages without --score-search: expected both")
+        return None, ""
+    text = args.score_stages or STAGES
+    stages = parse_stages(text)
+    if args.score_search == "rollouts":
+        return KomiScorer(None, stages, args.seed), f"rollouts {text}"
+    path = Path(args.score_search)
+    teacher = NetworkTeacher(path, 1, args.device, args.precision, args.seed)
+    return KomiScorer(teacher, stages, args.seed), f"{named(path)} {text}"
+
+
+def play_dataset(game: Game[Any, Any], args: argparse.Namespace, say: Say) -> Dataset:
+    """See engine.game.Game."""
+    from engine.datasets.making import announce_kernels
+    from engine.datasets.sources import named
+    from engine.go.datasets.played import PlayOptions, play_go_dataset
+    from engine.go.datasets.teacher import NetworkTeacher
+    from native.go.board import MAX_SIZE, MIN_SIZE
+
+    check_ranges(args, size=(MIN_SIZE, MAX_SIZE), kept=(0.001, 1.0), test_share=(0.0, 0.9))
+    check_counts(args, visits=1)
+    announce_kernels(game, say)
+    teacher = NetworkTeacher(args.teacher, args.visits, args.device, args.precision, args.seed)
+    options = PlayOptions(
+        size=args.size,
+        positions=args.positions,
+        kept=args.kept,
+        visits=args.visits,
+        random_moves=args.random_moves,
+        test_share=args.test_share,
+        shard_rows=args.shard_rows,
+        seed=args.seed,
+        teacher=named(args.teacher),
+        precision=args.precision,
+    )
+    try:
+        return play_go_dataset(args.out, options, teacher, say)
+    finally:
+        teacher.close()

@@ -1,0 +1,46 @@
+"""Games of Go of the engine against itself, for `yomi selfplay`."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from engine.clients.answers import Evaluation
+from engine.go.game import new_game
+from engine.go.referee import sgf_result
+from engine.go.sgf import to_sgf
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from engine.go.game import GoGame
+    from engine.options import Options
+    from engine.play import Ended
+    from engine.players.request import Decision
+
+
+class GoRecorder:
+    """See engine.game.Recorder: games from an empty board, as SGF."""
+
+    row_bytes: Mapping[str, int] = {}
+
+    def __init__(self, options: Options) -> None:
+        """Begin games by size, rules and komi of the options."""
+        self._options = options
+        self._comments = [""]
+
+    def begin(self, number: int) -> GoGame:
+        """Return an empty board."""
+        self._comments = [""]
+        return new_game(self._options)
+
+    def record(self, game: GoGame, decision: Decision, seconds: float) -> None:
+        """Keep winrate, lead and visits for the comment of the move."""
+        report = decision.report
+        self._comments.append(str(Evaluation(report.winrate, report.score_lead, report.visits)))
+
+    def files(self, game: GoGame, ended: Ended, name: str) -> dict[str, bytes]:
+        """Return the SGF."""
+        date, result = time.strftime("%Y-%m-%d"), sgf_result(ended)
+        text = to_sgf(game, self._comments, black=name, white=name, result=result, date=date)
+        return {".sgf": text.encode("utf-8")}

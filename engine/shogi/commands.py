@@ -1,0 +1,204 @@
+"""What shogi adds to commands for all games: flags, examples of their help, and data sets made by the flags."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.datasets import SHARD_ROWS
+from engine.option_row import OptionError, check_counts, check_ranges
+
+if TYPE_CHECKING:
+    import argparse
+
+    from engine.game import Game, Say
+    from nets.data.shards import Dataset
+
+FORMATS = {"csa": ".csa", "kif": ".kifu", "usi": ".usi", "hcpe": ".hcpe"}
+"""Forms of records and the endings of their files: a `.kifu` is KIF in UTF-8."""
+
+EXAMPLES = {
+    "play": """\
+examples:
+  yomi play shogi --seconds 2
+  yomi play shogi --level 2 --save game.kifu
+  yomi play shogi --net model.onnx --color white --book-file book.bin
+  yomi play shogi --sfen "lnsgkgsnl/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1"
+
+In the game: a move in USI (7g7f, 8h2b+, P*5e), CSA (7776FU) or Japanese (７六歩, 76歩, 同銀) is played; undo, hint,
+score, declare, board, sfen, save FILE, resign, help, quit.
+The game is saved after every move; --resume FILE goes on with it.
+""",
+    "selfplay": """\
+examples:
+  yomi selfplay shogi --games 100 --net model.onnx --visits 400 --format csa hcpe --out games
+  yomi selfplay shogi --games 20 --openings openings.sfen --temperature 0 --root-noise 0
+
+Unless told otherwise: 200 visits a move, temperature 1 for the first 20 moves, a quarter of noise at the root, no
+resignation, and a draw after 320 moves. Each move's evaluation is written in centipawns. Openings are a file of
+records or of lines `startpos moves ...`, taken in turn. hcpe goes into one file, games.hcpe, which grows.
+""",
+    "dataset play": """\
+examples:
+  yomi dataset play shogi --engine fairy-stockfish --nodes 1000 --positions 1000000 --out games/shogi
+  yomi dataset play shogi --engine "engine --usi ;; option.USI_Hash=64" --nodes 3000 --openings balanced.sfen \\
+      --positions 1000000 --out games/shogi
+  yomi dataset make games/shogi --features dlshogi-62-57 --out data/shogi
+
+The engine is a command line of USI; settings follow after ` ;; ` as they do for `yomi match`. Positions, evaluations,
+moves and results are written as hcpe. A game begins with an opening, up to a random ply of it, and random moves; a few
+later moves are random, too. Positions in which a random move was played are left out, and so are those that have come
+up before. The same command goes on with what is there, also with more --positions.
+""",
+}
+
+
+def _add_play(group: argparse._ActionsContainer) -> None:
+    group.add_argument("--sfen", metavar="SFEN", help="position to begin with (default: that of a game)")
+    group.add_argument(
+        "--board",
+        choices=["auto", "japanese", "letters"],
+        default="auto",
+        help="how pieces are drawn; auto: Japanese where the terminal can show it (default: auto)",
+    )
+
+
+def _add_selfplay(group: argparse._ActionsContainer) -> None:
+    group.add_argument(
+        "--format", nargs="+", choices=FORMATS, default=["csa"], help="forms of the records (default: csa)"
+    )
+    group.add_argument("--openings", type=Path, metavar="FILE", help="positions or lines to begin with")
+
+
+def _add_make(group: argparse._ActionsContainer) -> None:
+    add = group.add_argument
+    add(
+        "--rating",
+        type=float,
+        default=0.0,
+        metavar="R",
+        help="leave out games in which a player is rated lower, or not at all (default: none)",
+    )
+    add(
+        "--evaluation",
+        type=float,
+        default=0.0,
+        metavar="CP",
+        help="leave out positions with evaluations beyond these centipawns (default: none)",
+    )
+    add(
+        "--score-scale",
+        metavar="CP",
+        help="centipawns of the sigmoid that turns evaluations into winrates; fit: what suits the results best"
+        " (default: dlshogi's 756)",
+    )
+    add("--keep-duplicates", action="store_true", help="do not merge positions that come up again")
+
+
+def _add_dataset_play(group: argparse._ActionsContainer) -> None:
+    cores = os.cpu_count() or 1
+    add = group.add_argument
+    add("--engine", required=True, metavar="COMMAND", help="a USI engine, which plays both sides; see below")
+    add("--nodes", type=int, required=True, metavar="N", help="nodes of each move")
+    add("--processes", type=int, default=cores, metavar="N", help=f"engines at the same time (default: {cores})")
+    add(
+        "--openings",
+        type=Path,
+        metavar="FILE",
+        help="records, or lines `startpos moves ...` (default: the usual position)",
+    )
+    add(
+        "--opening-moves",
+        type=int,
+        default=8,
+        metavar="N",
+        help="random moves after the opening: 1 to N, 0 for none (default: 8)",
+    )
+    add("--random-moves", type=float, default=0.02, metavar="S", help="share of later moves at random (default: 0.02)")
+    add("--resign-score", type=int, default=3000, metavar="CP", help="centipawns that decide a game (default: 3000)")
+    add("--resign-moves", type=int, default=3, metavar="N", help="moves of each side that must say so (default: 3)")
+    add("--max-moves", type=int, default=320, metavar="N", help="moves after which a game is drawn (default: 320)")
+
+
+FLAGS = {"play": _add_play, "selfplay": _add_selfplay, "dataset make": _add_make, "dataset play": _add_dataset_play}
+
+
+def make_dataset(game: Game[Any, Any], args: argparse.Namespace, say: Say) -> Dataset:
+    """See engine.game.Game."""
+    from engine.datasets.making import announce_kernels
+    from engine.datasets.sources import find_files
+    from engine.shogi.datasets.dataset import ShogiDataOptions, make_shogi_dataset
+    from engine.shogi.datasets.rows import SHOGI_SUFFIXES
+
+    scale = _score_scale(args.score_scale)
+    find_files(args.paths, SHOGI_SUFFIXES)
+    announce_kernels(game, say)
+    options = ShogiDataOptions(
+        features=args.features,
+        rating=args.rating,
+        evaluation=args.evaluation,
+        min_moves=args.min_moves,
+        merge=not args.keep_duplicates,
+        test_share=args.test_share,
+        limit=args.limit,
+        shard_rows=args.shard_rows or SHARD_ROWS,
+        seed=args.seed,
+        score_scale=scale,
+    )
+    return make_shogi_dataset(args.paths, args.out, options, say)
+
+
+def _score_scale(text: str | None) -> float:
+    """Return the centipawns that --score-scale names, 0 for a fit."""
+    from engine.shogi.datasets.dataset import MAX_SCALE, MIN_SCALE, SCORE_SCALE
+
+    if text is None:
+        return SCORE_SCALE
+    if text == "fit":
+        return 0.0
+    try:
+        scale = float(text)
+    except ValueError:
+        scale = 0.0
+    if not MIN_SCALE <= scale <= MAX_SCALE:
+        raise OptionError(f"--score-scale {text}: expected {MIN_SCALE:g} to {MAX_SCALE:g} centipawns, or fit")
+    return scale
+
+
+def play_dataset(game: Game[Any, Any], args: argparse.Namespace, say: Say) -> str:
+    """See engine.game.Game."""
+    from engine.clients.limits import SpecError
+    from engine.clients.process import EngineError
+    from engine.clients.spec import parse_spec
+    from engine.datasets.sources import named
+    from engine.shogi.datasets.played import ShogiPlayOptions
+    from engine.shogi.datasets.played_files import play_shogi_positions
+    from engine.shogi.records.files import load_records
+    from engine.shogi.records.record import RecordError
+    from native.shogi.position import MAX_HISTORY
+
+    check_counts(args, nodes=1, processes=1, opening_moves=0, resign_score=1, resign_moves=1)
+    check_ranges(args, max_moves=(1, MAX_HISTORY // 2))
+    try:
+        spec = parse_spec(args.engine, "shogi")
+        openings = load_records(args.openings) if args.openings else []
+        game.compile(say)
+        options = ShogiPlayOptions(
+            engine=args.engine,
+            nodes=args.nodes,
+            openings=named(args.openings) if args.openings else "",
+            opening_moves=args.opening_moves,
+            random_moves=args.random_moves,
+            resign_score=args.resign_score,
+            resign_moves=args.resign_moves,
+            max_moves=args.max_moves,
+            shard_rows=args.shard_rows,
+            seed=args.seed,
+        )
+        total = play_shogi_positions(args.out, options, args.positions, spec, openings, args.processes, say)
+    except EngineError as error:
+        raise OptionError(f"--engine {args.engine}: {error}") from None
+    except (SpecError, RecordError) as error:
+        raise OptionError(str(error)) from None
+    return f"{total} positions in {args.out}"
