@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from engine.cli.errors import CliError
+from engine.cli.games import GAMES
 from engine.clients.gtp import GtpClient
 from engine.clients.limits import SpecError
 from engine.clients.process import EngineError
@@ -132,6 +133,7 @@ def nodes_of(line: str) -> int | None:
     return int(found[1]) if found else None
 
 
+KINDS = {"gtp": GtpRival, "usi": UsiRival}
 Rival: TypeAlias = GtpRival | UsiRival
 """Another engine that is measured. `counting` is what it counts: EVALUATED, DESCENDED, MOVED or OWN."""
 
@@ -153,7 +155,7 @@ def open_rivals(commands: Sequence[str], game: str) -> list[Rival]:
     rivals: list[Rival] = []
     for spec in specs:
         try:
-            rivals.append(GtpRival(spec) if game == "go" else UsiRival(spec))
+            rivals.append(KINDS[GAMES[game].protocol](spec))
         except EngineError as error:
             close_rivals(rivals)
             raise CliError(f"--against {spec.name}: {error}") from None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from engine.play import Ended, Referee
     from engine.players.player import Player
     from engine.players.request import Decision
-    from engine.review.model import Reviewer
+    from engine.review import Reviewer
     from engine.scores import Score
     from engine.search.parameters import SearchSettings
     from engine.search.position import SearchableGame

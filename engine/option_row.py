@@ -7,10 +7,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from argparse import Namespace
+from typing import Any
 
 Value = bool | int | float | str | None
 
@@ -277,28 +274,6 @@ def format_memory(count: int) -> str:
         if count and count % UNITS[unit] == 0:
             return f"{count // UNITS[unit]}{unit}"
     return str(count)
-
-
-def check_ranges(args: Namespace, **ranges: tuple[float, float]) -> None:
-    """Check numbers by name: the least and the largest that each may be.
-
-    Raises:
-        OptionError: one of them is beyond.
-    """
-    for name, (low, high) in ranges.items():
-        if not low <= getattr(args, name) <= high:
-            raise OptionError(f"--{name.replace('_', '-')} {getattr(args, name):g}: expected {low:g} to {high:g}")
-
-
-def check_counts(args: Namespace, **least: int) -> None:
-    """Check counts by name.
-
-    Raises:
-        OptionError: one of them is too small.
-    """
-    for name, low in least.items():
-        if getattr(args, name) < low:
-            raise OptionError(f"--{name.replace('_', '-')} {getattr(args, name)}: expected at least {low}")
 
 
 def option(

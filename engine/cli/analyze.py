@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.arguments import add_value
 from engine.cli import logs
 from engine.cli.errors import CliError
 from engine.cli.flags import add_options, check_limited, collect, visits_without_limit
@@ -23,12 +24,12 @@ from engine.cli.make import loading_errors, prepare
 from engine.cli.report import plot_check
 from engine.go.descriptor import GAME as GO
 from engine.options import NOT_FOR_ANALYSIS
-from engine.review.model import ReviewError
+from engine.review import ReviewError
 
 if TYPE_CHECKING:
     from engine.game import Game
     from engine.options import Options
-    from engine.review.model import Annotated, Review, Reviewer
+    from engine.review import Annotated, Review, Reviewer
 
 COMMAND = "analyze"
 USAGE = "yomi analyze FILE|FOLDER... [options]"
@@ -78,9 +79,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the command's flags."""
     parser.add_argument("records", nargs="+", type=Path, metavar="FILE|FOLDER", help="game records, or folders of them")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="where the reviews go (default: beside each record)")
-    parser.add_argument(
-        "--worst", type=int, default=5, metavar="N", help="moves of each side in the table (default: 5)"
-    )
+    add_value(parser, "--worst", 5, "N", "moves of each side in the table")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything for other programs")
     parser.add_argument("--plot", action="store_true", help="draw the winrate over the game: NAME.yomi.png")
     parser.add_argument(
@@ -241,7 +240,7 @@ def _publish(job: Job, name: str, annotated: Annotated, args: argparse.Namespace
     """Write the files of a game, none of them over that of another record, and print its table."""
     files = annotated.files() if args.record else {}
     if args.plot:
-        from engine.review.plot import draw
+        from engine.review import draw
 
         files[".png"] = draw(annotated.review, name)
     for suffix, data in files.items():
@@ -260,7 +259,7 @@ def _unused(job: Job, name: str, suffix: str, written: set[Path]) -> Path:
 
 
 def _print(path: Path, name: str, review: Review, worst: int) -> None:
-    from engine.review.text import table
+    from engine.review import table
 
     rate = review.evaluations / review.seconds if review.seconds else 0.0
     print(f"{path}: {name}" if name != path.stem else f"{path}")

@@ -7,12 +7,13 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.arguments import add_value, check_counts, check_ranges
 from engine.cli.errors import CliError
 from engine.cli.games import GAMES, add_flags, add_games
 from engine.cli.logs import say
 from engine.datasets import SHARD_ROWS
 from engine.go.commands import SCORED_ROWS
-from engine.option_row import OptionError, check_counts, check_ranges
+from engine.option_row import OptionError
 from nets.files import naming
 
 if TYPE_CHECKING:
@@ -66,18 +67,12 @@ def _add_make(make: argparse.ArgumentParser) -> None:
         metavar="SET",
         help=f"what networks see: {', '.join(FEATURE_SETS)} (default: katago-v7)",
     )
-    add(
-        "--test-share",
-        type=float,
-        default=0.03,
-        metavar="S",
-        help="share of games held out for tests (default: 0.03)",
-    )
-    add("--limit", type=int, default=0, metavar="N", help="positions of the whole set (default: all)")
+    add_value(make, "--test-share", 0.03, "S", "share of games held out for tests")
+    add_value(make, "--limit", 0, "N", "positions of the whole set", "all")
     rows = f"positions of a shard (default: {SHARD_ROWS}; {SCORED_ROWS} with --score-search)"
     add("--shard-rows", type=int, metavar="N", help=rows)
-    add("--min-moves", type=int, default=20, metavar="N", help="leave out games of fewer moves (default: 20)")
-    add("--seed", type=int, default=1, metavar="N", help="seed of all choices (default: 1)")
+    add_value(make, "--min-moves", 20, "N", "leave out games of fewer moves")
+    add_value(make, "--seed", 1, "N", "seed of all choices")
     groups = {}
     for game in GAMES.values():
         if "dataset make" in game.flags:
@@ -92,14 +87,8 @@ def _add_play(play: argparse.ArgumentParser) -> None:
         add = child.add_argument
         add("--positions", type=int, required=True, metavar="N", help="positions of the whole set, at least")
         add("--out", type=Path, required=True, metavar="FOLDER", help="where they are kept")
-        add(
-            "--shard-rows",
-            type=int,
-            default=SHARD_ROWS,
-            metavar="N",
-            help=f"positions of a shard (default: {SHARD_ROWS})",
-        )
-        add("--seed", type=int, default=1, metavar="N", help="seed of all choices (default: 1)")
+        add_value(child, "--shard-rows", SHARD_ROWS, "N", "positions of a shard")
+        add_value(child, "--seed", 1, "N", "seed of all choices")
         add_flags(child, command, game)
 
 
@@ -107,27 +96,10 @@ def _add_openings(openings: argparse.ArgumentParser) -> None:
     add = openings.add_argument
     add("paths", type=Path, nargs="+", metavar="PATH", help="games with evaluations: files or folders (CSA, hcpe, KIF)")
     add("--out", type=Path, required=True, metavar="FILE", help="for lines `startpos moves ...`; must not exist")
-    add(
-        "--rating",
-        type=float,
-        default=0.0,
-        metavar="R",
-        help="leave out games in which a player is rated lower, or not at all (default: none)",
-    )
-    add(
-        "--evaluation",
-        type=float,
-        default=170.0,
-        metavar="CP",
-        help="centipawns that no move of an opening may be evaluated beyond (default: 170)",
-    )
-    add(
-        "--narrow",
-        type=float,
-        default=100.0,
-        metavar="CP",
-        help="the same at the two plies of --plies (default: 100)",
-    )
+    rating = "leave out games in which a player is rated lower, or not at all"
+    add_value(openings, "--rating", 0.0, "R", rating, "none")
+    add_value(openings, "--evaluation", 170.0, "CP", "centipawns that no move of an opening may be evaluated beyond")
+    add_value(openings, "--narrow", 100.0, "CP", "the same at the two plies of --plies")
     add(
         "--plies",
         type=int,
@@ -136,7 +108,7 @@ def _add_openings(openings: argparse.ArgumentParser) -> None:
         metavar=("N", "M"),
         help="no two openings have the same position after N moves, and they end after M (default: 24 36)",
     )
-    add("--min-moves", type=int, default=50, metavar="N", help="leave out games of fewer moves (default: 50)")
+    add_value(openings, "--min-moves", 50, "N", "leave out games of fewer moves")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
+import os
 import sys
 from collections.abc import Sequence
 
-from engine.cli import streams
 from engine.cli.errors import CliError
 from engine.cli.parser import Parser
 from engine.version import VERSION
 from native.errors import CompileError
 
+BENCH = "bench"
+"""The command that has a parser of its own."""
 COMMANDS = {
     "gtp": "speak GTP on stdin and stdout, for a GUI or a server's bridge to start",
     "usi": "speak USI on stdin and stdout, for a graphical interface of shogi to start",
@@ -24,7 +27,7 @@ COMMANDS = {
     "rate": "rate players from journals and game records",
     "cgos": "play Go on CGOS",
     "floodgate": "play shogi on floodgate and other servers of the CSA protocol",
-    "bench": "measure nodes per second, evaluators, tree, boards, mate search",
+    BENCH: "measure nodes per second, evaluators, tree, boards, mate search",
     "net": "look at network files, convert them, find the fastest way to compute them",
     "dataset": "make, check, describe and convert training data, and balanced openings of shogi",
     "train": "train networks, and test them on data",
@@ -57,7 +60,7 @@ def build(argv: Sequence[str]) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     chosen = next((word for word in argv if not word.startswith("-")), None)
     for name, text in COMMANDS.items():
-        if name != chosen:
+        if name != chosen or name == BENCH:
             commands.add_parser(name, help=text)
             continue
         module = importlib.import_module(f"engine.cli.{name}")
@@ -82,14 +85,14 @@ def main_usi() -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status: 0, or 2 after an error, which is one line on stderr."""
     words = list(sys.argv[1:] if argv is None else argv)
-    streams.open_closed()
+    open_closed()
     if not words or words[0] not in PROTOCOLS:
-        streams.escape_unknown()
+        escape_unknown()
     try:
-        if words[:1] == ["bench"]:  # has a parser of its own
-            from engine.cli import bench
+        if words[:1] == [BENCH]:
+            from bench.cli import main as bench
 
-            return bench.delegate(words[1:])
+            return bench(words[1:])
         parser = build(words)
         args = parser.parse_args(words)
         if args.command is None:
@@ -105,3 +108,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 1
+
+
+def open_closed() -> None:
+    """Put the null device in place of standard streams that were closed when the program began (`2>&-`).
+
+    Python has None for them. Opened in this order, each gets the descriptor that is its own.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  (until the program ends)
+
+
+def escape_unknown() -> None:
+    """Let what the terminal's encoding lacks be printed as a code: a name of a player or a file must end nothing."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

@@ -7,6 +7,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+from engine.arguments import add_value
 from engine.cli.errors import CliError
 from engine.cli.games import GAMES
 from engine.cli.logs import say
@@ -41,7 +42,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     tune = action("tune", "measure what is fastest for a network on this machine, and keep it")
     tune.add_argument("file", type=Path, metavar="FILE", help="KataGo network, dlshogi network or ONNX file")
-    tune.add_argument("--size", type=int, default=19, metavar="N", help="Go: board size (default: 19)")
+    add_value(tune, "--size", 19, "N", "Go: board size")
     tune.add_argument("--device", default="auto", choices=TABLE["device"].choices, help="try only this (default: any)")
     tune.add_argument(
         "--for", dest="duration", type=float, default=3.0, metavar="S", help="seconds for each way (default: 3)"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
 
+from engine.arguments import add_value
 from engine.cli import logs
 from engine.cli.errors import CliError
 from engine.cli.flags import add_options, check_limited, collect, visits_without_limit
@@ -53,13 +54,10 @@ class Played:
 def add(parser: argparse.ArgumentParser) -> None:
     """Add a subcommand for each game, with its flags."""
     for game, child in add_games(parser, COMMAND, "Let the engine play {} against itself and write game records"):
-        child.add_argument("--games", type=int, default=10, metavar="N", help="number of games (default: 10)")
+        add_value(child, "--games", 10, "N", "number of games")
+        folder = Path("selfplay")
         child.add_argument(
-            "--out",
-            type=Path,
-            default=Path("selfplay"),
-            metavar="FOLDER",
-            help="where the records go (default: selfplay)",
+            "--out", type=Path, default=folder, metavar="FOLDER", help=f"where the records go (default: {folder})"
         )
         add_flags(child, COMMAND, game)
         shown = {**DEFAULTS, **game.defaults[COMMAND], "visits": DEFAULT_VISITS}

@@ -23,6 +23,19 @@ Planned = tuple[str, int, str, npt.NDArray[Any]]
 """Split, board size, name and rows of a shard."""
 
 
+def held_out(count: int, share: float, seed: int) -> npt.NDArray[np.bool_]:
+    """Return which of `count` games are held out: their share of them, at least one if there are two and more.
+
+    Whole games are, so that no test position has a neighbor in training.
+    """
+    number = round(count * share)
+    if share > 0.0 and count > 1:
+        number = min(max(number, 1), count - 1)
+    held = np.zeros(count, np.bool_)
+    held[np.random.default_rng(seed).permutation(count)[:number]] = True
+    return held
+
+
 def plan_shards(
     rows: npt.NDArray[Any], held: npt.NDArray[np.bool_], sizes: npt.NDArray[np.integer[Any]], shard_rows: int
 ) -> list[Planned]:

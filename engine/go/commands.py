@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.arguments import add_value, check_counts, check_ranges, filled
 from engine.datasets import SHARD_ROWS
-from engine.option_row import OptionError, check_counts, check_ranges
+from engine.option_row import OptionError
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace, _ActionsContainer
 
     from engine.game import Game, Say
     from engine.go.datasets.scores import KomiScorer
@@ -48,23 +50,20 @@ label the positions that are kept, and the network alone still plays.
 }
 
 
-def _add_play(group: argparse._ActionsContainer) -> None:
-    group.add_argument(
-        "--handicap", type=int, default=0, metavar="N", help="handicap stones for Black, 2 to 9 (default: 0)"
-    )
+def _add_play(group: _ActionsContainer) -> None:
+    add_value(group, "--handicap", 0, "N", "handicap stones for Black, 2 to 9")
 
 
-def _add_make(group: argparse._ActionsContainer) -> None:
-    add = group.add_argument
-    add("--rules", default="chinese", help="rules of records that name none (default: chinese)")
+def _add_teacher(group: _ActionsContainer) -> None:
+    add_value(group, "--device", "auto", None, "where the teacher runs: auto, cpu, cuda, tensorrt")
+    add_value(group, "--precision", "auto", None, "the teacher's numbers: auto, fp32, int16")
+
+
+def _add_make(group: _ActionsContainer) -> None:
+    add, value = group.add_argument, functools.partial(add_value, group)
+    value("--rules", "chinese", None, "rules of records that name none")
     add("--size", type=int, action="append", default=[], metavar="N", help="use boards of this size only")
-    add(
-        "--positions",
-        type=int,
-        default=0,
-        metavar="N",
-        help="positions of each game, spread evenly over it (default: all)",
-    )
+    value("--positions", 0, "N", "positions of each game, spread evenly over it", "all")
     add(
         "--unique",
         choices=("none", "move", "position"),
@@ -72,39 +71,19 @@ def _add_make(group: argparse._ActionsContainer) -> None:
         help="leave out positions seen before: none, those with the same move, or all (default: move)",
     )
     add("--handicap", action="store_true", help="use handicap games, too")
-    add(
-        "--trust",
-        metavar="WHAT",
-        default="all",
-        help="results that are believed: all; resigned: those of resigned games; rollouts: those, counts by more"
-        " than --narrow points, and what rollouts confirm (default: all)",
+    trusted = (
+        "results that are believed: all; resigned: those of resigned games; rollouts: those, counts by more than"
+        " --narrow points, and what rollouts confirm"
     )
-    add("--rollouts", type=int, default=500, metavar="N", help="rollouts for --trust rollouts (default: 500)")
-    add(
-        "--narrow",
-        type=float,
-        default=3.0,
-        metavar="P",
-        help="points up to which rollouts must confirm a count (default: 3)",
-    )
+    value("--trust", "all", "WHAT", trusted)
+    value("--rollouts", 500, "N", "rollouts for --trust rollouts")
+    value("--narrow", 3.0, "P", "points up to which rollouts must confirm a count")
     add("--believed-only", action="store_true", help="leave out games whose result is not believed")
-    add(
-        "--black-wins",
-        type=float,
-        default=0.0,
-        metavar="S",
-        help="leave out games that White won until Black has won this share (default: leave none out)",
-    )
+    share = "leave out games that White won until Black has won this share"
+    value("--black-wins", 0.0, "S", share, "leave none out")
     add("--teacher", type=Path, metavar="NET", help="label with a KataGo network instead of with results")
-    add(
-        "--visits",
-        type=int,
-        default=1,
-        metavar="N",
-        help="visits of the teacher's search; 1: the network alone (default: 1)",
-    )
-    add("--device", default="auto", help="where the teacher runs: auto, cpu, cuda, tensorrt (default: auto)")
-    add("--precision", default="auto", help="the teacher's numbers: auto, fp32, int16 (default: auto)")
+    value("--visits", 1, "N", "visits of the teacher's search; 1: the network alone")
+    _add_teacher(group)
     add(
         "--score-search",
         metavar="NET",
@@ -117,22 +96,21 @@ def _add_make(group: argparse._ActionsContainer) -> None:
     )
 
 
-def _add_dataset_play(group: argparse._ActionsContainer) -> None:
-    add = group.add_argument
+def _add_dataset_play(group: _ActionsContainer) -> None:
+    add, value = group.add_argument, functools.partial(add_value, group)
     add("--teacher", type=Path, required=True, metavar="NET", help="KataGo network that plays and labels")
     add("--size", type=int, required=True, metavar="N", help="board size")
-    add("--kept", type=float, default=0.25, metavar="S", help="share of each game's positions (default: 0.25)")
-    add("--visits", type=int, default=1, metavar="N", help="visits of searches that label; 1: none (default: 1)")
-    add("--random-moves", type=float, default=0.03, metavar="S", help="share of moves at random (default: 0.03)")
-    add("--test-share", type=float, default=0.03, metavar="S", help="share of shards held out (default: 0.03)")
-    add("--device", default="auto", help="where the teacher runs: auto, cpu, cuda, tensorrt (default: auto)")
-    add("--precision", default="auto", help="the teacher's numbers: auto, fp32, int16 (default: auto)")
+    value("--kept", 0.25, "S", "share of each game's positions")
+    value("--visits", 1, "N", "visits of searches that label; 1: none")
+    value("--random-moves", 0.03, "S", "share of moves at random")
+    value("--test-share", 0.03, "S", "share of shards held out")
+    _add_teacher(group)
 
 
 FLAGS = {"play": _add_play, "dataset make": _add_make, "dataset play": _add_dataset_play}
 
 
-def make_dataset(game: Game[Any, Any], args: argparse.Namespace, say: Say) -> Dataset:
+def make_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
     """See engine.game.Game."""
     from engine.datasets.making import announce_kernels
     from engine.datasets.sources import SGF_SUFFIXES, find_files, named
@@ -153,25 +131,12 @@ def make_dataset(game: Game[Any, Any], args: argparse.Namespace, say: Say) -> Da
     if args.teacher is not None:
         teacher = NetworkTeacher(args.teacher, args.visits, args.device, args.precision, args.seed)
     has_network = teacher is not None or (scorer is not None and scorer.teacher is not None)
-    options = GoDataOptions(
-        features=args.features,
-        rules=args.rules,
-        positions=args.positions,
-        unique=args.unique,
-        test_share=args.test_share,
-        min_moves=args.min_moves,
-        handicap=args.handicap,
+    options = filled(
+        GoDataOptions,
+        args,
         sizes=tuple(args.size),
-        trust=args.trust,
-        rollouts=args.rollouts,
-        narrow=args.narrow,
-        believed_only=args.believed_only,
-        black_wins=args.black_wins,
-        limit=args.limit,
         shard_rows=args.shard_rows or SHARD_ROWS,
-        seed=args.seed,
         teacher=named(args.teacher) if args.teacher is not None else "",
-        visits=args.visits,
         scores=scored,
         precision=args.precision if has_network else "",
     )
@@ -183,7 +148,7 @@ def make_dataset(game: Game[Any, Any], args: argparse.Namespace, say: Say) -> Da
                 network.close()
 
 
-def _make_scorer(args: argparse.Namespace) -> tuple[KomiScorer | None, str]:
+def _make_scorer(args: Namespace) -> tuple[KomiScorer | None, str]:
     """Return what labels points, and how a manifest tells it."""
     from engine.datasets.sources import named
     from engine.go.datasets.scores import STAGES, KomiScorer, parse_stages
@@ -202,7 +167,7 @@ def _make_scorer(args: argparse.Namespace) -> tuple[KomiScorer | None, str]:
     return KomiScorer(teacher, stages, args.seed), f"{named(path)} {text}"
 
 
-def play_dataset(game: Game[Any, Any], args: argparse.Namespace, say: Say) -> Dataset:
+def play_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
     """See engine.game.Game."""
     from engine.datasets.making import announce_kernels
     from engine.datasets.sources import named
@@ -214,18 +179,7 @@ def play_dataset(game: Game[Any, Any], args: argparse.Namespace, say: Say) -> Da
     check_counts(args, visits=1)
     announce_kernels(game, say)
     teacher = NetworkTeacher(args.teacher, args.visits, args.device, args.precision, args.seed)
-    options = PlayOptions(
-        size=args.size,
-        positions=args.positions,
-        kept=args.kept,
-        visits=args.visits,
-        random_moves=args.random_moves,
-        test_share=args.test_share,
-        shard_rows=args.shard_rows,
-        seed=args.seed,
-        teacher=named(args.teacher),
-        precision=args.precision,
-    )
+    options = filled(PlayOptions, args, teacher=named(args.teacher))
     try:
         return play_go_dataset(args.out, options, teacher, say)
     finally:

@@ -25,7 +25,7 @@ from engine.go.sgf import GameRecord, Node, SgfError, load_sgf_games, load_size
 from engine.go.vertex import format_color, format_vertex
 from engine.own_network import network_file
 from engine.players.request import Request
-from engine.review.model import MARK, Opinion, Review, ReviewedMove, ReviewError, Tick, reviewed_moves
+from engine.review import MARK, Opinion, Review, ReviewedMove, ReviewError, Tick, reviewed_moves
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,7 +49,7 @@ SABAKI = ("SBKV", "SBKS")
 
 @dataclass(slots=True)
 class AnnotatedGo:
-    """See engine.review.model.Annotated."""
+    """See engine.review.Annotated."""
 
     review: Review
     record: GameRecord
@@ -93,7 +93,7 @@ def only_size(net: str | None) -> int:
 
 
 class GoReviewer:
-    """See engine.review.model.Reviewer. Several analysts go through parts of a game at the same time."""
+    """See engine.review.Reviewer. Several analysts go through parts of a game at the same time."""
 
     def __init__(self, analysts: Sequence[GoPlayer], options: Options) -> None:
         """Review with analysts, by the limits of the options."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.arguments import add_value, check_counts, check_ranges, filled
 from engine.datasets import SHARD_ROWS
-from engine.option_row import OptionError, check_counts, check_ranges
+from engine.option_row import OptionError
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace, _ActionsContainer
 
     from engine.game import Game, Say
     from nets.data.shards import Dataset
@@ -54,7 +56,7 @@ up before. The same command goes on with what is there, also with more --positio
 }
 
 
-def _add_play(group: argparse._ActionsContainer) -> None:
+def _add_play(group: _ActionsContainer) -> None:
     group.add_argument("--sfen", metavar="SFEN", help="position to begin with (default: that of a game)")
     group.add_argument(
         "--board",
@@ -64,29 +66,17 @@ def _add_play(group: argparse._ActionsContainer) -> None:
     )
 
 
-def _add_selfplay(group: argparse._ActionsContainer) -> None:
+def _add_selfplay(group: _ActionsContainer) -> None:
     group.add_argument(
         "--format", nargs="+", choices=FORMATS, default=["csa"], help="forms of the records (default: csa)"
     )
     group.add_argument("--openings", type=Path, metavar="FILE", help="positions or lines to begin with")
 
 
-def _add_make(group: argparse._ActionsContainer) -> None:
-    add = group.add_argument
-    add(
-        "--rating",
-        type=float,
-        default=0.0,
-        metavar="R",
-        help="leave out games in which a player is rated lower, or not at all (default: none)",
-    )
-    add(
-        "--evaluation",
-        type=float,
-        default=0.0,
-        metavar="CP",
-        help="leave out positions with evaluations beyond these centipawns (default: none)",
-    )
+def _add_make(group: _ActionsContainer) -> None:
+    add, value = group.add_argument, functools.partial(add_value, group)
+    value("--rating", 0.0, "R", "leave out games in which a player is rated lower, or not at all", "none")
+    value("--evaluation", 0.0, "CP", "leave out positions with evaluations beyond these centipawns", "none")
     add(
         "--score-scale",
         metavar="CP",
@@ -96,35 +86,24 @@ def _add_make(group: argparse._ActionsContainer) -> None:
     add("--keep-duplicates", action="store_true", help="do not merge positions that come up again")
 
 
-def _add_dataset_play(group: argparse._ActionsContainer) -> None:
-    cores = os.cpu_count() or 1
-    add = group.add_argument
+def _add_dataset_play(group: _ActionsContainer) -> None:
+    add, value = group.add_argument, functools.partial(add_value, group)
     add("--engine", required=True, metavar="COMMAND", help="a USI engine, which plays both sides; see below")
     add("--nodes", type=int, required=True, metavar="N", help="nodes of each move")
-    add("--processes", type=int, default=cores, metavar="N", help=f"engines at the same time (default: {cores})")
-    add(
-        "--openings",
-        type=Path,
-        metavar="FILE",
-        help="records, or lines `startpos moves ...` (default: the usual position)",
-    )
-    add(
-        "--opening-moves",
-        type=int,
-        default=8,
-        metavar="N",
-        help="random moves after the opening: 1 to N, 0 for none (default: 8)",
-    )
-    add("--random-moves", type=float, default=0.02, metavar="S", help="share of later moves at random (default: 0.02)")
-    add("--resign-score", type=int, default=3000, metavar="CP", help="centipawns that decide a game (default: 3000)")
-    add("--resign-moves", type=int, default=3, metavar="N", help="moves of each side that must say so (default: 3)")
-    add("--max-moves", type=int, default=320, metavar="N", help="moves after which a game is drawn (default: 320)")
+    value("--processes", os.cpu_count() or 1, "N", "engines at the same time")
+    lines = "records, or lines `startpos moves ...` (default: the usual position)"
+    add("--openings", type=Path, metavar="FILE", help=lines)
+    value("--opening-moves", 8, "N", "random moves after the opening: 1 to N, 0 for none")
+    value("--random-moves", 0.02, "S", "share of later moves at random")
+    value("--resign-score", 3000, "CP", "centipawns that decide a game")
+    value("--resign-moves", 3, "N", "moves of each side that must say so")
+    value("--max-moves", 320, "N", "moves after which a game is drawn")
 
 
 FLAGS = {"play": _add_play, "selfplay": _add_selfplay, "dataset make": _add_make, "dataset play": _add_dataset_play}
 
 
-def make_dataset(game: Game[Any, Any], args: argparse.Namespace, say: Say) -> Dataset:
+def make_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
     """See engine.game.Game."""
     from engine.datasets.making import announce_kernels
     from engine.datasets.sources import find_files
@@ -134,18 +113,8 @@ def make_dataset(game: Game[Any, Any], args: argparse.Namespace, say: Say) -> Da
     scale = _score_scale(args.score_scale)
     find_files(args.paths, SHOGI_SUFFIXES)
     announce_kernels(game, say)
-    options = ShogiDataOptions(
-        features=args.features,
-        rating=args.rating,
-        evaluation=args.evaluation,
-        min_moves=args.min_moves,
-        merge=not args.keep_duplicates,
-        test_share=args.test_share,
-        limit=args.limit,
-        shard_rows=args.shard_rows or SHARD_ROWS,
-        seed=args.seed,
-        score_scale=scale,
-    )
+    rows = args.shard_rows or SHARD_ROWS
+    options = filled(ShogiDataOptions, args, merge=not args.keep_duplicates, shard_rows=rows, score_scale=scale)
     return make_shogi_dataset(args.paths, args.out, options, say)
 
 
@@ -166,7 +135,7 @@ def _score_scale(text: str | None) -> float:
     return scale
 
 
-def play_dataset(game: Game[Any, Any], args: argparse.Namespace, say: Say) -> str:
+def play_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> str:
     """See engine.game.Game."""
     from engine.clients.limits import SpecError
     from engine.clients.process import EngineError
@@ -184,18 +153,7 @@ def play_dataset(game: Game[Any, Any], args: argparse.Namespace, say: Say) -> st
         spec = parse_spec(args.engine, "shogi")
         openings = load_records(args.openings) if args.openings else []
         game.compile(say)
-        options = ShogiPlayOptions(
-            engine=args.engine,
-            nodes=args.nodes,
-            openings=named(args.openings) if args.openings else "",
-            opening_moves=args.opening_moves,
-            random_moves=args.random_moves,
-            resign_score=args.resign_score,
-            resign_moves=args.resign_moves,
-            max_moves=args.max_moves,
-            shard_rows=args.shard_rows,
-            seed=args.seed,
-        )
+        options = filled(ShogiPlayOptions, args, openings=named(args.openings) if args.openings else "")
         total = play_shogi_positions(args.out, options, args.positions, spec, openings, args.processes, say)
     except EngineError as error:
         raise OptionError(f"--engine {args.engine}: {error}") from None

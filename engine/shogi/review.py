@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine.color import BLACK, WHITE
 from engine.players.request import Request
-from engine.review.model import MARK, Opinion, Review, ReviewedMove, ReviewError, Tick, reviewed_moves
+from engine.review import MARK, Opinion, Review, ReviewedMove, ReviewError, Tick, reviewed_moves
 from engine.scores import MATE_SCORE, record_score
 from engine.shogi.descriptor import GAME
 from engine.shogi.game import ShogiGame
@@ -32,7 +32,7 @@ FORMS = {".csa": ".csa", ".kif": ".kif", ".kifu": ".kifu", ".ki2": ".kifu", ".ki
 
 @dataclass(slots=True)
 class AnnotatedShogi:
-    """See engine.review.model.Annotated."""
+    """See engine.review.Annotated."""
 
     review: Review
     record: GameRecord
@@ -59,7 +59,7 @@ class Loaded:
 
 
 class ShogiReviewer:
-    """See engine.review.model.Reviewer."""
+    """See engine.review.Reviewer."""
 
     def __init__(self, player: ShogiPlayer) -> None:
         """Review with a player, by the limits of its options; it does without its book."""

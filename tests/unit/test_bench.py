@@ -19,17 +19,18 @@ from bench import cli, evaluator, measure, nps, tree
 from bench.cli import main
 from bench.rivals import close_rivals, column, open_rivals, percent, visits_of
 from engine.cli.errors import CliError
+from engine.cli.games import GAMES, GO
 from engine.cli.main import main as yomi
 from engine.evaluators.queue import InlineQueue
 from engine.evaluators.uniform import UniformEvaluator
+from engine.go import measuring as go_measuring
 from engine.go.measuring import go_positions, go_subject
 from engine.go.networks.rollouts import RolloutEvaluator
-from engine.go.players import setup as go_setup
 from engine.options import Options
 from engine.search.parameters import SearchSettings
+from engine.shogi import measuring as shogi_measuring
 from engine.shogi.measuring import shogi_positions, shogi_subject
 from engine.shogi.networks.material import MaterialEvaluator
-from engine.shogi.players import setup as shogi_setup
 from native.go.planes import policy_index
 from native.spec import Inputs
 from native.tree.buffers import make_batch
@@ -190,7 +191,7 @@ def test_the_evaluator_alone_has_as_many_batches_as_in_the_search(monkeypatch: p
     monkeypatch.setattr(measure, "evaluator_rate", rate)
     monkeypatch.setattr(nps, "evaluator_rate", rate)
     options = Options(evaluator="uniform", size=5, workers=2, batch_size=64, batches_in_flight=3, memory=2**24)
-    rows, _ = nps.run(options, 0.02, "go")
+    rows, _ = nps.run(options, 0.02, GO)
     assert {each[1:] for each in asked} == {(2, 3)}
     assert asked[-1][0] == 64
     assert rows[0]["evaluator_per_second"] == 64.0
@@ -268,7 +269,7 @@ def too_much(*_: Any) -> Any:
 def test_what_was_started_is_closed_where_setting_up_fails(
     fails: str, game: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    queue, rival, setup = Closable(), Closable(), go_setup if game == "go" else shogi_setup
+    queue, rival, setup = Closable(), Closable(), go_measuring if game == "go" else shogi_measuring
     monkeypatch.setattr(setup, "make_queue", lambda *_: queue)
     expected: type[Exception] = MemoryError
     if fails == "settings":
@@ -279,7 +280,7 @@ def test_what_was_started_is_closed_where_setting_up_fails(
         monkeypatch.setattr(nps, "open_rivals", lambda *_: [rival])
         monkeypatch.setattr(nps, "Search", too_much)
     with pytest.raises(expected):
-        nps.run(Options(size=5), 0.02, game, ["no such engine"])
+        nps.run(Options(size=5), 0.02, GAMES[game], ["no such engine"])
     assert queue.is_closed
     assert rival.is_closed == (fails == "search")
 

@@ -18,6 +18,7 @@ import pytest
 
 from bench import cli, gpu, gpu_fault, gpu_proofs
 from bench.go_network import write_go_network
+from engine.cli.games import GO, SHOGI
 from engine.evaluators import onnx_session
 from engine.evaluators.base import EvaluatorError
 from engine.go.networks import katago_gpu
@@ -104,10 +105,11 @@ def test_every_part_has_its_rows_whatever_another_does(
             raise EvaluatorError("pycuda not installed")
         return "onnx"
 
-    marks = (gpu.Mark("shogi", 9, (1, 16), 10), gpu.Mark("go", 9, (1, 16), 10**9), gpu.Mark("go", 9, None))
+    marks = (gpu.Mark(SHOGI, 9, (1, 16), 10), gpu.Mark(GO, 9, (1, 16), 10**9), gpu.Mark(GO, 9, None))
     monkeypatch.setattr(gpu, "MARKS", marks)
     monkeypatch.setattr(gpu, "BATCHES", (2, 4))
-    monkeypatch.setattr(gpu, "measured", functools.partial(_first_game, gpu.measured))
+    for game in (GO, SHOGI):
+        monkeypatch.setattr(game, "measured", functools.partial(_first_game, game.measured))
     monkeypatch.setattr(gpu_proofs, "prove_fault", break_down)
     monkeypatch.setattr(gpu_proofs, "prove_stopping", lambda *_: [])
     monkeypatch.setattr(gpu_proofs, "choose_backend", absent)
@@ -167,17 +169,17 @@ def test_contexts_are_opened_by_four_threads(processor: list[tuple[str, int, int
 
 
 def test_a_session_with_other_outputs_is_found(processor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = gpu_proofs.prove_session("shogi", "cuda:0", "onnx", "fp32")
+    rows = gpu_proofs.prove_session(SHOGI, "cuda:0", "onnx", "fp32")
     assert rows[0]["result"].startswith("ok, greatest difference ")
-    wanted = gpu_proofs.reference("shogi")
+    wanted = gpu_proofs.reference(SHOGI)
     wanted.values[...] += 0.1
     with pytest.raises(EvaluatorError, match=r"outputs 0\.1 from the processor's found, expected 0\.005"):
-        gpu_proofs.prove_session("shogi", "cuda:0", "onnx", "fp32")
+        gpu_proofs.prove_session(SHOGI, "cuda:0", "onnx", "fp32")
     with pytest.raises(EvaluatorError, match=r"mean value error 0\.10"):
-        gpu_proofs.prove_session("shogi", "cuda:0", "onnx", "fp16")
+        gpu_proofs.prove_session(SHOGI, "cuda:0", "onnx", "fp16")
     wanted.values[...] = np.nan
     with pytest.raises(EvaluatorError, match="outputs nan"):
-        gpu_proofs.prove_session("shogi", "cuda:0", "onnx", "fp32")
+        gpu_proofs.prove_session(SHOGI, "cuda:0", "onnx", "fp32")
 
 
 def test_workers_are_stopped_and_every_batch_comes_back_right(processor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,6 +224,6 @@ def test_a_child_that_does_not_survive_is_told(
 
 
 @contextlib.contextmanager
-def _first_game(measured: Any, options: Options, game: str) -> Iterator[Any]:
-    with measured(options, game) as (subject, queue, settings):
+def _first_game(measured: Any, options: Options) -> Iterator[Any]:
+    with measured(options) as (subject, queue, settings):
         yield dataclasses.replace(subject, games=subject.games[:1]), queue, settings

@@ -17,8 +17,8 @@ import engine.cli.make
 import nets
 from engine.cli import doctor, play
 from engine.cli.errors import CliError
-from engine.cli.games import GO
-from engine.cli.main import COMMANDS, build, main, main_usi
+from engine.cli.games import GAMES, GO
+from engine.cli.main import BENCH, COMMANDS, build, main, main_usi
 from engine.cli.selfplay import Series
 from engine.evaluators import cuda, gpu, providers
 from engine.evaluators.base import EvaluatorError
@@ -71,7 +71,7 @@ def test_help_without_arguments(capsys: pytest.CaptureFixture[str]) -> None:
     assert "yomi doctor" in text
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "bench"])
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != BENCH])
 def test_help_of_every_command(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main([name, "--help"])
@@ -101,9 +101,9 @@ def test_help_names_what_is_there(name: str, text: str, capsys: pytest.CaptureFi
 
 def examples() -> list[str]:
     """Return the command lines in the help texts of all commands, without what is said of them."""
-    modules = [importlib.import_module(f"engine.cli.{name}") for name in ("main", *COMMANDS)]
+    modules = [importlib.import_module(f"engine.cli.{name}") for name in ("main", *COMMANDS) if name != BENCH]
     texts = [getattr(module, "EPILOG", "") for module in modules]
-    texts += [text for module in modules for text in getattr(module, "EPILOGS", {}).values()]
+    texts += [text for game in GAMES.values() for text in game.examples.values()]
     lines = re.findall(r"^  (yomi .*)", "\n".join(texts).replace("\\\n      ", ""), re.MULTILINE)
     return [re.split(r" {3,}| <", line)[0] for line in lines if "--help" not in line]
 

@@ -25,8 +25,7 @@ from engine.go.sgf import read_sgf, to_sgf
 from engine.go.vertex import parse_vertex
 from engine.options import Options
 from engine.players.request import Decision, Request
-from engine.review.model import Opinion, Review, ReviewedMove, ReviewError
-from engine.review.text import table
+from engine.review import Opinion, Review, ReviewedMove, ReviewError, table
 from engine.shogi.notation import format_usi
 from engine.shogi.records.files import load_records, read_records
 from engine.shogi.review import ShogiReviewer

@@ -17,9 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.color import BLACK
-from engine.datasets.making import Columns, Log, plan_shards, write_missing
+from engine.datasets.making import Columns, Log, held_out, plan_shards, write_missing
 from engine.datasets.sources import SGF_SUFFIXES, find_files, named
-from engine.datasets.split import held_out
 from engine.go.datasets.games import GameTable, read_games, thinned, trusted, without_duplicates
 from engine.go.datasets.rows import PLY_DTYPE, Row, RowWriter, Teacher, blank_columns
 from engine.go.datasets.scores import KomiScorer

@@ -11,9 +11,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from engine.datasets.making import Columns, Log, plan_shards, write_missing
+from engine.datasets.making import Columns, Log, held_out, plan_shards, write_missing
 from engine.datasets.sources import find_files, named
-from engine.datasets.split import held_out
 from engine.shogi.datasets.rows import (
     NO_MOVE,
     SHOGI_SUFFIXES,

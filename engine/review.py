@@ -1,4 +1,7 @@
-"""What a review says, for both games: an opinion of every position, and what each move lost."""
+"""What a review says, in all games: an opinion of every position, what each move lost, and both as text and picture.
+
+How records are reviewed stands in the review modules of the games.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from engine.color import BLACK, WHITE, opponent
+from engine.color import BLACK, COLOR_NAMES, WHITE, opponent
+from engine.plotting import figure, png
 
 if TYPE_CHECKING:
     from engine.scores import Score
@@ -15,6 +19,13 @@ if TYPE_CHECKING:
 LETTERS = {BLACK: "B", WHITE: "W"}
 MARK = "yomi: "
 """Begins the comments of a review in its record; a new one replaces them."""
+
+PV_MOVES = 6
+"""Moves of a line in the table."""
+WIDTH, HEIGHT = 10.0, 4.5
+"""Inches."""
+MARKED = 3
+"""Moves of each side that are marked."""
 
 
 class ReviewError(ValueError):
@@ -242,3 +253,78 @@ class Reviewer(Protocol):
 
     def close(self) -> None:
         """Release the engine."""
+
+
+# -- as text -------------------------------------------------------------------------------------------------------
+
+
+def table(review: Review, count: int) -> str:
+    """Return the worst `count` moves of each side as a table, with a line for each side above it."""
+    blocks = []
+    for color in (BLACK, WHITE):
+        blocks.append("\n".join([_headline(review, color), *_rows(review, review.worst(color, count))]))
+    return "\n\n".join(blocks)
+
+
+def _headline(review: Review, color: int) -> str:
+    summary, score = review.summary(color), review.score
+    name = f" ({summary['name']})" if summary["name"] else ""
+    if not summary["moves"]:
+        return f"{COLOR_NAMES[color]}{name}: no moves"
+    parts = [
+        f"{summary['moves']} moves",
+        f"{100 * summary['best']:.0f}% as the engine",
+        f"mean loss {100 * summary['winrate_loss']:.2f}%",
+    ]
+    if summary["score_loss"] is not None:
+        parts.append(f"{summary['score_loss']:.{score.digits + 1}f} {score.unit}")
+    return f"{COLOR_NAMES[color]}{name}: {', '.join(parts)}"
+
+
+def _rows(review: Review, moves: list[ReviewedMove]) -> list[str]:
+    if not moves:
+        return ["  no move that lost anything"]
+    lines = [f"  {'move':>4}  {'played':7} {'loss':>6}  {review.score.unit:>7}  {'before':>6}  {'after':>6}  better"]
+    for move in moves:
+        score = "" if move.score_loss is None else f"{move.score_loss:.{review.score.digits}f}"
+        lines.append(
+            f"  {move.number:>4}  {move.text:7} {100 * move.winrate_loss:>5.1f}%  {score:>7}"
+            f"  {100 * move.before.winrate_for(move.color):>5.1f}%  {100 * move.winrate_after:>5.1f}%"
+            f"  {' '.join(move.pv_text[:PV_MOVES])}"
+        )
+    return lines
+
+
+# -- as a picture --------------------------------------------------------------------------------------------------
+
+
+def draw(review: Review, title: str) -> bytes:
+    """Return a PNG of a review.
+
+    Raises:
+        PlotError: matplotlib is not there.
+    """
+    drawn = figure(WIDTH, HEIGHT)
+    axes = drawn.add_subplot()
+    turns = range(len(review.opinions))
+    winrates = [100.0 * opinion.winrate_for(BLACK) for opinion in review.opinions]
+    axes.plot(turns, winrates, color="black", linewidth=1.4)
+    axes.fill_between(turns, winrates, 50.0, color="0.85")
+    axes.axhline(50.0, color="0.5", linewidth=0.8)
+    for color, marker, fill in ((BLACK, "v", "black"), (WHITE, "^", "white")):
+        for move in review.worst(color, MARKED):
+            axes.plot(move.number, winrates[move.number], marker, color=fill, markeredgecolor="black")
+            axes.annotate(
+                f"{move.number}", (move.number, winrates[move.number]), textcoords="offset points", xytext=(4, 4)
+            )
+    axes.set(xlim=(0, max(1, len(winrates) - 1)), ylim=(0, 100), xlabel="move", ylabel="Black's winrate (%)")
+    axes.set_title(title if title.isascii() else title.encode("ascii", "replace").decode("ascii"))
+    scores = [opinion.score_for(BLACK) for opinion in review.opinions]
+    if all(score is not None for score in scores):
+        limit = review.score.limit
+        shown = [max(-limit, min(limit, score or 0.0)) for score in scores]
+        other = axes.twinx()
+        other.plot(turns, shown, color="tab:blue", linewidth=0.9, alpha=0.7)
+        widest = 1.1 * max(1.0, *map(abs, shown))
+        other.set(ylim=(-widest, widest), ylabel=review.score.axis)
+    return png(drawn)

@@ -1,1 +1,0 @@
-"""Reviews of finished games: what the engine thinks of every move."""
