@@ -133,7 +133,7 @@ def nodes_of(line: str) -> int | None:
     return int(found[1]) if found else None
 
 
-KINDS = {"gtp": GtpRival, "usi": UsiRival}
+KINDS: dict[str, type[GtpRival] | type[UsiRival]] = {"gtp": GtpRival, "usi": UsiRival}
 Rival: TypeAlias = GtpRival | UsiRival
 """Another engine that is measured. `counting` is what it counts: EVALUATED, DESCENDED, MOVED or OWN."""
 

@@ -128,7 +128,7 @@ class Game(abc.ABC, Generic[G, P]):
         return {}
 
     def compile(self, say: Say) -> None:
-        """Compile the kernels that are not in the cache.
+        """Compile the kernels that are not in the cache; a game of which native.warmup knows nothing overrides this.
 
         Raises:
             CompileError: it fails.

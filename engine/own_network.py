@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nets.models import default_network
+from nets.models import MODELS, default_network
 
 if TYPE_CHECKING:
     from engine.options import Options
@@ -16,7 +16,9 @@ def has_network(options: Options) -> bool:
 
 
 def network_file(options: Options, game: str) -> str | None:
-    """Return the file of the network that judges positions of a game; None if their evaluator has no use for one."""
+    """Return the file of the network that judges positions of a game; None if there is none, or their evaluator has no use for one."""
     if not has_network(options):
         return None
-    return str(default_network(game)) if options.net is None else options.net
+    if options.net is None:
+        return str(default_network(game)) if game in MODELS else None
+    return options.net
