@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bench.flags import board, count, network, positive
 from bench.options import BY_LEVEL, EVALUATOR_OPTIONS, GPU_OPTIONS, PRECISION_OPTIONS, SEARCH_OPTIONS, all_but
-from engine.cli.errors import CliError
+from engine.cli.errors import CliError, Parser
 from engine.cli.flags import add_options, collect
 from engine.cli.games import GAMES, GO, SHOGI
 from engine.cli.logs import say
-from engine.cli.parser import Parser
 from engine.cli.report import plot_check, print_facts, print_table, write_json
 from engine.options import Options
 from engine.players.tuning import tuned

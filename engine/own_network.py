@@ -16,7 +16,7 @@ def has_network(options: Options) -> bool:
 
 
 def network_file(options: Options, game: str) -> str | None:
-    """Return the file of the network that judges positions of a game; None if there is none, or their evaluator has no use for one."""
+    """Return the file of the network that judges positions of a game; None if there is none, or no use for one."""
     if not has_network(options):
         return None
     if options.net is None:

@@ -138,7 +138,9 @@ def make_dataset(args: argparse.Namespace) -> None:
     from nets.features import feature_set
 
     check_ranges(args, test_share=(0.0, 0.9))
-    check_counts(args, limit=0, seed=0, **({} if args.shard_rows is None else {"shard_rows": 1}))
+    check_counts(args, limit=0, seed=0)
+    if args.shard_rows is not None:
+        check_counts(args, shard_rows=1)
     game = GAMES[feature_set(args.features).game]
     _refuse_others(args, game)
     print_dataset(game.make_dataset(args, say))

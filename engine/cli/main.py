@@ -9,8 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from engine.cli.errors import CliError
-from engine.cli.parser import Parser
+from engine.cli.errors import CliError, Parser
 from engine.version import VERSION
 from native.errors import CompileError
 

@@ -60,7 +60,7 @@ def add(parser: argparse.ArgumentParser) -> None:
             "--out", type=Path, default=folder, metavar="FOLDER", help=f"where the records go (default: {folder})"
         )
         add_flags(child, COMMAND, game)
-        shown = {**DEFAULTS, **game.defaults[COMMAND], "visits": DEFAULT_VISITS}
+        shown = {**DEFAULTS, **game.defaults.get(COMMAND, {}), "visits": DEFAULT_VISITS}
         add_options(child, game, leave_out=("ponder", "stochastic_ponder", "lag"), defaults=shown)
 
 
@@ -131,7 +131,7 @@ def open_series(args: argparse.Namespace) -> Series[Any]:
     """
     game = GAMES[args.game]
     limit = visits_without_limit(args, DEFAULT_VISITS, game)
-    options = collect(args, game, **DEFAULTS, **game.defaults[COMMAND], **limit)
+    options = collect(args, game, **{**DEFAULTS, **game.defaults.get(COMMAND, {}), **limit})
     check_limited(options, game)
     logs.set_up(options)
     with loading_errors():
