@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from engine.cli.errors import CliError
+from engine.cli.games import GO
 from engine.cli.servers import options_of
 from engine.servers.backoff import FIRST, JITTER, LONGEST, LONGEST_IN_GAME, Backoff
 from engine.servers.connection import Connection, ConnectionLostError, Mailbox
@@ -193,7 +194,7 @@ def test_options_of_an_account_that_are_wrong(tmp_path: Path, old: str, new: str
     path.write_text(FILE.replace(old, new))
     (account,) = read_settings(path, "cgos").accounts
     with pytest.raises(CliError) as error:
-        options_of(account, "go")
+        options_of(account, GO)
     assert str(error.value).startswith(f"{path}, {message.format(folder=tmp_path)}")
     assert "--" not in str(error.value)
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from engine.cli import floodgate
+from engine.cli.games import GAMES
 from engine.cli.servers import options_of
 from engine.clients.answers import EngineMove, Evaluation
 from engine.clients.process import EngineError
@@ -91,9 +92,9 @@ def test_a_move_that_only_another_rule_of_ko_allows_is_played() -> None:
 @pytest.mark.parametrize(("game", "protocol"), [("go", CGOS), ("shogi", CSA)])
 def test_yomi_plays_with_its_own_network_where_an_account_names_none(game: str, protocol: str) -> None:
     account = Account("a", Server("s", protocol, "localhost", 1), "user", "password_env", "PASSWORD")
-    assert network_file(options_of(account, game), game) == str(default_network(game))
+    assert network_file(options_of(account, GAMES[game]), game) == str(default_network(game))
     plain = replace(account, options={"evaluator": "rollouts" if game == "go" else "material"})
-    assert network_file(options_of(plain, game), game) is None
+    assert network_file(options_of(plain, GAMES[game]), game) is None
 
 
 def test_another_engine_plays_go() -> None:
