@@ -124,7 +124,7 @@ class Game(abc.ABC, Generic[G, P]):
         return self.title
 
     def level_options(self, level: int, *, has_network: bool) -> Mapping[str, Value]:
-        """Return what a level of strength sets otherwise than in all games; see engine.players.levels."""
+        """Return what a level of strength sets otherwise than in all games; see engine.levels."""
         return {}
 
     def compile(self, say: Say) -> None:
