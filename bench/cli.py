@@ -200,7 +200,7 @@ def _nps(args: argparse.Namespace) -> Rows:
 def _nps_outputs(args: argparse.Namespace, rows: Rows, rivals: Sequence[Rival]) -> Iterator[Output]:
     """Yield the files that only `bench nps` has."""
     from bench import nps
-    from engine.matches.plot import plot_boxes
+    from engine.matches.report import plot_boxes
 
     if args.csv is not None:
         yield args.csv, lambda path: nps.write_csv(path, rows, rivals)

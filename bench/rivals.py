@@ -149,7 +149,8 @@ def open_rivals(commands: Sequence[str], game: str) -> list[Rival]:
         CliError: one is not well described, does not start, or cannot be measured.
     """
     try:
-        _, *specs = with_own_names([EngineSpec(YOMI, ()), *(parse_spec(text, game) for text in commands)])
+        others = [parse_spec(text, game, GAMES[game].protocol) for text in commands]
+        _, *specs = with_own_names([EngineSpec(YOMI, ()), *others])
     except SpecError as error:
         raise CliError(f"--against: {error}") from None
     rivals: list[Rival] = []

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from engine.evaluators.queue import EvaluationQueue
+    from engine.matches.games import MatchGame
     from engine.options import Options, Value
     from engine.play import Ended, Referee
     from engine.players.player import Player
@@ -95,6 +96,8 @@ class Game(abc.ABC, Generic[G, P]):
     score: Score
     suffixes: tuple[str, ...]
     """Endings of the names of records that are reviewed."""
+    rated: tuple[str, ...] = ()
+    """Those of records whose results are rated; the first one stands for all forms of one game."""
     saved: tuple[str, ...]
     """Those of games saved in the terminal; the first is the usual one."""
     recorded: tuple[str, ...] = ()
@@ -163,6 +166,10 @@ class Game(abc.ABC, Generic[G, P]):
     @abc.abstractmethod
     def format_opening(self, game: G) -> str:
         """Return the moves of a game as a match keeps its openings."""
+
+    def matches(self) -> MatchGame[G]:
+        """Return what matches know of the game."""
+        raise NotImplementedError
 
     # -- commands --------------------------------------------------------------------------------------------------
 

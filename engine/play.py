@@ -42,33 +42,8 @@ class Ended:
     """Score, illegal move, last words: on one line."""
 
 
-class PlayedOnGame(PlayableGame, Protocol):
-    """A game that goes on."""
-
-    moves: list[tuple[int, int]]
-    """(color, move) since the initial position."""
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the rules have ended it."""
-
-    def push(self, move: int) -> None:
-        """Play a move of the side to move.
-
-        Raises:
-            ValueError: the rules forbid it.
-        """
-
-    def undo(self) -> None:
-        """Take the last move back.
-
-        Raises:
-            ValueError: there is none.
-        """
-
-
-G = TypeVar("G", bound=PlayedOnGame)
-G_contra = TypeVar("G_contra", bound=PlayedOnGame, contravariant=True)
+G = TypeVar("G", bound=PlayableGame)
+G_contra = TypeVar("G_contra", bound=PlayableGame, contravariant=True)
 
 
 class Side(Protocol[G_contra]):
@@ -78,21 +53,28 @@ class Side(Protocol[G_contra]):
         """Return the decision of the side to move; the game stays as it is."""
 
 
-class Referee(Protocol[G_contra]):
-    """Knows when a game is over."""
+class Referee(Generic[G_contra]):
+    """Knows when games are over, one after the other."""
+
+    def start(self, game: G_contra) -> None:
+        """Make ready what scores games such as this one; by itself a referee needs nothing."""
 
     def judge(self, game: G_contra) -> Ended | None:
         """Return how the game has ended by the rules, or was broken off and scored; None while it goes on."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Release what scores games."""
 
 
-class FirstMoves:
+class FirstMoves(Referee[PlayableGame]):
     """Breaks games off after some moves: for openings."""
 
     def __init__(self, moves: int) -> None:
         """Let `moves` moves be played, those before the first position included."""
         self._moves = moves
 
-    def judge(self, game: PlayedOnGame) -> Ended | None:
+    def judge(self, game: PlayableGame) -> Ended | None:
         """Return a draw once there are so many moves, or the rules have ended the game."""
         return Ended(DRAW, MAX_MOVES) if game.ply >= self._moves or game.is_over else None
 

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import os
-from collections.abc import Callable, Mapping, Sequence
+import shutil
+import sys
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from engine.cli import logs
 from engine.cli.errors import CliError
 from engine.cli.games import GAMES
-from engine.cli.match_openings import POLICY, make_openings
 from engine.cli.match_settings import add_settings, merge, read_file
 from engine.cli.rate import add_output, show
 from engine.cli.report import plot_check
 from engine.cli.signals import ended_by_a_signal
 from engine.clients.limits import COUNTS, TIMES, EngineLimits, SpecError
 from engine.clients.spec import (
-    PROTOCOLS,
     EngineSpec,
     command_of,
     detect_protocol,
@@ -29,13 +32,14 @@ from engine.clients.spec import (
     table_of,
     with_own_names,
 )
-from engine.matches.results import MatchError
-from engine.matches.schedule import openings_before, pairs_of, schedule
+from engine.color import BLACK, DRAW, WHITE
+from engine.matches.results import GameResult, MatchError
+from engine.matches.schedule import draw_openings, load_openings, openings_before, pairs_of, schedule, shuffled
+from engine.options import Options
 
 if TYPE_CHECKING:
-    from engine.clients.client import OnStart
-    from engine.matches.results import GameResult
-    from engine.matches.runner import Host
+    from engine.game import Game
+    from engine.matches.journal import Journal
     from engine.matches.sprt import Sprt
 
 USAGE = "yomi match PLAYER PLAYER [PLAYER ...] [options]"
@@ -56,6 +60,17 @@ the limits, options, init, folder, env. Games go on at the same time with --para
 their own; engines do not ponder. Each game is written as it ends, and an interrupted match goes on when the same
 command is given again. `yomi rate FOLDER` prints the tables at any time.
 """
+
+POLICY = "policy"
+POLICY_MOVES = 8
+POLICY_VISITS = 32
+"""Of the search before each move, which is drawn with its visits as chances: they follow the policy, but for moves that
+the next one refutes."""
+
+INTERVAL = 1.0
+"""Seconds between two tables."""
+SHARE = 200
+"""The time between two tables is at least this many times the time that one takes; with 10,000 games that is 0.2 s."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -87,9 +102,9 @@ def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> 
     Raises:
         SpecError, MatchError: the match cannot be played.
     """
-    game = settings.game or _find_game(tables)
+    game = GAMES[settings.game] if settings.game else _find_game(tables)
     limits = EngineLimits(**{name: getattr(settings, name) for name in (*TIMES, *COUNTS)})
-    named = with_own_names([spec_of(table, game) for table in tables])
+    named = with_own_names([spec_of(table, game.name, game.protocol) for table in tables])
     players = [replace(player, limits=player.limits.over(limits)) for player in named]
     try:
         pairs = pairs_of(len(players), settings.form)
@@ -99,19 +114,19 @@ def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> 
     if settings.timeout is None:
         have_time = all(player.limits.has_clock or player.limits.seconds is not None for player in players)
         settings.timeout = 60.0 if have_time else 600.0
-    make_host, described = _host(settings, game)
+    rules = _rules(settings, game)
     source = _source(settings)
     description = {
-        "game": game,
+        "game": game.name,
         "players": [_described(player) for player in players],
         "form": settings.form,
         "margin": settings.margin,
         "resign": [settings.resign_below, settings.resign_moves],
         "opening_source": source,
-        **described,
+        **rules,
     }
 
-    from engine.cli.match_progress import Progress
+    from engine.matches.games import Host, RefereeSettings
     from engine.matches.journal import Journal
     from engine.matches.runner import Plan, Runner
 
@@ -119,25 +134,100 @@ def _play(settings: argparse.Namespace, tables: Sequence[Mapping[str, Any]]) -> 
     if settings.cpus and parallel > len(settings.cpus):
         raise CliError(f"--parallel {parallel} with {len(settings.cpus)} of --cpus: expected no more games than those")
     _check_cpus(settings.cpus)
+    referee = RefereeSettings(settings.margin, settings.timeout, settings.resign_below, settings.resign_moves)
     with Journal(
         settings.out,
         description,
-        lambda: {"openings": make_openings(settings, game)},
+        lambda: {"openings": make_openings(settings, game, rules)},
         lambda found: _as_described_now(found, source),
     ) as journal:
         openings = journal.kept["openings"]
         last = max((result.number for result in journal.results), default=0)
         if openings_before(last, len(pairs)) < len(openings):  # else they come again, and more would shift them
-            openings = make_openings(settings, game, openings)
+            openings = make_openings(settings, game, rules, openings)
         if openings != journal.kept["openings"]:
             journal.keep({"openings": openings})
         pairings = list(schedule(pairs, settings.games, len(openings)))
-        plan = Plan(players, pairings, openings, make_host, settings.out, parallel, settings.cpus, settings.restart)
-        with Progress(journal, [player.name for player in players], len(pairings), test) as progress:
+        host = functools.partial(Host, game.matches(), rules, referee)
+        plan = Plan(players, pairings, openings, host, settings.out, parallel, settings.cpus, settings.restart)
+        with _Progress(journal, [player.name for player in players], len(pairings), test) as progress:
             if not progress.is_decided:
                 with ended_by_a_signal():
                     Runner(plan, journal, progress.show).run()
         return sorted(journal.results, key=lambda result: result.number)
+
+
+def _options(game: Game[Any, Any], settings: argparse.Namespace, *names: str) -> Options:
+    """Return the options of a game, of which those of some names may be set for the match.
+
+    Raises:
+        OptionError: a value that the option cannot have.
+    """
+    options = Options.for_game(game.name)
+    for name in names:
+        if (value := getattr(settings, name)) is not None:
+            options.set(name, value)
+    return options
+
+
+def make_openings(
+    settings: argparse.Namespace, game: Game[Any, Any], rules: Mapping[str, Any], known: Sequence[str] = ()
+) -> list[str]:
+    """Return the openings that the settings want; a single empty one where they want none.
+
+    Args:
+        settings: of the match.
+        game: that is played.
+        rules: those of the match.
+        known: those that the match has already; they stay, and more are drawn where its games have become more. Where
+            there are not enough, those that are found are returned.
+
+    Raises:
+        MatchError: a file cannot be read, or there are too few.
+        CliError: the engine that makes them cannot be made.
+    """
+    wanted = (settings.games + 1) // 2
+    if known and (settings.openings != POLICY or len(known) >= wanted):
+        return list(known)
+    if settings.openings is None:
+        return [""]
+    if settings.openings != POLICY:
+        found = load_openings(Path(settings.openings), settings.opening_moves, game.matches(), rules)
+        return shuffled(found, settings.opening_seed)
+    moves = settings.opening_moves or POLICY_MOVES
+    options = _options(game, settings, "size")
+    values = {
+        "visits": POLICY_VISITS, "temperature": 1.0, "temperature_moves": moves, "resign": False, "workers": 1,
+        "seed": settings.opening_seed, "net": settings.opening_net and str(settings.opening_net),
+        "evaluator": "auto" if settings.opening_net else game.plain_evaluator,
+    }  # fmt: skip
+    for name, value in values.items():
+        options.set(name, value)
+    found = _policy_openings(game, options, moves, wanted, known)
+    if len(found) < wanted:
+        logs.say(f"--openings policy: only {len(found)} different ones of {moves} moves are found; they come again")
+    return found
+
+
+def _policy_openings(
+    game: Game[Any, Any], options: Options, moves: int, wanted: int, known: Sequence[str]
+) -> list[str]:
+    from engine.cli.make import load_player
+    from engine.play import FirstMoves, PlayerSide, play_game
+
+    player = load_player(game, options)
+    side = PlayerSide(player)
+
+    def draw() -> str:
+        opening = game.new_game(options)
+        player.new_game(opening)
+        play_game(opening, {BLACK: side, WHITE: side}, FirstMoves(moves))
+        return game.format_opening(opening)
+
+    try:
+        return draw_openings(draw, wanted, known)
+    finally:
+        player.close()
 
 
 def _check_cpus(groups: Sequence[frozenset[int]]) -> None:
@@ -193,11 +283,14 @@ def _digest(value: str) -> str:
     return sha256(value.encode()).hexdigest()[:16]
 
 
-def _find_game(tables: Sequence[Mapping[str, Any]]) -> str:
-    """Return the game that the first engine other than yomi plays; Go where there is none."""
-    games = {protocol: game for game, protocol in PROTOCOLS.items()}
+def _find_game(tables: Sequence[Mapping[str, Any]]) -> Game[Any, Any]:
+    """Return the game that the first engine other than yomi plays, by its protocol; the first game if there is none."""
+    first = next(iter(GAMES.values()))
     other = next((table for table in tables if not is_yomi(command_of(table)[0])), None)
-    return "go" if other is None else games[detect_protocol(spec_of(other, "go"))]
+    if other is None:
+        return first
+    protocol = detect_protocol(spec_of(other, first.name, first.protocol))
+    return next(game for game in GAMES.values() if game.protocol == protocol)
 
 
 def _sprt(settings: argparse.Namespace, players: int) -> Sprt | None:
@@ -213,32 +306,84 @@ def _sprt(settings: argparse.Namespace, players: int) -> Sprt | None:
         raise CliError(f"--sprt: {error}") from None
 
 
-def _host(settings: argparse.Namespace, game: str) -> tuple[Callable[[OnStart], Host], Mapping[str, object]]:
-    """Return what makes the hosts of a game, and how the journal describes it."""
-    from engine.matches.adjudicate import RefereeSettings
-
-    referee = RefereeSettings(settings.margin, settings.timeout, settings.resign_below, settings.resign_moves)
-    GAMES[game].compile(logs.say)
-    if game == "shogi":
-        from engine.shogi.match_games import MAX_MOVES_DEFAULT, ShogiHost, ShogiSettings
-
-        shogi = ShogiSettings(settings.max_moves or MAX_MOVES_DEFAULT, settings.entering_king, referee)
-        described = {"max_moves": shogi.max_moves, "entering_king": shogi.entering_king}
-        return lambda on_start: ShogiHost(shogi), described
-    from engine.go.game import GoGame, SetupError
-    from engine.go.match_games import AREA, OWNERSHIP, GoHost, GoSettings
-    from engine.go.referee import MOVES_PER_POINT
-    from engine.go.rules import Rules, RulesError
-
+def _rules(settings: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Any]:
+    """Return the rules of the match, as the journal keeps them."""
+    game.compile(logs.say)
     try:
-        rules = Rules.parse(settings.rules)
-        komi = rules.komi if settings.komi is None else settings.komi
-        GoGame(settings.size, rules, komi)
-    except (RulesError, SetupError) as error:
+        options = _options(game, settings, "size", "komi", "rules", "entering_king")
+        return game.matches().rules(options, settings.scorer, settings.max_moves)
+    except ValueError as error:
         raise CliError(str(error)) from None
-    scorer = settings.scorer or (OWNERSHIP if rules.has_agreement else AREA)
-    max_moves = settings.max_moves or MOVES_PER_POINT * settings.size**2
-    go = GoSettings(settings.size, komi, rules, scorer, max_moves, referee)
-    return lambda on_start: GoHost(go, on_start), {
-        "size": go.size, "komi": go.komi, "rules": str(rules), "scorer": scorer, "max_moves": max_moves
-    }  # fmt: skip
+
+
+class _Progress:
+    """What is shown while a match runs: a line for each game, and on a terminal the table below them."""
+
+    def __init__(self, journal: Journal, players: Sequence[str], total: int, test: Sprt | None) -> None:
+        """Prepare it.
+
+        Args:
+            journal: holds the games.
+            players: names.
+            total: games of the whole match.
+            test: that ends the match, or None.
+        """
+        self.journal, self.players, self.total, self.test = journal, players, total, test
+        self._height = 0
+        """Lines of the table that stands on the terminal."""
+        self._due = 0.0
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the test has ended the match."""
+        return self.test is not None and self.test.verdict(self._pairs()) != ""
+
+    def show(self, result: GameResult) -> bool:
+        """Show a game that has ended, and return whether the match has."""
+        self._erase()
+        done = len(self.journal.results)
+        winner = "drawn" if result.winner == DRAW else f"{(result.black, result.white)[result.winner - 1]} wins"
+        faulty = f" [fault of {result.blamed}]" if result.blamed else ""
+        text = f"{done}/{self.total}  game {result.number + 1}  {result.black} - {result.white}: {winner}"
+        self._write(f"{text}, {result.ending} {result.detail}".rstrip() + faulty)
+        if self.test is not None:
+            self._write(self.test.line(self._pairs()))
+        if sys.stderr.isatty() and time.monotonic() >= self._due:
+            begin = time.monotonic()
+            self._draw()
+            spent = time.monotonic() - begin  # the next games wait meanwhile
+            self._due = begin + max(INTERVAL, SHARE * spent)
+        return self.is_decided
+
+    def _pairs(self) -> list[int]:
+        from engine.matches.sprt import pair_counts
+
+        return pair_counts(self.journal.results, self.players[0])
+
+    def _draw(self) -> None:
+        from engine.matches.report import report, to_text
+
+        table = to_text(report(self.journal.results)).split("\n\n")[:2]
+        width = shutil.get_terminal_size().columns  # a line that is wrapped would be two
+        lines = [line[:width] for line in "\n\n".join(table).splitlines()]
+        self._write("\n".join(["", *lines]))
+        self._height = len(lines) + 1
+
+    def _erase(self) -> None:
+        if self._height:
+            sys.stderr.write(f"\x1b[{self._height}A\x1b[J")
+            self._height = 0
+
+    def _write(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    def __enter__(self) -> _Progress:
+        """Say what was there before."""
+        before = len(self.journal.results)
+        if before:
+            self._write(f"{before} of {self.total} games are in {self.journal.path}; going on")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Take the table away: it comes on stdout."""
+        self._erase()

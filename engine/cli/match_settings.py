@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,7 +89,7 @@ def flag(text: str) -> bool:
     return text == "true"
 
 
-def one_of(*choices: str) -> Callable[[str], str]:
+def one_of(choices: Collection[str]) -> Callable[[str], str]:
     """Return what reads one of some words."""
 
     def read(text: str) -> str:
@@ -127,10 +127,10 @@ LIMIT_HELP = {
 }
 
 SETTINGS = (
-    Setting("game", one_of(*GAMES), None, "GAME", "go or shogi (default: what the engines speak, GTP or USI)"),
+    Setting("game", one_of(GAMES), None, "GAME", "go or shogi (default: what the engines speak, GTP or USI)"),
     Setting("games", count, 2, "N", "games of each pair of players (default: 2)"),
     Setting(
-        "form", one_of(*FORMS), FORMS[0], "FORM",
+        "form", one_of(FORMS), FORMS[0], "FORM",
         "round-robin, or gauntlet: the first player against all others (default: round-robin)",
     ),
     Setting("out", Path, Path("match"), "FOLDER", "where records and journal go (default: match)"),
@@ -146,16 +146,16 @@ SETTINGS = (
     ),
     Setting("cpus", cpus, [], "LIST", "processors of each game, which its engines share: 0,1 or 0-1,2-3", "running"),
     Setting("restart", flag, False, "", "start the engines anew for every game", "running"),
-    Setting("size", count, 19, "N", "board size (default: 19)", "Go"),
+    Setting("size", count, None, "N", "board size (default: 19)", "Go"),
     Setting("komi", float, None, "K", "komi (default: that of the rules)", "Go"),
-    Setting("rules", str, "tromp-taylor", "RULES", "rules, as in yomi gtp (default: tromp-taylor)", "Go"),
+    Setting("rules", str, None, "RULES", "rules, as in yomi gtp (default: tromp-taylor)", "Go"),
     Setting(
         "scorer", str, None, "WHAT",
         "area (all stones alive), ownership (by rollouts), or a GTP engine's command line"
         " (default: area where the rules let stones stand until they are captured, else ownership)", "Go",
     ),
     Setting(
-        "entering_king", one_of(*ENTERING_KING), "27", "RULE",
+        "entering_king", one_of(ENTERING_KING), None, "RULE",
         "rule by which a win may be declared: none, 24, 24h, 27 or 27h (default: 27)", "shogi",
     ),
     Setting("openings", str, None, "FROM", "record, folder, SFEN list, or `policy` (drawn by yomi)", "openings"),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.cli.errors import CliError
+from engine.cli.games import GAMES
 from engine.cli.report import plot_check
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     if args.plot is not None:
         plot_check(args.plot)
     try:
-        results = read_results(args.files)
+        results = read_results(args.files, GAMES.values())
     except MatchError as error:
         raise CliError(str(error)) from None
     show(args, results)
@@ -65,9 +66,7 @@ def show(args: argparse.Namespace, results: Sequence[GameResult]) -> None:
     Raises:
         CliError: the plot cannot be made.
     """
-    from engine.matches.plot import plot_ratings
-    from engine.matches.report import report
-    from engine.matches.table import to_json, to_markdown, to_text
+    from engine.matches.report import plot_ratings, report, to_json, to_markdown, to_text
     from engine.plotting import PlotError
 
     made = report(results, advantage=not args.no_advantage, unique=args.unique)

@@ -6,13 +6,13 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from engine.clients.answers import EngineMove, Evaluation
-from engine.clients.client import STOP_TIMEOUT, EngineClient, no_answer
+from engine.clients.client import STOP_TIMEOUT, EngineClient, EngineMove, Evaluation, no_answer
 from engine.clients.limits import GameClock
 from engine.clients.process import TIMEOUT, EngineError, RefusedError
 from engine.clock import TimeSettings, TimeSystem
+from engine.color import BLACK
 
 REPORT_INTERVAL = 20
 """Centiseconds between reports of engines that show their evaluation only while they search."""
@@ -28,6 +28,9 @@ KATA_LIMITS = {"visits": "maxVisits", "playouts": "maxPlayouts", "seconds": "max
 
 class GtpClient(EngineClient):
     """One running GTP engine."""
+
+    _told = 0
+    """Moves on the engine's board since the game began."""
 
     def _greet(self) -> None:
         self.title = self.ask("name", self.timeout).strip()
@@ -92,13 +95,13 @@ class GtpClient(EngineClient):
 
     # -- games -------------------------------------------------------------------------------------------------------
 
-    def new_game(self, size: int, komi: float, rules: str, clock: TimeSettings) -> None:
+    def new_game(self, size: int, komi: float | None, rules: str, clock: TimeSettings) -> None:
         """Set the board up for a game.
 
         Args:
             size: of the board.
-            komi: added to White's score.
-            rules: in KataGo's form; engines that do not know it keep their own.
+            komi: added to White's score; None if the game has none.
+            rules: in KataGo's form; engines that do not know it keep their own. Empty if the game has none.
             clock: the time of each side.
 
         Raises:
@@ -106,9 +109,11 @@ class GtpClient(EngineClient):
         """
         self.ask(f"boardsize {size}", self.timeout)
         self.ask("clear_board", self.timeout)
-        if self.knows("kata-set-rules"):
+        self._told = 0
+        if rules and self.knows("kata-set-rules"):
             self.ask(f"kata-set-rules {rules}", self.timeout)
-        self.ask(f"komi {komi:g}")
+        if komi is not None:
+            self.ask(f"komi {komi:g}")
         if command := self._time_command(clock):
             self.ask(command)
 
@@ -119,6 +124,17 @@ class GtpClient(EngineClient):
             EngineError: the engine takes it for illegal, or fails.
         """
         self.ask(f"play {color} {vertex}")
+        self._told += 1
+
+    def choose(self, start: str, moves: Sequence[str], color: int, clocks: Mapping[int, GameClock]) -> EngineMove:
+        """Have the engine choose a move; see `EngineClient.choose`."""
+        own, other = "BW" if color == BLACK else "WB"
+        for number in range(self._told, len(moves)):
+            self.play(own if (len(moves) - number) % 2 == 0 else other, moves[number])
+        return self.genmove(own, clocks[color])
+
+    def game_over(self, result: str) -> None:
+        """Do nothing: GTP engines are not told."""
 
     def genmove(self, color: str, clock: GameClock) -> EngineMove:
         """Have the engine choose a move, and play it on its own board.
@@ -133,6 +149,7 @@ class GtpClient(EngineClient):
         *reports, last = [line.strip() for line in text.splitlines() if line.strip()] or [""]
         if not last:
             raise EngineError(f"answered nothing to '{command}'")
+        self._told += 1
         report = next((line for line in reversed(reports) if line.startswith(("{", "info "))), "")
         return EngineMove(last.removeprefix("play ").strip(), seconds, read_evaluation(report, command), report=report)
 

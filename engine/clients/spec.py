@@ -20,7 +20,6 @@ YOMI_LIMITS = ("visits", "playouts", "seconds")
 """Options of yomi that are limits here, so that the match's own limits give way to them."""
 DETECTION_LINES = 200
 """Lines that an engine may write before it answers which protocol it speaks."""
-PROTOCOLS = {"go": "gtp", "shogi": "usi"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +41,21 @@ class EngineSpec:
     """GTP: choose moves by a command that reports the evaluation, if the engine has one."""
 
 
-def parse_spec(text: str, game: str) -> EngineSpec:
+def parse_spec(text: str, game: str, protocol: str) -> EngineSpec:
     """Read `yomi[:OPTION=VALUE,...] [;; KEY=VALUE ...]` or `COMMAND LINE [;; KEY=VALUE ...]`.
 
     The keys: name, a limit (seconds, visits, playouts, nodes, depth, main, byoyomi, periods, stones, increment),
     option.NAME (USI), init (a GTP command), folder, env.NAME, evaluations.
 
+    Args:
+        text: the engine.
+        game: that yomi plays, by whose options it is described.
+        protocol: that yomi speaks then.
+
     Raises:
         SpecError: anything else.
     """
-    return spec_of(table_of(text), game)
+    return spec_of(table_of(text), game, protocol)
 
 
 def table_of(text: str) -> dict[str, object]:
@@ -78,8 +82,10 @@ def table_of(text: str) -> dict[str, object]:
     return values | {"options": tables["option"], "env": tables["env"], "init": init}
 
 
-def spec_of(values: Mapping[str, object], game: str) -> EngineSpec:
+def spec_of(values: Mapping[str, object], game: str, protocol: str) -> EngineSpec:
     """Read a TOML table: the key engine, and those of `parse_spec` (as tables: options, env; as a list: init).
+
+    The other arguments are those of `parse_spec`.
 
     Raises:
         SpecError: a key is unknown, a value wrong, or there is no engine.
@@ -99,7 +105,7 @@ def spec_of(values: Mapping[str, object], game: str) -> EngineSpec:
         raise SpecError(f"evaluations '{evaluations}': expected true or false")
     if is_yomi(command[0]):
         name = name or ",".join(map(_short, command[0].split(",")))
-        own, command = _yomi(command, game)
+        own, command = _yomi(command, game, protocol)
         limits = own | limits
     name = name or Path(command[0]).name
     if any(ord(character) < 32 for character in name):
@@ -176,7 +182,7 @@ def detect_protocol(spec: EngineSpec) -> str:
     raise SpecError(f"player {spec.name}: {fault}; expected an engine that speaks GTP or USI")
 
 
-def _yomi(command: list[str], game: str) -> tuple[dict[str, object], list[str]]:
+def _yomi(command: list[str], game: str, protocol: str) -> tuple[dict[str, object], list[str]]:
     """Return the limits in `yomi:OPTION=VALUE,... [FLAG ...]`, and the command line of that engine."""
     limits: dict[str, object] = {}
     flags: list[str] = []
@@ -199,7 +205,7 @@ def _yomi(command: list[str], game: str) -> tuple[dict[str, object], list[str]]:
             flags.append(row.flag if parsed else row.flag.replace("--", "--no-", 1))
         else:
             flags += [row.flag, value]
-    return limits, [sys.executable, "-m", "yomi", PROTOCOLS[game], *flags, *command[1:]]
+    return limits, [sys.executable, "-m", "yomi", protocol, *flags, *command[1:]]
 
 
 def _short(word: str) -> str:

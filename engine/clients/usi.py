@@ -8,8 +8,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
-from engine.clients.answers import EngineMove, Evaluation
-from engine.clients.client import STOP_TIMEOUT, EngineClient, no_answer
+from engine.clients.client import STOP_TIMEOUT, EngineClient, EngineMove, Evaluation, no_answer
 from engine.clients.limits import GameClock
 from engine.clients.process import EngineError, RefusedError
 from engine.color import BLACK, WHITE
@@ -28,6 +27,8 @@ POLL = 0.5
 class UsiClient(EngineClient):
     """One running USI engine."""
 
+    increment_first = True
+    decimals = 3
     options: dict[str, str]
     """The type and range of each of its options, as the engine says them."""
 
@@ -76,19 +77,9 @@ class UsiClient(EngineClient):
         position = " ".join(["position", start, *(["moves", *moves] if moves else [])])
         return UsiSearch(self, position, f"go {limits}", allowed, clock_start)
 
-    def go(self, sfen: str, moves: Sequence[str], color: int, clocks: Mapping[int, GameClock]) -> EngineMove:
-        """Have the engine choose a move.
-
-        Args:
-            sfen: the initial position, or `startpos`.
-            moves: since then.
-            color: the side to move, which the engine plays.
-            clocks: of both colors.
-
-        Raises:
-            EngineError: it fails, or has no move within its time and the timeout.
-        """
-        return self.start(sfen, moves, self._limits(color, clocks), self._allowed(clocks[color])).wait()
+    def choose(self, start: str, moves: Sequence[str], color: int, clocks: Mapping[int, GameClock]) -> EngineMove:
+        """Have the engine choose a move; see `EngineClient.choose`. `start` is an SFEN, or `startpos`."""
+        return self.start(start, moves, self._limits(color, clocks), self._allowed(clocks[color])).wait()
 
     def analyse(self, sfen: str, moves: Sequence[str], seconds: float) -> Iterator[tuple[float, str]]:
         """Have the engine analyse for some seconds; yield its reports, each with the seconds since the command.

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from engine.evaluators.queue import EvaluationQueue
     from engine.game import Judge, Say, Subject
     from engine.go.game import GoGame
+    from engine.go.matches import GoMatches
     from engine.go.players.player import GoPlayer
     from engine.go.referee import GoReferee
     from engine.go.review import GoReviewer
@@ -38,6 +39,7 @@ class Go(Game["GoGame", "GoPlayer"]):
     plain_evaluator = "rollouts"
     score = Score("points", 1, "Black's lead (points)")
     suffixes = (".sgf",)
+    rated = (".sgf",)
     saved = (".sgf",)
     recorded = ("handicap", "size", "komi")
     examples = EXAMPLES
@@ -100,6 +102,12 @@ class Go(Game["GoGame", "GoPlayer"]):
         from engine.go.vertex import format_vertex
 
         return " ".join(format_vertex(move, game.size) for _, move in game.moves)
+
+    def matches(self) -> GoMatches:
+        """See Game."""
+        from engine.go.matches import GoMatches
+
+        return GoMatches()
 
     def start_play(self, args: Namespace, options: Options) -> tuple[GoGame, tuple[str, str]]:
         """Return an empty board, with handicap stones, or the game of an SGF file."""

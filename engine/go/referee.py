@@ -7,10 +7,31 @@ from collections.abc import Callable
 from engine.color import BLACK, DRAW, WHITE
 from engine.go.game import GoGame, score_text
 from engine.go.vertex import format_color
-from engine.play import ADJUDICATION, MAX_MOVES, NO_RESULT, RESIGNATION, SCORE, TIME, Ended
+from engine.play import (
+    ADJUDICATION,
+    FAILURE,
+    MAX_MOVES,
+    NO_RESULT,
+    RESIGNATION,
+    SCORE,
+    TIME,
+    Ended,
+    Referee,
+)
 
 MOVES_PER_POINT = 3
 """Moves per point of the board after which a game is scored as it stands, unless told otherwise."""
+SGF_ENDINGS = {"R": RESIGNATION, "T": TIME, "F": FAILURE}
+"""First letter of what stands behind the winner's (R, Resign, Res., Time, Forfeit); else it is a score."""
+
+
+def read_sgf_result(text: str) -> tuple[int, str] | None:
+    """Return winner and ending of a game whose result SGF writes like this; None if it tells none."""
+    letter, _, how = text.strip().partition("+")
+    winner = {"B": BLACK, "BLACK": BLACK, "W": WHITE, "WHITE": WHITE}.get(letter.upper())
+    if text.strip().lower() in ("0", "draw", "jigo"):
+        winner = DRAW
+    return None if winner is None else (winner, SGF_ENDINGS.get(how.strip()[:1].upper(), SCORE))
 
 
 def sgf_result(ended: Ended) -> str:
@@ -25,7 +46,7 @@ def sgf_result(ended: Ended) -> str:
     return f"{format_color(ended.winner)}+{reason}"
 
 
-class GoReferee:
+class GoReferee(Referee[GoGame]):
     """Ends games by passes, by a repetition without result, or after too many moves."""
 
     def __init__(self, score: Callable[[GoGame], float], max_moves: int = 0) -> None:

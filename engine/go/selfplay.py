@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from engine.clients.answers import Evaluation
+from engine.clients.client import Evaluation
 from engine.go.game import new_game
 from engine.go.referee import sgf_result
 from engine.go.sgf import to_sgf

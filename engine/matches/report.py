@@ -1,14 +1,19 @@
-"""What is told of a match: ratings, results by color, endings."""
+"""What is told of a match: ratings, results by color, endings; as text, Markdown, JSON and a plot."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from engine.color import BLACK, DRAW, WHITE, opponent
 from engine.matches.rating import Ratings, count, fit
 from engine.matches.results import FAULTS, GameResult
+from engine.plotting import figure, save
+
+HEADINGS = ("#", "PLAYER", "RATING", "ERROR", "POINTS", "PLAYED", "(%)", "CFS(%)", "W", "D", "L", "D(%)")
+MORE_HEADINGS = ("s/game", "s/move", "faults")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,3 +189,113 @@ def _row(rank: int, order: Sequence[int], ratings: Ratings, games: Sequence[Game
         total / moves if moves else None,
         sum(game.ending in FAULTS and game.winner == opponent(color) for game, color in played),
     )
+
+
+# -- how it is shown ---------------------------------------------------------------------------------------------------
+
+
+def _cells(row: Row) -> list[str]:
+    score = row.score
+    draws = 100.0 * score.draws / score.played if score.played else 0.0
+    return [
+        str(row.rank),
+        row.player,
+        f"{round(row.rating, 1) + 0.0:.1f}",
+        f"{row.error:.1f}",
+        f"{score.points:.1f}",
+        str(score.played),
+        f"{score.percent:.0f}",
+        "---" if row.cfs is None else f"{row.cfs:.0f}",
+        str(score.wins),
+        str(score.draws),
+        str(score.losses),
+        f"{draws:.0f}",
+        "-" if row.seconds is None else f"{row.seconds:.2f}",
+        "-" if row.seconds_per_move is None else f"{row.seconds_per_move:.3f}",
+        str(row.faults),
+    ]
+
+
+def _facts(report: Report) -> list[str]:
+    lines = [
+        f"First-player advantage = {round(report.advantage, 2) + 0.0:.2f} +/- {report.advantage_error:.2f}",
+        f"Draw rate (equal opponents) = {report.draw_rate:.2f} % +/- {report.draw_error:.2f}",
+    ]
+    endings = ", ".join(f"{ending} {number}" for ending, number in report.endings if ending)
+    games = f"{report.games} games" + (f", {report.duplicates} duplicates left out" if report.duplicates else "")
+    return [*lines, f"{games}: {endings}" if endings else games]
+
+
+def to_text(report: Report) -> str:
+    """Return the tables as Ordo and cshogi print them, and what they do not have after that."""
+    lines = [[*HEADINGS, *MORE_HEADINGS], *map(_cells, report.rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    texts = []
+    for line in lines:
+        cells = [cell.rjust(width) for cell, width in zip(line, widths, strict=True)]
+        cells[1] = f"{line[1].ljust(widths[1])} :"
+        texts.append("  ".join(cells).replace("  ", " ", 1))
+    pairs = ([f"{what}: {score}" for what, score in pair.by_color()] for pair in report.pairs)
+    return "\n\n".join("\n".join(part) for part in (texts, _facts(report), *pairs)) + "\n"
+
+
+def to_markdown(report: Report) -> str:
+    """Return the tables in Markdown."""
+    headings = [*HEADINGS, *MORE_HEADINGS]
+    lines = [f"| {' | '.join(headings)} |", f"|{'|'.join('---' if h == 'PLAYER' else '---:' for h in headings)}|"]
+    lines += [f"| {' | '.join(map(_escaped, _cells(row)))} |" for row in report.rows]
+    lines += ["", *(f"- {fact}" for fact in _facts(report)), ""]
+    lines += ["| pair | both colors | Black vs White | first as Black | first as White |", "|---|---:|---:|---:|---:|"]
+    for pair in report.pairs:
+        scores = pair.by_color()[:4]  # the others are those of the second player
+        cells = [scores[0][0], *(str(score) for _, score in scores)]
+        lines.append(f"| {' | '.join(map(_escaped, cells))} |")
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(cell: str) -> str:
+    return cell.replace("|", "\\|")
+
+
+def to_json(report: Report) -> dict[str, object]:
+    """Return everything as JSON has it."""
+    return asdict(report)
+
+
+def plot_ratings(report: Report, path: Path) -> None:
+    """Draw the ratings with their 95% intervals.
+
+    Raises:
+        PlotError: see `figure` and `save`.
+    """
+    rows = report.rows[::-1]
+    drawn = figure(7.0, 1.2 + 0.4 * len(rows))
+    axes = drawn.add_subplot()
+    axes.errorbar([row.rating for row in rows], range(len(rows)), xerr=[row.error for row in rows], fmt="o", capsize=4)
+    axes.set_yticks(range(len(rows)), [row.player for row in rows])
+    axes.set_ylim(-0.6, len(rows) - 0.4)
+    axes.set_xlabel("Elo (mean 0, 95% intervals)")
+    axes.set_title(f"{report.games} games")
+    axes.grid(axis="x", alpha=0.3)
+    save(drawn, path)
+
+
+def plot_boxes(values: Mapping[str, Sequence[float]], label: str, path: Path) -> None:
+    """Draw a box plot.
+
+    Args:
+        values: by name.
+        label: of the axis.
+        path: of the file.
+
+    Raises:
+        PlotError: see `figure` and `save`.
+    """
+    drawn = figure(1.5 + 1.5 * len(values), 4.5)
+    axes = drawn.add_subplot()
+    axes.boxplot(list(values.values()), showmeans=True)
+    axes.set_xticks(range(1, len(values) + 1), list(values), rotation=15)
+    axes.set_yscale("log")
+    axes.set_ylabel(label)
+    axes.grid(axis="y", alpha=0.3)
+    save(drawn, path)

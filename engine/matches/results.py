@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Generic
 
-from engine.clients.process import EngineError
+from engine.clients.client import EngineClient, EngineMove
 from engine.color import BLACK, DRAW, WHITE
-from engine.play import FAILURE, ILLEGAL, TIME, Ended
+from engine.play import FAILURE, ILLEGAL, TIME, Ended, G
 
 FAULTS = (TIME, ILLEGAL, FAILURE)
 """Endings that are an engine's fault."""
@@ -17,53 +20,50 @@ class MatchError(Exception):
     """The match cannot go on, or cannot begin; one line that says what was expected."""
 
 
-class Forfeit(Exception):  # noqa: N818  (a result, not a fault of the program)
-    """A player loses on the spot."""
-
-    def __init__(self, color: int, ending: str, detail: str) -> None:
-        """Blame a color; `ending` is one of FAULTS."""
-        super().__init__(detail)
-        self.color, self.ending, self.detail = color, ending, detail
+def key_of(text: str) -> str:
+    """Return a key of a game by a text of its beginning and moves."""
+    return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:16]
 
 
-class Blame:
-    """A block in which every failure of an engine is that of one color."""
+def fault_of(file: Path, error: Exception) -> str:
+    """Return what is wrong with a file, which is named once."""
+    text = str(error)
+    return text if str(file) in text else f"{file}: {text}"
 
-    def __init__(self, color: int) -> None:
-        """Blame a color."""
-        self.color = color
 
-    def __enter__(self) -> None:
-        """Begin."""
+@dataclass(slots=True)
+class Sheet(Generic[G]):
+    """A game between two engines as its record tells it."""
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        """Turn an engine's failure into a loss."""
-        if isinstance(error, EngineError):
-            raise Forfeit(self.color, FAILURE, str(error)) from None
+    game: G
+    clients: Mapping[int, EngineClient]
+    """By color."""
+    answers: list[EngineMove | None]
+    """The answer that each move of the game was; None for the moves of the opening."""
+    last: EngineMove | None = None
+    """An answer in time that was not played: no move, or an illegal one."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlayedGame:
-    """A finished game as its referee hands it over."""
+    """A finished game as its referee hands it over; the defaults are those of one that could not begin."""
 
     ended: Ended
-    moves: tuple[str, ...]
+    moves: tuple[str, ...] = ()
     """Of the whole game, those of the opening included, as the protocol writes them."""
-    seconds: tuple[float, float]
+    seconds: tuple[float, float] = (0.0, 0.0)
     """Used by Black and by White."""
-    chosen: tuple[int, int]
+    chosen: tuple[int, int] = (0, 0)
     """Moves that Black and White chose themselves."""
-    records: Mapping[str, bytes]
+    records: Mapping[str, bytes] = field(default_factory=dict)
     """Content of the record by ending of the file's name."""
 
 
 class UnscoredError(MatchError):
     """A game was played to its end, and what scores it failed."""
 
-    def __init__(self, why: str, played: PlayedGame) -> None:
-        """Hand over the game, its result left open."""
-        super().__init__(why)
-        self.played = played
+    played: PlayedGame
+    """The game, its result left open; set by the host."""
 
 
 @dataclass(frozen=True, slots=True)

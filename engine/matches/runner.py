@@ -2,46 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from engine.clients.client import EngineClient, OnStart
 from engine.clients.process import EngineError, EngineProcess
 from engine.clients.spec import EngineSpec
 from engine.color import BLACK, WHITE, opponent
+from engine.matches.games import Host
 from engine.matches.journal import Journal
-from engine.matches.results import FAULTS, GameResult, MatchError, PlayedGame, UnscoredError
+from engine.matches.results import FAULTS, GameResult, MatchError, PlayedGame, UnscoredError, key_of
 from engine.matches.schedule import Pairing
 from engine.play import FAILURE, Ended
 from nets.files import remove_drafts, write_atomically
 
 UNSCORED = "-unscored"
 """Marks the record of a game that is not in the journal and will be played again."""
-
-
-class Host(Protocol):
-    """Plays games of one kind, one after the other in one thread."""
-
-    client: type[EngineClient]
-    """Of the players."""
-
-    timeout: float
-    """Seconds beyond its time after which a silent player counts as hanging."""
-
-    def play(self, clients: Mapping[int, Any], opening: str, event: str) -> PlayedGame:
-        """Play a game between the clients of BLACK and WHITE.
-
-        Raises:
-            MatchError: the match cannot go on; UnscoredError where it has cost a game its result.
-        """
-
-    def close(self) -> None:
-        """Release what is held besides the players."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +32,7 @@ class Plan:
     """With all their limits, those of the match included."""
     pairings: Sequence[Pairing]
     openings: Sequence[str]
-    make_host: Callable[[OnStart], Host]
+    make_host: Callable[[OnStart], Host[Any]]
     """Called with what the host is to call with every engine that it starts besides the players."""
     folder: Path
     parallel: int = 1
@@ -189,49 +169,59 @@ class _Slot:
         while (pairing := self.runner.next()) is not None:
             yield pairing
 
-    def _play(self, host: Host, pairing: Pairing) -> None:
+    def _play(self, host: Host[Any], pairing: Pairing) -> None:
         """Play one game, write its record, and hand in the result."""
         plan, runner = self.runner.plan, self.runner
         players = {BLACK: pairing.black, WHITE: pairing.white}
         opening = plan.openings[pairing.opening]
-        event = f"game {pairing.number + 1}"
         played: PlayedGame | None = None
         clients: dict[int, EngineClient] = {}
-        ended: Ended | None = None
-        errors = ""
         for color, player in players.items():
             try:
                 clients[color] = self._client(host, player)
             except EngineError as failure:
-                ended = Ended(opponent(color), FAILURE, str(failure))
+                played = PlayedGame(Ended(opponent(color), FAILURE, str(failure)))
                 break
         if runner.is_stopped:  # an engine that was starting may have been killed
             return
-        if ended is None:
-            try:
-                played = host.play(clients, opening, event)
-            except UnscoredError as error:
-                if runner.is_stopped:  # what scores was killed
-                    return
-                files = self._write(pairing, error.played, UNSCORED)
-                raise MatchError(f"{error}; the game is in {plan.folder / files[0]}") from None
-            ended = played.ended
+        try:
+            played = played or host.play(clients, opening, f"game {pairing.number + 1}")
+        except UnscoredError as error:
+            if runner.is_stopped:  # what scores was killed
+                return
+            files = self._write(pairing, error.played, UNSCORED)
+            raise MatchError(f"{error}; the game is in {plan.folder / files[0]}") from None
         if runner.is_stopped:
             return
+        ended, errors = played.ended, ""
         if ended.ending in FAULTS:
             guilty = players[opponent(ended.winner)]
             if guilty in self._clients:
                 errors = self._clients[guilty].process.error_tail()
                 self._clients[guilty].process.kill()  # it may hang
                 self._drop(guilty)
-        files = self._write(pairing, played)
-        names = [plan.players[player].name for player in players.values()]
-        runner.add(_result(pairing, names, ended, played, opening, files, errors))
+        result = GameResult(
+            number=pairing.number,
+            black=plan.players[pairing.black].name,
+            white=plan.players[pairing.white].name,
+            winner=ended.winner,
+            ending=ended.ending,
+            detail=ended.detail,
+            plies=len(played.moves),
+            seconds=played.seconds,
+            chosen=played.chosen,
+            opening=pairing.opening,
+            key=key_of(f"{opening}|{' '.join(played.moves)}"),
+            finished=time.strftime("%Y-%m-%dT%H:%M:%S"),
+            files=self._write(pairing, played),
+            errors=errors,
+        )
+        runner.add(result)
         if plan.restart:
             for player in list(self._clients):
                 self._drop(player)
 
-    def _client(self, host: Host, player: int) -> EngineClient:
+    def _client(self, host: Host[Any], player: int) -> EngineClient:
         """Return the engine of a player, started where it does not run.
 
         Raises:
@@ -243,7 +233,9 @@ class _Slot:
             self._drop(player)
         if player not in self._clients:
             try:
-                self._clients[player] = host.client(spec, timeout=host.timeout, cpus=self.cpus, on_start=self._watch)
+                self._clients[player] = host.kind.client(
+                    spec, timeout=host.settings.timeout, cpus=self.cpus, on_start=self._watch
+                )
             except EngineError as error:
                 if not self.runner.has_started(spec):
                     raise MatchError(f"player {spec.name}: {error}") from None
@@ -254,10 +246,10 @@ class _Slot:
     def _drop(self, player: int) -> None:
         self._clients.pop(player).close()
 
-    def _write(self, pairing: Pairing, played: PlayedGame | None, mark: str = "") -> tuple[str, ...]:
+    def _write(self, pairing: Pairing, played: PlayedGame, mark: str = "") -> tuple[str, ...]:
         """Write the records of a game; a name appears only once its content is complete."""
         names = []
-        for suffix, data in ({} if played is None else played.records).items():
+        for suffix, data in played.records.items():
             path = self.runner.plan.folder / f"game-{pairing.number + 1:05d}{mark}{suffix}"
             try:
                 write_atomically(path, data)
@@ -265,32 +257,3 @@ class _Slot:
                 raise MatchError(f"{path}: {error.strerror}") from None
             names.append(path.name)
         return tuple(names)
-
-
-def _result(
-    pairing: Pairing,
-    names: Sequence[str],
-    ended: Ended,
-    played: PlayedGame | None,
-    opening: str,
-    files: Iterable[str],
-    errors: str,
-) -> GameResult:
-    moves = () if played is None else played.moves
-    key = hashlib.sha1(f"{opening}|{' '.join(moves)}".encode(), usedforsecurity=False).hexdigest()[:16]
-    return GameResult(
-        number=pairing.number,
-        black=names[0],
-        white=names[1],
-        winner=ended.winner,
-        ending=ended.ending,
-        detail=ended.detail,
-        plies=len(moves),
-        seconds=(0.0, 0.0) if played is None else played.seconds,
-        chosen=(0, 0) if played is None else played.chosen,
-        opening=pairing.opening,
-        key=key,
-        finished=time.strftime("%Y-%m-%dT%H:%M:%S"),
-        files=tuple(files),
-        errors=errors,
-    )

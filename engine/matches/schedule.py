@@ -1,12 +1,26 @@
-"""Who plays whom, with which opening and color. Pure: the same schedule every time."""
+"""Who plays whom, with which color and opening: the same schedule every time.
+
+Openings come from records or are drawn from an engine's own play. One is a text as `Game.format_opening` writes it; the
+journal keeps the texts, so that a match goes on with the same openings whatever becomes of the file.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.matches.results import MatchError, fault_of
+
+if TYPE_CHECKING:
+    from engine.matches.games import MatchGame
 
 FORMS = ("round-robin", "gauntlet")
+ATTEMPTS, MIN_ATTEMPTS = 20, 200
+"""Lines drawn in a row that are all known before no new one is expected: for each that is known, and at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +76,59 @@ def schedule(pairs: Sequence[tuple[int, int]], games: int, openings: int) -> Ite
             number = begin * len(pairs) + 2 * index
             for turn, (black, white) in enumerate(((first, second), (second, first))[: games - begin]):
                 yield Pairing(number + turn, black, white, opening)
+
+
+def load_openings(path: Path, moves: int | None, kind: MatchGame[Any], rules: Mapping[str, Any]) -> list[str]:
+    """Return the openings in a file, or in the files of a folder in order of their names; each once.
+
+    Args:
+        path: records of the game.
+        moves: of each game, counted from its first position; None for all.
+        kind: what is played.
+        rules: those of the match.
+
+    Raises:
+        MatchError: a file cannot be read, or has no opening for this game.
+    """
+    files = sorted(each for each in path.iterdir() if each.is_file()) if path.is_dir() else [path]
+    found: dict[str, None] = {}
+    for file in files:
+        try:
+            texts = [kind.opening_of(record, moves, rules) for record in kind.load_records(file)]
+        except ValueError as error:
+            raise MatchError(f"--openings {fault_of(file, error)}") from None
+        found.update(dict.fromkeys(texts))
+    if not found:
+        raise MatchError(f"--openings {path}: no file in it, expected records")
+    return list(found)
+
+
+def draw_openings(draw: Callable[[], str], count: int, known: Sequence[str] = ()) -> list[str]:
+    """Return different openings; fewer than wanted where some are known and no more are found.
+
+    Args:
+        draw: returns one, a new one each time or not.
+        count: how many are wanted.
+        known: those that come first; the others are not among them.
+
+    Raises:
+        MatchError: none is known, and there are not so many.
+    """
+    found = dict.fromkeys(known)
+    in_vain = 0
+    while len(found) < count and in_vain < max(ATTEMPTS * len(found), MIN_ATTEMPTS):
+        opening = draw()
+        in_vain = in_vain + 1 if opening in found else 0
+        found[opening] = None
+    if len(found) < count and not known:
+        raise MatchError(
+            f"--openings policy: {len(found)} different ones, expected {count}; more --opening-moves are needed"
+        )
+    return list(found)
+
+
+def shuffled(openings: Sequence[str], seed: int) -> list[str]:
+    """Return openings in an order that depends on a seed only."""
+    order = list(openings)
+    random.Random(seed).shuffle(order)
+    return order

@@ -20,9 +20,9 @@ import numpy as np
 
 from engine.evaluators.network import NetworkEvaluator
 from engine.evaluators.queue import InlineQueue, Job
+from engine.players.request import PlayableGame
 from engine.search.limits import Limits
 from engine.search.parameters import SearchSettings
-from engine.search.position import SearchableGame
 from engine.search.reports import root_priors
 from engine.search.search import Search
 from native.tree.arrays import VALUE, Batch
@@ -51,7 +51,7 @@ VERSION = 2
 
 
 E = TypeVar("E", bound=NetworkEvaluator)
-G = TypeVar("G", bound=SearchableGame)
+G = TypeVar("G", bound=PlayableGame)
 T = TypeVar("T")
 
 
@@ -84,8 +84,6 @@ class Sampling(Generic[G]):
 
     spec: GameSpec
     new_game: Callable[[], G]
-    play: Callable[[G, int], None]
-    is_over: Callable[[G], bool]
 
 
 class _Recorder:
@@ -164,7 +162,7 @@ def record(
     while not is_enough():
         game = sampling.new_game()
         for _ in range(GAME_PLIES):
-            if is_enough() or sampling.is_over(game):
+            if is_enough() or game.is_over:
                 break
             search.set_position(game)
             search.start(Limits(visits=1))
@@ -174,7 +172,7 @@ def record(
             if not priors:
                 break
             weights = np.array(list(priors.values()))
-            sampling.play(game, int(random.choice(list(priors), p=weights / weights.sum())))
+            game.push(int(random.choice(list(priors), p=weights / weights.sum())))
     return recorder.batches
 
 

@@ -29,8 +29,26 @@ class PlayableGame(SearchableGame, Protocol):
     def ply(self) -> int:
         """Moves made since the start of the game."""
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the rules have ended it."""
+
     def copy(self) -> Self:
         """Return an independent copy."""
+
+    def push(self, move: int) -> None:
+        """Play a move of the side to move.
+
+        Raises:
+            ValueError: the rules forbid it.
+        """
+
+    def undo(self) -> None:
+        """Take the last move back.
+
+        Raises:
+            ValueError: there is none.
+        """
 
 
 G = TypeVar("G", bound=PlayableGame)

@@ -16,7 +16,7 @@ from engine.search.limits import Limits
 from engine.search.search import SEARCH_HANG, Search
 
 if TYPE_CHECKING:
-    from engine.search.position import SearchableGame
+    from engine.players.request import PlayableGame
     from engine.search.report import SearchReport
 
 _log = logging.getLogger("yomi.evaluators")
@@ -70,7 +70,7 @@ class Lateness:
         return WAKE_UPS * self._expected
 
 
-def warm_up(search: Search, game: SearchableGame, play: Callable[[int], None]) -> None:
+def warm_up(search: Search, game: PlayableGame) -> None:
     """Search a little and forget it, so that nothing is loaded for the first time while a clock runs.
 
     The search's latency is that of full batches then: what the first search that counts may expect. It costs about
@@ -78,8 +78,7 @@ def warm_up(search: Search, game: SearchableGame, play: Callable[[int], None]) -
 
     Args:
         search: it is left without a position.
-        game: where it searches.
-        play: plays a move of the side to move on `game`.
+        game: where it searches; a move is played on it.
 
     Raises:
         Exception: what an evaluator raised.
@@ -88,7 +87,7 @@ def warm_up(search: Search, game: SearchableGame, play: Callable[[int], None]) -
         search.set_position(game)
         report = search.run(Limits(playouts=WARM_UP))
         if report.moves:  # what a tree needs that is kept after a move
-            play(report.moves[0].move)
+            game.push(report.moves[0].move)
             search.set_position(game)
             search.run(Limits(playouts=1))
         search.time_batches()

@@ -141,8 +141,7 @@ def play_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> str:
     from engine.clients.process import EngineError
     from engine.clients.spec import parse_spec
     from engine.datasets.sources import named
-    from engine.shogi.datasets.played import ShogiPlayOptions
-    from engine.shogi.datasets.played_files import play_shogi_positions
+    from engine.shogi.datasets.played import ShogiPlayOptions, play_shogi_positions
     from engine.shogi.records.files import load_records
     from engine.shogi.records.record import RecordError
     from native.shogi.position import MAX_HISTORY
@@ -150,7 +149,7 @@ def play_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> str:
     check_counts(args, nodes=1, processes=1, opening_moves=0, resign_score=1, resign_moves=1)
     check_ranges(args, max_moves=(1, MAX_HISTORY // 2))
     try:
-        spec = parse_spec(args.engine, "shogi")
+        spec = parse_spec(args.engine, game.name, game.protocol)
         openings = load_records(args.openings) if args.openings else []
         game.compile(say)
         options = filled(ShogiPlayOptions, args, openings=named(args.openings) if args.openings else "")

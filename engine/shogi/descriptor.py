@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from engine.options import Options, Value
     from engine.search.parameters import SearchSettings
     from engine.shogi.game import ShogiGame
+    from engine.shogi.matches import ShogiMatches
     from engine.shogi.players.player import ShogiPlayer
     from engine.shogi.referee import ShogiReferee
     from engine.shogi.review import ShogiReviewer
@@ -43,6 +44,7 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
     plain_evaluator = "material"
     score = Score("cp", 0, "Black's evaluation (centipawns)", limit=3000)  # a mate would flatten all else
     suffixes = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".usi", ".sfen")
+    rated = (".csa", ".kif", ".kifu", ".ki2")
     saved = (".kifu", ".kif", ".csa", ".usi", ".sfen")
     recorded = ("sfen",)
     examples = EXAMPLES
@@ -85,6 +87,12 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
         from engine.shogi.sfen import START_WORD
 
         return f"{START_WORD} moves {' '.join(format_usi(move) for _, move in game.moves)}"
+
+    def matches(self) -> ShogiMatches:
+        """See Game."""
+        from engine.shogi.matches import ShogiMatches
+
+        return ShogiMatches()
 
     def start_play(self, args: Namespace, options: Options) -> tuple[ShogiGame, tuple[str, str]]:
         """Return a position, or the game of a file."""

@@ -164,6 +164,16 @@ class ShogiGame:
         """Whether the side to move may play a move."""
         return is_move(move) and bool(rules.is_legal(self.position, self.history, move))
 
+    def check(self, move: int) -> None:
+        """Check that the side to move may play a move.
+
+        Raises:
+            IllegalMove: the rules forbid it; the message says why.
+        """
+        if not self.is_legal(move):
+            why = self.placement.why_not(move) or DROP_PAWN_MATE
+            raise IllegalMove(f"illegal move {format_usi(move) if is_move(move) else move}: {why}")
+
     def legal_moves(self) -> list[int]:
         """Return all legal moves of the side to move, also those that only a beginner would leave unpromoted."""
         moves = np.zeros(MAX_MOVES, np.uint16)
@@ -182,9 +192,7 @@ class ShogiGame:
         Raises:
             IllegalMove: the rules forbid it; the message says why, and nothing has changed.
         """
-        if not self.is_legal(move):
-            why = self.placement.why_not(move) or DROP_PAWN_MATE
-            raise IllegalMove(f"illegal move {format_usi(move) if is_move(move) else move}: {why}")
+        self.check(move)
         color = self.side_to_move
         rules.play(self.position, self.history, move)
         self.moves.append((color, move))

@@ -14,8 +14,11 @@ from engine.play import (
     RESIGNATION,
     TIME,
     Ended,
+    Referee,
 )
 from engine.shogi.game import ShogiGame
+from engine.shogi.notation import guilty_of
+from engine.shogi.records.record import GameRecord
 
 ENDINGS = {"TSUMI": MATE, "SENNICHITE": REPETITION, "MAX_MOVES": MAX_MOVES}
 """Endings by CSA's names; every other one is a perpetual check."""
@@ -28,6 +31,22 @@ CSA_NAMES = {
     DECLARATION: "KACHI",
 }
 """How records write endings that are not the referee's; an engine that failed has not moved in time."""
+OCCURRENCES = 4
+"""How often a position has stood when the game ends by repetition."""
+
+
+def ending_of(record: GameRecord) -> str:
+    """Return how a recorded game has ended.
+
+    Records call every fault ILLEGAL_ACTION, or ILLEGAL_MOVE: it was perpetual check where the last position stands for
+    the fourth time, else an illegal move, which may be the last one or left out.
+    """
+    if record.ending != "ILLEGAL_MOVE" and guilty_of(record.ending) is None:
+        return {"TORYO": RESIGNATION, "TIME_UP": TIME, "KACHI": DECLARATION, **ENDINGS}.get(
+            record.ending, record.ending
+        )
+    positions = [(placement.board, placement.hands, placement.side) for placement in record.placements()]
+    return PERPETUAL_CHECK if positions.count(positions[-1]) >= OCCURRENCES else ILLEGAL
 
 
 def csa_ending(ended: Ended, game: ShogiGame) -> str:
@@ -42,7 +61,7 @@ def csa_ending(ended: Ended, game: ShogiGame) -> str:
     return name
 
 
-class ShogiReferee:
+class ShogiReferee(Referee[ShogiGame]):
     """Ends games by mate, a fourth repetition, or the limit of moves that the game has."""
 
     def judge(self, game: ShogiGame) -> Ended | None:

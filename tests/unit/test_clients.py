@@ -12,8 +12,7 @@ import pytest
 
 from engine.clients import client as engine_client
 from engine.clients import usi as usi_client
-from engine.clients.answers import EngineMove, Evaluation
-from engine.clients.client import STOP_TIMEOUT
+from engine.clients.client import STOP_TIMEOUT, EngineMove, Evaluation
 from engine.clients.gtp import GtpClient, read_evaluation
 from engine.clients.limits import EngineLimits, GameClock
 from engine.clients.process import TIMEOUT, EngineError, RefusedError
@@ -105,6 +104,17 @@ def test_limits_of_gtp(monkeypatch: pytest.MonkeyPatch) -> None:
         gtp(monkeypatch, BASIC, EngineLimits(nodes=5000))
     spec = EngineSpec("x", ("x",), commands=("komi 3", "set level 2"))
     assert gtp(monkeypatch, BASIC, EngineLimits(), spec)[1].sent[-2:] == ["komi 3", "set level 2"]
+
+
+def test_gtp_engines_are_told_the_moves_that_they_do_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    client, process = gtp(monkeypatch, BASIC, EngineLimits(), genmove="= D4")
+    clocks = {color: client.clock(0.0) for color in (1, 2)}
+    for _ in range(2):
+        client.new_game(9, 7.0, "chinese", clocks[2].settings)
+        process.sent.clear()
+        client.choose("", ["A1", "B2", "C3"], 2, clocks)
+        client.choose("", ["A1", "B2", "C3", "D4", "E5"], 2, clocks)
+        assert process.sent == ["play B A1", "play W B2", "play B C3", "genmove W", "play B E5", "genmove W"]
 
 
 def test_moves_of_gtp(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,7 +275,7 @@ def test_what_usi_engines_are_told(
 ) -> None:
     client, process = usi(monkeypatch, black)
     clocks = {1: GameClock(black.clock(increment_first=True), 0), 2: GameClock(white.clock(increment_first=True), 0)}
-    answer = client.go("startpos", (), 1, clocks)
+    answer = client.choose("startpos", (), 1, clocks)
     assert process.sent[-2:] == ["position startpos", command]
     assert (answer.move, answer.evaluation and answer.evaluation.score) == ("7g7f", 30.0)
 
@@ -369,7 +379,7 @@ def test_reports_without_end_are_no_move_in_a_match(
     machine = Machine(lines=itertools.repeat("info nodes 5"))
     clocks = {color: GameClock(limits.clock(increment_first=True), 0.5) for color in (1, 2)}
     with pytest.raises(EngineError, match="no answer to 'go "):
-        usi_on(machine, monkeypatch, limits).go("startpos", (), 1, clocks)
+        usi_on(machine, monkeypatch, limits).choose("startpos", (), 1, clocks)
     assert machine.now == pytest.approx(seconds + TIMEOUT, abs=2 * POLL)
 
 

@@ -68,27 +68,27 @@ def test_a_clock_runs_out() -> None:
 
 
 def test_yomi_as_a_player() -> None:
-    player = parse_spec("yomi:net=a.onnx,visits=200,ponder=false,resign --lag 0 ;; name=me byoyomi=2", "shogi")
+    player = parse_spec("yomi:net=a.onnx,visits=200,ponder=false,resign --lag 0 ;; name=me byoyomi=2", "shogi", "usi")
     assert player.command[:4] == (sys.executable, "-m", "yomi", "usi")
     assert player.command[4:] == ("--net", "a.onnx", "--no-ponder", "--resign", "--lag", "0")
     assert player.limits == EngineLimits(visits=200, byoyomi=2)
-    assert parse_spec("yomi", "go").command[3:] == ("gtp",)
+    assert parse_spec("yomi", "go", "gtp").command[3:] == ("gtp",)
 
 
 def test_a_command_line_as_a_player() -> None:
     text = "/opt/katago gtp -model 'my net.gz' ;; visits=3 init='kata-set-param a 1' init=b env.OMP=2 evaluations=false"
-    player = parse_spec(text, "go")
+    player = parse_spec(text, "go", "gtp")
     assert player.command == ("/opt/katago", "gtp", "-model", "my net.gz")
     assert (player.name, player.commands) == ("katago", ("kata-set-param a 1", "b"))
     assert (player.environment, player.evaluations) == ({"OMP": "2"}, False)
-    usi = parse_spec("engine ;; 'option.Skill Level=3' folder=/tmp", "shogi")
+    usi = parse_spec("engine ;; 'option.Skill Level=3' folder=/tmp", "shogi", "usi")
     assert (usi.options, usi.folder) == ({"Skill Level": "3"}, "/tmp")
     assert [each.name for each in with_own_names([usi, usi, usi])] == ["engine", "engine-2", "engine-3"]
 
 
 def test_a_player_from_a_table() -> None:
     table = {"engine": "prog -x", "name": "p", "seconds": 1.5, "options": {"Threads": 2, "Ponder": False}}
-    player = spec_of(table, "shogi")
+    player = spec_of(table, "shogi", "usi")
     assert (player.command, player.limits.seconds) == (("prog", "-x"), 1.5)
     assert player.options == {"Threads": "2", "Ponder": "false"}
 
@@ -110,4 +110,4 @@ def test_a_player_from_a_table() -> None:
 )
 def test_players_that_cannot_be(text: str, message: str) -> None:
     with pytest.raises(SpecError, match=message):
-        parse_spec(text, "go")
+        parse_spec(text, "go", "gtp")

@@ -8,24 +8,26 @@ import json
 import random
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from engine.cli.match import _as_described_now, _described, _find_game, _source
-from engine.cli.match_openings import make_openings
+from engine.cli.games import GAMES
+from engine.cli.match import _as_described_now, _described, _find_game, _source, make_openings
 from engine.cli.match_settings import bounds, cpus
-from engine.clients.answers import Evaluation
+from engine.clients.client import Evaluation
 from engine.clients.limits import SpecError
 from engine.clients.spec import parse_spec
-from engine.color import DRAW
-from engine.matches.adjudicate import Adjudicator
+from engine.color import DRAW, opponent
+from engine.matches.games import Adjudicator
 from engine.matches.journal import NAME, Journal, read_journal
-from engine.matches.openings import draw_openings, load_openings, shuffled
 from engine.matches.rating import expected_score
 from engine.matches.results import GameResult, MatchError
-from engine.matches.schedule import openings_before, pairs_of, schedule
+from engine.matches.schedule import draw_openings, load_openings, openings_before, pairs_of, schedule, shuffled
 from engine.matches.sprt import PAIR_SCORES, Sprt, pair_counts
+from engine.play import Referee
 
 # -- schedule --------------------------------------------------------------------------------------------------------
 
@@ -67,13 +69,13 @@ def test_pairs() -> None:
 def test_the_game_is_that_of_the_first_other_engine(tmp_path: Path) -> None:
     script = Path(__file__).parents[1] / "process" / "scripted_engine.py"
     engine = [sys.executable, "-S", "-E", str(script), "usi", "fine"]
-    assert _find_game([{"engine": ["yomi:resign", "--lag", "0"]}]) == "go"
-    assert _find_game([{"engine": "'yomi:net=my net'"}, {"engine": engine}]) == "shogi"
+    assert _find_game([{"engine": ["yomi:resign", "--lag", "0"]}]).name == "go"
+    assert _find_game([{"engine": "'yomi:net=my net'"}, {"engine": engine}]).name == "shogi"
     (tmp_path / "engine").symlink_to(sys.executable)
     (tmp_path / "scripted").symlink_to(script)
     command = "/bin/sh -c 'exec ./engine -S -E scripted $PROTOCOL fine'"
     table = {"engine": command, "folder": str(tmp_path), "env": {"PROTOCOL": "usi"}}
-    assert _find_game([table]) == "shogi"
+    assert _find_game([table]).name == "shogi"
     with pytest.raises(SpecError, match="without engine"):
         _find_game([{"name": "nobody"}])
 
@@ -123,7 +125,7 @@ def test_another_match_is_not_mixed_in(tmp_path: Path) -> None:
 def test_another_player_is_another_match(tmp_path: Path, was: str, now: str, message: str) -> None:
     def described(settings: str) -> dict[str, object]:
         names = (f"prog ;; name=a {settings}", "prog ;; name=b")
-        return {"players": [_described(parse_spec(name, "go")) for name in names]}
+        return {"players": [_described(parse_spec(name, "go", "gtp")) for name in names]}
 
     with Journal(tmp_path, described(was)) as journal:
         journal.add(result(0))
@@ -135,7 +137,7 @@ def test_another_player_is_another_match(tmp_path: Path, was: str, now: str, mes
 
 
 def test_a_journal_from_before_all_of_a_player_was_told() -> None:
-    assert set(_described(parse_spec("prog", "go"))) == {
+    assert set(_described(parse_spec("prog", "go", "gtp"))) == {
         "name",
         "command",
         "limits",
@@ -203,24 +205,25 @@ def test_files_that_are_no_journal(tmp_path: Path) -> None:
 
 
 def test_openings_from_records(tmp_path: Path) -> None:
+    go, nine = GAMES["go"].matches(), {"size": 9}
     (tmp_path / "a.sgf").write_text("(;SZ[9];B[ee];W[cc];B[gg])")
     (tmp_path / "b.sgf").write_text("(;SZ[9];B[ee];W[cc];B[aa])")
-    assert load_openings(tmp_path, "go", None, 9) == ["E5 C7 G3", "E5 C7 A9"]
-    assert load_openings(tmp_path, "go", 2, 9) == ["E5 C7"]
+    assert load_openings(tmp_path, None, go, nine) == ["E5 C7 G3", "E5 C7 A9"]
+    assert load_openings(tmp_path, 2, go, nine) == ["E5 C7"]
     with pytest.raises(MatchError, match=r"a.sgf: a board of 9, expected 13"):
-        load_openings(tmp_path, "go", None, 13)
+        load_openings(tmp_path, None, go, {"size": 13})
     (tmp_path / "b.sgf").write_text("(;SZ[9];B[aa])\n(;SZ[9];B[bb])")
-    assert load_openings(tmp_path / "b.sgf", "go", None, 9) == ["A9", "B8"]
+    assert load_openings(tmp_path / "b.sgf", None, go, nine) == ["A9", "B8"]
     (tmp_path / "b.sgf").write_text("(;SZ[9]AB[aa];W[cc])")
     with pytest.raises(MatchError, match="expected moves in turn from an empty board"):
-        load_openings(tmp_path, "go", None, 9)
+        load_openings(tmp_path, None, go, nine)
     lines = tmp_path / "lines.sfen"
     lines.write_text("startpos moves 7g7f 3c3d\nposition startpos moves 2g2f\n4k4/9/9/9/9/9/9/9/4K4 b G 1\n")
-    found = load_openings(lines, "shogi", 1)
+    found = load_openings(lines, 1, GAMES["shogi"].matches(), {})
     assert found == ["startpos moves 7g7f", "startpos moves 2g2f", "sfen 4k4/9/9/9/9/9/9/9/4K4 b G 1"]
     lines.write_text("startpos moves 7g7e\n")
     with pytest.raises(MatchError, match="7g7e"):
-        load_openings(lines, "shogi", None)
+        load_openings(lines, None, GAMES["shogi"].matches(), {})
     assert sorted(shuffled("abcdef", 3)) == list("abcdef")
     assert shuffled("abcdef", 3) == shuffled("abcdef", 3) != list("abcdef")
 
@@ -239,24 +242,25 @@ def test_drawn_openings_differ() -> None:
 @pytest.mark.parametrize("game", ["go", "shogi"])
 def test_a_match_with_more_games_has_the_openings_of_one_with_so_many(game: str) -> None:
     settings = argparse.Namespace(openings="policy", opening_moves=2, opening_seed=1, opening_net=None, size=9, games=4)
-    few = make_openings(settings, game)
+    kind = GAMES[game]
+    few = make_openings(settings, kind, {})
     settings.games = 7
-    more = make_openings(settings, game, few)
+    more = make_openings(settings, kind, {}, few)
     assert (more[:2], len(set(more))) == (few, 4)
-    assert more == make_openings(settings, game)
-    assert make_openings(argparse.Namespace(openings="policy", games=4), game, more) == more
+    assert more == make_openings(settings, kind, {})
+    assert make_openings(argparse.Namespace(openings="policy", games=4), kind, {}, more) == more
 
 
 def test_a_longer_match_does_with_the_openings_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     settings = argparse.Namespace(openings="policy", opening_moves=1, opening_seed=1, opening_net=None, size=2, games=2)
-    first = make_openings(settings, "go")
+    first = make_openings(settings, GAMES["go"], {})
     settings.games = 100
-    more = make_openings(settings, "go", first)
+    more = make_openings(settings, GAMES["go"], {}, first)
     assert more[:1] == first
     assert 1 < len(set(more)) == len(more) <= 5
     assert f"only {len(more)} different ones of 1 moves are found" in capsys.readouterr().err
     with pytest.raises(MatchError, match="different ones, expected 50; more --opening-moves are needed"):
-        make_openings(settings, "go")
+        make_openings(settings, GAMES["go"], {})
 
 
 def test_openings_come_again_in_the_order_of_the_schedule() -> None:
@@ -303,15 +307,27 @@ def test_the_network_is_told_where_openings_are_drawn_from_it() -> None:
 # -- adjudication ------------------------------------------------------------------------------------------------------
 
 
+class Patient(Referee[Any]):
+    def judge(self, game: Any) -> None:
+        """Let every game go on."""
+
+
+def loser(threshold: float | None, moves: int, views: Iterable[tuple[int, float | None]]) -> int:
+    """Return who has lost by the last of what the engines of these colors see; 0 if the game goes on."""
+    adjudicator = Adjudicator(Patient(), threshold, moves)
+    for color, winrate in views:
+        assert adjudicator.judge(None) is None
+        adjudicator.hear(color, None if winrate is None else Evaluation(winrate))
+    ended = adjudicator.judge(None)
+    return 0 if ended is None else opponent(ended.winner)
+
+
 def test_both_must_see_it() -> None:
-    lost = Adjudicator(0.05, 2)
     views = [(1, 0.9), (2, 0.04), (1, 0.97), (2, 0.04), (1, 0.97)]
-    assert [lost.loser(color, Evaluation(winrate)) for color, winrate in views] == [0, 0, 0, 0, 2]
-    alone = Adjudicator(0.05, 2)
-    assert not any(alone.loser(1 + ply % 2, Evaluation(0.01 if ply % 2 else 0.8)) for ply in range(20))
-    silent = Adjudicator(0.05, 1)
-    assert not any(silent.loser(1 + ply % 2, None) for ply in range(20))
-    assert not any(Adjudicator(None, 1).loser(1 + ply % 2, Evaluation(ply % 2)) for ply in range(20))
+    assert loser(0.05, 2, views) == 2
+    assert loser(0.05, 2, ((1 + ply % 2, 0.01 if ply % 2 else 0.8) for ply in range(20))) == 0
+    assert loser(0.05, 1, ((1 + ply % 2, None) for ply in range(20))) == 0
+    assert loser(None, 1, ((1 + ply % 2, float(ply % 2)) for ply in range(20))) == 0
 
 
 # -- SPRT --------------------------------------------------------------------------------------------------------------

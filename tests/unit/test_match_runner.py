@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shlex
 import sys
 import threading
@@ -13,13 +14,14 @@ import pytest
 from engine.clients.process import EngineProcess
 from engine.clients.spec import EngineSpec, parse_spec
 from engine.go.game import GoGame
-from engine.go.match_games import AREA, GoHost, GoSettings, Scorer
+from engine.go.matches import AREA, GoMatches, ScoringReferee
 from engine.go.rules import PRESETS
-from engine.matches.adjudicate import RefereeSettings
+from engine.matches.games import Host, RefereeSettings
 from engine.matches.journal import Journal
 from engine.matches.results import MatchError
 from engine.matches.runner import Plan, Runner
 from engine.matches.schedule import pairs_of, schedule
+from engine.options import Options
 from tests.process.match_process import scripted
 
 PATIENCE = 300.0
@@ -40,7 +42,7 @@ def python(script: str) -> str:
 def test_a_scorer_that_died_between_two_games_is_started_again() -> None:
     game = GoGame(9, PRESETS["tromp-taylor"], 7.5)
     started: list[EngineProcess] = []
-    scorer = Scorer(scripted("gtp", "fine"), started.append)
+    scorer = ScoringReferee(scripted("gtp", "fine"), on_start=started.append)
     try:
         for number in range(1, 3):
             for _ in range(2):  # one that runs stays
@@ -56,10 +58,11 @@ def test_a_scorer_that_died_between_two_games_is_started_again() -> None:
 def test_nobody_waits_for_engines_that_are_ended(who: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither for one that starts nor for one that scores."""
     monkeypatch.chdir(tmp_path)
-    fine = parse_spec(scripted("gtp", "fine"), "go")
+    fine = parse_spec(scripted("gtp", "fine"), "go", "gtp")
     players = [fine, EngineSpec("silent", tuple(shlex.split(python(SILENT)))) if who == "player" else fine]
     scorer = {"player": AREA, "scorer": python(SILENT)}.get(who, python(SILENT_AT_THE_END))
-    settings = GoSettings(size=9, scorer=scorer, referee=RefereeSettings(timeout=PATIENCE))
+    rules = GoMatches().rules(Options(size=9), scorer, 0)
+    host = functools.partial(Host, GoMatches(), rules, RefereeSettings(timeout=PATIENCE))
     pairings = list(schedule(pairs_of(2), 2, 1))
     errors: list[BaseException] = []
 
@@ -70,7 +73,7 @@ def test_nobody_waits_for_engines_that_are_ended(who: str, tmp_path: Path, monke
             errors.append(error)
 
     with Journal(tmp_path / "match", {}) as journal:
-        plan = Plan(players, pairings, [""], lambda on_start: GoHost(settings, on_start), tmp_path / "match")
+        plan = Plan(players, pairings, [""], host, tmp_path / "match")
         runner = Runner(plan, journal, lambda result: False)
         thread = threading.Thread(target=run)
         thread.start()

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 from itertools import count as counter
 from pathlib import Path
 
 import pytest
 
+from engine.cli.games import GAMES
 from engine.cli.main import main
 from engine.color import BLACK, DRAW, WHITE
+from engine.matches import read
 from engine.matches.journal import Journal
-from engine.matches.plot import plot_boxes, plot_ratings
-from engine.matches.read import read_results
-from engine.matches.report import report, without_duplicates
+from engine.matches.report import plot_boxes, plot_ratings, report, to_json, to_markdown, to_text, without_duplicates
 from engine.matches.results import GameResult, MatchError
-from engine.matches.table import to_json, to_markdown, to_text
 from engine.plotting import PlotError, check
 from engine.shogi.notation import parse_usi
 from engine.shogi.records.files import save_records
 from engine.shogi.records.record import GameRecord, RecordedMove
 from engine.shogi.sfen import parse_sfen
+
+read_results = functools.partial(read.read_results, games=GAMES.values())
 
 FIRST, SECOND, THIRD = "dlshogi-1gpu_2th-1", "dlshogi-1gpu_2th-2", "suisho4-10th"
 BY_COLOR = {

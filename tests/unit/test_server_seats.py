@@ -18,7 +18,7 @@ import pytest
 from engine.cli import floodgate
 from engine.cli.games import GAMES
 from engine.cli.servers import options_of
-from engine.clients.answers import EngineMove, Evaluation
+from engine.clients.client import EngineMove, Evaluation
 from engine.clients.process import EngineError
 from engine.clock import Clock, Clocks, TimeSystem
 from engine.color import BLACK, WHITE

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from engine.cli.main import main
-from engine.matches.openings import load_openings
+from engine.matches.schedule import load_openings
 from engine.shogi.datasets.openings import BalanceLimits, balanced_openings, why_unbalanced
 from engine.shogi.game import ShogiGame
+from engine.shogi.matches import ShogiMatches
 from engine.shogi.notation import parse_usi
 from engine.shogi.records.csa import format_csa_records
 from engine.shogi.records.files import load_records
@@ -116,7 +117,7 @@ def test_the_command_writes_what_matches_read(tmp_path: Path, capsys: pytest.Cap
     assert main(words) == 0
     assert "3 openings written" in capsys.readouterr().out
     assert [len(record.moves) for record in load_records(target)] == [36, 36, 36]
-    assert len(load_openings(target, "shogi", 24)) == 3
+    assert len(load_openings(target, 24, ShogiMatches(), {})) == 3
     assert main(words) == 2
     assert main([*words, "--plies", "36", "24"]) == 2
     assert "expected the second after the first" in capsys.readouterr().err

@@ -12,14 +12,20 @@ import numpy as np
 import pytest
 
 from engine.cli.main import main
-from engine.clients.answers import EngineMove, Evaluation
+from engine.clients.client import EngineMove, Evaluation
 from engine.clients.limits import GameClock
 from engine.clients.process import EngineError
 from engine.clients.spec import EngineSpec
 from engine.color import BLACK, WHITE
-from engine.shogi.datasets import played_files as shogi_played_files
-from engine.shogi.datasets.played import SHOWN_PLIES, PlayedPositions, ShogiPlayOptions, play_positions
-from engine.shogi.datasets.played_files import play_shogi_positions
+from engine.play import ADJUDICATION, MAX_MOVES, RESIGNATION
+from engine.shogi.datasets import played as shogi_played
+from engine.shogi.datasets.played import (
+    SHOWN_PLIES,
+    PlayedPositions,
+    ShogiPlayOptions,
+    play_positions,
+    play_shogi_positions,
+)
 from engine.shogi.datasets.rows import ShogiLimits, read_rows, records_of
 from engine.shogi.notation import format_usi
 from engine.shogi.records.hcpe import HCPE_DTYPE, read_hcpe, unpack
@@ -45,7 +51,7 @@ class FakeEngine:
     def new_game(self) -> None:
         self.games += 1
 
-    def go(self, sfen: str, moves: Sequence[str], color: int, clocks: dict[int, GameClock]) -> EngineMove:
+    def choose(self, sfen: str, moves: Sequence[str], color: int, clocks: dict[int, GameClock]) -> EngineMove:
         position = " ".join(["sfen", sfen, "moves", *moves] if moves else ["sfen", sfen])
         self.shown.append(position)
         game = parse_usi_line(position).game()
@@ -80,7 +86,7 @@ def test_rows_are_what_the_engine_saw_and_said() -> None:
         assert position.placement == dataclasses.replace(game.placement, number=1)
         assert position.score == 10 * game.ply - 5
         assert position.winner == played.winner
-    assert played.ending == "MAX_MOVES"
+    assert played.ending == MAX_MOVES
     assert played.winner == 0
     assert played.plies == 60
 
@@ -113,11 +119,11 @@ def test_hopeless_games_are_broken_off() -> None:
     for winner in (BLACK, WHITE):
         engine = FakeEngine(lambda color, ply, winner=winner: 5000 if color == winner else -5000)  # type: ignore[misc]
         played = play(engine, opening_moves=0, random_moves=0.0)
-        assert (played.winner, played.ending) == (winner, "ADJUDICATION")
+        assert (played.winner, played.ending) == (winner, ADJUDICATION)
         # Three moves of each, and the loser is to move.
         assert played.plies == (7 if winner == BLACK else 6)
     lone = FakeEngine(lambda color, ply: 5000)
-    assert play(lone).ending == "MAX_MOVES"
+    assert play(lone).ending == MAX_MOVES
     assert play(FakeEngine(lambda color, ply: None)).rows == []
 
 
@@ -126,7 +132,7 @@ def test_what_engines_answer_besides_moves() -> None:
     engine.answers = {20: "resign", 21: "resign"}
     for number in range(8):
         played = play(engine, number, random_moves=0.05)
-        assert played.ending == "TORYO"
+        assert played.ending == RESIGNATION
         assert played.winner == (WHITE if played.plies == 20 else BLACK)
     for wrong in ("5a5i", "win", "7g7f+x", "0000"):
         engine.answers = dict.fromkeys(range(60), wrong)
@@ -138,7 +144,7 @@ def make(
     monkeypatch: pytest.MonkeyPatch, folder: Path, positions: int, processes: int = 1, **changes: object
 ) -> tuple[int, list[str]]:
     """Play into a folder with fake engines."""
-    monkeypatch.setattr(shogi_played_files, "UsiClient", lambda *args, **kwargs: FakeEngine())
+    monkeypatch.setattr(shogi_played, "UsiClient", lambda *args, **kwargs: FakeEngine())
     lines: list[str] = []
     options = dataclasses.replace(OPTIONS, **changes)  # type: ignore[arg-type]
     return play_shogi_positions(folder, options, positions, SPEC, (), processes, lines.append), lines
@@ -200,13 +206,13 @@ def test_games_that_fail_are_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path:
         return made[-1]
 
     lines: list[str] = []
-    monkeypatch.setattr(shogi_played_files, "UsiClient", client)
+    monkeypatch.setattr(shogi_played, "UsiClient", client)
     play_shogi_positions(tmp_path, OPTIONS, 200, SPEC, (), 1, lines.append)
     assert lines[0].startswith("game 1 left out: illegal move 5a5i")
     assert len(made) == 2
     broken = FakeEngine()
     broken.answers = dict.fromkeys(range(60), "5a5i")
-    monkeypatch.setattr(shogi_played_files, "UsiClient", lambda *args, **kwargs: broken)
+    monkeypatch.setattr(shogi_played, "UsiClient", lambda *args, **kwargs: broken)
     with pytest.raises(EngineError, match="illegal move 5a5i"):
         play_shogi_positions(tmp_path, OPTIONS, 900, SPEC, (), 2, lines.append)
 
@@ -221,7 +227,7 @@ def test_games_before_an_engine_gives_up_are_kept(monkeypatch: pytest.MonkeyPatc
             if next(games) >= 3:
                 raise EngineError("no more")
 
-    monkeypatch.setattr(shogi_played_files, "UsiClient", lambda *args, **kwargs: Fails())
+    monkeypatch.setattr(shogi_played, "UsiClient", lambda *args, **kwargs: Fails())
     options = dataclasses.replace(OPTIONS, shard_rows=10_000)
     with pytest.raises(EngineError, match="no more"):
         play_shogi_positions(tmp_path, options, 10_000, SPEC, (), 1, lambda text: None)

@@ -86,7 +86,7 @@ def test_the_warm_up_tells_the_latency_of_full_batches(rows: int, monkeypatch: p
     monkeypatch.setattr(search_module, "time", clock)
     search = new_search(Loading(rows))
     game = new_game()
-    warm_up(search, game, lambda move: game.play(game.side_to_move, move))
+    warm_up(search, game)
     assert search.latency == rows
     assert search.root_visits == 0
     assert seconds[0] <= 5.0 + WARM_UP + 1 + rows
@@ -97,7 +97,7 @@ def test_the_warm_up_has_a_full_batch_for_each_worker(batches_in_flight: int) ->
     evaluator = ScriptedEvaluator(4)
     search = new_search(evaluator, workers=3, batches_in_flight=batches_in_flight)
     game = new_game(line="C3 D4")
-    warm_up(search, game, lambda move: game.play(game.side_to_move, move))
+    warm_up(search, game)
     assert evaluator.rows[-3:] == [4, 4, 4]
     search.set_position(game)
     assert search.run(Limits(visits=100)).visits == 100
@@ -109,7 +109,7 @@ def test_a_warm_up_that_fails_leaves_a_quiet_search() -> None:
     search = new_search(evaluator)
     game = new_game()
     with pytest.raises(RuntimeError, match="the device is gone"):
-        warm_up(search, game, lambda move: game.play(game.side_to_move, move))
+        warm_up(search, game)
     assert evaluator.rows[-1] == 4
     search.set_position(game)
     assert search.run(Limits(visits=20)).visits == 20

@@ -6,7 +6,7 @@ import json
 import re
 import time
 
-from engine.clients.answers import Evaluation
+from engine.clients.client import Evaluation
 from engine.clients.gtp import GtpClient
 from engine.clients.limits import GameClock
 from engine.clients.process import EngineError

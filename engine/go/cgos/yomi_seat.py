@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from engine.clients.answers import Evaluation
+from engine.clients.client import Evaluation
 from engine.clock import Clock, Left, TimeSettings, TimeSystem
 from engine.color import opponent
 from engine.go.game import GoGame

@@ -131,7 +131,7 @@ class GoPlayer(Player[GoGame]):
         return search
 
     def _warm_up(self, search: Search, game: GoGame) -> None:
-        warm_up(search, game, lambda move: game.play(game.side_to_move, move))
+        warm_up(search, game)
 
     def _make_queue(self, game: GoGame) -> EvaluationQueue:
         """Return the evaluation queue for a game's board and rules."""

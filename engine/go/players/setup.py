@@ -86,12 +86,7 @@ def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
 
 def go_sampling(size: int, rules: Rules, network: Evaluator) -> Sampling[GoGame]:
     """Return how games are played on which precisions are compared."""
-    return Sampling(
-        spec=spec_for(size, network),
-        new_game=lambda: GoGame(size, rules),
-        play=lambda game, move: game.play(game.side_to_move, move),
-        is_over=lambda game: game.is_over,
-    )
+    return Sampling(spec_for(size, network), lambda: GoGame(size, rules))
 
 
 def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from engine.clients.answers import EngineMove
+from engine.clients.client import EngineMove
 from engine.clients.process import TIMEOUT, EngineError
 from engine.clients.usi import CENTIPAWNS, UsiClient, clock_words
 from engine.clock import Clock, Clocks, TimeSystem

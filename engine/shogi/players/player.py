@@ -112,7 +112,7 @@ class ShogiPlayer(Player[ShogiGame]):
             settings = self._search_settings(self.options, game, queue)
             search = Search(shogi_spec(*features_of(queue)), queue, settings)
             empty = ShogiGame()
-            warm_up(search, empty, empty.play)
+            warm_up(search, empty)
             self._mate.solve(ShogiGame().position, max_ply=1, nodes=10)
             opened.pop_all()
         self._close_book()

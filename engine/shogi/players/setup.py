@@ -72,12 +72,7 @@ def make_queue(options: Options) -> EvaluationQueue:
 
 def shogi_sampling(network: ShogiEvaluator) -> Sampling[ShogiGame]:
     """Return how games are played on which precisions are compared."""
-    return Sampling(
-        spec=shogi_spec(*network.spec_features),
-        new_game=ShogiGame,
-        play=lambda game, move: game.play(move),
-        is_over=lambda game: game.is_over,
-    )
+    return Sampling(shogi_spec(*network.spec_features), ShogiGame)
 
 
 def features_of(queue: EvaluationQueue) -> tuple[int, int]:

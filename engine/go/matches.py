@@ -1,0 +1,196 @@
+"""Matches of Go: how games are set up, scored, recorded and read."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.clients.client import OnStart
+from engine.clients.gtp import GtpClient
+from engine.clients.limits import SpecError
+from engine.clients.process import EngineError, RefusedError
+from engine.clients.spec import parse_spec
+from engine.clock import TimeSettings
+from engine.color import BLACK, WHITE
+from engine.go.descriptor import GAME
+from engine.go.game import GoGame, new_game
+from engine.go.referee import MOVES_PER_POINT, GoReferee, read_sgf_result, sgf_result
+from engine.go.rules import Rules
+from engine.go.scoring import dead_stones, ownership_by_rollouts
+from engine.go.sgf import GameRecord, SgfError, load_sgf_games, record_of
+from engine.go.vertex import VertexError, format_color, format_vertex, parse_vertex
+from engine.matches.games import MatchGame
+from engine.matches.results import GameResult, MatchError, Sheet, UnscoredError, key_of
+from engine.players.request import Decision
+from native.go.board import EMPTY, PASS
+
+if TYPE_CHECKING:
+    from engine.options import Options
+    from engine.play import Ended
+
+SCORER_TIMEOUT = 300.0
+AREA, OWNERSHIP = "area", "ownership"
+"""Scorers: all stones are alive; our verdict by rollouts. Any other one is a GTP engine's command line."""
+
+
+class GoMatches(MatchGame[GoGame]):
+    """Go."""
+
+    client = GtpClient
+
+    def rules(self, options: Options, scorer: str | None, max_moves: int) -> dict[str, Any]:
+        """Return board, komi and rules; for `scorer` see ScoringReferee."""
+        game = new_game(options)
+        return {
+            "size": game.size,
+            "komi": game.komi,
+            "rules": str(game.rules),
+            "scorer": scorer or (OWNERSHIP if game.rules.has_agreement else AREA),
+            "max_moves": max_moves or MOVES_PER_POINT * game.size**2,
+        }
+
+    def referee(self, rules: Mapping[str, Any], on_start: OnStart | None) -> ScoringReferee:
+        """Return a referee that scores games as the match wants it."""
+        return ScoringReferee(rules["scorer"], rules["max_moves"], on_start)
+
+    def begin(self, rules: Mapping[str, Any], opening: str) -> GoGame:
+        """Return a game after the vertices of an opening, Black's first."""
+        game = GoGame(rules["size"], Rules.parse(rules["rules"]), rules["komi"])
+        for text in opening.split():
+            game.push(parse_vertex(text, game.size))
+        return game
+
+    def set_up(self, client: GtpClient, game: GoGame, clock: TimeSettings) -> None:
+        """Tell an engine the board, the komi, the rules and its clock."""
+        client.new_game(game.size, game.komi, str(game.rules), clock)
+
+    def read_answer(self, game: GoGame, text: str) -> Decision:
+        """Return the move at a vertex."""
+        try:
+            move = parse_vertex(text, game.size)
+        except VertexError:
+            raise ValueError(f"'{text[:40]}' is no vertex") from None
+        if not game.is_legal(game.side_to_move, move):
+            taken = move != PASS and game.color_at(move) != EMPTY
+            why = "the point is taken" if taken else "ko, superko or suicide"
+            raise ValueError(f"{format_vertex(move, game.size)} at move {len(game.moves) + 1}: {why}")
+        return Decision(move)
+
+    def records(self, sheet: Sheet[GoGame], ended: Ended, event: str) -> dict[str, bytes]:
+        """Return the game as SGF."""
+        comments = [f"{event}: {ended.ending} {ended.detail}".strip()]
+        for answer in sheet.answers:
+            said = "opening" if answer is None else f"{answer.seconds:.2f} s {answer.evaluation or ''}"
+            comments.append(said.strip())
+        record = record_of(sheet.game, comments)
+        record.black, record.white = (sheet.clients[color].spec.name for color in (BLACK, WHITE))
+        record.date = time.strftime("%Y-%m-%d")
+        record.result = sgf_result(ended)
+        record.root.other["AP"] = ["yomi"]
+        for key, color in (("BT", BLACK), ("WT", WHITE)):
+            record.root.other[key] = [sheet.clients[color].title.replace("\\", "\\\\").replace("]", "\\]")]
+        return {".sgf": record.to_sgf().encode("utf-8")}
+
+    def load_records(self, path: Path) -> list[GameRecord]:
+        """Return the games of an SGF file."""
+        return load_sgf_games(path)
+
+    def opening_of(self, record: GameRecord, moves: int | None, rules: Mapping[str, Any]) -> str:
+        """Return the vertices of a game in turn from an empty board of the match's size."""
+        size = rules["size"]
+        if record.size != size:
+            raise SgfError(f"a board of {record.size}, expected {size} (--size)")
+        game = record.game(moves)
+        if game.setup or any(color != 1 + number % 2 for number, (color, _) in enumerate(game.moves)):
+            raise SgfError("stones set up, or two moves in a row: expected moves in turn from an empty board")
+        return " ".join(self.format_move(game, move) for _, move in game.moves)
+
+    def result_of(self, record: GameRecord) -> GameResult | None:
+        """Return the game's result; times are not read."""
+        found = read_sgf_result(record.result)
+        if found is None:
+            return None
+        moves = [node.move for node in record.line() if node.move]
+        key = key_of(f"{record.size} {moves}")
+        return GameResult(0, record.black, record.white, *found, detail=record.result, plies=len(moves), key=key)
+
+    def format_move(self, game: GoGame, move: int) -> str:
+        """Return the vertex."""
+        return format_vertex(move, game.size)
+
+
+class ScoringReferee(GoReferee):
+    """Ends games, and scores them in one of several ways; one for each thread."""
+
+    def __init__(self, scorer: str, max_moves: int = 0, on_start: OnStart | None = None) -> None:
+        """Let games end as GoReferee does.
+
+        Args:
+            scorer: AREA, OWNERSHIP or an engine's command line.
+            max_moves: see GoReferee.
+            on_start: see EngineClient.
+        """
+        super().__init__(self.score, max_moves)
+        self.scorer, self._on_start = scorer, on_start
+        self._client: GtpClient | None = None
+
+    def start(self, game: GoGame) -> None:
+        """Start the engine that scores, where there is one and it does not run, before a game is played in vain.
+
+        Args:
+            game: of the kind that is to be scored.
+
+        Raises:
+            MatchError: it does not start, or cannot score such games.
+        """
+        if self.scorer in (AREA, OWNERSHIP) or (self._client is not None and self._client.process.is_running):
+            return
+        self.close()
+        try:
+            spec = parse_spec(self.scorer, GAME.name, GAME.protocol)
+            self._client = GtpClient(spec, timeout=SCORER_TIMEOUT, on_start=self._on_start)
+            if not self._client.knows("final_score"):
+                raise RefusedError("knows no command final_score")
+            self._client.new_game(game.size, game.komi, str(game.rules), TimeSettings())
+        except (SpecError, EngineError) as error:
+            raise MatchError(self._fault(error)) from None
+
+    def score(self, game: GoGame) -> float:
+        """Return Black's points minus White's, once it has started.
+
+        Raises:
+            UnscoredError: the engine that scores fails.
+        """
+        if self.scorer == AREA:
+            return game.final_score()
+        if self.scorer == OWNERSHIP:
+            return game.final_score(dead_stones(game, ownership_by_rollouts(game)))
+        assert self._client is not None
+        try:
+            return self._ask(self._client, game)
+        except EngineError as error:
+            raise UnscoredError(self._fault(error)) from None
+
+    def _fault(self, error: Exception) -> str:
+        return f"--scorer {self.scorer}: {error}"
+
+    def _ask(self, client: GtpClient, game: GoGame) -> float:
+        client.new_game(game.size, game.komi, str(game.rules), TimeSettings())
+        for color, move in game.moves:
+            client.play(format_color(color), format_vertex(move, game.size))
+        text = client.ask("final_score", SCORER_TIMEOUT).strip()
+        if text == "0":
+            return 0.0
+        match = re.fullmatch(r"([BbWw])\+([0-9.]+)", text.split()[0] if text else "")
+        if match is None:
+            raise EngineError(f"final_score was '{text[:80]}': expected B+3.5, W+0.5 or 0")
+        return float(match[2]) * (1 if match[1] in "Bb" else -1)
+
+    def close(self) -> None:
+        """End the engine."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None

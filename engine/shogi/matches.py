@@ -1,0 +1,134 @@
+"""Matches of shogi: how games are set up, recorded and read."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.clients.client import RESIGN, WIN, OnStart
+from engine.clients.usi import UsiClient
+from engine.color import BLACK, WHITE, opponent
+from engine.matches.games import MatchGame
+from engine.matches.results import GameResult, Sheet, key_of
+from engine.players.request import Decision
+from engine.shogi.game import ShogiGame
+from engine.shogi.notation import csa_line, format_usi, parse_usi, parse_usi_moves
+from engine.shogi.players.notes import LINE_MOVES
+from engine.shogi.records.files import load_records, to_bytes
+from engine.shogi.records.record import GameRecord, format_usi_line, parse_usi_line, record_of
+from engine.shogi.referee import ShogiReferee, csa_ending, ending_of
+from engine.shogi.sfen import START_WORD, STARTPOS, format_sfen
+
+if TYPE_CHECKING:
+    from engine.clock import TimeSettings
+    from engine.options import Options
+    from engine.play import Ended
+
+MAX_MOVES = 512
+"""Moves after which games are drawn, unless told otherwise."""
+
+
+class ShogiMatches(MatchGame[ShogiGame]):
+    """Shogi."""
+
+    client = UsiClient
+
+    def rules(self, options: Options, scorer: str | None, max_moves: int) -> dict[str, Any]:
+        """Return the rule of declared wins and the length of games, which nothing needs to score."""
+        rules = {"max_moves": max_moves or MAX_MOVES, "entering_king": options.entering_king}
+        self.begin(rules, "")
+        return rules
+
+    def referee(self, rules: Mapping[str, Any], on_start: OnStart | None) -> ShogiReferee:
+        """Return a referee."""
+        return ShogiReferee()
+
+    def begin(self, rules: Mapping[str, Any], opening: str) -> ShogiGame:
+        """Return a game after `startpos moves ...` or `sfen ... moves ...`."""
+        record = parse_usi_line(opening or START_WORD)
+        game = ShogiGame(format_sfen(record.initial), **rules)
+        for recorded in record.moves:
+            game.push(recorded.move)
+        return game
+
+    def set_up(self, client: UsiClient, game: ShogiGame, clock: TimeSettings) -> None:
+        """Tell an engine that a game begins; all else it is told with each position."""
+        client.new_game()
+
+    def start_of(self, game: ShogiGame) -> str:
+        """Return `startpos` or the SFEN."""
+        return START_WORD if game.initial_sfen == STARTPOS else game.initial_sfen
+
+    def read_answer(self, game: ShogiGame, text: str) -> Decision:
+        """Return the move or the declaration."""
+        if text == WIN:
+            if not game.can_declare:
+                raise ValueError(f"declared a win that is none (rule {game.entering_king})")
+            return Decision(None, win=True)
+        try:
+            move = parse_usi(text)
+            game.check(move)
+        except ValueError as error:
+            raise ValueError(f"at move {len(game.moves) + 1}: {error}") from None
+        return Decision(move)
+
+    def records(self, sheet: Sheet[ShogiGame], ended: Ended, event: str) -> dict[str, bytes]:
+        """Return the game in CSA and KIF."""
+        black, white = (sheet.clients[color] for color in (BLACK, WHITE))
+        record = record_of(
+            sheet.game, black=black.spec.name, white=white.spec.name, ending=csa_ending(ended, sheet.game)
+        )
+        for recorded, placement, answer in zip(record.moves, record.placements(), sheet.answers, strict=False):
+            if answer is None:
+                recorded.comment = "opening"
+                continue
+            recorded.seconds = answer.seconds
+            if answer.evaluation is not None and answer.evaluation.score is not None:
+                recorded.score = round(answer.evaluation.score)
+                expected = parse_usi_moves(answer.evaluation.pv[:LINE_MOVES])
+                recorded.pv = " ".join(csa_line(expected, placement)[1:])
+        if sheet.last is not None and sheet.last.move in (RESIGN, WIN):
+            record.ending_seconds = sheet.last.seconds
+        record.info = {"EVENT": f"yomi match {event}", "START_TIME": time.strftime("%Y/%m/%d %H:%M:%S")}
+        record.comment = f"{black.title} - {white.title}\n{ended.ending} {ended.detail}".strip()
+        return {suffix: to_bytes([record], suffix) for suffix in (".csa", ".kifu")}
+
+    def load_records(self, path: Path) -> list[GameRecord]:
+        """Return the games of a file in CSA, KIF, KI2, or lines of USI."""
+        return load_records(path)
+
+    def opening_of(self, record: GameRecord, moves: int | None, rules: Mapping[str, Any]) -> str:
+        """Return a line of USI."""
+        del record.moves[len(record.moves) if moves is None else moves :]
+        record.game()  # complains of a move that the rules forbid
+        return format_usi_line(record)
+
+    def result_of(self, record: GameRecord) -> GameResult | None:
+        """Return the game's result, and the times that the record tells."""
+        if record.winner is None:
+            return None
+        used: dict[int, float | None] = {BLACK: None, WHITE: None}
+        chosen = {BLACK: 0, WHITE: 0}
+        color = record.initial.side
+        for recorded in record.moves:
+            chosen[color] += 1
+            if recorded.seconds is not None:
+                used[color] = (used[color] or 0.0) + recorded.seconds
+            color = opponent(color)
+        return GameResult(
+            0,
+            record.black,
+            record.white,
+            record.winner,
+            ending_of(record),
+            plies=len(record.moves),
+            seconds=(used[BLACK], used[WHITE]),
+            chosen=(chosen[BLACK], chosen[WHITE]),
+            key=key_of(format_usi_line(record)),
+        )
+
+    def format_move(self, game: ShogiGame, move: int) -> str:
+        """Return the move in USI."""
+        return format_usi(move)
