@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import engine.cli.make
+import engine.cli.play
 import nets
 from engine.cli import doctor, play
 from engine.cli.errors import CliError
@@ -51,6 +52,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> list[FakePlayer]:
         return made[-1]
 
     monkeypatch.setattr(engine.cli.make, "make_player", make)
+    monkeypatch.setattr(engine.cli.play, "prepare", lambda *_: None)
     return made
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import engine.cli.make
+import engine.cli.play
 from engine.cli.games import SHOGI
 from engine.cli.main import main
 from engine.cli.selfplay import Files, Series
@@ -39,6 +40,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> list[FakeShogiPlayer]:
         return made[-1]
 
     monkeypatch.setattr(engine.cli.make, "make_player", make)
+    monkeypatch.setattr(engine.cli.play, "prepare", lambda *_: None)
     return made
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import engine.cli.make
+import engine.cli.play
 from bench.levels import Pairing, rate, read_pairings
 from engine import levels
 from engine.cli.games import GAMES, GO
@@ -29,6 +30,12 @@ from engine.shogi.terminal import ShogiTerminalGame
 from engine.terminal import Terminal
 from tests.fakes.player import FakePlayer
 from tests.fakes.shogi_player import FakeShogiPlayer
+
+
+@pytest.fixture(autouse=True)
+def unprepared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nothing be compiled for players that are fake."""
+    monkeypatch.setattr(engine.cli.play, "prepare", lambda *_: None)
 
 
 class Interrupted:

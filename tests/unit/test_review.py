@@ -339,6 +339,7 @@ def test_what_an_analyst_raises_ends_the_review(tmp_path: Path) -> None:
 
 
 def fake_reviewers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.cli.analyze.prepare", lambda *_: None)
     monkeypatch.setattr("engine.go.review.make_analysts", lambda options, count, prompt: [FakePlayer(), FakePlayer()])
     monkeypatch.setattr(type(SHOGI), "make_player", lambda game, options: ShogiPlayerWithSearch(options))
 
@@ -401,6 +402,7 @@ def test_a_record_that_the_network_cannot_take(
                 raise kind(f"net.onnx: made for boards of size 5, expected size {request.game.size}")
             return super().decide(request)
 
+    monkeypatch.setattr("engine.cli.analyze.prepare", lambda *_: None)
     monkeypatch.setattr("engine.go.review.make_analysts", lambda options, count, prompt: [OfOneSize(), OfOneSize()])
     folder, report = tmp_path / "games", tmp_path / "report.json"
     folder.mkdir()
@@ -474,6 +476,7 @@ def test_the_first_record_need_not_be_of_the_networks_size(tmp_path: Path, monke
         sizes.append(options.size)
         return [FakePlayer()]
 
+    monkeypatch.setattr("engine.cli.analyze.prepare", lambda *_: None)
     monkeypatch.setattr("engine.go.review.make_analysts", make)
     path = tmp_path / "game.sgf"
     path.write_text("(;SZ[9];B[cc];W[dd])")
