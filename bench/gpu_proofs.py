@@ -18,13 +18,14 @@ import numpy as np
 
 from bench.measure import write_moves
 from engine.evaluators.base import EvaluatorError
+from engine.evaluators.load import load
 from engine.evaluators.providers import choose_backend
 from engine.evaluators.queue import Job
 from engine.evaluators.tensorrt_driver import Driver, open_driver
 from engine.evaluators.workers import EvaluationWorkers
-from engine.go.networks.katago_factory import make_katago_evaluator
+from engine.go.networks import FORMATS as GO
 from engine.players.precision import Agreement
-from engine.shogi.networks.shogi_factory import make_shogi_evaluator
+from engine.shogi.networks import FORMATS as SHOGI
 from engine.tuning.subjects import Subject, go_subject, shogi_subject
 from native.packing import packed_bytes
 from native.spec import Inputs
@@ -284,10 +285,8 @@ class _Stoppable:
 
 
 def _make(game: str, device: str, backend: str, precision: str) -> Any:
-    path = default_network(game)
-    if game == "shogi":
-        return make_shogi_evaluator(path, device, backend, ROWS, precision)
-    return make_katago_evaluator(path, 9, device, backend, ROWS, precision)
+    formats = SHOGI if game == "shogi" else GO
+    return load(formats, default_network(game), 9, device, backend, ROWS, precision)
 
 
 def _expect_installed(device: str, backend: str) -> None:

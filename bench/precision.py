@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.devices import choose_devices
-from engine.go.networks.katago_factory import make_katago_evaluator
+from engine.evaluators.load import load
+from engine.go.networks import FORMATS as GO
 from engine.go.players.setup import go_sampling
 from engine.go.rules import PRESETS
 from engine.own_network import network_file
 from engine.players.precision import Agreement, compare, record
-from engine.shogi.networks.shogi_factory import make_shogi_evaluator
+from engine.shogi.networks import FORMATS as SHOGI
 from engine.shogi.players.setup import shogi_sampling
+from nets.dlshogi.network import SIDE
 
 if TYPE_CHECKING:
     from engine.options import Options
@@ -32,13 +34,13 @@ def run(options: Options, game: str, positions: int) -> list[dict[str, Any]]:
     how = choose_devices(options)[0], options.backend, options.batch_size
     size = options.size
     if game == "shogi":
-        exact = make_shogi_evaluator(net, *how, "fp32")
+        exact = load(SHOGI, net, SIDE, *how, "fp32")
         recorded = record(exact, shogi_sampling(exact), positions, math.inf)
-        other = make_shogi_evaluator(net, *how, options.precision)
+        other = load(SHOGI, net, SIDE, *how, options.precision)
         return [_row(other.precision, compare(recorded, other))]
-    first = make_katago_evaluator(net, size, *how, "fp32")
+    first = load(GO, net, size, *how, "fp32")
     recorded = record(first, go_sampling(size, PRESETS["tromp-taylor"], first), positions, math.inf)
-    second = make_katago_evaluator(net, size, *how, options.precision)
+    second = load(GO, net, size, *how, options.precision)
     return [_row(second.precision, compare(recorded, second))]
 
 

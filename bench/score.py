@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from engine.datasets.judging import ROWS, make_judge
 from engine.go.game import GoGame
+from engine.go.networks import FORMATS
 from engine.go.rules import PRESETS
 from engine.go.vertex import board_points
 from native.go.board import BLACK, POSITION_DTYPE, WHITE
@@ -39,7 +40,7 @@ def run(net: Path, folder: Path, limit: int) -> list[dict[str, Any]]:
         EvaluatorError: the network cannot be computed here.
     """
     dataset = open_dataset(folder)
-    judge = make_judge(net, dataset, "cpu")
+    judge = make_judge(FORMATS, net, dataset, "cpu")
     features = dataset.manifest.feature_set
     if features not in OWN_STONES:
         raise NetworkError(f"{net}: feature set {features} found, expected one of {', '.join(OWN_STONES)}")

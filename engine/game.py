@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from engine.play import G
 
 if TYPE_CHECKING:
+    from engine.evaluators.network import Format
     from engine.options import Options
     from engine.play import Referee
     from engine.players.player import Player
@@ -21,6 +22,8 @@ class Game(abc.ABC, Generic[G, P]):
 
     name: str
     """As commands and options name it."""
+    formats: tuple[type[Format], ...]
+    """Of the networks that play it, in the order in which they are asked whether they know a file."""
     idle_moves: tuple[int, ...] = ()
     """Moves that change nothing on the board, such as a pass."""
 

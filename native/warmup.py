@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -143,8 +144,9 @@ def compile_rollouts() -> None:
 def compile_forward() -> None:
     """Compile the networks' forward pass; a program without operations holds all of its code."""
     from native.forward.builder import ProgramBuilder
+    from native.forward.squash import TANH
 
-    program = ProgramBuilder(SIZE, 22, 19).build()
+    program = replace(ProgramBuilder(SIZE, 22, 19).build(), squash=TANH)
     area = SIZE * SIZE
     program.run(
         program.make_scratch(),
@@ -197,7 +199,7 @@ def compile_material() -> None:
     """Compile the evaluation of shogi positions without a network."""
     from native.shogi.effects import EFFECTS_DTYPE
     from native.shogi.material import evaluate_rows
-    from native.shogi.outputs import TANH, write_values
+    from native.shogi.outputs import decode
     from native.shogi.spec import shogi_spec
     from native.tree.buffers import make_batch
 
@@ -205,7 +207,7 @@ def compile_material() -> None:
     batch = make_batch(shogi_spec(), 1, Inputs.POSITIONS)
     batch.positions[0] = position
     evaluate_rows.bind(batch, np.zeros(1, EFFECTS_DTYPE)[0]).run(1)
-    write_values.bind(np.zeros((1, 1), np.float32), TANH, True, batch.values)
+    decode.bind(batch.logits, np.zeros((1, 1), np.float32), True, batch.logits, batch.values)
 
 
 def compile_mate() -> None:

@@ -131,11 +131,15 @@ def test(path: Path, folder: Path, args: argparse.Namespace) -> None:
         NetworkError: one of them cannot be used, or they do not fit.
         EvaluatorError: the device cannot be used.
     """
+    from engine.cli.games import describe
     from engine.datasets.judging import evaluate_network
     from nets.data.metrics import NAMES
     from nets.data.shards import open_dataset
+    from nets.features import feature_set
 
-    table = evaluate_network(path, open_dataset(folder), args.split, args.limit, args.device or "auto")
+    dataset = open_dataset(folder)
+    formats = describe(feature_set(dataset.manifest.feature_set).game).formats
+    table = evaluate_network(formats, path, dataset, args.split, args.limit, args.device or "auto")
     print(f"{'positions':40} {table.positions:>10,}")
     for name, value in table.values().items():
         print(f"{NAMES[name]:40} {value:10.4f}")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from engine.game import Game
 from engine.go.game import GoGame, new_game
+from engine.go.networks import FORMATS
 from engine.go.players.player import GoPlayer
 from engine.go.referee import GoReferee
 from engine.go.scoring import removed_stones
@@ -20,6 +21,7 @@ class Go(Game[GoGame, GoPlayer]):
     """Go on boards of all sizes."""
 
     name = "go"
+    formats = FORMATS
     idle_moves = (PASS,)
 
     def new_game(self, options: Options) -> GoGame:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from engine.game import Game
 from engine.shogi.game import ShogiGame
+from engine.shogi.networks import FORMATS
 from engine.shogi.notation import format_usi
 from engine.shogi.players.player import ShogiPlayer
 from engine.shogi.referee import ShogiReferee
@@ -19,6 +20,7 @@ class Shogi(Game[ShogiGame, ShogiPlayer]):
     """Shogi."""
 
     name = "shogi"
+    formats = FORMATS
 
     def new_game(self, options: Options) -> ShogiGame:
         """Return the usual position under the options' rules."""

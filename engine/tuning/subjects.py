@@ -15,7 +15,7 @@ from engine.tuning.positions import go_positions, shogi_positions
 from native.go import planes as go_planes
 from native.go.spec import go_spec
 from native.shogi import planes as shogi_planes
-from native.shogi.spec import DLSHOGI_FEATURES, shogi_spec
+from native.shogi.spec import shogi_spec
 
 if TYPE_CHECKING:
     from engine.evaluators.queue import EvaluationQueue
@@ -46,19 +46,20 @@ def go_subject(size: int) -> Subject:
     return Subject(f"{size}x{size}", go_spec(size), tuple(go_positions(size)), *kernels)
 
 
-def shogi_subject(features: tuple[int, int] | None = None, mate_depth: int = 0) -> Subject:
+def shogi_subject(spec: GameSpec | None = None, mate_depth: int = 0) -> Subject:
     """Return shogi.
 
     Args:
-        features: form and number of extras of the network; None for dlshogi's usual one.
+        spec: of the network; None for dlshogi's usual one.
         mate_depth: plies of the mate search at leaves, 0 for none.
     """
-    form, extras = features or DLSHOGI_FEATURES
+    spec = spec or shogi_spec()
     games = shogi_positions()
     for game in games:
-        game.position["form"], game.position["mate_depth"] = form, mate_depth
+        for name, value in (*spec.marks, ("mate_depth", mate_depth)):
+            game.position[name] = value
     kernels = shogi_planes.write_planes, shogi_planes.write_bits
-    return Subject("shogi", shogi_spec(form, extras), tuple(games), *kernels)
+    return Subject("shogi", spec, tuple(games), *kernels)
 
 
 @contextlib.contextmanager
@@ -73,7 +74,7 @@ def measured(options: Options, game: str) -> Iterator[tuple[Subject, EvaluationQ
     """
     if game == "shogi":
         with contextlib.closing(shogi_setup.make_queue(options)) as queue:
-            subject = shogi_subject(shogi_setup.features_of(queue), options.leaf_mate_depth)
+            subject = shogi_subject(shogi_setup.spec_for(queue.evaluator), options.leaf_mate_depth)
             yield subject, queue, shogi_setup.search_settings(options, queue)
     else:
         with contextlib.closing(go_setup.make_queue(options, options.size, PRESETS["tromp-taylor"])) as queue:

@@ -31,6 +31,7 @@ from engine.shogi.players import setup as shogi_setup
 from engine.tuning.positions import go_positions, shogi_positions
 from engine.tuning.subjects import go_subject, shogi_subject
 from native.go.planes import policy_index
+from native.shogi.spec import shogi_spec
 from native.spec import Inputs
 from native.tree.buffers import make_batch
 from nets.models import default_network
@@ -49,7 +50,7 @@ def test_positions_go_on() -> None:
 
 def test_subjects() -> None:
     assert (go_subject(9).name, go_subject(9).spec.name) == ("9x9", "go")
-    subject = shogi_subject((1, 1), 3)
+    subject = shogi_subject(shogi_spec(1, 1), 3)
     assert subject.spec.planes_shape == (45, 9, 9)
     assert {(int(game.position["form"]), int(game.position["mate_depth"])) for game in subject.games} == {(1, 3)}
 

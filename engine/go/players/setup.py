@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.devices import make_device_queue
+from engine.evaluators.load import load
 from engine.evaluators.queue import EvaluationQueue, InlineQueue
 from engine.evaluators.uniform import UniformEvaluator
 from engine.go.game import GoGame
+from engine.go.networks import FORMATS
 from engine.go.networks.rollouts import MixedEvaluator, RolloutEvaluator
 from engine.go.players.network import spec_for
 from engine.own_network import has_network, network_file
@@ -20,7 +22,7 @@ from nets.katago.outputs import has_no_result
 
 if TYPE_CHECKING:
     from engine.evaluators.base import Evaluator
-    from engine.go.networks.katago import KataGoEvaluator
+    from engine.evaluators.network import NetworkEvaluator
     from engine.go.rules import Rules
     from engine.options import Options
 
@@ -67,16 +69,15 @@ def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
     net = network_file(options, "go")
     if net is None:
         return InlineQueue(RolloutEvaluator(ROLLOUTS_A_LEAF, options.batch_size or ROLLOUT_BATCH, options.seed))
-    from engine.go.networks.katago_factory import make_katago_evaluator
 
     def network(device: str) -> Evaluator:
-        def in_precision(precision: str) -> KataGoEvaluator:
+        def in_precision(precision: str) -> NetworkEvaluator:
             # What is made only to be compared with is not worth the place on the disk.
             keep = precision == options.precision
-            return make_katago_evaluator(net, size, device, options.backend, options.batch_size, precision, keep=keep)
+            return load(FORMATS, net, size, device, options.backend, options.batch_size, precision, keep=keep)
 
         evaluator = with_suitable_precision(in_precision, options.precision, lambda it: go_sampling(size, rules, it))
-        _, evaluator.may_have_no_result = queue_key(size, rules)
+        _, evaluator.format.may_have_no_result = queue_key(size, rules)
         if options.rollout_weight > 0.0:
             return MixedEvaluator(evaluator, options.rollout_weight, ROLLOUTS_A_LEAF, options.seed)
         return evaluator
