@@ -141,6 +141,21 @@ def compile_rollouts() -> None:
     rollout_ownership(positions[0], positions[1], rng, 1, np.zeros(SIZE * SIZE, np.int32))
 
 
+def compile_partial() -> None:
+    """Compile the planes and outputs of networks that say only a part."""
+    from native.go.aya import AYA_SCRATCH_DTYPE, show_aya
+    from native.go.partial import decode
+    from native.go.spec import go_spec
+    from native.go.stones import show_stones
+    from native.tree.buffers import make_batch
+
+    batch = make_batch(go_spec(SIZE), 1, Inputs.POSITIONS)
+    planes, nothing = np.zeros((1, 49, SIZE, SIZE), np.float32), np.zeros((1, 0), np.float32)
+    show_aya.bind(batch, np.zeros(1, AYA_SCRATCH_DTYPE)[0], planes)
+    show_stones.bind(batch, planes)
+    decode.bind(nothing, nothing, nothing, True, batch)
+
+
 def compile_forward() -> None:
     """Compile the networks' forward pass; a program without operations holds all of its code."""
     from native.forward.builder import ProgramBuilder
@@ -224,6 +239,7 @@ GROUPS: dict[str, Callable[[], None]] = {
     "go-planes": compile_planes,
     "go-tree": compile_tree,
     "go-rollouts": compile_rollouts,
+    "go-partial": compile_partial,
     "forward": compile_forward,
     "shogi-rules": compile_shogi_rules,
     "shogi-tree": compile_shogi_tree,
@@ -232,7 +248,7 @@ GROUPS: dict[str, Callable[[], None]] = {
 }
 CHECK = "--check"
 PROCESSES = {
-    "go": (("go-planes", "go-tree"), ("go-rules", "go-rollouts", "forward")),
+    "go": (("go-planes", "go-tree"), ("go-rules", "go-rollouts", "forward", "go-partial")),
     "shogi": (("shogi-rules", "shogi-tree"), ("shogi-material", "forward", "shogi-mate")),
 }
 """Groups by game and process. The tree contains the planes, so it comes after them and finds them in the cache."""

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from engine.evaluators.load import load
 from engine.evaluators.network import Format, NetworkEvaluator, recognise
-from engine.evaluators.onnx_session import make_session
-from engine.evaluators.providers import choose_device
 from nets.data.batches import Batch, BatchSource
 from nets.data.metrics import Judged, Table
 from nets.data.shards import Dataset
 from nets.data.unpack import FloatArray, unpack
 from nets.errors import NetworkError
-from nets.load import open_file
 
 Formats = Sequence[type[Format]]
 
@@ -63,14 +59,6 @@ def make_judge(formats: Formats, path: Path, dataset: Dataset, device: str) -> J
 
 def _network(formats: Formats, path: Path, device: str) -> tuple[str, Judge]:
     """Return a network's feature set, and what judges with it."""
-    file = open_file(path)
-    if (
-        file.header is not None
-        and file.feature_set is not None
-        and file.game == "go"
-        and file.feature_set != "katago-v7"
-    ):
-        return file.feature_set, _session_judge(path, device, file.header.inputs, file.header.outputs)
     evaluators: dict[int, NetworkEvaluator] = {}
 
     def judge(size: int, planes: FloatArray, extras: FloatArray) -> Judged:
@@ -80,15 +68,3 @@ def _network(formats: Formats, path: Path, device: str) -> tuple[str, Judge]:
         return evaluator.format.judge(evaluator.run(planes, extras))
 
     return recognise(formats, path, 0).feature_set, judge
-
-
-def _session_judge(path: Path, device: str, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Judge:
-    """Return a judge for our own ONNX files with other features: one input of planes, outputs by name."""
-    session: Any = make_session(path, choose_device(device))
-
-    def judge(size: int, planes: FloatArray, extras: FloatArray) -> Judged:
-        found = dict(zip(outputs, session.run(list(outputs), {inputs[0]: planes}), strict=True))
-        columns = {name: found[name][:, 0] for name in ("value", "score") if name in found}
-        return Judged(found.get("policy"), columns.get("value"), columns.get("score"), counts_komi=False)
-
-    return judge

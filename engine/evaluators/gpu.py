@@ -62,7 +62,7 @@ def open_engine(
     if choose_backend(device, backend) == "tensorrt":
         from engine.evaluators.tensorrt_session import TensorRtSession
 
-        whole = variant_file(path, Variant(half=variant.half))
+        whole = variant_file(path, Variant(half=variant.half, side=variant.side))
         return TensorRtSession(whole, device, rows, outputs, variant, fixed=fixed), "TensorRT"
     session = GpuSession(variant_file(path, variant), device, rows, outputs, half=variant.half, fixed=fixed)
     return session, "onnxruntime"
@@ -115,6 +115,7 @@ class GpuBackend:
             half=is_half,
             packed=tuple(feed.name for feed in packed),
             constant=tuple(feed.name for feed in packed if feed.constant),
+            side=form.feeds[0].shape[-1] if form.any_size else 0,
         )
         is_fixed = form.fixed_rows is not None
         self._engine, self.name = open_engine(

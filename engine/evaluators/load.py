@@ -48,7 +48,7 @@ def load(
         try:
             chosen = native_precision(precision)
             program = form.program(chosen, keep=keep)
-            return made(form, NativeBackend(program, form.output_shapes, chosen, batch_size))
+            return made(form, NativeBackend(program, form, chosen, batch_size))
         except UnsupportedError as error:
             if backend == "native" or precision == "int16":
                 raise

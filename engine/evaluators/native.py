@@ -13,15 +13,15 @@ from native.forward.emit import HAS_PAIRS, WIDTH
 from native.forward.entry import bind_program
 
 if TYPE_CHECKING:
-    from engine.evaluators.network import Array, FloatArray
+    from engine.evaluators.network import Array, FloatArray, Format
     from native.calls import Calls
     from native.forward.builder import Program, Scratch
 
 ROWS = 4
 """Of a batch. On 9x9 four rows are a tenth faster than one with few weights, a third with many; on 19x19 they are not.
 In shogi a row of 10 blocks x 192 takes 6.4 ms alone, 4.2 ms in batches of 4, 8 or 16."""
-OUTPUTS = 4
-"""That a program writes: policy, value, misc, ownership."""
+NO_OUTPUTS = ((0, 0), (0,), (0,), (0,))
+"""Shapes, for a row, of a policy, value, misc and ownership that a network does not have."""
 
 
 def native_precision(asked: str) -> str:
@@ -44,21 +44,19 @@ class NativeBackend:
     device = "cpu"
     takes_bits = False
 
-    def __init__(
-        self, program: Program, shapes: Sequence[tuple[int, ...]], precision: str, batch_size: int | None = None
-    ) -> None:
+    def __init__(self, program: Program, form: Format, precision: str, batch_size: int | None = None) -> None:
         """Begin without working memory; it is made as it is needed.
 
         Args:
             program: what is computed.
-            shapes: of a row of its outputs.
+            form: the network that it was made of.
             precision: that the program was made for.
             batch_size: rows of a batch; None for ROWS.
         """
         self.precision = precision
         self.batch_size = batch_size or ROWS
         self._program = program
-        self._shapes = list(shapes)
+        self._form = form
         self._idle: list[Scratch] = []
         """Working memory that no thread uses; list.pop and append are atomic."""
 
@@ -72,13 +70,15 @@ class NativeBackend:
         """Return the calls that evaluate these arrays, with working memory of their own; see Backend."""
         planes, extras = inputs
         rows = len(planes)
-        outputs = [np.empty((rows, *shape), np.float32) for shape in self._shapes]
-        rest: list[Any] = [np.empty((rows, 0), np.float32)] * (OUTPUTS - len(outputs))
+        outputs = [np.empty((rows, *shape), np.float32) for shape in self._form.output_shapes]
+        all_outputs: list[Any] = [np.empty((rows, *shape), np.float32) for shape in NO_OUTPUTS]
+        for place, output in zip(self._form.places, outputs, strict=False):
+            all_outputs[place] = output
         try:
             scratch = self._idle.pop()
         except IndexError:
             scratch = self._program.make_scratch()
-        calls = bind_program(self._program, scratch, planes, extras, *outputs, *rest)
+        calls = bind_program(self._program, scratch, planes, extras, *all_outputs)
         weakref.finalize(calls, self._idle.append, scratch)
         return calls, outputs
 

@@ -81,7 +81,11 @@ class Format(ABC):
     outputs: tuple[str, ...]
     """Names in the ONNX file, in the order of the outputs that `arguments` takes."""
     output_shapes: tuple[tuple[int, ...], ...]
-    """Of a row, in the order of `outputs`. In a program the first is the policy, then value, misc and ownership."""
+    """Of a row, in the order of `outputs`; a policy is [channels, moves]."""
+    places: tuple[int, ...] = (0, 1, 2, 3)
+    """Where the outputs stand among policy, value, misc and ownership, which a program writes."""
+    any_size: bool = False
+    """Whether the ONNX file leaves the board's size open, which GPUs have to know."""
     may_have_no_result: bool = False
     """Whether a game can end without a result under the rules that are played; it counts if the network tells that."""
     fixed_rows: int | None = None
@@ -251,9 +255,43 @@ class NetworkEvaluator:
 
 
 def network_in(evaluator: Evaluator) -> NetworkEvaluator | None:
-    """Return the network that an evaluator is, or mixes with something else; None if there is none."""
-    network = getattr(evaluator, "network", evaluator)
-    return network if isinstance(network, NetworkEvaluator) else None
+    """Return the network whose moves an evaluator tells; None if there is none."""
+    inner: Evaluator | None = evaluator
+    while not isinstance(inner, NetworkEvaluator | None):
+        inner = getattr(inner, "network", None)  # of one that mixes something else with it
+    return inner
+
+
+class WithValues:
+    """A network's moves with another one's values, scores and ownership."""
+
+    def __init__(self, network: NetworkEvaluator, values: NetworkEvaluator) -> None:
+        """Put both together; they are on the same device."""
+        self.network = network
+        self.values = values
+        self.inputs = network.inputs | values.inputs
+        self.batch_size = network.batch_size
+
+    @property
+    def description(self) -> str:
+        """Both on one line."""
+        return f"{self.network.description}, values of {self.values.description}"
+
+    def evaluate(self, batch: Batch, rows: int) -> None:
+        """Write the logits of one and the values of the other."""
+        self.network.evaluate(batch, rows)
+        self.values.evaluate(batch._replace(logits=np.empty_like(batch.logits)), rows)
+
+    def bind(self, batch: Batch) -> Calls | None:
+        """Return the calls of both; None if one has none."""
+        network = self.network.bind(batch)
+        values = self.values.bind(batch._replace(logits=np.empty_like(batch.logits)))
+        return None if network is None or values is None else network + values
+
+    def close(self) -> None:
+        """Release the device."""
+        self.values.close()
+        self.network.close()
 
 
 def recognise(formats: Sequence[type[Format]], path: Path, size: int) -> Format:

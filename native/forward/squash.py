@@ -8,6 +8,8 @@ from native.bits import U
 from native.calls import entry, load, types_of
 
 IDENTITY, SIGMOID, TANH = 0, 1, 2
+SQUASHES = {"none": IDENTITY, "sigmoid": SIGMOID, "tanh": TANH}
+"""By the names of nets.onnx_program.Squash."""
 
 _ARGUMENTS = types_of(0, np.zeros((1, 1), np.float32))
 

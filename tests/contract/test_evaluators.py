@@ -15,11 +15,8 @@ import pytest
 from onnxruntime.transformers.float16 import convert_float_to_float16
 
 from engine.evaluators.base import EvaluatorError
-from engine.evaluators.gpu import GpuBackend
-from engine.evaluators.network import NetworkEvaluator, recognise
 from engine.evaluators.uniform import UniformEvaluator
 from engine.go.game import GoGame
-from engine.go.networks import FORMATS
 from engine.go.networks.rollouts import MixedEvaluator, RolloutEvaluator
 from engine.go.rules import PRESETS
 from engine.go.vertex import parse_vertex
@@ -36,7 +33,8 @@ from tests.naive.katago_networks import RandomNetworks
 
 SIZE = 9
 LINE = "E5 C4 G6 E3 D3 F4 D4 pass E4"
-KINDS = ["uniform", "rollouts", "native", "onnx", "mixed", "packed"]
+KINDS = ["uniform", "rollouts", "native", "mixed"]
+"""Networks of all formats, on all backends: test_networks."""
 Make = Callable[[], Any]
 
 
@@ -57,14 +55,7 @@ def _maker(kind: str, path: Path) -> Make:
         return lambda: RolloutEvaluator(2, 4, seed=5)
     if kind == "mixed":
         return lambda: MixedEvaluator(_katago(path, "native"), 0.4, 2, seed=5)
-    if kind == "packed":  # what runs on GPUs, here on the processor
-        return lambda: _packed(path)
     return lambda: _katago(path, kind)
-
-
-def _packed(path: Path) -> NetworkEvaluator:
-    form = recognise(FORMATS, path, SIZE)
-    return NetworkEvaluator(form, GpuBackend(form.onnx_file(), form, "cpu", batch_size=4, precision="fp32"))
 
 
 def _katago(path: Path, backend: str) -> Any:
@@ -188,8 +179,6 @@ def test_a_won_board_is_won_for_its_owner(make: Make) -> None:
 
 def test_four_threads_may_call_at_once(make: Make) -> None:
     evaluator = make()
-    if evaluator.inputs is Inputs.BITS:
-        pytest.skip("bound to the thread that made it")
     positions = games()
     expected = batch_of(evaluator, positions)
     evaluator.evaluate(expected, len(positions))

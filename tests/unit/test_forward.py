@@ -205,7 +205,7 @@ def evaluator(network: KataGoNetwork, size: int, precision: str = "fp32") -> Net
     program = make_program(network, size, precision)
     info = describe(network, size, "random.bin.gz", "")
     form = KataGo(Path(info.source_file), NetworkKind.KATAGO, size).described(info)
-    return NetworkEvaluator(form, NativeBackend(program, form.output_shapes, precision))
+    return NetworkEvaluator(form, NativeBackend(program, form, precision))
 
 
 def inputs(size: int, batch: int, seed: int = 7) -> tuple[np.ndarray, np.ndarray]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,8 +13,6 @@ from onnx import TensorProto, helper, numpy_helper
 
 from engine.cli.net import facts
 from engine.evaluators.base import EvaluatorError
-from native.tree.arrays import SCORE, VALUE
-from native.tree.buffers import make_batch
 from nets import NetworkError
 from nets.dlshogi.definition import NetworkShape, make_model, write_network
 from nets.dlshogi.network import AREA, ShogiForm
@@ -105,23 +102,6 @@ def test_our_kernels_say_what_onnxruntime_says(kind: str, tmp_path: Path) -> Non
     assert values == pytest.approx(expected_values, abs=tolerance)
 
 
-@pytest.mark.parametrize("backend", ["native", "onnx"])
-def test_four_threads_may_call_at_once(backend: str, tmp_path: Path) -> None:
-    path = write_network(tmp_path / "net.onnx", SMALL)
-    evaluator = load_shogi(path, "cpu", backend, batch_size=4)
-    planes, extras = random_inputs(SMALL, 4)
-    expected, _ = raw_shogi(evaluator, planes, extras)
-    found: list[np.ndarray] = []
-    call = lambda: found.append(raw_shogi(evaluator, planes, extras)[0])  # noqa: E731
-    threads = [threading.Thread(target=call) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for logits in found:
-        assert logits == pytest.approx(expected, abs=1e-5)
-
-
 def test_a_file_for_one_batch_size_gets_whole_batches(tmp_path: Path) -> None:
     model = make_model(SMALL)
     for tensor in (*model.graph.input, *model.graph.output):
@@ -161,25 +141,6 @@ def test_half_precision_inside_and_float32_outside(backend: str, tmp_path: Path)
     planes, extras = random_inputs(KINDS["half"], 3)
     for found, expected in zip(mixed.run(planes, extras), half.run(planes, extras), strict=True):
         assert found == pytest.approx(expected, abs=1e-2)
-
-
-@pytest.mark.parametrize("kind", ["dlshogi", "alphazero"])
-@pytest.mark.parametrize("backend", ["native", "onnx"])
-def test_batches_of_the_search_are_filled(kind: str, backend: str, tmp_path: Path) -> None:
-    shape = KINDS[kind]
-    evaluator = load_shogi(write_network(tmp_path / "net.onnx", shape), "cpu", backend)
-    spec = evaluator.spec
-    batch = make_batch(spec, 5, evaluator.inputs)
-    batch.planes[:3], batch.extras[:3] = random_inputs(shape, 3)
-    batch.values[...] = batch.logits[...] = np.nan
-    evaluator.evaluate(batch, 3)
-    logits, raw = raw_shogi(evaluator, batch.planes[:3], batch.extras[:3])
-    assert batch.logits[:3] == pytest.approx(logits, abs=1e-5)
-    assert batch.values[:3, VALUE] == pytest.approx(raw if kind == "alphazero" else 2.0 * raw - 1.0, abs=1e-5)
-    assert not batch.values[:3, SCORE:].any()
-    assert np.isnan(batch.values[3:]).all()
-    assert np.isnan(batch.logits[3:]).all()
-    evaluator.close()
 
 
 def test_unknown_backend(tmp_path: Path) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.devices import make_device_queue
 from engine.evaluators.load import load
+from engine.evaluators.network import NetworkEvaluator, WithValues
 from engine.evaluators.queue import EvaluationQueue, InlineQueue
 from engine.evaluators.uniform import UniformEvaluator
 from engine.go.game import GoGame
@@ -18,11 +20,11 @@ from engine.players.precision import Sampling, with_suitable_precision
 from engine.players.setup import common_settings, kind_of_evaluator
 from engine.search.parameters import SearchSettings
 from native.spec import Inputs
+from nets.errors import NetworkError
 from nets.katago.outputs import has_no_result
 
 if TYPE_CHECKING:
     from engine.evaluators.base import Evaluator
-    from engine.evaluators.network import NetworkEvaluator
     from engine.go.rules import Rules
     from engine.options import Options
 
@@ -53,6 +55,8 @@ def evaluator_kind(options: Options) -> str:
             f"rollout_weight {options.rollout_weight:g} mixes rollouts into a network's values: expected evaluator "
             f"auto or onnx, not {options.evaluator}"
         )
+    if options.value_net is not None and not has_network(options):
+        raise EvaluatorError(f"evaluator {options.evaluator} uses no network: leave out --value-net, or --evaluator")
     return kind_of_evaluator(options, "Go", "rollouts")
 
 
@@ -76,13 +80,35 @@ def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
             keep = precision == options.precision
             return load(FORMATS, net, size, device, options.backend, options.batch_size, precision, keep=keep)
 
-        evaluator = with_suitable_precision(in_precision, options.precision, lambda it: go_sampling(size, rules, it))
-        _, evaluator.format.may_have_no_result = queue_key(size, rules)
-        if options.rollout_weight > 0.0:
-            return MixedEvaluator(evaluator, options.rollout_weight, ROLLOUTS_A_LEAF, options.seed)
-        return evaluator
+        network = with_suitable_precision(in_precision, options.precision, lambda it: go_sampling(size, rules, it))
+        _, network.format.may_have_no_result = queue_key(size, rules)
+        evaluator: NetworkEvaluator | WithValues = network
+        weight = options.rollout_weight if network.format.says_value else 1.0
+        if options.value_net is not None:
+            weight = options.rollout_weight
+            evaluator = _with_values(network, options, size, device)
+        return MixedEvaluator(evaluator, weight, ROLLOUTS_A_LEAF, options.seed) if weight > 0.0 else evaluator
 
     return make_device_queue(network, options)
+
+
+def _with_values(network: NetworkEvaluator, options: Options, size: int, device: str) -> WithValues:
+    """Return a network with the values of the one that the options name for them, in half precision if that is.
+
+    Raises:
+        NetworkError: the file cannot be used, or has no values.
+        EvaluatorError: the device cannot.
+    """
+    assert options.value_net is not None
+    with contextlib.ExitStack() as on_failure:
+        on_failure.callback(network.close)
+        path, precision = options.value_net, "fp16" if network.precision == "fp16" else "fp32"
+        values = load(FORMATS, path, size, device, options.backend, options.batch_size, precision)
+        on_failure.callback(values.close)
+        if not values.format.says_value:
+            raise NetworkError(f"{path}: a network that says no values found, expected one that does for --value-net")
+        on_failure.pop_all()
+    return WithValues(network, values)
 
 
 def go_sampling(size: int, rules: Rules, network: Evaluator) -> Sampling[GoGame]:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from engine.evaluators.base import EvaluatorError, UnsupportedError
 from engine.evaluators.network import Feed, Format
 from native.forward.builder import ProgramBuilder
-from native.forward.squash import IDENTITY, SIGMOID, TANH
+from native.forward.squash import SQUASHES
 from native.shogi.outputs import decode, decode_rows
 from native.shogi.spec import shogi_spec
 from nets.data.metrics import Judged
-from nets.dlshogi.cpu_program import Squash, write_program
 from nets.dlshogi.network import AREA, SIDE
 from nets.load import prepare_shogi
 from nets.onnx_graph import UnsupportedGraphError, read_onnx_graph
+from nets.onnx_program import write_program
 
 if TYPE_CHECKING:
     from typing import Self
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from nets.dlshogi.network import ShogiNetwork
     from nets.load import NetworkFile
     from nets.metadata import NetworkInfo
-
-SQUASHES = {Squash.NONE: IDENTITY, Squash.SIGMOID: SIGMOID, Squash.TANH: TANH}
 
 
 class Dlshogi(Format):
@@ -75,10 +73,10 @@ class Dlshogi(Format):
         """Read the graph, transform and pack its weights; see Format."""
         builder = ProgramBuilder(SIDE, self.network.planes, self.network.extras, narrow=precision == "int16")
         try:
-            squash = write_program(read_onnx_graph(self.path), self.network, builder)
+            squash = write_program(read_onnx_graph(self.path), self.network.ends, builder)
         except UnsupportedGraphError as error:
             raise UnsupportedError(self.path, str(error)) from error
-        return replace(builder.build(), squash=SQUASHES[squash])
+        return replace(builder.build(), squash=SQUASHES[squash.value])
 
     def arguments(self, outputs: Sequence[Array], batch: Batch) -> tuple[Any, ...]:
         """See native.shogi.outputs."""
