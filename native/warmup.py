@@ -136,7 +136,8 @@ def compile_rollouts() -> None:
     batch = make_batch(go_spec(SIZE), 1, Inputs.POSITIONS)
     batch.positions[0] = positions[0]
     owners = np.zeros((1, SIZE * SIZE), np.float32)
-    mixing = mix_rollouts.bind(batch, 1, np.float32(1.0), rng, positions[1], np.zeros(2, np.float32), owners)
+    whole = np.float32(1.0)
+    mixing = mix_rollouts.bind(batch, 1, whole, whole, rng, positions[1], np.zeros(2, np.float32), owners)
     (write_priors.bind(batch) + mixing).run(1)
     rollout_ownership(positions[0], positions[1], rng, 1, np.zeros(SIZE * SIZE, np.int32))
 

@@ -69,6 +69,8 @@ class Format(ABC):
     """Whether a file may be taken for this format by mistake, so that its outputs are looked at when it is loaded."""
     says_value: bool = True
     """Whether the network judges positions; if not, rollouts have to."""
+    says_score: bool = True
+    """Whether it tells points and owners, in a game that has them."""
 
     feature_set: str
     """Name of what the network sees, as in `NetworkInfo`."""

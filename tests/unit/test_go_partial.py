@@ -126,3 +126,15 @@ def test_moves_of_one_and_values_of_the_other(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found["both"].logits, found["policy"].logits)
     np.testing.assert_array_equal(found["both"].values, found["value"].values)
     assert np.abs(found["policy"].values[:, VALUE]).tolist() == [1.0, 1.0]  # a rollout is won or lost
+
+
+def test_scores_that_a_network_does_not_tell_are_those_of_rollouts(tmp_path: Path) -> None:
+    policy, value = write_aya_policy(tmp_path), write_aya_value(tmp_path, SIZE)
+    options = Options(net=str(policy), value_net=str(value), device="cpu", precision="fp32", rollout_weight=0.5)
+    queue, batch = make_queue(options, SIZE, RULES), batch_of()
+    calls = queue.bind(batch)
+    assert calls is not None
+    calls.run(2)
+    queue.close()
+    assert set(np.abs(batch.ownership).ravel().tolist()) == {1.0}
+    assert (np.abs(batch.values[:, VALUE]) < 1.0).all()

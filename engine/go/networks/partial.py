@@ -73,6 +73,7 @@ class PartialFormat(Format):
         self.output_shapes = tuple((1, self.size**2) if name == "policy" else (1,) for name in self.outputs)
         self.places = tuple(PLACES[name] for name in self.outputs)
         self.says_value = self.outputs != ("policy",)
+        self.says_score = "score" in self.outputs
 
     @classmethod
     def recognise(cls, file: NetworkFile, size: int) -> Self | None:
