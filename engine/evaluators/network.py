@@ -205,10 +205,7 @@ class NetworkEvaluator:
         for part, outputs in self._backend.run(self._shown(batch, rows)):
             halves = [output.view(np.uint16) if output.dtype == np.float16 else output for output in outputs]
             arguments = self.format.arguments(halves, type(batch)(*(array[part] for array in batch)))
-            if all(output.dtype == np.float32 for output in outputs):
-                self.format.decode.bind(*arguments).run(part.stop - part.start)
-            else:
-                self.format.decode_rows(part.stop - part.start, *arguments)
+            self.format.decode_rows(part.stop - part.start, *arguments)
 
     def bind(self, batch: Batch) -> Calls | None:
         """Return the calls that evaluate this batch without Python; None if the backend has none."""
