@@ -372,7 +372,7 @@ def _add_precision(add: Add, game: Game[Any, Any]) -> None:
 def _precision(args: argparse.Namespace) -> Rows:
     from bench import precision
 
-    return precision.run(collect(args, GAMES[args.game]), args.game, args.positions)
+    return precision.run(collect(args, GAMES[args.game]), GAMES[args.game], args.positions)
 
 
 def _add_score(add: Add) -> None:

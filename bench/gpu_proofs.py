@@ -18,17 +18,16 @@ import numpy as np
 
 from bench.measure import write_moves
 from engine.evaluators.base import EvaluatorError
+from engine.evaluators.load import load
 from engine.evaluators.providers import choose_backend
 from engine.evaluators.queue import Job
 from engine.evaluators.tensorrt_driver import Driver, open_driver
 from engine.evaluators.workers import EvaluationWorkers
 from engine.game import Game, Subject
 from engine.go.descriptor import GAME as GO
-from engine.go.networks.katago_factory import make_katago_evaluator
 from engine.options import TABLE, Options
 from engine.players.precision import Agreement
 from engine.shogi.descriptor import GAME as SHOGI
-from engine.shogi.networks.shogi_factory import make_shogi_evaluator
 from native.packing import packed_bytes
 from native.spec import Inputs
 from native.tree.arrays import VALUE, Batch
@@ -288,10 +287,7 @@ class _Stoppable:
 
 
 def _make(game: Game[Any, Any], device: str, backend: str, precision: str) -> Any:
-    path = default_network(game.name)
-    if game is SHOGI:
-        return make_shogi_evaluator(path, device, backend, ROWS, precision)
-    return make_katago_evaluator(path, 9, device, backend, ROWS, precision)
+    return load(game.formats, default_network(game.name), 9, device, backend, ROWS, precision)
 
 
 def _expect_installed(device: str, backend: str) -> None:

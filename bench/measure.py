@@ -98,7 +98,7 @@ def evaluator_rate(
 
     def work(stop: threading.Event) -> Iterator[int]:
         done: SimpleQueue[Job] = SimpleQueue()
-        jobs = [_make_job(queue.evaluator, subject, game, rows, done) for _ in range(in_flight)]
+        jobs = [make_job(queue.evaluator, subject, game, rows, done) for _ in range(in_flight)]
         calls = queue.bind(jobs[0].batch)
         if calls is not None:
             calls.run(rows)
@@ -124,7 +124,7 @@ def evaluator_rate(
     return run_threads(work, threads, seconds)
 
 
-def _make_job(evaluator: Evaluator, subject: Subject, game: SearchableGame, rows: int, done: SimpleQueue[Job]) -> Job:
+def make_job(evaluator: Evaluator, subject: Subject, game: SearchableGame, rows: int, done: SimpleQueue[Job]) -> Job:
     """Return a full batch of a game's position, each row under another symmetry if the evaluator sees planes."""
     spec = subject.spec
     inputs = evaluator.inputs

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench.measure import run_threads
-from engine.shogi.networks.shogi_factory import make_shogi_evaluator
+from engine.evaluators.load import load
+from engine.shogi.networks import FORMATS
 from nets.dlshogi.definition import NetworkShape, write_network
+from nets.dlshogi.network import SIDE
 
 if TYPE_CHECKING:
-    from engine.shogi.networks.shogi import ShogiEvaluator
+    from engine.evaluators.network import NetworkEvaluator
     from native.tree.arrays import Batch
 
 BACKENDS = ("native", "onnx")
@@ -31,7 +33,7 @@ def run(sizes: list[tuple[int, int]], threads: int, seconds: float) -> list[dict
         for blocks, channels in sizes:
             shape = NetworkShape(blocks=blocks, channels=channels)
             path = write_network(Path(folder) / f"{shape.name}.onnx", shape)
-            evaluators = {backend: make_shogi_evaluator(path, "cpu", backend) for backend in BACKENDS}
+            evaluators = {backend: load(FORMATS, path, SIDE, "cpu", backend) for backend in BACKENDS}
             for batch_rows in BATCH_SIZES:
                 rates = _rates(evaluators, batch_rows, threads, seconds)
                 rows.append({"network": shape.name, "batch": batch_rows, "threads": threads, **rates})
@@ -40,7 +42,7 @@ def run(sizes: list[tuple[int, int]], threads: int, seconds: float) -> list[dict
     return rows
 
 
-def _rates(evaluators: dict[str, ShogiEvaluator], rows: int, threads: int, seconds: float) -> dict[str, float]:
+def _rates(evaluators: dict[str, NetworkEvaluator], rows: int, threads: int, seconds: float) -> dict[str, float]:
     turns = max(1, round(seconds / TURN_SECONDS))
     counts = dict.fromkeys(evaluators, 0.0)
     for _ in range(turns):
@@ -50,7 +52,7 @@ def _rates(evaluators: dict[str, ShogiEvaluator], rows: int, threads: int, secon
     return {**rates, "ratio": counts["native"] / counts["onnx"]}
 
 
-def _rate(evaluator: ShogiEvaluator, rows: int, threads: int) -> float:
+def _rate(evaluator: NetworkEvaluator, rows: int, threads: int) -> float:
     """Return positions/s of one turn."""
 
     def work(stop: threading.Event) -> Iterator[int]:
@@ -64,15 +66,14 @@ def _rate(evaluator: ShogiEvaluator, rows: int, threads: int) -> float:
     return run_threads(work, threads, TURN_SECONDS)
 
 
-def _batch(evaluator: ShogiEvaluator, rows: int) -> Batch:
+def _batch(evaluator: NetworkEvaluator, rows: int) -> Batch:
     """Return a batch of the start position."""
     from engine.shogi.game import ShogiGame
     from native.shogi.planes import write_planes
-    from native.shogi.spec import shogi_spec
     from native.spec import Inputs
     from native.tree.buffers import make_batch
 
-    spec = shogi_spec(*evaluator.spec_features)
+    spec = evaluator.spec
     batch, game = make_batch(spec, rows, Inputs.NUMBERS), ShogiGame()
     scratch = np.zeros(1, spec.scratch_dtype)[0]
     for row in range(rows):

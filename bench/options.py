@@ -11,7 +11,7 @@ BY_LEVEL = ("seconds", "visits", "playouts", "temperature", "temperature_moves",
 """Options that a level, or the ladder, sets."""
 EVALUATOR_OPTIONS = (
     *TUNED,
-    *("net", "evaluator", "devices", "device_workers", "symmetry", "rollout_weight", "seed", "size"),
+    *("net", "value_net", "evaluator", "devices", "device_workers", "symmetry", "rollout_weight", "seed", "size"),
 )
 """What decides how positions are evaluated, and how many at once."""
 SEARCH_OPTIONS = (

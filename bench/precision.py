@@ -7,39 +7,31 @@ from typing import TYPE_CHECKING, Any
 
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.devices import choose_devices
-from engine.go.networks.katago_factory import make_katago_evaluator
-from engine.go.players.setup import go_sampling
-from engine.go.rules import PRESETS
+from engine.evaluators.load import load
 from engine.own_network import network_file
 from engine.players.precision import Agreement, compare, record
-from engine.shogi.networks.shogi_factory import make_shogi_evaluator
-from engine.shogi.players.setup import shogi_sampling
 
 if TYPE_CHECKING:
+    from engine.game import Game
     from engine.options import Options
 
 
-def run(options: Options, game: str, positions: int) -> list[dict[str, Any]]:
+def run(options: Options, game: Game[Any, Any], positions: int) -> list[dict[str, Any]]:
     """Compare the precision that the options name, the fastest one for auto, with fp32.
 
     Raises:
         NetworkError: the network cannot be used.
         EvaluatorError: there is none, or it cannot be computed so here.
     """
-    net = network_file(options, game)
+    net = network_file(options, game.name)
     if net is None:
         raise EvaluatorError(f"evaluator {options.evaluator} has no precisions to compare: expected auto or onnx")
     how = choose_devices(options)[0], options.backend, options.batch_size
-    size = options.size
-    if game == "shogi":
-        exact = make_shogi_evaluator(net, *how, "fp32")
-        recorded = record(exact, shogi_sampling(exact), positions, math.inf)
-        other = make_shogi_evaluator(net, *how, options.precision)
-        return [_row(other.precision, compare(recorded, other))]
-    first = make_katago_evaluator(net, size, *how, "fp32")
-    recorded = record(first, go_sampling(size, PRESETS["tromp-taylor"], first), positions, math.inf)
-    second = make_katago_evaluator(net, size, *how, options.precision)
-    return [_row(second.precision, compare(recorded, second))]
+    exact, other = (
+        load(game.formats, net, game.board_size(options), *how, precision) for precision in ("fp32", options.precision)
+    )
+    recorded = record(exact, game.sampling(exact, options), positions, math.inf)
+    return [_row(other.precision, compare(recorded, other))]
 
 
 def _row(precision: str, agreement: Agreement) -> dict[str, Any]:

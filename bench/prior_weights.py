@@ -16,7 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.evaluators.base import EvaluatorError
-from engine.go.networks.katago_factory import make_katago_evaluator
+from engine.evaluators.load import load
+from engine.go.networks import FORMATS
+from engine.go.networks.katago import raw_outputs
 from native.bits import U
 from native.go import planes, rules
 from native.go.board import KO_POSITIONAL, POSITION_DTYPE, clear
@@ -67,7 +69,7 @@ def _describe(positions, histories, scratch, spatial, numbers, moves, counts, in
 
 def sample(network: Path, size: int, seconds: float, rng: np.random.Generator) -> Sample:
     """Let `network` play against itself on boards of `size` for about `seconds` and keep every position."""
-    evaluator = make_katago_evaluator(network, size, "cpu")
+    evaluator = load(FORMATS, network, size, "cpu")
     moves_most = size * size + 1
     positions, scratch = np.zeros(GAMES, POSITION_DTYPE), np.zeros(1, SCRATCH_DTYPE)[0]
     histories = np.zeros((GAMES, rules.MAX_HISTORY), np.uint64)
@@ -88,7 +90,7 @@ def sample(network: Path, size: int, seconds: float, rng: np.random.Generator) -
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         _describe(positions, histories, scratch, spatial, numbers, moves, counts, indices, features)
-        logits = evaluator.run(spatial, numbers).policy
+        logits = raw_outputs(evaluator, spatial, numbers).policy
         for game in range(GAMES):
             n = int(counts[game])
             own = logits[game, 0, indices[game, :n]].astype(np.float64)

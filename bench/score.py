@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.cli.games import GAMES
 from engine.datasets.judging import ROWS, make_judge
 from engine.go.game import GoGame
+from engine.go.networks import FORMATS
 from engine.go.rules import PRESETS
 from engine.go.vertex import board_points
 from native.go.board import BLACK, POSITION_DTYPE, WHITE
@@ -24,7 +24,6 @@ from nets.data.batches import BatchSource
 from nets.data.shards import open_dataset
 from nets.data.unpack import FloatArray, unpack
 from nets.errors import NetworkError
-from nets.load import game_of
 
 OWN_STONES = {"go-stones-2": 0, "cosumi-3": 0, "katago-v7": 1}
 """By feature set: the plane of the mover's stones; the opponent's follow."""
@@ -41,7 +40,7 @@ def run(net: Path, folder: Path, limit: int) -> list[dict[str, Any]]:
         EvaluatorError: the network cannot be computed here.
     """
     dataset = open_dataset(folder)
-    judge = make_judge(GAMES[game_of(net)], net, dataset, "cpu")
+    judge = make_judge(FORMATS, net, dataset, "cpu")
     features = dataset.manifest.feature_set
     if features not in OWN_STONES:
         raise NetworkError(f"{net}: feature set {features} found, expected one of {', '.join(OWN_STONES)}")

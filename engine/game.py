@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from engine.evaluators.network import Format, NetworkEvaluator
     from engine.evaluators.queue import EvaluationQueue
     from engine.matches.games import MatchGame
     from engine.options import Options, Value
     from engine.play import Ended, Referee
     from engine.players.player import Player
+    from engine.players.precision import Sampling
     from engine.players.request import Decision
     from engine.review import Reviewer
     from engine.scores import Score
@@ -30,12 +32,7 @@ if TYPE_CHECKING:
     from engine.search.position import SearchableGame
     from engine.terminal import TerminalGame
     from native.spec import GameSpec
-    from nets.data.metrics import Judged
     from nets.data.shards import Dataset
-    from nets.data.unpack import FloatArray
-
-    Judge = Callable[[int, FloatArray, FloatArray], Judged]
-    """Judges positions: board size, planes, extras."""
 
 P = TypeVar("P", bound="Player[Any]")
 Say = Callable[[str], None]
@@ -108,6 +105,11 @@ class Game(abc.ABC, Generic[G, P]):
     """What adds the flags that a command has for this game only, by command."""
     defaults: Mapping[str, Mapping[str, Value]] = {}
     """Options that are others in a command than elsewhere, by command."""
+
+    @property
+    def formats(self) -> tuple[type[Format], ...]:
+        """Formats of the networks that play it, in the order in which they are asked whether they know a file."""
+        return ()
 
     @property
     def idle_moves(self) -> tuple[int, ...]:
@@ -230,15 +232,6 @@ class Game(abc.ABC, Generic[G, P]):
         """
         raise NotImplementedError
 
-    def judge(self, path: Path, device: str) -> tuple[str, Judge]:
-        """Return the feature set of a network, and what judges positions of data sets with it.
-
-        Raises:
-            NetworkError: the file cannot be used.
-            EvaluatorError: the device cannot be used.
-        """
-        raise NotImplementedError
-
     # -- measuring -------------------------------------------------------------------------------------------------
 
     @abc.abstractmethod
@@ -255,3 +248,7 @@ class Game(abc.ABC, Generic[G, P]):
             NetworkError: the network's file cannot be used.
             EvaluatorError: the evaluator or the device cannot.
         """
+
+    def sampling(self, network: NetworkEvaluator, options: Options) -> Sampling[G]:
+        """Return how games are played on which the precisions of a network are compared."""
+        raise NotImplementedError

@@ -266,6 +266,15 @@ class Options(SearchOptions):
         live=False,
         usi=Usi("DNN_Model"),
     )
+    value_net: str | None = option(
+        None,
+        "file",
+        "second network: values are its, moves those of --net; if neither has values (Aya's policy network alone), "
+        "rollouts judge positions",
+        NETWORK,
+        live=False,
+        games=("go",),
+    )
     evaluator: str = option(
         "auto",
         "choice",

@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -135,16 +136,33 @@ def compile_rollouts() -> None:
     batch = make_batch(go_spec(SIZE), 1, Inputs.POSITIONS)
     batch.positions[0] = positions[0]
     owners = np.zeros((1, SIZE * SIZE), np.float32)
-    mixing = mix_rollouts.bind(batch, 1, np.float32(1.0), rng, positions[1], np.zeros(2, np.float32), owners)
+    whole = np.float32(1.0)
+    mixing = mix_rollouts.bind(batch, 1, whole, whole, rng, positions[1], np.zeros(2, np.float32), owners)
     (write_priors.bind(batch) + mixing).run(1)
     rollout_ownership(positions[0], positions[1], rng, 1, np.zeros(SIZE * SIZE, np.int32))
+
+
+def compile_partial() -> None:
+    """Compile the planes and outputs of networks that say only a part."""
+    from native.go.aya import AYA_SCRATCH_DTYPE, show_aya
+    from native.go.partial import decode
+    from native.go.spec import go_spec
+    from native.go.stones import show_stones
+    from native.tree.buffers import make_batch
+
+    batch = make_batch(go_spec(SIZE), 1, Inputs.POSITIONS)
+    planes, nothing = np.zeros((1, 49, SIZE, SIZE), np.float32), np.zeros((1, 0), np.float32)
+    show_aya.bind(batch, np.zeros(1, AYA_SCRATCH_DTYPE)[0], planes)
+    show_stones.bind(batch, planes)
+    decode.bind(nothing, nothing, nothing, True, batch)
 
 
 def compile_forward() -> None:
     """Compile the networks' forward pass; a program without operations holds all of its code."""
     from native.forward.builder import ProgramBuilder
+    from native.forward.squash import TANH
 
-    program = ProgramBuilder(SIZE, 22, 19).build()
+    program = replace(ProgramBuilder(SIZE, 22, 19).build(), squash=TANH)
     area = SIZE * SIZE
     program.run(
         program.make_scratch(),
@@ -197,7 +215,7 @@ def compile_material() -> None:
     """Compile the evaluation of shogi positions without a network."""
     from native.shogi.effects import EFFECTS_DTYPE
     from native.shogi.material import evaluate_rows
-    from native.shogi.outputs import TANH, write_values
+    from native.shogi.outputs import decode
     from native.shogi.spec import shogi_spec
     from native.tree.buffers import make_batch
 
@@ -205,7 +223,7 @@ def compile_material() -> None:
     batch = make_batch(shogi_spec(), 1, Inputs.POSITIONS)
     batch.positions[0] = position
     evaluate_rows.bind(batch, np.zeros(1, EFFECTS_DTYPE)[0]).run(1)
-    write_values.bind(np.zeros((1, 1), np.float32), TANH, True, batch.values)
+    decode.bind(batch.logits, np.zeros((1, 1), np.float32), True, batch.logits, batch.values)
 
 
 def compile_mate() -> None:
@@ -222,6 +240,7 @@ GROUPS: dict[str, Callable[[], None]] = {
     "go-planes": compile_planes,
     "go-tree": compile_tree,
     "go-rollouts": compile_rollouts,
+    "go-partial": compile_partial,
     "forward": compile_forward,
     "shogi-rules": compile_shogi_rules,
     "shogi-tree": compile_shogi_tree,
@@ -230,7 +249,7 @@ GROUPS: dict[str, Callable[[], None]] = {
 }
 CHECK = "--check"
 PROCESSES = {
-    "go": (("go-planes", "go-tree"), ("go-rules", "go-rollouts", "forward")),
+    "go": (("go-planes", "go-tree"), ("go-rules", "go-rollouts", "forward", "go-partial")),
     "shogi": (("shogi-rules", "shogi-tree"), ("shogi-material", "forward", "shogi-mate")),
 }
 """Groups by game and process. The tree contains the planes, so it comes after them and finds them in the cache."""

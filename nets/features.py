@@ -1,8 +1,8 @@
 """The feature sets: what networks see of a position, by name, and how data sets keep it.
 
 A position is kept as planes of bits, planes of small whole numbers (`levels`) and numbers that hold for the whole board
-(`globals`). Which plane means what is said by the kernels that write them (native.datasets.stones,
-native.datasets.aya, native.go.planes, native.shogi.planes).
+(`globals`). Which plane means what is said by the kernels that write them (native.go.stones,
+native.go.aya, native.go.planes, native.shogi.planes).
 """
 
 from __future__ import annotations

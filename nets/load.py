@@ -12,6 +12,7 @@ import hashlib
 import importlib.util
 import json
 import logging
+from dataclasses import dataclass
 from pathlib import Path
 
 from nets.dlshogi.network import ShogiForm, ShogiNetwork, recognise
@@ -39,26 +40,56 @@ class NetworkKind(enum.Enum):
 _SHOGI_KINDS = {ShogiForm.DLSHOGI: NetworkKind.DLSHOGI, ShogiForm.ALPHAZERO: NetworkKind.ALPHAZERO_SHOGI}
 
 
-def identify(path: str | Path) -> NetworkKind:
+@dataclass(frozen=True)
+class NetworkFile:
+    """A file that holds a network."""
+
+    path: Path
+    kind: NetworkKind
+    header: OnnxHeader | None
+    """None if it is no ONNX file."""
+    info: NetworkInfo | None
+    """What an ONNX file of yomi says of itself."""
+
+    @property
+    def game(self) -> str:
+        """Go or shogi."""
+        if self.info is not None:
+            return self.info.game
+        return "go" if self.kind is NetworkKind.KATAGO else "shogi"
+
+    @property
+    def feature_set(self) -> str | None:
+        """What an ONNX file of yomi says that it sees."""
+        return None if self.info is None else self.info.feature_set
+
+    @property
+    def title(self) -> str:
+        """What it is, for error messages."""
+        features = "" if self.info is None else f" with the features {self.feature_set}"
+        return f"a network for {'Go' if self.game == 'go' else self.game}{features}"
+
+
+def open_file(path: str | Path) -> NetworkFile:
     """Tell what kind of network a file holds, from its content and not from its name.
 
     Raises:
         NetworkError: the file cannot be read, or is of a kind that cannot be used.
     """
+    path = Path(path)
+    kind, header = _identify(path)
+    is_own = header is not None and kind is NetworkKind.YOMI_ONNX
+    return NetworkFile(path, kind, header, NetworkInfo.from_props(header.metadata) if is_own and header else None)
+
+
+def identify(path: str | Path) -> NetworkKind:
+    """Tell the kind alone; see `open_file`."""
     return _identify(Path(path))[0]
 
 
 def game_of(path: str | Path) -> str:
-    """Return the game that a network plays, go or shogi.
-
-    Raises:
-        NetworkError: the file cannot be read, or is of a kind that cannot be used.
-    """
-    kind, header = _identify(Path(path))
-    if kind is NetworkKind.YOMI_ONNX:
-        assert header is not None
-        return NetworkInfo.from_props(header.metadata).game
-    return "go" if kind is NetworkKind.KATAGO else "shogi"
+    """Return the game that a network plays, go or shogi; see `open_file`."""
+    return open_file(path).game
 
 
 def prepare(path: str | Path, board_size: int, cache_dir: str | Path | None = None) -> tuple[Path, NetworkInfo]:

@@ -47,12 +47,14 @@ class Variant:
     """
     constant: tuple[str, ...] = ()
     """Those of `packed` that are constant over the board."""
+    side: int = 0
+    """N of the N × N boards that inputs of an open size are fixed to; 0 leaves them open."""
 
     @property
     def name(self) -> str:
         """Part of a file's name."""
         inputs = "-".join((*self.packed, "over", *self.constant)) if self.packed else "plain"
-        return f"{'fp16' if self.half else 'fp32'}-{inputs}"
+        return f"{'fp16' if self.half else 'fp32'}-{inputs}{self.side or ''}"
 
 
 def variant_file(path: Path, variant: Variant, cache_dir: Path | None = None) -> Path:
@@ -87,6 +89,9 @@ def make_variant(path: Path, variant: Variant) -> bytes:
         model = onnx.load(os.fspath(path))
     except Exception as error:  # protobuf's own kinds
         raise NetworkError(f"{path}: cannot be read as ONNX: {str(error).splitlines()[0]}") from error
+    for tensor in model.graph.input if variant.side else ():
+        for dimension in tensor.type.tensor_type.shape.dim[2:]:
+            dimension.dim_value = variant.side
     if variant.half:
         model = _halve(model)
     for name in variant.packed:

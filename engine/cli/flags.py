@@ -123,10 +123,11 @@ def check(options: Options, game: Game[Any, Any], places: Mapping[str, str] | No
         CliError: A network that is not a file, or what the game finds.
     """
     places = places or {}
-    if options.net is not None and not Path(options.net).is_file():
-        place = places.get("net", "--net")
-        found = "is a folder" if Path(options.net).is_dir() else "no such file"
-        raise CliError(f"{place} {options.net}: {found}; expected a network ({game.networks})")
+    for name, path in (("net", options.net), ("value_net", options.value_net)):
+        if path is not None and not Path(path).is_file():
+            place = places.get(name, TABLE[name].flag)
+            found = "is a folder" if Path(path).is_dir() else "no such file"
+            raise CliError(f"{place} {path}: {found}; expected a network ({game.networks})")
     if fault := game.find_fault(options):
         name, text = fault
         raise CliError(f"{places.get(name, TABLE[name].flag)}: {text}")

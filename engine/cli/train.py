@@ -135,11 +135,11 @@ def test(path: Path, folder: Path, args: argparse.Namespace) -> None:
     from engine.datasets.judging import evaluate_network
     from nets.data.metrics import NAMES
     from nets.data.shards import open_dataset
-    from nets.load import game_of
+    from nets.features import feature_set
 
-    table = evaluate_network(
-        GAMES[game_of(path)], path, open_dataset(folder), args.split, args.limit, args.device or "auto"
-    )
+    dataset = open_dataset(folder)
+    formats = GAMES[feature_set(dataset.manifest.feature_set).game].formats
+    table = evaluate_network(formats, path, dataset, args.split, args.limit, args.device or "auto")
     print(f"{'positions':40} {table.positions:>10,}")
     for name, value in table.values().items():
         print(f"{NAMES[name]:40} {value:10.4f}")

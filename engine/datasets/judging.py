@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from engine.evaluators.onnx_session import make_session
-from engine.evaluators.providers import choose_device
+from engine.evaluators.load import load
+from engine.evaluators.network import Format, NetworkEvaluator, recognise
 from nets.data.batches import Batch, BatchSource
 from nets.data.metrics import Judged, Table
 from nets.data.shards import Dataset
 from nets.data.unpack import FloatArray, unpack
 from nets.errors import NetworkError
 
-if TYPE_CHECKING:
-    from engine.game import Game, Judge
+Formats = Sequence[type[Format]]
 
 ROWS = 64
 
+Judge = Callable[[int, FloatArray, FloatArray], Judged]
+"""Judges positions: board size, planes, extras."""
 
-def evaluate_network(game: Game[Any, Any], path: Path, dataset: Dataset, split: str, limit: int, device: str) -> Table:
-    """Return the sums over the positions of a split, at most `limit` unless it is 0.
+
+def evaluate_network(formats: Formats, path: Path, dataset: Dataset, split: str, limit: int, device: str) -> Table:
+    """Return the sums over the positions of a split, at most `limit` unless it is 0; `formats` are the game's.
 
     Policies are compared as they are, illegal moves included.
 
@@ -28,7 +30,7 @@ def evaluate_network(game: Game[Any, Any], path: Path, dataset: Dataset, split: 
         NetworkError: the network's file or the data set cannot be used, or do not fit.
         EvaluatorError: the device cannot be used.
     """
-    judge = make_judge(game, path, dataset, device)
+    judge = make_judge(formats, path, dataset, device)
     source = BatchSource([dataset], split, ROWS, 0)
     table = Table()
     for batch in source.in_order(positions=limit):
@@ -41,27 +43,28 @@ def _judged(batch: Batch, source: BatchSource, judge: Judge) -> Judged:
     return judge(batch.size, planes, extras)
 
 
-def make_judge(game: Game[Any, Any], path: Path, dataset: Dataset, device: str) -> Judge:
-    """Return what judges the positions of a data set by a network for the game.
+def make_judge(formats: Formats, path: Path, dataset: Dataset, device: str) -> Judge:
+    """Return what judges the positions of a data set by a network.
 
     Raises:
         NetworkError: the file cannot be used, or the data set has other features than the network.
         EvaluatorError: the device cannot be used.
     """
-    expected, judge = game.judge(path, device)
+    expected, judge = _network(formats, path, device)
     found = dataset.manifest.feature_set
     if found != expected:
         raise NetworkError(f"{dataset.folder}: feature set {found} found, expected {expected} for {path}")
     return judge
 
 
-def session_judge(path: Path, device: str, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Judge:
-    """Return a judge for our own ONNX files with other features: one input of planes, outputs by name."""
-    session: Any = make_session(path, choose_device(device))
+def _network(formats: Formats, path: Path, device: str) -> tuple[str, Judge]:
+    """Return a network's feature set, and what judges with it."""
+    evaluators: dict[int, NetworkEvaluator] = {}
 
     def judge(size: int, planes: FloatArray, extras: FloatArray) -> Judged:
-        found = dict(zip(outputs, session.run(list(outputs), {inputs[0]: planes}), strict=True))
-        columns = {name: found[name][:, 0] for name in ("value", "score") if name in found}
-        return Judged(found.get("policy"), columns.get("value"), columns.get("score"), counts_komi=False)
+        if size not in evaluators:
+            evaluators[size] = load(formats, path, size, device)
+        evaluator = evaluators[size]
+        return evaluator.format.judge(evaluator.run(planes, extras))
 
-    return judge
+    return recognise(formats, path, 0).feature_set, judge

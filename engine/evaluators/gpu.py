@@ -1,10 +1,10 @@
-"""What computes a batch on a GPU: onnxruntime or TensorRT itself, behind one small interface."""
+"""Networks on a GPU, by onnxruntime or TensorRT itself behind one small interface."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,11 @@ import numpy.typing as npt
 from engine.evaluators.onnx_session import GpuSession
 from engine.evaluators.providers import choose_backend
 from native.packing import packed_bytes
+from native.spec import Inputs
 from nets.packed import SUFFIX, Variant, variant_file
+
+if TYPE_CHECKING:
+    from engine.evaluators.network import Array, Format
 
 
 class GpuEngine(Protocol):
@@ -58,7 +62,7 @@ def open_engine(
     if choose_backend(device, backend) == "tensorrt":
         from engine.evaluators.tensorrt_session import TensorRtSession
 
-        whole = variant_file(path, Variant(half=variant.half))
+        whole = variant_file(path, Variant(half=variant.half, side=variant.side))
         return TensorRtSession(whole, device, rows, outputs, variant, fixed=fixed), "TensorRT"
     session = GpuSession(variant_file(path, variant), device, rows, outputs, half=variant.half, fixed=fixed)
     return session, "onnxruntime"
@@ -73,6 +77,68 @@ def pack(numbers: npt.NDArray[np.float32]) -> npt.NDArray[np.uint64]:
     return packed.view(np.uint64)
 
 
+class GpuBackend:
+    """A network on a GPU, used in the one thread that made it; zeros and ones travel as bits. See Backend."""
+
+    takes_bits = True
+
+    def __init__(
+        self,
+        path: Path,
+        form: Format,
+        device: str,
+        backend: str = "auto",
+        *,
+        batch_size: int | None = None,
+        precision: str = "auto",
+    ) -> None:
+        """Load a file.
+
+        Args:
+            path: the ONNX file.
+            form: of the network.
+            device: auto, cuda or tensorrt, the latter two with or without a number.
+            backend: onnx, tensorrt or auto.
+            batch_size: rows of a batch; None for what the file is made for, or `Format.gpu_rows`.
+            precision: auto, fp32 or fp16.
+
+        Raises:
+            EvaluatorError: the device or the file cannot be used.
+        """
+        self.device = "cuda" if device == "auto" else device
+        is_half = precision != "fp32" or form.feeds[0].dtype == "float16"
+        self.precision = "fp16" if is_half else "fp32"
+        self.batch_size = form.fixed_rows or batch_size or form.gpu_rows
+        self._feeds = form.feeds
+        packed = form.feeds[: len(form.spec.bits)] if form.reads is Inputs.NUMBERS else ()
+        variant = Variant(
+            half=is_half,
+            packed=tuple(feed.name for feed in packed),
+            constant=tuple(feed.name for feed in packed if feed.constant),
+            side=form.feeds[0].shape[-1] if form.any_size else 0,
+        )
+        is_fixed = form.fixed_rows is not None
+        self._engine, self.name = open_engine(
+            path, self.device, backend, self.batch_size, form.outputs, variant, fixed=is_fixed
+        )
+
+    def run(self, inputs: Sequence[Array]) -> Iterator[tuple[slice, list[Array]]]:
+        """Yield the outputs of as many rows at a time as the engine takes; see Backend."""
+        most, count = self._engine.rows, len(inputs[0])
+        for begin in range(0, count, most):
+            part = slice(begin, min(begin + most, count))
+            for feed, array in zip(self._feeds, inputs, strict=False):
+                fill(self._engine, feed.name, array[part])
+            yield part, self._engine.run(part.stop - begin)
+
+    def bind(self, inputs: Sequence[Array]) -> None:
+        """Return None: it is not called without Python."""
+
+    def close(self) -> None:
+        """Release the device."""
+        self._engine.close()
+
+
 def fill(engine: GpuEngine, name: str, values: npt.NDArray[Any]) -> None:
     """Write the first rows of an input: bits (uint64[rows, words]) if the engine takes them packed, else numbers."""
     packed = engine.inputs.get(name + SUFFIX)
@@ -80,8 +146,3 @@ def fill(engine: GpuEngine, name: str, values: npt.NDArray[Any]) -> None:
         packed.view(np.uint64)[: len(values)] = values
     else:
         engine.inputs[name][: len(values)] = values
-
-
-def for_kernels(output: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return an output as kernels read it: halves as uint16."""
-    return output.view(np.uint16) if output.dtype == np.float16 else output

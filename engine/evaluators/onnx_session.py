@@ -1,14 +1,14 @@
-"""Sessions of onnxruntime: on which device, whether it is really the one that computes, and the buffers for it."""
+"""Networks by onnxruntime: on which device, whether it is really the one that computes, and the buffers for it."""
 
 from __future__ import annotations
 
 import logging
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +19,15 @@ from engine.evaluators.providers import PROVIDERS, find_fault, split_device
 from nets.files import default_cache_dir, source_digest
 from nets.installation import missing_line
 
+if TYPE_CHECKING:
+    from engine.evaluators.network import Format
+
 _log = logging.getLogger("yomi.evaluators")
 
 Array = npt.NDArray[Any]
 
+CPU_ROWS = 8
+"""Of a batch on the CPU."""
 SMALLEST_SHARE = 8
 """Batches on a GPU are filled up to the next of 1, 1/2, 1/4 and 1/8 of the greatest: a CUDA graph has one size."""
 GRAPHS_FROM = (1, 31, 1)
@@ -82,9 +87,51 @@ def make_session(path: Path, device: str, options: Mapping[str, str] | None = No
     return session
 
 
-def run_error(name: str, error: Exception) -> EvaluatorError:
-    """Return what to raise, in one line, where onnxruntime cannot evaluate a batch with the network called `name`."""
-    return EvaluatorError(f"{name}: onnxruntime: {str(error).splitlines()[0]}")
+class OnnxBackend:
+    """One session on the CPU, shared by all threads that call. See engine.evaluators.network.Backend."""
+
+    name = "onnxruntime"
+    device = "cpu"
+    takes_bits = False
+
+    def __init__(self, path: Path, form: Format, batch_size: int | None = None) -> None:
+        """Load a file.
+
+        Args:
+            path: the ONNX file.
+            form: of the network.
+            batch_size: rows of a batch; None for what the file is made for, or CPU_ROWS.
+
+        Raises:
+            EvaluatorError: the file cannot be used.
+        """
+        self.precision = "fp16" if form.feeds[0].dtype == "float16" else "fp32"
+        self.batch_size = batch_size or form.fixed_rows or CPU_ROWS
+        self._form = form
+        self._session = make_session(path, "cpu")
+
+    def run(self, inputs: Sequence[Array]) -> Iterator[tuple[slice, list[Array]]]:
+        """Evaluate all rows, a file for batches of one size in such batches; see Backend."""
+        form, count = self._form, len(inputs[0])
+        step = form.fixed_rows or count
+        for begin in range(0, count, step):
+            part = slice(begin, min(begin + step, count))
+            given: list[Array | None] = [array[part] for array in inputs]
+            given += [None] * (len(form.feeds) - len(given))
+            fed = {feed.name: feed.fill(step, array) for feed, array in zip(form.feeds, given, strict=False)}
+            try:
+                outputs = self._session.run(list(form.outputs), fed)
+            except Exception as error:  # onnxruntime raises its own kinds, all below Exception
+                name = form.info.source_file
+                raise EvaluatorError(f"{name}: onnxruntime: {str(error).splitlines()[0]}") from error
+            yield part, [output[: part.stop - begin] for output in outputs]
+
+    def bind(self, inputs: Sequence[Array]) -> None:
+        """Return None: it is not called without Python."""
+
+    def close(self) -> None:
+        """Drop the session."""
+        self._session = None
 
 
 def batch_sizes(rows: int) -> list[int]:

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from engine.evaluators.network import Format, NetworkEvaluator
     from engine.evaluators.queue import EvaluationQueue
-    from engine.game import Judge, Say, Subject
+    from engine.game import Say, Subject
     from engine.go.game import GoGame
     from engine.go.matches import GoMatches
     from engine.go.players.player import GoPlayer
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from engine.go.selfplay import GoRecorder
     from engine.go.terminal import GoTerminalGame
     from engine.options import Options, Value
+    from engine.players.precision import Sampling
     from engine.search.parameters import SearchSettings
     from nets.data.shards import Dataset
 
@@ -52,6 +54,13 @@ class Go(Game["GoGame", "GoPlayer"]):
         },
         # Rules of records that name none: people do not play dead stones out.
     }
+
+    @property
+    def formats(self) -> tuple[type[Format], ...]:
+        """See Game."""
+        from engine.go.networks import FORMATS
+
+        return FORMATS
 
     @property
     def idle_moves(self) -> tuple[int, ...]:
@@ -145,12 +154,6 @@ class Go(Game["GoGame", "GoPlayer"]):
         """See Game."""
         return play_dataset(self, args, say)
 
-    def judge(self, path: Path, device: str) -> tuple[str, Judge]:
-        """See Game; networks of all feature sets."""
-        from engine.go.measuring import make_judge
-
-        return make_judge(path, device)
-
     def subject(self, options: Options) -> Subject:
         """Return boards of the options' size."""
         from engine.go.measuring import go_subject
@@ -162,6 +165,13 @@ class Go(Game["GoGame", "GoPlayer"]):
         from engine.go.measuring import measured
 
         return measured(options)
+
+    def sampling(self, network: NetworkEvaluator, options: Options) -> Sampling[GoGame]:
+        """See Game; the rules are Tromp's and Taylor's."""
+        from engine.go.players.setup import go_sampling
+        from engine.go.rules import PRESETS
+
+        return go_sampling(options.size, PRESETS["tromp-taylor"], network)
 
 
 GAME = Go()

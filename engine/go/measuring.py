@@ -1,39 +1,23 @@
-"""What is measured of Go: the speed of searches of certain positions, and the worth of networks on data sets.
-
-The positions are openings, middle games and endgames as the engine's own play reaches them.
-"""
+"""What is measured of Go: searches of openings, middle games and endgames as the engine's own play reaches them."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from engine.datasets.judging import session_judge
 from engine.game import Subject
 from engine.go.game import GoGame
-from engine.go.networks.katago import KataGoEvaluator
-from engine.go.networks.katago_factory import make_katago_evaluator
 from engine.go.players.network import spec_for
 from engine.go.players.setup import make_queue, search_settings
 from engine.go.rules import PRESETS
 from engine.go.vertex import parse_vertex
 from native.go.planes import write_bits, write_planes
 from native.go.spec import go_spec
-from nets.data.metrics import Judged
-from nets.data.unpack import FloatArray
-from nets.katago.outputs import scales_of, value_probabilities
-from nets.load import NetworkKind, identify
-from nets.metadata import KATAGO_FEATURES, NetworkInfo
-from nets.onnx_header import read_onnx_header
 
 if TYPE_CHECKING:
     from engine.evaluators.queue import EvaluationQueue
-    from engine.game import Judge
     from engine.options import Options
     from engine.search.parameters import SearchSettings
 
@@ -81,25 +65,3 @@ def measured(options: Options) -> Iterator[tuple[Subject, EvaluationQueue, Searc
     with contextlib.closing(make_queue(options, options.size, PRESETS["tromp-taylor"])) as queue:
         subject = replace(go_subject(options.size), spec=spec_for(options.size, queue.evaluator))
         yield subject, queue, search_settings(options, queue)
-
-
-def make_judge(path: Path, device: str) -> tuple[str, Judge]:
-    """See engine.game.Game."""
-    if identify(path) is NetworkKind.YOMI_ONNX:
-        header = read_onnx_header(path)
-        assert header is not None
-        features = NetworkInfo.from_props(header.metadata).feature_set
-        if features != KATAGO_FEATURES:
-            return features, session_judge(path, device, header.inputs, header.outputs)
-    evaluators: dict[int, KataGoEvaluator] = {}
-
-    def judge(size: int, planes: FloatArray, extras: FloatArray) -> Judged:
-        if size not in evaluators:
-            evaluators[size] = make_katago_evaluator(path, size, device)
-        evaluator = evaluators[size]
-        raw = evaluator.run(planes, extras)
-        win, loss, _ = value_probabilities(raw.value, False)
-        lead = raw.misc[:, 2] * np.float32(scales_of(evaluator.info).lead)
-        return Judged(raw.policy[:, 0], win - loss, lead, np.tanh(raw.ownership))
-
-    return KATAGO_FEATURES, judge

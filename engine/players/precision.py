@@ -50,7 +50,6 @@ VERSION = 2
 """Of the comparison: verdicts of other versions are not read."""
 
 
-E = TypeVar("E", bound=NetworkEvaluator)
 G = TypeVar("G", bound=PlayableGame)
 T = TypeVar("T")
 
@@ -189,7 +188,9 @@ def compare(recorded: Sequence[Batch], candidate: Evaluator) -> Agreement:
     return Agreement(len(same), float(np.mean(same)), float(np.mean(errors)))
 
 
-def with_suitable_precision(make: Callable[[str], E], precision: str, sampling: Callable[[E], Sampling[G]]) -> E:
+def with_suitable_precision(
+    make: Callable[[str], NetworkEvaluator], precision: str, sampling: Callable[[NetworkEvaluator], Sampling[G]]
+) -> NetworkEvaluator:
     """Return an evaluator in the precision that was asked for; auto is the fastest that agrees with fp32.
 
     Args:

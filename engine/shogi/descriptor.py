@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from engine.evaluators.network import Format, NetworkEvaluator
     from engine.evaluators.queue import EvaluationQueue
-    from engine.game import Judge, Say, Subject
+    from engine.game import Say, Subject
     from engine.options import Options, Value
+    from engine.players.precision import Sampling
     from engine.search.parameters import SearchSettings
     from engine.shogi.game import ShogiGame
     from engine.shogi.matches import ShogiMatches
@@ -50,6 +52,13 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
     examples = EXAMPLES
     flags = FLAGS
     defaults: Mapping[str, Mapping[str, Value]] = {"selfplay": {"temperature_moves": 20, "max_moves": 320}}
+
+    @property
+    def formats(self) -> tuple[type[Format], ...]:
+        """See Game."""
+        from engine.shogi.networks import FORMATS
+
+        return FORMATS
 
     def board_size(self, options: Options) -> int:
         """Return 9."""
@@ -132,12 +141,6 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
         """See Game; positions are kept as hcpe, of which `yomi dataset make` makes a set."""
         return play_dataset(self, args, say)
 
-    def judge(self, path: Path, device: str) -> tuple[str, Judge]:
-        """See Game."""
-        from engine.shogi.measuring import make_judge
-
-        return make_judge(path, device)
-
     def subject(self, options: Options) -> Subject:
         """Return shogi with the options' mate search at leaves."""
         from engine.shogi.measuring import shogi_subject
@@ -149,6 +152,12 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
         from engine.shogi.measuring import measured
 
         return measured(options)
+
+    def sampling(self, network: NetworkEvaluator, options: Options) -> Sampling[ShogiGame]:
+        """See Game."""
+        from engine.shogi.players.setup import shogi_sampling
+
+        return shogi_sampling(network)
 
 
 GAME = Shogi()

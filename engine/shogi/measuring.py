@@ -1,30 +1,23 @@
-"""What is measured of shogi: the speed of searches of certain positions, and the worth of networks on data sets."""
+"""What is measured of shogi: searches of openings, middle games and endgames as the engine's own play reaches them."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from engine.game import Subject
 from engine.shogi.game import ShogiGame
-from engine.shogi.networks.shogi_factory import make_shogi_evaluator
 from engine.shogi.notation import parse_usi
-from engine.shogi.players.setup import features_of, make_queue, search_settings
+from engine.shogi.players.setup import make_queue, search_settings, spec_for
 from native.shogi.planes import write_bits, write_planes
-from native.shogi.spec import DLSHOGI_FEATURES, shogi_spec
-from nets.data.metrics import Judged
-from nets.data.unpack import FloatArray
-from nets.load import prepare_shogi
+from native.shogi.spec import shogi_spec
 
 if TYPE_CHECKING:
     from engine.evaluators.queue import EvaluationQueue
-    from engine.game import Judge
     from engine.options import Options
     from engine.search.parameters import SearchSettings
+    from native.spec import GameSpec
 
 BISHOP_EXCHANGE = (
     "7g7f 8c8d 2g2f 8d8e 8h7g 3c3d 7i8h 4a3b 6i7h 2b7g+ 8h7g 3a2b 3i3h 7a7b 4g4f 2b3c 3h4g 6c6d 5i6h 7b6c 1g1f 1c1d "
@@ -64,35 +57,23 @@ def shogi_positions() -> list[ShogiGame]:
     return games
 
 
-def shogi_subject(features: tuple[int, int] | None = None, mate_depth: int = 0) -> Subject:
+def shogi_subject(spec: GameSpec | None = None, mate_depth: int = 0) -> Subject:
     """Return shogi.
 
     Args:
-        features: form and number of extras of the network; None for dlshogi's usual one.
+        spec: of the network; None for dlshogi's usual one.
         mate_depth: plies of the mate search at leaves, 0 for none.
     """
-    form, extras = features or DLSHOGI_FEATURES
+    spec = spec or shogi_spec()
     games = shogi_positions()
     for game in games:
-        game.position["form"], game.position["mate_depth"] = form, mate_depth
-    return Subject("shogi", shogi_spec(form, extras), tuple(games), write_planes, write_bits)
+        for name, value in (*spec.marks, ("mate_depth", mate_depth)):
+            game.position[name] = value
+    return Subject("shogi", spec, tuple(games), write_planes, write_bits)
 
 
 @contextlib.contextmanager
 def measured(options: Options) -> Iterator[tuple[Subject, EvaluationQueue, SearchSettings]]:
     """See engine.game.Game."""
     with contextlib.closing(make_queue(options)) as queue:
-        yield shogi_subject(features_of(queue), options.leaf_mate_depth), queue, search_settings(options, queue)
-
-
-def make_judge(path: Path, device: str) -> tuple[str, Judge]:
-    """See engine.game.Game."""
-    network, _ = prepare_shogi(path)
-    evaluator = make_shogi_evaluator(path, device)
-
-    def judge(size: int, planes: FloatArray, extras: FloatArray) -> Judged:
-        logits = np.empty((len(planes), network.policy_size), np.float32)
-        values = evaluator.run(planes, extras, logits)
-        return Judged(logits, network.signed(values))
-
-    return network.feature_set, judge
+        yield shogi_subject(spec_for(queue.evaluator), options.leaf_mate_depth), queue, search_settings(options, queue)

@@ -15,6 +15,7 @@ from native.forward.entry import bind_program
 from native.forward.gemm import PANEL, FloatArray, pack, quantise
 from native.forward.pointwise import CLAMP, MISH, SIGMOID, SILU
 from native.forward.program import FACTORS, OP_DTYPE, PLACE_GAP, PLAN_DTYPE, compiled_width
+from native.forward.squash import IDENTITY
 from native.forward.transformer import QUERIES
 from native.forward.winograd import choose_tile, even_matrices, transform_weights
 
@@ -82,6 +83,8 @@ class Program:
     max_rows: int
     """Rows that can be evaluated at a time."""
     scratch_floats: int
+    squash: int = IDENTITY
+    """What is done to the value in the end; see native.forward.squash."""
 
     def make_scratch(self) -> Scratch:
         """Return scratch for one thread."""

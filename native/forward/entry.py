@@ -8,6 +8,7 @@ import numpy as np
 
 from native.calls import Calls, entry, load, types_of
 from native.forward.program import OP_DTYPE, PLAN_DTYPE, forward
+from native.forward.squash import IDENTITY, squash
 
 if TYPE_CHECKING:
     from native.forward.builder import Program, Scratch
@@ -67,8 +68,9 @@ def bind_program(
     misc: FloatArray,
     ownership: FloatArray,
 ) -> Calls:
-    """Return the call that does what `Program.run` does, for the first rows of the same arrays."""
+    """Return the calls that do what `Program.run` does, for the first rows of the same arrays."""
     inputs = planes.reshape(*planes.shape[:2], -1)
     work = (scratch.floats, scratch.lists, scratch.values)
     outputs = (policy, value, misc, ownership)
-    return _run.bind(program.max_rows, program.plan, program.ops, program.weights, *work, inputs, extras, *outputs)
+    calls = _run.bind(program.max_rows, program.plan, program.ops, program.weights, *work, inputs, extras, *outputs)
+    return calls if program.squash == IDENTITY else calls + squash.bind(program.squash, value)

@@ -97,6 +97,7 @@ _ROLLOUT_ARGUMENTS = types_of(
     _BATCH,
     1,
     np.float32(1.0),
+    np.float32(1.0),
     np.ones(1, np.uint64),
     np.zeros(1, POSITION_DTYPE)[0],
     np.zeros(2, np.float32),
@@ -123,24 +124,25 @@ def mix_rollouts(address, rows):  # type: ignore[no-untyped-def]
 
     Args:
         address: of a Batch with positions, whose rows may stand under any symmetry; of the number of rollouts from
-            each; their weight, 0 to 1 (at 1 nothing of what stood there stays); a uint64[1], state of the random
+            each; their weight, 0 to 1, in values, and in scores and ownership; a uint64[1], state of the random
             numbers, never zero; one record that the rollouts are played on; and, for means, float32[2] and
             float32[1, A].
         rows: Rows in use.
     """
-    batch, rollouts, weight, rng, scratch, means, owners = load(address, _ROLLOUT_ARGUMENTS)
+    batch, rollouts, weight, score_weight, rng, scratch, means, owners = load(address, _ROLLOUT_ARGUMENTS)
     value, score = means[:1], means[1:]
     rest = np.float32(1.0) - weight
+    score_rest = np.float32(1.0) - score_weight
     for row in range(U(rows)):
         rollout_leaves(batch.positions[row : row + U(1)], 1, rollouts, rng, scratch, value, score, owners)
         batch.values[row, U(VALUE)] = rest * batch.values[row, U(VALUE)] + weight * value[0]
-        batch.values[row, U(SCORE)] = rest * batch.values[row, U(SCORE)] + weight * score[0]
-        batch.values[row, U(STDEV)] = rest * batch.values[row, U(STDEV)]
-        batch.values[row, U(LEAD)] = rest * batch.values[row, U(LEAD)] + weight * score[0]
+        batch.values[row, U(SCORE)] = score_rest * batch.values[row, U(SCORE)] + score_weight * score[0]
+        batch.values[row, U(STDEV)] = score_rest * batch.values[row, U(STDEV)]
+        batch.values[row, U(LEAD)] = score_rest * batch.values[row, U(LEAD)] + score_weight * score[0]
         size = np.int64(batch.positions[row].size)
         start, step_x, step_y = symmetry_steps(size, np.int64(batch.symmetry[row]))
         for y in range(size):
             for x in range(size):
                 seen = U(start + x * step_x + y * step_y)
                 own = owners[U(0), U(y * size + x)]
-                batch.ownership[row, seen] = rest * batch.ownership[row, seen] + weight * own
+                batch.ownership[row, seen] = score_rest * batch.ownership[row, seen] + score_weight * own

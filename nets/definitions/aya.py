@@ -1,6 +1,6 @@
 """Aya's policy and value networks (Hiroshi Yamashita, 2016): stacks of convolutions with ReLU.
 
-Sources: his article on deep learning for Go and his posts to the computer-go list; features: native.datasets.aya.
+Sources: his article on deep learning for Go and his posts to the computer-go list; features: native.go.aya.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from nets.dlshogi.cpu_program import write_program
 from nets.dlshogi.network import ShogiNetwork
 from nets.onnx_graph import OnnxGraph, UnsupportedGraphError, read_onnx_graph
+from nets.onnx_program import write_program
 
 _ACTIVATIONS = ("Relu", "Sigmoid", "Mish", "HardSigmoid", "HardSwish", "Elu", "LeakyRelu", "Gelu")
 
@@ -25,7 +25,7 @@ def unsupported(graph: OnnxGraph, network: ShogiNetwork) -> str | None:
     """Return why our own kernels cannot compute a graph, or None if they can."""
     builder: Any = _Nobody()
     try:
-        write_program(graph, network, builder)
+        write_program(graph, network.ends, builder)
     except UnsupportedGraphError as error:
         return str(error)
     return None

@@ -23,6 +23,7 @@ from nets.errors import NetworkError
 from nets.features import ALPHAZERO_DIRECTIONS, DLSHOGI_DIRECTIONS
 from nets.metadata import NetworkInfo
 from nets.onnx_header import OnnxHeader, TensorInfo
+from nets.onnx_program import Ends
 
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 
@@ -89,6 +90,12 @@ class ShogiNetwork:
         """Rows of every batch, where the file was made for batches of one size."""
         shape = self.board.shape
         return shape[0] if shape is not None and shape[0] > 0 else None
+
+    @property
+    def ends(self) -> Ends:
+        """What a program is written from."""
+        hands = None if self.hands is None else self.hands.name
+        return Ends(SIDE, self.board.name, self.policy.name, self.policy_size, self.value.name, hands)
 
     @property
     def feature_set(self) -> str:

@@ -1,15 +1,39 @@
-"""A small KataGo network with random weights, as a file."""
+"""Small networks with random weights, as files, and evaluators of them."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from engine.evaluators.load import load
+from engine.evaluators.network import NetworkEvaluator
+from engine.go.networks import FORMATS as GO
+from engine.shogi.networks import FORMATS as SHOGI
+from nets.dlshogi.network import SIDE
 from nets.katago.write import write_network
 from tests.naive.katago_networks import RandomNetworks
 
 
 def write_small_network(folder: Path) -> Path:
-    """Write a network of three blocks into `folder` and return its path."""
+    """Write a KataGo network of three blocks into `folder` and return its path."""
     path = folder / "small.bin"
     path.write_bytes(write_network(RandomNetworks(14, seed=3).network(["ordinary", "gpool", "bottleneck"])))
     return path
+
+
+def load_go(path: Path | str, size: int, *how: Any, **options: Any) -> NetworkEvaluator:
+    """Return an evaluator of a network for Go; see `load`."""
+    return load(GO, path, size, *how, **options)
+
+
+def load_shogi(path: Path | str, *how: Any, **options: Any) -> NetworkEvaluator:
+    """Return an evaluator of a network for shogi; see `load`."""
+    return load(SHOGI, path, SIDE, *how, **options)
+
+
+def raw_shogi(evaluator: NetworkEvaluator, planes: np.ndarray, extras: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return logits [B, P] and values [B] as the network has them."""
+    policy, values = evaluator.run(planes, extras)
+    return policy.reshape(len(policy), -1), values[:, 0]

@@ -17,8 +17,6 @@ from onnxruntime.transformers.float16 import convert_float_to_float16
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.uniform import UniformEvaluator
 from engine.go.game import GoGame
-from engine.go.networks.katago_factory import make_katago_evaluator
-from engine.go.networks.katago_gpu import GpuKataGoEvaluator
 from engine.go.networks.rollouts import MixedEvaluator, RolloutEvaluator
 from engine.go.rules import PRESETS
 from engine.go.vertex import parse_vertex
@@ -30,12 +28,13 @@ from native.tree.arrays import LEAD, STDEV, VALUE, Batch
 from native.tree.buffers import make_batch
 from nets.katago.write import write_network
 from nets.load import prepare
-from tests.contract.networks import write_small_network
+from tests.contract.networks import load_go, write_small_network
 from tests.naive.katago_networks import RandomNetworks
 
 SIZE = 9
 LINE = "E5 C4 G6 E3 D3 F4 D4 pass E4"
-KINDS = ["uniform", "rollouts", "native", "onnx", "mixed", "packed"]
+KINDS = ["uniform", "rollouts", "native", "mixed"]
+"""Networks of all formats, on all backends: test_networks."""
 Make = Callable[[], Any]
 
 
@@ -56,13 +55,11 @@ def _maker(kind: str, path: Path) -> Make:
         return lambda: RolloutEvaluator(2, 4, seed=5)
     if kind == "mixed":
         return lambda: MixedEvaluator(_katago(path, "native"), 0.4, 2, seed=5)
-    if kind == "packed":  # what runs on GPUs, here on the processor
-        return lambda: GpuKataGoEvaluator(*prepare(path, SIZE), "cpu", batch_size=4, precision="fp32")
     return lambda: _katago(path, kind)
 
 
 def _katago(path: Path, backend: str) -> Any:
-    return make_katago_evaluator(path, SIZE, "cpu", backend)
+    return load_go(path, SIZE, "cpu", backend)
 
 
 def games(colors: tuple[int, int] = (BLACK, WHITE), komi: float = 2.5) -> list[GoGame]:
@@ -182,8 +179,6 @@ def test_a_won_board_is_won_for_its_owner(make: Make) -> None:
 
 def test_four_threads_may_call_at_once(make: Make) -> None:
     evaluator = make()
-    if isinstance(evaluator, GpuKataGoEvaluator):
-        pytest.skip("bound to the thread that made it")
     positions = games()
     expected = batch_of(evaluator, positions)
     evaluator.evaluate(expected, len(positions))
@@ -243,7 +238,7 @@ def test_a_network_says_how_it_is_shown_areas(backend: str, tmp_path: Path, monk
         path = tmp_path / f"{asked}.bin"
         path.write_bytes(write_network(replace(network, prefer_pass_alive_under_suicide_rules=asked)))
         evaluator = _katago(path, backend)
-        assert evaluator.spec(SIZE) == go_spec(SIZE, suicide_areas=asked, judges_agreement=True)
+        assert evaluator.spec == go_spec(SIZE, suicide_areas=asked, judges_agreement=True)
         evaluator.close()
 
 
@@ -267,12 +262,13 @@ def test_go_files_with_other_inputs_are_refused_when_they_are_loaded(
     path = tmp_path / "other.onnx"
     onnx.save(change(onnx.load(made)), path)
     with pytest.raises(EvaluatorError, match=f"other.onnx: {found}, expected float32 for batches of any size"):
-        make_katago_evaluator(path, SIZE, "cpu")
+        load_go(path, SIZE, "cpu")
 
 
 def test_what_onnxruntime_says_of_a_go_file_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path / "cache"))
-    evaluator = make_katago_evaluator(write_small_network(tmp_path), SIZE, "cpu", "onnx")
+    evaluator = load_go(write_small_network(tmp_path), SIZE, "cpu", "onnx")
+    evaluator.format.outputs = ("nothing",)
     with pytest.raises(EvaluatorError, match="onnxruntime: ") as caught:
-        evaluator.run(np.zeros((1, 22, 5, 5), np.float32), np.zeros((1, 19), np.float32))
+        evaluator.run(np.zeros((1, 22, SIZE, SIZE), np.float32), np.zeros((1, 19), np.float32))
     assert "\n" not in str(caught.value)

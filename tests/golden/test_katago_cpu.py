@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from engine.evaluators.base import EvaluatorError
-from engine.go.networks.katago_cpu import NativeKataGoEvaluator
-from engine.go.networks.katago_factory import make_katago_evaluator
+from engine.go.networks.katago import raw_outputs
 from nets.katago.outputs import RawOutputs
+from tests.contract.networks import load_go
 from tests.golden.test_katago_outputs import check_value, legal_of, points_back, processed, reference, turned
 from tests.shared_data import shared_path
 
@@ -32,7 +32,7 @@ def run(evaluator: Any, row: dict[str, Any]) -> RawOutputs:
     planes = planes.reshape(22, size, size)
     symmetries = [entry["symmetry"] for entry in row["evals"]]
     batch = np.stack([turned(planes, symmetry) for symmetry in symmetries])
-    raw: RawOutputs = evaluator.run(batch, np.tile(np.float32(row["global"]), (len(batch), 1)))
+    raw: RawOutputs = raw_outputs(evaluator, batch, np.tile(np.float32(row["global"]), (len(batch), 1)))
     for index, symmetry in enumerate(symmetries):
         raw.policy[index, :, :-1] = points_back(raw.policy[index, :, :-1], symmetry, size)
         raw.ownership[index] = points_back(raw.ownership[index], symmetry, size)
@@ -41,8 +41,8 @@ def run(evaluator: Any, row: dict[str, Any]) -> RawOutputs:
 
 def test_reference_outputs_from_two_threads() -> None:
     rows = reference("reference.jsonl.gz")
-    evaluators = {size: make_katago_evaluator(path_of(NETWORK), size) for size in {row["boardXSize"] for row in rows}}
-    assert all(isinstance(evaluator, NativeKataGoEvaluator) for evaluator in evaluators.values())
+    evaluators = {size: load_go(path_of(NETWORK), size) for size in {row["boardXSize"] for row in rows}}
+    assert all("native kernels" in evaluator.description for evaluator in evaluators.values())
     with ThreadPoolExecutor(2) as pool:
         outputs = list(pool.map(lambda row: run(evaluators[row["boardXSize"]], row), rows))
     for row, raw in zip(rows, outputs, strict=True):
@@ -58,12 +58,12 @@ def test_reference_outputs_from_two_threads() -> None:
 def test_choice_of_backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path))
     path = path_of(NETWORK)
-    assert "native kernels" in make_katago_evaluator(path, 9).description
-    assert "onnxruntime" in make_katago_evaluator(path, 9, backend="onnx").description
-    assert "onnxruntime" in make_katago_evaluator(path_of("b7c96h3tfrs-test5-cnorm"), 9).description
+    assert "native kernels" in load_go(path, 9).description
+    assert "onnxruntime" in load_go(path, 9, backend="onnx").description
+    assert "onnxruntime" in load_go(path_of("b7c96h3tfrs-test5-cnorm"), 9).description
     with pytest.raises(EvaluatorError, match="expected backend onnx"):
-        make_katago_evaluator(path_of("b7c96h3tfrs-test5-cnorm"), 9, backend="native")
+        load_go(path_of("b7c96h3tfrs-test5-cnorm"), 9, backend="native")
     with pytest.raises(EvaluatorError, match="expected device cpu, not cuda"):
-        make_katago_evaluator(path, 9, device="cuda", backend="native")
+        load_go(path, 9, device="cuda", backend="native")
     with pytest.raises(EvaluatorError, match="backend gpu found"):
-        make_katago_evaluator(path, 9, backend="gpu")
+        load_go(path, 9, backend="gpu")

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 from engine.go.game import GoGame
-from engine.go.networks.katago_factory import make_katago_evaluator
 from engine.go.players.network import evaluate_position
 from engine.go.rules import Rules
 from engine.go.vertex import parse_vertex
+from tests.contract.networks import load_go
 
 FOLDER = Path(__file__).parent / "katago"
 NETWORK = FOLDER / "transformer-version-15.bin.gz"
@@ -40,7 +40,7 @@ def test_outputs_equal_katagos(
     game = GoGame(size, Rules.parse("tromp-taylor"), komi=row["komi"])
     for _, vertex in row["moves"]:
         game.play(game.side_to_move, parse_vertex(vertex, size))
-    evaluator = make_katago_evaluator(NETWORK, size, backend=backend)
+    evaluator = load_go(NETWORK, size, backend=backend)
     assert len(row["evals"]) == 3
     for expected in row["evals"]:
         found = evaluate_position(evaluator, game, expected["symmetry"])

@@ -32,6 +32,7 @@ from engine.shogi import measuring as shogi_measuring
 from engine.shogi.measuring import shogi_positions, shogi_subject
 from engine.shogi.networks.material import MaterialEvaluator
 from native.go.planes import policy_index
+from native.shogi.spec import shogi_spec
 from native.spec import Inputs
 from native.tree.buffers import make_batch
 from nets.models import default_network
@@ -50,7 +51,7 @@ def test_positions_go_on() -> None:
 
 def test_subjects() -> None:
     assert (go_subject(9).name, go_subject(9).spec.name) == ("9x9", "go")
-    subject = shogi_subject((1, 1), 3)
+    subject = shogi_subject(shogi_spec(1, 1), 3)
     assert subject.spec.planes_shape == (45, 9, 9)
     assert {(int(game.position["form"]), int(game.position["mate_depth"])) for game in subject.games} == {(1, 3)}
 

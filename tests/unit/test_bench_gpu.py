@@ -21,9 +21,7 @@ from bench.go_network import write_go_network
 from engine.cli.games import GO, SHOGI
 from engine.evaluators import onnx_session
 from engine.evaluators.base import EvaluatorError
-from engine.go.networks import katago_gpu
 from engine.options import Options
-from engine.shogi.networks import shogi_gpu
 from nets.dlshogi.definition import NetworkShape, write_network
 from nets.load import prepare
 from nets.packed import variant_file
@@ -43,8 +41,7 @@ def processor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[
         return session, "onnxruntime"
 
     monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(katago_gpu, "open_engine", on_processor)
-    monkeypatch.setattr(shogi_gpu, "open_engine", on_processor)
+    monkeypatch.setattr("engine.evaluators.gpu.open_engine", on_processor)
     for module in (gpu, gpu_proofs):
         monkeypatch.setattr(module, "choose_backend", lambda device, backend: "onnx")
         monkeypatch.setattr(module, "default_network", nets.__getitem__)

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.cli.games import GO
 from engine.cli.main import main
 from engine.datasets.judging import evaluate_network
 from engine.go.datasets import games as go_games
 from engine.go.game import GoGame
+from engine.go.networks import FORMATS
 from engine.go.rules import PRESETS
 from engine.go.sgf import to_sgf
 from nets.data.shards import open_dataset
@@ -88,7 +88,7 @@ def test_points_beside_an_even_board_and_rollouts(
     columns = shard.open()
     points = columns["lead"].astype(np.float32) - columns["komi"].astype(np.float32)
     assert rows["even board"]["mean_absolute_error"] == pytest.approx(np.abs(points).mean(), rel=1e-5)
-    table = evaluate_network(GO, net, open_dataset(folder), "test", 0, "cpu").values()
+    table = evaluate_network(FORMATS, net, open_dataset(folder), "test", 0, "cpu").values()
     assert rows["network"]["mean_absolute_error"] == pytest.approx(table["score_error"], rel=1e-5)
     assert {row["positions"] for row in rows.values()} == {shard.rows}
     # 49 points are all that a rollout can win or lose
@@ -96,7 +96,7 @@ def test_points_beside_an_even_board_and_rollouts(
 
     shogi = str(resources.files("nets.models") / "yomi-shogi-6x64.onnx")
     assert main(["bench", "score", shogi, str(folder)]) == 2
-    assert "feature set katago-v7 found, expected dlshogi-62-57" in capsys.readouterr().err
+    assert "with the features dlshogi-62-57 found, expected a network for Go" in capsys.readouterr().err
 
 
 def test_errors_are_one_line(made: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,8 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch (extra train)")
 
-from engine.go.networks.katago_factory import make_katago_evaluator  # noqa: E402
-from engine.shogi.networks.shogi_factory import make_shogi_evaluator  # noqa: E402
+from engine.go.networks.katago import raw_outputs  # noqa: E402
 from nets.definitions.catalog import NETWORKS, make  # noqa: E402
 from nets.definitions.katago import from_katago, to_katago  # noqa: E402
 from nets.definitions.onnx_export import export_onnx  # noqa: E402
@@ -20,8 +19,9 @@ from nets.features import feature_set  # noqa: E402
 from nets.katago.file import read_network  # noqa: E402
 from nets.katago.network import Activation  # noqa: E402
 from nets.katago.write import write_network  # noqa: E402
-from nets.load import NetworkKind, identify, prepare, prepare_shogi  # noqa: E402
+from nets.load import NetworkKind, identify, prepare_shogi  # noqa: E402
 from nets.metadata import NetworkInfo  # noqa: E402
+from tests.contract.networks import load_go, load_shogi, raw_shogi  # noqa: E402
 
 COUNTS = [
     ("cosumi-stack", {"layers": 3, "planes": 2}, 19_137, 19_137),
@@ -137,6 +137,9 @@ def test_onnx_files_compute_the_same(kind: str, tmp_path: Path) -> None:
         for name, array in zip(expected, found, strict=True):
             wanted = 1 / (1 + np.exp(-expected[name])) if name == "value_logit" else expected[name]
             np.testing.assert_allclose(array, wanted, atol=1e-4, err_msg=name)
+        if kind.startswith(("aya", "cosumi")):
+            (raw,) = load_go(path, size, "cpu").run(planes, globals_)
+            np.testing.assert_allclose(raw.reshape(found[0].shape), found[0], atol=1e-4)
     info = NetworkInfo.from_props({p.key: p.value for p in export_onnx(network, "small", {}).metadata_props})
     assert info.feature_set == network.feature_set
     assert identify(path) is NetworkKind.YOMI_ONNX
@@ -152,9 +155,8 @@ def test_a_shogi_network_plays_as_it_was_trained(activation: str, extras: int, t
     planes, globals_ = inputs_of(network, 5, 9)
     expected = outputs_of(network, planes, globals_)
     for backend in ("native", "onnx"):
-        evaluator = make_shogi_evaluator(path, "cpu", backend)
-        logits = np.empty((5, 2187), np.float32)
-        values = evaluator.run(planes, globals_, logits)
+        evaluator = load_shogi(path, "cpu", backend)
+        logits, values = raw_shogi(evaluator, planes, globals_)
         np.testing.assert_allclose(logits, expected["policy"], atol=1e-4)
         np.testing.assert_allclose(values, 1 / (1 + np.exp(-expected["value_logit"][:, 0])), atol=1e-4)
         evaluator.close()
@@ -175,8 +177,8 @@ def test_a_go_network_plays_as_it_was_trained_on_all_boards(norm: str, activatio
         planes, globals_ = inputs_of(network, 4, size)
         expected = outputs_of(network, on_board(planes), globals_)
         for backend in ("native", "onnx"):
-            evaluator = make_katago_evaluator(path, size, "cpu", backend)
-            raw = evaluator.run(planes, globals_)
+            evaluator = load_go(path, size, "cpu", backend)
+            raw = raw_outputs(evaluator, planes, globals_)
             np.testing.assert_allclose(raw.policy[:, 0], expected["policy"], atol=1e-4)
             np.testing.assert_allclose(raw.value, expected["outcome"], atol=1e-4)
             np.testing.assert_allclose(raw.misc, expected["misc"], atol=1e-4)
@@ -225,11 +227,3 @@ def test_go_networks_see_no_more_than_the_board() -> None:
     assert board[:, 9:].max() < -1000.0
     ownership = found["ownership"].reshape(4, 13, 13)[:, :9, :9]
     np.testing.assert_allclose(ownership.reshape(4, 81), expected["ownership"], atol=1e-4)
-
-
-def test_a_network_for_other_features_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "net.onnx"
-    path.write_bytes(export_onnx(trained("aya-policy", {"filters": 8}), "aya", {}).SerializeToString())
-    assert prepare(path, 13)[1].feature_set == "aya-49"
-    with pytest.raises(NetworkError, match="feature set aya-49 found, expected katago-v7"):
-        make_katago_evaluator(path, 13, "cpu", "onnx")

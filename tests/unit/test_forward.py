@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from engine.evaluators.base import EvaluatorError
-from engine.evaluators.native_precision import native_precision
-from engine.go.networks.katago_cpu import NativeKataGoEvaluator, make_program
-from engine.go.networks.katago_factory import make_katago_evaluator
+from engine.evaluators.native import NativeBackend, native_precision
+from engine.evaluators.network import NetworkEvaluator
+from engine.go.networks.katago import KataGo, make_program, raw_outputs
 from native.forward import builder
 from native.forward.builder import ProgramBuilder
 from native.forward.emit import HAS_PAIRS
@@ -22,6 +22,8 @@ from nets.katago.description import describe
 from nets.katago.network import Activation, Conv, KataGoNetwork
 from nets.katago.outputs import RawOutputs
 from nets.katago.write import write_network
+from nets.load import NetworkKind
+from tests.contract.networks import load_go
 from tests.naive.katago_forward import forward
 from tests.naive.katago_networks import RandomNetworks
 
@@ -112,8 +114,8 @@ def test_product_of_pairs(rows: int) -> None:
 def test_networks_in_integers_are_close(size: int, kinds: list[str]) -> None:
     network = RandomNetworks(15).network(kinds, channels=40)
     planes, extras = inputs(size, 3)
-    exact = evaluator(network, size).run(planes, extras)
-    narrow = evaluator(network, size, "int16").run(planes, extras)
+    exact = raw_outputs(evaluator(network, size), planes, extras)
+    narrow = raw_outputs(evaluator(network, size, "int16"), planes, extras)
     for name in ("policy", "value", "misc", "ownership"):
         found, expected = getattr(narrow, name), getattr(exact, name)
         assert not np.array_equal(found, expected)
@@ -126,9 +128,9 @@ def test_integers_do_not_depend_on_the_batch() -> None:
     planes, extras = inputs(7, 5)
     planes[3] *= 50.0
     made = evaluator(network, 7, "int16")
-    together = made.run(planes, extras)
+    together = raw_outputs(made, planes, extras)
     for row in range(5):
-        alone = made.run(planes[row : row + 1], extras[row : row + 1])
+        alone = raw_outputs(made, planes[row : row + 1], extras[row : row + 1])
         np.testing.assert_array_equal(alone.policy[0], together.policy[row])
         np.testing.assert_array_equal(alone.value[0], together.value[row])
 
@@ -140,8 +142,8 @@ def test_integers_have_the_range_of_their_inputs(factor: float) -> None:
     planes, extras = inputs(7, 2)
     planes[1] *= factor
     extras[1] *= factor
-    exact = evaluator(network, 7).run(planes, extras).policy
-    found = evaluator(network, 7, "int16").run(planes, extras).policy
+    exact = raw_outputs(evaluator(network, 7), planes, extras).policy
+    found = raw_outputs(evaluator(network, 7, "int16"), planes, extras).policy
     assert np.abs(found[1] - exact[1]).mean() < 0.01 * np.abs(exact[1]).mean()
 
 
@@ -151,8 +153,10 @@ def test_integers_of_an_empty_map() -> None:
     network.trunk.conv.weights[:] = 0.0
     planes, extras = inputs(7, 2)
     extras[:] = 0.0
-    exact = evaluator(network, 7).run(planes, extras)
-    np.testing.assert_allclose(evaluator(network, 7, "int16").run(planes, extras).value, exact.value, rtol=1e-3)
+    exact = raw_outputs(evaluator(network, 7), planes, extras)
+    np.testing.assert_allclose(
+        raw_outputs(evaluator(network, 7, "int16"), planes, extras).value, exact.value, rtol=1e-3
+    )
 
 
 @pytest.mark.skipif(HAS_PAIRS, reason="this processor has products of 16-bit integers")
@@ -197,9 +201,11 @@ def test_choice_of_tiles() -> None:
     assert [choose_tile(size) for size in (3, 4, 9, 13, 19)] == [3, 4, 5, 5, 5]
 
 
-def evaluator(network: KataGoNetwork, size: int, precision: str = "fp32") -> NativeKataGoEvaluator:
+def evaluator(network: KataGoNetwork, size: int, precision: str = "fp32") -> NetworkEvaluator:
     program = make_program(network, size, precision)
-    return NativeKataGoEvaluator(program, describe(network, size, "random.bin.gz", ""), precision)
+    info = describe(network, size, "random.bin.gz", "")
+    form = KataGo(Path(info.source_file), NetworkKind.KATAGO, size).described(info)
+    return NetworkEvaluator(form, NativeBackend(program, form, precision))
 
 
 def inputs(size: int, batch: int, seed: int = 7) -> tuple[np.ndarray, np.ndarray]:
@@ -223,7 +229,7 @@ def compare(network: KataGoNetwork, raw: RawOutputs, planes: np.ndarray, extras:
 def check(network: KataGoNetwork, size: int = 5, batch: int = 3) -> None:
     planes, extras = inputs(size, batch)
     assert unsupported(network) is None
-    compare(network, evaluator(network, size).run(planes, extras), planes, extras)
+    compare(network, raw_outputs(evaluator(network, size), planes, extras), planes, extras)
 
 
 @pytest.mark.parametrize("version", range(8, 18))
@@ -306,7 +312,7 @@ def test_inputs_need_not_be_zero_or_one() -> None:
     planes, extras = inputs(5, 2)
     planes[:] = rng.standard_normal(planes.shape)
     planes[:, 3:6] = 0.0
-    compare(network, evaluator(network, 5).run(planes, extras), planes, extras)
+    compare(network, raw_outputs(evaluator(network, 5), planes, extras), planes, extras)
 
 
 def test_large_activations_do_not_overflow() -> None:
@@ -314,7 +320,7 @@ def test_large_activations_do_not_overflow() -> None:
         network = RandomNetworks(11, activation=activation).network(["ordinary"])
         network.trunk.conv.weights[:] *= 300.0
         planes, extras = inputs(5, 1)
-        found = evaluator(network, 5).run(planes, extras)
+        found = raw_outputs(evaluator(network, 5), planes, extras)
         with np.errstate(over="ignore"):
             expected = forward(network, planes[0], extras[0])
         np.testing.assert_allclose(found.policy[0], expected["policy"], rtol=1e-3, atol=1e-2)
@@ -344,7 +350,7 @@ def test_what_is_not_supported(tmp_path: Path) -> None:
     path = tmp_path / "net.bin"
     path.write_bytes(write_network(wide))
     with pytest.raises(EvaluatorError, match="a convolution of 5x5 points: expected backend onnx"):
-        make_katago_evaluator(path, 9, backend="native")
+        load_go(path, 9, backend="native")
     with pytest.raises(EvaluatorError, match="board size 38 found, expected 2 to 37"):
         evaluator(made.network([]), 38)
 
@@ -373,9 +379,9 @@ def test_convolutions_of_other_sizes_go_to_onnxruntime(
     path = tmp_path / "net.bin"
     path.write_bytes(write_network(network))
     planes, extras = inputs(5, 2)
-    made = make_katago_evaluator(path, 5, "cpu", "auto")
+    made = load_go(path, 5, "cpu", "auto")
     assert "onnxruntime" in made.description
-    compare(network, made.run(planes, extras), planes, extras)
+    compare(network, raw_outputs(made, planes, extras), planes, extras)
 
 
 def test_heads_may_see_their_neighbours() -> None:

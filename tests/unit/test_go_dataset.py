@@ -1,6 +1,5 @@
 """Data sets of Go from records: what is chosen, what is written, and that a run that was stopped goes on."""
 
-import dataclasses
 import functools
 import gc
 import gzip
@@ -25,7 +24,6 @@ from engine.go.datasets.games import parse_result, read_games
 from engine.go.datasets.rows import Row, blank_columns
 from engine.go.datasets.teacher import LABELS_VERSION, NetworkTeacher, seed_of
 from engine.go.game import GoGame
-from engine.go.networks.katago_factory import make_katago_evaluator
 from engine.go.rules import PRESETS
 from engine.go.sgf import to_sgf
 from engine.players import precision
@@ -42,6 +40,7 @@ from nets.data.unpack import unpack
 from nets.errors import NetworkError
 from nets.features import feature_set
 from nets.katago.write import write_network
+from tests.contract.networks import load_go
 from tests.naive.katago_networks import RandomNetworks
 
 CHINESE = PRESETS["chinese"]
@@ -316,6 +315,7 @@ def test_a_device_is_used_by_one_thread(
             users.add(threading.current_thread().name)
             self.inner = inner
             self.info, self.batch_size, self.spec, self.why = inner.info, inner.batch_size, inner.spec, inner.why
+            self.format = inner.format
             self.inputs = Inputs.NUMBERS
 
         def run(self, planes: Any, extras: Any) -> Any:
@@ -331,7 +331,7 @@ def test_a_device_is_used_by_one_thread(
 
     monkeypatch.setattr(go_teacher, "chooses_cpu", lambda device: False)
     monkeypatch.setattr(
-        go_teacher, "make_katago_evaluator", lambda path, size, device, **options: Watched(make_katago(path, size))
+        go_teacher, "load", lambda formats, path, size, device, **options: Watched(make_katago(path, size))
     )
     teacher = NetworkTeacher(network, visits, "cuda", "fp32", 1)
     make(collection, tmp_path / "set", teacher, sizes=(7,), limit=150, teacher="net", visits=visits)
@@ -340,7 +340,7 @@ def test_a_device_is_used_by_one_thread(
 
 
 def make_katago(path: Path, size: int) -> Any:
-    return make_katago_evaluator(path, size, "cpu")
+    return load_go(path, size, "cpu")
 
 
 def test_wrong_sources(tmp_path: Path) -> None:
@@ -385,9 +385,9 @@ def test_searches_know_which_games_have_a_result(tmp_path: Path) -> None:
         teacher.search(game.position, game.history, columns, 0)
         values = {}
         for possible in (False, True):
-            evaluator.may_have_no_result = possible
+            evaluator.format.may_have_no_result = possible
             settings = SearchSettings(memory=2**22, cache_size=0, seed=seed_of(game.position, 1))
-            search = Search(evaluator.spec(7), InlineQueue(evaluator), settings)
+            search = Search(evaluator.spec, InlineQueue(evaluator), settings)
             search.set_position(game)
             values[possible] = 2.0 * search.run(Limits(visits=8)).winrate - 1.0
         assert columns["value"][0] == np.float16(values[expected]) != np.float16(values[not expected])
@@ -442,21 +442,21 @@ def test_fewer_bits_label_only_where_they_agree(tmp_path: Path, monkeypatch: pyt
     network = tmp_path / "net.bin"
     network.write_bytes(write_network(RandomNetworks(8, seed=4).network(["ordinary"])))
 
-    def make_either(path: Path, size: int, device: str, *, precision: str) -> Any:
+    def make_either(formats: Any, path: Path, size: int, device: str, *, precision: str) -> Any:
         """Return an evaluator whose fewer bits are as good on 5×5 alone."""
-        evaluator: Any = make_katago_evaluator(path, size, device)
+        evaluator: Any = load_go(path, size, device)
         if precision == "auto":
-            evaluator.precision, run = "int16", evaluator.run
+            evaluator.precision, run = "int16", evaluator._backend.run
             error = np.float32([0.0 if size == 5 else 0.5, 0.0, 0.0])
 
-            def run_worse(planes: Any, extras: Any) -> Any:
-                raw = run(planes, extras)
-                return dataclasses.replace(raw, value=raw.value + error)
+            def run_worse(inputs: Any) -> Any:
+                for part, outputs in run(inputs):
+                    yield part, [outputs[0], outputs[1] + error, *outputs[2:]]
 
-            evaluator.run = run_worse
+            evaluator._backend.run = run_worse
         return evaluator
 
-    monkeypatch.setattr(go_teacher, "make_katago_evaluator", make_either)
+    monkeypatch.setattr(go_teacher, "load", make_either)
     teacher = NetworkTeacher(network, 1, "cpu", "auto", 1)
     assert [teacher.evaluator(size).precision for size in (5, 6)] == ["int16", "fp32"]
     teacher.close()

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from native.datasets.aya import AYA_SCRATCH_DTYPE, write_aya
-from native.datasets.stones import squash, write_stones
+from native.go.aya import AYA_SCRATCH_DTYPE, write_aya
 from native.go.planes import symmetry_table
+from native.go.stones import squash, write_stones
 from tests.naive import go_features
 from tests.naive.go_ladder import TooLongError
 from tests.unit.go_twins import random_game

@@ -12,13 +12,14 @@ import pytest
 from engine.go.datasets import played as go_played
 from engine.go.datasets.played import PlayOptions, play_go_dataset, shard_names
 from engine.go.datasets.teacher import NetworkTeacher
-from engine.go.networks.katago_factory import make_katago_evaluator
+from engine.go.networks.katago import raw_outputs
 from nets.data.batches import BatchSource
 from nets.data.shards import Dataset, check_shard
 from nets.data.unpack import unpack
 from nets.errors import NetworkError
 from nets.katago.outputs import post_process
 from nets.katago.write import write_network
+from tests.contract.networks import load_go
 from tests.naive.katago_networks import RandomNetworks
 
 OPTIONS = PlayOptions(size=5, positions=600, kept=0.05, shard_rows=300, seed=3, teacher="test")
@@ -56,8 +57,8 @@ def test_shards_are_whole_and_all_different(dataset: Dataset) -> None:
 def test_labels_are_what_the_network_says_of_the_stored_position(dataset: Dataset, network: Path) -> None:
     batch = next(BatchSource([dataset], "train", 300, 0).in_order())
     planes, extras = unpack(batch, dataset.manifest.features)
-    evaluator = make_katago_evaluator(network, 5, "cpu")
-    raw = evaluator.run(planes, extras)
+    evaluator = load_go(network, 5, "cpu")
+    raw = raw_outputs(evaluator, planes, extras)
     columns = batch.columns
     legal = np.zeros((300, 26), np.bool_)
     rows, places = np.nonzero(columns["policy_weights"])
@@ -99,8 +100,8 @@ def test_searches_label_the_board_as_it_stands(network: Path, tmp_path: Path) ->
     assert occupied.sum() > 200
     assert not occupied[rows[on_board], moves[on_board]].any()
     # The network alone judges otherwise than the search.
-    evaluator = make_katago_evaluator(network, 5, "cpu")
-    outputs = post_process(evaluator.run(planes, extras), np.ones((60, 26), np.bool_), False, evaluator.info)
+    evaluator = load_go(network, 5, "cpu")
+    outputs = post_process(raw_outputs(evaluator, planes, extras), np.ones((60, 26), np.bool_), False, evaluator.info)
     evaluator.close()
     assert np.abs(batch["value"].astype(np.float32) - (outputs.win - outputs.loss)).mean() > 1e-3
 

@@ -20,14 +20,12 @@ from engine.evaluators.devices import choose_devices, make_device_queue
 from engine.evaluators.gpu import fill, pack
 from engine.evaluators.onnx_session import GpuSession, batch_sizes, make_session, tensorrt_options
 from engine.evaluators.providers import choose_backend, choose_device, find_fault, find_package_fault
-from engine.go.networks.katago_gpu import default_rows
+from engine.go.networks.katago import default_rows
 from engine.options import Options
-from engine.shogi.networks.shogi_gpu import GpuShogiEvaluator
 from native.packing import packed_bytes
 from nets.dlshogi.definition import NetworkShape, write_network
 from nets.errors import NetworkError
 from nets.installation import extra_command
-from nets.load import prepare_shogi
 from nets.packed import Variant, variant_file
 from tests.fakes.cuda_driver import FakeDriver
 
@@ -533,20 +531,6 @@ def test_a_file_that_cannot_be_opened_gives_the_device_back(
 def test_an_input_that_is_not_there(network: Path, tmp_path: Path) -> None:
     with pytest.raises(NetworkError, match="inputs input1, input2 found, expected one called spatial"):
         variant_file(network, Variant(packed=("spatial",)), tmp_path)
-
-
-def test_a_shogi_evaluator_of_each_form(network: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path))
-    outside, info = prepare_shogi(network)
-    evaluator = GpuShogiEvaluator(network, outside, info, "cpu", "onnx", batch_size=4, precision="fp32")
-    planes, hands = random_inputs(11)
-    logits = np.empty((11, outside.policy_size), np.float32)
-    values = evaluator.run(planes, hands, logits)  # in parts of four
-    policy, value = expected(network, planes, hands)
-    assert logits == pytest.approx(policy, abs=1e-6)
-    assert values == pytest.approx(value[:, 0], abs=1e-6)
-    assert evaluator.description == "net on cpu (onnxruntime, fp32)"
-    evaluator.close()
 
 
 def test_options_of_the_tensorrt_provider(network: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,13 +15,12 @@ import pytest
 
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.providers import find_direct_fault, find_package_fault
-from engine.go.networks.katago_factory import make_katago_evaluator
-from engine.shogi.networks.shogi_factory import make_shogi_evaluator
 from nets import installation
 from nets.errors import NetworkError
 from nets.installation import extra_command, missing_line, pip_command
 from nets.load import prepare
 from nets.models import default_network
+from tests.contract.networks import load_go, load_shogi
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -89,9 +88,9 @@ def test_what_needs_onnxruntime_says_so(monkeypatch: pytest.MonkeyPatch) -> None
     go, shogi = default_network("go"), default_network("shogi")
     wanted = missing_line("onnxruntime", "own kernels do not compute").replace("[", r"\[")
     with pytest.raises(EvaluatorError, match=wanted):
-        make_katago_evaluator(go, 9, backend="onnx")
+        load_go(go, 9, backend="onnx")
     with pytest.raises(EvaluatorError, match=wanted):
-        make_shogi_evaluator(shogi, backend="onnx")
+        load_shogi(shogi, backend="onnx")
 
 
 def test_what_needs_onnx_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

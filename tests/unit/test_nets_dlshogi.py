@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,11 +13,6 @@ from onnx import TensorProto, helper, numpy_helper
 
 from engine.cli.net import facts
 from engine.evaluators.base import EvaluatorError
-from engine.go.networks.katago_factory import make_katago_evaluator
-from engine.shogi.networks.shogi_factory import make_shogi_evaluator
-from native.shogi.spec import shogi_spec
-from native.tree.arrays import SCORE, VALUE
-from native.tree.buffers import make_batch
 from nets import NetworkError
 from nets.dlshogi.definition import NetworkShape, make_model, write_network
 from nets.dlshogi.network import AREA, ShogiForm
@@ -28,6 +22,7 @@ from nets.load import NetworkKind, identify, prepare, prepare_shogi
 from nets.onnx_graph import read_onnx_graph
 from nets.onnx_header import data_files
 from nets.packed import Variant, variant_file
+from tests.contract.networks import load_go, load_shogi, raw_shogi
 
 SMALL = NetworkShape(blocks=2, channels=16)
 KINDS = {
@@ -72,10 +67,9 @@ def test_files_are_recognised_by_themselves(kind: str, tmp_path: Path) -> None:
 def test_onnxruntime_says_what_the_graph_says(kind: str, tmp_path: Path) -> None:
     shape = KINDS[kind]
     path = write_network(tmp_path / "net.onnx", shape)
-    evaluator = make_shogi_evaluator(path, "cpu", "onnx", batch_size=3)
+    evaluator = load_shogi(path, "cpu", "onnx", batch_size=3)
     planes, extras = random_inputs(shape, 5)
-    logits = np.full((5, evaluator.network.policy_size), np.nan, np.float32)
-    values = evaluator.run(planes, extras, logits)
+    logits, values = raw_shogi(evaluator, planes, extras)
     session = onnx.reference.ReferenceEvaluator(make_model(shape))
     kind_of = np.float16 if shape.half else np.float32
     inputs = {session.input_names[0]: planes.astype(kind_of)}
@@ -97,10 +91,9 @@ def test_our_kernels_say_what_onnxruntime_says(kind: str, tmp_path: Path) -> Non
     planes, extras = random_inputs(shape, 19)
     results = []
     for backend in ("native", "onnx"):
-        evaluator = make_shogi_evaluator(path, "cpu", backend)
+        evaluator = load_shogi(path, "cpu", backend)
         assert ("native" in evaluator.description) == (backend == "native")
-        logits = np.full((19, evaluator.network.policy_size), np.nan, np.float32)
-        results.append((logits, evaluator.run(planes, extras, logits)))
+        results.append(raw_shogi(evaluator, planes, extras))
         evaluator.close()
     (logits, values), (expected_logits, expected_values) = results
     # onnxruntime computes in float32 as well, but rounds to float16 in between.
@@ -109,35 +102,17 @@ def test_our_kernels_say_what_onnxruntime_says(kind: str, tmp_path: Path) -> Non
     assert values == pytest.approx(expected_values, abs=tolerance)
 
 
-@pytest.mark.parametrize("backend", ["native", "onnx"])
-def test_four_threads_may_call_at_once(backend: str, tmp_path: Path) -> None:
-    path = write_network(tmp_path / "net.onnx", SMALL)
-    evaluator = make_shogi_evaluator(path, "cpu", backend, batch_size=4)
-    planes, extras = random_inputs(SMALL, 4)
-    expected = np.empty((4, 2187), np.float32)
-    evaluator.run(planes, extras, expected)
-    found = [np.empty((4, 2187), np.float32) for _ in range(4)]
-    threads = [threading.Thread(target=evaluator.run, args=(planes, extras, logits)) for logits in found]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for logits in found:
-        assert logits == pytest.approx(expected, abs=1e-5)
-
-
 def test_a_file_for_one_batch_size_gets_whole_batches(tmp_path: Path) -> None:
     model = make_model(SMALL)
     for tensor in (*model.graph.input, *model.graph.output):
         tensor.type.tensor_type.shape.dim[0].dim_value = 4
     onnx.save(model, tmp_path / "fixed.onnx")
-    fixed = make_shogi_evaluator(tmp_path / "fixed.onnx", "cpu", "onnx")
+    fixed = load_shogi(tmp_path / "fixed.onnx", "cpu", "onnx")
     assert fixed.batch_size == 4
-    free = make_shogi_evaluator(write_network(tmp_path / "free.onnx", SMALL), "cpu", "onnx")
+    free = load_shogi(write_network(tmp_path / "free.onnx", SMALL), "cpu", "onnx")
     planes, extras = random_inputs(SMALL, 6)
-    found, expected = (np.empty((6, 2187), np.float32) for _ in range(2))
-    assert fixed.run(planes, extras, found) == pytest.approx(free.run(planes, extras, expected), abs=1e-5)
-    assert found == pytest.approx(expected, abs=1e-4)
+    for found, expected in zip(fixed.run(planes, extras), free.run(planes, extras), strict=True):
+        assert found == pytest.approx(expected, abs=1e-4)
 
 
 @pytest.mark.parametrize("backend", ["native", "onnx"])
@@ -161,42 +136,21 @@ def test_half_precision_inside_and_float32_outside(backend: str, tmp_path: Path)
     del graph.node[:]
     graph.node.extend(nodes)
     onnx.save(model, tmp_path / "mixed.onnx")
-    mixed = make_shogi_evaluator(tmp_path / "mixed.onnx", "cpu", backend)
-    half = make_shogi_evaluator(write_network(tmp_path / "half.onnx", KINDS["half"]), "cpu", backend)
+    mixed = load_shogi(tmp_path / "mixed.onnx", "cpu", backend)
+    half = load_shogi(write_network(tmp_path / "half.onnx", KINDS["half"]), "cpu", backend)
     planes, extras = random_inputs(KINDS["half"], 3)
-    found, expected = (np.empty((3, 2187), np.float32) for _ in range(2))
-    assert mixed.run(planes, extras, found) == pytest.approx(half.run(planes, extras, expected), abs=1e-3)
-    assert found == pytest.approx(expected, abs=1e-2)
-
-
-@pytest.mark.parametrize("kind", ["dlshogi", "alphazero"])
-@pytest.mark.parametrize("backend", ["native", "onnx"])
-def test_batches_of_the_search_are_filled(kind: str, backend: str, tmp_path: Path) -> None:
-    shape = KINDS[kind]
-    evaluator = make_shogi_evaluator(write_network(tmp_path / "net.onnx", shape), "cpu", backend)
-    spec = shogi_spec(*evaluator.spec_features)
-    batch = make_batch(spec, 5, evaluator.inputs)
-    batch.planes[:3], batch.extras[:3] = random_inputs(shape, 3)
-    batch.values[...] = batch.logits[...] = np.nan
-    evaluator.evaluate(batch, 3)
-    logits = np.empty((3, spec.policy_size), np.float32)
-    raw = evaluator.run(batch.planes[:3], batch.extras[:3], logits)
-    assert batch.logits[:3] == pytest.approx(logits, abs=1e-5)
-    assert batch.values[:3, VALUE] == pytest.approx(raw if kind == "alphazero" else 2.0 * raw - 1.0, abs=1e-5)
-    assert not batch.values[:3, SCORE:].any()
-    assert np.isnan(batch.values[3:]).all()
-    assert np.isnan(batch.logits[3:]).all()
-    evaluator.close()
+    for found, expected in zip(mixed.run(planes, extras), half.run(planes, extras), strict=True):
+        assert found == pytest.approx(expected, abs=1e-2)
 
 
 def test_unknown_backend(tmp_path: Path) -> None:
     with pytest.raises(EvaluatorError, match="backend cuda found, expected one of auto, native, onnx"):
-        make_shogi_evaluator(tmp_path / "net.onnx", backend="cuda")
+        load_shogi(tmp_path / "net.onnx", backend="cuda")
 
 
 def test_unknown_precision(tmp_path: Path) -> None:
     with pytest.raises(EvaluatorError, match="precision bf16 found, expected one of auto, fp32, fp16, int16"):
-        make_shogi_evaluator(tmp_path / "net.onnx", precision="bf16")
+        load_shogi(tmp_path / "net.onnx", precision="bf16")
 
 
 def foreign(path: Path, inputs: dict[str, list[int | str]], outputs: dict[str, list[int | str]], kind: int) -> Path:
@@ -233,11 +187,11 @@ def test_networks_of_other_shapes_are_refused_in_one_line(tmp_path: Path) -> Non
 def test_games_are_not_mixed_up(tmp_path: Path) -> None:
     path = write_network(tmp_path / "net.onnx", SMALL)
     for size in (9, 19):
-        with pytest.raises(NetworkError, match="a network for shogi found, expected one for Go"):
-            make_katago_evaluator(path, size, "cpu", "onnx")
+        with pytest.raises(NetworkError, match="a network for shogi found, expected a network for Go"):
+            load_go(path, size, "cpu", "onnx")
     (tmp_path / "text").write_text("hello")
     with pytest.raises(NetworkError, match="starts with b'hello' found"):
-        make_shogi_evaluator(tmp_path / "text")
+        load_shogi(tmp_path / "text")
 
 
 def test_broken_files_are_refused_in_one_line(tmp_path: Path) -> None:
@@ -245,12 +199,12 @@ def test_broken_files_are_refused_in_one_line(tmp_path: Path) -> None:
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
     with pytest.raises(NetworkError, match="found, expected a KataGo network"):
-        make_shogi_evaluator(path, "cpu", "onnx")
+        load_shogi(path, "cpu", "onnx")
     model = make_model(SMALL)
     model.graph.node[0].input[1] = "nowhere"
     path.write_bytes(model.SerializeToString())
     with pytest.raises(EvaluatorError, match="onnxruntime cannot load it") as caught:
-        make_shogi_evaluator(path, "cpu", "onnx")
+        load_shogi(path, "cpu", "onnx")
     assert "\n" not in str(caught.value)
 
 
@@ -264,7 +218,7 @@ def test_a_value_that_is_no_probability_is_refused(tmp_path: Path) -> None:
     next(t for t in model.graph.initializer if list(t.dims) == [1]).raw_data = np.float32(3.0).tobytes()
     onnx.save(model, path)
     with pytest.raises(EvaluatorError, match="for an empty board found, expected 0 to 1"):
-        make_shogi_evaluator(path, "cpu", "onnx")
+        load_shogi(path, "cpu", "onnx")
 
 
 def test_settings_beside_a_network(tmp_path: Path) -> None:
@@ -330,12 +284,12 @@ def test_weights_that_are_not_numbers_are_refused(tmp_path: Path) -> None:
         path = changed(tmp_path / "nan.onnx", change)
         for backend in ("auto", "native"):
             with pytest.raises(NetworkError, match=r"nan.onnx: weights '.*' with NaN found, expected numbers"):
-                make_shogi_evaluator(path, "cpu", backend)
+                load_shogi(path, "cpu", backend)
     path = changed(tmp_path / "inf.onnx", _set_weight(np.inf))
     with pytest.raises(EvaluatorError, match="Conv has weights that are not finite: expected backend onnx"):
-        make_shogi_evaluator(path, "cpu", "native")
-    with pytest.raises(EvaluatorError, match=r"inf.onnx: (logits|value)"):
-        make_shogi_evaluator(path, "cpu", "auto")
+        load_shogi(path, "cpu", "native")
+    with pytest.raises(EvaluatorError, match=r"inf.onnx: .*(value|output_policy)"):
+        load_shogi(path, "cpu", "auto")
 
 
 UNSUPPORTED: dict[str, Callable[[onnx.ModelProto], None]] = {
@@ -349,11 +303,11 @@ UNSUPPORTED: dict[str, Callable[[onnx.ModelProto], None]] = {
 def test_graphs_without_kernels_go_to_onnxruntime(message: str, tmp_path: Path) -> None:
     path = changed(tmp_path / "net.onnx", UNSUPPORTED[message])
     with pytest.raises(EvaluatorError, match=f"{message}: expected backend onnx") as caught:
-        make_shogi_evaluator(path, "cpu", "native")
+        load_shogi(path, "cpu", "native")
     assert "\n" not in str(caught.value)
     assert dict(facts(path))["computed by"].startswith("onnxruntime (")
     if "strides" not in message:
-        assert "onnxruntime" in make_shogi_evaluator(path, "cpu", "auto").description
+        assert "onnxruntime" in load_shogi(path, "cpu", "auto").description
 
 
 def test_the_reader_of_graphs_reads_what_onnx_reads(tmp_path: Path) -> None:
@@ -399,14 +353,13 @@ def write_apart(path: Path, location: str = "net.data") -> Path:
 def test_weights_in_other_files_go_to_onnxruntime(tmp_path: Path) -> None:
     path = write_apart(tmp_path / "net.onnx")
     with pytest.raises(EvaluatorError, match=r"net.onnx: weights '.*' lie in another file: expected backend onnx"):
-        make_shogi_evaluator(path, "cpu", "native")
-    apart = make_shogi_evaluator(path, "cpu", "auto")
+        load_shogi(path, "cpu", "native")
+    apart = load_shogi(path, "cpu", "auto")
     assert "onnxruntime" in apart.description
-    whole = make_shogi_evaluator(write_network(tmp_path / "whole.onnx", SMALL), "cpu", "onnx")
+    whole = load_shogi(write_network(tmp_path / "whole.onnx", SMALL), "cpu", "onnx")
     planes, extras = random_inputs(SMALL, 3)
-    found, expected = (np.empty((3, 2187), np.float32) for _ in range(2))
-    np.testing.assert_array_equal(apart.run(planes, extras, found), whole.run(planes, extras, expected))
-    np.testing.assert_array_equal(found, expected)
+    for found, expected in zip(apart.run(planes, extras), whole.run(planes, extras), strict=True):
+        np.testing.assert_array_equal(found, expected)
     assert dict(facts(path))["computed by"].startswith("onnxruntime (weights ")
 
 
@@ -423,8 +376,8 @@ def test_weights_of_unusual_types_go_to_onnxruntime(tmp_path: Path) -> None:
 
     path = changed(tmp_path / "net.onnx", change)
     with pytest.raises(EvaluatorError, match=r"weights 'narrow' are of ONNX type 16: expected backend onnx"):
-        make_shogi_evaluator(path, "cpu", "native")
-    assert "onnxruntime" in make_shogi_evaluator(path, "cpu", "auto").description
+        load_shogi(path, "cpu", "native")
+    assert "onnxruntime" in load_shogi(path, "cpu", "auto").description
     assert dict(facts(path))["computed by"].startswith("onnxruntime (")
 
 
@@ -454,7 +407,7 @@ def test_weights_outside_of_the_folder_are_refused(name: str, tmp_path: Path) ->
     path = tmp_path / "folder" / "net.onnx"
     path.write_bytes(model.SerializeToString())
     with pytest.raises(NetworkError, match=r"net.onnx: weights in '.*' found, expected a file in the folder"):
-        make_shogi_evaluator(path, "cpu")
+        load_shogi(path, "cpu")
 
 
 def test_constants_in_other_files_are_seen(tmp_path: Path) -> None:
@@ -548,13 +501,12 @@ def test_maps_that_are_read_again_are_not_mistaken(
     path = _write_drawn(tmp_path / "net.onnx", tower)
     if not DRAWN[tower]:
         with pytest.raises(EvaluatorError, match=r"a map is read again after a sum with it|has no kernel"):
-            make_shogi_evaluator(path, "cpu", "native")
+            load_shogi(path, "cpu", "native")
     planes, extras = random_inputs(SMALL, 7)
     results = []
     for backend in ("auto", "onnx"):
-        evaluator = make_shogi_evaluator(path, "cpu", backend)
+        evaluator = load_shogi(path, "cpu", backend)
         assert ("native" in evaluator.description) == (backend == "auto" and DRAWN[tower])
-        logits = np.empty((7, 2187), np.float32)
-        results.append((evaluator.run(planes, extras, logits), logits))
+        results.append(evaluator.run(planes, extras))
     for found, expected in zip(*results, strict=True):
         assert found == pytest.approx(expected, abs=1e-4)

@@ -17,14 +17,12 @@ import pytest
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.queue import Job
 from engine.evaluators.uniform import UniformEvaluator
-from engine.go.networks.katago_factory import make_katago_evaluator
 from engine.go.players.setup import go_sampling
 from engine.go.players.setup import make_queue as go_queue
 from engine.go.rules import PRESETS
 from engine.options import Options
 from engine.players import precision
 from engine.players.precision import Agreement, _OwnThread, compare, record, with_suitable_precision
-from engine.shogi.networks.shogi_factory import make_shogi_evaluator
 from engine.shogi.players.setup import make_queue as shogi_queue
 from engine.shogi.players.setup import shogi_sampling
 from native.spec import Inputs
@@ -34,6 +32,7 @@ from nets.files import source_digest
 from nets.katago.write import write_network
 from nets.metadata import NetworkInfo
 from nets.models import PRECISION_DIR, default_network
+from tests.contract.networks import load_go, load_shogi
 from tests.naive.katago_networks import RandomNetworks
 
 SAMPLING = go_sampling(5, PRESETS["tromp-taylor"], UniformEvaluator(1))
@@ -303,12 +302,12 @@ def test_our_own_networks_are_not_compared_again(game: str, capsys: pytest.Captu
 
 def test_the_verdict_on_our_network_for_go_still_holds() -> None:
     net = str(default_network("go"))
-    reference, candidate = (make_katago_evaluator(net, 9, "cpu", "auto", 1, name) for name in ("fp32", "auto"))
+    reference, candidate = (load_go(net, 9, "cpu", "auto", 1, name) for name in ("fp32", "auto"))
     recorded = record(reference, go_sampling(9, PRESETS["chinese"], reference), seconds=math.inf)
     assert compare(recorded, candidate).is_enough
 
 
 def test_the_verdict_on_our_network_for_shogi_still_holds() -> None:
     net = str(default_network("shogi"))
-    reference, candidate = (make_shogi_evaluator(net, "cpu", "auto", 1, name) for name in ("fp32", "auto"))
+    reference, candidate = (load_shogi(net, "cpu", "auto", 1, name) for name in ("fp32", "auto"))
     assert compare(record(reference, shogi_sampling(reference), seconds=math.inf), candidate).is_enough

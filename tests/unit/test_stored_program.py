@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from engine.evaluators import stored_program
-from engine.go.networks.katago import KataGoEvaluator
-from engine.go.networks.katago_factory import make_katago_evaluator
+from engine.evaluators.network import NetworkEvaluator
+from engine.go.networks import katago
 from native.forward.emit import HAS_PAIRS
-from nets.katago import file
 from nets.katago.network import KataGoNetwork
 from nets.katago.write import write_network
+from tests.contract.networks import load_go
 from tests.naive.katago_networks import RandomNetworks
 
 SIZE = 7
@@ -42,34 +42,33 @@ def net(tmp_path: Path) -> Path:
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The files that networks were read from."""
     paths: list[Path] = []
-    read: Callable[[Path], KataGoNetwork] = file.read_network
+    read: Callable[[Path], KataGoNetwork] = katago.read_network
 
     def watched(path: Path) -> KataGoNetwork:
         paths.append(path)
         return read(path)
 
-    monkeypatch.setattr(file, "read_network", watched)
+    monkeypatch.setattr(katago, "read_network", watched)
     return paths
 
 
-def outputs(evaluator: KataGoEvaluator) -> list[np.ndarray]:
+def outputs(evaluator: NetworkEvaluator) -> list[np.ndarray]:
     rng = np.random.default_rng(1)
     planes = (rng.random((2, 22, SIZE, SIZE)) < 0.3).astype(np.float32)
-    raw = evaluator.run(planes, rng.uniform(-1, 1, (2, 19)).astype(np.float32))
-    return [raw.policy, raw.value, raw.misc, raw.ownership]
+    return evaluator.run(planes, rng.uniform(-1, 1, (2, 19)).astype(np.float32))
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_a_second_start_reads_the_program_alone(precision: str, net: Path, cache: Path, parsed: list[Path]) -> None:
-    first = make_katago_evaluator(net, SIZE, precision=precision)
+    first = load_go(net, SIZE, precision=precision)
     moved = net.rename(net.with_name("other.bin"))
-    second = make_katago_evaluator(moved, SIZE, precision=precision)
+    second = load_go(moved, SIZE, precision=precision)
     assert parsed == [net]
     assert second.info.source_file == "other.bin"
     assert second.description == first.description
     for a, b in zip(outputs(first), outputs(second), strict=True):
         np.testing.assert_array_equal(a, b)
-    make_katago_evaluator(moved, SIZE + 1, precision=precision)
+    load_go(moved, SIZE + 1, precision=precision)
     assert len(parsed) == len(list(cache.iterdir())) == 2
 
 
@@ -97,14 +96,14 @@ def test_what_is_damaged_is_made_anew(
     parsed: list[Path],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    first = make_katago_evaluator(net, SIZE)
+    first = load_go(net, SIZE)
     (path,) = cache.iterdir()
     whole = path.read_bytes()
     content = bytearray(whole)
     damage(content)
     path.write_bytes(content)
     with caplog.at_level(logging.WARNING):
-        second = make_katago_evaluator(net, SIZE)
+        second = load_go(net, SIZE)
     assert "packing the network again" in caplog.text
     assert len(parsed) == 2
     assert path.read_bytes() == whole
@@ -119,7 +118,7 @@ def test_a_full_disk_costs_a_line(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(stored_program, "_write", fail)
-    make_katago_evaluator(net, SIZE)
+    load_go(net, SIZE)
     assert len(caplog.records) == 1
     assert "cannot be written (No space left on device)" in caplog.text
     assert list(cache.iterdir()) == []
@@ -129,21 +128,21 @@ def test_a_cache_that_is_no_folder_costs_a_line(net: Path, cache: Path, caplog: 
     cache.parent.mkdir()
     cache.write_bytes(b"")
     with caplog.at_level(logging.WARNING):
-        make_katago_evaluator(net, SIZE)
+        load_go(net, SIZE)
     assert len(caplog.records) == 1
     assert "cannot be written" in caplog.text
 
 
 def test_programs_of_other_versions_go(net: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_katago_evaluator(net, SIZE)
+    load_go(net, SIZE)
     (old,) = cache.iterdir()
     monkeypatch.setattr(stored_program, "_recipe", lambda: "newer")
-    make_katago_evaluator(net, SIZE)
+    load_go(net, SIZE)
     (new,) = cache.iterdir()
     assert new != old
 
 
 def test_small_networks_are_not_kept(net: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored_program, "WORTH", 64 << 20)
-    make_katago_evaluator(net, SIZE)
+    load_go(net, SIZE)
     assert not cache.exists()

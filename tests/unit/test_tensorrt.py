@@ -7,7 +7,6 @@ import random
 import re
 import threading
 import time
-import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from queue import SimpleQueue
@@ -19,18 +18,19 @@ import pytest
 from engine.evaluators import cuda
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.cuda import CudaDriver
-from engine.evaluators.gpu import pack
+from engine.evaluators.gpu import GpuBackend, pack
+from engine.evaluators.network import NetworkEvaluator, recognise
 from engine.evaluators.queue import Job
 from engine.evaluators.tensorrt_session import TensorRtSession
 from engine.evaluators.workers import EvaluationWorkers
-from engine.go.networks.katago_gpu import GpuKataGoEvaluator
-from engine.go.networks.katago_onnx import OnnxKataGoEvaluator
-from engine.shogi.networks.shogi_gpu import GpuShogiEvaluator
-from engine.shogi.networks.shogi_onnx import OnnxShogiEvaluator
-from native.tree.arrays import VALUE, VALUES
-from nets.load import prepare, prepare_shogi
+from engine.go.networks import FORMATS as GO
+from engine.shogi.networks import FORMATS as SHOGI
+from native.shogi.spec import shogi_spec
+from native.spec import Inputs
+from native.tree.arrays import VALUE
+from native.tree.buffers import make_batch
 from nets.packed import Variant
-from tests.contract.networks import write_small_network
+from tests.contract.networks import load_go, load_shogi, raw_shogi, write_small_network
 from tests.contract.test_evaluators import batch_of, games
 from tests.fakes.cuda_driver import FakeDriver
 from tests.fakes.gpu_driver import OnnxNetwork, RecordingDriver
@@ -82,14 +82,18 @@ def go_net(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_small_network(tmp_path_factory.mktemp("net"))
 
 
+def on_gpu(formats: Any, path: Path, device: str, **how: Any) -> NetworkEvaluator:
+    form = recognise(formats, path, SIZE)
+    return NetworkEvaluator(form, GpuBackend(form.onnx_file(), form, device, **how))
+
+
 # -- numbers -----------------------------------------------------------------------------------------------------------
 
 
 def test_go_is_the_same_as_by_onnxruntime(machine: Machine, go_net: Path) -> None:
-    path, info = prepare(go_net, SIZE)
-    evaluator = GpuKataGoEvaluator(path, info, "tensorrt:1", batch_size=8, precision="fp32")
-    assert evaluator.description == f"{info.name} on tensorrt:1 (TensorRT, fp32)"
-    plain = OnnxKataGoEvaluator(path, info)
+    evaluator = on_gpu(GO, go_net, "tensorrt:1", batch_size=8, precision="fp32")
+    assert evaluator.description == f"{evaluator.info.name} on tensorrt:1 (TensorRT, fp32)"
+    plain = load_go(go_net, SIZE, "cpu", "onnx")
     positions = games()
     assert len(positions) > 8
     for symmetry in (0, 6):
@@ -126,17 +130,13 @@ def test_shogi_is_the_same_as_by_onnxruntime(
         fake = FakeDriver()
         monkeypatch.setattr(cuda, "load_driver", lambda **_: fake)
         machine.make = lambda number, log: OverFake(number, fake)
-    network, info = prepare_shogi(shogi_net)
-    evaluator = GpuShogiEvaluator(shogi_net, network, info, "tensorrt", batch_size=8, precision=precision)
-    plain = OnnxShogiEvaluator(shogi_net, network, info)
+    evaluator = on_gpu(SHOGI, shogi_net, "tensorrt", batch_size=8, precision=precision)
+    plain = load_shogi(shogi_net, "cpu", "onnx")
     rng = np.random.default_rng(3)
     planes = (rng.random((13, 62, 9, 9)) < 0.2).astype(np.float32)
     extras = (rng.random((13, 119)) < 0.3).astype(np.float32)
-    logits = np.zeros((2, 13, network.policy_size), np.float32)
-    found = evaluator.run(planes, extras, logits[0])
-    wanted = plain.run(planes, extras, logits[1])
-    assert found == pytest.approx(wanted, abs=tolerance)
-    assert logits[0] == pytest.approx(logits[1], abs=tolerance)
+    for found, wanted in zip(evaluator.run(planes, extras), plain.run(planes, extras), strict=True):
+        assert found == pytest.approx(wanted, abs=tolerance)
     evaluator.close()
 
 
@@ -215,11 +215,7 @@ def test_a_session_that_cannot_be_made_pops_its_context(machine: Machine, shogi_
 
 
 def shogi_workers(machine: Machine, path: Path, devices: list[str]) -> EvaluationWorkers:
-    network, info = prepare_shogi(path)
-
-    def make(device: str) -> GpuShogiEvaluator:
-        return GpuShogiEvaluator(path, network, info, device, batch_size=4, precision="fp32")
-
+    make = functools.partial(on_gpu, SHOGI, path, batch_size=4, precision="fp32")
     return EvaluationWorkers([functools.partial(make, device) for device in devices])
 
 
@@ -227,22 +223,16 @@ class Row:
     """A batch of shogi positions made up at random, with what must come out of it."""
 
     def __init__(self, path: Path) -> None:
-        network, info = prepare_shogi(path)
-        self.plain = OnnxShogiEvaluator(path, network, info)
-        self.network = network
         rng = np.random.default_rng(1)
         self.planes = (rng.random((3, 62, 9, 9)) < 0.2).astype(np.float32)
         self.extras = (rng.random((3, 119)) < 0.3).astype(np.float32)
-        self.logits = np.zeros((3, network.policy_size), np.float32)
-        self.values = 2.0 * self.plain.run(self.planes, self.extras, self.logits) - 1.0
+        self.logits, values = raw_shogi(load_shogi(path, "cpu", "onnx"), self.planes, self.extras)
+        self.values = 2.0 * values - 1.0
 
     def job(self, done: SimpleQueue[Job]) -> Job:
-        blank = types.SimpleNamespace(
-            bits=np.concatenate((pack(self.planes), pack(self.extras)), axis=1),
-            logits=np.zeros_like(self.logits),
-            values=np.zeros((3, VALUES), np.float32),
-        )
-        return Job(blank, 3, done)  # type: ignore[arg-type]  # what the evaluators read of a batch
+        batch = make_batch(shogi_spec(0, 119), 3, Inputs.BITS)
+        batch.bits[...] = np.concatenate((pack(self.planes), pack(self.extras)), axis=1)
+        return Job(batch, 3, done)
 
     def check(self, job: Job) -> None:
         assert job.error is None, job.error

@@ -27,6 +27,7 @@ from engine.datasets.making import Columns, Log
 from engine.go.datasets.rows import blank_columns
 from engine.go.datasets.teacher import LABELS_VERSION, TOP_MOVES, NetworkTeacher, write_outputs
 from engine.go.game import GoGame
+from engine.go.networks.katago import raw_outputs
 from engine.go.rules import Rules
 from native.datasets.parallel_games import play_games, show_games
 from native.go.board import MAX_AREA, POSITION_DTYPE
@@ -184,7 +185,7 @@ class _Table:
     def _marked(self) -> npt.NDArray[np.void]:
         """Return the positions as the network is to be shown them."""
         shown = self.positions.copy()
-        for name, value in self.evaluator.spec(self.options.size).marks:
+        for name, value in self.evaluator.spec.marks:
             shown[name] = value
         return shown
 
@@ -214,7 +215,7 @@ class _Table:
         parts = []
         for first in range(0, GAMES, step):
             part = slice(first, first + step)
-            run = functools.partial(self.evaluator.run, self.planes[part], self.extras[part])
+            run = functools.partial(raw_outputs, self.evaluator, self.planes[part], self.extras[part])
             parts.append(self.teacher.on_device(run))
         return RawOutputs(*(np.concatenate([getattr(part, name) for part in parts]) for name in RAW_NAMES))
 

@@ -12,13 +12,13 @@ import numpy.typing as npt
 from engine.color import BLACK
 from engine.datasets.making import Columns
 from engine.go.datasets.games import GameTable
-from native.datasets.aya import AYA_SCRATCH_DTYPE, VALUE_PLANES, write_aya
 from native.datasets.replay import COLOR_SHIFT, POINT_MASK, replay
-from native.datasets.stones import write_stones
+from native.go.aya import AYA_SCRATCH_DTYPE, VALUE_PLANES, write_aya
 from native.go.board import POSITION_DTYPE
 from native.go.planes import policy_index, write_planes
 from native.go.rules import MAX_HISTORY
 from native.go.scratch import SCRATCH_DTYPE
+from native.go.stones import write_stones
 from nets.data.shards import COLUMNS, UNKNOWN_OWNER, widths
 from nets.features import FeatureSet
 

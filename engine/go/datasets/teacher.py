@@ -14,11 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.datasets.making import Columns
+from engine.evaluators.load import load
 from engine.evaluators.providers import chooses_cpu
 from engine.evaluators.queue import InlineQueue, Job
 from engine.go.datasets.rows import Row, Scratch
 from engine.go.game import KO_RULES, SCORINGS
-from engine.go.networks.katago_factory import make_katago_evaluator
+from engine.go.networks import FORMATS
+from engine.go.networks.katago import raw_outputs
 from engine.go.players.setup import go_sampling
 from engine.go.rules import PRESETS
 from engine.players.precision import with_suitable_precision
@@ -32,7 +34,7 @@ from nets.data.shards import OWNER_SCALE
 from nets.katago.outputs import Outputs, has_no_result, post_process
 
 if TYPE_CHECKING:
-    from engine.go.networks.katago import KataGoEvaluator
+    from engine.evaluators.network import NetworkEvaluator
     from engine.search.report import SearchReport
     from native.calls import Calls
     from native.tree.arrays import Batch
@@ -70,14 +72,14 @@ class NetworkTeacher:
         self.device = device
         self.precision = precision
         self.seed = seed
-        self._evaluators: dict[int, tuple[KataGoEvaluator, KataGoEvaluator]] = {}
+        self._evaluators: dict[int, tuple[NetworkEvaluator, NetworkEvaluator]] = {}
         """By board size: one for rules under which all games have a result, and one for the others."""
         # An evaluator on a GPU is bound to the thread that makes it; one on a processor serves all threads.
         self._thread = None if chooses_cpu(device) else ThreadPoolExecutor(1, "teacher")
         self._lock = threading.Lock()
         self._scratch = Scratch()
 
-    def evaluator(self, size: int, *, may_have_no_result: bool = False) -> KataGoEvaluator:
+    def evaluator(self, size: int, *, may_have_no_result: bool = False) -> NetworkEvaluator:
         """Return the evaluator for boards of `size`; a search has to say whether the rules know games without a result.
 
         Raises:
@@ -88,15 +90,16 @@ class NetworkTeacher:
             if size not in self._evaluators:
                 evaluator = self.on_device(functools.partial(self._make, size))
                 other = copy.copy(evaluator)  # with the same network
-                other.may_have_no_result = True
+                other.format = copy.copy(evaluator.format)
+                other.format.may_have_no_result = True
                 self._evaluators[size] = evaluator, other
             return self._evaluators[size][may_have_no_result]
 
-    def _make(self, size: int) -> KataGoEvaluator:
+    def _make(self, size: int) -> NetworkEvaluator:
         """Return an evaluator in the precision in which the network plays."""
 
-        def make(precision: str) -> KataGoEvaluator:
-            return make_katago_evaluator(self.path, size, self.device, precision=precision)
+        def make(precision: str) -> NetworkEvaluator:
+            return load(FORMATS, self.path, size, self.device, precision=precision)
 
         return with_suitable_precision(make, self.precision, lambda it: go_sampling(size, PRESETS["chinese"], it))
 
@@ -134,7 +137,7 @@ class NetworkTeacher:
         """Return a search for positions of the board size and the rules of one."""
         size = int(position["size"])
         network = self.evaluator(size, may_have_no_result=no_result_possible(position))
-        return Search(network.spec(size), DeviceQueue(self, network), settings)
+        return Search(network.spec, DeviceQueue(self, network), settings)
 
     def close(self) -> None:
         """Release the evaluators."""
@@ -143,21 +146,21 @@ class NetworkTeacher:
         if self._thread is not None:
             self._thread.shutdown()
 
-    def _evaluate(self, rows: list[Row], size: int, evaluator: KataGoEvaluator, columns: Columns, first: int) -> None:
+    def _evaluate(self, rows: list[Row], size: int, evaluator: NetworkEvaluator, columns: Columns, first: int) -> None:
         count, area = len(rows), size * size
         planes = np.empty((count, PLANES, size, size), np.float32)
         globals_ = np.empty((count, GLOBALS), np.float32)
         legal = np.zeros((count, area + 1), np.bool_)
         moves = np.zeros(MAX_AREA + 1, np.uint16)
         symmetries = [seed_of(row.position, self.seed) >> 7 & 7 for row in rows]
-        spec = evaluator.spec(size)
+        spec = evaluator.spec
         for index, (row, symmetry) in enumerate(zip(rows, symmetries, strict=True)):
             shown = spec.marked(row.position)
             write_planes(shown, row.history, symmetry, self._scratch.go, planes[index], globals_[index])
             for move in moves[: legal_moves(row.position, row.history, moves)]:
                 legal[index, policy_index(size, int(move), symmetry)] = True
         possible = np.array([no_result_possible(row.position) for row in rows])
-        raw = self.on_device(lambda: evaluator.run(planes, globals_))
+        raw = self.on_device(lambda: raw_outputs(evaluator, planes, globals_))
         outputs = post_process(raw, legal, possible, evaluator.info)
         seen = np.array([symmetry_table(size, symmetry) for symmetry in symmetries])
         write_outputs(outputs, columns, slice(first, first + count), seen)
@@ -193,7 +196,7 @@ class Searchable:
 class DeviceQueue(InlineQueue):
     """Evaluates in the thread that the teacher's device is bound to."""
 
-    def __init__(self, teacher: NetworkTeacher, evaluator: KataGoEvaluator) -> None:
+    def __init__(self, teacher: NetworkTeacher, evaluator: NetworkEvaluator) -> None:
         super().__init__(evaluator)
         self._teacher = teacher
 

@@ -1,66 +1,159 @@
-"""What all evaluators of KataGo's networks (and our own with the same features) share, whatever computes them."""
+"""Networks with KataGo's features: KataGo's own files of versions 8 to 17, and ONNX files of ours."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import TYPE_CHECKING
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.evaluators.network import NetworkEvaluator
-from native.go.outputs import decode
+from engine.evaluators.base import EvaluatorError, UnsupportedError
+from engine.evaluators.network import Feed, Format
+from engine.evaluators.stored_program import keep_program, load_program
+from native.forward.builder import MAX_SIZE, MIN_SIZE, ProgramBuilder
+from native.go.outputs import decode, decode_rows
 from native.go.spec import go_spec
-from nets.katago.outputs import scales_of
+from nets.data.metrics import Judged
+from nets.files import known_digest
+from nets.katago.cpu_program import unsupported, write_program
+from nets.katago.description import describe
+from nets.katago.file import read_network
+from nets.katago.network import GLOBAL_CHANNELS, META_CHANNELS, SPATIAL_CHANNELS
+from nets.katago.outputs import RawOutputs, scales_of, value_probabilities
+from nets.load import NetworkKind, prepare
+from nets.metadata import KATAGO_FEATURES
+from nets.onnx_header import read_onnx_header
 
 if TYPE_CHECKING:
-    from native.calls import Calls
+    from typing import Self
+
+    from engine.evaluators.network import Array, FloatArray, NetworkEvaluator
+    from native.forward.builder import Program
     from native.spec import GameSpec
     from native.tree.arrays import Batch
-    from nets.katago.network import FloatArray
-    from nets.katago.outputs import RawOutputs
+    from nets.katago.network import KataGoNetwork
+    from nets.load import NetworkFile
     from nets.metadata import NetworkInfo
 
 ROOT_OPTIMISM, TREE_OPTIMISM = 0.2, 1.0
 """Share of the optimistic policy at the root and below it, as KataGo's GTP engine has it."""
 OPTIMISM = np.array([TREE_OPTIMISM, ROOT_OPTIMISM], np.float32)
+BATCH_SIZE, LARGEST_BATCH = 64, 256
+"""Rows of a batch on a GPU on 19x19, and at most on smaller boards: as many are filled as make the same points."""
 
 
-class KataGoEvaluator(NetworkEvaluator):
-    """A network for one board size. `run` and `evaluate` may be called by several threads at once."""
+def default_rows(size: int) -> int:
+    """Return the rows of a batch on a GPU for boards of `size`: a power of two."""
+    return 1 << (min(LARGEST_BATCH, max(1, BATCH_SIZE * 19**2 // size**2)).bit_length() - 1)
 
-    def __init__(self, info: NetworkInfo, device: str, batch_size: int, precision: str) -> None:
-        """Hold what every backend needs; see the base class."""
-        super().__init__(info, device, batch_size, precision)
+
+class KataGo(Format):
+    """Planes [22, N, N] and numbers [19]; policy with a pass, outcome, score, ownership."""
+
+    title = f"a network for Go with the features {KATAGO_FEATURES}"
+    decode, decode_rows = decode, staticmethod(decode_rows)
+    is_checked = False
+    feature_set = KATAGO_FEATURES
+    outputs = ("policy", "value", "misc", "ownership")
+
+    def __init__(self, path: Path, kind: NetworkKind, size: int) -> None:
+        """Hold what is known before the file is read."""
+        self.path = path
+        self.kind = kind
+        self.size = size
+
+    @classmethod
+    def recognise(cls, file: NetworkFile, size: int) -> Self | None:
+        """See Format."""
+        if file.kind is NetworkKind.KATAGO or file.feature_set == KATAGO_FEATURES:
+            return cls(file.path, file.kind, size)
+        return None
+
+    def described(self, info: NetworkInfo) -> Self:
+        """Take up what is known of the network."""
+        self.info = info
+        size, area = self.size, self.size**2
+        self.gpu_rows = default_rows(size)
         scales = scales_of(info)
         self._scales = np.array([scales.score_mean, scales.score_stdev, scales.lead], np.float32)
-        self.may_have_no_result = False
-        """Whether a game can end without a result under the rules that are played; false until it is set."""
+        meta = (Feed("meta", (META_CHANNELS,)),) if info.meta_input else ()
+        self.feeds = Feed("spatial", (SPATIAL_CHANNELS, size, size)), Feed("global", (GLOBAL_CHANNELS,)), *meta
+        self.output_shapes = (info.policy_channels, area + 1), (3,), (info.misc_channels,), (area,)
+        return self
 
-    def spec(self, size: int) -> GameSpec:
-        """Return what a search with this network has to know of Go on a `size` × `size` board."""
+    @property
+    def spec(self) -> GameSpec:  # type: ignore[override]
+        """See Format."""
         areas = self.info.prefer_pass_alive_under_suicide_rules
-        return go_spec(size, suicide_areas=areas, judges_agreement=True)
+        return go_spec(self.size, suicide_areas=areas, judges_agreement=True)
 
-    @abstractmethod
-    def run(self, planes: FloatArray, extras: FloatArray) -> RawOutputs:
-        """Return the raw outputs for B inputs: planes [B, 22, N, N] and extras [B, 19]. The GIL is released."""
+    def onnx_file(self) -> Path:
+        """Convert KataGo's own; see Format.
 
-    def evaluate(self, batch: Batch, rows: int) -> None:
-        """Write logits, values and ownership of the first `rows` rows."""
-        self.bind_outputs(self.run(batch.planes[:rows], batch.extras[:rows]), batch).run(rows)
+        Raises:
+            EvaluatorError: the file does not take what it will be fed with.
+        """
+        path, info = prepare(self.path, self.size)
+        header = read_onnx_header(path)
+        for tensor in () if header is None else header.input_tensors:
+            if tensor.element_type != "float32" or (tensor.shape is not None and tensor.shape[:1] > (0,)):
+                raise EvaluatorError(f"{path}: input {tensor} found, expected float32 for batches of any size")
+        self.described(info)
+        return path
 
-    def bind_outputs(self, raw: RawOutputs, batch: Batch) -> Calls:
-        """Return the call that writes raw outputs into a batch."""
-        return decode.bind(
-            raw.policy,
-            raw.value,
-            raw.misc,
-            raw.ownership,
-            self._scales,
-            OPTIMISM,
-            batch.is_root,
-            self.may_have_no_result,
-            batch.logits,
-            batch.values,
-            batch.ownership,
-        )
+    def program(self, precision: str, *, keep: bool) -> Program:
+        """Read the program that was kept, or make it; see Format."""
+        path, size = self.path, self.size
+        if self.kind is not NetworkKind.KATAGO:
+            raise UnsupportedError(path, "it is an ONNX file")
+        digest = known_digest(path)
+        stored = load_program(digest, size, precision)
+        if stored is not None:
+            program, info = stored
+            self.described(dataclasses.replace(info, source_file=path.name))
+            return program
+        network = read_network(path)
+        reason = unsupported(network)
+        if reason is not None:
+            raise UnsupportedError(path, reason)
+        program = make_program(network, size, precision)
+        self.described(describe(network, size, path.name, digest))
+        if keep:
+            keep_program(program, self.info, precision)
+        return program
+
+    def arguments(self, outputs: Sequence[Array], batch: Batch) -> tuple[Any, ...]:
+        """See native.go.outputs."""
+        board = batch.is_root, self.may_have_no_result, batch.logits, batch.values, batch.ownership
+        return (*outputs, self._scales, OPTIMISM, *board)
+
+    def judge(self, outputs: Sequence[FloatArray]) -> Judged:
+        """See Format; the policy is the ordinary one."""
+        policy, value, misc, ownership = outputs
+        win, loss, _ = value_probabilities(value, False)
+        return Judged(policy[:, 0], win - loss, misc[:, 2] * self._scales[2], np.tanh(ownership))
+
+
+def raw_outputs(network: NetworkEvaluator, planes: FloatArray, extras: FloatArray) -> RawOutputs:
+    """Return the raw outputs for B inputs: planes [B, 22, N, N] and extras [B, 19]."""
+    return RawOutputs(*network.run(planes, extras))
+
+
+def make_program(network: KataGoNetwork, size: int, precision: str) -> Program:
+    """Return a network as a program for boards of `size`, its weights transformed and packed.
+
+    Args:
+        network: the parsed file; `nets.katago.cpu_program.unsupported` must have returned None.
+        size: N.
+        precision: fp32, or int16 where the processor has it.
+
+    Raises:
+        EvaluatorError: the size is out of range.
+    """
+    if not MIN_SIZE <= size <= MAX_SIZE:
+        raise EvaluatorError(f"board size {size} found, expected {MIN_SIZE} to {MAX_SIZE}")
+    builder = ProgramBuilder(size, SPATIAL_CHANNELS, GLOBAL_CHANNELS, narrow=precision == "int16")
+    write_program(network, size, builder)
+    return builder.build()

@@ -8,8 +8,8 @@ import numpy as np
 
 from engine.color import BLACK
 from engine.evaluators.base import EvaluatorError
-from engine.go.networks.katago import ROOT_OPTIMISM, KataGoEvaluator
-from engine.go.networks.rollouts import MixedEvaluator
+from engine.evaluators.network import network_in
+from engine.go.networks.katago import ROOT_OPTIMISM, KataGo, raw_outputs
 from engine.go.players.raw_evaluation import Model, RawEvaluation
 from native.go.planes import policy_index, symmetry_table, write_planes
 from native.go.spec import go_spec
@@ -17,21 +17,21 @@ from nets.katago.outputs import Outputs, has_no_result, post_process
 
 if TYPE_CHECKING:
     from engine.evaluators.base import Evaluator
+    from engine.evaluators.network import NetworkEvaluator
     from engine.evaluators.queue import EvaluationQueue
     from engine.go.game import GoGame
     from native.spec import GameSpec
 
 
-def network_behind(evaluator: Evaluator) -> KataGoEvaluator | None:
-    """Return the network in an evaluator; None where there is none."""
-    if isinstance(evaluator, MixedEvaluator):
-        evaluator = evaluator.network
-    return evaluator if isinstance(evaluator, KataGoEvaluator) else None
+def network_behind(evaluator: Evaluator) -> NetworkEvaluator | None:
+    """Return the network in an evaluator if it says all that KataGo's do."""
+    network = network_in(evaluator)
+    return network if network is not None and isinstance(network.format, KataGo) else None
 
 
 def model_of(evaluator: Evaluator) -> Model | None:
-    """Return what to tell of the network in an evaluator; None where there is none."""
-    network = network_behind(evaluator)
+    """Return what to tell of the network in an evaluator; None if there is none."""
+    network = network_in(evaluator)
     if network is None:
         return None
     return Model(network.info.name, network.info.model_version, network.batch_size, network.precision)
@@ -39,8 +39,8 @@ def model_of(evaluator: Evaluator) -> Model | None:
 
 def spec_for(size: int, evaluator: Evaluator) -> GameSpec:
     """Return what a search with an evaluator has to know of Go on a `size` × `size` board."""
-    network = network_behind(evaluator)
-    return go_spec(size) if network is None else network.spec(size)
+    network = network_in(evaluator)
+    return go_spec(size) if network is None else network.spec
 
 
 def ask_network(
@@ -64,18 +64,18 @@ def ask_network(
 
 
 def evaluate_position(
-    network: KataGoEvaluator, game: GoGame, symmetry: int | None, optimism: float = ROOT_OPTIMISM
+    network: NetworkEvaluator, game: GoGame, symmetry: int | None, optimism: float = ROOT_OPTIMISM
 ) -> RawEvaluation:
     """Return the network's opinion of a game for White.
 
     Args:
-        network: the network.
+        network: with KataGo's features.
         game: the position.
         symmetry: 0 to 7; None averages over all eight.
         optimism: share of the optimistic policy, 0 to 1; without effect on a network that has none.
     """
     chosen = list(range(8)) if symmetry is None else [symmetry]
-    spec = network.spec(game.size)
+    spec = network.spec
     position = spec.marked(game.position)
     planes = np.zeros((len(chosen), *spec.planes_shape), np.float32)
     extras = np.zeros((len(chosen), *spec.extras_shape), np.float32)
@@ -85,7 +85,7 @@ def evaluate_position(
         write_planes(position, game.history, each, scratch, planes[row], extras[row])
         for move in game.legal_moves():
             legal[row, policy_index(game.size, move, each)] = True
-    raw = network.run(planes, extras)
+    raw = raw_outputs(network, planes, extras)
     possible = has_no_result(game.rules.ko, game.rules.scoring)
     outputs = post_process(raw, legal, possible, network.info, optimism=optimism)
     return _for_white(outputs, legal, chosen, game, symmetry)

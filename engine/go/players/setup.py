@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.devices import make_device_queue
+from engine.evaluators.load import load
+from engine.evaluators.network import NetworkEvaluator, WithValues
 from engine.evaluators.queue import EvaluationQueue, InlineQueue
 from engine.evaluators.uniform import UniformEvaluator
 from engine.go.game import GoGame
+from engine.go.networks import FORMATS
 from engine.go.networks.rollouts import MixedEvaluator, RolloutEvaluator
 from engine.go.players.network import spec_for
 from engine.own_network import has_network, network_file
@@ -16,11 +20,11 @@ from engine.players.precision import Sampling, with_suitable_precision
 from engine.players.setup import common_settings, kind_of_evaluator
 from engine.search.parameters import SearchSettings
 from native.spec import Inputs
+from nets.errors import NetworkError
 from nets.katago.outputs import has_no_result
 
 if TYPE_CHECKING:
     from engine.evaluators.base import Evaluator
-    from engine.go.networks.katago import KataGoEvaluator
     from engine.go.rules import Rules
     from engine.options import Options
 
@@ -51,6 +55,8 @@ def evaluator_kind(options: Options) -> str:
             f"rollout_weight {options.rollout_weight:g} mixes rollouts into a network's values: expected evaluator "
             f"auto or onnx, not {options.evaluator}"
         )
+    if options.value_net is not None and not has_network(options):
+        raise EvaluatorError(f"evaluator {options.evaluator} uses no network: leave out --value-net, or --evaluator")
     return kind_of_evaluator(options, "Go", "rollouts")
 
 
@@ -67,21 +73,42 @@ def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
     net = network_file(options, "go")
     if net is None:
         return InlineQueue(RolloutEvaluator(ROLLOUTS_A_LEAF, options.batch_size or ROLLOUT_BATCH, options.seed))
-    from engine.go.networks.katago_factory import make_katago_evaluator
 
     def network(device: str) -> Evaluator:
-        def in_precision(precision: str) -> KataGoEvaluator:
+        def in_precision(precision: str) -> NetworkEvaluator:
             # What is made only to be compared with is not worth the place on the disk.
             keep = precision == options.precision
-            return make_katago_evaluator(net, size, device, options.backend, options.batch_size, precision, keep=keep)
+            return load(FORMATS, net, size, device, options.backend, options.batch_size, precision, keep=keep)
 
-        evaluator = with_suitable_precision(in_precision, options.precision, lambda it: go_sampling(size, rules, it))
-        _, evaluator.may_have_no_result = queue_key(size, rules)
-        if options.rollout_weight > 0.0:
-            return MixedEvaluator(evaluator, options.rollout_weight, ROLLOUTS_A_LEAF, options.seed)
-        return evaluator
+        network = with_suitable_precision(in_precision, options.precision, lambda it: go_sampling(size, rules, it))
+        _, network.format.may_have_no_result = queue_key(size, rules)
+        evaluator: NetworkEvaluator | WithValues = network
+        weight = options.rollout_weight if network.format.says_value else 1.0
+        if options.value_net is not None:
+            weight = options.rollout_weight
+            evaluator = _with_values(network, options, size, device)
+        return MixedEvaluator(evaluator, weight, ROLLOUTS_A_LEAF, options.seed) if weight > 0.0 else evaluator
 
     return make_device_queue(network, options)
+
+
+def _with_values(network: NetworkEvaluator, options: Options, size: int, device: str) -> WithValues:
+    """Return a network with the values of the one that the options name for them, in half precision if that is.
+
+    Raises:
+        NetworkError: the file cannot be used, or has no values.
+        EvaluatorError: the device cannot.
+    """
+    assert options.value_net is not None
+    with contextlib.ExitStack() as on_failure:
+        on_failure.callback(network.close)
+        path, precision = options.value_net, "fp16" if network.precision == "fp16" else "fp32"
+        values = load(FORMATS, path, size, device, options.backend, options.batch_size, precision)
+        on_failure.callback(values.close)
+        if not values.format.says_value:
+            raise NetworkError(f"{path}: a network that says no values found, expected one that does for --value-net")
+        on_failure.pop_all()
+    return WithValues(network, values)
 
 
 def go_sampling(size: int, rules: Rules, network: Evaluator) -> Sampling[GoGame]:

@@ -1,1 +1,6 @@
-"""Evaluators of shogi: dlshogi's networks and material."""
+"""What judges positions of shogi: networks by format, and material."""
+
+from engine.shogi.networks.dlshogi import Dlshogi
+
+FORMATS = (Dlshogi,)
+"""The formats of networks for shogi, in the order in which they are asked whether they know a file."""

@@ -9,7 +9,6 @@ import numpy as np
 
 from native.shogi.effects import EFFECTS_DTYPE
 from native.shogi.material import evaluate_rows
-from native.shogi.spec import DLSHOGI_FEATURES
 from native.spec import Inputs
 
 if TYPE_CHECKING:
@@ -28,8 +27,6 @@ class MaterialEvaluator:
     """Hand-made values and priors; equal positions get equal answers."""
 
     inputs = Inputs.POSITIONS
-    spec_features = DLSHOGI_FEATURES
-    """Policy labels are dlshogi's; nothing reads planes."""
 
     def __init__(self, batch_size: int = 1) -> None:
         """Make one; as it costs microseconds a position, batches of one make the best search."""

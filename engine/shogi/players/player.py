@@ -28,15 +28,14 @@ from engine.shogi.players.mate import MateAnswer, MateSearch, can_be_played
 from engine.shogi.players.setup import (
     NetworkDefaults,
     book_settings,
-    features_of,
     loading_key,
     make_book,
     make_queue,
     search_settings,
+    spec_for,
 )
 from engine.shogi.players.timing import find_budget, time_left
 from native.shogi.dfpn import MAX_PLY
-from native.shogi.spec import shogi_spec
 from nets.dlshogi.network import SIDE
 
 if TYPE_CHECKING:
@@ -110,7 +109,7 @@ class ShogiPlayer(Player[ShogiGame]):
             queue = make_queue(tuned(self.options, "shogi", SIDE))
             opened.callback(queue.close)
             settings = self._search_settings(self.options, game, queue)
-            search = Search(shogi_spec(*features_of(queue)), queue, settings)
+            search = Search(spec_for(queue.evaluator), queue, settings)
             empty = ShogiGame()
             warm_up(search, empty)
             self._mate.solve(ShogiGame().position, max_ply=1, nodes=10)

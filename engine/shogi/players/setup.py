@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.evaluators.devices import make_device_queue
+from engine.evaluators.load import load
+from engine.evaluators.network import NetworkEvaluator, network_in
 from engine.evaluators.queue import EvaluationQueue, InlineQueue
 from engine.evaluators.uniform import UniformEvaluator
 from engine.options import LOG, SHOGI_C_PUCT, TABLE, USI_NAMES, OptionError, rows_for
@@ -15,16 +17,17 @@ from engine.players.precision import Sampling, with_suitable_precision
 from engine.players.setup import common_settings, kind_of_evaluator
 from engine.shogi.book import Book, BookError, BookSettings, open_book
 from engine.shogi.game import ShogiGame
+from engine.shogi.networks import FORMATS
 from engine.shogi.networks.material import MaterialEvaluator
-from engine.shogi.networks.shogi_factory import make_shogi_evaluator
-from native.shogi.spec import DLSHOGI_FEATURES, shogi_spec
+from native.shogi.spec import shogi_spec
+from nets.dlshogi.network import SIDE
 from nets.dlshogi.settings import read_settings
 
 if TYPE_CHECKING:
     from engine.evaluators.base import Evaluator
     from engine.options import Options, Value
     from engine.search.parameters import SearchSettings
-    from engine.shogi.networks.shogi import ShogiEvaluator
+    from native.spec import GameSpec
 
 log = logging.getLogger("yomi.shogi")
 
@@ -62,23 +65,23 @@ def make_queue(options: Options) -> EvaluationQueue:
         return InlineQueue(MaterialEvaluator() if options.batch_size is None else MaterialEvaluator(options.batch_size))
 
     def network(device: str) -> Evaluator:
-        def in_precision(precision: str) -> ShogiEvaluator:
-            return make_shogi_evaluator(net, device, options.backend, options.batch_size, precision)
+        def in_precision(precision: str) -> NetworkEvaluator:
+            return load(FORMATS, net, SIDE, device, options.backend, options.batch_size, precision)
 
         return with_suitable_precision(in_precision, options.precision, shogi_sampling)
 
     return make_device_queue(network, options)
 
 
-def shogi_sampling(network: ShogiEvaluator) -> Sampling[ShogiGame]:
+def shogi_sampling(network: NetworkEvaluator) -> Sampling[ShogiGame]:
     """Return how games are played on which precisions are compared."""
-    return Sampling(shogi_spec(*network.spec_features), ShogiGame)
+    return Sampling(network.spec, ShogiGame)
 
 
-def features_of(queue: EvaluationQueue) -> tuple[int, int]:
-    """Return form and number of extras of the evaluator's inputs, as `shogi_spec` takes them."""
-    features: tuple[int, int] = getattr(queue.evaluator, "spec_features", DLSHOGI_FEATURES)
-    return features
+def spec_for(evaluator: Evaluator) -> GameSpec:
+    """Return what a search with an evaluator has to know of shogi."""
+    network = network_in(evaluator)
+    return shogi_spec() if network is None else network.spec
 
 
 def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:

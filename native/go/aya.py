@@ -23,12 +23,14 @@ Territory is what KataGo's area planes claim of the empty points.
 import numpy as np
 
 from native.bits import U, lowest_bit
+from native.calls import entry, load, types_of
 from native.go.area import find_areas, load_sets, pass_alive
 from native.go.board import (
     BLACK,
     BORDER,
     EMPTY,
     MAX_POINTS,
+    MIN_SIZE,
     NO_POINT,
     PASS,
     RECENT,
@@ -42,7 +44,10 @@ from native.go.board import (
 from native.go.ladder import is_captured
 from native.go.planes import symmetry_steps
 from native.go.scratch import SCRATCH_DTYPE
+from native.go.spec import go_spec
 from native.jit import kernel
+from native.spec import Inputs
+from native.tree.buffers import make_batch
 
 PLANES, VALUE_PLANES = 49, 50
 LIBERTIES, STONES, MOVES, KOS, DISTANCES = 0, 8, 16, 21, 24
@@ -344,3 +349,21 @@ def write_aya(pos, history, symmetry, scratch, planes, globals_):  # type: ignor
     _write_life(pos, scratch, first, area, flat)
     _write_groups(pos, scratch, first, area, flat)
     _write_points(pos, scratch, first, area, flat)
+
+
+_BATCH = make_batch(go_spec(MIN_SIZE), 1, Inputs.POSITIONS)
+_ARGUMENTS = types_of(_BATCH, np.zeros(1, AYA_SCRATCH_DTYPE)[0], np.zeros((1, 1, 1, 1), np.float32))
+
+
+@entry(_ARGUMENTS)
+def show_aya(address, rows):  # type: ignore[no-untyped-def]
+    """Write the planes of a batch's positions, each under its symmetry.
+
+    Args:
+        address: of a Batch with positions, a record of AYA_SCRATCH_DTYPE and float32[B, 49 or 50, N, N], written.
+        rows: rows in use.
+    """
+    batch, scratch, planes = load(address, _ARGUMENTS)
+    for row in range(U(rows)):
+        shown = planes[row]
+        write_aya(batch.positions[row], shown, np.int64(batch.symmetry[row]), scratch, shown, shown)

@@ -3,9 +3,13 @@
 import numpy as np
 
 from native.bits import U
-from native.go.board import EMPTY
+from native.calls import entry, load, types_of
+from native.go.board import EMPTY, MIN_SIZE
 from native.go.planes import symmetry_steps
+from native.go.spec import go_spec
 from native.jit import kernel
+from native.spec import Inputs
+from native.tree.buffers import make_batch
 
 LEVEL_SCALE = 0.05
 """COSUMI shows n liberties as tanh(0.05 n)."""
@@ -50,3 +54,23 @@ def squash(planes):  # type: ignore[no-untyped-def]
     size = U(planes.shape[1]) * U(planes.shape[2])
     for i in range(U(2) * size, U(3) * size):
         flat[i] = np.float32(np.tanh(LEVEL_SCALE * flat[i]))
+
+
+_BATCH = make_batch(go_spec(MIN_SIZE), 1, Inputs.POSITIONS)
+_ARGUMENTS = types_of(_BATCH, np.zeros((1, 1, 1, 1), np.float32))
+
+
+@entry(_ARGUMENTS)
+def show_stones(address, rows):  # type: ignore[no-untyped-def]
+    """Write the planes of a batch's positions, each under its symmetry, as a network sees them.
+
+    Args:
+        address: of a Batch with positions and of float32[B, 2 or 3, N, N], written.
+        rows: rows in use.
+    """
+    batch, planes = load(address, _ARGUMENTS)
+    for row in range(U(rows)):
+        shown = planes[row]
+        write_stones(batch.positions[row], shown, np.int64(batch.symmetry[row]), shown, shown, shown)
+        if planes.shape[1] > 2:
+            squash(shown)

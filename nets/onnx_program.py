@@ -1,4 +1,4 @@
-"""An ONNX graph of a network for shogi as a sequence of operations for a forward pass without onnxruntime.
+"""An ONNX graph of a network of convolutions as a sequence of operations for a forward pass without onnxruntime.
 
 `write_program` walks through the nodes and tells a builder what to compute. A node is not computed when it is met but
 when something needs what it yields, so that what stands behind a sum (a norm, a bias, an activation) becomes part of
@@ -23,7 +23,6 @@ from typing import Any, Generic, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from nets.dlshogi.network import AREA, SIDE, ShogiNetwork
 from nets.forward_program import Builder, FloatArray, M, Norm, V, identity_norm
 from nets.onnx_graph import Node, OnnxGraph, UnsupportedGraphError
 
@@ -36,8 +35,22 @@ class Squash(enum.Enum):
     TANH = "tanh"
 
 
-class ShogiBuilder(Builder[M, V], Protocol[M, V]):
-    """What else a graph of a network for shogi needs of a forward pass; N is 9."""
+@dataclass(frozen=True)
+class Ends:
+    """The inputs and outputs of a graph, by name; None for what it has not."""
+
+    size: int
+    """N of the N × N boards."""
+    planes: str
+    policy: str | None
+    policy_size: int
+    value: str | None
+    constants: str | None = None
+    """Input whose channels are constant over the board."""
+
+
+class GraphBuilder(Builder[M, V], Protocol[M, V]):
+    """What else such a graph needs of a forward pass; A is the board's area."""
 
     def first(self, weights: FloatArray, bias: V | None, norm: Norm) -> M:
         """Convolve the planes with weights [out, in, k, k], add the bias, and return norm(sum)."""
@@ -52,10 +65,10 @@ class ShogiBuilder(Builder[M, V], Protocol[M, V]):
         """Multiply each point by a vector."""
 
     def flatten(self, source: M) -> V:
-        """Return the map as a vector whose entry c * 81 + p is channel c of point p."""
+        """Return the map as a vector whose entry c * A + p is channel c of point p."""
 
     def labels(self, source: M, bias: FloatArray) -> None:
-        """Make a map the policy [channels, 81], plus the bias [channels * 81]."""
+        """Make a map the policy [channels, A], plus the bias [channels * A]."""
 
 
 @dataclass(eq=False)
@@ -97,7 +110,7 @@ class _Sum(Generic[M]):
 
 @dataclass(eq=False)
 class _Flat(Generic[M]):
-    """A map as a vector [channels * 81], plus a bias."""
+    """A map as a vector [channels * A], plus a bias."""
 
     points: _Sum[M] | _Points[M]
     bias: FloatArray
@@ -136,29 +149,30 @@ class _Squashed:
     kind: Squash
 
 
-def write_program(graph: OnnxGraph, network: ShogiNetwork, builder: ShogiBuilder[M, V]) -> Squash:
+def write_program(graph: OnnxGraph, ends: Ends, builder: GraphBuilder[M, V]) -> Squash:
     """Tell `builder` what a graph computes and return what is left to be done to the value.
 
     Args:
         graph: all of the file.
-        network: its outside.
-        builder: for boards of 9 x 9 and the network's planes and extras.
+        ends: its inputs and outputs.
+        builder: for the board's size, the planes and the constants.
 
     Raises:
         UnsupportedGraphError: something in the graph cannot be written; what was written so far is of no use.
     """
-    return _Writer(graph, network, builder).write()
+    return _Writer(graph, ends, builder).write()
 
 
 class _Writer(Generic[M, V]):
-    def __init__(self, graph: OnnxGraph, network: ShogiNetwork, builder: ShogiBuilder[M, V]) -> None:
+    def __init__(self, graph: OnnxGraph, ends: Ends, builder: GraphBuilder[M, V]) -> None:
         self._graph = graph
-        self._network = network
+        self._ends = ends
+        self._area = ends.size**2
         self._builder = builder
         self._uses = Counter(name for node in graph.nodes for name in node.inputs)
-        self._values: dict[str, Any] = {network.board.name: _Input(False)}
-        if network.hands is not None:
-            self._values[network.hands.name] = _Input(True)
+        self._values: dict[str, Any] = {ends.planes: _Input(False)}
+        if ends.constants is not None:
+            self._values[ends.constants] = _Input(True)
         self._readers: dict[str, Callable[[Node], Any]] = {
             "Add": self._add,
             "BatchNormalization": self._batch_norm,
@@ -188,13 +202,16 @@ class _Writer(Generic[M, V]):
             if read is None:
                 raise UnsupportedGraphError(f"operator {node.kind} has no kernel")
             self._values[node.outputs[0]] = read(node)
-        policy = self._values.get(self._network.policy.name)
+        if self._ends.policy is not None:
+            self._write_policy(self._values.get(self._ends.policy))
+        return Squash.NONE if self._ends.value is None else self._write_value(self._values.get(self._ends.value))
+
+    def _write_policy(self, policy: Any) -> None:
         if isinstance(policy, _Sum | _Points):
-            policy = _Flat(policy, np.zeros(policy.channels * AREA, np.float32))
-        if not isinstance(policy, _Flat) or policy.bias.size != self._network.policy_size:
+            policy = _Flat(policy, np.zeros(policy.channels * self._area, np.float32))
+        if not isinstance(policy, _Flat) or policy.bias.size != self._ends.policy_size:
             raise UnsupportedGraphError("the policy is not a map")
         self._builder.labels(self._points(policy.points).map, policy.bias)
-        return self._write_value(self._values.get(self._network.value.name))
 
     def _write_value(self, value: Any) -> Squash:
         squash = Squash.NONE
@@ -253,7 +270,7 @@ class _Writer(Generic[M, V]):
             if weights.shape[2:] != (1, 1):
                 raise UnsupportedGraphError("a convolution of means has more than one point")
             return self._dense(source, weights[:, :, 0, 0].T, bias)
-        _check_conv(node, weights)
+        _check_conv(node, weights, self._ends.size, is_first=isinstance(source, _Input))
         if isinstance(source, _Input):
             if not source.hands:
                 return _Sum(len(weights), convs=[(None, weights)], shift=bias)
@@ -308,7 +325,7 @@ class _Writer(Generic[M, V]):
             return _Dense(value.source, value.matrix, value.shift + _broadcast(weights, value.shift.size))
         if not isinstance(value, _Sum | _Points):
             raise UnsupportedGraphError("a constant is added to what is neither a map nor a dense layer's output")
-        if weights.size == value.channels * AREA:
+        if weights.size == value.channels * self._area:
             return _Flat(value, weights.reshape(-1))
         return self._scaled(value, np.ones(value.channels), _by_channel(weights, value.channels))
 
@@ -343,7 +360,7 @@ class _Writer(Generic[M, V]):
         value = self._value(node)
         if isinstance(value, _Dense | _Vector | _Means | _Flat | _Squashed):
             return value
-        size = value.channels * AREA if isinstance(value, _Sum | _Points) else 0
+        size = value.channels * self._area if isinstance(value, _Sum | _Points) else 0
         if node.kind == "Reshape":
             shape = [int(number) for number in self._weights(node, 1)]
             good = len(shape) == 2 and shape[1] in (size, -1) and shape[0] != size
@@ -374,7 +391,7 @@ class _Writer(Generic[M, V]):
             flat = self._builder.flatten(self._points(value.points).map)
             return _Dense(flat, matrix, _float(shift + value.bias @ matrix))
         if isinstance(value, _Means):
-            both = np.concatenate([matrix / AREA, np.zeros_like(matrix)])
+            both = np.concatenate([matrix / self._area, np.zeros_like(matrix)])
             return _Dense(value.pooled, _float(both), shift)
         if isinstance(value, _Dense | _Vector):
             return _Dense(self._vector(value).vector, matrix, shift)
@@ -496,15 +513,15 @@ def _finite(node: Node, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return array.astype(np.float32)
 
 
-def _check_conv(node: Node, weights: FloatArray) -> None:
-    """Check that a convolution keeps the board's size.
+def _check_conv(node: Node, weights: FloatArray, size: int, *, is_first: bool) -> None:
+    """Check that a convolution keeps the board's size; one of the planes may be of any odd number of points.
 
     Raises:
         UnsupportedGraphError: it does not, or is of another kind.
     """
     attributes = node.attributes
     kernel = weights.shape[2:]
-    if kernel not in ((1, 1), (3, 3)):
+    if kernel not in ((1, 1), (3, 3)) and not (is_first and kernel[0] == kernel[1] and kernel[0] % 2):
         raise UnsupportedGraphError(f"a convolution of {'x'.join(map(str, kernel))} points has no kernel")
     if attributes.get("group", 1) != 1:
         raise UnsupportedGraphError(f"a convolution in {attributes['group']} groups has no kernel")
@@ -513,7 +530,7 @@ def _check_conv(node: Node, weights: FloatArray) -> None:
             raise UnsupportedGraphError(f"a convolution with {name} {attributes[name]} has no kernel")
     same = attributes.get("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER")
     if not same and attributes.get("pads", [0] * 4) != [kernel[0] // 2] * 4:
-        raise UnsupportedGraphError(f"a convolution that does not yield boards of {SIDE}x{SIDE} has no kernel")
+        raise UnsupportedGraphError(f"a convolution that does not yield boards of {size}x{size} has no kernel")
 
 
 def _joined(left: FloatArray, right: FloatArray) -> FloatArray:

@@ -1,0 +1,83 @@
+"""From the file that a user names to the evaluator that is fastest for it here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from engine.evaluators.base import UnsupportedError
+from engine.evaluators.network import Backend, Format, NetworkEvaluator, recognise
+from engine.evaluators.providers import check_backend, chooses_cpu, expect_packages
+
+
+def load(
+    formats: Sequence[type[Format]],
+    path: str | Path,
+    size: int,
+    device: str = "auto",
+    backend: str = "auto",
+    batch_size: int | None = None,
+    precision: str = "fp32",
+    *,
+    keep: bool = True,
+) -> NetworkEvaluator:
+    """Return an evaluator of a network.
+
+    Args:
+        formats: of the game's networks: its descriptor's.
+        path: the network's file.
+        size: N of the N × N boards.
+        device: auto, cpu, cuda or tensorrt; a number behind a colon names the GPU.
+        backend: native (our kernels, on the CPU), onnx (onnxruntime), tensorrt (TensorRT itself), or auto: the fastest
+            that can, which the evaluator's description tells.
+        batch_size: rows of a batch; None for what suits the network and the device.
+        precision: fp32, fp16 (GPUs only), int16 (backend native only), or auto: the fastest there is.
+        keep: whether what a big network is packed into is kept for the next start.
+
+    Raises:
+        NetworkError: the file cannot be used.
+        EvaluatorError: the device, the backend or the precision cannot.
+    """
+    check_backend(device, backend, precision)
+    path = Path(path)
+    form = recognise(formats, path, size)
+    why = ""
+    if backend == "native" or (backend == "auto" and chooses_cpu(device)):
+        from engine.evaluators.native import NativeBackend, native_precision
+
+        try:
+            chosen = native_precision(precision)
+            program = form.program(chosen, keep=keep)
+            return made(form, NativeBackend(program, form, chosen, batch_size))
+        except UnsupportedError as error:
+            if backend == "native" or precision == "int16":
+                raise
+            why = error.reason
+    expect_packages(path, device)
+    evaluator = made(form, _backend(form, device, backend, batch_size, precision))
+    evaluator.why = why
+    return evaluator
+
+
+def made(form: Format, backend: Backend) -> NetworkEvaluator:
+    """Return the evaluator of a network on a backend, which it closes if it does not compute."""
+    try:
+        evaluator = NetworkEvaluator(form, backend)
+        if form.is_checked or backend.takes_bits:
+            evaluator.check()
+    except BaseException:
+        backend.close()
+        raise
+    return evaluator
+
+
+def _backend(form: Format, device: str, backend: str, batch_size: int | None, precision: str) -> Backend:
+    """Return what computes a network, if it is not our own kernels."""
+    path = form.onnx_file()
+    if chooses_cpu(device):
+        from engine.evaluators.onnx_session import OnnxBackend
+
+        return OnnxBackend(path, form, batch_size)
+    from engine.evaluators.gpu import GpuBackend
+
+    return GpuBackend(path, form, device, backend, batch_size=batch_size, precision=precision)

@@ -1,0 +1,156 @@
+"""ONNX files of ours that say a part of what KataGo's networks do, from planes of their own: Aya's and COSUMI's."""
+
+from __future__ import annotations
+
+import threading
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from engine.evaluators.base import UnsupportedError
+from engine.evaluators.network import Feed, Format
+from native.forward.builder import ProgramBuilder
+from native.forward.squash import SQUASHES
+from native.go.partial import decode, decode_rows
+from native.go.spec import go_spec
+from native.spec import Inputs
+from nets.data.metrics import Judged
+from nets.errors import NetworkError
+from nets.features import feature_set
+from nets.load import own_info
+from nets.onnx_graph import UnsupportedGraphError, read_onnx_graph
+from nets.onnx_program import Ends, write_program
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Self
+
+    from engine.evaluators.network import Array, FloatArray
+    from native.calls import Calls
+    from native.forward.builder import Program
+    from native.tree.arrays import Batch
+    from nets.load import NetworkFile
+
+PLACES = {"policy": 0, "value": 1, "score": 1}
+"""The outputs that are known, and where they stand in a program."""
+
+
+class PartialFormat(Format):
+    """Networks with one input of planes, made of the positions, and some of the outputs policy, value and score."""
+
+    decode, decode_rows = decode, staticmethod(decode_rows)
+    reads = Inputs.POSITIONS
+    features: ClassVar[tuple[str, ...]]
+    """Names of the feature sets."""
+    value_is_blacks = False
+    """Whether a value is Black's, not the side to move's."""
+
+    def __init__(self, file: NetworkFile, size: int) -> None:
+        """Describe a file.
+
+        Raises:
+            NetworkError: it is for another board size, or says nothing that is known.
+        """
+        assert file.header is not None
+        self.path = file.path
+        self.info = own_info(file.path, file.header)
+        self.feature_set = self.info.feature_set
+        if size and self.info.board_size not in (0, size):
+            raise NetworkError(
+                f"{file.path}: made for boards of size {self.info.board_size}, expected one for size {size}"
+            )
+        self.size = size or self.info.board_size
+        self.any_size = self.info.board_size == 0
+        self.spec = go_spec(self.size)
+        self.feeds = (Feed(file.header.inputs[0], (feature_set(self.feature_set).planes, self.size, self.size)),)
+        self.outputs = tuple(name for name in file.header.outputs if name in PLACES)
+        if not self.outputs:
+            found = ", ".join(file.header.outputs)
+            raise NetworkError(f"{file.path}: outputs {found} found, expected some of {', '.join(PLACES)}")
+        self.output_shapes = tuple((1, self.size**2) if name == "policy" else (1,) for name in self.outputs)
+        self.places = tuple(PLACES[name] for name in self.outputs)
+        self.says_value = self.outputs != ("policy",)
+        self.says_score = "score" in self.outputs
+
+    @classmethod
+    def recognise(cls, file: NetworkFile, size: int) -> Self | None:
+        """See Format."""
+        return cls(file, size) if file.feature_set in cls.features else None
+
+    @abstractmethod
+    def show_planes(self, batch: Batch, planes: FloatArray) -> Calls:
+        """Return calls that write the planes [B, C, N, N] of a batch's positions, in the thread that asks."""
+
+    def show(self, batch: Batch) -> tuple[Calls, tuple[FloatArray, ...]]:
+        """Make the planes; see Format."""
+        planes = np.zeros((len(batch.logits), *self.feeds[0].shape), np.float32)
+        return self.show_planes(batch, planes), (planes, np.zeros((len(planes), 0), np.float32))
+
+    def onnx_file(self) -> Path:
+        """Return the file itself."""
+        return self.path
+
+    def program(self, precision: str, *, keep: bool) -> Program:
+        """Read the graph, transform and pack its weights; see Format."""
+        value = next((name for name in self.outputs if name != "policy"), None)
+        policy = "policy" if "policy" in self.outputs else None
+        ends = Ends(self.size, self.feeds[0].name, policy, self.size**2, value)
+        builder = ProgramBuilder(self.size, self.feeds[0].shape[0], 0, narrow=precision == "int16")
+        try:
+            squash = write_program(read_onnx_graph(self.path), ends, builder)
+        except UnsupportedGraphError as error:
+            raise UnsupportedError(self.path, str(error)) from error
+        return replace(builder.build(), squash=SQUASHES[squash.value])
+
+    def arguments(self, outputs: Sequence[Array], batch: Batch) -> tuple[Any, ...]:
+        """See native.go.partial."""
+        nothing = np.zeros((len(outputs[0]), 0), np.float32)
+        found = {name: output.reshape(len(output), -1) for name, output in zip(self.outputs, outputs, strict=True)}
+        policy, value, score = (found.get(name, nothing) for name in ("policy", "value", "score"))
+        return policy, value, score, self.value_is_blacks, batch
+
+    def judge(self, outputs: Sequence[FloatArray]) -> Judged:
+        """See Format."""
+        found = {name: output.reshape(len(output), -1) for name, output in zip(self.outputs, outputs, strict=True)}
+        columns = {name: found[name][:, 0] for name in ("value", "score") if name in found}
+        return Judged(found.get("policy"), columns.get("value"), columns.get("score"), counts_komi=False)
+
+
+class _Scratch(threading.local):
+    """What a thread's planes are made in."""
+
+    def __init__(self) -> None:
+        from native.go.aya import AYA_SCRATCH_DTYPE
+
+        self.aya = np.zeros(1, AYA_SCRATCH_DTYPE)[0]
+
+
+class Aya(PartialFormat):
+    """Aya's networks: the policy of the side to move, or Black's value."""
+
+    title = "one with Aya's"
+    features = "aya-49", "aya-50"
+    value_is_blacks = True
+    _scratch = _Scratch()
+
+    def show_planes(self, batch: Batch, planes: FloatArray) -> Calls:
+        """See native.go.aya, whose kernels take a minute to compile: only who has such a network waits for them."""
+        from native.go.aya import show_aya
+
+        return show_aya.bind(batch, self._scratch.aya, planes)
+
+
+class Cosumi(PartialFormat):
+    """COSUMI's networks: the points by which the side to move leads without komi."""
+
+    title = "one with COSUMI's"
+    features = "go-stones-2", "cosumi-3"
+
+    def show_planes(self, batch: Batch, planes: FloatArray) -> Calls:
+        """See native.go.stones."""
+        from native.go.stones import show_stones
+
+        return show_stones.bind(batch, planes)

@@ -1,0 +1,94 @@
+"""From networks of Go that say only a part (moves without the pass, a value, points) to what the search wants."""
+
+import math
+
+import numpy as np
+
+from native.bits import U
+from native.calls import entry, load, types_of
+from native.go.board import BLACK, MIN_SIZE
+from native.go.priors import prior_logit
+from native.go.rollout_evaluator import white_compensation
+from native.go.spec import go_spec
+from native.jit import kernel
+from native.packing import widened
+from native.spec import Inputs
+from native.tree.arrays import LEAD, SCORE, VALUE, VALUES
+from native.tree.buffers import make_batch
+
+POINTS = 10.0
+"""Lead that is worth tanh(1) = 0.76 where a network tells points alone; not measured."""
+
+_MATRIX = np.zeros((1, 1), np.float32)
+_ARGUMENTS = types_of(_MATRIX, _MATRIX, _MATRIX, True, make_batch(go_spec(MIN_SIZE), 1, Inputs.POSITIONS))
+
+
+@kernel
+def _write_priors(batch, row):  # type: ignore[no-untyped-def]
+    """Write logits from tactics and patterns."""
+    for i in range(U(batch.move_count[row])):
+        batch.logits[row, U(batch.indices[row, i])] = prior_logit(batch.positions[row], batch.moves[row, i])
+
+
+@kernel
+def _share_with_pass(batch, row):  # type: ignore[no-untyped-def]
+    """Give the pass, the last of the moves, the share of the prior that tactics and patterns give it."""
+    last = U(batch.move_count[row]) - U(1)
+    pos = batch.positions[row]
+    plain = np.float32(0.0)
+    others = np.float32(0.0)
+    top = np.float32(-1e30)
+    for i in range(last):
+        top = max(top, batch.logits[row, U(batch.indices[row, i])])
+    for i in range(last):
+        plain += math.exp(prior_logit(pos, batch.moves[row, i]))
+        others += math.exp(batch.logits[row, U(batch.indices[row, i])] - top)
+    logit = np.float32(0.0)
+    if last != U(0):
+        logit = prior_logit(pos, batch.moves[row, last]) - math.log(plain) + math.log(others) + top
+    batch.logits[row, U(batch.indices[row, last])] = logit
+
+
+@kernel
+def decode_rows(rows, policy, value, score, is_blacks, batch):  # type: ignore[no-untyped-def]
+    """Write logits, values and ownership of a batch, for the side to move.
+
+    What a network does not say is 0, but for the moves: their logits come from tactics and patterns then, and so does
+    the share of the pass, which is no move of a policy here. The outputs are float32, or float16 seen as uint16.
+
+    Args:
+        rows: rows in use.
+        policy: [B, A] logits of the points, or [B, 0].
+        value: [B, 1] in [-1, 1], or [B, 0].
+        score: [B, 1] points by which the side to move leads without komi, or [B, 0].
+        is_blacks: whether the value is Black's, not the side to move's.
+        batch: a Batch with positions.
+    """
+    for row in range(U(rows)):
+        pos = batch.positions[row]
+        if policy.shape[1] == 0:
+            _write_priors(batch, row)
+        else:
+            for i in range(U(policy.shape[1])):
+                batch.logits[row, i] = widened(policy[row, i])
+            _share_with_pass(batch, row)
+        for i in range(U(VALUES)):
+            batch.values[row, i] = 0.0
+        if value.shape[1] != 0:
+            found = widened(value[row, U(0)])
+            batch.values[row, U(VALUE)] = -found if is_blacks and pos.side_to_move != BLACK else found
+        if score.shape[1] != 0:
+            komi = np.float32(white_compensation(pos))
+            lead = widened(score[row, U(0)]) + (-komi if pos.side_to_move == BLACK else komi)
+            batch.values[row, U(VALUE)] = math.tanh(lead / np.float32(POINTS))
+            batch.values[row, U(SCORE)] = lead
+            batch.values[row, U(LEAD)] = lead
+        for i in range(U(batch.ownership.shape[1])):
+            batch.ownership[row, i] = 0.0
+
+
+@entry(_ARGUMENTS)
+def decode(address, rows):  # type: ignore[no-untyped-def]
+    """Call `decode_rows` with what lies at an address: the other arguments, those of the network float32."""
+    policy, value, score, is_blacks, batch = load(address, _ARGUMENTS)
+    decode_rows(rows, policy, value, score, is_blacks, batch)
