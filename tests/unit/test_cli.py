@@ -175,6 +175,7 @@ def test_a_player_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch, capsys: p
         raise EvaluatorError("device cuda: not here")
 
     monkeypatch.setattr(engine.cli.make, "make_player", fail)
+    monkeypatch.setattr(engine.cli.play, "prepare", lambda *_: None)
     assert "device cuda: not here" in error_of(capsys, "play", "go")
 
 

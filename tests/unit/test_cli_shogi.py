@@ -157,6 +157,7 @@ def test_a_player_that_cannot_be_made(
         raise LoadingError("device cuda: not here")
 
     monkeypatch.setattr(engine.cli.make, "make_player", fail)
+    monkeypatch.setattr(engine.cli.play, "prepare", lambda *_: None)
     monkeypatch.chdir(tmp_path)
     for command in ("play", "selfplay"):
         assert "device cuda: not here" in error_of(capsys, command, "shogi")
