@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from native.forward import program
-from native.forward.emit import HAS_PAIRS, WIDTH
+from native.forward.emit import FLOATS, HAS_PAIRS, INTEGERS, TILES, WIDTH, has_tiles
 from native.forward.entry import bind_program
 from native.forward.gemm import PANEL, FloatArray, pack, quantise
 from native.forward.pointwise import CLAMP, MISH, SIGMOID, SILU
 from native.forward.program import FACTORS, OP_DTYPE, PLACE_GAP, PLAN_DTYPE, compiled_width
 from native.forward.squash import IDENTITY
+from native.forward.tiles import halve
 from native.forward.transformer import QUERIES
 from native.forward.winograd import choose_tile, even_matrices, transform_weights
 
@@ -23,6 +24,9 @@ Norm: TypeAlias = tuple[FloatArray, FloatArray, str]
 """What follows a sum x: activation(x * scale + shift), scale and shift being [channels] and the activation identity,
 relu, silu, mish or sigmoid."""
 
+NUMBERS = {"bf16": TILES, "int16": INTEGERS, "fp32": FLOATS}
+PRECISIONS = tuple(name for name, there in (("bf16", has_tiles()), ("int16", HAS_PAIRS), ("fp32", True)) if there)
+"""What this processor, and the system, can compute with, the fastest first."""
 MIN_SIZE, MAX_SIZE = 2, 37
 MAX_KERNEL = 2 * MAX_SIZE - 1
 MAX_ROWS = 16
@@ -123,29 +127,29 @@ class _Op:
 class ProgramBuilder:
     """Collects operations, each of which returns the map or vector that it writes."""
 
-    def __init__(self, size: int, planes: int, globals_: int, *, narrow: bool = False) -> None:
+    def __init__(self, size: int, planes: int, globals_: int, *, precision: str = "fp32") -> None:
         """Begin a program.
 
         Args:
             size: N of the N × N boards.
             planes: input planes.
             globals_: input numbers that are not by point.
-            narrow: multiply 16-bit integers in convolutions after the first, where nearly all of the time goes; all
-                else stays in floats. Takes a processor with HAS_PAIRS.
+            precision: one of PRECISIONS: what convolutions after the first and transformer blocks multiply, where
+                nearly all of the time goes. All else is done in floats.
 
         Raises:
             ValueError: the size is out of range, or the processor has no such products.
         """
         if not MIN_SIZE <= size <= MAX_SIZE:
             raise ValueError(f"board size {size} found, expected {MIN_SIZE} to {MAX_SIZE}")
-        if narrow and not HAS_PAIRS:
-            raise ValueError("a processor without products of 16-bit integers found, expected one with them")
+        if precision not in PRECISIONS:
+            raise ValueError(f"precision {precision} found, expected {' or '.join(PRECISIONS)} on this processor")
         if compiled_width() != WIDTH:
             raise RuntimeError(f"kernels compiled for vectors of {compiled_width()} floats found, expected {WIDTH}")
         self._size, self._planes, self._globals = size, planes, globals_
-        self._narrow = narrow
+        self._numbers = NUMBERS[precision]
         self._tile = choose_tile(size)
-        self._side = -(-size // self._tile) * self._tile + 2
+        self._side = (size if self._numbers == TILES else -(-size // self._tile) * self._tile) + 2
         self._ops: list[_Op] = []
         self._strides: list[int] = []
         self._vectors: list[int] = []
@@ -331,6 +335,7 @@ class ProgramBuilder:
             ("key_panels", padded * width),
             ("values", padded * keys),
             ("scores", QUERIES * padded),
+            ("value_pairs", padded * width // 2 if self._numbers == TILES else 0),
         ):
             self._areas[name] = max(self._areas.get(name, 0), floats)
         turns = {"cosines": -1, "sines": -1, "key_cosines": -1, "key_sines": -1}
@@ -386,7 +391,7 @@ class ProgramBuilder:
 
     def _reserve_points(self, depth: int, products: int, inner: int, out: int) -> int:
         """Reserve the areas of two products, one behind the other, and return how many lines are at work at a time."""
-        halves = 2 if self._narrow else 1
+        halves = 2 if self._numbers else 1
         work, results = max(depth, inner) // halves, max(products, out)
         lines = min(self._size, max(1, _LINE_BYTES // (self._size * (work + results) * 4)))
         self._work = max(self._work, lines * self._size * work)
@@ -396,15 +401,15 @@ class ProgramBuilder:
     def _products_of_points(self, prefix: str, matrix: FloatArray, epsilon: float, channels: int) -> dict[str, int]:
         """Return the fields of a product with a matrix [in, out] whose inputs have a factor for each point."""
         most = 0.0
-        if self._narrow:
+        if self._numbers == INTEGERS:
             words, most, units = quantise(matrix[None])
             padded = np.zeros(_padded(len(units)), np.float32)
             padded[: len(units)] = units / np.float32(most)
             numbers = {f"{prefix}weights": self._constant(words), f"{prefix}units": self._constant(padded)}
         else:
-            numbers = {f"{prefix}weights": self._constant(pack(matrix))}
+            numbers = {f"{prefix}weights": self._floats(matrix)["weights"]}
         constants = self._norm_constants(most, epsilon, channels)
-        return {"narrow": int(self._narrow), **numbers, f"{prefix}constants": constants}
+        return {"numbers": self._numbers, **numbers, f"{prefix}constants": constants}
 
     def _norm_constants(self, most: float, epsilon: float, channels: int) -> int:
         return self._constant(np.array([most, epsilon, 1.0 / channels], np.float32))
@@ -435,29 +440,49 @@ class ProgramBuilder:
         kernel = weights.shape[2:]
         channels, depth = _padded(weights.shape[0]), _padded(source.channels)
         maps = {"source": source, **maps}
-        words = depth // 2 if self._narrow else depth
+        words = depth // 2 if self._numbers else depth
         if kernel == (1, 1):
             lines = min(self._size, max(1, _LINE_BYTES // (self._size * (words + channels) * 4)))
             self._work = max(self._work, lines * self._size * words)
             self._products = max(self._products, lines * self._size * channels)
             matrix = weights[:, :, 0, 0].T
-            packed = self._quantised(matrix[None], np.ones(1)) if self._narrow else self._floats(matrix)
+            packed = self._quantised(matrix[None], np.ones(1)) if self._numbers == INTEGERS else self._floats(matrix)
             self._append(program.CONV1, maps, channels=channels, chunk=lines, norms={**packed, **norms})
             return
         if kernel != (3, 3):
             raise ValueError(f"convolution of {kernel[0]}x{kernel[1]} points found, expected 1x1 or 3x3")
+        if self._numbers == TILES:
+            self._append_conv3_tiles(source, weights, maps, norms)
+            return
         places = (self._tile + 2) ** 2
         chunk = max(_MIN_CHUNK, _CHUNK_BYTES // (places * (words + channels) * 4))
         self._work = max(self._work, places * (chunk * words + PLACE_GAP))
         self._products = max(self._products, places * (chunk * channels + PLACE_GAP))
-        matrices = transform_weights(weights, self._tile, even=self._narrow)
+        matrices = transform_weights(weights, self._tile, even=self._numbers == INTEGERS)
         factors = even_matrices(self._tile)[2]
-        packed = self._quantised(matrices, np.outer(factors, factors)) if self._narrow else self._floats(matrices)
+        is_narrow = self._numbers == INTEGERS
+        packed = self._quantised(matrices, np.outer(factors, factors)) if is_narrow else self._floats(matrices)
         numbers = {"tile": self._tile, "chunk": chunk, **packed, **norms}
         self._append(program.CONV3, maps, channels=channels, norms=numbers)
 
+    def _append_conv3_tiles(
+        self, source: Map, weights: FloatArray, maps: dict[str, Map], norms: dict[str, int]
+    ) -> None:
+        channels, depth = _padded(weights.shape[0]), _padded(source.channels)
+        lines = min(self._size, max(1, _LINE_BYTES // (self._side * channels * 4)))
+        self._work = max(self._work, self._side**2 * depth // 2)
+        self._products = max(self._products, lines * self._side * channels)
+        taps = np.zeros((3, 3, depth, weights.shape[0]), np.float32)
+        taps[:, :, : source.channels] = weights.transpose(2, 3, 1, 0)
+        packed = self._floats(taps.reshape(9 * depth, -1))
+        self._append(program.CONV3, maps, channels=channels, chunk=lines, norms={**packed, **norms})
+
     def _floats(self, matrices: FloatArray) -> dict[str, int]:
-        return {"weights": self._constant(pack(matrices))}
+        panels = pack(matrices)
+        return {
+            "weights": self._constant(halve(panels) if self._numbers == TILES else panels),
+            "numbers": self._numbers,
+        }
 
     def _quantised(self, matrices: FloatArray, factors: npt.NDArray[np.float64]) -> dict[str, int]:
         """Return the fields of a convolution that multiplies integers.
@@ -471,7 +496,7 @@ class ProgramBuilder:
         padded[: len(units)] = units / np.float32(most)
         self._unit_channels = max(self._unit_channels, len(padded))
         return {
-            "narrow": 1,
+            "numbers": INTEGERS,
             "weights": self._constant(words),
             "places": factors.size,
             "factors": self._constant((most * factors).astype(np.float32)),

@@ -9,7 +9,10 @@ keeps them apart where it cannot (llvm.fma would call a library function there).
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import platform
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -20,7 +23,7 @@ from numba import types
 from numba.core import config
 from numba.extending import intrinsic
 
-I16, I32, I64, F32 = ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
+I8, I16, I32, I64, F32 = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
 
 
 def _target_has(feature: str, level: str | None = None) -> bool:
@@ -44,8 +47,11 @@ HAS_DOT_PRODUCTS = (WIDTH == 16 and _target_has("avx512vnni")) or (WIDTH == 8 an
 Lake on desktops; AMD since Zen 4)."""
 HAS_PAIRS = HAS_DOT_PRODUCTS or WIDTH == 8 or (WIDTH == 16 and _target_has("avx512bw", "x86-64-v4"))
 """Whether the processor adds up products of pairs of 16-bit integers at all, be it in two instructions."""
-PRODUCT_KINDS = (False, True) if HAS_PAIRS else (False,)
-"""Of words: whether they are pairs of integers."""
+FLOATS, INTEGERS, TILES = range(3)
+"""Numbers that are multiplied: floats; pairs of 16-bit integers; pairs of bfloats, a tile at a time (Intel's AMX)."""
+KNOWS_TILES = WIDTH == 16 and _target_has("amx-bf16")
+"""Whether the processor multiplies tiles; the system must allow it besides, see `has_tiles`."""
+PRODUCT_KINDS = (FLOATS, *((INTEGERS,) if HAS_PAIRS else ()), *((TILES,) if KNOWS_TILES else ()))
 VECTOR = ir.VectorType(F32, WIDTH)
 INT_VECTOR = ir.VectorType(I32, WIDTH)
 SHORT_VECTOR = ir.VectorType(I16, WIDTH)
@@ -53,6 +59,18 @@ PAIR_VECTOR = ir.VectorType(I16, 2 * WIDTH)
 REGISTERS = 32 if WIDTH == 16 else 16
 """Vector registers; NEON has 32, of which this leaves half unused."""
 FLOAT_BYTES = 4
+_ADDRESSES = {"ldtilecfg": (0,), "tileloadd64": (1,), "tilestored64": (1,)}
+"""Which arguments of instructions on tiles are addresses."""
+_ARCH_PRCTL, _REQUEST_REGISTERS, _TILE_REGISTERS = 158, 0x1023, 18
+"""Linux: the system call, ARCH_REQ_XCOMP_PERM and the number of the state that holds the tiles."""
+
+
+@functools.cache
+def has_tiles() -> bool:
+    """Whether this process may multiply tiles, which it asks the system for: their registers are 8 kB a thread."""
+    if not (KNOWS_TILES and sys.platform == "linux" and platform.machine() == "x86_64"):
+        return False
+    return bool(ctypes.CDLL(None).syscall(_ARCH_PRCTL, _REQUEST_REGISTERS, _TILE_REGISTERS) == 0)
 
 
 class Emitter:
@@ -88,6 +106,12 @@ class Emitter:
         bits = self.ir.bitcast(self.fma(value, factor, self.splat(float(3 << 22))), INT_VECTOR)
         self.ir.store(self.ir.trunc(bits, SHORT_VECTOR), self.ir.inttoptr(address, SHORT_VECTOR.as_pointer()), align=2)
 
+    def store_halves(self, value: Any, address: Any) -> None:
+        """Store a vector of floats as bfloats, rounded to the nearest."""
+        bits = self.ir.add(self.ir.bitcast(value, INT_VECTOR), ir.Constant(INT_VECTOR, [0x8000] * WIDTH))
+        upper = self.ir.trunc(self.ir.lshr(bits, ir.Constant(INT_VECTOR, [16] * WIDTH)), SHORT_VECTOR)
+        self.ir.store(upper, self.ir.inttoptr(address, SHORT_VECTOR.as_pointer()), align=2)
+
     def greatest_of(self, integers: Any) -> Any:
         """Return the greatest of a vector of integers."""
         return self._call(f"llvm.vector.reduce.smax.v{WIDTH}i32", I32, [integers])
@@ -120,6 +144,13 @@ class Emitter:
     def magnitude_bits(self, value: Any) -> Any:
         """Return the bits of the magnitudes of floats: integers in the same order."""
         return self.ir.and_(self.ir.bitcast(value, INT_VECTOR), ir.Constant(INT_VECTOR, [0x7FFFFFFF] * WIDTH))
+
+    def tiles(self, name: str, *values: Any) -> None:
+        """Call one of the processor's instructions on tiles; a tile's number is an int, an address an int64 value."""
+        pointer = ir.IntType(8).as_pointer()
+        numbers = [I8(v) if isinstance(v, int) else v for v in values]
+        numbers = [self.ir.inttoptr(v, pointer) if k in _ADDRESSES.get(name, ()) else v for k, v in enumerate(numbers)]
+        self._call(f"llvm.x86.{name}", ir.VoidType(), numbers)
 
     def _call(self, name: str, result: Any, values: list[Any], flags: tuple[str, ...] = ()) -> Any:
         module = self.ir.module

@@ -4,8 +4,8 @@ B lies in panels of PANEL columns, [panels][depth][PANEL]; A and C have their ro
 BLOCK_ROWS rows and one panel is kept in registers while the loop runs over the depth. The rows are shared out evenly
 among the blocks, so that no block is left with so few that the latency of the additions shows.
 
-A and B hold words of four bytes: a float, or a pair of 16-bit integers that follow each other along the depth. C holds
-floats, or integers of 32 bits.
+A and B hold words of four bytes: a float, or a pair of 16-bit integers or of bfloats that follow each other along the
+depth. C holds floats, or integers of 32 bits. Bfloats are multiplied by `native.forward.tiles`.
 """
 
 from __future__ import annotations
@@ -21,15 +21,18 @@ from native.forward.emit import (
     FLOAT_BYTES,
     I64,
     INT_VECTOR,
+    INTEGERS,
     PAIR_VECTOR,
     PRODUCT_KINDS,
     REGISTERS,
+    TILES,
     VECTOR,
     WIDTH,
     Emitter,
     Routine,
     chosen,
 )
+from native.forward.tiles import write_product
 
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 
@@ -142,10 +145,14 @@ def _share_out(
             builder.position_at_end(after)
 
 
-multiply = Routine("multiply", 9, chosen({(kind,): _product_routine(kind) for kind in PRODUCT_KINDS})).intrinsic()
-"""multiply(narrow, a, lda, rows, b, depth, panels, c, ldc)
+_ROUTINES: dict[tuple[int, ...], Routine] = {
+    (kind,): Routine("gemm_tiles", 8, write_product) if kind == TILES else _product_routine(kind == INTEGERS)
+    for kind in PRODUCT_KINDS
+}
+multiply = Routine("multiply", 9, chosen(_ROUTINES)).intrinsic()
+"""multiply(numbers, a, lda, rows, b, depth, panels, c, ldc)
 
-narrow: whether words are pairs of integers, which takes HAS_PAIRS; without it nothing is done then.
+numbers: what words are: FLOATS, INTEGERS or TILES; nothing is done where the processor has them not.
 Addresses and strides are in bytes, the depth in words; rows, depth and panels are positive.
 """
 

@@ -17,7 +17,10 @@ from native.forward.emit import (
     I32,
     I64,
     INT_VECTOR,
+    INTEGERS,
     PRODUCT_KINDS,
+    SHORT_VECTOR,
+    TILES,
     VECTOR,
     WIDTH,
     Emitter,
@@ -37,7 +40,7 @@ def _root(e: Emitter, squares: Any, share: Any, epsilon: Any) -> Any:
     return e.ir.fdiv(F32(1.0), e.square_root(mean))
 
 
-def _condense_routine(narrow: bool, normed: bool) -> Routine:
+def _condense_routine(numbers: int, normed: bool) -> Routine:
     """Return the routine of one kind, without the first two arguments of `condense`."""
 
     def body(
@@ -45,12 +48,12 @@ def _condense_routine(narrow: bool, normed: bool) -> Routine:
     ) -> None:
         builder = e.ir
         most, epsilon, share = (e.load(e.at(constants, place), F32) for place in (0, 4, 8))
-        number_bytes = FLOAT_BYTES // 2 if narrow else FLOAT_BYTES
+        number_bytes = FLOAT_BYTES // 2 if numbers else FLOAT_BYTES
         with e.loop(points, 1) as row:
             first = e.at(source, builder.mul(row.index, point))
             out = e.at(target, e.times(builder.mul(row.index, channels), number_bytes))
             by: Any = F32(1.0)
-            if narrow or normed:
+            if numbers == INTEGERS or normed:
                 start = [e.splat(0.0), ir.Constant(INT_VECTOR, None)]
                 with e.loop(channels, WIDTH, start) as loop:
                     value = e.load(e.at(first, e.times(loop.index, FLOAT_BYTES)))
@@ -60,7 +63,7 @@ def _condense_routine(narrow: bool, normed: bool) -> Routine:
                 squares, greatest = loop.results
                 if normed:
                     by = _root(e, e.sum_of(squares), share, epsilon)
-                if narrow:
+                if numbers == INTEGERS:
                     height = builder.bitcast(e.greatest_of(greatest), F32)
                     e.store(e.mul(by, height), e.at(factors, e.times(row.index, FLOAT_BYTES)))
                     is_zero = builder.fcmp_ordered("<", height, F32(_LEAST))
@@ -69,12 +72,14 @@ def _condense_routine(narrow: bool, normed: bool) -> Routine:
             with e.loop(channels, WIDTH) as loop:
                 value = e.load(e.at(first, e.times(loop.index, FLOAT_BYTES)))
                 where = e.at(out, e.times(loop.index, number_bytes))
-                if narrow:
+                if numbers == INTEGERS:
                     e.store_rounded(value, spread, where)
+                elif numbers == TILES:
+                    e.store_halves(e.mul(value, spread), where)
                 else:
                     e.store(e.mul(value, spread), where)
 
-    return Routine(f"condense_{int(narrow)}_{int(normed)}", 7, body)
+    return Routine(f"condense_{numbers}_{int(normed)}", 7, body)
 
 
 condense = Routine(
@@ -82,7 +87,7 @@ condense = Routine(
     9,
     chosen({(kind, norm): _condense_routine(kind, norm) for kind in PRODUCT_KINDS for norm in (False, True)}),
 ).intrinsic()
-"""condense(narrow, normed, source, point, points, channels, constants, target, factors): make inputs of a product.
+"""condense(numbers, normed, source, point, points, channels, constants, target, factors): make inputs of a product.
 
 Copies points, `point` bytes apart, behind each other: as floats, or as 16-bit integers with a factor each in `factors`.
 Normed, they are divided by their root mean square. constants: three floats: the greatest integer, the norm's epsilon,
@@ -90,19 +95,19 @@ and 1 / the number of channels.
 """
 
 
-def _counted(e: Emitter, narrow: bool, source: Any, units: Any, by: Any) -> Any:
+def _counted(e: Emitter, numbers: int, source: Any, units: Any, by: Any) -> Any:
     """Return a vector of products as floats."""
     value = e.load(source)
-    if not narrow:
+    if numbers != INTEGERS:
         return value
     return e.mul(e.mul(e.to_floats(e.ir.bitcast(value, INT_VECTOR)), e.load(units)), by)
 
 
-def _factor(e: Emitter, narrow: bool, factors: Any, index: Any) -> Any:
-    return e.broadcast(e.at(factors, e.times(index, FLOAT_BYTES))) if narrow else None
+def _factor(e: Emitter, numbers: int, factors: Any, index: Any) -> Any:
+    return e.broadcast(e.at(factors, e.times(index, FLOAT_BYTES))) if numbers == INTEGERS else None
 
 
-def _turn_routine(narrow: bool, turned: bool) -> Routine:
+def _turn_routine(numbers: int, turned: bool) -> Routine:
     """Return the routine of one kind, without the first two arguments of `turn`."""
 
     def body(
@@ -115,36 +120,42 @@ def _turn_routine(narrow: bool, turned: bool) -> Routine:
         factors: Any,
         cosines: Any,
         sines: Any,
+        angle_point: Any,
         target: Any,
         point: Any,
     ) -> None:
         neighbours = ir.Constant(INT_VECTOR, [i ^ 1 for i in range(WIDTH)])
         with e.loop(points, 1) as row:
-            by = _factor(e, narrow, factors, row.index)
+            by = _factor(e, numbers, factors, row.index)
             first = e.at(source, e.ir.mul(row.index, source_point))
             out = e.at(target, e.ir.mul(row.index, point))
-            angles = e.times(e.ir.mul(row.index, channels), FLOAT_BYTES)
+            angles = e.ir.mul(row.index, angle_point)
             with e.loop(channels, WIDTH) as loop:
                 offset = e.times(loop.index, FLOAT_BYTES)
-                value = _counted(e, narrow, e.at(first, offset), e.at(units, offset), by)
+                value = _counted(e, numbers, e.at(first, offset), e.at(units, offset), by)
                 if turned:
                     swapped = e.ir.shuffle_vector(value, ir.Constant(VECTOR, ir.Undefined), neighbours)
                     crossed = e.mul(swapped, e.load(e.at(sines, angles, offset)))
                     value = e.fma(value, e.load(e.at(cosines, angles, offset)), crossed)
-                e.store(value, e.at(out, offset))
+                if numbers == TILES:
+                    e.store_halves(value, e.at(out, e.times(loop.index, FLOAT_BYTES // 2)))
+                else:
+                    e.store(value, e.at(out, offset))
 
-    return Routine(f"turn_{int(narrow)}_{int(turned)}", 10, body)
+    return Routine(f"turn_{numbers}_{int(turned)}", 11, body)
 
 
 turn = Routine(
     "turn",
-    12,
+    13,
     chosen({(kind, turned): _turn_routine(kind, turned) for kind in PRODUCT_KINDS for turned in (False, True)}),
 ).intrinsic()
-"""turn(narrow, turned, source, source_point, points, channels, units, factors, cosines, sines, target, point)
+"""turn(numbers, turned, source, source_point, points, channels, units, factors, cosines, sines, angle_point, target,
+point)
 
-Write products as floats; turned, each pair of channels (a, b) becomes (a cos - b sin, b cos + a sin). Cosines and sines
-are [points, channels], the sine of a pair's first channel with the sign changed.
+Write products as floats, or as bfloats for TILES; turned, each pair of channels (a, b) becomes (a cos - b sin, b cos +
+a sin). Cosines and sines of points are `angle_point` bytes apart, the sine of a pair's first channel has its sign
+changed.
 """
 
 
@@ -180,36 +191,60 @@ The number of points is a multiple of PANEL, that of channels one of WIDTH.
 """
 
 
-def _write_softmax(e: Emitter, scores: Any, line: Any, rows: Any, columns: Any, width: Any, inverses: Any) -> None:
-    builder = e.ir
-    lanes = ir.Constant(INT_VECTOR, list(range(WIDTH)))
-    bound = builder.trunc(columns, I32)
-    with e.loop(rows, 1) as row:
-        first = e.at(scores, builder.mul(row.index, line))
+def _softmax_routine(halved: bool) -> Routine:
+    """Return the routine of one kind, without the first argument of `softmax`."""
 
-        def is_column(index: Any) -> Any:
-            limit = e.splat_integer(builder.sub(bound, builder.trunc(index, I32)))
-            return builder.icmp_signed("<", lanes, limit)
+    def body(e: Emitter, scores: Any, line: Any, rows: Any, columns: Any, width: Any, inverses: Any) -> None:
+        builder = e.ir
+        lanes = ir.Constant(INT_VECTOR, list(range(WIDTH)))
+        bound = builder.trunc(columns, I32)
+        with e.loop(rows, 1) as row:
+            first = e.at(scores, builder.mul(row.index, line))
 
-        with e.loop(width, WIDTH, [e.splat(-1e30)]) as loop:
-            value = e.load(e.at(first, e.times(loop.index, FLOAT_BYTES)))
-            counted = builder.select(is_column(loop.index), value, e.splat(-1e30))
-            loop.results = [e.maximum(counted, loop.values[0])]
-        most = e.splat(e.greatest_float_of(loop.results[0]))
-        with e.loop(width, WIDTH, [e.splat(0.0)]) as loop:
-            here = e.at(first, e.times(loop.index, FLOAT_BYTES))
-            power = exponential(e, e.maximum(e.sub(e.load(here), most), e.splat(-80.0)))
-            power = builder.select(is_column(loop.index), power, e.splat(0.0))
-            e.store(power, here)
-            loop.results = [e.add(power, loop.values[0])]
-        e.store(builder.fdiv(F32(1.0), e.sum_of(loop.results[0])), e.at(inverses, e.times(row.index, FLOAT_BYTES)))
+            def is_column(index: Any) -> Any:
+                limit = e.splat_integer(builder.sub(bound, builder.trunc(index, I32)))
+                return builder.icmp_signed("<", lanes, limit)
+
+            with e.loop(width, WIDTH, [e.splat(-1e30)]) as loop:
+                value = e.load(e.at(first, e.times(loop.index, FLOAT_BYTES)))
+                counted = builder.select(is_column(loop.index), value, e.splat(-1e30))
+                loop.results = [e.maximum(counted, loop.values[0])]
+            most = e.splat(e.greatest_float_of(loop.results[0]))
+            with e.loop(width, WIDTH, [e.splat(0.0)]) as loop:
+                here = e.at(first, e.times(loop.index, FLOAT_BYTES))
+                power = exponential(e, e.maximum(e.sub(e.load(here), most), e.splat(-80.0)))
+                power = builder.select(is_column(loop.index), power, e.splat(0.0))
+                if halved:
+                    e.store_halves(power, e.at(first, e.times(loop.index, FLOAT_BYTES // 2)))
+                else:
+                    e.store(power, here)
+                loop.results = [e.add(power, loop.values[0])]
+            e.store(builder.fdiv(F32(1.0), e.sum_of(loop.results[0])), e.at(inverses, e.times(row.index, FLOAT_BYTES)))
+
+    return Routine(f"softmax_{int(halved)}", 6, body)
 
 
-softmax = Routine("softmax", 6, _write_softmax).intrinsic()
-"""softmax(scores, line, rows, columns, width, inverses): scores become powers of e, zero from `columns` to `width` on.
+softmax = Routine("softmax", 7, chosen({(halved,): _softmax_routine(halved) for halved in (False, True)})).intrinsic()
+"""softmax(halved, scores, line, rows, columns, width, inverses): scores become powers of e, zero from `columns` on.
 
-Rows are `line` bytes apart. inverses receives 1 / the sum of each row, which remains to be multiplied by.
+Rows of `width` scores are `line` bytes apart. Halved, the powers are bfloats, one by one from the row's beginning.
+inverses receives 1 / the sum of each row, which remains to be multiplied by.
 """
+
+
+def _write_pair(e: Emitter, source: Any, point: Any, points: Any, channels: Any, target: Any) -> None:
+    order = ir.Constant(ir.VectorType(I32, 2 * WIDTH), [k // 2 + WIDTH * (k % 2) for k in range(2 * WIDTH)])
+    with e.loop(points, 2) as row:
+        first = e.at(source, e.ir.mul(row.index, point))
+        out = e.at(target, e.times(e.ir.mul(row.index, channels), FLOAT_BYTES // 2))
+        with e.loop(channels, WIDTH) as loop:
+            here = e.at(first, e.times(loop.index, FLOAT_BYTES // 2))
+            upper, lower = (e.load(place, SHORT_VECTOR) for place in (here, e.at(here, point)))
+            e.store(e.ir.shuffle_vector(upper, lower, order), e.at(out, e.times(loop.index, FLOAT_BYTES)))
+
+
+pair = Routine("pair", 5, _write_pair).intrinsic()
+"""pair(source, point, points, channels, target): pack points of bfloats as the rows of a matrix; an even number."""
 
 
 def _write_scale(e: Emitter, address: Any, point: Any, points: Any, channels: Any, factors: Any) -> None:
@@ -225,25 +260,25 @@ scale_points = Routine("scale_points", 5, _write_scale).intrinsic()
 """scale_points(address, point, points, channels, factors): multiply each point by a factor, in place."""
 
 
-def _swiglu_routine(narrow: bool, gated: bool) -> Routine:
+def _swiglu_routine(numbers: int, gated: bool) -> Routine:
     """Return the routine of one kind, without the first two arguments of `swiglu`."""
 
     def body(e: Emitter, address: Any, point: Any, points: Any, channels: Any, units: Any, factors: Any) -> None:
         apart = e.times(channels, FLOAT_BYTES)
         with e.loop(points, 1) as row:
-            by = _factor(e, narrow, factors, row.index)
+            by = _factor(e, numbers, factors, row.index)
             first = e.at(address, e.ir.mul(row.index, point))
             with e.loop(channels, WIDTH) as loop:
                 offset = e.times(loop.index, FLOAT_BYTES)
                 here = e.at(first, offset)
-                x = _counted(e, narrow, here, e.at(units, offset), by)
+                x = _counted(e, numbers, here, e.at(units, offset), by)
                 power = exponential(e, clamped(e, x, 80.0))
                 value = e.ir.fdiv(e.mul(x, power), e.add(power, e.splat(1.0)))
                 if gated:
-                    value = e.mul(value, _counted(e, narrow, e.at(here, apart), e.at(units, apart, offset), by))
+                    value = e.mul(value, _counted(e, numbers, e.at(here, apart), e.at(units, apart, offset), by))
                 e.store(value, here)
 
-    return Routine(f"swiglu_{int(narrow)}_{int(gated)}", 6, body)
+    return Routine(f"swiglu_{numbers}_{int(gated)}", 6, body)
 
 
 swiglu = Routine(
@@ -251,13 +286,13 @@ swiglu = Routine(
     8,
     chosen({(kind, gated): _swiglu_routine(kind, gated) for kind in PRODUCT_KINDS for gated in (False, True)}),
 ).intrinsic()
-"""swiglu(narrow, gated, address, point, points, channels, units, factors): products x become x / (1 + e**-x).
+"""swiglu(numbers, gated, address, point, points, channels, units, factors): products x become x / (1 + e**-x).
 
 Gated, that is multiplied by the products that lie `channels` further. What is written is floats.
 """
 
 
-def _add_routine(narrow: bool) -> Routine:
+def _add_routine(numbers: int) -> Routine:
     """Return the routine of one kind, without the first argument of `add_points`."""
 
     def body(
@@ -272,19 +307,19 @@ def _add_routine(narrow: bool) -> Routine:
         point: Any,
     ) -> None:
         with e.loop(points, 1) as row:
-            by = _factor(e, narrow, factors, row.index)
+            by = _factor(e, numbers, factors, row.index)
             first = e.at(source, e.ir.mul(row.index, source_point))
             out = e.at(target, e.ir.mul(row.index, point))
             with e.loop(channels, WIDTH) as loop:
                 offset = e.times(loop.index, FLOAT_BYTES)
-                value = _counted(e, narrow, e.at(first, offset), e.at(units, offset), by)
+                value = _counted(e, numbers, e.at(first, offset), e.at(units, offset), by)
                 e.store(e.add(e.load(e.at(out, offset)), value), e.at(out, offset))
 
-    return Routine(f"add_points_{int(narrow)}", 8, body)
+    return Routine(f"add_points_{numbers}", 8, body)
 
 
 add_points = Routine("add_points", 9, chosen({(kind,): _add_routine(kind) for kind in PRODUCT_KINDS})).intrinsic()
-"""add_points(narrow, source, source_point, points, channels, units, factors, target, point): target += products."""
+"""add_points(numbers, source, source_point, points, channels, units, factors, target, point): target += products."""
 
 
 def _write_squares(e: Emitter, source: Any, point: Any, points: Any, channels: Any, target: Any) -> None:

@@ -6,7 +6,19 @@ from typing import Any
 
 from llvmlite import ir
 
-from native.forward.emit import FLOAT_BYTES, I64, INT_VECTOR, PRODUCT_KINDS, VECTOR, WIDTH, Emitter, Routine, chosen
+from native.forward.emit import (
+    FLOAT_BYTES,
+    I64,
+    INT_VECTOR,
+    INTEGERS,
+    PRODUCT_KINDS,
+    TILES,
+    VECTOR,
+    WIDTH,
+    Emitter,
+    Routine,
+    chosen,
+)
 
 
 def _write_finish(
@@ -62,31 +74,33 @@ With units, floats by channel, the source holds integers of 32 bits that count t
 """
 
 
-def _gather_routine(narrow: bool) -> Routine:
+def _gather_routine(numbers: int) -> Routine:
     """Return the routine of one kind of words, without the first argument of `gather`."""
 
     def body(e: Emitter, source: Any, point: Any, points: Any, channels: Any, factor: Any, target: Any) -> None:
-        by = e.broadcast(factor) if narrow else None
-        number_bytes = FLOAT_BYTES // 2 if narrow else FLOAT_BYTES
+        by = e.broadcast(factor) if numbers == INTEGERS else None
+        number_bytes = FLOAT_BYTES // 2 if numbers else FLOAT_BYTES
         with e.loop(points, 1) as row:
             first = e.at(source, e.ir.mul(row.index, point))
             out = e.at(target, e.times(e.ir.mul(row.index, channels), number_bytes))
             with e.loop(channels, WIDTH) as loop:
                 value = e.load(e.at(first, e.times(loop.index, FLOAT_BYTES)))
                 where = e.at(out, e.times(loop.index, number_bytes))
-                if narrow:
+                if numbers == INTEGERS:
                     e.store_rounded(value, by, where)
+                elif numbers == TILES:
+                    e.store_halves(value, where)
                 else:
                     e.store(value, where)
 
-    return Routine(f"gather_{int(narrow)}", 6, body)
+    return Routine(f"gather_{numbers}", 6, body)
 
 
 gather = Routine("gather", 7, chosen({(kind,): _gather_routine(kind) for kind in PRODUCT_KINDS})).intrinsic()
-"""gather(narrow, source, point, points, channels, factor, target): copy points, `point` bytes apart, behind each other.
+"""gather(numbers, source, point, points, channels, factor, target): copy points, `point` bytes apart, one by one.
 
-narrow: whether they are written as 16-bit integers, times the float at `factor`, which takes HAS_PAIRS; without it
-nothing is written then.
+numbers: written as FLOATS, as 16-bit INTEGERS, times the float at `factor`, or as bfloats for TILES. Nothing is written
+where the processor has no such products.
 """
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from native.bits import U
-from native.forward.emit import WIDTH
+from native.forward.emit import FLOATS, INTEGERS, TILES, WIDTH
 from native.forward.gemm import PANEL, multiply
 from native.forward.pointwise import (
     CLAMP,
@@ -26,6 +26,7 @@ from native.forward.pointwise import (
     sparse_narrow,
     sparse_wide,
 )
+from native.forward.tiles import convolve
 from native.forward.transformer import attend, feed, norm_points
 from native.forward.winograd import transform, transform_back
 from native.jit import inlined, kernel
@@ -53,7 +54,7 @@ OP_DTYPE = np.dtype(
             "activation",
             "tile",  # m of a Winograd convolution
             "chunk",  # tiles of a 3x3 convolution, lines of a 1x1 convolution at a time
-            "narrow",  # whether a convolution multiplies 16-bit integers
+            "numbers",  # that are multiplied: FLOATS, INTEGERS or TILES
             "places",  # factors of one row's inputs, to make them integers
             "factors",  # these, for inputs of at most 1
             "units",  # of the products by channel, for inputs of at most 1
@@ -88,6 +89,7 @@ PLAN_DTYPE = np.dtype(
             "units",  # area in the scratch: a row's, `unit_channels` apart
             "unit_channels",
             "point_factors",  # area in the scratch: a board's points'
+            "value_pairs",
             "queries",  # areas in the scratch, of one row
             "keys",
             "key_panels",
@@ -138,14 +140,14 @@ def _conv3(plan, op, rows, w, s, weights, scratch):  # type: ignore[no-untyped-d
     tiles_a_row = tiles_a_side * tiles_a_side
     tiles = rows * tiles_a_row
     in_point, out_point = op.depth * 4, op.channels * 4
-    words = op.depth // 2 if op.narrow else op.depth
+    words = op.depth // 2 if op.numbers else op.depth
     line = side * out_point
     work, products = s + plan.work * 4, s + plan.products * 4
     scale, shift, floor = w + op.scale * 4, w + op.shift * 4, w + op.floor * 4
     summed = op.stream >= 0
     if summed and op.residual == 0:
         scratch[op.stream : op.stream + rows * side * side * op.channels] = 0.0
-    if op.narrow:
+    if op.numbers:
         _measure(plan, op, rows, s, weights, scratch)
     chunks = (tiles + op.chunk - 1) // op.chunk
     for chunk in range(chunks):
@@ -158,11 +160,11 @@ def _conv3(plan, op, rows, w, s, weights, scratch):  # type: ignore[no-untyped-d
             source = s + op.source * 4 + ((row * side + y) * side + x) * in_point
             target = work + (i - begin) * words * 4
             factors = s + (plan.factors + row * FACTORS) * 4
-            transform(m, op.narrow, source, side * in_point, in_point, target, in_place, op.depth, factors)
+            transform(m, op.numbers, source, side * in_point, in_point, target, in_place, op.depth, factors)
         for place in range((m + 2) * (m + 2)):
             matrix = w + (op.weights + place * words * op.channels) * 4
             left, right = work + place * in_place, products + place * out_place
-            multiply(op.narrow, left, words * 4, count, matrix, words, op.channels // PANEL, right, out_point)
+            multiply(op.numbers, left, words * 4, count, matrix, words, op.channels // PANEL, right, out_point)
         for i in range(begin, end):
             row, tile = i // tiles_a_row, i % tiles_a_row
             y, x = tile // tiles_a_side * m, tile % tiles_a_side * m
@@ -173,7 +175,7 @@ def _conv3(plan, op, rows, w, s, weights, scratch):  # type: ignore[no-untyped-d
             units = s + (plan.units + row * plan.unit_channels) * 4
             transform_back(
                 m,
-                op.narrow,
+                op.numbers,
                 summed,
                 source,
                 out_place,
@@ -211,24 +213,48 @@ def _finish_line(plan, op, w, s, source, source_point, row, y, scale, shift, uni
 def _conv1(plan, op, rows, w, s, weights, scratch):  # type: ignore[no-untyped-def]
     """1x1 convolution of `depth` channels of a map, then as for `finish`."""
     work, products = s + plan.work * 4, s + plan.products * 4
-    words = op.depth // 2 if op.narrow else op.depth
+    words = op.depth // 2 if op.numbers else op.depth
     in_point, out_point = op.source_channels * 4, op.channels * 4
     in_line, out_line = plan.size * words * 4, plan.size * out_point
     matrix, panels = w + op.weights * 4, op.channels // PANEL
     scale, shift = w + op.scale * 4, w + op.shift * 4
-    if op.narrow:
+    if op.numbers == INTEGERS:
         _measure(plan, op, rows, s, weights, scratch)
     for row in range(rows):
         factor = s + (plan.factors + row * FACTORS) * 4
-        units = s + (plan.units + row * plan.unit_channels) * 4 if op.narrow else 0
+        units = s + (plan.units + row * plan.unit_channels) * 4 if op.numbers == INTEGERS else 0
         for top in range(0, plan.size, op.chunk):
             lines = min(op.chunk, plan.size - top)
             for k in range(lines):
                 source = s + op.source * 4 + ((row * plan.side + top + k + 1) * plan.side + 1) * in_point
-                gather(op.narrow, source, in_point, plan.size, op.depth, factor, work + k * in_line)
-            multiply(op.narrow, work, words * 4, lines * plan.size, matrix, words, panels, products, out_point)
+                gather(op.numbers, source, in_point, plan.size, op.depth, factor, work + k * in_line)
+            multiply(op.numbers, work, words * 4, lines * plan.size, matrix, words, panels, products, out_point)
             for k in range(lines):
                 _finish_line(plan, op, w, s, products + k * out_line, out_point, row, top + k, scale, shift, units)
+
+
+@inlined
+def _conv3_tiles(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
+    """3x3 convolution by the plain sum, then as for `finish`.
+
+    The points of lines, borders included, are rows of one matrix, whose neighbours lie a fixed distance away.
+    """
+    work, products, side = s + plan.work * 4, s + plan.products * 4, plan.side
+    words = op.depth // 2
+    in_point, out_point = op.source_channels * 4, op.channels * 4
+    matrix, panels = w + op.weights * 4, op.channels // PANEL
+    scale, shift = w + op.scale * 4, w + op.shift * 4
+    for row in range(rows):
+        source = s + op.source * 4 + row * side * side * in_point
+        gather(TILES, source, in_point, side * side, op.depth, 0, work)
+        for top in range(0, plan.size, op.chunk):
+            lines = min(op.chunk, plan.size - top)
+            points = (lines - 1) * side + plan.size
+            first = work + top * side * words * 4
+            convolve(TILES, first, words * 4, points, matrix, words, panels, products, out_point, 3, side * words * 4)
+            for k in range(lines):
+                line = products + k * side * out_point
+                _finish_line(plan, op, w, s, line, out_point, row, top + k, scale, shift, 0)
 
 
 @inlined
@@ -285,7 +311,7 @@ def _dense(op, rows, w, s):  # type: ignore[no-untyped-def]
     """Multiply a vector by a matrix; scale, clamp and activate."""
     target, point = s + op.target * 4, op.channels * 4
     factors, panels = w + op.weights * 4, op.channels // PANEL
-    multiply(0, s + op.source * 4, op.depth * 4, rows, factors, op.depth, panels, target, point)
+    multiply(FLOATS, s + op.source * 4, op.depth * 4, rows, factors, op.depth, panels, target, point)
     scale, shift, floor = w + op.scale * 4, w + op.shift * 4, w + op.floor * 4
     finish(target, point, rows, op.channels, scale, shift, floor, target, point, 0, 0, 0)
     activate(op.activation, target, point, rows, op.channels)
@@ -414,7 +440,9 @@ def forward(plan, ops, weights, scratch, lists, values, planes, extras, policy, 
     for i in range(ops.shape[0]):
         op = ops[i]
         kind = op.kind
-        if kind == CONV3:
+        if kind == CONV3 and op.numbers == TILES:
+            _conv3_tiles(plan, op, rows, w, s)
+        elif kind == CONV3:
             _conv3(plan, op, rows, w, s, weights, scratch)
         elif kind == CONV1:
             _conv1(plan, op, rows, w, s, weights, scratch)

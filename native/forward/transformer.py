@@ -8,11 +8,13 @@ from __future__ import annotations
 import numpy as np
 
 from native.bits import U
+from native.forward.emit import FLOATS, TILES
 from native.forward.gemm import PANEL, multiply
 from native.forward.points import (
     add_points,
     condense,
     normalise,
+    pair,
     scale_points,
     softmax,
     squares,
@@ -23,8 +25,8 @@ from native.forward.points import (
 from native.forward.pointwise import activate
 from native.jit import inlined
 
-QUERIES = 24
-"""Points whose scores are at work at a time: two blocks of a matrix product; the first-level cache holds them."""
+QUERIES = 32
+"""Points whose scores are at work at a time: what the first-level cache holds, and two tiles."""
 
 
 @inlined
@@ -37,11 +39,11 @@ def _line(plan, source, point, row, y):  # type: ignore[no-untyped-def]
 def _condense_lines(plan, op, normed, source, row, top, lines, s, target, constants, depth):  # type: ignore[no-untyped-def]
     """Make the inputs of a product from lines of a map."""
     point = op.source_channels * 4
-    words = depth // 2 if op.narrow else depth
+    words = depth // 2 if op.numbers else depth
     for k in range(lines):
         here, done = _line(plan, source, point, row, top + k), k * plan.size
         factors = s + (plan.point_factors + done) * 4
-        condense(op.narrow, normed, here, point, plan.size, depth, constants, target + done * words * 4, factors)
+        condense(op.numbers, normed, here, point, plan.size, depth, constants, target + done * words * 4, factors)
 
 
 @inlined
@@ -52,7 +54,27 @@ def _add_lines(plan, op, row, top, lines, s, products, products_point, units):  
         here, done = _line(plan, s + op.source * 4, point, row, top + k), k * plan.size
         factors = s + (plan.point_factors + done) * 4
         source = products + done * products_point
-        add_points(op.narrow, source, products_point, plan.size, op.depth, units, factors, here, point)
+        add_points(op.numbers, source, products_point, plan.size, op.depth, units, factors, here, point)
+
+
+@inlined
+def _turn_points(op, turned, source, source_point, points, units, factors, cosines, sines, point, target):  # type: ignore[no-untyped-def]
+    """Write the queries or keys of one head, in a slot of `width` floats for each point."""
+    turn(
+        op.numbers,
+        turned,
+        source,
+        source_point,
+        points,
+        op.width,
+        units,
+        factors,
+        cosines,
+        sines,
+        point,
+        target,
+        point,
+    )
 
 
 @inlined
@@ -61,64 +83,48 @@ def _project(plan, op, row, w, s):  # type: ignore[no-untyped-def]
     size, width = plan.size, op.width
     area = size * size
     padded = (area + PANEL - 1) // PANEL * PANEL
-    words = op.depth // 2 if op.narrow else op.depth
+    words = op.depth // 2 if op.numbers else op.depth
     query_point, key_point = op.heads * width * 4, op.groups * width * 4
     out_point = query_point + 2 * key_point
     work, products, factors = s + plan.work * 4, s + plan.products * 4, s + plan.point_factors * 4
-    units, units_of_keys, units_of_values = w + op.units * 4, w + op.units * 4 + query_point, 0
-    units_of_values = units_of_keys + key_point
+    units = w + op.units * 4
     turned = 1 if op.cosines >= 0 else 0
     for top in range(0, size, op.chunk):
         lines = min(op.chunk, size - top)
         first, points = top * size, lines * size
         _condense_lines(plan, op, 1, s + op.source * 4, row, top, lines, s, work, w + op.constants * 4, op.depth)
         panels = out_point // (PANEL * 4)
-        multiply(op.narrow, work, words * 4, points, w + op.weights * 4, words, panels, products, out_point)
-        cosines, sines = w + op.cosines * 4 + first * query_point, w + op.sines * 4 + first * query_point
-        target = s + plan.queries * 4 + first * query_point
-        turn(
-            op.narrow,
-            turned,
-            products,
-            out_point,
-            points,
-            op.heads * width,
-            units,
-            factors,
-            cosines,
-            sines,
-            target,
-            query_point,
-        )
-        cosines, sines = w + op.key_cosines * 4 + first * key_point, w + op.key_sines * 4 + first * key_point
-        target = s + plan.keys * 4 + first * key_point
-        turn(
-            op.narrow,
-            turned,
-            products + query_point,
-            out_point,
-            points,
-            op.groups * width,
-            units_of_keys,
-            factors,
-            cosines,
-            sines,
-            target,
-            key_point,
-        )
+        multiply(op.numbers, work, words * 4, points, w + op.weights * 4, words, panels, products, out_point)
+        slot = width * 4
+        for head in range(op.heads):
+            skip = head * slot
+            turns = first * query_point + skip
+            cosines, sines, target = w + op.cosines * 4 + turns, w + op.sines * 4 + turns, s + plan.queries * 4 + turns
+            source = products + skip
+            _turn_points(
+                op, turned, source, out_point, points, units + skip, factors, cosines, sines, query_point, target
+            )
+        for group in range(op.groups):
+            skip = group * slot
+            turns = first * key_point + skip
+            cosines, sines = w + op.key_cosines * 4 + turns, w + op.key_sines * 4 + turns
+            source, target = products + query_point + skip, s + plan.keys * 4 + turns
+            units_here = units + query_point + skip
+            _turn_points(op, turned, source, out_point, points, units_here, factors, cosines, sines, key_point, target)
         for panel in range(op.groups * width // PANEL):
+            skip = query_point + key_point + panel * PANEL * 4
             target = s + (plan.values + (panel * padded + first) * PANEL) * 4
-            skip = panel * PANEL * 4
-            source = products + query_point + key_point + skip
+            source = products + skip
             turn(
-                op.narrow,
+                op.numbers,
                 0,
                 source,
                 out_point,
                 points,
                 PANEL,
-                units_of_values + skip,
+                units + skip,
                 factors,
+                0,
                 0,
                 0,
                 target,
@@ -136,33 +142,43 @@ def attend(plan, op, rows, w, s, scratch):  # type: ignore[no-untyped-def]
     work, products = s + plan.work * 4, s + plan.products * 4
     queries, keys, scores = s + plan.queries * 4, s + plan.keys * 4, s + plan.scores * 4
     sums = s + plan.point_factors * 4
-    words = op.heads * width // 2 if op.narrow else op.heads * width
+    words = op.heads * width // 2 if op.numbers else op.heads * width
     scratch[plan.keys + area * op.groups * width : plan.keys + padded * op.groups * width] = 0.0
     for panel in range(op.groups * width // PANEL):
         end = plan.values + (panel + 1) * padded * PANEL
         scratch[end - (padded - area) * PANEL : end] = 0.0
+    halved = 1 if op.numbers == TILES else 0
+    numbers = TILES if halved else FLOATS
+    shrink = 2 if halved else 1
     for row in range(rows):
         _project(plan, op, row, w, s)
         for group in range(op.groups):
             matrix = s + plan.key_panels * 4
-            transpose(keys + group * width * 4, key_point, padded, width, matrix)
+            transpose(keys + group * width * 4, key_point, padded, width // shrink, matrix)
             values = s + (plan.values + group * width * padded) * 4
+            if halved:
+                for panel in range(width // PANEL):
+                    skip = panel * padded * PANEL * 4
+                    pair(values + skip, PANEL * 4, padded, PANEL, s + plan.value_pairs * 4 + skip // 2)
+                values = s + plan.value_pairs * 4
             for head in range(group * (op.heads // op.groups), (group + 1) * (op.heads // op.groups)):
                 for first in range(0, area, QUERIES):
                     count = min(QUERIES, area - first)
-                    here = queries + first * query_point + head * width * 4
-                    multiply(0, here, query_point, count, matrix, width, padded // PANEL, scores, padded * 4)
-                    softmax(scores, padded * 4, count, area, padded, sums)
-                    multiply(0, scores, padded * 4, count, values, padded, width // PANEL, here, query_point)
+                    here, line = queries + first * query_point + head * width * 4, padded * 4
+                    depth, panels = width // shrink, padded // PANEL
+                    multiply(numbers, here, query_point, count, matrix, depth, panels, scores, line)
+                    softmax(halved, scores, line, count, area, padded, sums)
+                    depth, panels = padded // shrink, width // PANEL
+                    multiply(numbers, scores, line, count, values, depth, panels, here, query_point)
                     scale_points(here, query_point, count, width, sums)
         for top in range(0, size, op.chunk):
             lines = min(op.chunk, size - top)
             points = lines * size
             source = queries + top * size * query_point
             constants, factors = w + op.inner_constants * 4, s + plan.point_factors * 4
-            condense(op.narrow, 0, source, query_point, points, op.heads * width, constants, work, factors)
+            condense(op.numbers, 0, source, query_point, points, op.heads * width, constants, work, factors)
             matrix, panels, out_point = w + op.inner_weights * 4, op.depth // PANEL, op.depth * 4
-            multiply(op.narrow, work, words * 4, points, matrix, words, panels, products, out_point)
+            multiply(op.numbers, work, words * 4, points, matrix, words, panels, products, out_point)
             _add_lines(plan, op, row, top, lines, s, products, out_point, w + op.inner_units * 4)
 
 
@@ -170,7 +186,7 @@ def attend(plan, op, rows, w, s, scratch):  # type: ignore[no-untyped-def]
 def feed(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
     """Add the feed-forward net of the stream's norm to the stream: `width` channels inside, gated if `heads` is 2."""
     words, inner_words = op.depth, op.width
-    if op.narrow:
+    if op.numbers:
         words, inner_words = op.depth // 2, op.width // 2
     work, products, factors = s + plan.work * 4, s + plan.products * 4, s + plan.point_factors * 4
     hidden = op.heads * op.width
@@ -181,12 +197,12 @@ def feed(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
             points = lines * plan.size
             _condense_lines(plan, op, 1, s + op.source * 4, row, top, lines, s, work, w + op.constants * 4, op.depth)
             matrix, panels = w + op.weights * 4, hidden // PANEL
-            multiply(op.narrow, work, words * 4, points, matrix, words, panels, products, hidden_point)
-            swiglu(op.narrow, op.heads - 1, products, hidden_point, points, op.width, w + op.units * 4, factors)
+            multiply(op.numbers, work, words * 4, points, matrix, words, panels, products, hidden_point)
+            swiglu(op.numbers, op.heads - 1, products, hidden_point, points, op.width, w + op.units * 4, factors)
             constants = w + op.inner_constants * 4
-            condense(op.narrow, 0, products, hidden_point, points, op.width, constants, work, factors)
+            condense(op.numbers, 0, products, hidden_point, points, op.width, constants, work, factors)
             matrix, panels = w + op.inner_weights * 4, op.depth // PANEL
-            multiply(op.narrow, work, inner_words * 4, points, matrix, inner_words, panels, products, out_point)
+            multiply(op.numbers, work, inner_words * 4, points, matrix, inner_words, panels, products, out_point)
             _add_lines(plan, op, row, top, lines, s, products, out_point, w + op.inner_units * 4)
 
 

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from native.forward.emit import FLOAT_BYTES, I64, INT_VECTOR, PRODUCT_KINDS, WIDTH, Emitter, Routine, chosen
+from native.forward.emit import FLOAT_BYTES, HAS_PAIRS, I64, INT_VECTOR, WIDTH, Emitter, Routine, chosen
 from native.forward.gemm import FloatArray
 
 Matrix: TypeAlias = npt.NDArray[np.float64]
@@ -31,6 +31,8 @@ _POINTS = {
     4: (0.0, 0.6875, -0.6875, 1.5625, -1.5625),
     5: (0.28125, -0.28125, 0.84375, -0.84375, 1.75, -1.75),
 }
+_KINDS = (False, True) if HAS_PAIRS else (False,)
+"""Whether integers are multiplied."""
 TILE_OUTPUTS = tuple(_POINTS)
 """The m there are."""
 
@@ -213,12 +215,12 @@ def _output_routine(m: int, narrow: bool, summed: bool) -> Routine:
 
 
 _INPUT: dict[tuple[int, ...], Routine] = {
-    (m, narrow): _input_routine(m, narrow) for m in TILE_OUTPUTS for narrow in PRODUCT_KINDS
+    (m, narrow): _input_routine(m, narrow) for m in TILE_OUTPUTS for narrow in _KINDS
 }
 _OUTPUT: dict[tuple[int, ...], Routine] = {
     (m, narrow, summed): _output_routine(m, narrow, summed)
     for m in TILE_OUTPUTS
-    for narrow in PRODUCT_KINDS
+    for narrow in _KINDS
     for summed in (False, True)
 }
 

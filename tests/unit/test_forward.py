@@ -31,10 +31,10 @@ needs_pairs = pytest.mark.skipif(not HAS_PAIRS, reason="this processor has no pr
 
 
 @kernel
-def multiply_arrays(narrow, a, b, c, depth):  # type: ignore[no-untyped-def]
-    """Multiply a [rows, depth] by packed panels b [panels, depth, PANEL]; see multiply for `narrow`."""
+def multiply_arrays(numbers, a, b, c, depth):  # type: ignore[no-untyped-def]
+    """Multiply a [rows, depth] by packed panels b [panels, depth, PANEL]; see multiply for `numbers`."""
     multiply(
-        narrow,
+        numbers,
         a.ctypes.data,
         a.shape[1] * 4,
         a.shape[0],

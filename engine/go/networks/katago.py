@@ -154,6 +154,6 @@ def make_program(network: KataGoNetwork, size: int, precision: str) -> Program:
     """
     if not MIN_SIZE <= size <= MAX_SIZE:
         raise EvaluatorError(f"board size {size} found, expected {MIN_SIZE} to {MAX_SIZE}")
-    builder = ProgramBuilder(size, SPATIAL_CHANNELS, GLOBAL_CHANNELS, narrow=precision == "int16")
+    builder = ProgramBuilder(size, SPATIAL_CHANNELS, GLOBAL_CHANNELS, precision=precision)
     write_program(network, size, builder)
     return builder.build()

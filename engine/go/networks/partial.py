@@ -98,7 +98,7 @@ class PartialFormat(Format):
         value = next((name for name in self.outputs if name != "policy"), None)
         policy = "policy" if "policy" in self.outputs else None
         ends = Ends(self.size, self.feeds[0].name, policy, self.size**2, value)
-        builder = ProgramBuilder(self.size, self.feeds[0].shape[0], 0, narrow=precision == "int16")
+        builder = ProgramBuilder(self.size, self.feeds[0].shape[0], 0, precision=precision)
         try:
             squash = write_program(read_onnx_graph(self.path), ends, builder)
         except UnsupportedGraphError as error:

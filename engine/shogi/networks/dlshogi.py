@@ -71,7 +71,7 @@ class Dlshogi(Format):
 
     def program(self, precision: str, *, keep: bool) -> Program:
         """Read the graph, transform and pack its weights; see Format."""
-        builder = ProgramBuilder(SIDE, self.network.planes, self.network.extras, narrow=precision == "int16")
+        builder = ProgramBuilder(SIDE, self.network.planes, self.network.extras, precision=precision)
         try:
             squash = write_program(read_onnx_graph(self.path), self.network.ends, builder)
         except UnsupportedGraphError as error:
