@@ -171,12 +171,12 @@ class Emitter:
         places = ir.Constant(INT_VECTOR, [0] * WIDTH)
         return self.ir.shuffle_vector(first, ir.Constant(VECTOR, ir.Undefined), places)
 
-    def splat_integer(self, number: Any) -> Any:
-        """Return a vector with an int32 value in each place."""
-        first = self.ir.insert_element(ir.Constant(INT_VECTOR, ir.Undefined), number, I32(0))
-        return self.ir.shuffle_vector(
-            first, ir.Constant(INT_VECTOR, ir.Undefined), ir.Constant(INT_VECTOR, [0] * WIDTH)
-        )
+    def lanes_below(self, count: Any) -> Any:
+        """Return a vector of bits: whether a place's number is below `count`, an int64 value."""
+        first = self.ir.insert_element(ir.Constant(INT_VECTOR, ir.Undefined), self.ir.trunc(count, I32), I32(0))
+        places = ir.Constant(INT_VECTOR, [0] * WIDTH)
+        bound = self.ir.shuffle_vector(first, ir.Constant(INT_VECTOR, ir.Undefined), places)
+        return self.ir.icmp_signed("<", ir.Constant(INT_VECTOR, list(range(WIDTH))), bound)
 
     def broadcast(self, address: Any) -> Any:
         """Return a vector with the float at an address in each place."""

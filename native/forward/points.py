@@ -7,6 +7,7 @@ reciprocal of their root mean square if they are normed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -30,6 +31,8 @@ from native.forward.emit import (
 from native.forward.gemm import PANEL
 from native.forward.pointwise import clamped, exponential
 
+_FAR = 1e30
+"""Less than this no score is."""
 _LEAST = 1e-30
 """A point that is nowhere greater counts as zero."""
 
@@ -196,36 +199,43 @@ def _softmax_routine(halved: bool) -> Routine:
 
     def body(e: Emitter, scores: Any, line: Any, rows: Any, columns: Any, width: Any, inverses: Any) -> None:
         builder = e.ir
-        lanes = ir.Constant(INT_VECTOR, list(range(WIDTH)))
-        bound = builder.trunc(columns, I32)
+        full = builder.and_(columns, I64(-WIDTH))
+        parts = ((I64(0), full, False), (full, builder.sub(width, full), True))
         with e.loop(rows, 1) as row:
             first = e.at(scores, builder.mul(row.index, line))
 
-            def is_column(index: Any) -> Any:
-                limit = e.splat_integer(builder.sub(bound, builder.trunc(index, I32)))
-                return builder.icmp_signed("<", lanes, limit)
+            def over_columns(start: Any, write: Callable[[Any, Any, Any], Any]) -> Any:
+                """Carry write(score, place, carried) over a row; behind the last column scores are -_FAR."""
+                for begin, count, is_rest in parts:
+                    with e.loop(count, WIDTH, [start], may_be_empty=True) as loop:
+                        place = builder.add(begin, loop.index)
+                        score = e.load(e.at(first, e.times(place, FLOAT_BYTES)))
+                        if is_rest:
+                            score = builder.select(e.lanes_below(builder.sub(columns, place)), score, e.splat(-_FAR))
+                        loop.results = [write(score, place, loop.values[0])]
+                    start = loop.results[0]
+                return start
 
-            with e.loop(width, WIDTH, [e.splat(-1e30)]) as loop:
-                value = e.load(e.at(first, e.times(loop.index, FLOAT_BYTES)))
-                counted = builder.select(is_column(loop.index), value, e.splat(-1e30))
-                loop.results = [e.maximum(counted, loop.values[0])]
-            most = e.splat(e.greatest_float_of(loop.results[0]))
-            with e.loop(width, WIDTH, [e.splat(0.0)]) as loop:
-                here = e.at(first, e.times(loop.index, FLOAT_BYTES))
-                power = exponential(e, e.maximum(e.sub(e.load(here), most), e.splat(-80.0)))
-                power = builder.select(is_column(loop.index), power, e.splat(0.0))
+            most = over_columns(e.splat(-_FAR), lambda score, place, best: e.maximum(score, best))
+            most = e.splat(e.greatest_float_of(most))
+
+            def write_power(score: Any, place: Any, total: Any) -> Any:
+                less = e.maximum(e.sub(score, most), e.splat(-80.0))
+                power = exponential(e, less, 4 if halved else 6)
                 if halved:
-                    e.store_halves(power, e.at(first, e.times(loop.index, FLOAT_BYTES // 2)))
+                    e.store_halves(power, e.at(first, e.times(place, FLOAT_BYTES // 2)))
                 else:
-                    e.store(power, here)
-                loop.results = [e.add(power, loop.values[0])]
-            e.store(builder.fdiv(F32(1.0), e.sum_of(loop.results[0])), e.at(inverses, e.times(row.index, FLOAT_BYTES)))
+                    e.store(power, e.at(first, e.times(place, FLOAT_BYTES)))
+                return e.add(power, total)
+
+            total = e.sum_of(over_columns(e.splat(0.0), write_power))
+            e.store(builder.fdiv(F32(1.0), total), e.at(inverses, e.times(row.index, FLOAT_BYTES)))
 
     return Routine(f"softmax_{int(halved)}", 6, body)
 
 
 softmax = Routine("softmax", 7, chosen({(halved,): _softmax_routine(halved) for halved in (False, True)})).intrinsic()
-"""softmax(halved, scores, line, rows, columns, width, inverses): scores become powers of e, zero from `columns` on.
+"""softmax(halved, scores, line, rows, columns, width, inverses): scores become powers of e, 0 from `columns` on.
 
 Rows of `width` scores are `line` bytes apart. Halved, the powers are bfloats, one by one from the row's beginning.
 inverses receives 1 / the sum of each row, which remains to be multiplied by.
