@@ -12,9 +12,10 @@ from engine.evaluators.native import NativeBackend, native_precision
 from engine.evaluators.network import NetworkEvaluator
 from engine.go.networks.katago import KataGo, make_program, raw_outputs
 from native.forward import builder
-from native.forward.builder import ProgramBuilder
-from native.forward.emit import HAS_PAIRS
+from native.forward.builder import PRECISIONS, ProgramBuilder
+from native.forward.emit import HAS_PAIRS, TILES
 from native.forward.gemm import BLOCK_ROWS, PANEL, multiply, pack, quantise
+from native.forward.tiles import halve
 from native.forward.winograd import TILE_OUTPUTS, choose_tile, even_matrices, matrices
 from native.jit import kernel
 from nets.katago.cpu_program import unsupported
@@ -27,6 +28,14 @@ from tests.contract.networks import load_go
 from tests.naive.katago_forward import forward
 from tests.naive.katago_networks import RandomNetworks
 
+narrow = pytest.mark.parametrize(
+    "precision",
+    [
+        pytest.param(name, marks=pytest.mark.skipif(name not in PRECISIONS, reason=f"this processor has no {name}"))
+        for name in ("int16", "bf16")
+    ],
+)
+needs_tiles = pytest.mark.skipif("bf16" not in PRECISIONS, reason="this processor multiplies no tiles")
 needs_pairs = pytest.mark.skipif(not HAS_PAIRS, reason="this processor has no products of 16-bit integers")
 
 
@@ -106,28 +115,50 @@ def test_product_of_pairs(rows: int) -> None:
     np.testing.assert_array_equal(c.view(np.int32), a.astype(np.int64) @ b)
 
 
-@needs_pairs
+@needs_tiles
+@pytest.mark.parametrize("rows", [1, 15, 16, 17, 31, 32, 33, 72])
+def test_product_of_tiles(rows: int) -> None:
+    rng = np.random.default_rng(rows)
+    a = rng.standard_normal((rows, 2 * PANEL)).astype(np.float32)
+    b = rng.standard_normal((2 * PANEL, PANEL + 5)).astype(np.float32)
+    left, right = halve(a[:, :, None])[..., 0], halve(pack(b))
+    c = np.full((rows + 1, 2 * PANEL), np.nan, np.float32)
+    multiply_arrays(TILES, np.ascontiguousarray(left), right, c[:rows], PANEL)
+    exact = halved(a).astype(np.float64) @ halved(b).astype(np.float64)
+    np.testing.assert_allclose(c[:rows, : PANEL + 5], exact, rtol=1e-5, atol=1e-5)
+    assert not c[:rows, PANEL + 5 :].any()
+    assert np.isnan(c[rows]).all()
+
+
+def halved(values: np.ndarray) -> np.ndarray:
+    """Round floats to bfloats, the obvious way: half of the last kept bit is added, and the rest cut off."""
+    bits = values.view(np.uint32).astype(np.uint64)
+    ties_to_even = (bits >> 16) & 1
+    return (((bits + 0x7FFF + ties_to_even) >> 16 << 16).astype(np.uint32)).view(np.float32)
+
+
+@narrow
 @pytest.mark.parametrize("size", [5, 9, 11, 19])
 @pytest.mark.parametrize(
     "kinds", [["gpool", "bottleneck", "ordinary"], ["attention", "ffn-gated", "attention-plain", "ffn"]]
 )
-def test_networks_in_integers_are_close(size: int, kinds: list[str]) -> None:
+def test_networks_in_fewer_bits_are_close(size: int, kinds: list[str], precision: str) -> None:
     network = RandomNetworks(15).network(kinds, channels=40)
     planes, extras = inputs(size, 3)
     exact = raw_outputs(evaluator(network, size), planes, extras)
-    narrow = raw_outputs(evaluator(network, size, "int16"), planes, extras)
+    fewer = raw_outputs(evaluator(network, size, precision), planes, extras)
     for name in ("policy", "value", "misc", "ownership"):
-        found, expected = getattr(narrow, name), getattr(exact, name)
+        found, expected = getattr(fewer, name), getattr(exact, name)
         assert not np.array_equal(found, expected)
         assert np.abs(found - expected).mean() < 0.01 * np.abs(expected).mean(), name
 
 
-@needs_pairs
-def test_integers_do_not_depend_on_the_batch() -> None:
+@narrow
+def test_fewer_bits_do_not_depend_on_the_batch(precision: str) -> None:
     network = RandomNetworks(15).network(["ordinary", "gpool", "bottleneck"], channels=40)
     planes, extras = inputs(7, 5)
     planes[3] *= 50.0
-    made = evaluator(network, 7, "int16")
+    made = evaluator(network, 7, precision)
     together = raw_outputs(made, planes, extras)
     for row in range(5):
         alone = raw_outputs(made, planes[row : row + 1], extras[row : row + 1])
@@ -135,27 +166,27 @@ def test_integers_do_not_depend_on_the_batch() -> None:
         np.testing.assert_array_equal(alone.value[0], together.value[row])
 
 
-@needs_pairs
+@narrow
 @pytest.mark.parametrize("factor", [1e-20, 1e25])
-def test_integers_have_the_range_of_their_inputs(factor: float) -> None:
+def test_fewer_bits_have_the_range_of_their_inputs(factor: float, precision: str) -> None:
     network = RandomNetworks(15, norms="bias").network(["ordinary", "bottleneck"], channels=24)
     planes, extras = inputs(7, 2)
     planes[1] *= factor
     extras[1] *= factor
     exact = raw_outputs(evaluator(network, 7), planes, extras).policy
-    found = raw_outputs(evaluator(network, 7, "int16"), planes, extras).policy
+    found = raw_outputs(evaluator(network, 7, precision), planes, extras).policy
     assert np.abs(found[1] - exact[1]).mean() < 0.01 * np.abs(exact[1]).mean()
 
 
-@needs_pairs
-def test_integers_of_an_empty_map() -> None:
+@narrow
+def test_fewer_bits_of_an_empty_map(precision: str) -> None:
     network = RandomNetworks(15).network(["ordinary"], channels=8)
     network.trunk.conv.weights[:] = 0.0
     planes, extras = inputs(7, 2)
     extras[:] = 0.0
     exact = raw_outputs(evaluator(network, 7), planes, extras)
     np.testing.assert_allclose(
-        raw_outputs(evaluator(network, 7, "int16"), planes, extras).value, exact.value, rtol=1e-3
+        raw_outputs(evaluator(network, 7, precision), planes, extras).value, exact.value, rtol=1e-3
     )
 
 
