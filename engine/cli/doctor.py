@@ -107,7 +107,7 @@ def kernels() -> Iterator[Finding]:
     try:
         import numba
 
-        from native.forward.emit import HAS_DOT_PRODUCTS, HAS_PAIRS, WIDTH
+        from native.forward.emit import HAS_DOT_PRODUCTS, HAS_PAIRS, WIDTH, has_tiles
         from native.jit import CACHE_DIRECTORY
         from native.warmup import PROCESSES, is_compiled
     except ImportError as error:
@@ -118,6 +118,8 @@ def kernels() -> Iterator[Finding]:
         state = "compiled" if is_compiled(game) else "not compiled yet: the first start does it, up to a minute"
         yield OK, f"kernels for {game}: {state} (cache {CACHE_DIRECTORY})"
     products = "int16, with VNNI" if HAS_DOT_PRODUCTS else "int16, without VNNI" if HAS_PAIRS else "fp32"
+    if has_tiles():
+        products = f"bf16, with AMX, or {products}"
     yield OK, f"networks on the processor: vectors of {WIDTH} floats, products in {products}"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from engine.evaluators.base import UnsupportedError
 from engine.evaluators.network import Backend, Format, NetworkEvaluator, recognise
-from engine.evaluators.providers import check_backend, chooses_cpu, expect_packages
+from engine.evaluators.providers import NATIVE_PRECISIONS, check_backend, chooses_cpu, expect_packages
 
 
 def load(
@@ -31,7 +31,7 @@ def load(
         backend: native (our kernels, on the CPU), onnx (onnxruntime), tensorrt (TensorRT itself), or auto: the fastest
             that can, which the evaluator's description tells.
         batch_size: rows of a batch; None for what suits the network and the device.
-        precision: fp32, fp16 (GPUs only), int16 (backend native only), or auto: the fastest there is.
+        precision: fp32, fp16 (GPUs only), int16 or bf16 (backend native only), or auto: the fastest there is.
         keep: whether what a big network is packed into is kept for the next start.
 
     Raises:
@@ -50,7 +50,7 @@ def load(
             program = form.program(chosen, keep=keep)
             return made(form, NativeBackend(program, form, chosen, batch_size))
         except UnsupportedError as error:
-            if backend == "native" or precision == "int16":
+            if backend == "native" or precision in NATIVE_PRECISIONS:
                 raise
             why = error.reason
     expect_packages(path, device)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engine.evaluators.base import EvaluatorError
-from native.forward.emit import HAS_PAIRS, WIDTH
+from native.forward.builder import PRECISIONS
+from native.forward.emit import WIDTH
 from native.forward.entry import bind_program
 
 if TYPE_CHECKING:
@@ -25,15 +26,15 @@ NO_OUTPUTS = ((0, 0), (0,), (0,), (0,))
 
 
 def native_precision(asked: str) -> str:
-    """Return fp32 or int16 for auto, fp32 or int16; auto is the faster one that the processor has.
+    """Return what was asked for, or the fastest precision that the processor has for auto.
 
     Raises:
-        EvaluatorError: int16 was asked for, and the processor does not have it.
+        EvaluatorError: the processor, or the system, does not have it.
     """
-    if asked == "int16" and not HAS_PAIRS:
-        raise EvaluatorError("a processor without products of 16-bit integers found: expected precision auto or fp32")
     if asked == "auto":
-        return "int16" if HAS_PAIRS else "fp32"
+        return PRECISIONS[0]
+    if asked not in PRECISIONS:
+        raise EvaluatorError(f"precision {asked} is not for this processor: expected auto or {' or '.join(PRECISIONS)}")
     return asked
 
 

@@ -117,7 +117,7 @@ class Format(ABC):
         """Return the network as a program of our own kernels.
 
         Args:
-            precision: fp32 or int16.
+            precision: fp32, int16 or bf16.
             keep: whether the program of a big network is kept for the next start.
 
         Raises:
@@ -156,7 +156,7 @@ class Backend(Protocol):
     device: str
     """cpu, cuda or tensorrt, the latter two with or without a number."""
     precision: str
-    """fp32, int16, fp16."""
+    """fp32, int16, bf16, fp16."""
     batch_size: int
     """Rows at which it is fastest."""
     takes_bits: bool

@@ -28,6 +28,9 @@ EXTRA_CUDAS = {13: "", 12: "12"}
 """Suffixes of the extras for GPUs, by CUDA's major version, the newest first."""
 DRIVER_REMEDY = "install NVIDIA's driver (Debian, Ubuntu: sudo apt install nvidia-driver), or choose --device cpu"
 
+NATIVE_PRECISIONS = ("int16", "bf16")
+"""Of our own kernels alone."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:
@@ -90,8 +93,10 @@ def check_backend(device: str, backend: str, precision: str) -> None:
         raise EvaluatorError(f"backend tensorrt computes on GPUs: expected device tensorrt, not {device}")
     if precision == "fp16" and (backend == "native" or chooses_cpu(device)):
         raise EvaluatorError("precision fp16 is for GPUs: expected device cuda or tensorrt, or precision fp32")
-    if precision == "int16" and (backend not in ("auto", "native") or not chooses_cpu(device)):
-        raise EvaluatorError("precision int16 is for backend native: expected device cpu with it, or precision fp32")
+    if precision in NATIVE_PRECISIONS and (backend not in ("auto", "native") or not chooses_cpu(device)):
+        raise EvaluatorError(
+            f"precision {precision} is for backend native: expected device cpu with it, or precision fp32"
+        )
 
 
 def chooses_cpu(device: str) -> bool:

@@ -41,7 +41,7 @@ def load_program(digest: str, size: int, precision: str) -> tuple[Program, Netwo
     Args:
         digest: of the network's file (`nets.files.source_digest`).
         size: N of the N × N boards.
-        precision: fp32 or int16.
+        precision: fp32, int16 or bf16.
     """
     path = _path(digest, size, precision)
     try:
@@ -63,7 +63,7 @@ def keep_program(program: Program, info: NetworkInfo, precision: str) -> None:
     Args:
         program: the program.
         info: of its network; source_sha256 and board_size are what it is found by.
-        precision: fp32 or int16.
+        precision: fp32, int16 or bf16.
     """
     if program.weights.nbytes < WORTH:
         return

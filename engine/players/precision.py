@@ -42,6 +42,8 @@ MIN_SAME_MOVE, MAX_VALUE_ERROR = 0.95, 0.02
 POSITIONS, MIN_POSITIONS = 400, 100
 SECONDS = 6.0
 """After so long with the reference, MIN_POSITIONS are enough; the candidate takes less."""
+SLOWER = {"bf16": "int16"}
+"""What is tried next; behind all others stands fp32."""
 GAME_PLIES = 240
 POLL = 1e-3
 """Seconds between two looks at whether a search has ended."""
@@ -203,32 +205,39 @@ def with_suitable_precision(
         if precision == "auto" or evaluator.why:
             _tell_once(evaluator)
         return evaluator
-    verdict = _known(_file_name(evaluator))
-    if verdict is None:
-        _say_that_it_takes_time(evaluator)
-        # Only one of the two is in memory at any time: a big network takes some 250 and 500 MB.
+    recorded: list[Batch] = []
+    while evaluator.precision != "fp32":
+        verdict = _known(_file_name(evaluator))
+        if verdict is None:
+            candidate = evaluator.precision
+            _say_that_it_takes_time(evaluator)
+            if not recorded:
+                # Only one of the two is in memory at any time: a big network takes some 250 and 500 MB.
+                evaluator.close()
+                del evaluator
+                reference = make("fp32")
+                with contextlib.closing(reference):
+                    recorded = record(reference, sampling(reference))
+                del reference
+                evaluator = make(candidate)
+            with contextlib.ExitStack() as on_failure:
+                on_failure.callback(evaluator.close)
+                verdict = compare(recorded, evaluator)
+                on_failure.pop_all()
+            _keep(evaluator, verdict)
+            if verdict.is_enough:
+                _tell(evaluator, f"as good as fp32: {verdict}")
+        _log.info("%s against fp32: %s", evaluator.precision, verdict)
+        if verdict.is_enough:
+            return evaluator
+        name, slower = evaluator.info.source_file, SLOWER.get(evaluator.precision, "fp32")
+        _log.warning(
+            "%s: %s is left out for %s (%s): %s", name, evaluator.precision, slower, evaluator.backend, verdict
+        )
         evaluator.close()
         del evaluator
-        reference = make("fp32")
-        with contextlib.closing(reference):
-            recorded = record(reference, sampling(reference))
-        del reference
-        evaluator = make(precision)
-        with contextlib.ExitStack() as on_failure:
-            on_failure.callback(evaluator.close)
-            verdict = compare(recorded, evaluator)
-            on_failure.pop_all()
-        _keep(evaluator, verdict)
-        if verdict.is_enough:
-            _tell(evaluator, f"as good as fp32: {verdict}")
-    _log.info("%s against fp32: %s", evaluator.precision, verdict)
-    if verdict.is_enough:
-        return evaluator
-    name = evaluator.info.source_file
-    _log.warning("%s: %s is left out for fp32 (%s): %s", name, evaluator.precision, evaluator.backend, verdict)
-    evaluator.close()
-    del evaluator
-    return make("fp32")
+        evaluator = make(slower)
+    return evaluator
 
 
 def _board(evaluator: NetworkEvaluator) -> str:

@@ -156,15 +156,18 @@ def test_what_is_enough(same_move: float, error: float, expected: bool) -> None:
 class Factory:
     """Makes scripted networks and notes them; none may be in memory when another is made."""
 
-    def __init__(self, error: float) -> None:
-        self.error = error
+    def __init__(self, error: float, fastest: str = "int16", error_of_fastest: float = 0.0) -> None:
+        self.errors = {"int16": error, "fp32": 0.0}
+        self.errors |= {} if fastest == "int16" else {fastest: error_of_fastest}
+        self.fastest = fastest
         self.made: list[str] = []
         self._last: weakref.ref[Scripted] = weakref.ref(INFO)
 
     def __call__(self, name: str) -> Scripted:
         last = self._last() if self.made else None
         assert last is None, f"{last.precision} is in memory, closed: {last.is_closed}"
-        made = Scripted("fp32") if name == "fp32" else Scripted("int16", error=self.error)
+        chosen = self.fastest if name == "auto" else name
+        made = Scripted(chosen, error=self.errors[chosen])
         self.made.append(made.precision)
         self._last = weakref.ref(made)
         return made
@@ -177,6 +180,26 @@ def test_a_good_candidate_is_taken_and_compared_once(cache: Path) -> None:
     assert len(list((cache / "precision").iterdir())) == 1
     assert with_suitable_precision(second, "auto", lambda _: SAMPLING).precision == "int16"
     assert len(second.made) == 1
+
+
+@pytest.mark.parametrize(
+    ("errors", "chosen", "tries"),
+    [
+        ((0.0, 0.001), "bf16", ["bf16", "fp32", "bf16"]),
+        ((0.5, 0.001), "int16", ["bf16", "fp32", "bf16", "int16"]),
+        ((0.5, 0.5), "fp32", ["bf16", "fp32", "bf16", "int16", "fp32"]),
+    ],
+)
+def test_the_fastest_candidate_that_agrees_is_taken(
+    errors: tuple[float, float], chosen: str, tries: list[str], cache: Path
+) -> None:
+    factory = Factory(errors[1], "bf16", errors[0])
+    assert with_suitable_precision(factory, "auto", lambda _: SAMPLING).precision == chosen
+    assert factory.made == tries
+    again = Factory(errors[1], "bf16", errors[0])
+    assert with_suitable_precision(again, "auto", lambda _: SAMPLING).precision == chosen
+    candidates = ["bf16", "int16", "fp32"]
+    assert again.made == candidates[: candidates.index(chosen) + 1]
 
 
 def test_the_first_start_tells_what_was_chosen_and_why(capsys: pytest.CaptureFixture[str]) -> None:
@@ -283,7 +306,8 @@ OWN = [("go", 9), ("go", 13), ("go", 19), ("shogi", 9)]
 
 def test_verdicts_of_our_own_networks_come_with_them() -> None:
     digests = {game: source_digest(default_network(game))[:32] for game, _ in OWN}
-    expected = {f"{digests[game]}-{size}-int16-{precision.VERSION}.json" for game, size in OWN}
+    names = [f"{digests[game]}-{size}" for game, size in OWN]
+    expected = {f"{name}-{bits}-{precision.VERSION}.json" for name in names for bits in ("int16", "bf16")}
     assert {path.name for path in PRECISION_DIR.iterdir()} == expected
     for path in PRECISION_DIR.iterdir():
         verdict = Agreement(**json.loads(path.read_text()))
