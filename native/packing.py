@@ -8,6 +8,7 @@ native/cuda/unpack.cu. Evaluators on a processor read float32, which `unpack_bit
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 
@@ -19,6 +20,15 @@ from native.spec import packed_words
 def packed_bytes(count: int) -> int:
     """Return the bytes that a row of `count` zeros and ones takes."""
     return 8 * packed_words(count)
+
+
+def pack(numbers: npt.NDArray[np.float32]) -> npt.NDArray[np.uint64]:
+    """Return zeros and ones [B, ...] as bits [B, words], which a search writes itself."""
+    flat = numbers.reshape(len(numbers), -1)
+    packed = np.zeros((len(flat), packed_bytes(flat.shape[1])), np.uint8)
+    bits = np.packbits(flat != 0.0, axis=1, bitorder="little")
+    packed[:, : bits.shape[1]] = bits
+    return packed.view(np.uint64)
 
 
 def _spread_plainly(numbers: Any, index: Any, word: Any) -> None:

@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from engine.evaluators.onnx_session import GpuSession
 from engine.evaluators.providers import choose_backend
-from native.packing import packed_bytes
 from native.spec import Inputs
 from nets.packed import SUFFIX, Variant, variant_file
 
@@ -66,15 +65,6 @@ def open_engine(
         return TensorRtSession(whole, device, rows, outputs, variant, fixed=fixed), "TensorRT"
     session = GpuSession(variant_file(path, variant), device, rows, outputs, half=variant.half, fixed=fixed)
     return session, "onnxruntime"
-
-
-def pack(numbers: npt.NDArray[np.float32]) -> npt.NDArray[np.uint64]:
-    """Return zeros and ones [B, ...] as bits [B, words], which a search writes itself."""
-    flat = numbers.reshape(len(numbers), -1)
-    packed = np.zeros((len(flat), packed_bytes(flat.shape[1])), np.uint8)
-    bits = np.packbits(flat != 0.0, axis=1, bitorder="little")
-    packed[:, : bits.shape[1]] = bits
-    return packed.view(np.uint64)
 
 
 class GpuBackend:

@@ -12,9 +12,11 @@ import numpy.typing as npt
 
 from engine.evaluators.base import EvaluatorError
 from native.calls import NO_CALLS
+from native.packing import pack
 from native.spec import Inputs, packed_words
 from native.tree.buffers import make_batch
 from nets.errors import NetworkError
+from nets.load import open_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -221,7 +223,7 @@ class NetworkEvaluator:
         given: list[Array] = list(inputs)
         if self.inputs is Inputs.BITS:
             packed = len(self.spec.bits)
-            given = [*map(_packed, inputs[:packed]), *inputs[packed:]]
+            given = [*map(pack, inputs[:packed]), *inputs[packed:]]
         parts = [[output.astype(np.float32) for output in outputs] for _, outputs in self._backend.run(given)]
         joined = (np.concatenate(each) for each in zip(*parts, strict=True))
         return [each.reshape(-1, *shape) for each, shape in zip(joined, self.format.output_shapes, strict=True)]
@@ -299,17 +301,9 @@ def recognise(formats: Sequence[type[Format]], path: Path, size: int) -> Format:
     Raises:
         NetworkError: none does, or the network cannot be used.
     """
-    from nets.load import open_file
-
     file = open_file(path)
     for each in formats:
         found = each.recognise(file, size)
         if found is not None:
             return found
     raise NetworkError(f"{path}: {file.title} found, expected {' or '.join(each.title for each in formats)}")
-
-
-def _packed(numbers: FloatArray) -> Array:
-    from engine.evaluators.gpu import pack
-
-    return pack(numbers)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.evaluators.gpu import pack
 from native import cuda
+from native.packing import pack
 from tests.fakes.gpu_driver import unpack_rows
 
 HOST = """

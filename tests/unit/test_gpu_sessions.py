@@ -17,12 +17,12 @@ from engine.evaluators import cuda, onnx_session, providers
 from engine.evaluators.base import DeviceLostError, EvaluatorError
 from engine.evaluators.cuda import ThreadDevice, aligned_zeros
 from engine.evaluators.devices import choose_devices, make_device_queue
-from engine.evaluators.gpu import fill, pack
+from engine.evaluators.gpu import fill
 from engine.evaluators.onnx_session import GpuSession, batch_sizes, make_session, tensorrt_options
 from engine.evaluators.providers import choose_backend, choose_device, find_fault, find_package_fault
 from engine.go.networks.katago import default_rows
 from engine.options import Options
-from native.packing import packed_bytes
+from native.packing import pack, packed_bytes
 from nets.dlshogi.definition import NetworkShape, write_network
 from nets.errors import NetworkError
 from nets.installation import extra_command

@@ -18,13 +18,14 @@ import pytest
 from engine.evaluators import cuda
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.cuda import CudaDriver
-from engine.evaluators.gpu import GpuBackend, pack
+from engine.evaluators.gpu import GpuBackend
 from engine.evaluators.network import NetworkEvaluator, recognise
 from engine.evaluators.queue import Job
 from engine.evaluators.tensorrt_session import TensorRtSession
 from engine.evaluators.workers import EvaluationWorkers
 from engine.go.networks import FORMATS as GO
 from engine.shogi.networks import FORMATS as SHOGI
+from native.packing import pack
 from native.shogi.spec import shogi_spec
 from native.spec import Inputs
 from native.tree.arrays import VALUE

@@ -14,8 +14,8 @@ import pytest
 from engine.evaluators import cuda, tensorrt_driver
 from engine.evaluators.base import DeviceLostError, EvaluatorError
 from engine.evaluators.cuda import BLOCKING_SYNC, CudaDriver, gpu_uuid
-from engine.evaluators.gpu import pack
 from engine.evaluators.tensorrt_driver import PycudaDriver, driver_name, open_driver
+from native.packing import pack
 from tests.fakes.cuda_driver import FakeDriver
 
 
