@@ -19,7 +19,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from native.bits import U
-from native.jit import IS_PLAIN, kernel, machine_code
+from native.jit import IS_PLAIN, kernel, machine_code, mark_kernel
 from native.plain import plain, plain_kernel
 
 _WORDS = 512
@@ -127,6 +127,7 @@ class Entry:
         if self._compiled is None:
             decorate: Any = numba.cfunc
             signature = types.void(types.int64, types.int64)
+            mark_kernel(self._function)
             compiler = decorate(signature, cache=True, error_model="numpy", _nrt=False)
             self._compiled = compiler(self._function)
         place = np.zeros(_WORDS, np.uint64)

@@ -15,7 +15,7 @@ from typing import Any
 from numba import from_dtype
 from numba.extending import overload
 
-from native.jit import IS_PLAIN
+from native.jit import IS_PLAIN, note_game
 
 _PLAIN: dict[tuple[str, Any], Callable[..., Any]] = {}
 """Implementations by name and type of record, where kernels run as plain Python."""
@@ -102,6 +102,7 @@ def implement(function: Callable[..., Any], dtype: Any, kernel: Callable[..., An
         _PLAIN[function.__name__, dtype] = kernel
         return
     record = from_dtype(dtype)
+    note_game(record, kernel)
     arity = function.__code__.co_argcount
     names = ", ".join(function.__code__.co_varnames[:arity])
 

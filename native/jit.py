@@ -120,6 +120,35 @@ IS_PLAIN = bool(getattr(config, "DISABLE_JIT", 0))
 """Whether kernels run as plain Python: NUMBA_DISABLE_JIT=1."""
 _MARK = "is_kernel"
 """Attribute of the kernels of other files, whose compiled code is kept there as well."""
+_OUTSIDE: dict[Path, str] = {}
+"""Files outside this package that have kernels -> hash of all that these are compiled from."""
+_GAMES: dict[str, set[Path]] = {}
+"""Names of the record types of games outside this package -> files of the kernels that the tree's contain then."""
+
+
+def mark_kernel(function: Any) -> None:
+    """Keep the compiled code of a function here, in whichever file it stands."""
+    setattr(function, _MARK, True)
+
+
+def note_game(record: Any, kernel: Any) -> None:
+    """Remember that kernels for positions of a type contain `kernel`, which may stand outside this package."""
+    file = Path(kernel.py_func.__code__.co_filename).resolve()
+    if file in _OUTSIDE:
+        _GAMES.setdefault(str(record), set()).add(file)
+
+
+def _outside_key(function: Any, file: Path) -> str:
+    """Return a hash of a file outside this package, of the files that it has kernels of, and of this package."""
+    if file not in _OUTSIDE:
+        values = function.__globals__.values()
+        names = {str(getattr(value, "__module__", None) or getattr(value, "__name__", "")) for value in values}
+        files = {Path(getattr(sys.modules.get(name), "__file__", None) or "").resolve() for name in names}
+        digest = hashlib.sha256(f"{kernel_key(COMBINING[0])} {file}".encode() + file.read_bytes())
+        for other in sorted(files & _OUTSIDE.keys()):
+            digest.update(_OUTSIDE[other].encode())
+        _OUTSIDE[file] = digest.hexdigest()[:16]
+    return _OUTSIDE[file]
 
 
 class _KernelLocator(_CacheLocator):
@@ -135,8 +164,7 @@ class _KernelLocator(_CacheLocator):
             self._key = kernel_key(name)
         else:
             name = "others"
-            own = hashlib.sha256(str(file).encode() + file.read_bytes()).hexdigest()
-            self._key = hashlib.sha256(f"{kernel_key(COMBINING[0])} {own}".encode()).hexdigest()[:16]
+            self._key = _outside_key(function, file)
         self._folder = CACHE_DIRECTORY / f"{name}-{self._key}"
         self._line = function.__code__.co_firstlineno
 
@@ -176,13 +204,14 @@ def allocating_kernel(function: Callable[P, R]) -> Callable[P, R]:
 def _compiled(function: Callable[P, R], *, allocates: bool) -> Callable[P, R]:
     if IS_PLAIN:
         return cast(Callable[P, R], plain_kernel(function))
-    setattr(function, _MARK, True)
+    mark_kernel(function)
     # no_cfunc_wrapper: a tenth less to compile, and nobody calls kernels from C.
     decorate: Any = numba.njit
     compiled = decorate(nogil=True, cache=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=allocates)(function)
     compiled.compile = _widening(compiled.compile)
     if compiled._cache.cache_path is not None:  # native.typecheck keeps nothing
         compiled._cache.save_overload = _saving(compiled._cache)
+        compiled._cache._index_key = _telling_games(compiled._cache._index_key)
     return cast(Callable[P, R], compiled)
 
 
@@ -227,6 +256,20 @@ def _saving(cache: Any) -> Callable[[Any, Any], None]:
             UNSAVED.append(fault)
 
     return save_alone
+
+
+def _telling_games(key_of: Callable[[Any, Any], tuple[Any, ...]]) -> Callable[[Any, Any], tuple[Any, ...]]:
+    """Make the keys of a kernel's compiled forms tell what games outside this package are compiled from.
+
+    The folder's name tells it of this package only: the tree's kernels contain those of the games.
+    """
+
+    def key(signature: Any, codegen: Any) -> tuple[Any, ...]:
+        text = " ".join(map(str, sigutils.normalize_signature(signature)[0])) if _GAMES else ""
+        files = {file for record, files in _GAMES.items() if record in text for file in files}
+        return (*key_of(signature, codegen), *(_OUTSIDE[file] for file in sorted(files)))
+
+    return key
 
 
 def _widening(compile_for: Callable[[Any], Any]) -> Callable[[Any], Any]:

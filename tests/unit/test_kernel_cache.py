@@ -136,6 +136,67 @@ def test_a_full_disk_is_told_and_kernels_work_nevertheless(
         warmup.main(["forward"])
 
 
+OUTSIDE = {
+    "rules.py": """
+import numpy as np
+from native import game
+from native.jit import kernel
+
+POSITION = np.dtype([("number", np.int64)])
+
+@kernel
+def policy_index(pos, move, symmetry):
+    return pos.number + 1
+
+game.implement(game.policy_index, POSITION, policy_index)
+""",
+    "tree.py": """
+from native import game
+from native.jit import kernel
+
+@kernel
+def through_the_tree(pos):
+    return game.policy_index(pos, 0, 0)
+""",
+    "caller.py": """
+import rules
+from native.calls import entry, load, types_of
+from native.jit import kernel
+
+@kernel
+def directly(pos):
+    return rules.policy_index(pos, 0, 0)
+
+TYPE = types_of(rules.np.zeros(1, rules.POSITION))
+
+@entry(TYPE)
+def by_address(address, rows):
+    (records,) = load(address, TYPE)
+    records[0].number = rules.policy_index(records[0], 0, 0)
+""",
+    "run.py": """
+import tree, caller, rules
+records = rules.np.zeros(1, rules.POSITION)
+print(tree.through_the_tree(records[0]), caller.directly(records[0]), end=" ")
+caller.by_address.bind(records).run(1)
+print(records[0]["number"])
+""",
+}
+
+
+def test_an_edit_of_a_game_outside_this_package_counts(tmp_path: Path) -> None:
+    for name, text in OUTSIDE.items():
+        (tmp_path / name).write_text(text)
+    environment = {**os.environ, "PYTHONPATH": str(jit.SOURCE_ROOT.parent), "YOMI_CACHE_DIR": str(tmp_path / "cache")}
+    command = [sys.executable, "-B", str(tmp_path / "run.py")]
+    for number in (1, 2):
+        (tmp_path / "rules.py").write_text(OUTSIDE["rules.py"].replace("number + 1", f"number + {number}"))
+        found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        assert found.stdout.split() == [str(number)] * 3
+    kept = {path.parent.parent for path in tmp_path.rglob("*.nbi")}
+    assert kept == {tmp_path / "cache" / "kernels"}
+
+
 def test_a_cache_without_room_for_a_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warmup, "CACHE_DIRECTORY", tmp_path)
     monkeypatch.setattr(warmup, "PROCESSES", {"go": ()})
