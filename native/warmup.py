@@ -213,9 +213,9 @@ def compile_shogi_tree() -> None:
 
 def compile_material() -> None:
     """Compile the evaluation of shogi positions without a network."""
+    from native.forward.policy_value import decode
     from native.shogi.effects import EFFECTS_DTYPE
     from native.shogi.material import evaluate_rows
-    from native.shogi.outputs import decode
     from native.shogi.spec import shogi_spec
     from native.tree.buffers import make_batch
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from engine.evaluators.base import UnsupportedError
 from engine.evaluators.network import Feed, Format
-from native.forward.builder import ProgramBuilder
-from native.forward.squash import SQUASHES
+from engine.evaluators.policy_value import graph_program
 from native.go.partial import decode, decode_rows
 from native.go.spec import go_spec
 from native.spec import Inputs
@@ -21,8 +18,7 @@ from nets.data.metrics import Judged
 from nets.errors import NetworkError
 from nets.features import feature_set
 from nets.load import own_info
-from nets.onnx_graph import UnsupportedGraphError, read_onnx_graph
-from nets.onnx_program import Ends, write_program
+from nets.onnx_program import Ends
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,16 +90,11 @@ class PartialFormat(Format):
         return self.path
 
     def program(self, precision: str, *, keep: bool) -> Program:
-        """Read the graph, transform and pack its weights; see Format."""
+        """See graph_program."""
         value = next((name for name in self.outputs if name != "policy"), None)
         policy = "policy" if "policy" in self.outputs else None
         ends = Ends(self.size, self.feeds[0].name, policy, self.size**2, value)
-        builder = ProgramBuilder(self.size, self.feeds[0].shape[0], 0, precision=precision)
-        try:
-            squash = write_program(read_onnx_graph(self.path), ends, builder)
-        except UnsupportedGraphError as error:
-            raise UnsupportedError(self.path, str(error)) from error
-        return replace(builder.build(), squash=SQUASHES[squash.value])
+        return graph_program(self.path, ends, self.feeds, precision)
 
     def arguments(self, outputs: Sequence[Array], batch: Batch) -> tuple[Any, ...]:
         """See native.go.partial."""

@@ -1,4 +1,4 @@
-"""From what a network for shogi says to what the search wants of a batch."""
+"""From a policy and a value that a network says to what the search wants of a batch."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ _ARGUMENTS = types_of(_MATRIX, _MATRIX, True, _MATRIX, _MATRIX)
 
 @kernel
 def decode_rows(rows, policy, raw, is_chance, logits, values):  # type: ignore[no-untyped-def]
-    """Write logits and values of a batch for the side to move; shogi has no scores.
+    """Write logits and values of a batch for the side to move; there are no scores and no owners.
 
     Args:
         rows: rows in use.

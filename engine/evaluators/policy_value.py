@@ -1,0 +1,91 @@
+"""Networks in ONNX files that see a board and say a policy and a value: the format of most games."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from engine.evaluators.base import UnsupportedError
+from engine.evaluators.network import Feed, Format
+from native.forward.builder import ProgramBuilder
+from native.forward.policy_value import decode, decode_rows
+from native.forward.squash import SQUASHES
+from nets.data.metrics import Judged
+from nets.onnx_graph import UnsupportedGraphError, read_onnx_graph
+from nets.onnx_program import Ends, write_program
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from engine.evaluators.network import Array, FloatArray
+    from native.forward.builder import Program
+    from native.spec import GameSpec
+    from native.tree.arrays import Batch
+    from nets.metadata import NetworkInfo
+
+
+def graph_program(path: Path, ends: Ends, feeds: Sequence[Feed], precision: str) -> Program:
+    """Return the graph of an ONNX file as a program: its weights are read, transformed and packed.
+
+    Args:
+        path: the file.
+        ends: its inputs and outputs.
+        feeds: its planes, and what is constant over the board if there is such an input.
+        precision: fp32 or int16.
+
+    Raises:
+        UnsupportedError: our kernels cannot compute it.
+        NetworkError: the file cannot be used.
+    """
+    planes, extras = (sum(feed.shape[0] for feed in part) for part in (feeds[:1], feeds[1:]))
+    builder = ProgramBuilder(ends.size, planes, extras, precision=precision)
+    try:
+        squash = write_program(read_onnx_graph(path), ends, builder)
+    except UnsupportedGraphError as error:
+        raise UnsupportedError(path, str(error)) from error
+    return replace(builder.build(), squash=SQUASHES[squash.value])
+
+
+class PolicyValueFormat(Format):
+    """A game's own format says which files it knows (`recognise`)."""
+
+    decode, decode_rows = decode, staticmethod(decode_rows)
+    is_chance: bool = False
+    """Whether the value is a probability to win, in [0, 1], and not in [-1, 1]."""
+
+    def __init__(self, path: Path, info: NetworkInfo, spec: GameSpec, ends: Ends, feeds: tuple[Feed, ...]) -> None:
+        """Describe a file.
+
+        Args:
+            path: an ONNX file.
+            info: what is known of it.
+            spec: of the game, for such networks.
+            ends: its inputs and outputs.
+            feeds: its planes, and what is constant over the board if there is such an input.
+        """
+        assert ends.policy is not None
+        assert ends.value is not None
+        self.path, self.info, self.spec, self.ends, self.feeds = path, info, spec, ends, feeds
+        self.feature_set = info.feature_set
+        self.outputs = ends.policy, ends.value
+        self.output_shapes = (ends.policy_size // ends.size**2, ends.size**2), (1,)
+
+    def onnx_file(self) -> Path:
+        """Return the file itself."""
+        return self.path
+
+    def program(self, precision: str, *, keep: bool) -> Program:
+        """See graph_program."""
+        return graph_program(self.path, self.ends, self.feeds, precision)
+
+    def arguments(self, outputs: Sequence[Array], batch: Batch) -> tuple[Any, ...]:
+        """See native.forward.policy_value."""
+        policy, value = (output.reshape(len(output), -1) for output in outputs)
+        return policy, value, self.is_chance, batch.logits, batch.values
+
+    def judge(self, outputs: Sequence[FloatArray]) -> Judged:
+        """See Format."""
+        policy, value = outputs
+        signed = 2.0 * value - 1.0 if self.is_chance else value
+        return Judged(policy.reshape(len(policy), -1), signed[:, 0])
