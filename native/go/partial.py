@@ -71,7 +71,8 @@ def decode_rows(rows, policy, value, score, is_blacks, batch):  # type: ignore[n
         else:
             for i in range(U(policy.shape[1])):
                 batch.logits[row, i] = widened(policy[row, i])
-            _share_with_pass(batch, row)
+            if batch.move_count[row] != 0:  # as it is where a game has ended and its score is asked for
+                _share_with_pass(batch, row)
         for i in range(U(VALUES)):
             batch.values[row, i] = 0.0
         if value.shape[1] != 0:

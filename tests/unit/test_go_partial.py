@@ -75,6 +75,14 @@ def test_what_is_made_of_a_part() -> None:
         assert shares(batch, row) == pytest.approx(by_patterns(batch, row), rel=1e-3)
 
 
+def test_the_end_of_a_game_has_no_moves() -> None:
+    nothing, policy, batch = np.zeros((2, 0), np.float32), np.ones((2, SIZE**2), np.float32), batch_of()
+    batch.move_count[...] = 0
+    decode.bind(policy, nothing, nothing, True, batch).run(2)
+    assert (batch.logits[:, :-1] == 1.0).all()
+    assert not batch.values.any()
+
+
 @pytest.mark.parametrize(("write", "planes"), [(write_aya_policy, 49), (lambda folder: write_cosumi(folder, SIZE), 3)])
 def test_networks_see_the_board_under_each_symmetry(write: Any, planes: int, tmp_path: Path) -> None:
     form = load_go(write(tmp_path), SIZE, "cpu", "onnx").format
