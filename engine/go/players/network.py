@@ -55,6 +55,8 @@ def ask_network(
     def ask(evaluator: Evaluator) -> RawEvaluation:
         network = network_behind(evaluator)
         if network is None:
+            if network_in(evaluator) is not None:
+                raise EvaluatorError(f"{evaluator.description} does not tell all that KataGo's networks do")
             raise EvaluatorError(
                 f"{evaluator.description} plays without a network: expected yomi to be started with --net FILE"
             )
