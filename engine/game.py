@@ -234,11 +234,10 @@ class Game(abc.ABC, Generic[G, P]):
 
     # -- measuring -------------------------------------------------------------------------------------------------
 
-    @abc.abstractmethod
     def subject(self, options: Options) -> Subject:
         """Return what is measured: positions on the board of the options, searched as they say."""
+        raise NotImplementedError
 
-    @abc.abstractmethod
     def measured(self, options: Options) -> AbstractContextManager[tuple[Subject, EvaluationQueue, SearchSettings]]:
         """Give the subject, and the queue and settings that the options describe, as a player makes them.
 
@@ -248,6 +247,7 @@ class Game(abc.ABC, Generic[G, P]):
             NetworkError: the network's file cannot be used.
             EvaluatorError: the evaluator or the device cannot.
         """
+        raise NotImplementedError
 
     def sampling(self, network: NetworkEvaluator, options: Options) -> Sampling[G]:
         """Return how games are played on which the precisions of a network are compared."""

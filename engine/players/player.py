@@ -29,10 +29,12 @@ from engine.players.thinking import (
     end_search,
     temperature_at,
     wait_for_end,
+    warm_up,
     watch,
 )
 from engine.search.limits import Limits
 from engine.search.report import SearchReport
+from engine.search.search import Search
 from nets.errors import NetworkError
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from engine.evaluators.queue import EvaluationQueue
     from engine.options import Options
     from engine.search.parameters import SearchSettings
-    from engine.search.search import Search
+    from native.spec import GameSpec
 
 _log = logging.getLogger("yomi.player")
 
@@ -109,6 +111,19 @@ class Player(abc.ABC, Generic[G]):
         self._search = search
         self._rng = np.random.default_rng(self.options.seed)
         self._loaded = self._loading_key(game)
+
+    def _open_search(self, queue: EvaluationQueue, spec: GameSpec, empty: G) -> Search:
+        """Return a search with a queue, warmed up at the beginning of a game; the queue is dropped if it fails."""
+        try:
+            search = Search(spec, queue, self._search_settings(self.options, empty, queue))
+            self._warm_up(search, empty)
+        except BaseException:
+            self._drop_queue(queue)
+            raise
+        return search
+
+    def _warm_up(self, search: Search, empty: G) -> None:
+        warm_up(search, empty)
 
     def new_game(self, game: G) -> None:
         """Forget what belongs to the last game, and load what the board of this one needs.

@@ -1,44 +1,98 @@
-"""What the set-up of both games' players has in common: which evaluator, how many threads, the search's settings."""
+"""What the set-up of all games' players has in common: what judges, how many threads, the search's settings."""
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from engine.evaluators.base import EvaluatorError
+from engine.evaluators.devices import make_device_queue
+from engine.evaluators.load import load
+from engine.evaluators.queue import EvaluationQueue, InlineQueue
+from engine.evaluators.uniform import UniformEvaluator
 from engine.evaluators.workers import EvaluationWorkers
 from engine.machine import usable_cores
 from engine.options import SearchOptions, rows_for
-from engine.own_network import has_network
+from engine.own_network import has_network, network_file
+from engine.players.precision import Sampling, with_suitable_precision
 from engine.search.parameters import SearchSettings
 from native.spec import Inputs
 
 if TYPE_CHECKING:
-    from engine.evaluators.queue import EvaluationQueue
+    from engine.evaluators.base import Evaluator
+    from engine.evaluators.network import Format, NetworkEvaluator
     from engine.options import Options
+    from engine.players.request import PlayableGame
 
 
-def kind_of_evaluator(options: Options, game: str, without_network: str) -> str:
-    """Return onnx, uniform, or what plays the game without a network.
+@dataclass(frozen=True, slots=True)
+class Judges:
+    """What judges positions of a game."""
 
-    Args:
-        options: evaluator and network.
-        game: for messages.
-        without_network: rollouts or material.
+    game: str
+    """The game's name."""
+    title: str
+    """For messages."""
+    plain: str
+    """What needs no network, as the option `evaluator` names it."""
+    make_plain: Callable[[Options], Evaluator]
+    formats: Sequence[type[Format]]
+    """Of the networks."""
 
-    Raises:
-        EvaluatorError: the evaluator does not know the game, or a network is named that it has no use for.
-    """
-    kind = options.evaluator
-    if has_network(options):
-        return "onnx"
-    if kind not in (without_network, "uniform"):
-        raise EvaluatorError(
-            f"evaluator {kind} does not know {game}: expected auto, onnx, {without_network} or uniform"
-        )
-    if options.net is not None:
-        raise EvaluatorError(f"evaluator {kind} uses no network: leave out --net (DNN_Model), or --evaluator")
-    return kind
+    def check(self, options: Options) -> None:
+        """See that evaluator and network of the options go together.
+
+        Raises:
+            EvaluatorError: the evaluator does not know the game, or a network is named that it has no use for.
+        """
+        kind = options.evaluator
+        if has_network(options):
+            return
+        if kind not in (self.plain, "uniform"):
+            raise EvaluatorError(
+                f"evaluator {kind} does not know {self.title}: expected auto, onnx, {self.plain} or uniform"
+            )
+        if options.net is not None:
+            raise EvaluatorError(f"evaluator {kind} uses no network: leave out --net (DNN_Model), or --evaluator")
+
+    def make_queue(
+        self,
+        options: Options,
+        size: int,
+        begin: Callable[[], PlayableGame],
+        finish: Callable[[NetworkEvaluator, str], Evaluator] = lambda network, device: network,
+    ) -> EvaluationQueue:
+        """Return the evaluation queue that the options describe.
+
+        Args:
+            options: the settings.
+            size: length of the board's side.
+            begin: returns a game on such a board at its beginning; on games from there precisions are compared.
+            finish: makes of a network on a device what judges.
+
+        Raises:
+            NetworkError: the network's file cannot be used.
+            EvaluatorError: the evaluator or the device cannot, or see `check`.
+        """
+        self.check(options)
+        if options.evaluator == "uniform":
+            return InlineQueue(UniformEvaluator(options.batch_size or 16))
+        net = network_file(options, self.game)
+        if net is None:
+            return InlineQueue(self.make_plain(options))
+
+        def network(device: str) -> Evaluator:
+            def in_precision(precision: str) -> NetworkEvaluator:
+                # What is made only to be compared with is not worth the place on the disk.
+                keep = precision == options.precision
+                how = device, options.backend, options.batch_size, precision
+                return load(self.formats, net, size, *how, keep=keep)
+
+            made = with_suitable_precision(in_precision, options.precision, lambda each: Sampling(each.spec, begin))
+            return finish(made, device)
+
+        return make_device_queue(network, options)
 
 
 def search_threads(options: Options, queue: EvaluationQueue) -> tuple[int, int]:

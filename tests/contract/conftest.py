@@ -1,4 +1,7 @@
-"""Players of both games with all kinds of evaluators."""
+"""Players of all games with all kinds of evaluators.
+
+A module of tests for one game overrides `descriptor`, and what else is to be another there.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +14,35 @@ import pytest
 
 from engine.game import Game
 from engine.go.descriptor import GAME as GO
+from engine.go.game import new_game
 from engine.options import Options
 from engine.players.player import Player
 from engine.shogi.descriptor import GAME as SHOGI
+from engine.shogi.game import ShogiGame
 from nets.dlshogi.definition import NetworkShape, write_network
 from tests.contract.networks import write_small_network
 
 Make = Callable[..., Any]
 
-BARE = {"go": "rollouts", "shogi": "material"}
-"""What judges without a network."""
-
 
 @pytest.fixture(params=[GO, SHOGI], ids=lambda descriptor: descriptor.name)
 def descriptor(request: pytest.FixtureRequest) -> Any:
-    """Give each game; a module of tests for one game overrides this and the next two."""
+    """Give each game."""
     return request.param
+
+
+@pytest.fixture
+def small() -> dict[str, Any]:
+    """Give the options of a small board."""
+    return {"size": 5}
+
+
+@pytest.fixture
+def lopsided(descriptor: Any) -> Callable[[bool], Any]:
+    """Give what makes games that the side to move has lost, or won."""
+    if descriptor is GO:
+        return lambda is_lost: new_game(Options(size=5, komi=90.0 if is_lost else -90.0))
+    return lambda is_lost: ShogiGame(f"4k4/9/9/9/9/9/9/9/4K4 {'w' if is_lost else 'b'} 2R2B4G4S4N4L18P 1")
 
 
 @pytest.fixture
@@ -57,16 +73,20 @@ def networks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture
 def make(
-    descriptor: Game[Any, Any], make_player: Callable[[Options], Any], usual: dict[str, Any], networks: dict[str, Path]
+    descriptor: Game[Any, Any],
+    make_player: Callable[[Options], Any],
+    small: dict[str, Any],
+    usual: dict[str, Any],
+    networks: dict[str, Path],
 ) -> Iterator[Make]:
     """Give what makes players by the kind of their evaluator and by options; all are closed at the end."""
     made: list[Player[Any]] = []
 
     def maker(kind: str = "uniform", **values: Any) -> Player[Any]:
-        judge = {"evaluator": BARE[descriptor.name] if kind == "bare" else kind}
+        judge = {"evaluator": descriptor.plain_evaluator if kind == "bare" else kind}
         if kind == "network":
             judge = {"net": str(networks[descriptor.name]), "device": "cpu"}
-        chosen = {"size": 5, "memory": 2**24, "cache_size": 2**20, "workers": 1, "seed": 1, "stochastic_ponder": False}
+        chosen = {**small, "memory": 2**24, "cache_size": 2**20, "workers": 1, "seed": 1, "stochastic_ponder": False}
         options = replace(Options.for_game(descriptor.name), **{**chosen, **judge, **usual, **values})
         made.append(make_player(options))
         return made[-1]

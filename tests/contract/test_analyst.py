@@ -284,7 +284,7 @@ def test_a_board_that_memory_does_not_suffice_for_is_tried_again(
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(go, "Search", fail)
+        patch.setattr("engine.players.player.Search", fail)
         with pytest.raises(LoadingError, match="memory"):
             analyst.analyze(asked(played(size=4)), nothing)
     assert analyst.search.spec.policy_size == 26

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -14,15 +16,14 @@ from engine.clock import Clock, Clocks
 from engine.color import opponent
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.queue import InlineQueue
-from engine.go.game import new_game
-from engine.options import Options, rows_for
+from engine.options import rows_for
+from engine.players import player as players
 from engine.players.player import Player
 from engine.players.request import Decision, LoadingError, Request
 from engine.search.limits import Limits
 from engine.search.report import SearchReport
-from engine.shogi.game import ShogiGame
 from nets.errors import NetworkError
-from tests.contract.conftest import BARE, GO, Make
+from tests.contract.conftest import Make
 from tests.fakes.evaluators import FaultyEvaluator, ScriptedEvaluator
 from tests.waiting import in_background, wait_until
 
@@ -75,7 +76,17 @@ class Table:
 @pytest.fixture
 def sit(descriptor: Any, make: Make) -> Make:
     """Give what makes a table of a new game and a player: by its evaluator and options."""
-    return lambda kind="uniform", **values: Table(make(kind, **values), descriptor.new_game(Options(size=5)))
+
+    def seat(kind: str = "uniform", **values: Any) -> Table:
+        player = make(kind, **values)
+        return Table(player, descriptor.new_game(player.options))
+
+    return seat
+
+
+def module_of(player: Player[Any]) -> ModuleType:
+    """Return the module of a game's player, where what it makes is replaced."""
+    return sys.modules[type(player).__module__]
 
 
 def test_moves_are_legal_and_told(sit: Make, kind: str) -> None:
@@ -382,7 +393,7 @@ def test_what_is_loaded(sit: Make, kind: str) -> None:
     ],
 )
 def test_what_cannot_be_loaded_leaves_what_was(
-    descriptor: Any, sit: Make, place: str, error: Exception, told: str, monkeypatch: pytest.MonkeyPatch
+    sit: Make, place: str, error: Exception, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     evaluators: list[ScriptedEvaluator] = []
 
@@ -401,9 +412,9 @@ def test_what_cannot_be_loaded_leaves_what_was(
     player.options = changed = replace(before, seed=2)
     expected = RuntimeError if type(error) is RuntimeError else LoadingError
     with monkeypatch.context() as patch:
-        patch.setattr(f"engine.{descriptor.name}.players.player.make_queue", queue)
+        patch.setattr(module_of(player), "make_queue", queue)
         if place != "evaluate":
-            patch.setattr(f"engine.{descriptor.name}.players.player.{place}", fail)
+            patch.setattr(players if place == "Search" else module_of(player), place, fail)
         for attempt in (lambda: player.load(game), lambda: player.new_game(game), sit):
             with pytest.raises(expected, match=told) as caught:
                 attempt()
@@ -430,7 +441,7 @@ def test_what_cannot_be_loaded_leaves_what_was(
 )
 def test_what_is_contradictory_or_missing_is_refused(descriptor: Any, make: Make, values: Any, told: str) -> None:
     if told == "expected auto":
-        values = {"evaluator": BARE["shogi" if descriptor is GO else "go"]}
+        values = {"evaluator": "rollouts" if descriptor.plain_evaluator == "material" else "material"}
     with pytest.raises(LoadingError, match=told) as caught:
         make(**values)
     assert "\n" not in str(caught.value)
@@ -442,10 +453,10 @@ def fail_in(evaluator: FaultyEvaluator, calls: int) -> None:
 
 
 @pytest.fixture
-def faulty(descriptor: Any, sit: Make, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Table, FaultyEvaluator]]:
+def faulty(sit: Make, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Table, FaultyEvaluator]]:
     """Give a player whose evaluator fails, or takes as long, as the test wants."""
     evaluator = FaultyEvaluator(ScriptedEvaluator(1), "raise", range(0), seconds=60.0)
-    monkeypatch.setattr(f"engine.{descriptor.name}.players.player.make_queue", lambda *_: InlineQueue(evaluator))
+    monkeypatch.setattr(module_of(sit().player), "make_queue", lambda *_: InlineQueue(evaluator))
     yield sit(root_mate_search=0, symmetry="none"), evaluator
     evaluator.released.set()
 
@@ -488,8 +499,8 @@ def test_a_failure_in_the_background_leaves_the_next_move(
 @pytest.mark.parametrize("times", [(), (600.0,)])
 def test_the_first_evaluation_is_waited_for(faulty: tuple[Table, FaultyEvaluator], times: tuple[float, ...]) -> None:
     table, evaluator = faulty
-    favourite = table.decide(limits=Limits(2)).move
-    assert favourite != table.game.legal_moves()[0]
+    while (favourite := table.decide(limits=Limits(2), keep_tree=False).move) == table.game.legal_moves()[0]:
+        table.play()
     table.player.new_game(table.game)
     evaluator.fault = "hang"
     fail_in(evaluator, 1)
@@ -526,13 +537,10 @@ def test_moves_in_a_row_that_look_lost_are_resigned(sit: Make) -> None:
     assert resignations(3) == [False, False, True]
 
 
-def test_lost_games_are_resigned_and_won_ones_are_not(descriptor: Any, sit: Make) -> None:
+def test_lost_games_are_resigned_and_won_ones_are_not(sit: Make, lopsided: Callable[[bool], Any]) -> None:
     table = sit("bare", resign_threshold=0.1, resign_moves=1, playouts=60, visits=None)
     for is_lost in (True, False):
-        if descriptor is GO:
-            table.game = new_game(Options(size=5, komi=90.0 if is_lost else -90.0))
-        else:
-            table.game = ShogiGame(f"4k4/9/9/9/9/9/9/9/4K4 {'w' if is_lost else 'b'} 2R2B4G4S4N4L18P 1")
+        table.game = lopsided(is_lost)
         decision = table.decide()
         assert decision.resign == is_lost
         assert (decision.report.winrate < 0.5) == is_lost

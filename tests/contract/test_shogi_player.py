@@ -271,7 +271,7 @@ def test_a_book_is_played(make: Make, tmp_path: Path, monkeypatch: pytest.Monkey
     write_yaneuraou(path, [(game.placement, [BookMove(move, 10, 50, 3, reply)])])
     player.options.book_file = str(path)
     with monkeypatch.context() as patch:  # it is loaded with the rest, or not at all
-        patch.setattr("engine.shogi.players.player.warm_up", fail)
+        patch.setattr("engine.players.player.warm_up", fail)
         with pytest.raises(LoadingError):
             player.load(game)
     assert not player.decide(Request(game)).note

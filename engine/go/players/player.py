@@ -16,13 +16,13 @@ from engine.go.networks.katago import ROOT_OPTIMISM
 from engine.go.players.network import ask_network, model_of, network_behind, spec_for
 from engine.go.players.raw_evaluation import RawEvaluation
 from engine.go.players.resignation import may_resign
-from engine.go.players.setup import evaluator_kind, make_queue, queue_key, search_settings
+from engine.go.players.setup import check_evaluator, make_queue, queue_key, search_settings
 from engine.go.players.timing import find_budget, moves_left
 from engine.go.scoring import ROLLOUTS, dead_stones, ownership_by_rollouts
 from engine.options import LOG, rows_for
 from engine.players.player import Player, Restrictions
 from engine.players.request import Decision, Request
-from engine.players.thinking import Schedule, choose, warm_up
+from engine.players.thinking import Schedule, choose
 from engine.players.tuning import tuned
 from engine.search.limits import Limits
 from engine.search.report import SearchReport
@@ -119,27 +119,13 @@ class GoPlayer(Player[GoGame]):
 
     def _load(self, game: GoGame) -> Search:
         empty = GoGame(game.size, game.rules)
-        evaluator_kind(self.options)
+        check_evaluator(self.options)
         queue = self._make_queue(empty)
-        try:
-            settings = self._search_settings(self.options, empty, queue)
-            search = Search(spec_for(game.size, queue.evaluator), queue, settings)
-            self._warm_up(search, empty)
-        except BaseException:
-            self._drop_queue(queue)
-            raise
-        return search
-
-    def _warm_up(self, search: Search, game: GoGame) -> None:
-        warm_up(search, game)
+        return self._open_search(queue, spec_for(game.size, queue.evaluator), empty)
 
     def _make_queue(self, game: GoGame) -> EvaluationQueue:
         """Return the evaluation queue for a game's board and rules."""
         return make_queue(tuned(self.options, "go", game.size), game.size, game.rules)
-
-    def _drop_queue(self, queue: EvaluationQueue) -> None:
-        """Release a queue."""
-        queue.close()
 
     def _load_board(self, game: GoGame) -> None:
         self.load(game)

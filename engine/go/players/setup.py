@@ -6,18 +6,15 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from engine.evaluators.base import EvaluatorError
-from engine.evaluators.devices import make_device_queue
 from engine.evaluators.load import load
 from engine.evaluators.network import NetworkEvaluator, WithValues
-from engine.evaluators.queue import EvaluationQueue, InlineQueue
-from engine.evaluators.uniform import UniformEvaluator
 from engine.go.game import GoGame
 from engine.go.networks import FORMATS
 from engine.go.networks.rollouts import MixedEvaluator, RolloutEvaluator
 from engine.go.players.network import spec_for
-from engine.own_network import has_network, network_file
-from engine.players.precision import Sampling, with_suitable_precision
-from engine.players.setup import common_settings, kind_of_evaluator
+from engine.own_network import has_network
+from engine.players.precision import Sampling
+from engine.players.setup import Judges, common_settings
 from engine.search.parameters import SearchSettings
 from native.spec import Inputs
 from nets.errors import NetworkError
@@ -25,6 +22,7 @@ from nets.katago.outputs import has_no_result
 
 if TYPE_CHECKING:
     from engine.evaluators.base import Evaluator
+    from engine.evaluators.queue import EvaluationQueue
     from engine.go.rules import Rules
     from engine.options import Options
 
@@ -44,11 +42,20 @@ def queue_key(size: int, rules: Rules) -> QueueKey:
     return size, has_no_result(rules.ko, rules.scoring)
 
 
-def evaluator_kind(options: Options) -> str:
-    """Return onnx, rollouts or uniform.
+JUDGES = Judges(
+    "go",
+    "Go",
+    "rollouts",
+    lambda options: RolloutEvaluator(ROLLOUTS_A_LEAF, options.batch_size or ROLLOUT_BATCH, options.seed),
+    FORMATS,
+)
+
+
+def check_evaluator(options: Options) -> None:
+    """See that what the options say of evaluators goes together.
 
     Raises:
-        EvaluatorError: a mixture with rollouts was asked for without a network, or what kind_of_evaluator refuses.
+        EvaluatorError: a mixture with rollouts was asked for without a network, or what Judges refuse.
     """
     if options.rollout_weight > 0.0 and not has_network(options):
         raise EvaluatorError(
@@ -57,30 +64,14 @@ def evaluator_kind(options: Options) -> str:
         )
     if options.value_net is not None and not has_network(options):
         raise EvaluatorError(f"evaluator {options.evaluator} uses no network: leave out --value-net, or --evaluator")
-    return kind_of_evaluator(options, "Go", "rollouts")
+    JUDGES.check(options)
 
 
 def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
-    """Return the evaluation queue that the options describe for boards of `size`.
+    """Return the evaluation queue that the options describe for boards of `size`; see Judges."""
+    check_evaluator(options)
 
-    Raises:
-        NetworkError: the network's file cannot be used.
-        EvaluatorError: the evaluator or the device cannot.
-    """
-    kind = evaluator_kind(options)
-    if kind == "uniform":
-        return InlineQueue(UniformEvaluator(options.batch_size or 16))
-    net = network_file(options, "go")
-    if net is None:
-        return InlineQueue(RolloutEvaluator(ROLLOUTS_A_LEAF, options.batch_size or ROLLOUT_BATCH, options.seed))
-
-    def network(device: str) -> Evaluator:
-        def in_precision(precision: str) -> NetworkEvaluator:
-            # What is made only to be compared with is not worth the place on the disk.
-            keep = precision == options.precision
-            return load(FORMATS, net, size, device, options.backend, options.batch_size, precision, keep=keep)
-
-        network = with_suitable_precision(in_precision, options.precision, lambda it: go_sampling(size, rules, it))
+    def finish(network: NetworkEvaluator, device: str) -> Evaluator:
         _, network.format.may_have_no_result = queue_key(size, rules)
         evaluator: NetworkEvaluator | WithValues = network
         weight = options.rollout_weight if network.format.says_value else 1.0
@@ -89,7 +80,7 @@ def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
             evaluator = _with_values(network, options, size, device)
         return MixedEvaluator(evaluator, weight, ROLLOUTS_A_LEAF, options.seed) if weight > 0.0 else evaluator
 
-    return make_device_queue(network, options)
+    return JUDGES.make_queue(options, size, lambda: GoGame(size, rules), finish)
 
 
 def _with_values(network: NetworkEvaluator, options: Options, size: int, device: str) -> WithValues:

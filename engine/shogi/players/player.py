@@ -15,7 +15,7 @@ from engine.color import BLACK, opponent
 from engine.evaluators.base import EvaluatorError
 from engine.players.player import Player, Restrictions
 from engine.players.request import Decision, LoadingError, Request
-from engine.players.thinking import PATIENCE, POLL, Schedule, end_search, warm_up
+from engine.players.thinking import PATIENCE, POLL, Schedule, end_search
 from engine.players.tuning import tuned
 from engine.scores import winrate_of
 from engine.search.limits import Limits
@@ -107,11 +107,8 @@ class ShogiPlayer(Player[ShogiGame]):
             if book is not None:
                 opened.callback(book.close)
             queue = make_queue(tuned(self.options, "shogi", SIDE))
+            search = self._open_search(queue, spec_for(queue.evaluator), ShogiGame())
             opened.callback(queue.close)
-            settings = self._search_settings(self.options, game, queue)
-            search = Search(spec_for(queue.evaluator), queue, settings)
-            empty = ShogiGame()
-            warm_up(search, empty)
             self._mate.solve(ShogiGame().position, max_ply=1, nodes=10)
             opened.pop_all()
         self._close_book()

@@ -6,15 +6,10 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.evaluators.devices import make_device_queue
-from engine.evaluators.load import load
 from engine.evaluators.network import NetworkEvaluator, network_in
-from engine.evaluators.queue import EvaluationQueue, InlineQueue
-from engine.evaluators.uniform import UniformEvaluator
 from engine.options import LOG, SHOGI_C_PUCT, TABLE, USI_NAMES, OptionError, rows_for
-from engine.own_network import network_file
-from engine.players.precision import Sampling, with_suitable_precision
-from engine.players.setup import common_settings, kind_of_evaluator
+from engine.players.precision import Sampling
+from engine.players.setup import Judges, common_settings
 from engine.shogi.book import Book, BookError, BookSettings, open_book
 from engine.shogi.game import ShogiGame
 from engine.shogi.networks import FORMATS
@@ -25,6 +20,7 @@ from nets.dlshogi.settings import read_settings
 
 if TYPE_CHECKING:
     from engine.evaluators.base import Evaluator
+    from engine.evaluators.queue import EvaluationQueue
     from engine.options import Options, Value
     from engine.search.parameters import SearchSettings
     from native.spec import GameSpec
@@ -41,36 +37,12 @@ def loading_key(options: Options) -> tuple[Value, ...]:
     return tuple(options.get(name) for name in LOADED)
 
 
-def evaluator_kind(options: Options) -> str:
-    """Return onnx, material or uniform.
-
-    Raises:
-        EvaluatorError: see kind_of_evaluator.
-    """
-    return kind_of_evaluator(options, "shogi", "material")
+JUDGES = Judges("shogi", "shogi", "material", lambda options: MaterialEvaluator(options.batch_size or 1), FORMATS)
 
 
 def make_queue(options: Options) -> EvaluationQueue:
-    """Return the evaluation queue that the options describe.
-
-    Raises:
-        NetworkError: the network's file cannot be used.
-        EvaluatorError: the evaluator or the device cannot.
-    """
-    kind = evaluator_kind(options)
-    if kind == "uniform":
-        return InlineQueue(UniformEvaluator(options.batch_size or 16))
-    net = network_file(options, "shogi")
-    if net is None:
-        return InlineQueue(MaterialEvaluator() if options.batch_size is None else MaterialEvaluator(options.batch_size))
-
-    def network(device: str) -> Evaluator:
-        def in_precision(precision: str) -> NetworkEvaluator:
-            return load(FORMATS, net, SIDE, device, options.backend, options.batch_size, precision)
-
-        return with_suitable_precision(in_precision, options.precision, shogi_sampling)
-
-    return make_device_queue(network, options)
+    """Return the evaluation queue that the options describe; see Judges."""
+    return JUDGES.make_queue(options, SIDE, ShogiGame)
 
 
 def shogi_sampling(network: NetworkEvaluator) -> Sampling[ShogiGame]:
