@@ -1,0 +1,94 @@
+"""Othello's descriptor: what the shared parts of the engine know of the game."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+
+from engine.color import BLACK, DRAW, WHITE
+from engine.game import Game, Say
+from engine.options import Options
+from engine.play import SCORE, Ended, Referee
+from engine.players.request import Decision
+from engine.scores import Score
+from tests.games.othello.game import MOVES, OthelloGame
+from tests.games.othello.kernels import SIZES
+from tests.games.othello.network import FORMATS
+from tests.games.othello.player import OthelloPlayer
+
+
+class OthelloReferee(Referee[OthelloGame]):
+    """Ends games in which neither side has a move; more discs win."""
+
+    def judge(self, game: OthelloGame) -> Ended | None:
+        """Return how a game has ended; None while it goes on."""
+        winner = BLACK if game.score > 0 else WHITE if game.score < 0 else DRAW
+        return Ended(winner, SCORE, f"{game.score:+d}") if game.is_over else None
+
+
+class OthelloRecorder:
+    """See engine.game.Recorder: the moves on one line, the result on another."""
+
+    def __init__(self, size: int) -> None:
+        """Record games on a board of this size."""
+        self.size = size
+        self.row_bytes: Mapping[str, int] = {}
+
+    def begin(self, number: int) -> OthelloGame:
+        """Return the usual beginning."""
+        return OthelloGame(self.size)
+
+    def record(self, game: OthelloGame, decision: Decision, seconds: float) -> None:
+        """Keep nothing: the moves are the game's."""
+
+    def files(self, game: OthelloGame, ended: Ended, name: str) -> dict[str, bytes]:
+        """Return the text."""
+        return {".txt": f"{GAME.format_opening(game)}\n{ended.winner} {ended.ending} {ended.detail}\n".encode()}
+
+
+def _add_size(group: argparse._ActionsContainer) -> None:
+    group.add_argument("--size", type=int, choices=SIZES, default=argparse.SUPPRESS, help="board size (default: 8)")
+
+
+class Othello(Game[OthelloGame, OthelloPlayer]):
+    """Othello on 6×6 and 8×8."""
+
+    name = "othello"
+    title = "Othello"
+    networks = ".onnx"
+    formats = FORMATS
+    plain_evaluator = "rollouts"
+    score = Score("discs", 0, "Black's lead (discs)")
+    examples: Mapping[str, str] = {"selfplay": "example:\n  yomi selfplay othello --size 6 --evaluator rollouts\n"}
+    flags = {"selfplay": _add_size}  # noqa: RUF012
+    defaults: Mapping[str, Mapping[str, int]] = {"selfplay": {"size": 8, "temperature_moves": 8}}
+
+    def compile(self, say: Say) -> None:
+        """Do nothing: a few seconds are spent when a kernel is first called."""
+
+    def board_size(self, options: Options) -> int:
+        """Return that of the options."""
+        return options.size
+
+    def new_game(self, options: Options) -> OthelloGame:
+        """Return the usual four discs."""
+        return OthelloGame(options.size)
+
+    def make_player(self, options: Options) -> OthelloPlayer:
+        """Return a player of Othello."""
+        return OthelloPlayer(options)
+
+    def referee(self, player: OthelloPlayer) -> OthelloReferee:
+        """Return a referee, who needs no player's verdict."""
+        return OthelloReferee()
+
+    def format_opening(self, game: OthelloGame) -> str:
+        """Return the moves."""
+        return " ".join(MOVES[move] for _, move in game.moves)
+
+    def recorder(self, args: argparse.Namespace, options: Options) -> OthelloRecorder:
+        """Return what writes the moves."""
+        return OthelloRecorder(options.size)
+
+
+GAME = Othello()

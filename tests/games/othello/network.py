@@ -1,0 +1,66 @@
+"""Networks for Othello: ONNX files of yomi that see two planes and say policy and value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from engine.evaluators.network import Feed
+from engine.evaluators.policy_value import PolicyValueFormat
+from nets.errors import NetworkError
+from nets.load import own_info
+from nets.metadata import NetworkInfo
+from nets.onnx_program import Ends
+from tests.games.othello.kernels import PLANES, othello_spec
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from nets.load import NetworkFile
+
+FEATURES = "othello-2"
+
+
+class OthelloNetwork(PolicyValueFormat):
+    """`planes` [B, 2, N, N]; `policy` [B, N * N] as logits and `value` [B, 1] in [-1, 1]."""
+
+    title = "a network for Othello"
+
+    @classmethod
+    def recognise(cls, file: NetworkFile, size: int) -> Self | None:
+        """See Format."""
+        if file.header is None or file.feature_set != FEATURES:
+            return None
+        info = own_info(file.path, file.header)
+        if info.board_size != size:
+            raise NetworkError(f"{file.path}: made for boards of size {info.board_size}, expected size {size}")
+        spec, ends = othello_spec(size), Ends(size, "planes", "policy", size**2, "value")
+        return cls(file.path, info, spec, ends, (Feed("planes", spec.planes_shape),))
+
+
+FORMATS = (OthelloNetwork,)
+
+
+def write_network(path: Path, size: int, channels: int = 8, blocks: int = 2, seed: int = 1) -> Path:
+    """Write a residual network with random weights for boards of a size, and return its path."""
+    from nets.graph_builder import GraphBuilder
+
+    rng, graph = np.random.default_rng(seed), GraphBuilder()
+
+    def conv(x: str, inputs: int, outputs: int, kernel: int) -> str:
+        weights = rng.standard_normal((outputs, inputs, kernel, kernel)) * np.sqrt(2.0 / (inputs * kernel**2))
+        return graph.op("Conv", x, graph.constant(weights), pads=[kernel // 2] * 4)
+
+    x = graph.op("Relu", conv(graph.input("planes", ["batch_size", PLANES, size, size]), PLANES, channels, 3))
+    for _ in range(blocks):
+        inner = graph.op("Relu", conv(x, channels, channels, 3))
+        x = graph.op("Relu", graph.op("Add", conv(inner, channels, channels, 3), x))
+    last = graph.constant(rng.standard_normal((size**2, 1)) * 0.3 / size)
+    value = graph.op("Tanh", graph.op("MatMul", graph.op("Flatten", conv(x, channels, 1, 1)), last))
+    graph.output(graph.op("Flatten", conv(x, channels, 1, 1)), "policy", ["batch_size", size**2])
+    graph.output(value, "value", ["batch_size", 1])
+    info = NetworkInfo("othello", size, FEATURES, f"random {blocks}x{channels}", "", "", 0, 1, 0)
+    path.write_bytes(graph.model(info.name, info.to_props()).SerializeToString())
+    return path
