@@ -298,4 +298,4 @@ def test_the_network_is_told(make: Make, kind: str) -> None:
     assert model is not None
     assert model.version >= 8
     assert model.batch_size >= 1
-    assert model.precision in ("fp32", "int16")
+    assert model.precision in ("fp32", "int16", "bf16")

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from engine.tuning.subjects import Subject, go_subject, shogi_subject
 
 from bench.measure import make_job
 from engine.evaluators.base import UnsupportedError
@@ -19,10 +18,13 @@ from engine.evaluators.gpu import GpuBackend
 from engine.evaluators.load import load, made
 from engine.evaluators.network import Format, NetworkEvaluator, recognise
 from engine.evaluators.queue import InlineQueue
+from engine.game import Subject
+from engine.go.measuring import go_subject
 from engine.go.networks import FORMATS as GO
 from engine.search.limits import Limits
 from engine.search.parameters import SearchSettings
 from engine.search.search import Search
+from engine.shogi.measuring import shogi_subject
 from engine.shogi.networks import FORMATS as SHOGI
 from native.tree.arrays import VALUE, Batch
 from nets.dlshogi.definition import NetworkShape, write_network

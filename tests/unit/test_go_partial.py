@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine.tuning.subjects import go_subject
 
 from engine.evaluators.base import EvaluatorError
 from engine.go.game import GoGame
+from engine.go.measuring import go_subject
 from engine.go.networks.partial import PartialFormat
 from engine.go.players.setup import make_queue
 from engine.go.rules import PRESETS
