@@ -13,12 +13,15 @@ All of them are for the side to move, but for networks that see colors as they a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+
+from nets.errors import NetworkError
 
 
 class Network(nn.Module):
@@ -104,3 +107,35 @@ def he_normal(network: nn.Module) -> None:
 def to_numpy(tensor: Tensor) -> np.ndarray[Any, np.dtype[np.float32]]:
     """Return a tensor's content as float32."""
     return np.ascontiguousarray(tensor.detach().to("cpu", torch.float32).numpy())
+
+
+def check_options(owner: str, maker: Callable[..., Any], options: Mapping[str, Any], positional: int = 0) -> None:
+    """Refuse options that a class does not take, or values unlike its defaults.
+
+    Args:
+        owner: whose they are, for messages.
+        maker: the class; all of its arguments but the first `positional` have defaults.
+        options: from a configuration.
+        positional: arguments that are no options.
+
+    Raises:
+        NetworkError: an option or value is wrong.
+    """
+    known = dict(list(inspect.signature(maker).parameters.items())[positional:])
+    for name, value in options.items():
+        if name not in known:
+            raise NetworkError(f"{owner}: option {name!r} found, expected one of {', '.join(known)}")
+        if not _same_kind(value, known[name]):
+            default = known[name].default
+            expected = f"a value such as {default!r}" if default != () else "a list of tables"
+            raise NetworkError(f"{owner}: {name} = {value!r} found, expected {expected}")
+
+
+def _same_kind(value: Any, parameter: inspect.Parameter) -> bool:
+    default = parameter.default
+    if isinstance(default, tuple):
+        item = dict if "Mapping" in str(parameter.annotation) else int
+        return isinstance(value, list | tuple) and all(type(each) is item for each in value)
+    if isinstance(default, float):
+        return type(value) in (int, float)
+    return type(value) is type(default) and (type(value) is not int or value > 0)

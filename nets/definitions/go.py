@@ -1,8 +1,8 @@
 """The network for Go that yomi ships: KataGo's kind, for boards of all sizes in one file.
 
-A trunk of residual blocks with the norm first, some of them with global pooling; heads for policy, outcome, score and
-ownership, fed by pooling over the board. Plane 0 marks the board: where boards are padded to a common size, what lies
-off them stays zero, and pooling counts the board alone.
+A trunk of blocks (`nets.definitions.blocks`): residual ones with the norm first, some of them with global pooling,
+nested bottlenecks, attention and feed-forward nets; heads for policy, outcome, score and ownership, fed by pooling over
+the board.
 
 Norms are batch norms, KataGo's "fixup" ones, a bias for each channel (and a scale inside the blocks), or a scale and a
 bias everywhere, as batch norms are once their statistics are folded. The latter two cost less, and do not mind that a
@@ -13,100 +13,31 @@ KataGo networks.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from nets.definitions.base import Network, conv
+from nets.definitions.blocks import ACTIVATIONS, NORMS, TIPS, Block, Board, Norm, RmsTip, Style, make_blocks
 from nets.errors import NetworkError
-from nets.katago.network import GLOBAL_CHANNELS, SPATIAL_CHANNELS
+from nets.katago.network import GLOBAL_CHANNELS, SPATIAL_CHANNELS, OutputScales
 from nets.metadata import KATAGO_FEATURES
 
-NORMS = ("fixup", "batch", "affine")
-ACTIVATIONS = {"relu": nn.ReLU, "mish": nn.Mish}
-MISC = {"relu": 4, "mish": 6}
-"""Numbers of the misc output in the oldest version of KataGo's files that has the activation: 8, and 11."""
+VERSIONS = (8, 10, 11, 12, 13, 14, 15, 17)
+"""Of KataGo's files that can be written: 9 and 16 have outputs of other meanings."""
+NAMED_ACTIVATIONS = 11
+"""The oldest version with an activation other than relu."""
+DEEP_PASS = 15
+"""The oldest version with a layer of its own for the pass, or with an RMS norm at the trunk's tip."""
 TAUGHT_MISC = 3
-"""Of these, the first: score mean, its standard deviation and the lead. No label teaches the others."""
-UNTAUGHT_MISC = -1.75
-"""What is said there of every position, before softplus. KataGo weighs playouts by the last two, the short-term errors
-(`computeWeightFromNNOutput`): this stands for 0.2 of win minus loss and 2.2 points, with which a playout counts about
-once."""
-
-
-class Norm(nn.Module):
-    """A norm, an activation, and zeros off the board."""
-
-    def __init__(self, channels: int, kind: str, activation: type[nn.Module], *, scaled: bool = False) -> None:
-        """Make one of a kind in NORMS; `scaled`: a fixup norm has a scale too."""
-        super().__init__()
-        self.norm = nn.BatchNorm2d(channels) if kind == "batch" else None
-        has_scale = kind == "affine" or (kind == "fixup" and scaled)
-        self.scale = nn.Parameter(torch.ones(channels)) if has_scale else None
-        self.bias = nn.Parameter(torch.zeros(channels)) if kind != "batch" else None
-        self.act = activation()
-
-    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """Return a map of the same shape; `mask` [B, 1, N, N] marks the board, None: all of it is."""
-        if self.norm is not None:
-            x = self.norm(x)
-        # In the map's own type: what follows is a convolution, which under mixed precision would convert it back.
-        if self.scale is not None:
-            x = x * self.scale[:, None, None].to(x.dtype)
-        if self.bias is not None:
-            x = x + self.bias[:, None, None].to(x.dtype)
-        x = self.act(x)
-        return x if mask is None else x * mask
-
-
-class Board:
-    """What pooling has to know of the boards of a batch."""
-
-    def __init__(self, mask: Tensor | None, side: int) -> None:
-        """Read it from the mask [B, 1, N, N], or from the side of boards that fill their planes."""
-        self.mask = mask
-        self.area = side**2 if mask is None else mask.sum((2, 3))
-        self.offset = (side - 14.0) * 0.1 if mask is None else (torch.sqrt(self.area) - 14.0) * 0.1
-
-    def mean(self, x: Tensor) -> Tensor:
-        """Return the mean [B, C] over the board of a map that is zero off it."""
-        return x.sum((2, 3)) / self.area
-
-    def pool(self, x: Tensor) -> Tensor:
-        """Return means, means scaled by the board's size, and maxima [B, 3 * C] of a map that is at least 0 on it."""
-        mean = self.mean(x)
-        greatest = (x if self.mask is None else x - (1.0 - self.mask) * 1e4).amax((2, 3))
-        return torch.cat([mean, mean * self.offset, greatest], 1)
-
-    def value_pool(self, x: Tensor) -> Tensor:
-        """Return means, scaled and squarely scaled ones [B, 3 * C]."""
-        mean = self.mean(x)
-        return torch.cat([mean, mean * self.offset, mean * (self.offset**2 - 0.1)], 1)
-
-
-class Block(nn.Module):
-    """x + conv2(norm2(conv1(norm1(x)))); `pooled` channels of conv1 are pooled and added to the others."""
-
-    def __init__(self, channels: int, pooled: int, norm: str, activation: type[nn.Module]) -> None:
-        """Make one; without pooling `pooled` is 0."""
-        super().__init__()
-        regular = channels - pooled
-        self.norm1 = Norm(channels, norm, activation)
-        self.conv1 = conv(channels, regular, 3, bias=False)
-        self.norm2 = Norm(regular, norm, activation, scaled=True)
-        self.conv2 = conv(regular, channels, 3, bias=False)
-        self.pooling = conv(channels, pooled, 3, bias=False) if pooled else None
-        self.norm_pooled = Norm(pooled, norm, activation) if pooled else None
-        self.matrix = nn.Linear(3 * pooled, regular, bias=False) if pooled else None
-
-    def forward(self, x: Tensor, board: Board) -> Tensor:
-        """Return the trunk behind the block."""
-        u = self.norm1(x, board.mask)
-        inner = self.conv1(u)
-        if self.pooling is not None and self.norm_pooled is not None and self.matrix is not None:
-            pooled = board.pool(self.norm_pooled(self.pooling(u), board.mask))
-            inner = inner + self.matrix(pooled)[:, :, None, None]
-        return x + self.conv2(self.norm2(inner, board.mask))
+"""Of the misc outputs, the first: score mean, its standard deviation and the lead. No label teaches the others."""
+UNTAUGHT_SHARE = -1.75
+UNTAUGHT_ROOT = -1.42
+"""What is said there of every position, before softplus; from version 14 on, before half of it goes into softplus.
+KataGo weighs playouts by the last two, the short-term errors (`computeWeightFromNNOutput`): this stands for 0.2 of win
+minus loss and 2.2 points, with which a playout counts about once."""
+DEFAULT_BLOCKS, DEFAULT_POOLED, DEFAULT_POOLING = 6, 32, (2, 4)
 
 
 class GoNetwork(Network):
@@ -117,15 +48,19 @@ class GoNetwork(Network):
 
     def __init__(
         self,
-        blocks: int = 6,
+        blocks: int = DEFAULT_BLOCKS,
         channels: int = 96,
-        pooled: int = 32,
-        pooling_blocks: Sequence[int] = (2, 4),
+        pooled: int = DEFAULT_POOLED,
+        pooling_blocks: Sequence[int] = DEFAULT_POOLING,
+        trunk: Sequence[Mapping[str, Any]] = (),
         head: int = 32,
+        value_head: int = 0,
         hidden: int = 64,
         kernel: int = 5,
         activation: str = "relu",
         norm: str = "fixup",
+        tip: str = "norm",
+        version: int = VERSIONS[0],
     ) -> None:
         """Make one; the defaults are the shape of KataGo's b6c96.
 
@@ -134,50 +69,66 @@ class GoNetwork(Network):
             channels: of the trunk.
             pooled: channels that a pooling block pools.
             pooling_blocks: which blocks pool, counted from 0.
+            trunk: descriptions of other blocks (`make_blocks`), in place of `blocks`, `pooled` and `pooling_blocks`.
             head: channels of each of the heads' first convolutions.
+            value_head: of the value head's, where it is another; 0: `head`.
             hidden: width of the value head's dense layer.
             kernel: side of the first convolution.
-            activation: relu or mish.
+            activation: relu, mish or silu.
             norm: fixup, batch or affine.
+            tip: norm at the trunk's end: norm (as `norm` says), rms or spatial-rms.
+            version: of KataGo's files, at least: a later one is taken where other options need it. From 15 on the
+                pass has a layer of its own.
 
         Raises:
             NetworkError: a value that no network of this kind has.
         """
         super().__init__()
-        if norm not in NORMS:
-            raise NetworkError(f"norm = {norm!r} found, expected one of {', '.join(NORMS)}")
-        if activation not in ACTIVATIONS:
-            raise NetworkError(f"activation = {activation!r} found, expected one of {', '.join(ACTIVATIONS)}")
-        if not 0 < pooled < channels or any(not 0 <= index < blocks for index in pooling_blocks):
-            raise NetworkError(
-                f"pooled = {pooled} in blocks {list(pooling_blocks)} found, expected less than {channels} channels "
-                f"in blocks 0 to {blocks - 1}"
-            )
+        for name, value, known in (
+            ("norm", norm, NORMS),
+            ("activation", activation, ACTIVATIONS),
+            ("tip", tip, TIPS),
+            ("version", version, VERSIONS),
+        ):
+            if value not in known:
+                raise NetworkError(f"{name} = {value!r} found, expected one of {', '.join(map(str, known))}")
+        if not trunk:
+            trunk = _residual_blocks(blocks, channels, pooled, pooling_blocks)
+        elif (blocks, pooled, tuple(pooling_blocks)) != (DEFAULT_BLOCKS, DEFAULT_POOLED, DEFAULT_POOLING):
+            raise NetworkError("trunk found beside blocks, pooled or pooling_blocks, expected it or them")
+        style = Style(norm, activation)
         act = ACTIVATIONS[activation]
         self.activation = activation
+        self.version = max(version, 8 if activation == "relu" else NAMED_ACTIVATIONS, 8 if tip == "norm" else DEEP_PASS)
+        self.scales = OutputScales()
+        self.holds_untaught = True
         self.conv = conv(SPATIAL_CHANNELS, channels, kernel, bias=False)
         self.globals = nn.Linear(GLOBAL_CHANNELS, channels, bias=False)
-        self.blocks = nn.ModuleList(
-            Block(channels, pooled if index in pooling_blocks else 0, norm, act) for index in range(blocks)
+        self.blocks = make_blocks(trunk, channels, style)
+        self.tip = (
+            Norm(channels, style) if tip == "norm" else RmsTip(channels, activation, spatial=tip == "spatial-rms")
         )
-        self.tip = Norm(channels, norm, act)
         self.p1 = conv(channels, head, 1, bias=False)
         self.g1 = conv(channels, head, 1, bias=False)
-        self.norm_g1 = Norm(head, norm, act)
+        self.norm_g1 = Norm(head, style)
         self.policy_matrix = nn.Linear(3 * head, head, bias=False)
-        self.norm_p1 = Norm(head, norm, act)
+        self.norm_p1 = Norm(head, style)
         self.p2 = conv(head, 1, 1, bias=False)
-        self.passing = nn.Linear(3 * head, 1, bias=False)
-        self.v1 = conv(channels, head, 1, bias=False)
-        self.norm_v1 = Norm(head, norm, act)
-        self.v2 = nn.Linear(3 * head, hidden)
+        deep = self.version >= DEEP_PASS
+        self.passing_first = nn.Linear(3 * head, head) if deep else None
+        self.passing_act = act()
+        self.passing = nn.Linear(head if deep else 3 * head, 1, bias=False)
+        value_head = value_head or head
+        self.v1 = conv(channels, value_head, 1, bias=False)
+        self.norm_v1 = Norm(value_head, style)
+        self.v2 = nn.Linear(3 * value_head, hidden)
         self.v2_act = act()
         self.v3 = nn.Linear(hidden, 3)
-        self.misc = nn.Linear(hidden, MISC[activation])
-        self.ownership = conv(head, 1, 1, bias=False)
-        self._initialise(norm)
+        self.misc = nn.Linear(hidden, 4 if self.version < 9 else 6)
+        self.ownership = conv(value_head, 1, 1, bias=False)
+        self._initialise()
 
-    def _initialise(self, norm: str) -> None:
+    def _initialise(self) -> None:
         """Begin as KataGo does: blocks that change nothing yet, heads that say little (Fixup, Zhang et al. 2019)."""
         for module in self.modules():
             if isinstance(module, nn.Conv2d | nn.Linear):
@@ -185,17 +136,17 @@ class GoNetwork(Network):
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
         for block in self.blocks:
-            nn.init.zeros_(block.conv2.weight)
-            if norm == "fixup":
-                block.conv1.weight.data /= len(self.blocks) ** 0.5
+            assert isinstance(block, Block)
+            block.begin(len(self.blocks) ** -0.5)
         for last in (self.p2, self.passing, self.v3, self.misc, self.ownership):
             last.weight.data *= 0.3
         self.hold_untaught(self.state_dict())
 
     def hold_untaught(self, state: Mapping[str, Tensor]) -> None:
-        """Make the misc outputs that no label teaches the same for every position."""
-        state["misc.weight"][TAUGHT_MISC:] = 0.0
-        state["misc.bias"][TAUGHT_MISC:] = UNTAUGHT_MISC
+        """Make the misc outputs that no label teaches the same for every position, unless KataGo's training did."""
+        if self.holds_untaught:
+            state["misc.weight"][TAUGHT_MISC:] = 0.0
+            state["misc.bias"][TAUGHT_MISC:] = UNTAUGHT_SHARE if self.version < 14 else UNTAUGHT_ROOT
 
     def forward(
         self, planes: Tensor, globals_: Tensor, *, padded: bool = False, maps: list[Tensor] | None = None
@@ -216,16 +167,28 @@ class GoNetwork(Network):
             x = block(x, board)
             if maps is not None:
                 maps.append(x)
-        x = self.tip(x, mask)
-        pooled = board.pool(self.norm_g1(self.g1(x), mask))
-        policy = self.p2(self.norm_p1(self.p1(x) + self.policy_matrix(pooled)[:, :, None, None], mask)).flatten(1)
+        x = self.tip(x, board)
+        pooled = board.pool(self.norm_g1(self.g1(x), board))
+        policy = self.p2(self.norm_p1(self.p1(x) + self.policy_matrix(pooled)[:, :, None, None], board)).flatten(1)
         if mask is not None:
             policy = policy - (1.0 - mask.flatten(1)) * 1e4
-        value = self.norm_v1(self.v1(x), mask)
+        value = self.norm_v1(self.v1(x), board)
         hidden = self.v2_act(self.v2(board.value_pool(value)))
+        passing = pooled if self.passing_first is None else self.passing_act(self.passing_first(pooled))
         return {
-            "policy": torch.cat([policy, self.passing(pooled)], 1),
+            "policy": torch.cat([policy, self.passing(passing)], 1),
             "outcome": self.v3(hidden),
             "misc": self.misc(hidden),
             "ownership": self.ownership(value).flatten(1),
         }
+
+
+def _residual_blocks(blocks: int, channels: int, pooled: int, pooling_blocks: Sequence[int]) -> list[dict[str, Any]]:
+    """Return the descriptions of a trunk of residual blocks alone."""
+    if not 0 < pooled < channels or any(not 0 <= index < blocks for index in pooling_blocks):
+        raise NetworkError(
+            f"pooled = {pooled} in blocks {list(pooling_blocks)} found, expected less than {channels} channels "
+            f"in blocks 0 to {blocks - 1}"
+        )
+    pooling = {"kind": "residual", "pooled": pooled}
+    return [pooling if index in pooling_blocks else {"kind": "residual"} for index in range(blocks)]

@@ -5,17 +5,25 @@ And a KataGo network as one that can be trained, or taught from.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from nets.definitions.base import to_numpy
-from nets.definitions.go import MISC, Block, GoNetwork, Norm
+from nets.definitions.blocks import Attention, Bottleneck, FeedForward, Norm, Residual, RmsNorm, RmsTip
+from nets.definitions.go import VERSIONS, GoNetwork
 from nets.errors import NetworkError
+from nets.katago import network as katago
 from nets.katago.network import (
     Activation,
+    AttentionBlock,
     BatchNorm,
+    BottleneckBlock,
     Conv,
+    FeedForwardBlock,
     FloatArray,
     GlobalPoolingBlock,
     KataGoNetwork,
@@ -28,23 +36,32 @@ from nets.katago.network import (
     ValueHead,
 )
 
-_VERSIONS = {"relu": 8, "mish": 11}
-"""The oldest version of the file format that has the activation."""
-_ACTIVATIONS = {"relu": Activation.RELU, "mish": Activation.MISH}
+_ACTIVATIONS = {"relu": Activation.RELU, "mish": Activation.MISH, "silu": Activation.SILU}
+_TWO_POLICIES = 12
+"""The oldest version with a second policy, KataGo's optimistic one."""
+_TAUGHT_SCALES = ("score_mean", "score_stdev", "lead")
 
 
 def to_katago(network: GoNetwork, name: str) -> KataGoNetwork:
-    """Return the network's weights as KataGo has them; batch norms with the statistics of evaluation."""
+    """Return the network's weights as KataGo has them; batch norms with the statistics of evaluation.
+
+    Where KataGo has an ordinary and an optimistic policy, both are the network's one.
+    """
     act = _ACTIVATIONS[network.activation]
     blocks = tuple(_block(f"block{index}", block, act) for index, block in enumerate(network.blocks))
+    tip = network.tip
     trunk = Trunk(
         _conv("conv1", network.conv),
         _matmul("ginputw", network.globals),
         None,
         blocks,
-        _norm("trunk/norm", network.tip),
+        _rms("trunk/norm", tip.rms, tip.bias) if isinstance(tip, RmsTip) else _norm("trunk/norm", tip),
         act,
     )
+    policies = 1 if network.version < _TWO_POLICIES else 2
+    board = np.repeat(to_numpy(network.p2.weight), policies, axis=0)
+    last = np.repeat(to_numpy(network.passing.weight).T, policies, axis=1)
+    first = network.passing_first
     policy = PolicyHead(
         _conv("p1/intermediate", network.p1),
         _conv("g1", network.g1),
@@ -53,11 +70,11 @@ def to_katago(network: GoNetwork, name: str) -> KataGoNetwork:
         _matmul("matmulg2w", network.policy_matrix),
         _norm("p1/norm", network.norm_p1),
         act,
-        _conv("p2", network.p2),
-        _matmul("matmulpass", network.passing),
-        None,
-        None,
-        None,
+        Conv("p2", board),
+        MatMul("matmulpass", last) if first is None else _matmul("matmulpass", first),
+        None if first is None else _bias("biaspass", first),
+        None if first is None else act,
+        None if first is None else MatMul("matmulpass2", last),
     )
     value = ValueHead(
         _conv("v1", network.v1),
@@ -72,116 +89,160 @@ def to_katago(network: GoNetwork, name: str) -> KataGoNetwork:
         _bias("sv3/b", network.misc),
         _conv("vownership/w", network.ownership),
     )
-    return KataGoNetwork(name, _VERSIONS[network.activation], OutputScales(), False, trunk, policy, value)
+    return KataGoNetwork(name, network.version, network.scales, False, trunk, policy, value)
 
 
 def from_katago(source: KataGoNetwork) -> GoNetwork:
     """Return a network of the same shape and weights, its norms folded: it computes the same.
+
+    Of several policies the first, the ordinary one, is taken. Misc outputs that nothing teaches stay what they are.
 
     Raises:
         NetworkError: it has parts that `GoNetwork` has not.
     """
     trunk, policy, value = source.trunk, source.policy_head, source.value_head
     activation = {act: name for name, act in _ACTIVATIONS.items()}.get(trunk.tip_act)
-    blocks = [block for block in trunk.blocks if isinstance(block, OrdinaryBlock | GlobalPoolingBlock)]
-    pooling = [index for index, block in enumerate(blocks) if isinstance(block, GlobalPoolingBlock)]
-    pooled = {block.conv_gpool.out_channels for block in blocks if isinstance(block, GlobalPoolingBlock)}
-    used = {trunk.tip_act, policy.act_g1, policy.act_p1, value.act_v1, value.act_v2}
-    for block in blocks:
-        used |= {block.act1, block.act2} | ({block.act_gpool} if isinstance(block, GlobalPoolingBlock) else set())
-    ordinary = (
-        len(blocks) == len(trunk.blocks)
-        and len(used) == 1
-        and source.scales == OutputScales()
-        and isinstance(trunk.tip_norm, BatchNorm)
+    usual = OutputScales()
+    possible = (
+        activation is not None
+        and _activations(trunk.blocks) | _activations((policy, value)) <= {trunk.tip_act}
+        and source.version in VERSIONS
+        and all(getattr(source.scales, name) == getattr(usual, name) for name in _TAUGHT_SCALES)
         and trunk.meta_encoder is None
-        and policy.matmul_pass2 is None
-        and policy.p2.out_channels == 1
+        and not source.prefer_pass_alive_under_suicide_rules
+        and policy.p1.out_channels == policy.g1.out_channels
     )
-    if not ordinary or activation is None or len(pooled) > 1 or value.sv3.weights.shape[1] != MISC[activation]:
+    if not possible:
         raise NetworkError(
-            f"{source.name}: expected a network of ordinary and global pooling blocks alone, with one activation, "
-            "one policy and the usual scales of outputs, as KataGo's b6c96 to b40c256 are"
+            f"{source.name}: expected a network with one activation, the usual scales of scores and no human-SL "
+            f"inputs, in a file of version {', '.join(map(str, VERSIONS))}"
         )
-    assert isinstance(trunk.tip_norm, BatchNorm)
+    assert activation is not None
+    tip = "norm" if isinstance(trunk.tip_norm, BatchNorm) else "spatial-rms" if trunk.tip_norm.spatial else "rms"
     network = GoNetwork(
-        blocks=len(blocks),
         channels=trunk.channels,
-        pooled=pooled.pop() if pooled else 1,
-        pooling_blocks=pooling,
+        trunk=[_description(block) for block in trunk.blocks],
         head=policy.p1.out_channels,
+        value_head=value.v1.out_channels,
         hidden=value.v2.weights.shape[1],
         kernel=trunk.conv.weights.shape[-1],
         activation=activation,
         norm="affine",
+        tip=tip,
+        version=source.version,
     )
-    _load(network.conv, trunk.conv)
-    _load(network.globals, trunk.matmul)
-    for module, block in zip(network.blocks, blocks, strict=True):
-        assert isinstance(module, Block)
-        _load_block(module, block)
-    _load_norm(network.tip, trunk.tip_norm)
-    for layer, weights in (
+    network.scales = source.scales
+    network.holds_untaught = False
+    first, last = network.passing_first, policy.matmul_pass
+    if first is not None:
+        assert policy.bias_pass is not None
+        assert policy.matmul_pass2 is not None
+        _load_parts(first, policy.matmul_pass)
+        _fill(first.bias, policy.bias_pass.bias)
+        last = policy.matmul_pass2
+    for module, part in (
+        (network.conv, trunk.conv),
+        (network.globals, trunk.matmul),
+        (network.tip, trunk.tip_norm),
         (network.p1, policy.p1),
         (network.g1, policy.g1),
+        (network.norm_g1, policy.norm_g1),
         (network.policy_matrix, policy.matmul),
-        (network.p2, policy.p2),
-        (network.passing, policy.matmul_pass),
+        (network.norm_p1, policy.norm_p1),
+        (network.p2, Conv(policy.p2.name, policy.p2.weights[:1])),
+        (network.passing, MatMul(last.name, last.weights[:, :1])),
         (network.v1, value.v1),
+        (network.norm_v1, value.norm_v1),
         (network.v2, value.v2),
         (network.v3, value.v3),
         (network.misc, value.sv3),
         (network.ownership, value.ownership),
+        *zip(network.blocks, trunk.blocks, strict=True),
     ):
-        _load(layer, weights)
+        _load_parts(module, part)
     for dense, bias in ((network.v2, value.v2_bias), (network.v3, value.v3_bias), (network.misc, value.sv3_bias)):
         _fill(dense.bias, bias.bias)
-    for norm, folded in (
-        (network.norm_g1, policy.norm_g1),
-        (network.norm_p1, policy.norm_p1),
-        (network.norm_v1, value.norm_v1),
-    ):
-        _load_norm(norm, folded)
     return network
 
 
-def _load_block(module: Block, block: OrdinaryBlock | GlobalPoolingBlock) -> None:
-    _load_norm(module.norm1, block.norm1)
-    _load_norm(module.norm2, block.norm2)
-    _load(module.conv2, block.conv2)
+def _activations(parts: Sequence[object]) -> set[Activation]:
+    """Return the activations of blocks or heads, inner blocks included."""
+    found: set[Activation] = set()
+    for part in parts:
+        found |= {value for value in vars(part).values() if isinstance(value, Activation)}
+        if isinstance(part, BottleneckBlock):
+            found |= _activations(part.blocks)
+    return found
+
+
+def _description(block: katago.Block) -> dict[str, Any]:
+    """Return what `make_blocks` makes such a block of."""
     if isinstance(block, OrdinaryBlock):
-        _load(module.conv1, block.conv1)
-        return
-    assert module.pooling is not None
-    assert module.norm_pooled is not None
-    assert module.matrix is not None
-    _load(module.conv1, block.conv_regular)
-    _load(module.pooling, block.conv_gpool)
-    _load(module.matrix, block.matmul)
-    _load_norm(module.norm_pooled, block.norm_gpool)
+        return {"kind": "residual", "middle": block.conv1.out_channels}
+    if isinstance(block, GlobalPoolingBlock):
+        regular, pooled = block.conv_regular.out_channels, block.conv_gpool.out_channels
+        return {"kind": "residual", "middle": regular, "pooled": pooled}
+    if isinstance(block, BottleneckBlock):
+        inner = [_description(each) for each in block.blocks]
+        return {"kind": "bottleneck", "middle": block.conv1.out_channels, "inner": inner}
+    if isinstance(block, AttentionBlock):
+        sizes = {name: getattr(block, name) for name in ("heads", "kv_heads", "q_dim", "v_dim")}
+        return {"kind": "attention", **sizes, "rope": "none" if block.rope is None else "learned"}
+    return {"kind": "ffn", "hidden": block.w1.weights.shape[1], "gated": block.gate is not None}
 
 
-def _load(module: nn.Conv2d | nn.Linear, source: Conv | MatMul) -> None:
-    _fill(module.weight, source.weights if isinstance(source, Conv) else source.weights.T)
+_POOLING_PARTS = {"conv1": "conv_regular", "pooling": "conv_gpool", "matrix": "matmul", "norm_pooled": "norm_gpool"}
+"""What KataGo calls those parts of a pooling block that we call otherwise."""
 
 
-def _load_norm(module: Norm, source: BatchNorm) -> None:
-    assert module.scale is not None
-    assert module.bias is not None
-    scale, bias = source.folded()
-    _fill(module.scale, scale)
-    _fill(module.bias, bias)
+def _load_parts(module: Any, part: Any) -> None:
+    """Copy the weights of a record, or of all records of a block, into the module that stands for it."""
+    if isinstance(part, Conv):
+        _fill(module.weight, part.weights)
+    elif isinstance(part, MatMul):
+        _fill(module.weight, part.weights.T)
+    elif isinstance(part, BatchNorm):
+        for parameter, values in zip((module.scale, module.bias), part.folded(), strict=True):
+            _fill(parameter, values)
+    elif isinstance(part, katago.RmsNorm):
+        rms = module.rms if isinstance(module, RmsTip) else module
+        _fill(rms.gamma, part.gamma)
+        rms.epsilon = part.epsilon
+        if isinstance(module, RmsTip):
+            _fill(module.bias, part.beta)
+    else:
+        names = _POOLING_PARTS if isinstance(part, GlobalPoolingBlock) else {}
+        for name, child in module.named_children():
+            record = getattr(part, names.get(name, name))
+            for pair in zip(child, record, strict=True) if isinstance(child, nn.ModuleList) else [(child, record)]:
+                _load_parts(*pair)
+        if isinstance(part, AttentionBlock) and part.rope is not None:
+            _fill(module.rope, part.rope.ravel())
 
 
-def _fill(parameter: nn.Parameter, values: FloatArray) -> None:
-    assert parameter.shape == values.shape
+def _fill(parameter: Tensor, values: FloatArray) -> None:
+    if parameter.shape != values.shape:
+        raise NetworkError(f"weights {values.shape} found, expected {tuple(parameter.shape)}")
     with torch.no_grad():
         parameter.copy_(torch.tensor(values))
 
 
-def _block(name: str, block: Block, act: Activation) -> OrdinaryBlock | GlobalPoolingBlock:
+def _block(name: str, block: nn.Module, act: Activation) -> katago.Block:
+    if isinstance(block, Attention):
+        query, key, value, out = (_matmul(f"{name}/{part}", getattr(block, part)) for part in ("q", "k", "v", "out"))
+        rope = None if block.rope is None else to_numpy(block.rope).reshape(block.kv_heads, -1, 2)
+        sizes = block.heads, block.kv_heads, block.q_dim, block.v_dim
+        return AttentionBlock(name, *sizes, _rms(f"{name}/norm", block.norm), query, key, value, out, rope)
+    if isinstance(block, FeedForward):
+        gate = None if block.gate is None else _matmul(f"{name}/gate", block.gate)
+        w1, w2 = _matmul(f"{name}/w1", block.w1), _matmul(f"{name}/w2", block.w2)
+        return FeedForwardBlock(name, _rms(f"{name}/norm", block.norm), w1, gate, w2)
+    assert isinstance(block, Residual | Bottleneck)
     norm1, norm2 = _norm(f"{name}/norm1", block.norm1), _norm(f"{name}/norm2", block.norm2)
     conv1, conv2 = _conv(f"{name}/w1", block.conv1), _conv(f"{name}/w2", block.conv2)
+    if isinstance(block, Bottleneck):
+        inner = tuple(_block(f"{name}/block{index}", each, act) for index, each in enumerate(block.blocks))
+        return BottleneckBlock(name, norm1, act, conv1, inner, norm2, act, conv2)
     if block.pooling is None or block.norm_pooled is None or block.matrix is None:
         return OrdinaryBlock(name, norm1, act, conv1, norm2, act, conv2)
     pooling, norm_pooled = _conv(f"{name}/w1b", block.pooling), _norm(f"{name}/norm1b", block.norm_pooled)
@@ -199,6 +260,12 @@ def _matmul(name: str, module: nn.Linear) -> MatMul:
 
 def _bias(name: str, module: nn.Linear) -> MatBias:
     return MatBias(name, to_numpy(module.bias))
+
+
+def _rms(name: str, module: RmsNorm, beta: Tensor | None = None) -> katago.RmsNorm:
+    gamma = to_numpy(module.gamma)
+    shift = np.zeros_like(gamma) if beta is None else to_numpy(beta)
+    return katago.RmsNorm(name, gamma, shift, module.epsilon, module.spatial)
 
 
 def _norm(name: str, module: Norm) -> BatchNorm:

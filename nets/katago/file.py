@@ -37,6 +37,7 @@ from nets.katago.network import (
     RmsNorm,
     Trunk,
     ValueHead,
+    fixed_rope,
 )
 from nets.katago.stream import TokenStream, read_container, read_head
 
@@ -301,14 +302,7 @@ class _Reader:
             self._channels("RoPE pairs (half the width of a query)", pairs)
             self._channels("RoPE coordinates", 2)
             return stream.floats(kv_heads * pairs * 2).reshape(kv_heads, pairs, 2)
-        theta = stream.real("theta", 1e-6)
-        half = pairs // 2
-        # The first half of the pairs turns with y, the second, which has one more of an odd number, with x.
-        speeds = theta ** (-2.0 * np.arange(pairs - half) / pairs)
-        turns = np.zeros((kv_heads, pairs, 2), np.float32)
-        turns[:, :half, 1] = speeds[:half]
-        turns[:, half:, 0] = speeds
-        return turns
+        return fixed_rope(kv_heads, pairs, stream.real("theta", 1e-6))
 
     def _ffn_block(self, channels: int) -> FeedForwardBlock:
         stream = self._stream

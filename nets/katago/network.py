@@ -46,6 +46,19 @@ def rope_angles(rope: FloatArray, size: int) -> npt.NDArray[np.float64]:
     return np.asarray(x[:, None, None] * turns[None, :, :, 0] + y[:, None, None] * turns[None, :, :, 1])
 
 
+def fixed_rope(kv_heads: int, pairs: int, theta: float) -> FloatArray:
+    """Return the turns [kv_heads, pairs, (x, y)] of rotary positions that are not learned.
+
+    The first half of the pairs turns with y, the second, which has one more of an odd number, with x.
+    """
+    half = pairs // 2
+    speeds = theta ** (-2.0 * np.arange(pairs - half) / pairs)
+    turns = np.zeros((kv_heads, pairs, 2), np.float32)
+    turns[:, :half, 1] = speeds[:half]
+    turns[:, half:, 0] = speeds
+    return turns
+
+
 class Activation(enum.Enum):
     """Activation functions, named as in the file."""
 

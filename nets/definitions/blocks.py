@@ -1,0 +1,382 @@
+"""The blocks of KataGo's kind of network, and the norms between them.
+
+A recipe describes each by its kind in BLOCKS and the options of that class, see `make_blocks`. Plane 0 of the input
+marks the board: where boards are padded to a common size, maps are zero off them behind each norm, pooling counts the
+board alone, and attention looks at nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from nets.definitions.base import check_options, conv
+from nets.errors import NetworkError
+from nets.katago.network import fixed_rope
+
+NORMS = ("fixup", "batch", "affine")
+TIPS = ("norm", "rms", "spatial-rms")
+ROPES = ("learned", "fixed", "none")
+ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "mish": nn.Mish, "silu": nn.SiLU}
+SLOWEST_TURN = 0.02
+"""Radians a point at which learned rotary positions begin to turn at least; at most 1 (KataGo's)."""
+
+
+class Style(NamedTuple):
+    """What all blocks of a network share: a name in NORMS and one in ACTIVATIONS."""
+
+    norm: str
+    activation: str
+
+
+class Board:
+    """What pooling and attention have to know of the boards of a batch."""
+
+    def __init__(self, mask: Tensor | None, side: int) -> None:
+        """Read it from the mask [B, 1, N, N], or from the side of boards that fill their planes."""
+        self.mask = mask
+        self.area = side**2 if mask is None else mask.sum((2, 3))
+        self.offset = (side - 14.0) * 0.1 if mask is None else (torch.sqrt(self.area) - 14.0) * 0.1
+
+    def mean(self, x: Tensor) -> Tensor:
+        """Return the mean [B, C] over the board of a map that is zero off it."""
+        return x.sum((2, 3)) / self.area
+
+    def pool(self, x: Tensor) -> Tensor:
+        """Return means, means scaled by the board's size, and maxima [B, 3 * C] of a map that is zero off it."""
+        mean = self.mean(x)
+        greatest = (x if self.mask is None else x - (1.0 - self.mask) * 1e4).amax((2, 3))
+        return torch.cat([mean, mean * self.offset, greatest], 1)
+
+    def value_pool(self, x: Tensor) -> Tensor:
+        """Return means, scaled and squarely scaled ones [B, 3 * C]."""
+        mean = self.mean(x)
+        return torch.cat([mean, mean * self.offset, mean * (self.offset**2 - 0.1)], 1)
+
+
+class Norm(nn.Module):
+    """A norm, an activation, and zeros off the board."""
+
+    def __init__(self, channels: int, style: Style, *, scaled: bool = False) -> None:
+        """Make one; `scaled`: a fixup norm has a scale too."""
+        super().__init__()
+        kind = style.norm
+        self.norm = nn.BatchNorm2d(channels) if kind == "batch" else None
+        has_scale = kind == "affine" or (kind == "fixup" and scaled)
+        self.scale = nn.Parameter(torch.ones(channels)) if has_scale else None
+        self.bias = nn.Parameter(torch.zeros(channels)) if kind != "batch" else None
+        self.act = ACTIVATIONS[style.activation]()
+
+    def forward(self, x: Tensor, board: Board) -> Tensor:
+        """Return a map of the same shape."""
+        if self.norm is not None:
+            x = self.norm(x)
+        # In the map's own type: what follows is a convolution, which under mixed precision would convert it back.
+        if self.scale is not None:
+            x = x * self.scale[:, None, None].to(x.dtype)
+        if self.bias is not None:
+            x = x + self.bias[:, None, None].to(x.dtype)
+        x = self.act(x)
+        return x if board.mask is None else x * board.mask
+
+
+class RmsNorm(nn.Module):
+    """x / sqrt(mean(x²) + epsilon) * gamma: the mean over the channels of a point, or of all points of the board."""
+
+    def __init__(self, channels: int, *, spatial: bool = False) -> None:
+        """Make one; `spatial`: over all points."""
+        super().__init__()
+        self.gamma = nn.Parameter(torch.ones(channels))
+        self.epsilon = 1e-6
+        self.spatial = spatial
+
+    def forward(self, x: Tensor, board: Board) -> Tensor:
+        """Return a map of the same shape, in float32."""
+        x = x.float()
+        mean = (x * x).mean(1, keepdim=True)
+        if self.spatial:
+            mean = board.mean(mean if board.mask is None else mean * board.mask)[:, :, None, None]
+        return x * torch.rsqrt(mean + self.epsilon) * self.gamma[:, None, None]
+
+
+class RmsTip(nn.Module):
+    """An RMS norm with a bias, an activation, and zeros off the board: the end of a trunk."""
+
+    def __init__(self, channels: int, activation: str, *, spatial: bool) -> None:
+        """Make one."""
+        super().__init__()
+        self.rms = RmsNorm(channels, spatial=spatial)
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.act = ACTIVATIONS[activation]()
+
+    def forward(self, x: Tensor, board: Board) -> Tensor:
+        """Return a map of the same shape."""
+        x = self.act(self.rms(x, board) + self.bias[:, None, None])
+        return x if board.mask is None else x * board.mask
+
+
+class Block(nn.Module):
+    """What `make_blocks` makes: a map of C channels in, the sum of it and something out. It begins as that map."""
+
+    def forward(self, x: Tensor, board: Board) -> Tensor:
+        """Return the trunk behind the block, [B, C, N, N]."""
+        raise NotImplementedError
+
+    def begin(self, scale: float) -> None:
+        """Set the first weights, after convolutions and dense layers got theirs; `scale` is that of fixup norms."""
+        raise NotImplementedError
+
+
+class Residual(Block):
+    """x + conv2(norm2(conv1(norm1(x)))); of `pooled` further channels of conv1 the pooling is added to the others."""
+
+    def __init__(self, channels: int, style: Style, *, middle: int = 0, pooled: int = 0) -> None:
+        """Make one.
+
+        Args:
+            channels: in and out.
+            style: of its norms.
+            middle: between the convolutions; 0: as many as it reads, less the pooled ones.
+            pooled: channels that are pooled; 0: none.
+        """
+        super().__init__()
+        middle = middle or channels - pooled
+        if middle < 1:
+            raise NetworkError(f"pooled = {pooled} found, expected less than {channels} channels")
+        self.style = style
+        self.norm1 = Norm(channels, style)
+        self.conv1 = conv(channels, middle, 3, bias=False)
+        self.norm2 = Norm(middle, style, scaled=True)
+        self.conv2 = conv(middle, channels, 3, bias=False)
+        self.pooling = conv(channels, pooled, 3, bias=False) if pooled else None
+        self.norm_pooled = Norm(pooled, style) if pooled else None
+        self.matrix = nn.Linear(3 * pooled, middle, bias=False) if pooled else None
+
+    def forward(self, x: Tensor, board: Board) -> Tensor:
+        """Return the trunk behind the block."""
+        u = self.norm1(x, board)
+        inner = self.conv1(u)
+        if self.pooling is not None and self.norm_pooled is not None and self.matrix is not None:
+            pooled = board.pool(self.norm_pooled(self.pooling(u), board))
+            inner = inner + self.matrix(pooled)[:, :, None, None]
+        return x + self.conv2(self.norm2(inner, board))
+
+    def begin(self, scale: float) -> None:
+        """Begin as Fixup does (Zhang et al. 2019)."""
+        nn.init.zeros_(self.conv2.weight)
+        if self.style.norm == "fixup":
+            self.conv1.weight.data *= scale
+
+
+class Bottleneck(Block):
+    """x + conv2(norm2(blocks(conv1(norm1(x))))): blocks of fewer channels between convolutions of one point."""
+
+    def __init__(
+        self, channels: int, style: Style, *, middle: int = 0, inner: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
+        """Make one.
+
+        Args:
+            channels: in and out.
+            style: of its norms and inner blocks.
+            middle: channels of the inner blocks; 0: half as many.
+            inner: their descriptions.
+        """
+        super().__init__()
+        middle = middle or max(1, channels // 2)
+        self.style = style
+        self.norm1 = Norm(channels, style)
+        self.conv1 = conv(channels, middle, 1, bias=False)
+        self.blocks = make_blocks(inner, middle, style)
+        self.norm2 = Norm(middle, style, scaled=True)
+        self.conv2 = conv(middle, channels, 1, bias=False)
+
+    def forward(self, x: Tensor, board: Board) -> Tensor:
+        """Return the trunk behind the block."""
+        inner = self.conv1(self.norm1(x, board))
+        for block in self.blocks:
+            inner = block(inner, board)
+        return x + self.conv2(self.norm2(inner, board))
+
+    def begin(self, scale: float) -> None:
+        """Begin as KataGo does: the scale is shared by the first convolution and the inner blocks."""
+        scale = scale ** (1.0 / (1.0 + len(self.blocks)))
+        nn.init.zeros_(self.conv2.weight)
+        if self.style.norm == "fixup":
+            self.conv1.weight.data *= scale
+        for block in self.blocks:
+            assert isinstance(block, Block)
+            block.begin(scale)
+
+
+class Attention(Block):
+    """x + out(heads): each point of the board reads from all of them; the RMS norm comes first.
+
+    With rotary positions, pairs of channels of queries and keys are turned by angles that grow with x and y, so that
+    what counts is where points lie to each other (Su et al. 2021).
+    """
+
+    rope: Tensor | None
+    """[kv_heads * pairs * 2], flat: how far each pair turns a step in x and in y."""
+
+    def __init__(
+        self,
+        channels: int,
+        style: Style,
+        *,
+        heads: int = 4,
+        kv_heads: int = 0,
+        q_dim: int = 0,
+        v_dim: int = 0,
+        rope: str = "learned",
+        theta: float = 100.0,
+    ) -> None:
+        """Make one.
+
+        Args:
+            channels: in and out.
+            style: not used; there is one norm and no activation.
+            heads: of queries.
+            kv_heads: of keys and values, which several queries share; 0: as many as of queries.
+            q_dim: channels of a query and of a key; 0: channels / heads.
+            v_dim: of a value; 0: channels / heads.
+            rope: rotary positions: learned, fixed or none.
+            theta: of fixed ones, how much slower the slowest pair turns than the fastest.
+        """
+        super().__init__()
+        self.heads, self.kv_heads = heads, kv_heads or heads
+        self.q_dim, self.v_dim = q_dim or channels // heads, v_dim or channels // heads
+        if rope not in ROPES:
+            raise NetworkError(f"rope = {rope!r} found, expected one of {', '.join(ROPES)}")
+        if heads % self.kv_heads or not self.q_dim or not self.v_dim:
+            raise NetworkError(
+                f"heads = {heads}, kv_heads = {self.kv_heads} found, "
+                f"expected a multiple of kv_heads, and not more than {channels} channels"
+            )
+        if rope != "none" and (self.q_dim % 2 or theta <= 0):
+            raise NetworkError(
+                f"q_dim = {self.q_dim}, theta = {theta} found, expected an even width and a number above 0"
+            )
+        self.norm = RmsNorm(channels)
+        self.q = nn.Linear(channels, heads * self.q_dim, bias=False)
+        self.k = nn.Linear(channels, self.kv_heads * self.q_dim, bias=False)
+        self.v = nn.Linear(channels, self.kv_heads * self.v_dim, bias=False)
+        self.out = nn.Linear(heads * self.v_dim, channels, bias=False)
+        pairs = self.q_dim // 2
+        # Flat, since optimizers let matrices decay and make their steps orthogonal, and leave vectors alone.
+        if rope == "learned":
+            signs = torch.randint(0, 2, (self.kv_heads * pairs * 2,)) * 2 - 1
+            self.rope = nn.Parameter(signs * SLOWEST_TURN ** torch.rand(signs.shape))
+        else:
+            fixed = torch.from_numpy(fixed_rope(self.kv_heads, pairs, theta)).flatten() if rope == "fixed" else None
+            self.register_buffer("rope", fixed)
+
+    def forward(self, x: Tensor, board: Board) -> Tensor:
+        """Return the trunk behind the block."""
+        points = self.norm(x, board).flatten(2).transpose(1, 2)
+        query = self.q(points).unflatten(2, (self.heads, self.q_dim))
+        key = self.k(points).unflatten(2, (self.kv_heads, self.q_dim))
+        value = self.v(points).unflatten(2, (self.kv_heads, self.v_dim))
+        shared = self.heads // self.kv_heads
+        if self.rope is not None:
+            by_x, by_y = self.rope.view(self.kv_heads, -1, 2).unbind(2)
+            column, row = (torch.arange(x.shape[axis], device=x.device)[:, None, None] for axis in (3, 2))
+            # [A, kv_heads, pairs], not as a product of matrices: bfloat16 knows angles to a quarter radian.
+            angles = (row[:, None] * by_y + column * by_x).flatten(0, 1)
+            key = _turned(key, angles)
+            query = _turned(query, angles.repeat_interleave(shared, 1))
+        query, key, value = (
+            each.repeat_interleave(shared, 2).transpose(1, 2) if each.shape[2] < self.heads else each.transpose(1, 2)
+            for each in (query, key, value)
+        )
+        seen = None if board.mask is None else board.mask.flatten(2)[:, :, None] > 0
+        read = functional.scaled_dot_product_attention(query, key, value, seen)
+        return x + self.out(read.transpose(1, 2).flatten(2)).transpose(1, 2).unflatten(2, x.shape[2:])
+
+    def begin(self, scale: float) -> None:
+        """Begin with scores of about 1, of which nothing goes into the trunk yet."""
+        del scale
+        for layer in (self.q, self.k, self.v):
+            nn.init.normal_(layer.weight, std=layer.in_features**-0.5)
+        nn.init.zeros_(self.out.weight)
+
+
+def _turned(vectors: Tensor, angles: Tensor) -> Tensor:
+    """Turn channel pairs (2 p, 2 p + 1) of [B, A, H, C] by angles [A, H, C / 2]."""
+    cosine, sine = angles.cos(), angles.sin()
+    first, second = vectors[..., 0::2], vectors[..., 1::2]
+    pairs = torch.stack([first * cosine - second * sine, first * sine + second * cosine], -1)
+    return pairs.flatten(3).to(vectors.dtype)
+
+
+class FeedForward(Block):
+    """x + w2(silu(w1(u)) * gate(u)) with u = norm(x): SwiGLU (Shazeer 2020); not gated: x + w2(silu(w1(u)))."""
+
+    def __init__(self, channels: int, style: Style, *, hidden: int = 0, gated: bool = True) -> None:
+        """Make one.
+
+        Args:
+            channels: in and out.
+            style: not used; the activation is SiLU.
+            hidden: channels between the layers; 0: 8 / 3 as many.
+            gated: SwiGLU. KataGo on processors (Eigen) reads no other kind; yomi does.
+        """
+        super().__init__()
+        hidden = hidden or max(8, channels // 3 * 8)
+        self.norm = RmsNorm(channels)
+        self.w1 = nn.Linear(channels, hidden, bias=False)
+        self.gate = nn.Linear(channels, hidden, bias=False) if gated else None
+        self.w2 = nn.Linear(hidden, channels, bias=False)
+
+    def forward(self, x: Tensor, board: Board) -> Tensor:
+        """Return the trunk behind the block."""
+        points = self.norm(x, board).flatten(2).transpose(1, 2)
+        inner = functional.silu(self.w1(points))
+        if self.gate is not None:
+            inner = inner * self.gate(points)
+        return x + self.w2(inner).transpose(1, 2).unflatten(2, x.shape[2:])
+
+    def begin(self, scale: float) -> None:
+        """Begin with hidden values of about 1, of which nothing goes into the trunk yet."""
+        del scale
+        for layer in filter(None, (self.w1, self.gate)):
+            nn.init.normal_(layer.weight, std=layer.in_features**-0.5)
+        nn.init.zeros_(self.w2.weight)
+
+
+BLOCKS: dict[str, type[Block]] = {
+    "residual": Residual,
+    "bottleneck": Bottleneck,
+    "attention": Attention,
+    "ffn": FeedForward,
+}
+
+
+def make_blocks(descriptions: Sequence[Mapping[str, Any]], channels: int, style: Style) -> nn.ModuleList:
+    """Return the blocks that a recipe describes.
+
+    Args:
+        descriptions: of each, `kind`, a name in BLOCKS, the options of that class, and `times`: so many of them.
+        channels: in and out.
+        style: of their norms.
+
+    Raises:
+        NetworkError: there is no such kind, option or value.
+    """
+    if not descriptions:
+        raise NetworkError("no blocks found, expected one or more")
+    blocks = nn.ModuleList()
+    for description in descriptions:
+        options = dict(description)
+        kind, times = options.pop("kind", None), options.pop("times", 1)
+        if kind not in BLOCKS:
+            raise NetworkError(f"block kind {kind!r} found, expected one of {', '.join(BLOCKS)}")
+        if type(times) is not int or times < 1:
+            raise NetworkError(f"block {kind}: times = {times!r} found, expected a number of blocks")
+        check_options(f"block {kind}", BLOCKS[kind], options, positional=2)
+        blocks.extend(BLOCKS[kind](channels, style, **options) for _ in range(times))
+    return blocks
