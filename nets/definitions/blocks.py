@@ -306,11 +306,9 @@ class Attention(Block):
 
 
 def _turned(vectors: Tensor, angles: Tensor) -> Tensor:
-    """Turn channel pairs (2 p, 2 p + 1) of [B, A, H, C] by angles [A, H, C / 2]."""
-    cosine, sine = angles.cos(), angles.sin()
-    first, second = vectors[..., 0::2], vectors[..., 1::2]
-    pairs = torch.stack([first * cosine - second * sine, first * sine + second * cosine], -1)
-    return pairs.flatten(3).to(vectors.dtype)
+    """Turn channel pairs (2 p, 2 p + 1) of [B, A, H, C], complex numbers, by angles [A, H, C / 2]."""
+    pairs = torch.view_as_complex(vectors.float().unflatten(3, (-1, 2)))
+    return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(3).to(vectors.dtype)
 
 
 class FeedForward(Block):

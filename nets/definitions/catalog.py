@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from nets.definitions.aya import AyaPolicy, AyaValue
@@ -23,17 +25,34 @@ NETWORKS: dict[str, type[Network]] = {
 }
 
 
-def make(kind: str, options: Mapping[str, Any]) -> Network:
+def make(kind: str, options: Mapping[str, Any], folder: Path = Path(".")) -> Network:
     """Return a new network with random weights (from PyTorch's generator).
 
     Args:
-        kind: a name in NETWORKS.
+        kind: a name in NETWORKS, or `FILE.py:CLASS` for a network of one's own, a subclass of Network: the file runs.
         options: arguments of its class.
+        folder: that FILE.py is relative to.
 
     Raises:
         NetworkError: there is no such network, option or value.
     """
-    if kind not in NETWORKS:
-        raise NetworkError(f"network {kind!r} found, expected one of {', '.join(NETWORKS)}")
-    check_options(f"network {kind}", NETWORKS[kind], options)
-    return NETWORKS[kind](**options)
+    network = _own(kind, folder) if ".py:" in kind else NETWORKS.get(kind)
+    if network is None:
+        raise NetworkError(f"network {kind!r} found, expected one of {', '.join(NETWORKS)}, or FILE.py:CLASS")
+    check_options(f"network {kind}", network, options)
+    return network(**options)
+
+
+def _own(kind: str, folder: Path) -> type[Network]:
+    """Return a class that a user's file defines; errors in the file are not caught."""
+    name, _, class_name = kind.rpartition(":")
+    path = folder / name
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise NetworkError(f"network {kind!r}: no file {path} found, expected one of Python")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    network = getattr(module, class_name, None)
+    if not isinstance(network, type) or not issubclass(network, Network):
+        raise NetworkError(f"{path}: {class_name} = {network!r} found, expected a class below {Network.__qualname__}")
+    return network

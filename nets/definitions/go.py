@@ -32,8 +32,8 @@ DEEP_PASS = 15
 """The oldest version with a layer of its own for the pass, or with an RMS norm at the trunk's tip."""
 TAUGHT_MISC = 3
 """Of the misc outputs, the first: score mean, its standard deviation and the lead. No label teaches the others."""
-UNTAUGHT_SHARE = -1.75
-UNTAUGHT_ROOT = -1.42
+UNTAUGHT_MISC = -1.75
+UNTAUGHT_HALVED_MISC = -1.42
 """What is said there of every position, before softplus; from version 14 on, before half of it goes into softplus.
 KataGo weighs playouts by the last two, the short-term errors (`computeWeightFromNNOutput`): this stands for 0.2 of win
 minus loss and 2.2 points, with which a playout counts about once."""
@@ -146,7 +146,7 @@ class GoNetwork(Network):
         """Make the misc outputs that no label teaches the same for every position, unless KataGo's training did."""
         if self.holds_untaught:
             state["misc.weight"][TAUGHT_MISC:] = 0.0
-            state["misc.bias"][TAUGHT_MISC:] = UNTAUGHT_SHARE if self.version < 14 else UNTAUGHT_ROOT
+            state["misc.bias"][TAUGHT_MISC:] = UNTAUGHT_MISC if self.version < 14 else UNTAUGHT_HALVED_MISC
 
     def forward(
         self, planes: Tensor, globals_: Tensor, *, padded: bool = False, maps: list[Tensor] | None = None

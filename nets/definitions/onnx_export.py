@@ -7,7 +7,7 @@ our kernels for the CPU read the ones written here. For Go's KataGo-style networ
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import onnx
@@ -20,7 +20,7 @@ from nets.features import DLSHOGI_DIRECTIONS, feature_set
 from nets.graph_builder import GraphBuilder
 from nets.metadata import NetworkInfo
 
-_DLSHOGI = {"planes": "input1", "globals": "input2", "policy": "output_policy", "value_logit": "output_value"}
+DLSHOGI_NAMES = {"planes": "input1", "globals": "input2", "policy": "output_policy", "value_logit": "output_value"}
 """dlshogi's names, by which its networks are known."""
 _MEANINGS = {
     "policy": "[B, P] logits",
@@ -32,9 +32,15 @@ _MEANINGS = {
 
 def describe(network: Network, name: str, training: Mapping[str, str]) -> NetworkInfo:
     """Return the metadata of a network; it was made here, so that no source file is named."""
+    names = DLSHOGI_NAMES if network.feature_set.startswith("dlshogi") else {}
+    return describe_outputs(network, name, training, _output_kinds(network), names)
+
+
+def describe_outputs(
+    network: Network, name: str, training: Mapping[str, str], outputs: Iterable[str], names: Mapping[str, str]
+) -> NetworkInfo:
+    """Return the same for outputs that are known, with the names in the file of those that have others there."""
     features = feature_set(network.feature_set)
-    names = _DLSHOGI if network.feature_set.startswith("dlshogi") else {}
-    outputs = _output_kinds(network)
     return NetworkInfo(
         game=features.game,
         board_size=network.board_size,
@@ -43,9 +49,9 @@ def describe(network: Network, name: str, training: Mapping[str, str]) -> Networ
         source_file="",
         source_sha256="",
         model_version=0,
-        policy_channels=DLSHOGI_DIRECTIONS if names else 1,
+        policy_channels=DLSHOGI_DIRECTIONS if names is DLSHOGI_NAMES else 1,
         misc_channels=0,
-        outputs={names.get(kind, kind): _MEANINGS[kind] for kind in outputs},
+        outputs={names.get(kind, kind): _MEANINGS.get(kind, "raw") for kind in outputs},
         training=dict(training),
     )
 
@@ -70,7 +76,7 @@ class _Writer:
     def __init__(self, network: Network, name: str, training: Mapping[str, str]) -> None:
         self._network = network
         self._info = describe(network, name, training)
-        self._names = _DLSHOGI if network.feature_set.startswith("dlshogi") else {}
+        self._names = DLSHOGI_NAMES if network.feature_set.startswith("dlshogi") else {}
         self._graph = GraphBuilder()
         self._values: dict[fx.Node, str] = {}
         self._modules = dict(network.named_modules())

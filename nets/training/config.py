@@ -3,6 +3,7 @@
 [network]
 kind = "go"             # see nets.definitions.catalog; the other keys are that network's options
 name = "small"
+start = "b6c96.bin.gz"  # of Go, in place of those options: a KataGo network that is trained further
 [data]
 folders = ["data/9"]
 [training]
@@ -138,6 +139,8 @@ class Config:
     training: TrainingConfig
     loss: LossConfig = field(default_factory=LossConfig)
     teacher: TeacherConfig = field(default_factory=TeacherConfig)
+    start: str = ""
+    """A KataGo network to begin with, relative to the configuration's folder; its shape is the network's."""
     folder: Path = Path(".")
     """Where the file lies; data folders are relative to it."""
 
@@ -177,11 +180,16 @@ def parse_config(tables: Mapping[str, Any], folder: Path = Path(".")) -> Config:
         if name not in known or not isinstance(table, dict):
             raise NetworkError(f"table [{name}] found, expected one of {', '.join(known)}")
     network = dict(tables.get("network", {}))
-    kind, name = network.pop("kind", None), network.pop("name", None)
+    kind, name, start = network.pop("kind", None), network.pop("name", None), network.pop("start", "")
     if not isinstance(kind, str) or not isinstance(name, str) or not NAME.fullmatch(name):
         raise NetworkError(
             f"[network] kind = {kind!r}, name = {name!r} found, "
             "expected both, the name of 1 to 96 letters and digits of ASCII, - and _"
+        )
+    if not isinstance(start, str) or (start and (kind != "go" or network)):
+        raise NetworkError(
+            f"[network] start = {start!r} found beside kind = {kind!r} and options {list(network)}, "
+            "expected the name of a KataGo network, kind = 'go' and no options"
         )
     data = _table(DataConfig, "data", tables.get("data", {}))
     training = _table(TrainingConfig, "training", tables.get("training", {}))
@@ -202,7 +210,7 @@ def parse_config(tables: Mapping[str, Any], folder: Path = Path(".")) -> Config:
     for key, weight in dataclasses.asdict(loss).items():
         _in_range(f"[loss] {key}", weight, 0, math.inf)
     teacher = _table(TeacherConfig, "teacher", tables.get("teacher", {}))
-    return Config(kind, name, network, data, training, loss, teacher, folder)
+    return Config(kind, name, network, data, training, loss, teacher, start, folder)
 
 
 def _one_of(key: str, value: str, allowed: tuple[str, ...]) -> None:

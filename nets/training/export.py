@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from nets.definitions.base import Network
+from nets.definitions.catalog import NETWORKS
 from nets.definitions.go import GoNetwork
 from nets.definitions.katago import to_katago
 from nets.definitions.onnx_export import export_onnx
+from nets.definitions.torch_export import export_by_torch
 from nets.files import write_atomically
 from nets.katago.write import write_network
 
@@ -24,6 +26,7 @@ def export_file(network: Network, name: str, folder: Path, training: Mapping[str
         training: where the weights come from, in words; KataGo's format has no place for it.
 
     Raises:
+        NetworkError: a network of one's own has a part that cannot be written, or what writes it is not installed.
         OSError: it cannot be written.
     """
     network.eval()
@@ -31,7 +34,8 @@ def export_file(network: Network, name: str, folder: Path, training: Mapping[str
         path = folder / f"{name}.bin.gz"
         content = gzip.compress(write_network(to_katago(network, name)), 6, mtime=0)
     else:
+        write = export_onnx if type(network) in NETWORKS.values() else export_by_torch
         path = folder / f"{name}.onnx"
-        content = export_onnx(network, name, training).SerializeToString(deterministic=True)
+        content = write(network, name, training).SerializeToString(deterministic=True)
     write_atomically(path, content)
     return path

@@ -23,8 +23,10 @@ from nets.data.metrics import NAMES, Table
 from nets.data.shards import open_dataset
 from nets.definitions.base import Network
 from nets.definitions.catalog import make
+from nets.definitions.katago import from_katago
 from nets.errors import NetworkError
 from nets.files import remove_drafts
+from nets.katago.file import read_network
 from nets.training import losses
 from nets.training.average import Average
 from nets.training.checkpoint import load_checkpoint, save_checkpoint
@@ -94,7 +96,11 @@ class Trainer:
         has_test = any(dataset.rows("test") for dataset in datasets)
         self.tests = BatchSource(datasets, "test", settings.batch, settings.seed) if has_test else None
         torch.manual_seed(settings.seed)
-        self.network: Network = make(config.kind, config.options)
+        self.network: Network = (
+            from_katago(read_network(config.folder / config.start))
+            if config.start
+            else make(config.kind, config.options, config.folder)
+        )
         if self.network.feature_set != self.source.features.name:
             raise NetworkError(
                 f"{datasets[0].folder}: feature set {self.source.features.name} found, "
@@ -248,7 +254,7 @@ class Trainer:
             NetworkError: it belongs to another network or optimizer.
         """
         stored, own = json.loads(state["config"]), json.loads(json.dumps(self.config.to_dict()))
-        if (stored["kind"], stored["options"]) != (own["kind"], own["options"]):
+        if any(stored.get(key, "") != own[key] for key in ("kind", "options", "start")):
             raise NetworkError(f"{self.checkpoint}: a run of another network found, expected a new folder")
         before, wanted = stored["training"]["optimizer"], own["training"]["optimizer"]
         if before != wanted:

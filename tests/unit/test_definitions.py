@@ -16,11 +16,12 @@ from nets.definitions.katago import from_katago, to_katago  # noqa: E402
 from nets.definitions.onnx_export import export_onnx  # noqa: E402
 from nets.errors import NetworkError  # noqa: E402
 from nets.features import feature_set  # noqa: E402
-from nets.katago.file import read_network  # noqa: E402
+from nets.katago.file import parse_network, read_network  # noqa: E402
 from nets.katago.network import Activation  # noqa: E402
 from nets.katago.write import write_network  # noqa: E402
 from nets.load import NetworkKind, identify, prepare_shogi  # noqa: E402
 from nets.metadata import NetworkInfo  # noqa: E402
+from nets.training.export import export_file  # noqa: E402
 from tests.contract.networks import load_go, load_shogi, raw_shogi  # noqa: E402
 
 COUNTS = [
@@ -66,6 +67,15 @@ def test_alphazero_shogi_has_the_papers_shape() -> None:
         ("go", {"width": 3}, "option 'width' found, expected one of blocks"),
         ("go", {"blocks": "six"}, "blocks = 'six' found, expected a value such as 6"),
         ("go", {"pooling_blocks": [6]}, "blocks 0 to 5"),
+        ("go", {"trunk": ["ffn"]}, r"trunk = \['ffn'\] found, expected a list of tables"),
+        ("go", {"trunk": [{"kind": "ffn"}], "blocks": 3}, "trunk found beside blocks"),
+        ("go", {"trunk": [{"kind": "mlp"}]}, "block kind 'mlp' found, expected one of residual, bottleneck"),
+        ("go", {"trunk": [{"kind": "ffn", "style": 1}]}, "block ffn: option 'style' found, expected one of hidden"),
+        ("go", {"trunk": [{"kind": "bottleneck"}]}, "no blocks found"),
+        ("go", {"trunk": [{"kind": "attention", "heads": 5, "kv_heads": 2}]}, "expected a multiple of kv_heads"),
+        ("go", {"trunk": [{"kind": "attention", "q_dim": 5}]}, "expected an even width"),
+        ("go", {"version": 16}, "version = 16 found, expected one of 8, 10"),
+        ("no/such.py:Tower", {}, "expected one of Python"),
         ("cosumi-stack", {"layers": 10}, "layers = 10 found, expected 1 to 9"),
         ("dlshogi-resnet", {"activation": "gelu"}, "expected one of relu, swish"),
     ],
@@ -167,53 +177,97 @@ def on_board(planes: Any) -> Any:
     return planes
 
 
-@pytest.mark.parametrize(("norm", "activation"), [("fixup", "relu"), ("batch", "relu"), ("fixup", "mish")])
-def test_a_go_network_plays_as_it_was_trained_on_all_boards(norm: str, activation: str, tmp_path: Path) -> None:
-    network = trained("go", {**SMALL["go"], "norm": norm, "activation": activation})
+ATTENTION = {"kind": "attention", "heads": 4, "kv_heads": 2, "q_dim": 6, "v_dim": 5}
+FFN = {"kind": "ffn", "hidden": 24}
+HEADS = {"channels": 16, "head": 8, "hidden": 16, "kernel": 3}
+GO = {
+    "fixup": (8, SMALL["go"]),
+    "batch": (8, {**SMALL["go"], "norm": "batch"}),
+    "mish": (11, {**SMALL["go"], "norm": "affine", "activation": "mish", "pooling_blocks": [0, 2]}),
+    "bottleneck": (
+        14,
+        {
+            **HEADS,
+            "version": 14,
+            "norm": "batch",
+            "trunk": [
+                {
+                    "kind": "bottleneck",
+                    "times": 2,
+                    "inner": [{"kind": "residual"}, {"kind": "residual", "pooled": 4, "middle": 6}],
+                }
+            ],
+        },
+    ),
+    "transformer": (
+        15,
+        {
+            **HEADS,
+            "activation": "silu",
+            "tip": "rms",
+            "trunk": [{"kind": "bottleneck", "middle": 12, "inner": [ATTENTION, FFN]}, ATTENTION, FFN],
+        },
+    ),
+    "mixed": (
+        17,
+        {
+            **HEADS,
+            "activation": "mish",
+            "tip": "spatial-rms",
+            "version": 17,
+            "value_head": 6,
+            "trunk": [
+                {"kind": "attention", "rope": "fixed"},
+                {**FFN, "gated": False},
+                {**ATTENTION, "rope": "none"},
+                {"kind": "residual", "pooled": 4},
+            ],
+        },
+    ),
+}
+"""By name: the version of the file, and options."""
+
+
+@pytest.mark.parametrize("name", GO)
+def test_a_go_network_plays_as_it_was_trained_on_all_boards(name: str, tmp_path: Path) -> None:
+    version, options = GO[name]
+    network = trained("go", options)
     path = tmp_path / "net.bin"
     path.write_bytes(write_network(to_katago(network, "small")))
-    assert read_network(path).name == "small"
+    stored = read_network(path)
+    assert (stored.name, stored.version) == ("small", version)
+    back = from_katago(stored).eval()
     for size in (7, 9):
         planes, globals_ = inputs_of(network, 4, size)
         expected = outputs_of(network, on_board(planes), globals_)
+        for kind, output in outputs_of(back, planes, globals_).items():
+            np.testing.assert_allclose(output, expected[kind], atol=1e-4, err_msg=kind)
         for backend in ("native", "onnx"):
             evaluator = load_go(path, size, "cpu", backend)
             raw = raw_outputs(evaluator, planes, globals_)
-            np.testing.assert_allclose(raw.policy[:, 0], expected["policy"], atol=1e-4)
+            for channel in range(raw.policy.shape[1]):
+                np.testing.assert_allclose(raw.policy[:, channel], expected["policy"], atol=1e-4)
             np.testing.assert_allclose(raw.value, expected["outcome"], atol=1e-4)
             np.testing.assert_allclose(raw.misc, expected["misc"], atol=1e-4)
             np.testing.assert_allclose(raw.ownership, expected["ownership"], atol=1e-4)
             evaluator.close()
-
-
-@pytest.mark.parametrize(
-    ("norm", "activation", "pooling_blocks"),
-    [("batch", "relu", [1]), ("affine", "mish", [0, 2]), ("fixup", "relu", [])],
-)
-def test_a_go_network_comes_back_from_katago(norm: str, activation: str, pooling_blocks: list[int]) -> None:
-    options = {**SMALL["go"], "norm": norm, "activation": activation, "pooling_blocks": pooling_blocks}
-    network = trained("go", options)
-    back = from_katago(to_katago(network, "small")).eval()
-    planes, globals_ = inputs_of(network, 4, 9)
-    expected = outputs_of(network, on_board(planes), globals_)
-    for name, output in outputs_of(back, planes, globals_).items():
-        np.testing.assert_allclose(output, expected[name], atol=1e-4, err_msg=name)
+    again = write_network(to_katago(back, "small"))
+    assert again == write_network(to_katago(from_katago(parse_network(again)), "small"))
 
 
 def test_katago_networks_with_other_parts_are_refused() -> None:
     plain = to_katago(trained("go", SMALL["go"]), "small")
-    conv = plain.policy_head.p2
-    two = dataclasses.replace(conv, weights=np.concatenate([conv.weights, conv.weights]))
-    other = dataclasses.replace(plain, policy_head=dataclasses.replace(plain.policy_head, p2=two))
     scaled = dataclasses.replace(plain, scales=dataclasses.replace(plain.scales, lead=2.0 * plain.scales.lead))
     mixed = dataclasses.replace(plain, trunk=dataclasses.replace(plain.trunk, tip_act=Activation.MISH))
-    for each in (other, scaled, mixed):
-        with pytest.raises(NetworkError, match="small: expected a network of ordinary and global pooling blocks"):
+    late = dataclasses.replace(plain, version=9)
+    for each in (scaled, mixed, late):
+        with pytest.raises(NetworkError, match="small: expected a network with one activation"):
             from_katago(each)
 
 
-def test_go_networks_see_no_more_than_the_board() -> None:
-    network = trained("go", SMALL["go"])
+@pytest.mark.parametrize("name", ["fixup", "transformer", "mixed"])
+def test_go_networks_see_no_more_than_the_board(name: str) -> None:
+    network = trained("go", GO[name][1])
     planes, globals_ = inputs_of(network, 4, 9)
     expected = outputs_of(network, on_board(planes), globals_)
     wide = np.zeros((4, 22, 13, 13), np.float32)
@@ -227,3 +281,50 @@ def test_go_networks_see_no_more_than_the_board() -> None:
     assert board[:, 9:].max() < -1000.0
     ownership = found["ownership"].reshape(4, 13, 13)[:, :9, :9]
     np.testing.assert_allclose(ownership.reshape(4, 81), expected["ownership"], atol=1e-4)
+
+
+OWN = """
+import torch
+from torch import nn
+from nets.definitions.base import Network
+
+class Tower(Network):
+    feature_set = "katago-v7"
+    board_size = 0
+
+    def __init__(self, width: int = 8) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(22, width, 3, padding=1)
+        self.norm = nn.GroupNorm(2, width)
+        self.map = nn.Conv2d(width, 2, 1)
+        self.dense = nn.Linear(width + 19, 8)
+
+    def forward(self, planes, globals_):
+        x = nn.functional.gelu(self.norm(self.conv(planes)))
+        policy, ownership = self.map(x).flatten(2).unbind(1)
+        rest = self.dense(torch.cat([x.mean((2, 3)), globals_.flatten(1)], 1))
+        policy = torch.cat([policy, rest[:, :1]], 1)
+        return {"policy": policy, "outcome": rest[:, 1:4], "misc": rest[:, 4:], "ownership": ownership}
+"""
+
+
+def test_a_network_of_ones_own_is_trained_and_plays(tmp_path: Path) -> None:
+    pytest.importorskip("onnxscript", reason="needs onnxscript (extra train)")
+    (tmp_path / "own.py").write_text(OWN)
+    torch.manual_seed(1)
+    network = make("own.py:Tower", {"width": 16}, tmp_path)
+    with pytest.raises(NetworkError, match="option 'depth' found, expected one of width"):
+        make("own.py:Tower", {"depth": 3}, tmp_path)
+    with pytest.raises(NetworkError, match="Mast = None found"):
+        make("own.py:Mast", {}, tmp_path)
+    path = export_file(network, "own", tmp_path, {"recipe": "test"})
+    for size in (7, 9):
+        planes, globals_ = inputs_of(network, 3, size)
+        expected = outputs_of(network, planes, globals_)
+        evaluator = load_go(path, size, "cpu")
+        raw = raw_outputs(evaluator, planes, globals_)
+        np.testing.assert_allclose(raw.policy[:, 0], expected["policy"], atol=1e-4)
+        np.testing.assert_allclose(raw.value, expected["outcome"], atol=1e-4)
+        np.testing.assert_allclose(raw.misc, expected["misc"], atol=1e-4)
+        np.testing.assert_allclose(raw.ownership, expected["ownership"], atol=1e-4)
+        evaluator.close()

@@ -75,11 +75,16 @@ def make_set(folder: Path, name: str, sizes: tuple[int, ...] = (5, 7), rows: int
 
 
 SMALL_GO = {"blocks": 1, "channels": 8, "pooled": 4, "pooling_blocks": [0], "head": 4, "hidden": 8, "kernel": 3}
+SMALL_TRANSFORMER = {
+    "channels": 8,
+    "trunk": [{"kind": "bottleneck", "inner": [{"kind": "attention", "heads": 2}, {"kind": "ffn"}]}],
+    **{"tip": "rms", "activation": "silu", "head": 4, "hidden": 8, "kernel": 3},
+}
 
 
-def config_of(folder: Path, training: dict[str, Any], **data: Any) -> Any:
+def config_of(folder: Path, training: dict[str, Any], network: dict[str, Any] = SMALL_GO, **data: Any) -> Any:
     tables = {
-        "network": {"kind": "go", "name": "tiny", **SMALL_GO},
+        "network": {"kind": "go", "name": "tiny", **network},
         "data": {"folders": ["set"], **data},
         "training": {"steps": 12, "batch": 16, "learning_rate": 0.01, "test_every": 6, **training},
     }
@@ -325,9 +330,11 @@ def other_network() -> dict[str, Any]:
     return {"kind": "go", "name": "tiny", **SMALL_GO, "hidden": 9}
 
 
-def test_training_learns_and_exports(tmp_path: Path) -> None:
+@pytest.mark.parametrize("network", [SMALL_GO, SMALL_TRANSFORMER])
+def test_training_learns_and_exports(network: dict[str, Any], tmp_path: Path) -> None:
     make_set(tmp_path / "set", "katago-v7", rows=256)
-    config = config_of(tmp_path, {"steps": 150, "batch": 64, "test_every": 150, "average": "swa", "average_start": 120})
+    training = {"steps": 150, "batch": 64, "test_every": 150, "average": "swa", "average_start": 120}
+    config = config_of(tmp_path, training, network)
     trainer = Trainer(config, tmp_path / "run")
     before = trainer.test().values()
     seen: list[dict[str, float]] = []
@@ -338,11 +345,32 @@ def test_training_learns_and_exports(tmp_path: Path) -> None:
     assert len(seen) == 3
     assert {"policy", "value", "lead", "score_mean", "score_stdev", "ownership"} <= set(seen[0])
     path = trainer.export()
-    network = read_network(path)
-    assert network.name == "tiny"
+    exported = read_network(path)
+    assert exported.name == "tiny"
     average = trainer.average
     assert average is not None
-    np.testing.assert_array_equal(network.trunk.conv.weights, average.state["conv.weight"].numpy())
+    np.testing.assert_array_equal(exported.trunk.conv.weights, average.state["conv.weight"].numpy())
+
+
+def test_a_run_begins_with_a_katago_network(tmp_path: Path) -> None:
+    make_set(tmp_path / "set", "katago-v7")
+    torch.manual_seed(3)
+    given = make("go", SMALL_TRANSFORMER)
+    given.state_dict()["misc.weight"][3:] = 0.5  # what KataGo's own training taught stays
+    path = export_file(given, "given", tmp_path, {})
+    config = config_of(tmp_path, {"steps": 2, "weight_decay": 0.0}, {"start": "given.bin.gz"})
+    trainer = Trainer(config, tmp_path / "run")
+    before, given_network = read_network(trainer.export()), read_network(path)
+    np.testing.assert_array_equal(before.trunk.conv.weights, given_network.trunk.conv.weights)
+    trainer.run(quietly, stop_at=1)
+    trainer = Trainer(config, tmp_path / "run")
+    assert trainer.step == 1
+    trainer.run(quietly)
+    after = read_network(trainer.export())
+    assert (after.trunk.conv.weights != before.trunk.conv.weights).any()
+    np.testing.assert_array_equal(after.value_head.sv3.weights[:, 3:], 0.5)
+    with pytest.raises(NetworkError, match="a run of another network found"):
+        Trainer(config_of(tmp_path, {"steps": 2}, SMALL_TRANSFORMER), tmp_path / "run")
 
 
 def test_other_networks_learn_from_their_features(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ def test_a_configuration_is_read(tmp_path: Path) -> None:
         ("network", "name", "größe", "letters and digits of ASCII"),
         ("network", "name", "-_-", "expected both"),
         ("network", "name", "a" * 97, "name of 1 to 96"),
+        ("network", "start", "net.bin.gz", "found beside kind = 'go' and options"),
         ("data", "folders", "a", "folders = 'a' found, expected tuple"),
         ("data", "symmetries", "some", "expected one of random, stored, none"),
         ("training", "steps", 0, "steps = 0 found, expected at least 1"),

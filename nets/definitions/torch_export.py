@@ -1,0 +1,96 @@
+"""ONNX files of networks that are not in the catalogue, written by PyTorch's own exporter, whatever they are made of.
+
+It needs onnxscript, which nothing else here does. yomi plays with such files on onnxruntime or a GPU if they have the
+features and outputs of a kind that it plays with: KataGo's (`katago-v7`: policy [B, N * N + 1], outcome, misc,
+ownership) or dlshogi's.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import importlib.util
+import tempfile
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+
+import onnx
+import torch
+from torch import Tensor, nn
+
+from nets.definitions.base import Network
+from nets.definitions.onnx_export import DLSHOGI_NAMES, describe_outputs
+from nets.errors import NetworkError
+from nets.features import feature_set
+from nets.katago.network import OutputScales
+from nets.metadata import KATAGO_FEATURES
+
+_KATAGO_NAMES = {"planes": "spatial", "globals": "global", "outcome": "value"}
+_KATAGO_OUTPUTS = {"policy", "outcome", "misc", "ownership"}
+_VERSIONS = {4: 8, 6: 15}
+"""By the number of misc outputs, the version of KataGo's files that says how they are read."""
+
+
+class _Named(nn.Module):
+    """A network as its file has it: with outputs in a fixed order, as players want them."""
+
+    def __init__(self, network: Network, kinds: list[str], *, katago: bool) -> None:
+        super().__init__()
+        self.network = network
+        self.kinds = kinds
+        self.katago = katago
+
+    def forward(self, planes: Tensor, globals_: Tensor) -> tuple[Tensor, ...]:
+        if self.katago:
+            globals_ = globals_[:, :, None, None]
+        outputs = self.network(planes, globals_)
+        if self.katago:
+            outputs["policy"] = outputs["policy"][:, None]
+        return tuple(outputs[kind].sigmoid() if kind == "value_logit" else outputs[kind] for kind in self.kinds)
+
+
+def export_by_torch(network: Network, name: str, training: Mapping[str, str]) -> onnx.ModelProto:
+    """Return any network as an ONNX model with yomi's metadata, computing what it does in evaluation.
+
+    Raises:
+        NetworkError: onnxscript is not installed.
+    """
+    if importlib.util.find_spec("onnxscript") is None:
+        raise NetworkError(f"{name}: no onnxscript found, expected it for a network of one's own (extra train)")
+    network = copy.deepcopy(network).eval().cpu()
+    features = feature_set(network.feature_set)
+    side = network.board_size or 9
+    inputs = torch.zeros(2, features.planes, side, side), torch.zeros(2, features.extras, 1, 1)
+    with torch.no_grad():
+        outputs = network(*inputs)
+    katago = features.name == KATAGO_FEATURES and set(outputs) >= _KATAGO_OUTPUTS
+    names = _KATAGO_NAMES if katago else DLSHOGI_NAMES if features.name.startswith("dlshogi") else {}
+    info = describe_outputs(network, name, training, list(outputs), names)
+    if katago:
+        inputs = inputs[0], inputs[1].flatten(1)
+        misc = outputs["misc"].shape[1]
+        if misc not in _VERSIONS:
+            raise NetworkError(f"{name}: {misc} misc outputs found, expected 4 or 6")
+        scales = dataclasses.asdict(OutputScales())
+        info = dataclasses.replace(info, model_version=_VERSIONS[misc], misc_channels=misc, scales=scales)
+    batch = torch.export.Dim("batch_size")
+    size = torch.export.Dim("size", min=2) if network.board_size == 0 else None
+    wide = {0: batch, **({2: size, 3: size} if size is not None else {})}
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch's own, of what it will drop
+        path = Path(folder) / "net.onnx"
+        torch.onnx.export(
+            _Named(network, list(outputs), katago=katago),
+            inputs,
+            path,
+            input_names=[names.get(kind, kind) for kind in ("planes", "globals")],
+            output_names=[names.get(kind, kind) for kind in outputs],
+            dynamic_shapes=(wide, {0: batch}),
+            dynamo=True,
+            external_data=False,
+            verbose=False,
+        )
+        model = onnx.load(path)
+    onnx.helper.set_model_props(model, info.to_props())
+    return model
