@@ -21,7 +21,7 @@ EXTRA_OF = {
     **dict.fromkeys(("onnx", "onnxruntime"), "onnx"),
     "tensorrt": "tensorrt",
     "pycuda": "pycuda",
-    "torch": "train",
+    **dict.fromkeys(("torch", "onnxscript"), "train"),
     "matplotlib": "plot",
 }
 """The extra that brings a package which only some commands need."""

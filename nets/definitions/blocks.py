@@ -273,7 +273,7 @@ class Attention(Block):
             self.rope = nn.Parameter(signs * SLOWEST_TURN ** torch.rand(signs.shape))
         else:
             fixed = torch.from_numpy(fixed_rope(self.kv_heads, pairs, theta)).flatten() if rope == "fixed" else None
-            self.register_buffer("rope", fixed)
+            self.register_buffer("rope", fixed, persistent=False)
 
     def forward(self, x: Tensor, board: Board) -> Tensor:
         """Return the trunk behind the block."""

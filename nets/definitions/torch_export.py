@@ -23,6 +23,7 @@ from nets.definitions.base import Network
 from nets.definitions.onnx_export import DLSHOGI_NAMES, describe_outputs
 from nets.errors import NetworkError
 from nets.features import feature_set
+from nets.installation import missing_line
 from nets.katago.network import OutputScales
 from nets.metadata import KATAGO_FEATURES
 
@@ -41,8 +42,10 @@ class _Named(nn.Module):
         self.kinds = kinds
         self.katago = katago
 
-    def forward(self, planes: Tensor, globals_: Tensor) -> tuple[Tensor, ...]:
-        if self.katago:
+    def forward(self, planes: Tensor, globals_: Tensor | None = None) -> tuple[Tensor, ...]:
+        if globals_ is None:  # its features have none
+            globals_ = planes.new_zeros((planes.shape[0], 0, 1, 1))
+        elif self.katago:
             globals_ = globals_[:, :, None, None]
         outputs = self.network(planes, globals_)
         if self.katago:
@@ -57,18 +60,20 @@ def export_by_torch(network: Network, name: str, training: Mapping[str, str]) ->
         NetworkError: onnxscript is not installed.
     """
     if importlib.util.find_spec("onnxscript") is None:
-        raise NetworkError(f"{name}: no onnxscript found, expected it for a network of one's own (extra train)")
+        raise NetworkError(missing_line("onnxscript", f"{name}: a network of one's own"))
     network = copy.deepcopy(network).eval().cpu()
     features = feature_set(network.feature_set)
     side = network.board_size or 9
-    inputs = torch.zeros(2, features.planes, side, side), torch.zeros(2, features.extras, 1, 1)
+    planes, globals_ = torch.zeros(2, features.planes, side, side), torch.zeros(2, features.extras, 1, 1)
     with torch.no_grad():
-        outputs = network(*inputs)
+        outputs = network(planes, globals_)
     katago = features.name == KATAGO_FEATURES and set(outputs) >= _KATAGO_OUTPUTS
     names = _KATAGO_NAMES if katago else DLSHOGI_NAMES if features.name.startswith("dlshogi") else {}
     info = describe_outputs(network, name, training, list(outputs), names)
+    if names is DLSHOGI_NAMES:
+        globals_ = globals_.expand(-1, -1, side, side)  # dlshogi's file has them on all points
     if katago:
-        inputs = inputs[0], inputs[1].flatten(1)
+        globals_ = globals_[:, :, 0, 0]
         misc = outputs["misc"].shape[1]
         if misc not in _VERSIONS:
             raise NetworkError(f"{name}: {misc} misc outputs found, expected 4 or 6")
@@ -77,16 +82,19 @@ def export_by_torch(network: Network, name: str, training: Mapping[str, str]) ->
     batch = torch.export.Dim("batch_size")
     size = torch.export.Dim("size", min=2) if network.board_size == 0 else None
     wide = {0: batch, **({2: size, 3: size} if size is not None else {})}
+    inputs = [("planes", planes, wide)]
+    if features.extras:
+        inputs.append(("globals", globals_, {0: batch}))
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PyTorch's own, of what it will drop
         path = Path(folder) / "net.onnx"
         torch.onnx.export(
             _Named(network, list(outputs), katago=katago),
-            inputs,
+            tuple(sample for _, sample, _ in inputs),
             path,
-            input_names=[names.get(kind, kind) for kind in ("planes", "globals")],
+            input_names=[names.get(kind, kind) for kind, _, _ in inputs],
             output_names=[names.get(kind, kind) for kind in outputs],
-            dynamic_shapes=(wide, {0: batch}),
+            dynamic_shapes=tuple(shape for _, _, shape in inputs),
             dynamo=True,
             external_data=False,
             verbose=False,

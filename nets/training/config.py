@@ -3,7 +3,7 @@
 [network]
 kind = "go"             # see nets.definitions.catalog; the other keys are that network's options
 name = "small"
-start = "b6c96.bin.gz"  # of Go, in place of those options: a KataGo network that is trained further
+start = "b6c96.bin.gz"  # kind go, in place of those options: a KataGo network that is trained further
 [data]
 folders = ["data/9"]
 [training]

@@ -14,6 +14,7 @@ from engine.go.networks.katago import raw_outputs  # noqa: E402
 from nets.definitions.catalog import NETWORKS, make  # noqa: E402
 from nets.definitions.katago import from_katago, to_katago  # noqa: E402
 from nets.definitions.onnx_export import export_onnx  # noqa: E402
+from nets.definitions.torch_export import export_by_torch  # noqa: E402
 from nets.errors import NetworkError  # noqa: E402
 from nets.features import feature_set  # noqa: E402
 from nets.katago.file import parse_network, read_network  # noqa: E402
@@ -155,12 +156,17 @@ def test_onnx_files_compute_the_same(kind: str, tmp_path: Path) -> None:
     assert identify(path) is NetworkKind.YOMI_ONNX
 
 
-@pytest.mark.parametrize("activation", ["relu", "swish"])
-@pytest.mark.parametrize("extras", [57, 119])
-def test_a_shogi_network_plays_as_it_was_trained(activation: str, extras: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("activation", "extras", "by_torch"),
+    [("relu", 57, False), ("relu", 119, False), ("swish", 57, False), ("swish", 119, True)],
+)
+def test_a_shogi_network_plays_as_it_was_trained(activation: str, extras: int, by_torch: bool, tmp_path: Path) -> None:
+    if by_torch:
+        pytest.importorskip("onnxscript", reason="needs onnxscript (extra train)")
     network = trained("dlshogi-resnet", {"blocks": 2, "channels": 16, "activation": activation, "extras": extras})
     path = tmp_path / "net.onnx"
-    path.write_bytes(export_onnx(network, "small", {"recipe": "test"}).SerializeToString())
+    export = export_by_torch if by_torch else export_onnx
+    path.write_bytes(export(network, "small", {"recipe": "test"}).SerializeToString())
     assert prepare_shogi(path)[1].training == {"recipe": "test"}
     planes, globals_ = inputs_of(network, 5, 9)
     expected = outputs_of(network, planes, globals_)
