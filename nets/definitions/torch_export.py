@@ -1,8 +1,8 @@
 """ONNX files of networks that are not in the catalogue, written by PyTorch's own exporter, whatever they are made of.
 
-It needs onnxscript, which nothing else here does. yomi plays with such files on onnxruntime or a GPU if they have the
-features and outputs of a kind that it plays with: KataGo's (`katago-v7`: policy [B, N * N + 1], outcome, misc,
-ownership) or dlshogi's.
+It needs onnxscript, which nothing else here does. yomi plays with such files if they have the features and outputs of a
+network of the catalogue; those of Go's (`katago-v7`: policy [B, N * N + 1], outcome, misc, ownership) get the form that
+KataGo's networks have as ONNX.
 """
 
 from __future__ import annotations
