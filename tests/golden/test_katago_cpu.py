@@ -60,9 +60,6 @@ def test_choice_of_backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     path = path_of(NETWORK)
     assert "native kernels" in load_go(path, 9).description
     assert "onnxruntime" in load_go(path, 9, backend="onnx").description
-    assert "onnxruntime" in load_go(path_of("b7c96h3tfrs-test5-cnorm"), 9).description
-    with pytest.raises(EvaluatorError, match="expected backend onnx"):
-        load_go(path_of("b7c96h3tfrs-test5-cnorm"), 9, backend="native")
     with pytest.raises(EvaluatorError, match="expected device cpu, not cuda"):
         load_go(path, 9, device="cuda", backend="native")
     with pytest.raises(EvaluatorError, match="backend gpu found"):
