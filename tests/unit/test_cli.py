@@ -414,7 +414,7 @@ def test_doctor_names_the_extras(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     text = capsys.readouterr().out
     assert "ok matplotlib 3.10\n" in text
     missing = "-- training (yomi train): torch is not installed; to install it:"
-    assert f"{missing}\n  --     {pip_command('install', 'torch>=2.6', 'onnx>=1.18')}\n" in text
+    assert f"{missing}\n  --     {pip_command('install', 'torch>=2.6', 'onnx>=1.18', 'onnxscript>=0.5')}\n" in text
 
 
 def test_doctor_knows_the_machine_as_measurements_do(monkeypatch: pytest.MonkeyPatch) -> None:
