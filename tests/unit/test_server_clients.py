@@ -32,6 +32,12 @@ def seat_for(server: FakeServer, **keys) -> FakeGoSeat | FakeShogiSeat:
     return FakeGoSeat(**keys) if isinstance(server, CgosServer) else FakeShogiSeat(**keys)
 
 
+def record_in(folder: Path) -> Path:
+    """Return the one record of a client that still plays, beside which there may be the file that will replace it."""
+    (record,) = (path for path in folder.iterdir() if path.suffix in (".sgf", ".csa"))
+    return record
+
+
 def moves_of(record: str) -> int:
     """Return the number of moves of a record of either game."""
     if record.startswith("("):
@@ -183,7 +189,7 @@ def test_a_record_is_continued_by_a_program_that_was_killed_and_started_again(
     def kill() -> None:
         """What a kill leaves is the files as they are now."""
         left_behind.mkdir(parents=True)
-        (record,) = (killed / "one").glob("*.*")
+        record = record_in(killed / "one")
         (left_behind / f"{day or record.name[:8]}{record.name[8:]}").write_bytes(record.read_bytes())
         running.client.leave()
 
@@ -212,7 +218,7 @@ def test_the_record_of_another_game_is_left_alone(
 
     def kill() -> None:
         other.mkdir(parents=True)
-        (record,) = (killed / "one").glob("*.*")
+        record = record_in(killed / "one")
         is_go = record.suffix == ".sgf"
         text = record.read_text()
         if change == "ended":
