@@ -152,7 +152,7 @@ _ROUTINES: dict[tuple[int, ...], Routine] = {
 multiply = Routine("multiply", 9, chosen(_ROUTINES)).intrinsic()
 """multiply(numbers, a, lda, rows, b, depth, panels, c, ldc)
 
-numbers: what words are: FLOATS, INTEGERS or TILES; nothing is done where the processor has them not.
+numbers: what words are: FLOATS, INTEGERS or TILES; nothing is done if the processor has no such products.
 Addresses and strides are in bytes, the depth in words; rows, depth and panels are positive.
 """
 

@@ -32,9 +32,9 @@ from native.forward.gemm import PANEL
 from native.forward.pointwise import clamped, exponential
 
 _FAR = 1e30
-"""Less than this no score is."""
+"""Greater than the magnitude of any score."""
 _LEAST = 1e-30
-"""A point that is nowhere greater counts as zero."""
+"""A point whose greatest magnitude is below this counts as zero."""
 
 
 def _root(e: Emitter, squares: Any, share: Any, epsilon: Any) -> Any:

@@ -101,7 +101,7 @@ gather = Routine("gather", 7, chosen({(kind,): _gather_routine(kind) for kind in
 """gather(numbers, source, point, points, channels, factor, target): copy points, `point` bytes apart, one by one.
 
 numbers: written as FLOATS, as 16-bit INTEGERS, times the float at `factor`, or as bfloats for TILES. Nothing is written
-where the processor has no such products.
+if the processor has no such products.
 """
 
 
