@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from engine.evaluators.network import Format, NetworkEvaluator
     from engine.evaluators.queue import EvaluationQueue
+    from engine.learning.learnable import Learnable
     from engine.matches.games import MatchGame
     from engine.options import Options, Value
     from engine.play import Ended, Referee
@@ -230,6 +231,10 @@ class Game(abc.ABC, Generic[G, P]):
         Raises:
             OptionError, NetworkError, EvaluatorError: see `make_dataset`.
         """
+        raise NotImplementedError
+
+    def learnable(self, options: Options) -> Learnable[G]:
+        """Return what the learning loop knows of the game, on the board of the options."""
         raise NotImplementedError
 
     # -- measuring -------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from engine.evaluators.queue import EvaluationQueue
     from engine.game import Say, Subject
     from engine.go.game import GoGame
+    from engine.go.learning import LearnableGo
     from engine.go.matches import GoMatches
     from engine.go.players.player import GoPlayer
     from engine.go.referee import GoReferee
@@ -153,6 +154,12 @@ class Go(Game["GoGame", "GoPlayer"]):
     def play_dataset(self, args: Namespace, say: Say) -> Dataset:
         """See Game."""
         return play_dataset(self, args, say)
+
+    def learnable(self, options: Options) -> LearnableGo:
+        """See Game."""
+        from engine.go.learning import LearnableGo
+
+        return LearnableGo(options)
 
     def subject(self, options: Options) -> Subject:
         """Return boards of the options' size."""

@@ -172,6 +172,11 @@ def score(game: "GoGame", dead: Iterable[int] = ()) -> float:
     return points[BLACK] - points[WHITE] - float(game.position["komi"])
 
 
+def owners(game: "GoGame") -> dict[int, int]:
+    """Return the color that every point counts for as the board stands, all stones alive; shared points count for none."""
+    return {point: group.color for group in find_groups(_board_without(game, ()), game.size) for point in group.points}
+
+
 def chains(game: "GoGame") -> list[tuple[int, list[int]]]:
     """Return (color, points) of every chain on the board."""
     board = _board_without(game, ())

@@ -29,6 +29,10 @@ class SearchSettings(SearchOptions):
     """Measure first-play urgency from the mean of the playouts alone: a single rollout says too little of a node."""
     spread_scale: float = 0.85
     """How far the spread of the utilities below a node scales exploration there; 0 to 1 (KataGo's value)."""
+    forced_playouts: float = 0.0
+    """In self-play, playouts that a root move gets once it was tried: sqrt(this * prior * playouts), at least."""
+    halving: bool = False
+    """In self-play, playouts of the root go to the moves that are not banned in turn: for sequential halving."""
     solver: bool = False
     """Take games that are over with a value of exactly +1 or -1 for proofs, of the nodes above them too. Not for games
     whose score counts beyond the win."""

@@ -47,7 +47,7 @@ def read_report(
     value = float(root["value_sum"]) / shown
     score = float(root["score_sum"]) / shown
     stdev = math.sqrt(float(root["score_variance"]))
-    children = _children(tree)
+    children = read_children(tree)
     tried = children[(children["visits"] > 0) & (tree.banned[children["move"]] == 0)]
     bounds = utility_bounds(tried)
     order = move_order(tried, bounds, use_lcb)
@@ -85,11 +85,12 @@ def fullness(tree: Tree) -> float:
 
 def root_priors(tree: Tree) -> dict[int, float]:
     """Return the prior of every legal move of the root; none before the root is evaluated."""
-    children = _children(tree)
+    children = read_children(tree)
     return dict(zip(children["move"].tolist(), children["prior"].tolist(), strict=True))
 
 
-def _children(tree: Tree) -> npt.NDArray[Any]:
+def read_children(tree: Tree) -> npt.NDArray[Any]:
+    """Return all moves of an expanded root, CHILD_DTYPE[n], tried ones first; none of another."""
     children = np.zeros(int(tree.nodes[tree.counters[0].root]["edge_count"]), CHILD_DTYPE)
     count = root_children(tree, children) if len(children) else 0
     return children[:count]

@@ -73,6 +73,7 @@ SPARE_EDGES = 4096
 """Edges that a pool has beyond the mean: one node may have many."""
 
 STATS_CLASSES = 12
+STATS_A_NODE = 2.0
 
 
 def _apart(*groups: dict[str, Any]) -> np.dtype[Any]:
@@ -222,6 +223,11 @@ class Worker(NamedTuple):
     """float64[A + 1]: sum of the leaves' ownership for the side to move at the root; last entry the number of leaves"""
 
 
+def bytes_a_node(mean_edges: float) -> float:
+    """Return the bytes that a node takes with its edges and their statistics."""
+    return NODE_BYTES + mean_edges * EDGE_BYTES + STATS_A_NODE * STATS_DTYPE.itemsize
+
+
 def make_tree(memory: int, mean_edges: float, cache_size: int, policy_size: int, cached_moves: int = 0) -> Tree:
     """Make a tree of at most `memory` bytes and its evaluation cache.
 
@@ -233,10 +239,8 @@ def make_tree(memory: int, mean_edges: float, cache_size: int, policy_size: int,
         policy_size: length of the policy vector.
         cached_moves: see GameSpec.
     """
-    stats_a_node = 2.0
-    node_bytes = NODE_BYTES + mean_edges * EDGE_BYTES + stats_a_node * STATS_DTYPE.itemsize
-    capacity = max(64, int(memory / node_bytes))
-    capacity = min(capacity, int((NONE - SPARE_EDGES) / max(mean_edges, stats_a_node)))  # what 32 bits can name
+    capacity = max(64, int(memory / bytes_a_node(mean_edges)))
+    capacity = min(capacity, int((NONE - SPARE_EDGES) / max(mean_edges, STATS_A_NODE)))  # what 32 bits can name
     entry_bytes = 4 * cached_moves + 32 if cached_moves else 2 * policy_size + 32
     entries = 1 << max(0, (cache_size // entry_bytes).bit_length() - 1)  # a power of two; 1 is no cache
     priors = cached_moves or policy_size
@@ -245,7 +249,7 @@ def make_tree(memory: int, mean_edges: float, cache_size: int, policy_size: int,
         nodes=nodes,
         locks=nodes.view(np.uint8),
         edges=np.zeros(int(capacity * mean_edges) + SPARE_EDGES, np.uint32),
-        stats=_at_cache_line(int(capacity * stats_a_node) + 64, STATS_DTYPE),
+        stats=_at_cache_line(int(capacity * STATS_A_NODE) + 64, STATS_DTYPE),
         counters=np.zeros(1, COUNTERS_DTYPE),
         parameters=np.zeros(1, PARAMETERS_DTYPE),
         banned=np.zeros(65536, np.uint8),

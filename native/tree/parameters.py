@@ -19,6 +19,8 @@ PARAMETERS_DTYPE = np.dtype(
                 ("fpu_reduction", np.float64),
                 ("root_fpu_reduction", np.float64),
                 ("fpu_from_mean", np.bool_),  # first-play urgency starts from the mean of the playouts alone
+                ("forced_playouts", np.float64),  # of a tried root move: sqrt(this * prior * playouts) at least
+                ("halving", np.bool_),  # the root's playouts go to its moves in turn
                 ("virtual_loss", np.float64),
                 ("spread_scale", np.float64),  # how far the spread of the utilities scales exploration
                 ("score_utility", np.float64),

@@ -7,7 +7,7 @@ from native.jit import inlined, kernel
 from native.tree.arrays import EXPANDED, IN_FLIGHT, LOST_EDGE, NONE, WON_EDGE
 from native.tree.edges import edge_move, edge_prior
 from native.tree.memory import lock, unlock
-from native.tree.selection import ASSUMED_STDEV, expected_stdev, raise_candidate
+from native.tree.selection import ASSUMED_STDEV, expected_stdev, exploration, raise_candidate
 
 CHILD_DTYPE = np.dtype(
     [
@@ -138,3 +138,9 @@ def restore_root_order(tree):  # type: ignore[no-untyped-def]
     if node.state == EXPANDED:
         raise_candidate(tree, node, True)
     unlock(tree, root)
+
+
+@kernel
+def root_exploration(tree, playouts):  # type: ignore[no-untyped-def]
+    """Return the factor of prior / (1 + visits) at the root, whose children have `playouts` visits in all."""
+    return exploration(tree, tree.nodes[U(tree.counters[0].root)], True, playouts)

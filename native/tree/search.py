@@ -337,20 +337,16 @@ def _restore(node, stat, parent):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _gather(tree, root, worker, batch):  # type: ignore[no-untyped-def]
-    """Descend until the batch is full, or has as many leaves as the tree is good for; return its rows in use.
+def gather(tree, root, worker, batch, row, capacity):  # type: ignore[no-untyped-def]
+    """Descend until the rows from `row` to `capacity` of the batch are in use; return the row behind those that are.
 
     Settles terminal and cached leaves on the way. Stops early at `stop`, at the playout limit, when the tree is full,
     after MAX_COLLISIONS descents that ended at leaves which are already being evaluated, and after MOST_SETTLED that
     needed no evaluation. Sets `stop` if there is nothing to search: every move of the root is banned or proven lost,
     or one is proven won.
     """
-    row = np.int64(0)
     counters = tree.counters[0]
     rows = tree.parameters[0].rows_per_leaf
-    root_visits = np.int64(tree.nodes[U(counters.root)].visits)
-    leaves = 1 + root_visits // VISITS_PER_LEAF
-    capacity = min(np.int64(batch.node.size), leaves * rows)
     collisions = 0
     settled = 0
     moves_made = 0
@@ -394,14 +390,22 @@ def _gather(tree, root, worker, batch):  # type: ignore[no-untyped-def]
     return row
 
 
+@inlined
+def _good_rows(tree, batch):  # type: ignore[no-untyped-def]
+    """Return the rows of a batch that the leaves a tree is good for take, at most all."""
+    root_visits = np.int64(tree.nodes[U(tree.counters[0].root)].visits)
+    leaves = 1 + root_visits // VISITS_PER_LEAF
+    return min(np.int64(batch.node.size), leaves * tree.parameters[0].rows_per_leaf)
+
+
 @kernel
-def _scatter(tree, root, worker, batch, used):  # type: ignore[no-untyped-def]
-    """Expand the leaves of an evaluated batch of `used` rows and back their values up."""
+def scatter(tree, root, worker, batch, row, end):  # type: ignore[no-untyped-def]
+    """Expand the leaves of rows `row` to `end` of an evaluated batch and back their values up."""
     p = tree.parameters[0]
     rows = p.rows_per_leaf
     values = worker.values
-    row = np.int64(0)
-    while row < used:
+    used = end - row
+    while row < end:
         leaf = np.int64(batch.node[U(row)])
         count = np.int64(batch.move_count[U(row)])
         opponent_to_move = np.int64(batch.opponent_to_move[U(row)])
@@ -448,7 +452,7 @@ def _settle(tree, worker, batch, row, leaf, values, utility):  # type: ignore[no
 
 
 @inlined
-def _are_numbers(batch, rows):  # type: ignore[no-untyped-def]
+def are_numbers(batch, rows):  # type: ignore[no-untyped-def]
     """Whether values and legal moves' logits of the first `rows` rows are finite: their sum is."""
     total = 0.0
     for row in range(U(rows)):
@@ -475,12 +479,12 @@ def advance(tree, roots, worker, batch, used, calls, rounds):  # type: ignore[no
     """
     while True:
         if used > 0:
-            _scatter(tree, roots[0], worker, batch, used)
-        used = _gather(tree, roots[0], worker, batch)
+            scatter(tree, roots[0], worker, batch, np.int64(0), np.int64(used))
+        used = gather(tree, roots[0], worker, batch, np.int64(0), _good_rows(tree, batch))
         if used == 0 or calls.shape[0] == 0:
             return used
         call_all(calls, used)
-        if not _are_numbers(batch, used):
+        if not are_numbers(batch, used):
             return -used
         rounds -= 1
         if rounds <= 0:

@@ -18,6 +18,9 @@ ASSUMED_STDEV = 0.4
 ASSUMED_STDEV_VISITS = 2.0
 """Visits that this assumption weighs as much as (KataGo's value)."""
 
+FORCED = 1e30
+"""What a root move is worth that has fewer playouts than it is to have."""
+
 
 @inlined
 def expected_stdev(variance, visits):  # type: ignore[no-untyped-def]
@@ -27,7 +30,7 @@ def expected_stdev(variance, visits):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _exploration(tree, node, is_root, weight):  # type: ignore[no-untyped-def]
+def exploration(tree, node, is_root, weight):  # type: ignore[no-untyped-def]
     """Return the factor of prior / (1 + visits) at `node`, whose children have `weight` visits in all."""
     p = tree.parameters[0]
     base = p.root_c_puct_base if is_root else p.c_puct_base
@@ -93,9 +96,11 @@ def select(tree, node, is_root):  # type: ignore[no-untyped-def]
     for i in range(tried):
         stat = tree.stats[base + i]
         total += np.int64(stat.visits) + np.int64(stat.in_flight & IN_FLIGHT)
-    factor = _exploration(tree, node, is_root, float(total))
+    factor = exploration(tree, node, is_root, float(total))
     urgency = _first_play_urgency(tree, node, is_root)
     bans = is_root and tree.counters[0].bans != 0
+    forced = tree.parameters[0].forced_playouts * float(total) if is_root else 0.0
+    in_turn = is_root and tree.parameters[0].halving
     best = np.int64(-1)
     best_value = -1e30
     is_won = False
@@ -118,13 +123,17 @@ def select(tree, node, is_root):  # type: ignore[no-untyped-def]
         else:
             q = urgency
         value = q + factor * edge_prior(edge) / (1.0 + n + flying)
+        if in_turn:
+            value = -n - flying
+        elif forced > 0.0 and (n + flying) * (n + flying) < forced * edge_prior(edge):
+            value = FORCED
         if value > best_value:
             best_value = value
             best = np.int64(i)
     if tried < U(node.edge_count):
         edge = tree.edges[edges + tried]
         is_banned = bans and tree.banned[U(edge_move(edge))] != 0
-        if not is_banned and urgency + factor * edge_prior(edge) > best_value:
+        if not is_banned and (in_turn or urgency + factor * edge_prior(edge) > best_value):
             best = np.int64(tried)
     return np.int64(-1) if is_won else best
 

@@ -1,0 +1,80 @@
+"""Go for the learning loop: how games begin and end, and what is learned of their results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engine.clients.client import Evaluation
+from engine.color import BLACK
+from engine.go.game import GoGame
+from engine.go.referee import GoReferee, sgf_result
+from engine.go.rules import Rules
+from engine.go.scoring import owners, score
+from engine.go.sgf import to_sgf
+from engine.learning.learnable import Outcome
+from engine.options import MAX_KOMI
+from engine.play import NO_RESULT, RESIGNATION
+from native.go.planes import policy_index
+from nets.metadata import KATAGO_FEATURES
+
+if TYPE_CHECKING:
+    from engine.learning.policies import Found
+    from engine.options import Options
+    from engine.play import Ended
+
+KOMI_SPREAD = 1.0
+"""Standard deviation of the komi around what is fair."""
+WIDE_SHARE = 0.1
+"""Share of the games whose komi is drawn from all of half a board's side around it."""
+
+
+class LearnableGo:
+    """See engine.learning.learnable.Learnable. Games are played to the end and scored as the board stands."""
+
+    features = KATAGO_FEATURES
+    network: Mapping[str, Any] = {"kind": "go", "blocks": 4, "channels": 48, "pooled": 16, "pooling_blocks": [1, 3]}
+    suffix = ".sgf"
+    points = True
+
+    def __init__(self, options: Options) -> None:
+        """Begin games by size and rules of the options; their komi is fair as far as the games of late tell it."""
+        self._size, self._rules = options.size, Rules.parse(options.rules)
+        self._referee = GoReferee(score)
+
+    def begin(self, rng: np.random.Generator, lead: float) -> GoGame:
+        """Return an empty board with a komi that is drawn."""
+        spread = self._size / 2.0 if rng.random() < WIDE_SHARE else KOMI_SPREAD
+        komi = round(2.0 * rng.normal(lead, spread)) / 2.0
+        return GoGame(self._size, self._rules, min(max(komi, -MAX_KOMI), MAX_KOMI))
+
+    def again(self, game: GoGame) -> GoGame:
+        """Return an empty board with the same komi."""
+        return GoGame(game.size, game.rules, game.komi)
+
+    def judge(self, game: GoGame) -> Ended | None:
+        """Return how a game has ended; None while it goes on."""
+        return self._referee.judge(game)
+
+    def outcome(self, game: GoGame, ended: Ended) -> Outcome:
+        """Return winner, margin and the owner of every point; without a score the winner alone."""
+        if ended.ending in (RESIGNATION, NO_RESULT):
+            return Outcome(ended.winner)
+        owned = np.zeros(game.size**2, np.float32)
+        for point, color in owners(game).items():
+            owned[policy_index(game.size, point, 0)] = 1.0 if color == BLACK else -1.0
+        return Outcome(ended.winner, score(game), owned)
+
+    def komi(self, game: GoGame) -> float:
+        """Return the komi."""
+        return float(game.position["komi"])
+
+    def record(self, game: GoGame, ended: Ended, found: Sequence[Found | None], name: str) -> bytes:
+        """Return SGF; a comment has winrate, lead and visits of each move."""
+        comments = [""]
+        for each in found:
+            comments.append("" if each is None else str(Evaluation(0.5 + each.value / 2.0, each.score, each.visits)))
+        text = to_sgf(game, comments, black=name, white=name, result=sgf_result(ended))
+        return text.encode() + b"\n"

@@ -1,0 +1,61 @@
+"""Games played side by side: each is a generator, written as if it were alone, that waits for its own search only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Generic, TypeAlias, TypeVar
+
+from engine.learning.searches import Searches, SmallSearch
+
+T = TypeVar("T")
+
+Playing: TypeAlias = "Generator[None, None, T]"
+"""Yields after it has asked one of its searches for playouts; returns what became of the game."""
+
+
+class Table(Generic[T]):
+    """As many games at once as its searches have trees; where one ends, the next begins."""
+
+    def __init__(self, searches: Sequence[Searches], begin: Callable[[Sequence[SmallSearch]], Playing[T] | None]):
+        """Begin the games.
+
+        Args:
+            searches: one, or one of each player.
+            begin: returns the next game, to be played with the searches of one place; None if there is none.
+        """
+        self.searches = searches
+        self._begin = begin
+        self._ended: list[T] = []
+        self._games: list[Playing[T] | None] = [begin(place) for place in self._places()]
+        for number in range(len(self._games)):
+            self._resume(number)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no game goes on."""
+        return not any(self._games)
+
+    def play(self) -> list[T]:
+        """Play on until some games end, or none is left, and return what became of them."""
+        while not self._ended and not self.is_over:
+            for searches in self.searches:
+                if searches.is_busy:
+                    for number in searches.advance():
+                        self._resume(number)
+        ended, self._ended = self._ended, []
+        return ended
+
+    def _places(self) -> Iterator[Sequence[SmallSearch]]:
+        return zip(*(searches.each for searches in self.searches), strict=True)
+
+    def _resume(self, number: int) -> None:
+        """Let a game go on until it waits again; where it ends the next one begins."""
+        while (game := self._games[number]) is not None:
+            try:
+                next(game)
+            except StopIteration as end:
+                self._ended.append(end.value)
+                place = [searches.each[number] for searches in self.searches]
+                self._games[number] = self._begin(place)
+            else:
+                return

@@ -1,0 +1,73 @@
+"""What the learning loop knows of a game."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from engine.play import G
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from engine.learning.policies import Found
+    from engine.play import Ended
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a game ended, as labels; points are those of the game's own result, komi included."""
+
+    winner: int
+    """BLACK, WHITE or DRAW."""
+    margin: float | None = None
+    """Points that Black is ahead by."""
+    owners: npt.NDArray[np.float32] | None = None
+    """[area], +1 Black; as native.game.add_ownership lays the board out."""
+
+
+class Learnable(Protocol[G]):
+    """A game that can be learned."""
+
+    features: str
+    """The feature set that is learned from, of nets.features; its planes are those of GameSpec."""
+    network: Mapping[str, Any]
+    """[network] of a training configuration: kind and options of what is trained unless told otherwise."""
+    suffix: str
+    """Of the records, which are joined to files of many games."""
+    points: bool
+    """Whether there is a score."""
+
+    def begin(self, rng: np.random.Generator, lead: float) -> G:
+        """Return a game at its beginning.
+
+        Args:
+            rng: draws rules, komi, an opening.
+            lead: points that the games of late ended with on average for Black, komi not counted.
+        """
+
+    def again(self, game: G) -> G:
+        """Return a game that begins as another one did, without its moves."""
+
+    def judge(self, game: G) -> Ended | None:
+        """Return how a game has ended; None while it goes on."""
+
+    def outcome(self, game: G, ended: Ended) -> Outcome:
+        """Return the labels of a finished game."""
+
+    def komi(self, game: G) -> float:
+        """Return the points that White has been given; 0 without a score."""
+
+    def record(self, game: G, ended: Ended, found: Sequence[Found | None], name: str) -> bytes:
+        """Return a game's record.
+
+        Args:
+            game: played.
+            ended: how it ended.
+            found: by move, what was found; None for moves that were not searched.
+            name: of the network.
+        """

@@ -1,0 +1,315 @@
+"""The learning loop: self-play, window, training, gate, promotion, and again.
+
+Begin reading at `Loop.run`: this module is the algorithm. Games come from `workers`, and go with their rows into the
+`store`, which survives whatever happens to this process; `training` makes the next network of them, on a thread of its
+own where games are played in other processes; `duel` says whether it is stronger.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.color import BLACK, WHITE
+from engine.learning.duel import Score, play_match
+from engine.learning.store import State, Store
+from engine.learning.workers import NO_NETWORK, Delivery, Task, Workers
+
+if TYPE_CHECKING:
+    from engine.game import Game
+    from engine.learning.settings import LearnSettings
+    from engine.learning.training import Training
+    from engine.options import Options
+
+AHEAD = 2.0
+"""Times the rows of a generation that self-play may be ahead of training before it waits."""
+TAKE_SECONDS = 0.5
+SHARDS = 4
+"""Shards of a generation, about."""
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Goal:
+    """When a run ends; None: not by this."""
+
+    hours: float | None = None
+    """Of this sitting."""
+    games: int | None = None
+    """Of the whole run."""
+    generations: int | None = None
+
+
+class Loop:
+    """One sitting of a run."""
+
+    def __init__(
+        self,
+        game: Game[Any, Any],
+        options: Options,
+        settings: LearnSettings,
+        store: Store,
+        workers: Workers,
+        make_training: Callable[[], Training],
+        say: Say,
+        *,
+        beside: bool,
+    ) -> None:
+        """Put the parts together.
+
+        Args:
+            game: the descriptor.
+            options: board, rules and device.
+            settings: of the run.
+            store: its folder.
+            workers: who plays.
+            make_training: makes what trains; slow.
+            say: shows a line of progress.
+            beside: train while games are played, not in turns with them.
+        """
+        self.game, self.options, self.settings, self.store = game, options, settings, store
+        self.workers, self._make_training, self.say, self._beside = workers, make_training, say, beside
+        self._training: Training | None = None
+        self._improving: threading.Thread | None = None
+        self._failure: Exception | None = None
+        self._tally = Tally()
+        self._stopped = threading.Event()
+
+    def stop(self) -> None:
+        """End soon, with everything kept; callable from a signal's handler."""
+        self._stopped.set()
+
+    def run(self, goal: Goal) -> None:
+        """Learn until the goal is reached.
+
+        Raises:
+            LearningError, NetworkError, EvaluatorError, OSError: something cannot go on; nothing is lost.
+        """
+        begin, before = time.monotonic(), self.store.state.seconds
+        try:
+            self._begin()
+            while not self._stopped.is_set() and not self._has_reached(goal, time.monotonic() - begin):
+                self._collect()
+                if self._improving is not None and not self._improving.is_alive():
+                    self._end_improving()
+                if self._improving is None and self._has_enough():
+                    self._plan()
+                    self._start_improving()
+                self.store.state = replace(self.store.state, seconds=before + time.monotonic() - begin)
+            if self._improving is not None:
+                self.say("waiting for the training that is under way")
+                self._improving.join()
+                self._end_improving()
+        finally:
+            self.store.update(seconds=before + time.monotonic() - begin)
+            self.workers.close()
+
+    # -- self-play -------------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        """Let the workers play with the best network; make the first one if there is none."""
+        state = self.store.state
+        if not state.network and self.settings.first == "network":
+            self._keep(self._get_training().first())
+        self._hand_out()
+        if state.planned_rows:  # a kill came while it was trained
+            self._start_improving()
+
+    def _hand_out(self) -> None:
+        """Tell the workers what to play with."""
+        name = self.store.state.network
+        self.workers.use(Task(self._options(name), name or NO_NETWORK, self.store.state.lead))
+
+    def _options(self, name: str) -> Options:
+        """Return the options of a player with a network, or of one without; see also ANCHORS."""
+        if name in ("", *ANCHORS):
+            return replace(self.options, net=None, evaluator=ANCHORS.get(name, self.game.plain_evaluator))
+        return replace(self.options, net=str(self.store.network(name)), evaluator="onnx")
+
+    def _collect(self) -> None:
+        """Take the games that have ended; where training is far behind, wait for it."""
+        state, settings = self.store.state, self.settings
+        if self._improving is not None and self.store.rows - state.planned_rows > AHEAD * settings.rows:
+            begin = time.monotonic()
+            self.say("self-play waits for training")
+            self._improving.join()
+            self.store.journal.append("wait", part="selfplay", **{"for": "training"}, seconds=time.monotonic() - begin)
+            return
+        for delivery in self.workers.take(TAKE_SECONDS):
+            for played in delivery.games:
+                self.store.add(played)
+            self._tally.add(delivery)
+        if sum(len(game.rows["value"]) for game in self.store.games) * SHARDS >= settings.rows:
+            self.store.close_shards()
+            self._tally.write(self.store)
+            self.say(self._progress())
+
+    def _has_enough(self) -> bool:
+        """Whether there are rows for the next network."""
+        return self.store.rows - self.store.state.trained_rows >= self.settings.rows
+
+    # -- training --------------------------------------------------------------------------------------------------
+
+    def _plan(self) -> None:
+        """Decide what the next network is trained on, and write it down: a run that is killed then does the same."""
+        self.store.close_shards()
+        state, settings, rows = self.store.state, self.settings, self.store.rows
+        steps = max(1, round((rows - state.trained_rows) * settings.passes / settings.batch))
+        self.store.update(planned_rows=rows, steps=state.steps + steps)
+
+    def _start_improving(self) -> None:
+        if not self._beside:
+            self._improve()
+            self._end_improving()
+            return
+        self._improving = threading.Thread(target=self._improve_or_fail, name="training", daemon=True)
+        self._improving.start()
+
+    def _improve_or_fail(self) -> None:
+        try:
+            self._improve()
+        except Exception as error:  # raised again by _end_improving
+            self._failure = error
+
+    def _end_improving(self) -> None:
+        """Go on with what the training has brought."""
+        self._improving = None
+        if self._failure is not None:
+            raise self._failure
+        self._hand_out()
+
+    def _improve(self) -> None:
+        """Train the next network, and promote it if it is not weaker."""
+        state, settings, journal = self.store.state, self.settings, self.store.journal
+        generation = state.generation + 1
+        begin = time.monotonic()
+        latest: dict[str, float] = {}
+        path, window = self._get_training().run(
+            self.store.dataset, generation, state.planned_rows, state.steps, lambda _, values: latest.update(values)
+        )
+        name = self.store.keep_network(path)
+        seconds = time.monotonic() - begin
+        losses = {key: round(value, 5) for key, value in latest.items() if key in LOSSES}
+        journal.append(
+            "training", generation=generation, steps=state.steps, seconds=seconds, window=window, losses=losses
+        )
+        promoted = self._passes_gate(name, generation)
+        if promoted:
+            journal.append("promotion", generation=generation, network=name)
+        best = name if promoted else state.network
+        self.store.update(generation=generation, network=best, trained_rows=state.planned_rows, planned_rows=0)
+        self.say(f"network {generation} ({name[:8]}), {state.steps} steps, {'promoted' if promoted else 'refused'}")
+        if settings.ladder and generation % settings.ladder_every == 0:
+            self._climb(name, generation)
+
+    def _passes_gate(self, name: str, generation: int) -> bool:
+        """Whether a new network may take the place of the best one."""
+        best, games = self.store.state.network, self.settings.gate
+        if not best or not games:
+            return True
+        begin = time.monotonic()
+        score = self._match(name, best, games, generation)
+        promoted = score.share >= 0.5
+        self._note_match("gate", score, generation, name, best, begin, promoted=promoted)
+        return promoted
+
+    def _climb(self, name: str, generation: int) -> None:
+        """Play against the anchors: what judges without a network, and the networks of earlier steps."""
+        for anchor in ANCHORS:
+            begin = time.monotonic()
+            score = self._match(name, anchor, self.settings.ladder, generation)
+            self._note_match("match", score, generation, name, anchor, begin)
+
+    def _match(self, name: str, other: str, games: int, generation: int) -> Score:
+        players = [self._options(name), self._options(other)]
+        settings, lead = self.settings, self.store.state.lead
+        return play_match(self.game, players, games, settings.match_visits, settings.seed + generation, lead)
+
+    def _note_match(
+        self, event: str, score: Score, generation: int, name: str, against: str, begin: float, **more: Any
+    ) -> None:
+        counts = {"wins": score.wins, "draws": score.draws, "losses": score.losses}
+        seconds = time.monotonic() - begin
+        told = {"generation": generation, "network": name, "against": against, **counts, "seconds": seconds, **more}
+        self.store.journal.append(event, **told)
+        self.say(f"network {generation} against {against[:8]}: {score.wins}-{score.draws}-{score.losses}")
+
+    def _get_training(self) -> Training:
+        if self._training is None:
+            self._training = self._make_training()
+        return self._training
+
+    def _keep(self, path: Path) -> None:
+        name = self.store.keep_network(path)
+        self.store.update(network=name)
+        self.store.journal.append("promotion", generation=0, network=name)
+
+    # -- what is told ----------------------------------------------------------------------------------------------
+
+    def _progress(self) -> str:
+        """Return what is waited for, and how long it takes."""
+        state, settings = self.store.state, self.settings
+        missing = max(0, settings.rows - (self.store.rows - state.trained_rows))
+        rate = self._tally.rows_a_second
+        wait = f"{missing:,} more rows, about {missing / rate:.0f} s" if rate and missing else f"{missing:,} more rows"
+        return f"{self.store.rows:,} rows; network {state.generation + 1} begins in {wait}"
+
+    def _has_reached(self, goal: Goal, seconds: float) -> bool:
+        return (
+            (goal.hours is not None and seconds >= 3600.0 * goal.hours)
+            or (goal.games is not None and self._tally.games >= goal.games)
+            or (goal.generations is not None and self.store.state.generation >= goal.generations)
+        )
+
+
+ANCHORS: Mapping[str, str] = {"uniform": "uniform", "rollouts": "rollouts"}
+LOSSES = ("policy", "value", "score", "lead", "score_mean", "score_stdev", "ownership", "total")
+
+
+class Tally:
+    """What has been played since the last shard."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.games = 0
+        self.rows_a_second = 0.0
+        self._begin = time.monotonic()
+        self._clear()
+
+    def _clear(self) -> None:
+        self._deliveries: list[Delivery] = []
+        self._start = time.monotonic()
+
+    def add(self, delivery: Delivery) -> None:
+        """Count games."""
+        self._deliveries.append(delivery)
+        self.games += len(delivery.games)
+
+    def write(self, store: Store) -> None:
+        """Write them into the journal."""
+        games = [game for delivery in self._deliveries for game in delivery.games]
+        seconds = time.monotonic() - self._start
+        rows = sum(len(game.rows["value"]) for game in games)
+        self.rows_a_second = rows / max(seconds, 1e-9)
+        store.journal.append(
+            "selfplay",
+            generation=store.state.generation,
+            network=games[-1].network if games else "",
+            games=len(games),
+            rows=rows,
+            moves=sum(game.moves for game in games),
+            evaluations=sum(each.evaluations for each in self._deliveries),
+            seconds=seconds,
+            black=sum(game.winner == BLACK for game in games),
+            white=sum(game.winner == WHITE for game in games),
+            drawn=sum(game.winner not in (BLACK, WHITE) for game in games),
+            lead=store.state.lead,
+        )
+        self._clear()
+
+
+__all__ = ["Goal", "Loop", "State"]

@@ -1,0 +1,157 @@
+"""From a finished game to rows of a data set (nets.data.shards)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.color import BLACK, DRAW
+from native.datasets.positions import index_moves, show_positions
+from nets.data.shards import COLUMNS, OWNER_SCALE
+from nets.features import feature_set
+
+if TYPE_CHECKING:
+    from engine.datasets.making import Columns
+    from engine.learning.learnable import Learnable
+    from engine.learning.selfplay import Finished, Ply
+    from native.spec import GameSpec
+    from nets.features import FeatureSet
+
+MOST_MOVES = 128
+"""Moves that a policy target names; of more the likeliest."""
+SHORT_TERM = 0.25
+"""Weight of a position among those that follow it, in its short-term value: their mean distance is 3 positions."""
+
+
+def rows_of(
+    finished: Finished[Any],
+    learnable: Learnable[Any],
+    spec: GameSpec,
+    surprise: float,
+    number: int,
+    rng: np.random.Generator,
+) -> Columns:
+    """Return the rows of one game; a position may have several, or none, by its surprise.
+
+    Args:
+        finished: the game.
+        learnable: its kind.
+        spec: of the game, as the network sees it.
+        surprise: share of the rows that goes to positions by the policy's surprise.
+        number: of the game among the records beside the rows.
+        rng: draws how often a position is written.
+    """
+    features = feature_set(learnable.features)
+    learned = [index for index, ply in enumerate(finished.plies) if ply.learned]
+    copies = _copies(np.array([_target(finished.plies[each])[2] for each in learned]), surprise, rng)
+    chosen = [index for index, count in zip(learned, copies, strict=True) for _ in range(count)]
+    plies = [finished.plies[index] for index in chosen]
+    positions = np.concatenate([ply.position for ply in plies]) if plies else spec.positions(0)
+    columns = _features(finished, spec, features, positions)
+    columns |= _policy(plies, positions, spec)
+    columns |= _labels(finished, learnable, chosen, positions)
+    columns["game"] = np.full(len(chosen), number)
+    columns["ply"] = finished.first + np.array(chosen, np.int64)
+    return {name: np.ascontiguousarray(array, COLUMNS[name][0]) for name, array in columns.items()}
+
+
+def joined(parts: list[Columns]) -> Columns:
+    """Return the rows of several games as one table."""
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _target(ply: Ply) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], float]:
+    assert ply.found is not None
+    return ply.found.moves, ply.found.target, ply.found.surprise
+
+
+def _copies(surprises: npt.NDArray[np.float64], share: float, rng: np.random.Generator) -> list[int]:
+    """Return how often each position is written: once on average, a share of it by its part of all surprise."""
+    total = surprises.sum()
+    weights = np.ones(len(surprises))
+    if total > 0.0:
+        weights = (1.0 - share) + share * surprises * (len(surprises) / total)
+    copies: list[int] = np.floor(weights + rng.random(len(weights))).astype(int).tolist()
+    return copies
+
+
+def _features(
+    finished: Finished[Any], spec: GameSpec, features: FeatureSet, positions: npt.NDArray[np.void]
+) -> dict[str, npt.NDArray[Any]]:
+    rows = len(positions)
+    planes = np.zeros((rows, *spec.planes_shape), np.float32)
+    extras = np.zeros((rows, *spec.extras_shape), np.float32)
+    show_positions(positions, finished.game.history, np.zeros(1, spec.scratch_dtype), planes, extras)
+    bits = planes[:, : features.bits].reshape(rows, features.bits * planes.shape[-1] ** 2) != 0.0
+    columns: dict[str, npt.NDArray[Any]] = {"planes": np.packbits(bits, axis=1)}
+    if features.globals:  # the first of a constant plane stands for it
+        columns["globals"] = (
+            extras.reshape(rows, features.globals, -1)[:, :, 0] if rows else extras[:, :, None][:, :, 0]
+        )
+    return columns
+
+
+def _policy(plies: list[Ply], positions: npt.NDArray[np.void], spec: GameSpec) -> dict[str, npt.NDArray[Any]]:
+    width = min(spec.max_moves, MOST_MOVES)
+    moves = np.zeros((len(plies), width), np.uint16)
+    weights = np.zeros((len(plies), width))
+    counts = np.zeros(len(plies), np.int64)
+    for row, ply in enumerate(plies):
+        named, target, _ = _target(ply)
+        best = np.argsort(-target, kind="stable")[:width]
+        counts[row] = len(best)
+        moves[row, : len(best)] = named[best]
+        weights[row, : len(best)] = target[best] / target[best].sum()
+    indices = np.zeros_like(moves)
+    index_moves(positions, moves, counts, indices)
+    return {"policy_moves": indices, "policy_weights": weights}
+
+
+def _labels(
+    finished: Finished[Any], learnable: Learnable[Any], chosen: list[int], positions: npt.NDArray[np.void]
+) -> dict[str, npt.NDArray[Any]]:
+    """Return the columns of values, for the side to move."""
+    outcome = finished.outcome
+    sides = positions["side_to_move"]
+    signs = np.where(sides == BLACK, 1.0, -1.0)
+    result = 0.0 if outcome.winner == DRAW else 1.0 if outcome.winner == BLACK else -1.0
+    values, scores = _searched(finished)
+    short_values, short_scores = _short_term(values, result), _short_term(scores, outcome.margin)
+    columns = {
+        "value": signs * result,
+        "search_value": signs * values[chosen],
+        "short_value": signs * short_values[chosen],
+    }
+    if learnable.points:
+        margin = np.nan if outcome.margin is None else outcome.margin
+        columns["lead"] = columns["score_mean"] = signs * margin
+        # Of a normal distribution the mean error is 0.8 standard deviations.
+        columns["score_stdev"] = np.abs(margin - scores[chosen]) / 0.8
+        columns["short_score"] = signs * short_scores[chosen]
+        columns["komi"] = -signs * learnable.komi(finished.game)
+    if outcome.owners is not None:
+        columns["ownership"] = np.rint(OWNER_SCALE * signs[:, None] * outcome.owners)
+    return columns
+
+
+def _searched(finished: Finished[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return what the searches said of each ply, Black's value and score; NaN where nothing was searched."""
+    found = np.full((2, len(finished.plies)), np.nan)
+    for index, ply in enumerate(finished.plies):
+        if ply.found is not None:
+            sign = 1.0 if ply.position["side_to_move"][0] == BLACK else -1.0
+            found[:, index] = sign * ply.found.value, sign * ply.found.score
+    return found[0], found[1]
+
+
+def _short_term(searched: npt.NDArray[np.float64], result: float | None) -> npt.NDArray[np.float64]:
+    """Return the mean of what follows each position, weighted less the further it is; the result comes last."""
+    after = np.nan if result is None else result
+    means = np.full(len(searched), after)
+    for index in range(len(searched) - 1, -1, -1):
+        means[index] = after
+        if not np.isnan(searched[index]):
+            after = searched[index] if np.isnan(after) else SHORT_TERM * searched[index] + (1.0 - SHORT_TERM) * after
+    return means

@@ -1,0 +1,216 @@
+"""Searches of many games side by side, whose leaves share the batches of one evaluator."""
+
+from __future__ import annotations
+
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.evaluators.queue import Job, check_numbers
+from engine.search.reports import read_children
+from engine.search.root_priors import RootPriors
+from native.calls import NO_CALLS
+from native.tree import arrays
+from native.tree.arrays import Tree
+from native.tree.buffers import make_batch, make_worker
+from native.tree.forest import advance_all, make_forest
+from native.tree.memory import clear_tree, compact
+from native.tree.report import find_child, restore_root_order, root_exploration
+
+if TYPE_CHECKING:
+    from engine.evaluators.queue import EvaluationQueue
+    from engine.search.parameters import SearchSettings
+    from engine.search.position import SearchableGame
+    from native.spec import GameSpec
+
+ROUNDS = 1000
+"""Batches that are made in one call at most, while no search ends."""
+
+
+class Searches:
+    """Trees of as many games, and the evaluator that judges all their leaves. One thread uses them."""
+
+    def __init__(
+        self, spec: GameSpec, queue: EvaluationQueue, settings: SearchSettings, count: int, playouts: int, seed: int
+    ) -> None:
+        """Allocate them.
+
+        Args:
+            spec: of the game, as the evaluator sees it.
+            queue: of the evaluator.
+            settings: of every search.
+            count: games.
+            playouts: that a tree is to have room for.
+            seed: of symmetries and noise.
+        """
+        self.spec, self.queue, self.settings = spec, queue, settings
+        self._forest = make_forest(spec, count, playouts)
+        self._roots = spec.positions(count)
+        self._histories = np.zeros((count, spec.max_history), np.uint64)
+        self._worker = make_worker(spec, seed)
+        self._batch = make_batch(spec, count * settings.rows_per_leaf, queue.evaluator.inputs)
+        self._calls = queue.bind(self._batch)
+        self._done: SimpleQueue[Job] = SimpleQueue()
+        self._owners = np.zeros(len(self._batch.node), np.int64)
+        self._used = 0
+        self._wanted = np.zeros(count, np.bool_)
+        self._idle = np.zeros(count, np.bool_)
+        generator = np.random.default_rng(seed)
+        self.each = [
+            SmallSearch(self, number, Tree(*(array[number] for array in self._forest)), generator)
+            for number in range(count)
+        ]
+
+    @property
+    def side(self) -> int:
+        """Length of the board's side."""
+        return int(self.spec.planes_shape[-1])
+
+    def use(self, queue: EvaluationQueue, settings: SearchSettings) -> None:
+        """Go on with another evaluator of the same game and board; no playout is lost."""
+        batch = make_batch(self.spec, len(self._batch.node), queue.evaluator.inputs)
+        for old, new in zip(self._batch, batch, strict=True):
+            if old.shape == new.shape:
+                new[...] = old
+        self._batch, self._calls = batch, queue.bind(batch)
+        self.queue, self.settings = queue, settings
+        for search in self.each:
+            settings.write(search.tree, self.spec.score_unit)
+
+    @property
+    def evaluations(self) -> int:
+        """Positions evaluated so far."""
+        return int(self._forest.counters["evaluated"].sum())
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether any search has playouts to make."""
+        return bool(self._wanted.any())
+
+    def advance(self) -> list[int]:
+        """Search on until some searches have made their playouts, and return their numbers.
+
+        Raises:
+            EvaluatorError: what the evaluator raised.
+        """
+        calls = NO_CALLS if self._calls is None else self._calls
+        while True:
+            used = advance_all(
+                self._forest,
+                self._roots,
+                self._histories,
+                self._worker,
+                self._batch,
+                self._owners,
+                self._used,
+                self._wanted,
+                self._idle,
+                calls.table,
+                ROUNDS,
+            )
+            if used < 0:
+                check_numbers(self.queue.evaluator, self._batch, -used)
+            self._used = used
+            if self._calls is None and used:
+                self.queue.submit(Job(self._batch, used, self._done))
+                job = self._done.get()
+                if job.error is not None:
+                    raise job.error
+            ended: list[int] = np.flatnonzero(self._idle).tolist()
+            if ended:
+                self._wanted[self._idle] = False
+                return ended
+
+    def _begin(self, number: int, game: SearchableGame) -> None:
+        self._roots[number] = self.spec.marked(game.position)
+        length = int(game.position["history_length"])
+        self._histories[number, :length] = game.history[:length]
+
+
+class SmallSearch:
+    """One of the searches: its tree, and what is asked of it. While it makes playouts it is not to be touched."""
+
+    def __init__(self, owner: Searches, number: int, tree: Tree, generator: np.random.Generator) -> None:
+        """Make an empty one."""
+        self.owner, self.number, self.tree = owner, number, tree
+        self._priors = RootPriors(tree, generator)
+        self._counters = tree.counters[0]
+        owner.settings.write(tree, owner.spec.score_unit)
+        clear_tree(tree)
+
+    @property
+    def visits(self) -> int:
+        """Visits of the root."""
+        return int(self.tree.nodes["visits"][self._counters.root])
+
+    @property
+    def value(self) -> float:
+        """The root's mean value for the side to move, in [-1, 1]."""
+        root = self._counters.root
+        return float(self.tree.nodes["value_sum"][root]) / max(1, self.visits)
+
+    @property
+    def score(self) -> float:
+        """The root's mean lead for the side to move, in points."""
+        root = self._counters.root
+        return float(self.tree.nodes["score_sum"][root]) / max(1, self.visits)
+
+    def begin(self, game: SearchableGame, move: int | None = None) -> None:
+        """Make a game's position the root.
+
+        Args:
+            game: the game.
+            move: the last one, if the position before it was the root and what was searched below is to be kept.
+        """
+        self.owner._begin(self.number, game)
+        child = -1 if move is None else int(find_child(self.tree, move))
+        if child < 0 or int(self.tree.nodes["state"][child]) != arrays.EXPANDED:
+            clear_tree(self.tree)
+            self._priors.clear()
+        else:
+            compact(self.tree, child, 0)
+            self._counters.score_center *= -1.0
+            self._priors.move_on()
+        self.allow(None)
+
+    def search(self, playouts: int) -> None:
+        """Ask for playouts; `Searches.advance` makes them. A search with nothing left to find out ends before."""
+        counters = self._counters
+        counters.stop = counters.full = counters.claimed = counters.playouts = 0
+        counters.claim_limit = playouts
+        self.owner._wanted[self.number] = True
+
+    def set(self, **parameters: float) -> None:
+        """Change parameters of this tree alone, by their names (native.tree.parameters)."""
+        for name, value in parameters.items():
+            self.tree.parameters[0][name] = value
+
+    def add_noise(self) -> None:
+        """Mix the settings' noise into the priors of the root, which is expanded."""
+        settings = self.owner.settings
+        self._priors.add_noise(settings.root_noise, settings.root_noise_total)
+
+    def temper(self) -> None:
+        """Give a root that was expanded as another node the root's temperature."""
+        settings = self.owner.settings
+        self._priors.temper(settings.policy_temperature / settings.root_temperature)
+
+    def allow(self, moves: npt.NDArray[np.int64] | None) -> None:
+        """Search these moves of the root only; None for all."""
+        if moves is None and not self._counters.bans:
+            return
+        self.tree.banned[:] = 0 if moves is None else 1
+        if moves is not None:
+            self.tree.banned[moves] = 0
+        self._counters.bans = int(moves is not None)
+        restore_root_order(self.tree)
+
+    def exploration(self, playouts: float) -> float:
+        """Return PUCT's factor of prior / (1 + visits) at the root after so many playouts below it."""
+        return float(root_exploration(self.tree, playouts))
+
+    def children(self) -> npt.NDArray[Any]:
+        """Return all moves of the root, CHILD_DTYPE[n], tried ones first."""
+        return read_children(self.tree)

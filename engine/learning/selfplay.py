@@ -1,0 +1,205 @@
+"""Self-play: from a network to finished games with what is to be learned of them.
+
+Begin reading at `SelfPlay.play_one`, which is one game.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic
+
+import numpy as np
+
+from engine.color import BLACK, opponent
+from engine.learning.games import Playing, Table
+from engine.learning.policies import POLICIES, Found
+from engine.learning.searches import Searches, SmallSearch
+from engine.play import RESIGNATION, Ended, G
+
+if TYPE_CHECKING:
+    from engine.game import Game
+    from engine.learning.learnable import Learnable, Outcome
+    from engine.learning.settings import SelfPlaySettings
+    from engine.options import Options
+    from engine.search.parameters import SearchSettings
+
+RECENT = 5
+"""Moves in which both sides have seen the game decided before it gets fewer visits."""
+FORKABLE = 64
+"""Games of late from which others branch off."""
+OPENING_SHARE = 0.3
+"""Of a board's side: moves drawn from the policy at the beginning of a game, on average."""
+
+
+@dataclass(slots=True)
+class Ply:
+    """One move of a game."""
+
+    position: Any
+    """records[1]: before the move."""
+    found: Found | None = None
+    """What its search found; None for a move without one."""
+    learned: bool = False
+    """Whether it was searched in full."""
+
+
+@dataclass(slots=True)
+class Finished(Generic[G]):
+    """A finished game."""
+
+    game: G
+    ended: Ended
+    outcome: Outcome
+    first: int
+    """Moves that it began with; those of `plies` come after them."""
+    plies: list[Ply] = field(default_factory=list)
+    resigned_wrongly: bool | None = None
+    """For a game that was played on after one side would have resigned: whether that side did not lose."""
+
+
+class SelfPlay(Generic[G]):
+    """Games of a network against itself, without end. One thread uses it; `close` it."""
+
+    def __init__(self, game: Game[G, Any], options: Options, settings: SelfPlaySettings, seed: int) -> None:
+        """Load the evaluator; games begin with `play`.
+
+        Args:
+            game: the descriptor.
+            options: what judges positions, and the board.
+            settings: how games are played.
+            seed: of what is drawn.
+
+        Raises:
+            NetworkError, EvaluatorError: see engine.game.Game.measured.
+        """
+        self.game, self.settings = game, settings
+        self.learnable: Learnable[G] = game.learnable(options)
+        self.lead = 0.0
+        """See Learnable.begin."""
+        self.rng = np.random.default_rng(seed)
+        self._policy = POLICIES[settings.search]
+        self._stack = contextlib.ExitStack()
+        subject, queue, search = self._stack.enter_context(game.measured(options))
+        visits = max(settings.visits, settings.cheap_visits) * (2 if settings.keep_tree else 1)
+        draws = int(self.rng.integers(2**32))
+        self.searches = Searches(subject.spec, queue, self._adapted(search), settings.games, visits, draws)
+        self._table: Table[Finished[G]] | None = None
+        self._recent: deque[tuple[G, list[int]]] = deque(maxlen=FORKABLE)
+
+    def use(self, options: Options) -> None:
+        """Go on with another network; games that are under way are played on with it.
+
+        Raises:
+            NetworkError, EvaluatorError: see engine.game.Game.measured; all stays as it was.
+        """
+        with contextlib.ExitStack() as stack:
+            _, queue, search = stack.enter_context(self.game.measured(options))
+            self.searches.use(queue, self._adapted(search))
+            self._stack.close()
+            self._stack = stack.pop_all()
+
+    def play(self) -> list[Finished[G]]:
+        """Play until at least one game has ended, and return those that have.
+
+        Raises:
+            EvaluatorError: what the evaluator raised.
+        """
+        if self._table is None:
+            self._table = Table([self.searches], lambda place: self.play_one(place[0]))
+        return self._table.play()
+
+    def close(self) -> None:
+        """Release the evaluator."""
+        self._stack.close()
+
+    def play_one(self, search: SmallSearch) -> Playing[Finished[G]]:
+        """Play one game."""
+        settings, rng, learnable = self.settings, self.rng, self.learnable
+        game, avoided = self._begin()
+        first = game.ply
+        drawn_moves = first + int(rng.exponential(settings.opening * OPENING_SHARE * search.owner.side))
+        plays_on = rng.random() < settings.played_out
+        plies: list[Ply] = []
+        values: list[float] = []
+        """Black's, of each search."""
+        loser = 0
+        """Who would have resigned."""
+        last: int | None = None
+        """The move before, if what was searched below it may be kept."""
+        while (ended := learnable.judge(game)) is None:
+            color = game.side_to_move
+            ply = Ply(search.owner.spec.positions(1))
+            ply.position[0] = search.owner.spec.marked(game.position)
+            plies.append(ply)
+            if avoided is not None or game.ply < drawn_moves:
+                search.begin(game)
+                search.search(1)
+                yield
+                move, last, avoided = self._draw(search, avoided), None, None
+            else:
+                search.begin(game, last)
+                ply.learned = rng.random() < settings.full_share
+                visits = settings.visits if ply.learned else settings.cheap_visits
+                if self._is_decided(values):
+                    visits = max(2, int(visits * settings.won_visits))
+                heat = self._temperature(game.ply, search.owner.side)
+                ply.found = yield from self._policy(search, settings, rng, visits, heat, ply.learned)
+                values.append(ply.found.value if color == BLACK else -ply.found.value)
+                if settings.resign and not loser and ply.found.value < 2.0 * settings.resign - 1.0:
+                    loser = color
+                    if not plays_on:
+                        ended = Ended(opponent(loser), RESIGNATION)
+                        break
+                move = ply.found.move
+                last = move if settings.keep_tree else None
+            game.push(move)
+        self._recent.append((game, [move for _, move in game.moves]))
+        outcome = learnable.outcome(game, ended)
+        wrong = outcome.winner != opponent(loser) if loser and plays_on else None
+        return Finished(game, ended, outcome, first, plies, wrong)
+
+    def _adapted(self, search: SearchSettings) -> SearchSettings:
+        """Return a player's settings as self-play has them."""
+        settings = self.settings
+        noise = {"root_noise": settings.noise, "root_noise_total": settings.noise_total}
+        return dataclasses.replace(search, cache_size=0, ownership=False, **noise)
+
+    def _begin(self) -> tuple[G, int | None]:
+        """Return a game at its beginning; or as an earlier one was at some time, and the move that was played there."""
+        rng = self.rng
+        if not self._recent or rng.random() >= self.settings.forks:
+            return self.learnable.begin(rng, self.lead), None
+        earlier, moves = self._recent[int(rng.integers(len(self._recent)))]
+        game = self.learnable.again(earlier)
+        start = game.ply
+        # An early position: what is drawn from all of them is drawn twice, and the earlier one counts.
+        end = min(start + int(each) for each in rng.integers(0, max(1, len(moves) - start), 2))
+        for move in moves[start:end]:
+            game.push(move)
+        return game, moves[end] if end < len(moves) else None
+
+    def _draw(self, search: SmallSearch, avoided: int | None) -> int:
+        """Return a move drawn from the policy of a root, another one than `avoided` if there is one."""
+        children = search.children()
+        shares = children["prior"].astype(np.float64)
+        if avoided is not None and len(children) > 1:
+            shares[children["move"] == avoided] = 0.0
+        if not shares.sum():
+            shares[children["move"] != avoided] = 1.0
+        return int(self.rng.choice(children["move"], p=shares / shares.sum()))
+
+    def _is_decided(self, values: Sequence[float]) -> bool:
+        """Whether the game has looked decided for some time."""
+        bound = 2.0 * self.settings.won - 1.0
+        latest = values[-RECENT:]
+        return len(latest) == RECENT and (min(latest) > bound or max(latest) < -bound)
+
+    def _temperature(self, ply: int, side: int) -> float:
+        """Return the temperature of a move: it falls from the first to the last by half-lives."""
+        settings = self.settings
+        share = 0.5 ** (ply / (settings.half_life or side))
+        return settings.end_temperature + (settings.temperature - settings.end_temperature) * share

@@ -1,0 +1,315 @@
+"""The folder of a run: everything that must outlive the process, in forms that a person can read.
+
+    settings.json    what was asked for; a run goes on with the same only
+    state.json       how far it has come: the one file that is written over, whole or not at all
+    journal.jsonl    what happened, in order
+    rows/            the rows, a data set of nets.data.shards that only grows
+    games/           the records of the games, a file for each shard of rows
+    pending-09.rows  games that have ended and are not yet enough for a shard
+    networks/        the networks, by the digest of their content
+    train/           the checkpoint of the training
+
+Whatever is killed at whatever moment, the next start finds each finished game in exactly one place.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import json
+import math
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from engine.learning.errors import LearningError
+from engine.learning.journal import Journal
+from engine.learning.rows import joined
+from nets.data.shards import Arrays, Dataset, Manifest, begin_dataset, open_dataset, shard_name, write_shard
+from nets.files import naming, remove_drafts, write_atomically
+
+FORMAT = 1
+DIGITS = 16
+"""Of a digest in a network's name."""
+WORD = 8
+"""Bytes of a number in a spool."""
+LEAD_GAMES = 200
+"""Games over which the mean of what games end with forgets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A finished game as the run keeps it."""
+
+    rows: Arrays
+    """Columns; `game` is set when they are written."""
+    record: bytes
+    winner: int
+    """BLACK, WHITE or DRAW."""
+    margin: float
+    """Black's points without komi; NaN where there are none."""
+    moves: int
+    size: int
+    """Of the board's side."""
+    network: str
+    """Digest of the network that ended it; rollouts before there is one."""
+
+    def to_bytes(self) -> bytes:
+        """Return it as it is kept until a shard is full, and as workers send it."""
+        stream = io.BytesIO()
+        facts = {name: getattr(self, name) for name in ("winner", "margin", "moves", "size", "network")}
+        record = np.frombuffer(self.record, np.uint8)
+        columns = {f"row_{name}": column for name, column in self.rows.items()}
+        np.savez(stream, facts=np.array(json.dumps(facts)), record=record, **columns)
+        return stream.getvalue()
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Played:
+        """Return what `to_bytes` has written."""
+        with np.load(io.BytesIO(content)) as arrays:
+            facts = json.loads(str(arrays["facts"]))
+            rows = {name.removeprefix("row_"): arrays[name] for name in arrays.files if name.startswith("row_")}
+            return cls(rows, arrays["record"].tobytes(), **facts)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """How far a run has come."""
+
+    generation: int = 0
+    """Networks trained so far."""
+    network: str = ""
+    """Digest of the best; empty before the first."""
+    trained_rows: int = 0
+    """Rows that there were when it was trained."""
+    steps: int = 0
+    """Of training so far."""
+    planned_rows: int = 0
+    """Rows of the training that is under way; 0 if none is."""
+    lead: float = 0.0
+    """Points that games end with on average for Black, komi not counted; forgets slowly."""
+    seconds: float = 0.0
+    """That the run has taken so far."""
+
+
+class Spool:
+    """Games on boards of one size that have ended, kept until they are enough for a shard."""
+
+    def __init__(self, path: Path, shard: int) -> None:
+        """Read what is there, without the end of one that a kill has cut short.
+
+        Args:
+            path: of the file.
+            shard: number of the shard that its games become; those of an earlier one have become it.
+        """
+        self.path, self.games = path, list[Played]()
+        self._head = shard.to_bytes(WORD, "little")
+        content = path.read_bytes() if path.exists() else b""
+        self._end = WORD
+        if content[:WORD] != self._head:
+            write_atomically(path, self._head)
+            return
+        while (end := self._end + WORD + int.from_bytes(content[self._end : self._end + WORD], "little")) <= len(
+            content
+        ):
+            if end == self._end + WORD:
+                break
+            self.games.append(Played.from_bytes(content[self._end + WORD : end]))
+            self._end = end
+
+    @property
+    def rows(self) -> int:
+        """Rows of all its games."""
+        return sum(len(each.rows["value"]) for each in self.games)
+
+    def add(self, played: Played) -> None:
+        """Append a game; what a full disk leaves of one is written over by the next."""
+        content = played.to_bytes()
+        with naming(self.path), self.path.open("r+b") as file:
+            file.truncate(self._end)
+            file.seek(self._end)
+            file.write(len(content).to_bytes(WORD, "little") + content)
+        self._end += WORD + len(content)
+        self.games.append(played)
+
+
+class Store:
+    """The folder of one run, used by one process."""
+
+    def __init__(
+        self, folder: Path, asked: Mapping[str, Any], live: frozenset[str], features: str, suffix: str
+    ) -> None:
+        """Begin a run, or go on with one.
+
+        Args:
+            folder: of the run; made if it is not there.
+            asked: all settings, by name.
+            live: names of those that may differ from what the run began with.
+            features: the feature set of the rows.
+            suffix: of the records.
+
+        Raises:
+            LearningError: the folder holds something else, or a run with other settings; what differs is said.
+            NetworkError: a shard is broken.
+            OSError: it cannot be written.
+        """
+        self.folder, self._suffix = folder, suffix
+        folder.mkdir(parents=True, exist_ok=True)
+        self._agree(asked, live)
+        for name in ("games", "networks"):
+            (folder / name).mkdir(exist_ok=True)
+            remove_drafts(folder / name)
+        remove_drafts(folder)
+        self.journal = Journal(folder / "journal.jsonl")
+        self.dataset: Dataset = begin_dataset(folder / "rows", Manifest(features))
+        self.state = self._read_state()
+        self._spools: dict[int, Spool] = {}
+        for path in sorted(folder.glob("pending-*.rows")):
+            self._spool(int(path.stem.removeprefix("pending-")))
+
+    # -- rows ------------------------------------------------------------------------------------------------------
+
+    @property
+    def rows(self) -> int:
+        """Rows of all games that have ended."""
+        return self.dataset.rows("train") + sum(spool.rows for spool in self._spools.values())
+
+    @property
+    def games(self) -> list[Played]:
+        """Games that have ended and are in no shard yet."""
+        return [game for spool in self._spools.values() for game in spool.games]
+
+    def add(self, played: Played) -> None:
+        """Keep a game that has ended.
+
+        Raises:
+            OSError: it cannot be written; it is not kept.
+        """
+        self._spool(played.size).add(played)
+        if not math.isnan(played.margin):
+            lead = self.state.lead + (played.margin - self.state.lead) / LEAD_GAMES
+            self.state = dataclasses.replace(self.state, lead=lead)
+
+    def close_shards(self) -> None:
+        """Make shards of the games that are in none yet, with their records beside them.
+
+        Raises:
+            OSError: one cannot be written; the games stay where they are.
+        """
+        for size, spool in list(self._spools.items()):
+            if not spool.rows:
+                continue
+            number = self._shards(size)
+            games = [each for each in spool.games if len(each.rows["value"])]
+            parts = [
+                {**game.rows, "game": np.full(len(game.rows["value"]), index, np.uint32)}
+                for index, game in enumerate(games)
+            ]
+            name = shard_name("train", size, number)
+            path = self.folder / "games" / f"{name.removeprefix('train-')}{self._suffix}"
+            write_atomically(path, b"".join(game.record for game in games))
+            write_shard(self.folder / "rows", name, "train", size, joined(parts))
+            self.dataset = open_dataset(self.folder / "rows")
+            self._spools[size] = Spool(spool.path, number + 1)
+
+    def _spool(self, size: int) -> Spool:
+        if size not in self._spools:
+            self._spools[size] = Spool(self.folder / f"pending-{size:02d}.rows", self._shards(size))
+        return self._spools[size]
+
+    def _shards(self, size: int) -> int:
+        """Return the number of the next shard of boards of a size."""
+        numbers = [int(shard.path.name.rsplit("-", 1)[1]) for shard in self.dataset.shards if shard.size == size]
+        return max(numbers, default=-1) + 1
+
+    def drop_oldest(self, bytes_kept: float) -> int:
+        """Remove the oldest shards and records that are beyond a number of bytes; return how many rows went."""
+        shards = sorted(self.dataset.shards, key=lambda shard: shard.path.stat().st_mtime, reverse=True)
+        total, dropped = 0, 0
+        for shard in shards:
+            record = self.folder / "games" / f"{shard.path.name.removeprefix('train-')}{self._suffix}"
+            total += record.stat().st_size if record.exists() else 0
+            total += sum(path.stat().st_size for path in shard.path.iterdir())
+            if total > bytes_kept and shard is not shards[0]:
+                shutil.rmtree(shard.path)
+                record.unlink(missing_ok=True)
+                dropped += shard.rows
+        if dropped:
+            self.dataset = open_dataset(self.folder / "rows")
+        return dropped
+
+    # -- networks --------------------------------------------------------------------------------------------------
+
+    def network(self, name: str) -> Path:
+        """Return the file of a network.
+
+        Raises:
+            LearningError: it is not there, or its content is not what its name says.
+        """
+        for path in (self.folder / "networks").glob(f"{name}.*"):
+            if digest_of(path) == name:
+                return path
+            raise LearningError(f"{path}: its content is not that of its name (cut short?), expected it as it was made")
+        raise LearningError(f"{self.folder}/networks: no network {name} found, expected it there")
+
+    def keep_network(self, path: Path) -> str:
+        """Move a network's file among the networks; return its name."""
+        name = digest_of(path)
+        ending = "".join(path.suffixes)
+        os.replace(path, self.folder / "networks" / f"{name}{ending}")
+        return name
+
+    # -- state -----------------------------------------------------------------------------------------------------
+
+    def update(self, **changes: Any) -> None:
+        """Change the state, on the disk before anything else happens."""
+        self.state = dataclasses.replace(self.state, **changes)
+        content = json.dumps(dataclasses.asdict(self.state), indent=1)
+        write_atomically(self.folder / "state.json", f"{content}\n".encode(), sync=True)
+
+    def _read_state(self) -> State:
+        path = self.folder / "state.json"
+        if not path.exists():
+            return State()
+        try:
+            return State(**json.loads(path.read_text(encoding="utf-8")))
+        except (ValueError, TypeError) as error:
+            raise LearningError(f"{path}: {error}: expected the state of a run") from None
+
+    def _agree(self, asked: Mapping[str, Any], live: frozenset[str]) -> None:
+        """Begin with settings, or see that the run that is here has the same."""
+        path = self.folder / "settings.json"
+        wanted = json.loads(json.dumps({"format": FORMAT, **asked}))
+        if not path.exists():
+            if any(not each.name.startswith(".") for each in self.folder.iterdir()):
+                raise LearningError(f"{self.folder}: files that are no run found, expected an empty folder or a run's")
+            write_atomically(path, (json.dumps(wanted, indent=1) + "\n").encode(), sync=True)
+            return
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise LearningError(f"{path}: broken JSON ({error}), expected the settings of a run") from None
+        if found.get("format") != FORMAT:
+            raise LearningError(
+                f"{path}: format {found.get('format')!r} found, expected {FORMAT} (another version's run)"
+            )
+        differing = [
+            f"{name} {found.get(name)!r} where {wanted.get(name)!r} was asked for"
+            for name in dict.fromkeys((*found, *wanted))
+            if found.get(name) != wanted.get(name) and name not in live
+        ]
+        if differing:
+            raise LearningError(f"{self.folder}: a run with {'; '.join(differing)}: expected the same, or a new folder")
+        if found != wanted:
+            write_atomically(path, (json.dumps(wanted, indent=1) + "\n").encode(), sync=True)
+
+
+def digest_of(path: Path) -> str:
+    """Return the name of a network: the beginning of its content's SHA-256."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:DIGITS]

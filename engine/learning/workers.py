@@ -1,0 +1,268 @@
+"""Who plays the games: this process in turns with training, or processes of this machine beside it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import multiprocessing
+import signal
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection, wait
+from typing import TYPE_CHECKING, Any, Protocol
+
+from engine.learning.rows import rows_of
+from engine.learning.selfplay import Finished, SelfPlay
+from engine.learning.store import Played
+
+if TYPE_CHECKING:
+    from engine.game import Game
+    from engine.learning.settings import SelfPlaySettings
+    from engine.options import Options
+
+NO_NETWORK = "rollouts"
+"""What stands for a network where games are played without one."""
+RESTART_SECONDS = 5.0
+"""Between two starts of a worker that is lost: one that cannot start does not keep the machine busy."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """What workers play with, until told otherwise."""
+
+    options: Options
+    """Its network, or what judges without one."""
+    network: str
+    """Its name."""
+    lead: float
+    """See Learnable.begin."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Delivery:
+    """Games that have ended."""
+
+    games: list[Played]
+    evaluations: int
+    """Positions evaluated since the last delivery."""
+    seconds: float
+    """That the worker has played since."""
+    resigned_wrongly: list[bool] = dataclasses.field(default_factory=list)
+    """Of the games that were played on although one side would have resigned: whether it did not lose."""
+
+
+class Producer:
+    """Self-play as a worker does it: from tasks to deliveries."""
+
+    def __init__(self, game: Game[Any, Any], settings: SelfPlaySettings, seed: int) -> None:
+        """Wait for a task."""
+        self._game, self._settings, self._seed = game, settings, seed
+        self._selfplay: SelfPlay[Any] | None = None
+        self._task: Task | None = None
+        self._evaluated = 0
+
+    def use(self, task: Task) -> None:
+        """Play on with another network.
+
+        Raises:
+            NetworkError, EvaluatorError: it cannot be used.
+        """
+        if self._selfplay is None:
+            self._selfplay = SelfPlay(self._game, task.options, self._settings, self._seed)
+        elif self._task is None or task.options != self._task.options:
+            self._selfplay.use(task.options)
+        self._task = task
+        self._selfplay.lead = task.lead
+
+    def play(self) -> Delivery:
+        """Play until games have ended.
+
+        Raises:
+            EvaluatorError: what the evaluator raised.
+        """
+        assert self._selfplay is not None
+        begin = time.monotonic()
+        finished = self._selfplay.play()
+        games = [self._played(each) for each in finished]
+        evaluated = self._selfplay.searches.evaluations
+        self._evaluated, before = evaluated, self._evaluated
+        wrong = [each.resigned_wrongly for each in finished if each.resigned_wrongly is not None]
+        return Delivery(games, evaluated - before, time.monotonic() - begin, wrong)
+
+    def close(self) -> None:
+        """Release the evaluator."""
+        if self._selfplay is not None:
+            self._selfplay.close()
+
+    def _played(self, finished: Finished[Any]) -> Played:
+        assert self._selfplay is not None
+        assert self._task is not None
+        learnable, searches = self._selfplay.learnable, self._selfplay.searches
+        rows = rows_of(finished, learnable, searches.spec, self._settings.surprise, 0, self._selfplay.rng)
+        found = [None] * finished.first + [ply.found for ply in finished.plies[: finished.game.ply - finished.first]]
+        margin = finished.outcome.margin
+        return Played(
+            rows=rows,
+            record=learnable.record(finished.game, finished.ended, found, self._task.network),
+            winner=finished.outcome.winner,
+            margin=float("nan") if margin is None else margin + learnable.komi(finished.game),
+            moves=finished.game.ply,
+            size=searches.side,
+            network=self._task.network,
+        )
+
+
+class Workers(Protocol):
+    """Those who play."""
+
+    def use(self, task: Task) -> None:
+        """Let all of them play with another network from now on."""
+
+    def take(self, seconds: float) -> list[Delivery]:
+        """Return what has been played; wait at most so long for something. Who is not asked stops playing soon."""
+
+    def close(self) -> None:
+        """End them; games in hand are lost."""
+
+
+class InTurns:
+    """Plays in this process whenever it is asked: the same seed gives the same games."""
+
+    def __init__(self, game: Game[Any, Any], settings: SelfPlaySettings, seed: int) -> None:
+        """Wait for a task."""
+        self._producer = Producer(game, settings, seed)
+
+    def use(self, task: Task) -> None:
+        """See Workers."""
+        self._producer.use(task)
+
+    def take(self, seconds: float) -> list[Delivery]:
+        """See Workers; takes as long as games take."""
+        return [self._producer.play()]
+
+    def close(self) -> None:
+        """See Workers."""
+        self._producer.close()
+
+
+class Processes:
+    """Plays in processes of this machine; one that is lost is started anew."""
+
+    def __init__(
+        self,
+        count: int,
+        game: Game[Any, Any],
+        settings: SelfPlaySettings,
+        seed: int,
+        on_loss: Callable[[int, str], None],
+    ) -> None:
+        """Start them; they wait for a task.
+
+        Args:
+            count: of processes.
+            game: the descriptor.
+            settings: how games are played.
+            seed: of the first; each start of each worker has one of its own.
+            on_loss: told of each worker that is lost, and why.
+        """
+        self._context = multiprocessing.get_context("spawn")
+        self._arguments = game, settings
+        self._seed, self._on_loss = seed, on_loss
+        self._task: Task | None = None
+        self._starts = 0
+        self._started = [0.0] * count
+        self._links: list[Connection | None] = [None] * count
+        self._processes: list[Any] = [None] * count
+        for number in range(count):
+            self._start(number)
+
+    def use(self, task: Task) -> None:
+        """See Workers."""
+        self._task = task
+        for number, link in enumerate(self._links):
+            if link is not None:
+                self._send(number, link)
+
+    def take(self, seconds: float) -> list[Delivery]:
+        """See Workers."""
+        for number, link in enumerate(self._links):
+            if link is None and time.monotonic() - self._started[number] > RESTART_SECONDS:
+                self._start(number)
+        links = {link: number for number, link in enumerate(self._links) if link is not None}
+        if not links:
+            time.sleep(min(seconds, RESTART_SECONDS))
+            return []
+        deliveries = []
+        for ready in wait(list(links), seconds):
+            assert isinstance(ready, Connection)
+            try:
+                found = ready.recv()
+            except (EOFError, OSError):
+                self._lose(links[ready], "")
+                continue
+            if isinstance(found, Delivery):
+                deliveries.append(found)
+            else:
+                self._lose(links[ready], str(found))
+        return deliveries
+
+    def close(self) -> None:
+        """See Workers."""
+        for number, link in enumerate(self._links):
+            if link is not None:
+                link.close()
+                self._end(number)
+
+    def _start(self, number: int) -> None:
+        link, other = self._context.Pipe()
+        seed = self._seed + 7919 * self._starts
+        self._starts += 1
+        self._started[number] = time.monotonic()
+        process = self._context.Process(target=serve, args=(other, *self._arguments, seed), daemon=True)
+        process.start()
+        other.close()
+        self._links[number], self._processes[number] = link, process
+        if self._task is not None:
+            self._send(number, link)
+
+    def _send(self, number: int, link: Connection) -> None:
+        try:
+            link.send(self._task)
+        except OSError:
+            self._lose(number, "")
+
+    def _lose(self, number: int, why: str) -> None:
+        link = self._links[number]
+        if link is not None:
+            link.close()
+        self._links[number] = None
+        status = self._end(number)
+        self._on_loss(number, why or f"ended with status {status}")
+
+    def _end(self, number: int) -> int | None:
+        process = self._processes[number]
+        process.join(1.0)
+        if process.is_alive():
+            process.kill()
+            process.join()
+        status: int | None = process.exitcode
+        return status
+
+
+def serve(link: Connection, game: Game[Any, Any], settings: SelfPlaySettings, seed: int) -> None:
+    """Be a worker: take tasks, send deliveries, until the other end is closed. A pipe that is full makes it wait."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's goes to the whole group; the other end will close
+    producer = Producer(game, settings, seed)
+    try:
+        producer.use(link.recv())
+        while True:
+            while link.poll():
+                producer.use(link.recv())
+            link.send(producer.play())
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        pass
+    except Exception as error:
+        with contextlib.suppress(OSError):
+            link.send(f"{type(error).__name__}: {error}")
+    finally:
+        producer.close()
