@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from queue import Queue
+from typing import Protocol
 
 import numpy as np
 
@@ -25,7 +26,7 @@ AHEAD = 4
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of one shard."""
+    """Positions on boards of one size."""
 
     size: int
     """N of the boards."""
@@ -36,6 +37,30 @@ class Batch:
     def rows(self) -> int:
         """How many positions."""
         return len(self.columns["planes"])
+
+
+class Source(Protocol):
+    """What a training takes its batches from."""
+
+    features: FeatureSet
+    rows: int
+    """Positions of a batch."""
+    steps: int
+    """Batches that there are; 0: as many as are asked for."""
+
+    @property
+    def positions(self) -> int:
+        """Positions that batches are made of."""
+
+    @property
+    def epoch_batches(self) -> int:
+        """Batches that show each position about once."""
+
+    def digest(self) -> str:
+        """Return what identifies all batches."""
+
+    def batch(self, step: int) -> Batch:
+        """Return a batch, counted from 0; the same one each time, in any order of asking, from any thread."""
 
 
 class BatchSource:
@@ -64,7 +89,9 @@ class BatchSource:
         if not self.shards:
             raise NetworkError(f"{datasets[0].folder}: no positions of split {split} found, expected some")
         self.rows = rows
+        self.steps = 0
         self.seed = seed
+        self._lock = threading.Lock()
         # Mapped for a batch at a time: a process may have 1,024 files open, or 256.
         self._columns = [shard.columns() for shard in self.shards]
         self._counts = [max(1, shard.rows // rows) for shard in self.shards]
@@ -88,6 +115,10 @@ class BatchSource:
 
     def batch(self, step: int) -> Batch:
         """Return the batch of a step, counted from 0 over all epochs."""
+        with self._lock:  # a test may ask for batches while a reader does
+            return self._batch(step)
+
+    def _batch(self, step: int) -> Batch:
         epoch, index = divmod(step, self.epoch_batches)
         if epoch != self._epoch:
             self._begin_epoch(epoch)
@@ -136,14 +167,14 @@ class BatchSource:
 class Reader:
     """Reads the batches of steps ahead in a thread; use it as a context."""
 
-    def __init__(self, source: BatchSource, first: int, last: int) -> None:
+    def __init__(self, source: Source, first: int, last: int) -> None:
         """Read steps first to last - 1."""
         self._queue: Queue[Batch | Exception | None] = Queue(AHEAD)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._read, args=(source, first, last), name="reader", daemon=True)
         self._thread.start()
 
-    def _read(self, source: BatchSource, first: int, last: int) -> None:
+    def _read(self, source: Source, first: int, last: int) -> None:
         try:
             for step in range(first, last):
                 batch = source.batch(step)

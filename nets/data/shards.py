@@ -285,6 +285,16 @@ def check_shard(shard: Shard, features: FeatureSet, policy_size: int) -> None:
         NetworkError: it is not.
     """
     columns = shard.open()
+    check_layout(shard, columns, features)
+    check_numbers(shard, columns, policy_size)
+
+
+def check_layout(shard: Shard, columns: Arrays, features: FeatureSet) -> None:
+    """See whether a shard's columns are those of its features, of the types and widths that they should have.
+
+    Raises:
+        NetworkError: they are not.
+    """
     expected = widths(features, shard.size)
     needed = [*ALWAYS, *(name for name in ("levels", "globals") if expected[name])]
     if missing := [name for name in needed if name not in columns]:
@@ -296,6 +306,20 @@ def check_shard(shard: Shard, features: FeatureSet, policy_size: int) -> None:
             raise NetworkError(f"{shard.path}/{name}: {array.dtype} found, expected {COLUMNS[name][0].__name__}")
         if name in expected and array.shape[1:] != (expected[name],):
             raise NetworkError(f"{shard.path}/{name}: shape {array.shape} found, expected {expected[name]} a row")
+        if name not in expected and array.ndim != 1 + name.startswith("policy"):
+            raise NetworkError(f"{shard.path}/{name}: shape {array.shape} found, expected another number of axes")
+    if columns["policy_moves"].shape != columns["policy_weights"].shape:
+        raise NetworkError(
+            f"{shard.path}: policy_moves and policy_weights of different shapes found, expected the same"
+        )
+
+
+def check_numbers(shard: Shard, columns: Arrays, policy_size: int) -> None:
+    """See whether policies and values of a shard, or of some of its rows, are such.
+
+    Raises:
+        NetworkError: they are not.
+    """
     weights = columns["policy_weights"].astype(np.float32)
     if not (np.isfinite(weights).all() and (weights >= 0.0).all() and (weights.sum(1) < 1.01).all()):
         raise NetworkError(f"{shard.path}/policy_weights: shares beyond 0 to 1 found")

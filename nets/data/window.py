@@ -1,0 +1,177 @@
+"""Batches from the newest rows of a data set that grows while a network learns from it, generation after generation.
+
+A shard of such a set holds the positions of few games, in the order in which games ended. A window's batches therefore
+mix rows of all its shards: as many rows as are wanted are drawn, read once, and kept in memory until the next window.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from nets.data.batches import Batch
+from nets.data.shards import COLUMNS, UNKNOWN_OWNER, Array, Shard, check_layout, check_numbers
+from nets.errors import NetworkError
+from nets.features import FeatureSet
+
+Rows = npt.NDArray[np.int64]
+
+
+def window_rows(total: int, minimum: int, exponent: float = 0.65, scale: float = 0.4) -> int:
+    """Return of how many rows, the newest, a network learns when there are `total` (KataGo's shuffle.py).
+
+    All of them up to `minimum`, from there on a power of their number: old rows are left behind more and more slowly.
+
+    Args:
+        total: rows that there are.
+        minimum: of the window, at least 1.
+        exponent: of the power law (`-taper-window-exponent`).
+        scale: rows that the window grows by with the first row beyond `minimum` (`-expand-window-per-row`).
+    """
+    if total <= minimum:
+        return total
+    growth = ((total / minimum) ** exponent - 1.0) / exponent
+    return min(total, int(minimum + growth * scale * minimum))
+
+
+def newest(shards: Iterable[Shard], rows: int) -> tuple[Shard, ...]:
+    """Return the newest shards for training, the oldest first: as few as hold `rows`, or all there are.
+
+    Raises:
+        NetworkError: a name does not end in the shard's number.
+    """
+    chosen: list[Shard] = []
+    for shard in sorted((shard for shard in shards if shard.split == "train"), key=_age, reverse=True):
+        if rows <= 0:
+            break
+        chosen.append(shard)
+        rows -= shard.rows
+    return tuple(reversed(chosen))
+
+
+def _age(shard: Shard) -> tuple[int, int]:
+    """Return a shard's number, which counts over all sizes of boards, and the size."""
+    number = shard.path.name.rpartition("-")[2]
+    if not number.isdecimal():
+        raise NetworkError(f"{shard.path}: a name without a number found, expected one such as train-09-00012")
+    return int(number), shard.size
+
+
+class WindowSource:
+    """A generation's batches, all read into memory: see `nets.data.batches.Source`.
+
+    Rows are drawn without replacement, all of them again once none is left. The batches of each size of boards have its
+    share of the window, rounded up or down by chance. Labels that a shard lacks are unknown, symmetries none.
+    """
+
+    def __init__(
+        self, features: FeatureSet, shards: Sequence[Shard], rows: int, steps: int, seed: int, generation: int
+    ) -> None:
+        """Draw and read.
+
+        Args:
+            features: of the shards.
+            shards: of the window, see `newest`.
+            rows: positions of a batch, at least 1.
+            steps: batches, at least 1.
+            seed: with `generation` all that decides what is drawn.
+            generation: counted from 0.
+
+        Raises:
+            NetworkError: the shards hold no positions, or one of them is broken, or is none of these features.
+        """
+        self.features = features
+        self.shards = tuple(shards)
+        self.rows = rows
+        self.steps = steps
+        self.seed = seed
+        self.generation = generation
+        if not self.positions:
+            raise NetworkError(f"{len(self.shards)} shards without positions found, expected some to learn from")
+        rng = np.random.default_rng([seed, generation])
+        sizes = sorted({shard.size for shard in self.shards if shard.rows})
+        held = {size: [shard for shard in self.shards if shard.size == size] for size in sizes}
+        totals = np.array([sum(shard.rows for shard in held[size]) for size in sizes])
+        # Each size has its share of batches or one more, which adds up to all, and on average is the share.
+        ends = (totals.cumsum() * steps + rng.integers(self.positions)) // self.positions
+        counts = np.diff(ends, prepend=0)
+        self._sizes = rng.permutation(np.repeat(sizes, counts))
+        self._parts = np.zeros(steps, np.int64)
+        self._columns: dict[int, dict[str, Array]] = {}
+        self._drawn: dict[int, Rows] = {}
+        for size, count, total in zip(sizes, counts.tolist(), totals.tolist(), strict=True):
+            self._parts[self._sizes == size] = np.arange(count)
+            passes = [rng.permutation(total) for _ in range(-(-count * rows // total))]
+            drawn = np.concatenate([*passes, np.zeros(0, np.int64)])[: count * rows]
+            kept, self._drawn[size] = np.unique(drawn, return_inverse=True)
+            self._columns[size] = _read(held[size], kept, features)
+
+    @property
+    def positions(self) -> int:
+        """Positions of the window."""
+        return sum(shard.rows for shard in self.shards)
+
+    @property
+    def epoch_batches(self) -> int:
+        """Batches that show each position of the window about once."""
+        return max(1, self.positions // self.rows)
+
+    def digest(self) -> str:
+        """Return what identifies the window and the batches made of it."""
+        names = [f"{shard.path.parent.name}/{shard.path.name} {shard.rows}" for shard in self.shards]
+        numbers = (self.rows, self.steps, self.seed, self.generation)
+        return hashlib.sha256(f"{self.features.name} {numbers} {names}".encode()).hexdigest()[:16]
+
+    def batch(self, step: int) -> Batch:
+        """Return the batch of a step of this generation, counted from 0.
+
+        Raises:
+            NetworkError: there are no more.
+        """
+        if step >= self.steps:
+            raise NetworkError(f"batch {step} of a window of {self.steps} asked for, expected less")
+        size = int(self._sizes[step])
+        begin = int(self._parts[step]) * self.rows
+        rows = self._drawn[size][begin : begin + self.rows]
+        return Batch(size, {name: column[rows] for name, column in self._columns[size].items()}, step)
+
+
+def _read(shards: Sequence[Shard], rows: Rows, features: FeatureSet) -> dict[str, Array]:
+    """Return the columns of some rows, by ascending numbers over all shards, which are of one size."""
+    parts: list[dict[str, Array]] = []
+    begin = 0
+    for shard in shards:
+        first, last = np.searchsorted(rows, (begin, begin + shard.rows))
+        columns = shard.open()
+        check_layout(shard, columns, features)
+        part = {name: np.array(column[rows[first:last] - begin]) for name, column in columns.items()}
+        check_numbers(shard, part, features.policy_size(shard.size))
+        parts.append(part)
+        begin += shard.rows
+    counts = [len(part["planes"]) for part in parts]
+    names = sorted({name for part in parts for name in part})
+    return {name: _joined(name, [part.pop(name, None) for part in parts], counts) for name in names}
+
+
+def _joined(name: str, parts: Sequence[Array | None], counts: Sequence[int]) -> Array:
+    """Return one column of all parts, the narrower ones padded with zeros, the missing ones unknown."""
+    found = next(part for part in parts if part is not None)
+    shape = (sum(counts), *(max(part.shape[1] for part in parts if part is not None) for _ in found.shape[1:]))
+    joined = np.zeros(shape, COLUMNS[name][0])
+    begin = 0
+    for part, count in zip(parts, counts, strict=True):
+        if part is None:
+            joined[begin : begin + count] = _unknown(joined.dtype, name)
+        else:
+            joined[begin : begin + count, *(slice(width) for width in part.shape[1:])] = part
+        begin += count
+    return joined
+
+
+def _unknown(dtype: np.dtype[np.generic], name: str) -> float:
+    if name == "ownership":
+        return UNKNOWN_OWNER
+    return np.nan if dtype.kind == "f" else 0
