@@ -66,6 +66,7 @@ class TrainingConfig:
     """How it is learned."""
 
     steps: int
+    """0, which no file may say: without an end, for a training whose batches are given to it (`nets.training.loop`)."""
     batch: int = 256
     seed: int = 1
     optimizer: str = "adamw"

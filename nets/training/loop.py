@@ -1,7 +1,8 @@
 """The training loop: batches in, a network out; stopped at any step it goes on from the last checkpoint.
 
-Begin reading at `Trainer.run`. A run's folder holds checkpoint.pt, train.csv, test.csv, curves.png where matplotlib is
-installed, and at the end the network's file.
+Begin reading at `Trainer.run`. Batches come from the data sets that the configuration names, or from sources that are
+given one after the other (`Trainer.use`). A run's folder holds checkpoint.pt, train.csv, test.csv, curves.png where
+matplotlib is installed, and at the end the network's file.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import contextlib
 import json
 import logging
 import math
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nets.data.batches import BatchSource, Reader
+from nets.data.batches import BatchSource, Reader, Source
 from nets.data.metrics import NAMES, Table
 from nets.data.shards import open_dataset
 from nets.definitions.base import Network
@@ -71,13 +73,17 @@ def _precision(name: str, device: torch.device) -> torch.dtype | None:
 class Trainer:
     """One training: the network, what it learns from, and how far it has come."""
 
-    def __init__(self, config: Config, folder: Path, device: str | None = None) -> None:
+    def __init__(
+        self, config: Config, folder: Path, device: str | None = None, *, source: Source | None = None
+    ) -> None:
         """Begin, or go on from the checkpoint in `folder`.
 
         Args:
             config: what to train, and how.
             folder: of the run; made if it is not there.
             device: auto, cpu or cuda; None for the configuration's.
+            source: what to learn from first, in place of the configuration's data sets, which are only tested on; with
+                the source of the checkpoint training goes on where it stopped in it, with another one at its beginning.
 
         Raises:
             NetworkError: the data or the configuration cannot be used, or the checkpoint belongs to another one.
@@ -90,9 +96,15 @@ class Trainer:
             torch.set_num_threads(settings.threads)
         folder.mkdir(parents=True, exist_ok=True)
         datasets = [open_dataset(config.folder / name) for name in config.data.folders]
-        if not datasets:
-            raise NetworkError("[data] folders = [] found, expected data sets")
-        self.source = BatchSource(datasets, "train", settings.batch, settings.seed)
+        self._given = source is not None
+        if source is None:
+            if not datasets:
+                raise NetworkError("[data] folders = [] found, expected data sets")
+            if not settings.steps:
+                raise NetworkError("[training] steps = 0 found, expected at least 1")
+            source = BatchSource(datasets, "train", settings.batch, settings.seed)
+        if not settings.steps and settings.schedule == "cosine":
+            raise NetworkError("[training] schedule = 'cosine' found without a last step, expected constant or steps")
         has_test = any(dataset.rows("test") for dataset in datasets)
         self.tests = BatchSource(datasets, "test", settings.batch, settings.seed) if has_test else None
         torch.manual_seed(settings.seed)
@@ -101,11 +113,11 @@ class Trainer:
             if config.start
             else make(config.kind, config.options, config.folder)
         )
-        if self.network.feature_set != self.source.features.name:
-            raise NetworkError(
-                f"{datasets[0].folder}: feature set {self.source.features.name} found, "
-                f"expected {self.network.feature_set} for network {config.kind}"
-            )
+        self._check(source, "source" if self._given else str(datasets[0].folder))
+        if self.tests is not None:
+            self._check(self.tests, str(datasets[0].folder))
+        self.source: Source = source
+        self.begun = 0  # the step with the source's first batch
         self.network.to(self.device, memory_format=torch.channels_last)
         taught = config.teacher.network
         self.teacher = Teacher(config.folder / taught, self.network, self.device) if taught else None
@@ -116,10 +128,26 @@ class Trainer:
         self.seconds = 0.0
         self.dtype = _precision(settings.precision, self.device)
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.dtype is torch.float16)
-        features, data = self.source.features, config.data
+        features, data = source.features, config.data
         self.decoder = Decoder(features, self.device, data.symmetries, settings.seed, data.search_value)
         if self.checkpoint.exists():
             self._restore(load_checkpoint(self.checkpoint))
+
+    def use(self, source: Source) -> None:
+        """Go on with another source's batches, from its first on.
+
+        Raises:
+            NetworkError: it has other features.
+        """
+        self._check(source, "source")
+        self.source, self.begun = source, self.step
+
+    def _check(self, source: Source, name: str) -> None:
+        if source.features.name != self.network.feature_set:
+            raise NetworkError(
+                f"{name}: feature set {source.features.name} found, "
+                f"expected {self.network.feature_set} for network {self.config.kind}"
+            )
 
     @property
     def checkpoint(self) -> Path:
@@ -127,11 +155,13 @@ class Trainer:
         return self.folder / "checkpoint.pt"
 
     def run(self, progress: Progress, stop_at: int | None = None, stops: Callable[[], bool] = lambda: False) -> None:
-        """Train to the last step of the configuration, or to `stop_at`, or until a test stops it; write a checkpoint.
+        """Train to the last step of the configuration or of the source, or to `stop_at`, or until a test stops it.
+
+        A checkpoint is written at the end.
 
         Args:
             progress: called from time to time.
-            stop_at: the last step.
+            stop_at: the last step, counted over all sources.
             stops: asked after each step whether it is to be the last one.
 
         Raises:
@@ -140,13 +170,14 @@ class Trainer:
         """
         remove_drafts(self.folder)
         settings = self.config.training
-        last = min(settings.steps, stop_at or settings.steps)
+        ends = (settings.steps, stop_at, self.source.steps and self.begun + self.source.steps)
+        last = min((end for end in ends if end), default=sys.maxsize)
         extra = ("learning_rate", "positions_per_second", "total", *LOSS_NAMES)
         log = CsvLog(self.folder / "train.csv", extra, self.step)
         tests = CsvLog(self.folder / "test.csv", tuple(NAMES), self.step)
         means = _Means()
         self.network.train()
-        with Reader(self.source, self.step, last) as reader:
+        with Reader(self.source, self.step - self.begun, last - self.begun) as reader:
             for batch in reader:
                 if self.stopping.stops:
                     break
@@ -236,6 +267,7 @@ class Trainer:
             "config": json.dumps(self.config.to_dict(), sort_keys=True),
             "data": self.source.digest(),
             "step": self.step,
+            "begun": self.begun,
             "seconds": self.seconds,
             "network": weights,
             "optimizer": self.optimizer.state_dict(),
@@ -261,7 +293,10 @@ class Trainer:
             raise NetworkError(f"{self.checkpoint}: optimizer {before} found, expected {wanted}, or a new folder")
         if stored != own:
             _log.warning("%s: the configuration has changed since step %d", self.checkpoint, state["step"])
-        if state["data"] != self.source.digest():
+        same = state["data"] == self.source.digest()
+        if self._given:
+            self.begun = state.get("begun", 0) if same else state["step"]
+        elif not same:
             _log.warning("%s: the data have changed since step %d", self.checkpoint, state["step"])
         for weights in filter(None, (state["network"], state["average"])):
             self.network.hold_untaught(weights)  # a run may have begun with random ones

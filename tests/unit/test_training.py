@@ -13,6 +13,7 @@ from nets.data.batches import BatchSource  # noqa: E402
 from nets.data.shards import Manifest, begin_dataset, open_dataset, shard_name, widths, write_shard  # noqa: E402
 from nets.data.symmetry import symmetries_of  # noqa: E402
 from nets.data.unpack import unpack  # noqa: E402
+from nets.data.window import WindowSource  # noqa: E402
 from nets.definitions.catalog import make  # noqa: E402
 from nets.definitions.go import UNTAUGHT_MISC  # noqa: E402
 from nets.errors import NetworkError  # noqa: E402
@@ -211,6 +212,70 @@ def test_a_run_that_was_killed_goes_on_exactly(optimizer: str, tmp_path: Path, m
         assert rows_of(tmp_path / "whole", name) == rows_of(tmp_path / "parts", name)
     with pytest.raises(NetworkError, match="a run of another network found"):
         Trainer(parse_config({**tables_of(config), "network": other_network()}, tmp_path), tmp_path / "parts")
+
+
+def open_ended(folder: Path, training: dict[str, Any], network: dict[str, Any] = SMALL_GO) -> Any:
+    """Return a configuration without data and without a last step."""
+    config = config_of(folder, training, network, folders=[])
+    return dataclasses.replace(config, training=dataclasses.replace(config.training, steps=0))
+
+
+def window_of(dataset: Any, generation: int, steps: int = 4) -> WindowSource:
+    shards = [shard for shard in dataset.shards if shard.split == "train"]
+    return WindowSource(dataset.manifest.features, shards, 16, steps, 1, generation)
+
+
+def test_windows_follow_each_other(tmp_path: Path) -> None:
+    dataset = make_set(tmp_path / "set", "katago-v7")
+    windows = [window_of(dataset, generation) for generation in range(3)]
+    config = open_ended(tmp_path, {"average": "ema", "warmup": 10, "checkpoint_every": 3})
+    whole = Trainer(config, tmp_path / "whole", source=windows[0])
+    assert whole.tests is None
+    rates = []
+    for window in windows:
+        whole.use(window)
+        whole.run(quietly)
+        rates.append(whole.optimizer.param_groups[0]["lr"])
+    assert (whole.step, whole.begun) == (12, 8)
+    assert rates == pytest.approx([0.004, 0.008, 0.01])
+    parts = Trainer(config, tmp_path / "parts", source=windows[0])
+    parts.run(quietly)
+    parts.run(quietly)  # there is nothing left of the window
+    assert parts.step == 4
+    parts = Trainer(config, tmp_path / "parts", source=windows[1])
+    assert (parts.step, parts.begun) == (4, 4)
+    parts.run(quietly, stop_at=6)
+    parts = Trainer(config, tmp_path / "parts", source=windows[1])
+    assert (parts.step, parts.begun) == (6, 4)
+    parts.run(quietly)
+    parts.use(windows[2])
+    parts.run(quietly)
+    for name, value in state_of(whole).items():
+        assert torch.equal(value, parts.network.state_dict()[name]), name
+    assert parts.export().exists()
+
+
+def test_given_sources_are_tested_on_the_data_sets(tmp_path: Path) -> None:
+    dataset = make_set(tmp_path / "set", "katago-v7")
+    trainer = Trainer(config_of(tmp_path, {"test_every": 2}), tmp_path / "run", source=window_of(dataset, 0))
+    trainer.run(quietly)
+    assert list(rows_of(tmp_path / "run", "test.csv")) == ["2", "4"]
+
+
+def test_what_goes_on_without_an_end_needs_a_source(tmp_path: Path) -> None:
+    dataset = make_set(tmp_path / "set", "katago-v7")
+    config = open_ended(tmp_path, {})
+    with pytest.raises(NetworkError, match=r"\[data\] folders = \[\] found"):
+        Trainer(config, tmp_path / "run")
+    data = dataclasses.replace(config.data, folders=("set",))
+    with pytest.raises(NetworkError, match=r"\[training\] steps = 0 found, expected at least 1"):
+        Trainer(dataclasses.replace(config, data=data), tmp_path / "run")
+    with pytest.raises(NetworkError, match="schedule = 'cosine' found without a last step"):
+        Trainer(open_ended(tmp_path, {"schedule": "cosine"}), tmp_path / "run", source=window_of(dataset, 0))
+    other = window_of(make_set(tmp_path / "other", "aya-49"), 0)
+    trainer = Trainer(config, tmp_path / "run", source=window_of(dataset, 0))
+    with pytest.raises(NetworkError, match="source: feature set aya-49 found, expected katago-v7 for network go"):
+        trainer.use(other)
 
 
 def rows_of(folder: Path, name: str) -> dict[str, dict[str, str]]:
