@@ -1,11 +1,15 @@
-"""Means of the weights of many steps: exponential (EMA), or of all steps alike (SWA)."""
+"""Means of the weights of many steps: exponential (EMA), or of all steps alike (SWA); and their batch norms."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from nets.training.config import TrainingConfig
+from nets.training.tensors import Example
 
 
 class Average:
@@ -36,3 +40,29 @@ class Average:
                     self.state[name].lerp_(value, share)
                 else:
                     self.state[name].copy_(value)
+
+
+def has_statistics(network: nn.Module) -> bool:
+    """Tell whether a network has batch norms."""
+    return any(isinstance(module, _BatchNorm) for module in network.modules())
+
+
+def renew_statistics(network: nn.Module, examples: Iterable[Example]) -> None:
+    """Make the running statistics of batch norms anew, as means over the batches of `examples`.
+
+    Means of the statistics of many steps are not those of the mean weights (Izmailov et al. 2018, section 3.2). The
+    network computes as in training afterwards.
+    """
+    norms = [module for module in network.modules() if isinstance(module, _BatchNorm)]
+    momenta = [norm.momentum for norm in norms]
+    network.train()
+    try:
+        for norm in norms:
+            norm.reset_running_stats()
+            norm.momentum = None  # PyTorch's word for a mean in which all batches count alike
+        with torch.no_grad():
+            for example in examples:
+                network(example.planes, example.globals)
+    finally:
+        for norm, momentum in zip(norms, momenta, strict=True):
+            norm.momentum = momentum

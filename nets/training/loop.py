@@ -30,7 +30,7 @@ from nets.errors import NetworkError
 from nets.files import remove_drafts
 from nets.katago.file import read_network
 from nets.training import losses
-from nets.training.average import Average
+from nets.training.average import Average, has_statistics, renew_statistics
 from nets.training.checkpoint import load_checkpoint, save_checkpoint
 from nets.training.config import Config, LossConfig
 from nets.training.export import export_file
@@ -44,6 +44,8 @@ _log = logging.getLogger(__name__)
 
 LOG_EVERY = 50
 """Steps over whose mean losses are logged and shown."""
+STATISTICS_BATCHES = 32
+"""Over which batch norms' statistics are made for averaged weights."""
 LOSS_NAMES = tuple(LossConfig.__dataclass_fields__)
 
 Progress = Callable[[int, dict[str, float]], None]
@@ -336,14 +338,24 @@ class Trainer:
         kept = None
         if self.average is not None:
             kept = {name: each.detach().clone() for name, each in self.network.state_dict().items()}
-            self.network.load_state_dict(self.average.state)
-        self.network.eval()
         try:
+            if self.average is not None:
+                self.network.load_state_dict(self.average.state)
+                if has_statistics(self.network):
+                    renew_statistics(self.network, self._recent())
+            self.network.eval()
             yield
         finally:
             if kept is not None:
                 self.network.load_state_dict(kept)
             self.network.train(training)
+
+    def _recent(self) -> Iterator[Example]:
+        """Yield the last batches of the source before this step, or at its beginning the first ones."""
+        first = max(0, self.step - self.begun - STATISTICS_BATCHES)
+        last = first + STATISTICS_BATCHES
+        for step in range(first, min(last, self.source.steps or last)):
+            yield self.decoder.example(self.source.batch(step))
 
 
 class _Means:

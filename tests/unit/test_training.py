@@ -16,6 +16,7 @@ from nets.data.unpack import unpack  # noqa: E402
 from nets.data.window import WindowSource  # noqa: E402
 from nets.definitions.catalog import make  # noqa: E402
 from nets.definitions.go import UNTAUGHT_MISC  # noqa: E402
+from nets.definitions.katago import to_katago  # noqa: E402
 from nets.errors import NetworkError  # noqa: E402
 from nets.features import feature_set  # noqa: E402
 from nets.katago.file import read_network  # noqa: E402
@@ -524,6 +525,49 @@ def test_wrong_data_are_refused(tmp_path: Path) -> None:
     make_set(tmp_path / "set", "aya-49", (9,))
     with pytest.raises(NetworkError, match="feature set aya-49 found, expected katago-v7 for network go"):
         Trainer(config_of(tmp_path, {}), tmp_path / "run")
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_averaged_weights_have_batch_norms_of_their_own(given: bool, tmp_path: Path) -> None:
+    dataset = make_set(tmp_path / "set", "katago-v7", (5,), rows=256)
+    training = {"steps": 40, "average": "swa", "learning_rate": 0.03, "precision": "fp32"}
+    config = config_of(tmp_path, training, {**SMALL_GO, "norm": "batch"}, symmetries="none")
+    trainer = Trainer(config, tmp_path / "run", source=window_of(dataset, 0, 40) if given else None)
+    trainer.run(quietly)
+    before = state_of(trainer)
+    path = trainer.export()
+    assert all(torch.equal(value, before[name]) for name, value in state_of(trainer).items())
+    assert trainer.average is not None
+    # What each norm sees when the averaged network is shown the last batches, in plain means over them.
+    network = make("go", {**SMALL_GO, "norm": "batch"})
+    network.load_state_dict(trainer.average.state)
+    stale = norms_of(to_katago(network, "stale"))
+    norms = {name: each for name, each in network.named_modules() if isinstance(each, torch.nn.BatchNorm2d)}
+    seen: dict[str, list[Any]] = {name: [] for name in norms}
+    for name, norm in norms.items():
+        norm.register_forward_hook(lambda module, inputs, output, name=name: seen[name].append(inputs[0].detach()))
+    for step in range(8, 40):
+        example = trainer.decoder.example(trainer.source.batch(step))
+        network.train()(example.planes, example.globals)
+    exported = norms_of(read_network(path))
+    assert len(exported) == len(stale) == 3
+    for name in stale:
+        naive = [np.mean([m.numpy() for m in f], 0) for f in moments_of(seen[f"{name}.norm"])]
+        for found, wanted, old in zip(exported[name], naive, stale[name], strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+            assert np.abs(old - wanted).max() > 100 * np.abs(found - wanted).max(), name
+
+
+def moments_of(maps: list[Any]) -> list[list[Any]]:
+    """Return the means and the variances over each map's boards."""
+    return [[each.mean((0, 2, 3)) for each in maps], [each.var((0, 2, 3)) for each in maps]]
+
+
+def norms_of(network: Any) -> dict[str, tuple[Any, Any]]:
+    """Return means and variances of some norms of a KataGo network, by our names."""
+    block = network.trunk.blocks[0]
+    norms = {"blocks.0.norm1": block.norm1, "blocks.0.norm2": block.norm2, "norm_v1": network.value_head.norm_v1}
+    return {name: (norm.mean, norm.variance) for name, norm in norms.items()}
 
 
 def test_averages() -> None:
