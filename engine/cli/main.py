@@ -29,6 +29,7 @@ COMMANDS = {
     BENCH: "measure nodes per second, evaluators, tree, boards, mate search",
     "net": "look at network files, convert them, find the fastest way to compute them",
     "dataset": "make, check, describe and convert training data, and balanced openings of shogi",
+    "learn": "learn a game from nothing: self-play, training, and again",
     "train": "train networks, and test them on data",
     "doctor": "show what runs here, what is missing, and how to install it",
 }

@@ -39,6 +39,14 @@ examples:
 Unless told otherwise: 200 visits a move, temperature 1 for the first 10 moves, a quarter of noise at the root, and no
 resignation. The comment of each move holds winrate and lead for the side that plays it.
 """,
+    "learn": """\
+examples:
+  yomi learn go --size 5 --hours 2
+  yomi learn go --size 7 --visits 200 --out seven
+
+Games are played to the end under the rules, which are Tromp's and Taylor's unless told otherwise, with a komi around
+what games of late have ended with.
+""",
     "dataset play": """\
 examples:
   yomi dataset play go --teacher b6c96.bin.gz --size 9 --positions 500000 --out data/9

@@ -1,5 +1,7 @@
-"""What can go wrong in a run of the learning loop."""
+"""The error of learning."""
+
+from __future__ import annotations
 
 
 class LearningError(Exception):
-    """A run cannot begin or go on; the message is one line that says what was expected."""
+    """Learning cannot begin, go on or be told of; one line that says what was expected."""

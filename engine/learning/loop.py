@@ -159,7 +159,7 @@ class Loop:
         self.store.close_shards()
         state, settings, rows = self.store.state, self.settings, self.store.rows
         steps = max(1, round((rows - state.trained_rows) * settings.passes / settings.batch))
-        self.store.update(planned_rows=rows, steps=state.steps + steps)
+        self.store.update(planned_rows=rows, planned_steps=state.steps + steps)
 
     def _start_improving(self) -> None:
         if not self._beside:
@@ -189,20 +189,37 @@ class Loop:
         begin = time.monotonic()
         latest: dict[str, float] = {}
         path, window = self._get_training().run(
-            self.store.dataset, generation, state.planned_rows, state.steps, lambda _, values: latest.update(values)
+            self.store.dataset,
+            generation,
+            state.planned_rows,
+            state.steps,
+            state.planned_steps,
+            lambda _, values: latest.update(values),
         )
         name = self.store.keep_network(path)
         seconds = time.monotonic() - begin
         losses = {key: round(value, 5) for key, value in latest.items() if key in LOSSES}
         journal.append(
-            "training", generation=generation, steps=state.steps, seconds=seconds, window=window, losses=losses
+            "training",
+            generation=generation,
+            steps=state.planned_steps - state.steps,
+            seconds=seconds,
+            window=window,
+            losses=losses,
         )
         promoted = self._passes_gate(name, generation)
         if promoted:
             journal.append("promotion", generation=generation, network=name)
         best = name if promoted else state.network
-        self.store.update(generation=generation, network=best, trained_rows=state.planned_rows, planned_rows=0)
-        self.say(f"network {generation} ({name[:8]}), {state.steps} steps, {'promoted' if promoted else 'refused'}")
+        self.store.update(
+            generation=generation,
+            network=best,
+            trained_rows=state.planned_rows,
+            steps=state.planned_steps,
+            planned_rows=0,
+            planned_steps=0,
+        )
+        self.say(f"network {generation} ({name[:8]}), {state.planned_steps} steps, {'promoted' if promoted else 'refused'}")
         if settings.ladder and generation % settings.ladder_every == 0:
             self._climb(name, generation)
 

@@ -31,7 +31,7 @@ import numpy as np
 from engine.learning.errors import LearningError
 from engine.learning.journal import Journal
 from engine.learning.rows import joined
-from nets.data.shards import Arrays, Dataset, Manifest, begin_dataset, open_dataset, shard_name, write_shard
+from nets.data.shards import Arrays, Dataset, Manifest, Shard, begin_dataset, open_dataset, shard_name, write_shard
 from nets.files import naming, remove_drafts, write_atomically
 
 FORMAT = 1
@@ -89,9 +89,11 @@ class State:
     trained_rows: int = 0
     """Rows that there were when it was trained."""
     steps: int = 0
-    """Of training so far."""
+    """Of training up to the last network."""
     planned_rows: int = 0
-    """Rows of the training that is under way; 0 if none is."""
+    """Rows that there were when the training that is under way was planned; 0 if none is."""
+    planned_steps: int = 0
+    """Of training up to the network that it makes."""
     lead: float = 0.0
     """Points that games end with on average for Black, komi not counted; forgets slowly."""
     seconds: float = 0.0
@@ -101,15 +103,16 @@ class State:
 class Spool:
     """Games on boards of one size that have ended, kept until they are enough for a shard."""
 
-    def __init__(self, path: Path, shard: int) -> None:
+    def __init__(self, path: Path, latest: int) -> None:
         """Read what is there, without the end of one that a kill has cut short.
 
         Args:
             path: of the file.
-            shard: number of the shard that its games become; those of an earlier one have become it.
+            latest: number of the newest shard of this size, 0 if there is none. Where games are kept under another
+                number, they have become it.
         """
         self.path, self.games = path, list[Played]()
-        self._head = shard.to_bytes(WORD, "little")
+        self._head = latest.to_bytes(WORD, "little")
         content = path.read_bytes() if path.exists() else b""
         self._end = WORD
         if content[:WORD] != self._head:
@@ -205,7 +208,7 @@ class Store:
         for size, spool in list(self._spools.items()):
             if not spool.rows:
                 continue
-            number = self._shards(size)
+            number = 1 + max((_number(shard) for shard in self.dataset.shards), default=0)
             games = [each for each in spool.games if len(each.rows["value"])]
             parts = [
                 {**game.rows, "game": np.full(len(game.rows["value"]), index, np.uint32)}
@@ -216,17 +219,13 @@ class Store:
             write_atomically(path, b"".join(game.record for game in games))
             write_shard(self.folder / "rows", name, "train", size, joined(parts))
             self.dataset = open_dataset(self.folder / "rows")
-            self._spools[size] = Spool(spool.path, number + 1)
+            self._spools[size] = Spool(spool.path, number)
 
     def _spool(self, size: int) -> Spool:
         if size not in self._spools:
-            self._spools[size] = Spool(self.folder / f"pending-{size:02d}.rows", self._shards(size))
+            latest = max((_number(shard) for shard in self.dataset.shards if shard.size == size), default=0)
+            self._spools[size] = Spool(self.folder / f"pending-{size:02d}.rows", latest)
         return self._spools[size]
-
-    def _shards(self, size: int) -> int:
-        """Return the number of the next shard of boards of a size."""
-        numbers = [int(shard.path.name.rsplit("-", 1)[1]) for shard in self.dataset.shards if shard.size == size]
-        return max(numbers, default=-1) + 1
 
     def drop_oldest(self, bytes_kept: float) -> int:
         """Remove the oldest shards and records that are beyond a number of bytes; return how many rows went."""
@@ -308,6 +307,10 @@ class Store:
             raise LearningError(f"{self.folder}: a run with {'; '.join(differing)}: expected the same, or a new folder")
         if found != wanted:
             write_atomically(path, (json.dumps(wanted, indent=1) + "\n").encode(), sync=True)
+
+
+def _number(shard: Shard) -> int:
+    return int(shard.path.name.rpartition("-")[2])
 
 
 def digest_of(path: Path) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,7 @@ class Training:
         """
         self._settings, self._folder = settings, folder
         training = {
+            "steps": 1,
             "batch": settings.batch,
             "learning_rate": settings.learning_rate,
             "optimizer": settings.optimizer,
@@ -47,7 +48,7 @@ class Training:
             "seed": settings.seed,
             **tables.get("training", {}),
         }
-        self._config: Config = parse_config(
+        config = parse_config(
             {
                 "network": {"name": NAME, **network},
                 "data": {"folders": [], "search_value": settings.search_value},
@@ -56,6 +57,7 @@ class Training:
             },
             Path(),
         )
+        self._config: Config = replace(config, training=replace(config.training, steps=0))  # there is no last one
         self._trainer: Trainer | None = None
 
     def first(self) -> Path:
@@ -67,21 +69,25 @@ class Training:
         network = make(self._config.kind, self._config.options, self._config.folder)
         return export_file(network, NAME, self._folder, {"step": "0"})
 
-    def run(self, dataset: Dataset, generation: int, rows: int, steps: int, progress: Progress) -> tuple[Path, int]:
+    def run(
+        self, dataset: Dataset, generation: int, rows: int, before: int, steps: int, progress: Progress
+    ) -> tuple[Path, int]:
         """Train on the window, and return the network's file and the rows of the window.
 
         Args:
             dataset: all rows.
             generation: number of the network; what is drawn from the window depends on it.
-            rows: how many there are in all.
-            steps: of the whole run, to which it is trained; made already where a kill came after them.
+            rows: how many there were when this was planned.
+            before: steps of the run up to the last network.
+            steps: of the run up to this one.
             progress: see nets.training.loop.
         """
         settings = self._settings
         wanted = window_rows(rows, settings.window)
         shards = newest(dataset.shards, wanted)
-        count = max(1, steps - (self._trainer.step if self._trainer else 0))
-        source = WindowSource(dataset.manifest, shards, settings.batch, count, settings.seed + generation)
+        source = WindowSource(
+            dataset.manifest.features, shards, settings.batch, steps - before, settings.seed, generation
+        )
         if self._trainer is None:
             self._trainer = Trainer(self._config, self._folder, source=source)
         else:

@@ -1,0 +1,145 @@
+"""`yomi learn`: a game learned from nothing, or on from where the last command ended."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib.util
+import os
+import sys
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.cli import logs
+from engine.cli.errors import CliError
+from engine.cli.flags import add_options, collect
+from engine.cli.games import GAMES, add_flags, add_games
+from engine.cli.make import loading_errors, prepare
+from engine.cli.signals import stopped_by_a_signal
+from engine.learning.settings import LearnSettings, make_settings
+from engine.machine import usable_cores
+from engine.option_row import OptionError
+from engine.options import TABLE
+from nets.installation import missing_line
+
+if TYPE_CHECKING:
+    from engine.game import Game
+    from engine.learning.workers import Workers
+    from engine.options import Options
+
+COMMAND = "learn"
+USAGE = "yomi learn GAME [options]"
+EPILOG = """\
+examples:
+  yomi learn go --size 5 --hours 2         from nothing, in the folder learn-go
+  yomi learn go --out FOLDER               go on, as the folder was begun
+
+Learning needs PyTorch; yomi doctor says what installs it. What it does and every setting: docs/LEARNING.md.
+"""
+BOARD = ("size", "rules", "device", "backend", "precision")
+"""Options of the engine that this command has."""
+PREFIX = "learning_"
+"""Of settings among the arguments: some have the names of options."""
+LIVE = frozenset(
+    ("device", "backend", "precision", *(r.name for r in dataclasses.fields(LearnSettings) if r.metadata["live"]))
+)
+"""Settings with which a run may go on in another way than it began."""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add a subcommand for each game, with its flags."""
+    for game, child in add_games(parser, COMMAND, "Learn {} from nothing by self-play"):
+        child.add_argument("--out", type=Path, metavar="FOLDER", help="of the run (default: learn-GAME)")
+        child.add_argument("--hours", type=float, metavar="H", help="end after so long (default: never)")
+        child.add_argument("--networks", type=int, metavar="N", help="end with this network (default: never)")
+        text = "processes that play; 0: play and train in turns (default: the cores)"
+        child.add_argument("--workers", dest="processes", type=int, metavar="N", help=text)
+        child.add_argument("--network", type=Path, metavar="FILE", help="TOML with [network], [training], [loss]")
+        add_flags(child, COMMAND, game)
+        add_options(child, game, leave_out=set(TABLE) - set(BOARD), defaults=game.defaults.get(COMMAND, {}))
+        group = child.add_argument_group("learning")
+        for row in dataclasses.fields(LearnSettings):
+            kind = type(row.default)
+            text = f"{row.metadata['text']} (default: {row.default})".replace("%", "%%")
+            flag = f"--{row.name.replace('_', '-')}"
+            if kind is bool:
+                group.add_argument(flag, dest=PREFIX + row.name, action=argparse.BooleanOptionalAction, help=text)
+            else:
+                metavar = "NAME" if kind is str else "N"
+                group.add_argument(flag, dest=PREFIX + row.name, type=kind, metavar=metavar, help=text)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Learn until the goal or a signal, and return the exit status."""
+    from engine.evaluators.base import EvaluatorError
+    from engine.learning.errors import LearningError
+    from engine.learning.loop import Goal
+    from nets.errors import NetworkError
+
+    for package in ("torch", "onnx"):
+        if importlib.util.find_spec(package) is None:
+            raise CliError(missing_line(package, "learning"))
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    game = GAMES[args.game]
+    try:
+        given = {row.name: getattr(args, PREFIX + row.name) for row in dataclasses.fields(LearnSettings)}
+        settings = make_settings({name: value for name, value in given.items() if value is not None})
+        tables = _read_tables(args.network)
+        options = collect(args, game, **game.defaults.get(COMMAND, {}))
+        logs.set_up(options)
+        with loading_errors():
+            prepare(game, options)
+        loop = _make_loop(args, game, options, settings, tables)
+        with stopped_by_a_signal(lambda: (logs.say("stopping"), loop.stop())[1]) as stopped:
+            loop.run(Goal(hours=args.hours, generations=args.networks))
+    except (OptionError, LearningError, NetworkError, EvaluatorError) as error:
+        raise CliError(str(error)) from None
+    except OSError as error:
+        raise CliError(f"{error.filename or 'output'}: {error.strerror or error}") from None
+    return 128 + stopped() if stopped() else 0
+
+
+def _make_loop(args: argparse.Namespace, game: Game[Any, Any], options: Options, settings: LearnSettings, tables: Any) -> Any:
+    from engine.learning.loop import Loop
+    from engine.learning.store import Store
+    from engine.learning.training import Training
+    from engine.learning.workers import InTurns, Processes
+
+    folder = args.out or Path(f"learn-{game.name}")
+    learnable = game.learnable(options)
+    network = tables.get("network") or learnable.network
+    asked = {
+        "game": game.name,
+        **{name: options.get(name) for name in BOARD if TABLE[name].is_for(game.name)},
+        **dataclasses.asdict(settings),
+        "network": dict(network),
+        "tables": {name: table for name, table in tables.items() if name != "network"},
+    }
+    store = Store(folder, asked, LIVE, learnable.features, learnable.suffix)
+    workers: Workers
+    count = usable_cores() if args.processes is None else args.processes
+    seed = settings.seed * 1_000_003 + store.rows
+    if count:
+        lost = lambda number, why: store.journal.append("lost", part=f"worker {number}", why=why)  # noqa: E731
+        workers = Processes(count, game, settings, seed, lost)
+    else:
+        workers = InTurns(game, settings, seed)
+    make_training = lambda: Training(folder / "train", settings, network, tables)  # noqa: E731
+    return Loop(game, options, settings, store, workers, make_training, logs.say, beside=count > 0)
+
+
+def _read_tables(path: Path | None) -> dict[str, Any]:
+    """Return the tables of a file with [network], [training] and [loss]."""
+    if path is None:
+        return {}
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CliError(f"--network {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise CliError(f"--network {path}: {error}") from None
+    for name in tables:
+        if name not in ("network", "training", "loss"):
+            raise CliError(f"--network {path}: table [{name}] found, expected [network], [training] or [loss]")
+    return tables
