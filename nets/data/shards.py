@@ -52,6 +52,8 @@ COLUMNS: dict[str, tuple[type[np.generic], str]] = {
     "komi": (np.float16, "[n] points that the other columns of points count for the side that they are for"),
     "score_mean": (np.float16, "[n] points that play from here ends with"),
     "score_stdev": (np.float16, "[n] points"),
+    "short_value": (np.float16, "[n] what the search said some moves later, for the side to move here, in [-1, 1]"),
+    "short_score": (np.float16, "[n] likewise, points that play ends with"),
     "ownership": (np.int8, "[n, N * N] by 127, in [-127, 127]"),
     "short_value": (np.float16, "[n] what the search said some moves later, in [-1, 1]"),
     "short_score": (np.float16, "[n] the same in points"),
@@ -325,6 +327,6 @@ def check_numbers(shard: Shard, columns: Arrays, policy_size: int) -> None:
         raise NetworkError(f"{shard.path}/policy_weights: shares beyond 0 to 1 found")
     if (columns["policy_moves"] >= policy_size).any():
         raise NetworkError(f"{shard.path}/policy_moves: an index from {policy_size} on found, expected less")
-    for name in ("value", "search_value"):
+    for name in ("value", "search_value", "short_value"):
         if name in columns and (np.abs(columns[name].astype(np.float32)) > 1.0).any():
             raise NetworkError(f"{shard.path}/{name}: a number beyond -1 to 1 found")

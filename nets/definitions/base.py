@@ -6,6 +6,7 @@ networks without them ignore. It returns its outputs by name:
 * `policy` [B, P] logits; P is N * N, N * N + 1 with the pass last, or shogi's labels.
 * `value` [B, 1] in [-1, 1], `value_logit` [B, 1] before a sigmoid, or `outcome` [B, 3] logits of win, loss, no result.
 * `score` [B, 1] in points, and in training `points` [B, 1, n, n], whose mean it is.
+* `square_errors` [B, 2], in training: the squares that are expected of the errors of value and score some moves later.
 * `misc` [B, 4 or 6] and `ownership` [B, N * N] raw, as in KataGo's networks.
 
 All of them are for the side to move, but for networks that see colors as they are.

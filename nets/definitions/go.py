@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import softplus
 
 from nets.definitions.base import Network, conv
 from nets.definitions.blocks import ACTIVATIONS, NORMS, TIPS, Block, Board, Norm, RmsTip, Style, make_blocks
@@ -26,12 +27,15 @@ from nets.metadata import KATAGO_FEATURES
 
 VERSIONS = (8, 10, 11, 12, 13, 14, 15, 17)
 """Of KataGo's files that can be written: 9 and 16 have outputs of other meanings."""
+SHORT_ERRORS = 10
+"""The oldest version with short-term errors of this meaning."""
 NAMED_ACTIVATIONS = 11
 """The oldest version with an activation other than relu."""
 DEEP_PASS = 15
 """The oldest version with a layer of its own for the pass, or with an RMS norm at the trunk's tip."""
 TAUGHT_MISC = 3
-"""Of the misc outputs, the first: score mean, its standard deviation and the lead. No label teaches the others."""
+"""Of the misc outputs, the first: score mean, its standard deviation and the lead. No label teaches the others, but for
+the last two, the short-term errors, where that is wanted."""
 UNTAUGHT_MISC = -1.75
 UNTAUGHT_HALVED_MISC = -1.42
 """What is said there of every position, before softplus; from version 14 on, before half of it goes into softplus.
@@ -61,6 +65,7 @@ class GoNetwork(Network):
         norm: str = "fixup",
         tip: str = "norm",
         version: int = VERSIONS[0],
+        short_errors: bool = False,
     ) -> None:
         """Make one; the defaults are the shape of KataGo's b6c96.
 
@@ -79,6 +84,8 @@ class GoNetwork(Network):
             tip: norm at the trunk's end: norm (as `norm` says), rms or spatial-rms.
             version: of KataGo's files, at least: a later one is taken where other options need it. From 15 on the
                 pass has a layer of its own.
+            short_errors: whether the short-term errors of value and score are taught, by what the search said some
+                moves later (`short_value` and `short_score` of the data).
 
         Raises:
             NetworkError: a value that no network of this kind has.
@@ -99,9 +106,15 @@ class GoNetwork(Network):
         style = Style(norm, activation)
         act = ACTIVATIONS[activation]
         self.activation = activation
-        self.version = max(version, 8 if activation == "relu" else NAMED_ACTIVATIONS, 8 if tip == "norm" else DEEP_PASS)
+        self.version = max(
+            version,
+            8 if activation == "relu" else NAMED_ACTIVATIONS,
+            8 if tip == "norm" else DEEP_PASS,
+            SHORT_ERRORS if short_errors else 8,
+        )
         self.scales = OutputScales()
         self.holds_untaught = True
+        self.short_errors = short_errors
         self.conv = conv(SPATIAL_CHANNELS, channels, kernel, bias=False)
         self.globals = nn.Linear(GLOBAL_CHANNELS, channels, bias=False)
         self.blocks = make_blocks(trunk, channels, style)
@@ -140,18 +153,24 @@ class GoNetwork(Network):
             block.begin(len(self.blocks) ** -0.5)
         for last in (self.p2, self.passing, self.v3, self.misc, self.ownership):
             last.weight.data *= 0.3
-        self.hold_untaught(self.state_dict())
+        self._hold(self.state_dict(), None)
 
     def hold_untaught(self, state: Mapping[str, Tensor]) -> None:
         """Make the misc outputs that no label teaches the same for every position, unless KataGo's training did."""
         if self.holds_untaught:
-            state["misc.weight"][TAUGHT_MISC:] = 0.0
-            state["misc.bias"][TAUGHT_MISC:] = UNTAUGHT_MISC if self.version < 14 else UNTAUGHT_HALVED_MISC
+            self._hold(state, TAUGHT_MISC + 1 if self.short_errors else None)
+
+    def _hold(self, state: Mapping[str, Tensor], end: int | None) -> None:
+        held = slice(TAUGHT_MISC, end)
+        state["misc.weight"][held] = 0.0
+        state["misc.bias"][held] = UNTAUGHT_MISC if self.version < 14 else UNTAUGHT_HALVED_MISC
 
     def forward(
         self, planes: Tensor, globals_: Tensor, *, padded: bool = False, maps: list[Tensor] | None = None
     ) -> dict[str, Tensor]:
         """Return policy [B, N * N + 1], outcome [B, 3], misc [B, 4 or 6] and ownership [B, N * N].
+
+        In training, where short-term errors are taught, also square_errors [B, 2].
 
         Args:
             planes: [B, 22, N, N].
@@ -175,12 +194,21 @@ class GoNetwork(Network):
         value = self.norm_v1(self.v1(x), board)
         hidden = self.v2_act(self.v2(board.value_pool(value)))
         passing = pooled if self.passing_first is None else self.passing_act(self.passing_first(pooled))
-        return {
+        outputs = {
             "policy": torch.cat([policy, self.passing(passing)], 1),
             "outcome": self.v3(hidden),
             "misc": self.misc(hidden),
             "ownership": self.ownership(value).flatten(1),
         }
+        if self.training and self.short_errors:
+            outputs["square_errors"] = self._square_errors(outputs["misc"])
+        return outputs
+
+    def _square_errors(self, misc: Tensor) -> Tensor:
+        """Return the squares of the short-term errors that `nets.katago.outputs` will read."""
+        raw = misc[:, TAUGHT_MISC + 1 :].float()
+        scales = raw.new_tensor((self.scales.shortterm_value_error, self.scales.shortterm_score_error))
+        return scales * (softplus(raw) if self.version < 14 else softplus(raw / 2.0) ** 2)
 
 
 def _residual_blocks(blocks: int, channels: int, pooled: int, pooling_blocks: Sequence[int]) -> list[dict[str, Any]]:

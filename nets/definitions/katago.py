@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from nets.definitions.base import to_numpy
 from nets.definitions.blocks import Attention, Bottleneck, FeedForward, Norm, Residual, RmsNorm, RmsTip
-from nets.definitions.go import VERSIONS, GoNetwork
+from nets.definitions.go import SHORT_ERRORS, VERSIONS, GoNetwork
 from nets.errors import NetworkError
 from nets.katago import network as katago
 from nets.katago.network import (
@@ -130,6 +130,7 @@ def from_katago(source: KataGoNetwork) -> GoNetwork:
         norm="affine",
         tip=tip,
         version=source.version,
+        short_errors=source.version >= SHORT_ERRORS,
     )
     network.scales = source.scales
     network.holds_untaught = False

@@ -115,6 +115,10 @@ class LossConfig:
     lead: float = 0.25
     score_mean: float = 0.1
     score_stdev: float = 0.05
+    short_value_error: float = 0.3
+    """Of the square of the error that the network expects of its own value, and KataGo's weight of it, nearly."""
+    short_score_error: float = 0.2
+    """Of its own score's; likewise."""
     ownership: float = 0.5
     hints: float = 200.0
     """Of the trunk behind each block, by the teacher's: the mean share of its channels' variance that is missed. Small

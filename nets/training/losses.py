@@ -19,6 +19,8 @@ LEAST_VARIANCE = 1e-3
 """Of a channel of the teacher's: those that hardly change do not count more."""
 HUBER = 12.0
 """Points from which an error of the score counts linearly (KataGo's)."""
+SHORT_HUBERS = {"short_value": 0.4, "short_score": 100.0}
+"""From where errors of the expected squares count linearly, the latter points² (KataGo's)."""
 
 
 def losses(outputs: dict[str, Tensor], example: Example) -> dict[str, Tensor]:
@@ -44,6 +46,8 @@ def losses(outputs: dict[str, Tensor], example: Example) -> dict[str, Tensor]:
         found["points"] = _owned_points(outputs["points"].float()[:, 0], example.ownership)
     if "misc" in outputs:
         found |= _misc(outputs["misc"].float(), example)
+    if "square_errors" in outputs:
+        found |= _square_errors(outputs, example)
     if "ownership" in outputs and example.ownership is not None:
         known = example.ownership.isfinite()
         target = torch.where(known, (example.ownership + 1.0) / 2.0, 0.5)
@@ -138,6 +142,23 @@ def _misc(misc: Tensor, example: Example) -> dict[str, Tensor]:
         found["score_stdev"] = _points(stdev, example.score_stdev, HUBER)
     if example.lead is not None:
         found["lead"] = _points(misc[:, 2] * SCALES.lead, example.lead, HUBER)
+    return found
+
+
+def _square_errors(outputs: dict[str, Tensor], example: Example) -> dict[str, Tensor]:
+    """Return the losses of the squares that a network expects of its own short-term errors."""
+    shares = torch.softmax(outputs["outcome"].float()[:, :2], 1)
+    said = {
+        "short_value": (shares[:, 0] - shares[:, 1], example.short_value),
+        "short_score": (outputs["misc"].float()[:, 0] * SCALES.score_mean, example.short_score),
+    }
+    found = {}
+    for expected, (name, (own, label)) in zip(outputs["square_errors"].unbind(1), said.items(), strict=True):
+        if label is not None:
+            known = label.isfinite()
+            square = (own.detach() - torch.where(known, label, 0.0)) ** 2
+            each = functional.huber_loss(expected / SHORT_HUBERS[name], square / SHORT_HUBERS[name], reduction="none")
+            found[f"{name}_error"] = _mean(each, known)
     return found
 
 

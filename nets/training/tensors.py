@@ -31,6 +31,8 @@ class Example:
     lead: Tensor | None = None
     score_mean: Tensor | None = None
     score_stdev: Tensor | None = None
+    short_value: Tensor | None = None
+    short_score: Tensor | None = None
     komi: Tensor | None = None
     ownership: Tensor | None = None
     """[B, N * N], NaN where unknown"""
@@ -88,6 +90,8 @@ class Decoder:
             lead=_optional(columns.get("lead")),
             score_mean=_optional(columns.get("score_mean")),
             score_stdev=_optional(columns.get("score_stdev")),
+            short_value=_optional(columns.get("short_value")),
+            short_score=_optional(columns.get("short_score")),
             komi=_optional(columns.get("komi")),
             ownership=ownership,
         )

@@ -86,6 +86,9 @@ def test_a_set_goes_on_only_with_the_same_sources(
     ("name", "array", "message"),
     [
         ("value", np.full(4, 2.0, np.float16), "beyond -1 to 1"),
+        ("value", np.zeros((4, 1), np.float16), "another number of axes"),
+        ("policy_moves", np.zeros((4, 2), np.uint16), "policy_moves and policy_weights of different shapes"),
+        ("short_value", np.full(4, 2.0, np.float16), "beyond -1 to 1"),
         ("policy_moves", np.full((4, 1), 82, np.uint16), "an index from 82 on"),
         ("policy_weights", np.full((4, 1), -1.0, np.float16), "shares beyond"),
         ("planes", np.zeros((4, 3), np.uint8), "expected 21 a row"),

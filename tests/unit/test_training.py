@@ -19,7 +19,9 @@ from nets.definitions.go import UNTAUGHT_MISC  # noqa: E402
 from nets.definitions.katago import to_katago  # noqa: E402
 from nets.errors import NetworkError  # noqa: E402
 from nets.features import feature_set  # noqa: E402
+from nets.katago.description import describe  # noqa: E402
 from nets.katago.file import read_network  # noqa: E402
+from nets.katago.outputs import RawOutputs, post_process  # noqa: E402
 from nets.training import loop, losses  # noqa: E402
 from nets.training.average import Average  # noqa: E402
 from nets.training.checkpoint import load_checkpoint  # noqa: E402
@@ -28,6 +30,7 @@ from nets.training.export import export_file  # noqa: E402
 from nets.training.log import read_log  # noqa: E402
 from nets.training.loop import Trainer  # noqa: E402
 from nets.training.tensors import Decoder  # noqa: E402
+from tests.naive.katago_forward import forward  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -315,6 +318,63 @@ def test_what_no_label_teaches_says_the_same_of_every_position(optimizer: str, t
     assert head.sv3.weights[:, :3].all()
     assert not head.sv3.weights[:, 3:].any()
     np.testing.assert_array_equal(head.sv3_bias.bias[3:], np.float32(UNTAUGHT_MISC))
+
+
+def make_uncertain_set(folder: Path) -> Any:
+    """Write equal positions that turn out better or worse by chance: by more where a global says so."""
+    columns = columns_of("katago-v7", 256, 5, 1)
+    rng = np.random.default_rng(2)
+    wild = np.arange(256) % 2 == 1
+    sign = rng.choice([-1.0, 1.0], 256)
+    columns["globals"] = np.where(np.arange(19) == 0, wild[:, None], 0.0)
+    labels = {"value": np.full(256, 0.3), "lead": np.full(256, 5.0), "score_mean": np.full(256, 5.0)}
+    by_value, by_score = sign * np.where(wild, 0.6, 0.2), sign * np.where(wild, 10.0, 3.0)
+    later = {"short_value": 0.3 + by_value, "short_score": 5.0 + by_score}
+    later["short_value"][:10] = np.nan
+    del columns["search_value"]
+    begin_dataset(folder, Manifest("katago-v7"))
+    write_shard(folder, shard_name("train", 5, 0), "train", 5, {**columns, **labels, **later})
+    return open_dataset(folder)
+
+
+@pytest.mark.parametrize("version", [11, 14])
+def test_short_term_errors_are_those_of_the_networks_own_value(version: int, tmp_path: Path) -> None:
+    source = BatchSource([make_uncertain_set(tmp_path / "set")], "train", 256, 1)
+    training = {"steps": 500, "batch": 64, "learning_rate": 0.02, "schedule": "cosine", "precision": "fp32"}
+    network = {**SMALL_GO, "activation": "mish", "version": version, "short_errors": True}
+    config = config_of(tmp_path, training, network)
+    config = dataclasses.replace(config, loss=LossConfig(policy=0.0, ownership=0.0))
+    Trainer(config, tmp_path / "run").run(quietly, 50)
+    trainer = Trainer(config, tmp_path / "run")
+    assert trainer.network.state_dict()["misc.weight"][4:].any(1).all()  # what was taught stays
+    seen: list[dict[str, float]] = []
+    trainer.run(lambda step, values: seen.append(values))
+    assert {"short_value_error", "short_score_error"} <= set(seen[0])
+    exported = read_network(trainer.export())
+    assert exported.version == version
+    assert not exported.value_head.sv3.weights[:, 3].any()  # nothing teaches how much time is left
+    planes, globals_ = unpack(source.batch(0), source.features)
+    raw = [forward(exported, planes[row], globals_[row]) for row in range(32)]
+    stacked = {name: np.stack([np.float32(each[name]) for each in raw]) for name in raw[0]}
+    found = post_process(RawOutputs(**stacked), np.ones((32, 26), np.bool_), False, describe(exported, 5, "", ""))
+    wild = globals_[:32, 0] > 0.5
+    assert 8 < wild.sum() < 24
+    np.testing.assert_allclose(found.shortterm_winloss_error, np.where(wild, 0.6, 0.2), atol=0.06)
+    np.testing.assert_allclose(found.shortterm_score_error, np.where(wild, 10.0, 3.0), atol=1.0)
+
+
+def test_short_term_errors_are_taught_only_where_that_is_wanted(tmp_path: Path) -> None:
+    make_uncertain_set(tmp_path / "set")
+    seen: list[dict[str, float]] = []
+    trainer = Trainer(config_of(tmp_path, {"steps": 2}, {**SMALL_GO, "version": 10}), tmp_path / "run")
+    trainer.run(lambda step, values: seen.append(values))
+    assert "short_value_error" not in seen[0]
+    assert not trainer.network.state_dict()["misc.weight"][3:].any()
+    assert make("go", {**SMALL_GO, "short_errors": True}).version == 10
+    export_file(make("go", {**SMALL_GO, "version": 10}), "given", tmp_path, {})
+    trainer = Trainer(config_of(tmp_path, {"steps": 2}, {"start": "given.bin.gz"}), tmp_path / "further")
+    trainer.run(quietly)
+    assert trainer.network.state_dict()["misc.weight"][4:].any(1).all()
 
 
 @pytest.mark.parametrize("average", ["none", "ema"])
