@@ -12,7 +12,8 @@ the expected score whatever the draws; so does this. Davidson's split needs one 
 as the players differ, and allows any rate from 0 to 1.
 
 A normal prior of PRIOR_SD Elo on each rating and on the advantage keeps what the games leave open finite (a player that
-has won all its games, groups that never met); against 100 games it weighs 0.02%.
+has won all its games, groups that never met); against 100 games it weighs 0.02%. It draws the ends of a long chain of
+players together, of whom each has met its neighbours only: there a wider one is asked for.
 """
 
 from __future__ import annotations
@@ -101,13 +102,16 @@ def outcome_probabilities(x: Floats, nu: float) -> tuple[Floats, Floats, Floats]
     return np.maximum(score - draw / 2.0, TINY), draw, np.maximum(1.0 - score - draw / 2.0, TINY)
 
 
-def fit(players: Sequence[str], counts: npt.ArrayLike, *, advantage: bool = True) -> Ratings:
+def fit(
+    players: Sequence[str], counts: npt.ArrayLike, *, advantage: bool = True, prior_sd: float = PRIOR_SD
+) -> Ratings:
     """Fit ratings to the results of all pairs.
 
     Args:
         players: names.
         counts: [players, players, 3], how often Black (first index) won, drew and lost against White (second).
         advantage: fit the first player's advantage, too; else it is 0.
+        prior_sd: of the prior, Elo.
     """
     table = np.asarray(counts, np.float64)
     black, white = np.nonzero(table.sum(axis=2))
@@ -119,13 +123,17 @@ def fit(players: Sequence[str], counts: npt.ArrayLike, *, advantage: bool = True
     free[size] = advantage
     free[size + 1] = has_draws
     information = np.eye(size + 2)
-    current = _log_posterior(theta, black, white, games, has_draws)
+    prior = _prior(size, prior_sd)
+    current = _log_posterior(theta, prior, black, white, games, has_draws)
     for _ in range(MAX_STEPS):
-        gradient, information = _derivatives(theta, black, white, games, has_draws)
+        gradient, information = _derivatives(theta, prior, black, white, games, has_draws)
         step = np.zeros_like(theta)
         step[free] = np.linalg.solve(information[np.ix_(free, free)], gradient[free])
         scale = min(1.0, 2.0 / float(np.abs(step).max() + TINY))
-        while (found := _log_posterior(theta + scale * step, black, white, games, has_draws)) < current - 1e-9:
+        while True:
+            found = _log_posterior(theta + scale * step, prior, black, white, games, has_draws)
+            if found >= current - 1e-9:
+                break
             scale /= 2.0
         theta += scale * step
         current = found
@@ -138,7 +146,7 @@ def fit(players: Sequence[str], counts: npt.ArrayLike, *, advantage: bool = True
 
 def _ratings(players: tuple[str, ...], theta: Floats, covariance: Floats, has_draws: bool, games: float) -> Ratings:
     size = len(players)
-    centre = np.eye(size) - 1.0 / size
+    centre = np.eye(size) - 1.0 / max(size, 1)
     nu = math.exp(theta[size + 1]) if has_draws else 0.0
     rate = nu / (2.0 + nu)
     slope = 2.0 * nu / (2.0 + nu) ** 2  # of the rate by log nu
@@ -156,25 +164,35 @@ def _ratings(players: tuple[str, ...], theta: Floats, covariance: Floats, has_dr
     )
 
 
-def _prior(size: int) -> Floats:
-    """Return the precision of each parameter's prior."""
-    precision = np.full(size + 2, (BETA * PRIOR_SD) ** -2)
+def _prior(size: int, sd: float) -> Floats:
+    """Return the precision of each parameter's prior; `sd` in Elo."""
+    precision = np.full(size + 2, (BETA * sd) ** -2)
     precision[-1] = PRIOR_SD_DRAWS**-2
     return precision
 
 
 def _log_posterior(
-    theta: Floats, black: npt.NDArray[np.intp], white: npt.NDArray[np.intp], games: Floats, has_draws: bool
+    theta: Floats,
+    prior: Floats,
+    black: npt.NDArray[np.intp],
+    white: npt.NDArray[np.intp],
+    games: Floats,
+    has_draws: bool,
 ) -> float:
     size = len(theta) - 2
     x = theta[black] - theta[white] + theta[size]
     win, draw, loss = outcome_probabilities(x, math.exp(theta[size + 1]) if has_draws else 0.0)
     logs = np.log(np.stack([win, np.maximum(draw, TINY), loss], axis=1))
-    return float((games * logs).sum() - 0.5 * (_prior(size) * theta**2).sum())
+    return float((games * logs).sum() - 0.5 * (prior * theta**2).sum())
 
 
 def _derivatives(
-    theta: Floats, black: npt.NDArray[np.intp], white: npt.NDArray[np.intp], games: Floats, has_draws: bool
+    theta: Floats,
+    prior: Floats,
+    black: npt.NDArray[np.intp],
+    white: npt.NDArray[np.intp],
+    games: Floats,
+    has_draws: bool,
 ) -> tuple[Floats, Floats]:
     """Return the gradient of the log posterior and the expected information: [n], [n, n]."""
     size = len(theta) - 2
@@ -196,12 +214,12 @@ def _derivatives(
     total = games.sum(axis=1)
     g_x, g_nu = (games * by_x / p).sum(axis=1), float((games * by_nu / p).sum())
     i_xx, i_xn = total * (by_x**2 / p).sum(axis=1), total * (by_x * by_nu / p).sum(axis=1)
-    gradient = -_prior(size) * theta
+    gradient = -prior * theta
     np.add.at(gradient, black, g_x)
     np.add.at(gradient, white, -g_x)
     gradient[size] += g_x.sum()
     gradient[size + 1] += g_nu
-    information = np.diag(_prior(size))
+    information = np.diag(prior)
     ends = ((black, 1.0), (white, -1.0), (np.full_like(black, size), 1.0))
     for first, sign in ends:
         for second, other in ends:
