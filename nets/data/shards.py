@@ -55,8 +55,6 @@ COLUMNS: dict[str, tuple[type[np.generic], str]] = {
     "short_value": (np.float16, "[n] what the search said some moves later, for the side to move here, in [-1, 1]"),
     "short_score": (np.float16, "[n] likewise, points that play ends with"),
     "ownership": (np.int8, "[n, N * N] by 127, in [-127, 127]"),
-    "short_value": (np.float16, "[n] what the search said some moves later, in [-1, 1]"),
-    "short_score": (np.float16, "[n] the same in points"),
     "game": (np.uint32, "[n] the game among the records that lie beside the set"),
     "ply": (np.uint16, "[n] moves made in it"),
     "symmetry": (np.int8, "[n] the symmetry that the position is to be shown under, 0 to 7"),
