@@ -1,0 +1,292 @@
+"""What is told of learning while it runs and afterwards: a summary for the terminal, and a page for the browser."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from engine.learning.errors import LearningError
+from engine.learning.journal import NAME, Event, Journal
+from engine.learning.progress import GENERATIONS, Progress, disk_use
+from engine.learning.ratings import EARLIER
+from nets.files import write_atomically
+
+PAGE = "status.html"
+LATEST = "latest.json"
+"""Games to show, which others write."""
+TEMPLATE = "page.html"
+"""Has PLACE where the page has its data."""
+PLACE = "{{data}}"
+POINTS = 300
+"""Of a line on the page at most."""
+INTERVALS = 30
+"""For which the page tells what time went to."""
+ROWS = 30
+"""Networks in the page's table."""
+
+Line = dict[str, Any]
+
+
+def status_text(folder: Path, now: float | None = None) -> str:
+    """Return a summary of a few lines for the terminal.
+
+    Args:
+        folder: of the command.
+        now: Unix seconds; None for the clock's.
+
+    Raises:
+        LearningError: the journal cannot be read.
+    """
+    return _text(folder, Progress(Journal(folder / NAME).read()), time.time() if now is None else now)
+
+
+def _text(folder: Path, progress: Progress, now: float) -> str:
+    def last(name: str, words: Callable[[Event], str]) -> str:
+        found = progress.of(name)[-1:]
+        return f"{words(found[0])}, {_ago(now - found[0]['time'])}" if found else ""
+
+    recent = f" (last {GENERATIONS} generations)"
+    lines = [
+        ("state", _state(progress, now)),
+        ("settings", _settings(progress)),
+        ("generation", f"{progress.generation} after {progress.seconds / 3600:.2f} hours"),
+        ("games", ", ".join(f"{progress.total('selfplay', what):,} {what}" for what in ("games", "rows", "moves"))),
+        ("training", f"{progress.total('training', 'steps'):,} steps"),
+        *_networks(progress),
+        ("losses", _losses(progress.of("training"))),
+        ("self-play", _speed(progress, -1)),
+        ("", _speed(progress, progress.before, recent) if progress.before >= 0 else ""),
+        ("time", _shares(progress, 0.0)),
+        ("", _shares(progress, progress.seconds_before, recent) if progress.before >= 0 else ""),
+        ("disk", ", ".join(f"{part} {_bytes(size)}" for part, size in disk_use(folder).items())),
+        ("last wait", last("wait", lambda wait: f"{wait['part']} for {wait['for']}, {wait['seconds']:.1f} s")),
+        ("last lost", last("lost", lambda lost: f"{lost['part']} ({lost['why']})")),
+    ]
+    return "".join(f"{name:11} {_printable(text)}\n" for name, text in lines if text)
+
+
+def _printable(text: str) -> str:
+    """Return a text that cannot steer a terminal: names of engines and the like come from elsewhere."""
+    return "".join(sign if sign.isprintable() else "?" for sign in text)
+
+
+def _title(progress: Progress) -> str:
+    games = [str(each["settings"].get("game", "")) for each in progress.of("start")]
+    return f"yomi learn {games[-1] if games else ''}".strip()
+
+
+def _state(progress: Progress, now: float) -> str:
+    if not progress.events:
+        return "nothing has run yet"
+    last = progress.events[-1]
+    state = f"stopped ({last['why']})" if last["event"] == "stop" else "running"
+    return f"{_title(progress)}: {state}, last event ({last['event']}) {_ago(now - last['time'])}"
+
+
+def _settings(progress: Progress) -> str:
+    for start in progress.of("start")[-1:]:
+        plain = [f"{name} {value}" for name, value in start["settings"].items() if not isinstance(value, dict | list)]
+        return ", ".join([f"version {start['version']}", *plain])
+    return ""
+
+
+def _networks(progress: Progress) -> list[tuple[str, str]]:
+    """Return a line on the network that was promoted last, and one on the newest where that was refused."""
+    promoted = [name for name, event in progress.networks.items() if event["promoted"]]
+    newest = list(progress.networks)[-1:]
+    shown = [("network", name) for name in promoted[-1:]] + [
+        ("refused", name) for name in newest if name not in promoted
+    ]
+    lines = []
+    for label, name in shown:
+        others = dict.fromkeys([progress.ratings.anchor, *promoted[:1]])
+        elos = [(other, progress.ratings.over(name, other)) for other in others if other != name]
+        told = [f"Elo {elo} over {other}{', the first' if other in promoted else ''}" for other, elo in elos if elo]
+        lines.append((label, ", ".join([f"{name} (generation {progress.networks[name]['generation']})", *told])))
+    return lines
+
+
+def _losses(trained: Sequence[Event]) -> str:
+    if not trained:
+        return ""
+    now, limit = trained[-1]["losses"], trained[-1]["generation"] - GENERATIONS
+    then: dict[str, float] = next((each["losses"] for each in reversed(trained) if each["generation"] <= limit), {})
+    told = [f"{name} {value:.4f}" + (f" ({then[name]:.4f})" if name in then else "") for name, value in now.items()]
+    return ", ".join(told) + (f" (in brackets {GENERATIONS} generations ago)" if then else "")
+
+
+def _speed(progress: Progress, after: int, when: str = "") -> str:
+    games, evaluations, seconds = (progress.total("selfplay", it, after) for it in ("games", "evaluations", "seconds"))
+    return f"{games / seconds:.2f} games/s, {evaluations / seconds:,.0f} evaluations/s{when}" if seconds else ""
+
+
+def _shares(progress: Progress, since: float, when: str = "") -> str:
+    if progress.seconds <= since:
+        return ""
+    shares = progress.shares([since, progress.seconds]).items()
+    return ", ".join(f"{part} {100 * share:.0f}%" for part, (share,) in shares) + when
+
+
+def _ago(seconds: float) -> str:
+    for unit, size in (("days", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit} ago"
+    return f"{max(0.0, seconds):.0f} s ago"
+
+
+def _bytes(size: float) -> str:
+    power = min(4, int(math.log10(max(1.0, size)) / 3))
+    return f"{size / 1000**power:.{min(power, 1)}f} {('B', 'kB', 'MB', 'GB', 'TB')[power]}"
+
+
+# -- as a page ---------------------------------------------------------------------------------------------------------
+
+
+def write_page(folder: Path, now: float | None = None) -> None:
+    """Write the folder's page: one file that needs no other and no network.
+
+    Args:
+        folder: of the command.
+        now: Unix seconds; None for the clock's.
+
+    Raises:
+        LearningError: the journal or the games to show cannot be read, or the page cannot be written.
+    """
+    progress, now = Progress(Journal(folder / NAME).read()), time.time() if now is None else now
+    data = {
+        "title": _title(progress),
+        "text": _text(folder, progress, now),
+        "charts": _charts(progress),
+        "networks": _rows(progress),
+        "games": read_games(folder / LATEST),
+        "written": now,
+    }
+    embedded = json.dumps(_finite(data), allow_nan=False)
+    for sign in "<>&":  # nothing of it may end the script
+        embedded = embedded.replace(sign, f"\\u{ord(sign):04x}")
+    template = resources.files("engine.learning").joinpath(TEMPLATE).read_text(encoding="utf-8")
+    try:
+        write_atomically(folder / PAGE, template.replace(PLACE, embedded).encode())
+    except OSError as error:
+        raise LearningError(f"{folder / PAGE}: {error.strerror}") from None
+
+
+def _charts(progress: Progress) -> list[dict[str, Any]]:
+    """Return what is drawn over the hours; lines without points are left out, and charts without lines."""
+    played = [each for each in progress.of("selfplay") if each["games"] and each["seconds"]]
+    trained = progress.of("training")
+    losses = dict.fromkeys(name for each in trained for name in each["losses"])
+    charts = [
+        ("Elo", f"over {progress.ratings.anchor}; 95% intervals; gates flatter whom they promote", _elo(progress)),
+        *((f"Loss: {name}", "", [_line((each, each["losses"].get(name)) for each in trained)]) for name in losses),
+        ("Games", "per second of self-play", [_line((each, each["games"] / each["seconds"]) for each in played)]),
+        (
+            "Evaluations",
+            "per second of self-play",
+            [_line((each, each["evaluations"] / each["seconds"]) for each in played)],
+        ),
+        ("Time", "% of the hours; parts may work at once", _times(progress)),
+        ("Mean lead", "Black's, in self-play", [_line((each, each.get("lead")) for each in played)]),
+        (
+            "Black's share",
+            "% of the points in self-play",
+            [_line((each, 100 * (each["black"] + each["drawn"] / 2) / each["games"]) for each in played)],
+        ),
+    ]
+    shown = [(title, unit, [line for line in lines if line["points"]]) for title, unit, lines in charts]
+    return [{"title": title, "unit": unit, "lines": lines} for title, unit, lines in shown if lines]
+
+
+def _line(values: Iterable[tuple[Event, float | None]]) -> Line:
+    """Return a line of at most POINTS points (hours, value), each the mean of neighbours; None is left out."""
+    points = [(each["ran"] / 3600, value) for each, value in values if value is not None]
+    step = max(1, -(-len(points) // POINTS))
+    means = (np.mean(points[at : at + step], axis=0) for at in range(0, len(points), step))
+    return {"name": "", "points": [[round(float(x), 4), float(f"{y:.5g}")] for x, y in means]}
+
+
+def _times(progress: Progress) -> list[Line]:
+    if not progress.seconds:
+        return []
+    count = min(INTERVALS, progress.generation // 4 + 1)
+    edges = [progress.seconds * number / count for number in range(count + 1)]
+    hours = [round((a + b) / 7200, 4) for a, b in itertools.pairwise(edges)]
+    return [
+        {"name": part, "points": [[x, round(100 * share, 1)] for x, share in zip(hours, shares, strict=True)]}
+        for part, shares in progress.shares(edges).items()
+    ]
+
+
+def _elo(progress: Progress) -> list[Line]:
+    """Return the networks' Elo: promoted ones joined by a line, refused ones as dots; points are x, y, error, name."""
+    points: dict[bool, list[list[Any]]] = {True: [], False: []}
+    for name, event in progress.networks.items():
+        if elo := progress.ratings.over(name):
+            point = [round(event["ran"] / 3600, 4), round(elo.value, 1), round(elo.error, 1), name]
+            points[event["promoted"]].append(point)
+    return [{"name": "promoted", "points": points[True]}, {"name": "refused", "points": points[False], "dots": True}]
+
+
+def _rows(progress: Progress) -> list[dict[str, Any]]:
+    """Return the newest networks, the newest first, with what each scored: in gates, against anchors and others."""
+    rows: dict[str, dict[str, Any]] = {}
+    for name, event in list(progress.networks.items())[: -ROWS - 1 : -1]:
+        rows[name] = {
+            "network": name,
+            "generation": event["generation"],
+            "hours": round(event["ran"] / 3600, 2),
+            "elo": str(progress.ratings.over(name) or ""),
+            "promoted": event["promoted"],
+            "gate": {},
+            "anchors": {},
+            "networks": {},
+        }
+    for each in progress.of("gate", "match"):
+        other = each["against"].removeprefix(EARLIER)
+        kind = "gate" if each["event"] == "gate" else "networks" if other in progress.networks else "anchors"
+        if each["network"] in rows:
+            score = rows[each["network"]][kind].setdefault(other, [0, 0, 0])
+            score[:] = [a + each[what] for a, what in zip(score, ("wins", "losses", "draws"), strict=True)]
+    return list(rows.values())
+
+
+def read_games(path: Path) -> list[dict[str, Any]]:
+    """Return the games to show; none without a file.
+
+    Raises:
+        LearningError: the file cannot be read, or holds something else.
+    """
+    try:
+        return [
+            {
+                "title": str(each["title"]),
+                "result": str(each["result"]),
+                "moves": list(map(str, each["moves"])),
+                "boards": list(map(str, each["boards"])),
+                "values": [None if value is None else float(value) for value in each["values"]],
+            }
+            for each in json.loads(path.read_bytes())["games"]
+        ]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise LearningError(f"{path}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise LearningError(f"{path}: expected games as JSON ({error!r})") from None
+
+
+def _finite(value: Any) -> Any:
+    """Return data for JSON, in which a number that is none is null."""
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

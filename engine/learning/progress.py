@@ -1,0 +1,86 @@
+"""What the journal of learning comes to: numbers for the terminal and for the page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from engine.learning.journal import Event
+from engine.learning.ratings import ratings
+
+FOLDERS = ("rows", "games", "networks", "train")
+GENERATIONS = 10
+"""What is recent."""
+PARTS = {"selfplay": "self-play", "training": "training", "gate": "gate", "match": "ladder", "wait": "waiting"}
+"""What time goes to, by event."""
+
+
+class Progress:
+    """What the events of a journal come to."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        """Count.
+
+        Args:
+            events: in the journal's order.
+        """
+        self.events: list[Event] = []
+        """Each with `ran`, the seconds that the command had run until then: without those between two runs."""
+        self.seconds = 0.0
+        """Run in all."""
+        for number, each in enumerate(events):
+            if number and each["event"] != "start":
+                self.seconds += max(0.0, each["time"] - events[number - 1]["time"])
+            self.events.append({**each, "ran": self.seconds})
+        made = self.of("selfplay", "training", "gate", "match")
+        self.generation = max((each["generation"] for each in made), default=0)
+        self.before = self.generation - GENERATIONS
+        """The generation before the recent ones; below 0 where all are."""
+        self.seconds_before = max((each["ran"] for each in made if each["generation"] <= self.before), default=0.0)
+        """Run until then."""
+        self.networks: dict[str, Event] = {}
+        """By name: its last gate or promotion, `ran` that of its first one."""
+        for each in self.of("gate", "promotion"):
+            known = self.networks.get(each["network"], each)
+            self.networks[each["network"]] = {"promoted": True, **each, "ran": known["ran"]}
+        self.ratings = ratings(self.events)
+
+    def of(self, *names: str) -> list[Event]:
+        """Return the events of some names, the oldest first."""
+        return [each for each in self.events if each["event"] in names]
+
+    def total(self, name: str, field: str, after: int = -1) -> float:
+        """Return a field's sum over the events of a name whose generation is above `after`."""
+        numbers: list[float] = [each[field] for each in self.of(name) if each["generation"] > after]
+        return sum(numbers)
+
+    def shares(self, edges: Sequence[float]) -> dict[str, list[float]]:
+        """Return how much of the time each part of PARTS was busy, by part and interval; parts may work at once.
+
+        Args:
+            edges: of the intervals, in seconds run, rising.
+        """
+        found = {}
+        for name, part in PARTS.items():
+            lengths = np.array([each["seconds"] for each in self.of(name)])
+            starts = np.array([each["ran"] for each in self.of(name)]) - lengths
+            busy = [float(np.clip(edge - starts, 0.0, lengths).sum()) for edge in edges]
+            found[part] = [float(share) for share in np.diff(busy) / np.diff(edges)]
+        return found
+
+
+def disk_use(folder: Path) -> dict[str, int]:
+    """Return how many bytes the files of a folder have, by part of FOLDERS; the rest is `other`."""
+    found = dict.fromkeys((*FOLDERS, "other"), 0)
+    for path, _, files in os.walk(folder):
+        top = Path(path).relative_to(folder).parts[:1]
+        part = top[0] if top and top[0] in FOLDERS else "other"
+        for name in files:
+            try:
+                found[part] += os.lstat(os.path.join(path, name)).st_size
+            except FileNotFoundError:  # the other parts go on while this counts
+                continue
+    return found
