@@ -125,7 +125,8 @@ def _make_loop(args: argparse.Namespace, game: Game[Any, Any], options: Options,
         workers = Processes(count, game, settings, seed, lost)
     else:
         workers = InTurns(game, settings, seed)
-    make_training = lambda: Training(folder / "train", settings, network, tables)  # noqa: E731
+    threads = max(1, usable_cores() - count) if count else 0  # more would wait for each other on busy cores
+    make_training = lambda: Training(folder / "train", settings, network, tables, threads)  # noqa: E731
     return Loop(game, options, settings, store, workers, make_training, logs.say, beside=count > 0)
 
 

@@ -25,7 +25,12 @@ class Training:
     """The network that learns, its optimizer and the mean of its weights, from one generation to the next."""
 
     def __init__(
-        self, folder: Path, settings: LearnSettings, network: Mapping[str, Any], tables: Mapping[str, Any]
+        self,
+        folder: Path,
+        settings: LearnSettings,
+        network: Mapping[str, Any],
+        tables: Mapping[str, Any],
+        threads: int = 0,
     ) -> None:
         """Make it; a run that goes on takes up its checkpoint with the first `run`.
 
@@ -34,6 +39,7 @@ class Training:
             settings: of the run.
             network: [network] of a training configuration.
             tables: its other tables, which are put over what the settings say.
+            threads: that compute on the processor; 0 for PyTorch's choice.
         """
         self._settings, self._folder = settings, folder
         training = {
@@ -46,6 +52,7 @@ class Training:
             "average": "ema",
             "decay": 0.998,
             "seed": settings.seed,
+            "threads": threads,
             **tables.get("training", {}),
         }
         config = parse_config(
