@@ -16,7 +16,7 @@ GAMES: dict[str, Game[Any, Any]] = {game.name: game for game in (GO, SHOGI)}
 
 
 def add_games(
-    parser: argparse.ArgumentParser, command: str, text: str
+    parser: argparse.ArgumentParser, command: str, text: str, children: Any = None
 ) -> list[tuple[Game[Any, Any], argparse.ArgumentParser]]:
     """Add a subcommand for every game that has this command, kept as `game` in the arguments.
 
@@ -24,11 +24,13 @@ def add_games(
         parser: of the command.
         command: its name.
         text: what it does, with {} for the game.
+        children: the command's subparsers, if it has others than those of games; they are kept as `game` too.
 
     Returns:
         The games with their parsers, to which the flags of a game only are still to be added.
     """
-    children = parser.add_subparsers(dest="game", metavar="GAME", required=True, title="games", prog=f"yomi {command}")
+    if children is None:
+        children = add_children(parser, command, "GAME", "games")
     return [
         (
             game,
@@ -44,6 +46,11 @@ def add_games(
         for name, game in GAMES.items()
         if command in game.examples
     ]
+
+
+def add_children(parser: argparse.ArgumentParser, command: str, metavar: str, title: str) -> Any:
+    """Return what adds subparsers to the parser of a command."""
+    return parser.add_subparsers(dest="game", metavar=metavar, required=True, title=title, prog=f"yomi {command}")
 
 
 def add_flags(group: argparse._ActionsContainer, command: str, game: Game[Any, Any]) -> None:

@@ -6,7 +6,6 @@ import argparse
 import dataclasses
 import importlib.util
 import os
-import sys
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from engine.cli import logs
 from engine.cli.errors import CliError
 from engine.cli.flags import add_options, collect
-from engine.cli.games import GAMES, add_flags, add_games
+from engine.cli.games import GAMES, add_children, add_flags, add_games
 from engine.cli.make import loading_errors, prepare
 from engine.cli.signals import stopped_by_a_signal
-from engine.learning.settings import LearnSettings, make_settings
+from engine.learning.settings import LearnSettings, make_settings, training_tables
 from engine.machine import usable_cores
 from engine.option_row import OptionError
 from engine.options import TABLE
@@ -25,15 +24,17 @@ from nets.installation import missing_line
 
 if TYPE_CHECKING:
     from engine.game import Game
+    from engine.learning.loop import Loop
     from engine.learning.workers import Workers
     from engine.options import Options
 
-COMMAND = "learn"
-USAGE = "yomi learn GAME [options]"
+COMMAND, STATUS = "learn", "status"
+USAGE = "yomi learn GAME [options] | status FOLDER"
 EPILOG = """\
 examples:
   yomi learn go --size 5 --hours 2         from nothing, in the folder learn-go
-  yomi learn go --out FOLDER               go on, as the folder was begun
+  yomi learn go --size 5                   go on where it ended, whatever ended it
+  yomi learn status learn-go               how it goes; FOLDER/status.html shows more
 
 Learning needs PyTorch; yomi doctor says what installs it. What it does and every setting: docs/LEARNING.md.
 """
@@ -49,7 +50,10 @@ LIVE = frozenset(
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add a subcommand for each game, with its flags."""
-    for game, child in add_games(parser, COMMAND, "Learn {} from nothing by self-play"):
+    children = add_children(parser, COMMAND, "GAME | status", "games, and what became of a run")
+    status = children.add_parser(STATUS, help="tell how a run goes", usage="yomi learn status FOLDER")
+    status.add_argument("folder", type=Path, metavar="FOLDER", help="of the run")
+    for game, child in add_games(parser, COMMAND, "Learn {} from nothing by self-play", children):
         child.add_argument("--out", type=Path, metavar="FOLDER", help="of the run (default: learn-GAME)")
         child.add_argument("--hours", type=float, metavar="H", help="end after so long (default: never)")
         child.add_argument("--networks", type=int, metavar="N", help="end with this network (default: never)")
@@ -60,7 +64,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         add_options(child, game, leave_out=set(TABLE) - set(BOARD), defaults=game.defaults.get(COMMAND, {}))
         group = child.add_argument_group("learning")
         for row in dataclasses.fields(LearnSettings):
-            kind = type(row.default)
+            kind: Any = type(row.default)
             text = f"{row.metadata['text']} (default: {row.default})".replace("%", "%%")
             flag = f"--{row.name.replace('_', '-')}"
             if kind is bool:
@@ -77,6 +81,8 @@ def run(args: argparse.Namespace) -> int:
     from engine.learning.loop import Goal
     from nets.errors import NetworkError
 
+    if args.game == STATUS:
+        return _tell(args.folder)
     for package in ("torch", "onnx"):
         if importlib.util.find_spec(package) is None:
             raise CliError(missing_line(package, "learning"))
@@ -91,7 +97,12 @@ def run(args: argparse.Namespace) -> int:
         with loading_errors():
             prepare(game, options)
         loop = _make_loop(args, game, options, settings, tables)
-        with stopped_by_a_signal(lambda: (logs.say("stopping"), loop.stop())[1]) as stopped:
+
+        def stop() -> None:
+            logs.say("stopping; the same command goes on")
+            loop.stop()
+
+        with stopped_by_a_signal(stop) as stopped:
             loop.run(Goal(hours=args.hours, generations=args.networks))
     except (OptionError, LearningError, NetworkError, EvaluatorError) as error:
         raise CliError(str(error)) from None
@@ -100,11 +111,29 @@ def run(args: argparse.Namespace) -> int:
     return 128 + stopped() if stopped() else 0
 
 
-def _make_loop(args: argparse.Namespace, game: Game[Any, Any], options: Options, settings: LearnSettings, tables: Any) -> Any:
+def _tell(folder: Path) -> int:
+    """Print how a run goes, and write its page."""
+    from engine.learning.errors import LearningError
+    from engine.learning.page import status_text, write_page
+    from engine.learning.store import Store
+
+    if not (folder / Store.SETTINGS).exists():
+        raise CliError(f"{folder}: no run found, expected a folder of yomi learn")
+    try:
+        print(status_text(folder))
+        write_page(folder)
+    except LearningError as error:
+        raise CliError(str(error)) from None
+    return 0
+
+
+def _make_loop(
+    args: argparse.Namespace, game: Game[Any, Any], options: Options, settings: LearnSettings, tables: dict[str, Any]
+) -> Loop:
     from engine.learning.loop import Loop
     from engine.learning.store import Store
-    from engine.learning.training import Training
     from engine.learning.workers import InTurns, Processes
+    from nets.training.generations import Generations
 
     folder = args.out or Path(f"learn-{game.name}")
     learnable = game.learnable(options)
@@ -121,13 +150,20 @@ def _make_loop(args: argparse.Namespace, game: Game[Any, Any], options: Options,
     count = usable_cores() if args.processes is None else args.processes
     seed = settings.seed * 1_000_003 + store.rows
     if count:
-        lost = lambda number, why: store.journal.append("lost", part=f"worker {number}", why=why)  # noqa: E731
-        workers = Processes(count, game, settings, seed, lost)
+
+        def on_loss(number: int, why: str) -> None:
+            store.journal.append("lost", part=f"worker {number}", why=why)
+            logs.say(f"worker {number} is lost: {why}")
+
+        workers = Processes(count, game, settings, seed, on_loss)
     else:
         workers = InTurns(game, settings, seed)
     threads = max(1, usable_cores() - count) if count else 0  # more would wait for each other on busy cores
-    make_training = lambda: Training(folder / "train", settings, network, tables, threads)  # noqa: E731
-    return Loop(game, options, settings, store, workers, make_training, logs.say, beside=count > 0)
+
+    def make_learner() -> Generations:
+        return Generations(folder / "train", training_tables(settings, network, tables, threads), settings.window)
+
+    return Loop(game, options, settings, store, workers, make_learner, logs.say, beside=count > 0)
 
 
 def _read_tables(path: Path | None) -> dict[str, Any]:

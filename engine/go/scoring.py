@@ -173,7 +173,7 @@ def score(game: "GoGame", dead: Iterable[int] = ()) -> float:
 
 
 def owners(game: "GoGame") -> dict[int, int]:
-    """Return the color that every point counts for as the board stands, all stones alive; shared points count for none."""
+    """Return the color that each point counts for as the board stands; points that both sides share count for none."""
     return {point: group.color for group in find_groups(_board_without(game, ()), game.size) for point in group.points}
 
 

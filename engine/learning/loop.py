@@ -1,33 +1,42 @@
 """The learning loop: self-play, window, training, gate, promotion, and again.
 
 Begin reading at `Loop.run`: this module is the algorithm. Games come from `workers`, and go with their rows into the
-`store`, which survives whatever happens to this process; `training` makes the next network of them, on a thread of its
+`store`, which survives whatever happens to this process; a `Learner` makes the next network of them, on a thread of its
 own where games are played in other processes; `duel` says whether it is stronger.
 """
 
 from __future__ import annotations
 
+import json
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.color import BLACK, WHITE
 from engine.learning.duel import Score, play_match
-from engine.learning.store import State, Store
+from engine.learning.page import LATEST, write_page
+from engine.learning.store import Store
 from engine.learning.workers import NO_NETWORK, Delivery, Task, Workers
+from engine.version import VERSION
+from nets.files import write_atomically
 
 if TYPE_CHECKING:
     from engine.game import Game
     from engine.learning.settings import LearnSettings
-    from engine.learning.training import Training
     from engine.options import Options
+    from nets.data.shards import Dataset
 
 AHEAD = 2.0
 """Times the rows of a generation that self-play may be ahead of training before it waits."""
 TAKE_SECONDS = 0.5
+SHOWN = 12
+"""Games on the page."""
+PAGE_SECONDS = 60.0
+"""Between two pages."""
 SHARDS = 4
 """Shards of a generation, about."""
 Say = Callable[[str], None]
@@ -44,6 +53,28 @@ class Goal:
     generations: int | None = None
 
 
+class Learner(Protocol):
+    """What makes networks of rows: nets.training.generations, or one's own."""
+
+    def first(self) -> Path:
+        """Write the network before any training, and return its file."""
+
+    def run(
+        self,
+        dataset: Dataset,
+        generation: int,
+        rows: int,
+        before: int,
+        steps: int,
+        progress: Callable[[int, dict[str, float]], None],
+    ) -> tuple[Path, int]:
+        """Train from step `before` to `steps` on the window of the newest of `rows` rows.
+
+        Returns:
+            The network's file, which is moved away, and the rows of the window.
+        """
+
+
 class Loop:
     """One sitting of a run."""
 
@@ -54,7 +85,7 @@ class Loop:
         settings: LearnSettings,
         store: Store,
         workers: Workers,
-        make_training: Callable[[], Training],
+        make_learner: Callable[[], Learner],
         say: Say,
         *,
         beside: bool,
@@ -67,16 +98,18 @@ class Loop:
             settings: of the run.
             store: its folder.
             workers: who plays.
-            make_training: makes what trains; slow.
+            make_learner: makes what trains; slow.
             say: shows a line of progress.
             beside: train while games are played, not in turns with them.
         """
         self.game, self.options, self.settings, self.store = game, options, settings, store
-        self.workers, self._make_training, self.say, self._beside = workers, make_training, say, beside
-        self._training: Training | None = None
+        self.workers, self._make_learner, self.say, self._beside = workers, make_learner, say, beside
+        self._learner: Learner | None = None
         self._improving: threading.Thread | None = None
         self._failure: Exception | None = None
         self._tally = Tally()
+        self._shown: deque[dict[str, Any]] = deque(maxlen=SHOWN)
+        self._told_at = time.monotonic()
         self._stopped = threading.Event()
 
     def stop(self) -> None:
@@ -90,6 +123,8 @@ class Loop:
             LearningError, NetworkError, EvaluatorError, OSError: something cannot go on; nothing is lost.
         """
         begin, before = time.monotonic(), self.store.state.seconds
+        self.store.journal.append("start", version=VERSION, settings=self.store.asked)
+        why = "interrupted"
         try:
             self._begin()
             while not self._stopped.is_set() and not self._has_reached(goal, time.monotonic() - begin):
@@ -104,9 +139,15 @@ class Loop:
                 self.say("waiting for the training that is under way")
                 self._improving.join()
                 self._end_improving()
+            why = "asked to" if self._stopped.is_set() else "the goal is reached"
+        except Exception as error:
+            why = str(error)
+            raise
         finally:
-            self.store.update(seconds=before + time.monotonic() - begin)
             self.workers.close()
+            self.store.update(seconds=before + time.monotonic() - begin)
+            self.store.journal.append("stop", why=why)
+            self._write_page(0.0)
 
     # -- self-play -------------------------------------------------------------------------------------------------
 
@@ -114,7 +155,7 @@ class Loop:
         """Let the workers play with the best network; make the first one if there is none."""
         state = self.store.state
         if not state.network and self.settings.first == "network":
-            self._keep(self._get_training().first())
+            self._keep(self._get_learner().first())
         self._hand_out()
         if state.planned_rows:  # a kill came while it was trained
             self._start_improving()
@@ -137,16 +178,20 @@ class Loop:
             begin = time.monotonic()
             self.say("self-play waits for training")
             self._improving.join()
-            self.store.journal.append("wait", part="selfplay", **{"for": "training"}, seconds=time.monotonic() - begin)
+            seconds = time.monotonic() - begin
+            self.store.journal.append("wait", part="selfplay", seconds=seconds, **{"for": "training"})
             return
         for delivery in self.workers.take(TAKE_SECONDS):
             for played in delivery.games:
                 self.store.add(played)
+            if delivery.shown is not None:
+                self._shown.append(delivery.shown)
             self._tally.add(delivery)
         if sum(len(game.rows["value"]) for game in self.store.games) * SHARDS >= settings.rows:
             self.store.close_shards()
             self._tally.write(self.store)
             self.say(self._progress())
+            self._write_page(PAGE_SECONDS)
 
     def _has_enough(self) -> bool:
         """Whether there are rows for the next network."""
@@ -188,7 +233,7 @@ class Loop:
         generation = state.generation + 1
         begin = time.monotonic()
         latest: dict[str, float] = {}
-        path, window = self._get_training().run(
+        path, window = self._get_learner().run(
             self.store.dataset,
             generation,
             state.planned_rows,
@@ -219,7 +264,9 @@ class Loop:
             planned_rows=0,
             planned_steps=0,
         )
-        self.say(f"network {generation} ({name[:8]}), {state.planned_steps} steps, {'promoted' if promoted else 'refused'}")
+        self.say(
+            f"network {generation} ({name[:8]}), {state.planned_steps} steps, {'promoted' if promoted else 'refused'}"
+        )
         if settings.ladder and generation % settings.ladder_every == 0:
             self._climb(name, generation)
 
@@ -255,10 +302,10 @@ class Loop:
         self.store.journal.append(event, **told)
         self.say(f"network {generation} against {against[:8]}: {score.wins}-{score.draws}-{score.losses}")
 
-    def _get_training(self) -> Training:
-        if self._training is None:
-            self._training = self._make_training()
-        return self._training
+    def _get_learner(self) -> Learner:
+        if self._learner is None:
+            self._learner = self._make_learner()
+        return self._learner
 
     def _keep(self, path: Path) -> None:
         name = self.store.keep_network(path)
@@ -266,6 +313,15 @@ class Loop:
         self.store.journal.append("promotion", generation=0, network=name)
 
     # -- what is told ----------------------------------------------------------------------------------------------
+
+    def _write_page(self, seconds: float) -> None:
+        """Write the page of the run, unless it was written in the last seconds."""
+        if time.monotonic() - self._told_at >= seconds:
+            if self._shown:
+                games = {"games": list(reversed(self._shown))}
+                write_atomically(self.store.folder / LATEST, json.dumps(games).encode())
+            write_page(self.store.folder)
+            self._told_at = time.monotonic()
 
     def _progress(self) -> str:
         """Return what is waited for, and how long it takes."""
@@ -327,6 +383,3 @@ class Tally:
             lead=store.state.lead,
         )
         self._clear()
-
-
-__all__ = ["Goal", "Loop", "State"]

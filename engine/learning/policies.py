@@ -138,10 +138,11 @@ def _priors(search: SmallSearch) -> dict[int, float]:
 def _tempered(counts: FloatArray, temperature: float) -> FloatArray:
     """Return shares that are the counts' powers; at 0 all goes to the greatest."""
     if temperature < 0.01:
-        shares = (counts == counts.max()).astype(np.float64)
+        shares: FloatArray = (counts == counts.max()).astype(np.float64)
     else:
         shares = (counts / counts.max()) ** (1.0 / temperature)
-    return shares / shares.sum()
+    shares /= shares.sum()
+    return shares
 
 
 def _found(
@@ -169,7 +170,7 @@ def _without_forced(search: SmallSearch, children: npt.NDArray[Any], forced: flo
     Of each move but the most visited one, as many visits as it was forced to have are taken away, as long as it does
     not look better than that one then; a single visit that is left is none.
     """
-    counts = children["visits"].astype(np.float64)
+    counts: FloatArray = children["visits"].astype(np.float64)
     best = int(np.argmax(counts))
     total = counts.sum()
     prior, utility = children["prior"].astype(np.float64), children["utility"]
@@ -178,7 +179,7 @@ def _without_forced(search: SmallSearch, children: npt.NDArray[Any], forced: flo
     with np.errstate(divide="ignore", invalid="ignore"):
         enough = np.where(bar > utility, factor * prior / (bar - utility) - 1.0, counts)
     least = counts - np.sqrt(forced * prior * total)
-    pruned = np.minimum(counts, np.ceil(np.maximum(np.maximum(enough, least), 0.0)))
+    pruned: FloatArray = np.minimum(counts, np.ceil(np.maximum(np.maximum(enough, least), 0.0)))
     pruned[pruned <= 1.0] = 0.0
     pruned[best] = counts[best]
     return pruned
@@ -199,9 +200,11 @@ def _completed(counts: FloatArray, values: FloatArray, logits: FloatArray, own_v
     prior = np.exp(logits)
     weighted = float(np.sum(prior[visited] * values[visited]) / np.sum(prior[visited]))
     total = counts.sum()
-    return np.where(visited, values, (own_value + total * weighted) / (1.0 + total))
+    completed: FloatArray = np.where(visited, values, (own_value + total * weighted) / (1.0 + total))
+    return completed
 
 
 def _sigma(counts: FloatArray, values: FloatArray) -> FloatArray:
     """Return what values, [-1, 1], add to logits: (50 + the most visits) * 0.1 * value in [0, 1] (mctx's scale)."""
-    return (50.0 + counts.max()) * 0.1 * (values + 1.0) / 2.0
+    scale = 0.1 * (50.0 + float(counts.max()))
+    return scale * (values + 1.0) / 2.0

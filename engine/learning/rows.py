@@ -9,11 +9,10 @@ import numpy.typing as npt
 
 from engine.color import BLACK, DRAW
 from native.datasets.positions import index_moves, show_positions
-from nets.data.shards import COLUMNS, OWNER_SCALE
+from nets.data.shards import COLUMNS, OWNER_SCALE, Array
 from nets.features import feature_set
 
 if TYPE_CHECKING:
-    from engine.datasets.making import Columns
     from engine.learning.learnable import Learnable
     from engine.learning.selfplay import Finished, Ply
     from native.spec import GameSpec
@@ -32,7 +31,7 @@ def rows_of(
     surprise: float,
     number: int,
     rng: np.random.Generator,
-) -> Columns:
+) -> dict[str, Array]:
     """Return the rows of one game; a position may have several, or none, by its surprise.
 
     Args:
@@ -57,7 +56,7 @@ def rows_of(
     return {name: np.ascontiguousarray(array, COLUMNS[name][0]) for name, array in columns.items()}
 
 
-def joined(parts: list[Columns]) -> Columns:
+def joined(parts: list[dict[str, Array]]) -> dict[str, Array]:
     """Return the rows of several games as one table."""
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 

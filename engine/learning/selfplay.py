@@ -165,8 +165,8 @@ class SelfPlay(Generic[G]):
     def _adapted(self, search: SearchSettings) -> SearchSettings:
         """Return a player's settings as self-play has them."""
         settings = self.settings
-        noise = {"root_noise": settings.noise, "root_noise_total": settings.noise_total}
-        return dataclasses.replace(search, cache_size=0, ownership=False, **noise)
+        noise, total = settings.noise, settings.noise_total
+        return dataclasses.replace(search, cache_size=0, ownership=False, root_noise=noise, root_noise_total=total)
 
     def _begin(self) -> tuple[G, int | None]:
         """Return a game at its beginning; or as an earlier one was at some time, and the move that was played there."""
@@ -201,5 +201,5 @@ class SelfPlay(Generic[G]):
     def _temperature(self, ply: int, side: int) -> float:
         """Return the temperature of a move: it falls from the first to the last by half-lives."""
         settings = self.settings
-        share = 0.5 ** (ply / (settings.half_life or side))
+        share: float = 0.5 ** (ply / (settings.half_life or side))
         return settings.end_temperature + (settings.temperature - settings.end_temperature) * share

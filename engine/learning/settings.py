@@ -9,6 +9,9 @@ from typing import Any
 
 from engine.option_row import OptionError
 
+LOSSES = {"score_mean": 0.25, "ownership": 1.0}
+"""Weights of losses that are others than in a training of its own: a board's owners teach much to a young network."""
+
 
 def setting(
     default: Any, text: str, low: float = 0.0, high: float = float("inf"), *, live: bool = False, choices: Any = ()
@@ -99,3 +102,33 @@ def make_settings(values: Mapping[str, Any]) -> LearnSettings:
         if wanted in (int, float) and not row.metadata["low"] <= value <= row.metadata["high"]:
             raise OptionError(f"{name} {value}: expected {row.metadata['low']:g} to {row.metadata['high']:g}")
     return LearnSettings(**values)
+
+
+def training_tables(
+    settings: LearnSettings, network: Mapping[str, Any], tables: Mapping[str, Any], threads: int
+) -> dict[str, Any]:
+    """Return the configuration of the training (nets.training.config).
+
+    Args:
+        settings: of the run.
+        network: [network] but for the name.
+        tables: others that are put over what the settings say.
+        threads: that compute on a processor; 0 for PyTorch's choice.
+    """
+    training = {
+        "batch": settings.batch,
+        "learning_rate": settings.learning_rate,
+        "optimizer": settings.optimizer,
+        "schedule": "constant",
+        "warmup": 100,
+        "average": "ema",
+        "decay": 0.998,
+        "seed": settings.seed,
+        "threads": threads,
+    }
+    return {
+        "network": {"name": "yomi-learn", **network},
+        "data": {"search_value": settings.search_value},
+        "training": training | dict(tables.get("training", {})),
+        "loss": LOSSES | dict(tables.get("loss", {})),
+    }

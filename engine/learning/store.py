@@ -65,8 +65,8 @@ class Played:
         stream = io.BytesIO()
         facts = {name: getattr(self, name) for name in ("winner", "margin", "moves", "size", "network")}
         record = np.frombuffer(self.record, np.uint8)
-        columns = {f"row_{name}": column for name, column in self.rows.items()}
-        np.savez(stream, facts=np.array(json.dumps(facts)), record=record, **columns)
+        arrays: dict[str, Any] = {f"row_{name}": column for name, column in self.rows.items()}
+        np.savez(stream, facts=np.array(json.dumps(facts)), record=record, **arrays)
         return stream.getvalue()
 
     @classmethod
@@ -145,6 +145,8 @@ class Spool:
 class Store:
     """The folder of one run, used by one process."""
 
+    SETTINGS = "settings.json"
+
     def __init__(
         self, folder: Path, asked: Mapping[str, Any], live: frozenset[str], features: str, suffix: str
     ) -> None:
@@ -169,6 +171,7 @@ class Store:
             (folder / name).mkdir(exist_ok=True)
             remove_drafts(folder / name)
         remove_drafts(folder)
+        self.asked = dict(asked)
         self.journal = Journal(folder / "journal.jsonl")
         self.dataset: Dataset = begin_dataset(folder / "rows", Manifest(features))
         self.state = self._read_state()
@@ -283,7 +286,7 @@ class Store:
 
     def _agree(self, asked: Mapping[str, Any], live: frozenset[str]) -> None:
         """Begin with settings, or see that the run that is here has the same."""
-        path = self.folder / "settings.json"
+        path = self.folder / self.SETTINGS
         wanted = json.loads(json.dumps({"format": FORMAT, **asked}))
         if not path.exists():
             if any(not each.name.startswith(".") for each in self.folder.iterdir()):

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, Protocol
 
+from engine.color import BLACK
 from engine.learning.rows import rows_of
 from engine.learning.selfplay import Finished, SelfPlay
 from engine.learning.store import Played
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 NO_NETWORK = "rollouts"
 """What stands for a network where games are played without one."""
+SHOWN_SECONDS = 30.0
+"""Between two games that a worker shows."""
 RESTART_SECONDS = 5.0
 """Between two starts of a worker that is lost: one that cannot start does not keep the machine busy."""
 
@@ -49,6 +52,8 @@ class Delivery:
     """That the worker has played since."""
     resigned_wrongly: list[bool] = dataclasses.field(default_factory=list)
     """Of the games that were played on although one side would have resigned: whether it did not lose."""
+    shown: dict[str, Any] | None = None
+    """Now and then a game for the page of the run, see engine.learning.page.read_games."""
 
 
 class Producer:
@@ -60,6 +65,7 @@ class Producer:
         self._selfplay: SelfPlay[Any] | None = None
         self._task: Task | None = None
         self._evaluated = 0
+        self._shown_at = -SHOWN_SECONDS
 
     def use(self, task: Task) -> None:
         """Play on with another network.
@@ -87,12 +93,42 @@ class Producer:
         evaluated = self._selfplay.searches.evaluations
         self._evaluated, before = evaluated, self._evaluated
         wrong = [each.resigned_wrongly for each in finished if each.resigned_wrongly is not None]
-        return Delivery(games, evaluated - before, time.monotonic() - begin, wrong)
+        shown = None
+        if begin - self._shown_at > SHOWN_SECONDS:
+            self._shown_at, shown = begin, self._shown(finished[-1])
+        return Delivery(games, evaluated - before, time.monotonic() - begin, wrong, shown)
 
     def close(self) -> None:
         """Release the evaluator."""
         if self._selfplay is not None:
             self._selfplay.close()
+
+    def _shown(self, finished: Finished[Any]) -> dict[str, Any]:
+        """Return a game as the page shows it: its board before each move and at the end."""
+        assert self._selfplay is not None
+        learnable, game = self._selfplay.learnable, finished.game
+        board = learnable.again(game)
+        boards = [str(board)]
+        for _, move in game.moves[board.ply :]:
+            board.push(move)
+            boards.append(str(board))
+        moves = self._game.format_opening(game).split()
+        values = [None] * finished.first + [
+            None if ply.found is None else round(ply.found.value if side == BLACK else -ply.found.value, 3)
+            for ply in finished.plies
+            for side in ply.position["side_to_move"]
+        ]
+        ended = finished.ended
+        result = f"{ended.ending} {ended.detail}".strip()
+        return {
+            "title": f"{len(moves)} moves, komi {learnable.komi(game):g}"
+            if learnable.points
+            else f"{len(moves)} moves",
+            "result": result,
+            "moves": moves,
+            "boards": boards,
+            "values": values,
+        }
 
     def _played(self, finished: Finished[Any]) -> Played:
         assert self._selfplay is not None

@@ -1,0 +1,86 @@
+"""Training that goes on while its data grow: from the window of the newest rows to the next network, and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nets.data.shards import Dataset
+from nets.data.window import WindowSource, newest, window_rows
+from nets.definitions.catalog import make
+from nets.training.config import parse_config
+from nets.training.export import export_file
+from nets.training.loop import Trainer
+
+Progress = Callable[[int, dict[str, float]], None]
+"""See nets.training.loop."""
+
+
+class Generations:
+    """A network that learns, its optimizer and the mean of its weights, from one generation to the next."""
+
+    def __init__(self, folder: Path, tables: Mapping[str, Any], window: int) -> None:
+        """Check the configuration; a run that goes on takes up its checkpoint with the first `run`.
+
+        Args:
+            folder: of the checkpoint and the network's file.
+            tables: of a training configuration, without an end: it says no steps, and no folders of data.
+            window: rows that the first networks learn from; it grows as `window_rows` says.
+
+        Raises:
+            NetworkError: the configuration is wrong.
+        """
+        data = {"folders": [], **tables.get("data", {})}
+        training = {"steps": 1, **tables.get("training", {})}
+        config = parse_config({**tables, "data": data, "training": training})
+        self._config = replace(config, training=replace(config.training, steps=0))
+        self._folder, self._window = folder, window
+        self._trainer: Trainer | None = None
+
+    def first(self) -> Path:
+        """Write the network as it is before any training, and return its file.
+
+        Raises:
+            NetworkError: there is no such network.
+            OSError: it cannot be written.
+        """
+        config = self._config
+        torch.manual_seed(config.training.seed)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        network = make(config.kind, config.options, config.folder)
+        return export_file(network, config.name, self._folder, {"step": "0"})
+
+    def run(
+        self, dataset: Dataset, generation: int, rows: int, before: int, steps: int, progress: Progress
+    ) -> tuple[Path, int]:
+        """Train on the window, and return the network's file and the rows of the window.
+
+        What was killed is made again, from the last checkpoint, and becomes the same.
+
+        Args:
+            dataset: all rows.
+            generation: number of the network; with the seed it decides what is drawn from the window.
+            rows: how many there were in the whole set when this was planned.
+            before: steps up to the last network.
+            steps: steps up to this one.
+            progress: called from time to time.
+
+        Raises:
+            NetworkError: a shard is broken, or the losses are no longer numbers.
+            OSError: the folder cannot be written.
+        """
+        training = self._config.training
+        shards = newest(dataset.shards, window_rows(rows, self._window))
+        source = WindowSource(
+            dataset.manifest.features, shards, training.batch, steps - before, training.seed, generation
+        )
+        if self._trainer is None:
+            self._trainer = Trainer(self._config, self._folder, source=source)
+        else:
+            self._trainer.use(source)
+        self._trainer.run(progress, steps)
+        return self._trainer.export(), source.positions
