@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from engine.learning.games import Playing, Table
 from engine.learning.policies import puct
 from engine.learning.searches import Searches, SmallSearch
 from engine.learning.settings import SelfPlaySettings
+from engine.matches.sprt import PAIR_SCORES, Sprt
 
 if TYPE_CHECKING:
     from engine.game import Game
@@ -46,7 +48,13 @@ class Score:
 
 
 def play_match(
-    game: Game[Any, Any], players: Sequence[Options], games: int, visits: int, seed: int, lead: float
+    game: Game[Any, Any],
+    players: Sequence[Options],
+    games: int,
+    visits: int,
+    seed: int,
+    lead: float,
+    sprt: Sprt | None = None,
 ) -> Score:
     """Return how the first of two players fared in games of pairs with the same beginning and the colors exchanged.
 
@@ -57,6 +65,7 @@ def play_match(
         visits: of a move, of both.
         seed: of what is drawn.
         lead: see Learnable.begin.
+        sprt: where given, ends the match as soon as it is decided.
 
     Raises:
         NetworkError, EvaluatorError: a player cannot be made.
@@ -64,15 +73,15 @@ def play_match(
     learnable = game.learnable(players[0])
     settings = SelfPlaySettings(noise=0.0, forced_playouts=0.0)
     total = games + games % 2
-    results: list[int] = []
+    results: dict[int, int] = {}
     numbers = iter(range(total))
 
-    def begin(place: Sequence[SmallSearch]) -> Playing[int] | None:
+    def begin(place: Sequence[SmallSearch]) -> Playing[None] | None:
         number = next(numbers, None)
         return None if number is None else play_one(place, number)
 
-    def play_one(place: Sequence[SmallSearch], number: int) -> Playing[int]:
-        """Play a game; return 1 if the first player has won it, 0 for a draw, else -1."""
+    def play_one(place: Sequence[SmallSearch], number: int) -> Playing[None]:
+        """Play a game; its result is 2 if the first player has won it, 1 for a draw, else 0."""
         rng = np.random.default_rng([seed, number])
         played = learnable.begin(np.random.default_rng([seed, number // 2]), lead)
         first = BLACK if number % 2 == 0 else WHITE
@@ -83,7 +92,7 @@ def play_match(
             heat = TEMPERATURE * 0.5 ** (played.ply / half_life)
             found = yield from puct(search, settings, rng, visits, heat, False)
             played.push(found.move)
-        return 0 if ended.winner == DRAW else 1 if ended.winner == first else -1
+        results[number] = 1 if ended.winner == DRAW else 2 if ended.winner == first else 0
 
     with contextlib.ExitStack() as stack:
         searches = []
@@ -94,5 +103,15 @@ def play_match(
             searches.append(Searches(subject.spec, queue, search, count, visits, seed + number))
         table = Table(searches, begin)
         while not table.is_over:
-            results += table.play()
-    return Score(results.count(1), results.count(0), results.count(-1))
+            table.play()
+            if sprt is not None and sprt.verdict(_pairs(results)):
+                break
+    counts = Counter(results.values())
+    return Score(counts[2], counts[1], counts[0])
+
+
+def _pairs(results: Mapping[int, int]) -> list[int]:
+    """Return how many pairs of games have each of sprt.PAIR_SCORES."""
+    whole = (number for number in results if number % 2 == 0 and number + 1 in results)
+    counts = Counter(results[number] + results[number + 1] for number in whole)
+    return [counts[points] for points in range(len(PAIR_SCORES))]

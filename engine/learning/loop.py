@@ -11,7 +11,7 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from engine.color import BLACK, WHITE
 from engine.learning.duel import Score, play_match
 from engine.learning.page import LATEST, write_page
-from engine.learning.store import Store
-from engine.learning.workers import NO_NETWORK, Delivery, Task, Workers
+from engine.learning.store import EVERY, Store
+from engine.learning.workers import Delivery, Task, Workers
+from engine.matches.sprt import Sprt
 from engine.version import VERSION
 from nets.files import write_atomically
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from engine.options import Options
     from nets.data.shards import Dataset
 
+UNIFORM = "uniform"
 AHEAD = 2.0
 """Times the rows of a generation that self-play may be ahead of training before it waits."""
 TAKE_SECONDS = 0.5
@@ -104,6 +106,8 @@ class Loop:
         """
         self.game, self.options, self.settings, self.store = game, options, settings, store
         self.workers, self._make_learner, self.say, self._beside = workers, make_learner, say, beside
+        self.anchors = (UNIFORM, game.plain_evaluator)
+        """What the ladder measures networks by, as the option `evaluator` names it."""
         self._learner: Learner | None = None
         self._improving: threading.Thread | None = None
         self._failure: Exception | None = None
@@ -163,12 +167,13 @@ class Loop:
     def _hand_out(self) -> None:
         """Tell the workers what to play with."""
         name = self.store.state.network
-        self.workers.use(Task(self._options(name), name or NO_NETWORK, self.store.state.lead))
+        plays = name or self.game.plain_evaluator
+        self.workers.use(Task(self._options(plays), plays, self.store.state.lead))
 
     def _options(self, name: str) -> Options:
-        """Return the options of a player with a network, or of one without; see also ANCHORS."""
-        if name in ("", *ANCHORS):
-            return replace(self.options, net=None, evaluator=ANCHORS.get(name, self.game.plain_evaluator))
+        """Return the options of a player with a network, or of one of the anchors."""
+        if name in self.anchors:
+            return replace(self.options, net=None, evaluator=name)
         return replace(self.options, net=str(self.store.network(name)), evaluator="onnx")
 
     def _collect(self) -> None:
@@ -204,7 +209,7 @@ class Loop:
         self.store.close_shards()
         state, settings, rows = self.store.state, self.settings, self.store.rows
         steps = max(1, round((rows - state.trained_rows) * settings.passes / settings.batch))
-        self.store.update(planned_rows=rows, planned_steps=state.steps + steps)
+        self.store.update(planned_rows=rows, planned_shard=self.store.newest_shard, planned_steps=state.steps + steps)
 
     def _start_improving(self) -> None:
         if not self._beside:
@@ -234,7 +239,7 @@ class Loop:
         begin = time.monotonic()
         latest: dict[str, float] = {}
         path, window = self._get_learner().run(
-            self.store.dataset,
+            self.store.planned(),
             generation,
             state.planned_rows,
             state.steps,
@@ -262,8 +267,10 @@ class Loop:
             trained_rows=state.planned_rows,
             steps=state.planned_steps,
             planned_rows=0,
+            planned_shard=0,
             planned_steps=0,
         )
+        self.store.tidy(settings.keep * 2**30, window)
         self.say(
             f"network {generation} ({name[:8]}), {state.planned_steps} steps, {'promoted' if promoted else 'refused'}"
         )
@@ -276,22 +283,24 @@ class Loop:
         if not best or not games:
             return True
         begin = time.monotonic()
-        score = self._match(name, best, games, generation)
+        score = self._match(name, best, games, generation, GATE)
         promoted = score.share >= 0.5
         self._note_match("gate", score, generation, name, best, begin, promoted=promoted)
         return promoted
 
     def _climb(self, name: str, generation: int) -> None:
         """Play against the anchors: what judges without a network, and the networks of earlier steps."""
-        for anchor in ANCHORS:
+        earlier = [each for number, each in self.store.promoted().items() if number <= generation - EVERY]
+        for anchor in (*self.anchors, *earlier[-1:]):
             begin = time.monotonic()
             score = self._match(name, anchor, self.settings.ladder, generation)
-            self._note_match("match", score, generation, name, anchor, begin)
+            against = anchor if anchor in self.anchors else f"earlier {anchor}"
+            self._note_match("match", score, generation, name, against, begin)
 
-    def _match(self, name: str, other: str, games: int, generation: int) -> Score:
+    def _match(self, name: str, other: str, games: int, generation: int, sprt: Sprt | None = None) -> Score:
         players = [self._options(name), self._options(other)]
         settings, lead = self.settings, self.store.state.lead
-        return play_match(self.game, players, games, settings.match_visits, settings.seed + generation, lead)
+        return play_match(self.game, players, games, settings.match_visits, settings.seed + generation, lead, sprt)
 
     def _note_match(
         self, event: str, score: Score, generation: int, name: str, against: str, begin: float, **more: Any
@@ -339,7 +348,8 @@ class Loop:
         )
 
 
-ANCHORS: Mapping[str, str] = {"uniform": "uniform", "rollouts": "rollouts"}
+GATE = Sprt(-20.0, 20.0)
+"""Ends a gate's match as soon as it is clear whether a network is stronger or weaker by so many Elo."""
 LOSSES = ("policy", "value", "score", "lead", "score_mean", "score_stdev", "ownership", "total")
 
 

@@ -183,13 +183,10 @@ class SelfPlay(Generic[G]):
         return game, moves[end] if end < len(moves) else None
 
     def _draw(self, search: SmallSearch, avoided: int | None) -> int:
-        """Return a move drawn from the policy of a root, another one than `avoided` if there is one."""
+        """Return a move drawn from the policy of a root; not `avoided`, nor one such as a pass, if there are others."""
         children = search.children()
-        shares = children["prior"].astype(np.float64)
-        if avoided is not None and len(children) > 1:
-            shares[children["move"] == avoided] = 0.0
-        if not shares.sum():
-            shares[children["move"] != avoided] = 1.0
+        unwanted = np.isin(children["move"], [*self.game.idle_moves, *([] if avoided is None else [avoided])])
+        shares = np.where(unwanted & ~unwanted.all(), 0.0, children["prior"].astype(np.float64) + 1e-6)
         return int(self.rng.choice(children["move"], p=shares / shares.sum()))
 
     def _is_decided(self, values: Sequence[float]) -> bool:

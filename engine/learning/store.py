@@ -39,6 +39,8 @@ DIGITS = 16
 """Of a digest in a network's name."""
 WORD = 8
 """Bytes of a number in a spool."""
+EVERY = 10
+"""Generations: of the networks one in so many stays."""
 LEAD_GAMES = 200
 """Games over which the mean of what games end with forgets."""
 
@@ -92,6 +94,8 @@ class State:
     """Of training up to the last network."""
     planned_rows: int = 0
     """Rows that there were when the training that is under way was planned; 0 if none is."""
+    planned_shard: int = 0
+    """Number of the newest shard at that time: later ones are not for it."""
     planned_steps: int = 0
     """Of training up to the network that it makes."""
     lead: float = 0.0
@@ -191,6 +195,16 @@ class Store:
         """Games that have ended and are in no shard yet."""
         return [game for spool in self._spools.values() for game in spool.games]
 
+    @property
+    def newest_shard(self) -> int:
+        """Number of the newest shard; 0 if there is none."""
+        return max((_number(shard) for shard in self.dataset.shards), default=0)
+
+    def planned(self) -> Dataset:
+        """Return the rows of the training that is under way."""
+        shards = tuple(each for each in self.dataset.shards if _number(each) <= self.state.planned_shard)
+        return dataclasses.replace(self.dataset, shards=shards)
+
     def add(self, played: Played) -> None:
         """Keep a game that has ended.
 
@@ -211,7 +225,7 @@ class Store:
         for size, spool in list(self._spools.items()):
             if not spool.rows:
                 continue
-            number = 1 + max((_number(shard) for shard in self.dataset.shards), default=0)
+            number = 1 + self.newest_shard
             games = [each for each in spool.games if len(each.rows["value"])]
             parts = [
                 {**game.rows, "game": np.full(len(game.rows["value"]), index, np.uint32)}
@@ -230,21 +244,31 @@ class Store:
             self._spools[size] = Spool(self.folder / f"pending-{size:02d}.rows", latest)
         return self._spools[size]
 
-    def drop_oldest(self, bytes_kept: float) -> int:
-        """Remove the oldest shards and records that are beyond a number of bytes; return how many rows went."""
-        shards = sorted(self.dataset.shards, key=lambda shard: shard.path.stat().st_mtime, reverse=True)
-        total, dropped = 0, 0
-        for shard in shards:
+    def tidy(self, bytes_kept: float, rows_kept: int) -> None:
+        """Remove the oldest rows with their records, and networks but every EVERYth and the newest.
+
+        Args:
+            bytes_kept: of rows and records.
+            rows_kept: of the window, which stay however many bytes they are.
+        """
+        total = rows = 0
+        for shard in sorted(self.dataset.shards, key=_number, reverse=True):
             record = self.folder / "games" / f"{shard.path.name.removeprefix('train-')}{self._suffix}"
-            total += record.stat().st_size if record.exists() else 0
-            total += sum(path.stat().st_size for path in shard.path.iterdir())
-            if total > bytes_kept and shard is not shards[0]:
+            total += sum(path.stat().st_size for path in (*shard.path.iterdir(), record) if path.exists())
+            rows += shard.rows
+            if total > bytes_kept and rows > rows_kept:
                 shutil.rmtree(shard.path)
                 record.unlink(missing_ok=True)
-                dropped += shard.rows
-        if dropped:
-            self.dataset = open_dataset(self.folder / "rows")
-        return dropped
+        self.dataset = open_dataset(self.folder / "rows")
+        promoted = self.promoted()
+        kept = {*list(promoted.values())[-EVERY:], *(name for number, name in promoted.items() if number % EVERY == 0)}
+        for path in (self.folder / "networks").iterdir():
+            if path.name.split(".")[0] not in kept | {self.state.network}:
+                path.unlink()
+
+    def promoted(self) -> dict[int, str]:
+        """Return the networks that were promoted, by generation."""
+        return {each["generation"]: each["network"] for each in self.journal.read() if each["event"] == "promotion"}
 
     # -- networks --------------------------------------------------------------------------------------------------
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from engine.learning.settings import SelfPlaySettings
     from engine.options import Options
 
-NO_NETWORK = "rollouts"
-"""What stands for a network where games are played without one."""
 SHOWN_SECONDS = 30.0
 """Between two games that a worker shows."""
 RESTART_SECONDS = 5.0
@@ -36,7 +34,7 @@ class Task:
     options: Options
     """Its network, or what judges without one."""
     network: str
-    """Its name."""
+    """Its name, or that of what judges without one."""
     lead: float
     """See Learnable.begin."""
 
