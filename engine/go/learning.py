@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
 KOMI_SPREAD = 1.0
 """Standard deviation of the komi around what is fair."""
-WIDE_SHARE = 0.1
-"""Share of the games whose komi is drawn from all of half a board's side around it."""
+WIDE_SHARE, WIDE_SPREAD = 0.15, 2.0
+"""Share of the games whose komi is spread wider, and by how many of the board's sides: what is said of a game that one
+side is far ahead in is learned, too."""
 
 
 class LearnableGo:
@@ -50,7 +51,7 @@ class LearnableGo:
 
     def begin(self, rng: np.random.Generator, lead: float) -> GoGame:
         """Return an empty board with a komi that is drawn."""
-        spread = self._size / 2.0 if rng.random() < WIDE_SHARE else KOMI_SPREAD
+        spread = WIDE_SPREAD * self._size if rng.random() < WIDE_SHARE else KOMI_SPREAD
         komi = round(2.0 * rng.normal(lead, spread)) / 2.0
         return GoGame(self._size, self._rules, min(max(komi, -MAX_KOMI), MAX_KOMI))
 
