@@ -69,6 +69,22 @@ def write_atomically(path: Path, content: bytes, *, sync: bool = False) -> None:
         stream.write(content)
 
 
+def is_held_alone(descriptor: int) -> bool:
+    """Keep an open file to this process until it is closed; False where another process has it so.
+
+    The system lets go of it when the process ends, however it ends. Systems without such locks keep nothing.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
 def remove_drafts(folder: Path) -> None:
     """Remove what a run that was killed has left of files and folders that it was writing into a folder.
 

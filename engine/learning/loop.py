@@ -152,6 +152,7 @@ class Loop:
             self.store.update(seconds=before + time.monotonic() - begin)
             self.store.journal.append("stop", why=why)
             self._write_page(0.0)
+            self.store.close()
 
     # -- self-play -------------------------------------------------------------------------------------------------
 

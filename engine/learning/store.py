@@ -32,7 +32,7 @@ from engine.learning.errors import LearningError
 from engine.learning.journal import Journal
 from engine.learning.rows import joined
 from nets.data.shards import Arrays, Dataset, Manifest, Shard, begin_dataset, open_dataset, shard_name, write_shard
-from nets.files import naming, remove_drafts, write_atomically
+from nets.files import is_held_alone, naming, remove_drafts, write_atomically
 
 FORMAT = 1
 DIGITS = 16
@@ -170,6 +170,19 @@ class Store:
         """
         self.folder, self._suffix = folder, suffix
         folder.mkdir(parents=True, exist_ok=True)
+        self._lock = (folder / ".lock").open("ab")
+        if not is_held_alone(self._lock.fileno()):
+            self._lock.close()
+            raise LearningError(f"{folder}: another process learns there, expected that it ends first, or a new folder")
+        try:
+            self._open(asked, live, features)
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def _open(self, asked: Mapping[str, Any], live: frozenset[str], features: str) -> None:
+        """Read what is there."""
+        folder = self.folder
         self._agree(asked, live)
         for name in ("games", "networks"):
             (folder / name).mkdir(exist_ok=True)
@@ -182,6 +195,10 @@ class Store:
         self._spools: dict[int, Spool] = {}
         for path in sorted(folder.glob("pending-*.rows")):
             self._spool(int(path.stem.removeprefix("pending-")))
+
+    def close(self) -> None:
+        """Let another process have the folder."""
+        self._lock.close()
 
     # -- rows ------------------------------------------------------------------------------------------------------
 

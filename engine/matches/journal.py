@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from engine.matches.results import GameResult, MatchError
+from nets.files import is_held_alone
 
 NAME = "match.jsonl"
 FORMAT = 1
@@ -53,7 +54,8 @@ class Journal:
         except OSError as error:
             raise MatchError(f"{self.path}: {error.strerror}") from None
         try:
-            _lock(self._file.fileno(), self.path)
+            if not is_held_alone(self._file.fileno()):
+                raise MatchError(f"{self.path} is being written by another match: expected another --out")
             self._file.seek(0)
             lines, complete = _split(self._file.read())
             if len(lines) <= 1:  # no game yet: the match may be another one now
@@ -178,15 +180,3 @@ def _first_difference(name: str, old: object, new: object) -> tuple[str, object,
             if old.get(key) != new.get(key):
                 return _first_difference(f"{name}.{key}", old.get(key), new.get(key))
     return name, old, new
-
-
-def _lock(descriptor: int, path: Path) -> None:
-    """Keep other processes from writing the same journal (where the system has such locks)."""
-    try:
-        import fcntl
-    except ImportError:
-        return
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise MatchError(f"{path} is being written by another match: expected another --out") from None
