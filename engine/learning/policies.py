@@ -40,7 +40,7 @@ class Found:
     target: FloatArray
     """Their shares, the sum is 1."""
     surprise: float
-    """Kullback-Leibler divergence of the target from the network's policy, in nats."""
+    """Kullback-Leibler divergence of the target from the policy, in nats; 0 if the position is not learned."""
 
 
 Policy: TypeAlias = "Callable[[SmallSearch, SelfPlaySettings, np.random.Generator, int, float, bool], Searching]"
@@ -57,11 +57,13 @@ def puct(
     learned: bool,
 ) -> Searching:
     """Search by PUCT; a position that is learned has noise and forced playouts, which the target leaves out."""
-    yield from _expand(search)
-    priors = _priors(search)
     search.set(forced_playouts=settings.forced_playouts if learned else 0.0)
-    if learned and settings.noise > 0.0:
-        search.add_noise()
+    priors: dict[int, float] = {}
+    if learned:
+        yield from _expand(search)
+        priors = _priors(search)
+        if settings.noise > 0.0:
+            search.add_noise()
     if visits > search.visits:
         search.search(visits - search.visits)
         yield
@@ -156,12 +158,20 @@ def _found(
     if (children["proven"] > 0).any():  # the move that wins at once, and nothing else
         counts = shares = (children["proven"] > 0).astype(np.float64)
         shares = shares / shares.sum()
-    move = int(rng.choice(children["move"], p=shares))
+    move = int(children["move"][_drawn(shares, rng)])
     kept = counts > 0.0
     moves, target = children["move"][kept].astype(np.int64), counts[kept] / counts.sum()
-    before = np.array([max(priors[each], 1e-6) for each in moves.tolist()])
-    surprise = float(np.sum(target * np.log(target / before)))
+    surprise = 0.0
+    if priors:
+        before = np.array([max(priors[each], 1e-6) for each in moves.tolist()])
+        surprise = float(np.sum(target * np.log(target / before)))
     return Found(move, search.value, search.score, search.visits, moves, target, max(0.0, surprise))
+
+
+def _drawn(shares: FloatArray, rng: np.random.Generator) -> int:
+    """Return an index drawn by shares. (Generator.choice looks at its arguments for longer than it draws.)"""
+    sums = shares.cumsum()
+    return int(np.searchsorted(sums, rng.random() * sums[-1], side="right"))
 
 
 def _without_forced(search: SmallSearch, children: npt.NDArray[Any], forced: float) -> FloatArray:

@@ -118,14 +118,16 @@ class Searches:
                 job = self._done.get()
                 if job.error is not None:
                     raise job.error
-            ended: list[int] = np.flatnonzero(self._idle).tolist()
-            if ended:
+            if self._idle.any():
                 self._wanted[self._idle] = False
-                return ended
+                return self._idle.nonzero()[0].tolist()
 
     def _begin(self, number: int, game: SearchableGame) -> None:
-        self._roots[number] = self.spec.marked(game.position)
-        length = int(game.position["history_length"])
+        roots = self._roots[number : number + 1]
+        roots[0] = game.position
+        for name, value in self.spec.marks:
+            roots[name] = value
+        length = int(roots["history_length"][0])
         self._histories[number, :length] = game.history[:length]
 
 
@@ -137,25 +139,28 @@ class SmallSearch:
         self.owner, self.number, self.tree = owner, number, tree
         self._priors = RootPriors(tree, generator)
         self._counters = tree.counters[0]
+        self._bans = tree.counters["bans"]
+        self._visits = tree.nodes["visits"]
+        self._root, self._limit = tree.counters["root"], tree.counters["claim_limit"]
+        self._made = [tree.counters[name] for name in ("stop", "full", "claimed", "playouts")]
+        """Views of counters: to name a field of a record takes Python microseconds."""
         owner.settings.write(tree, owner.spec.score_unit)
         clear_tree(tree)
 
     @property
     def visits(self) -> int:
         """Visits of the root."""
-        return int(self.tree.nodes["visits"][self._counters.root])
+        return int(self._visits[self._root[0]])
 
     @property
     def value(self) -> float:
         """The root's mean value for the side to move, in [-1, 1]."""
-        root = self._counters.root
-        return float(self.tree.nodes["value_sum"][root]) / max(1, self.visits)
+        return float(self.tree.nodes["value_sum"][self._root[0]]) / max(1, self.visits)
 
     @property
     def score(self) -> float:
         """The root's mean lead for the side to move, in points."""
-        root = self._counters.root
-        return float(self.tree.nodes["score_sum"][root]) / max(1, self.visits)
+        return float(self.tree.nodes["score_sum"][self._root[0]]) / max(1, self.visits)
 
     def begin(self, game: SearchableGame, move: int | None = None) -> None:
         """Make a game's position the root.
@@ -177,15 +182,15 @@ class SmallSearch:
 
     def search(self, playouts: int) -> None:
         """Ask for playouts; `Searches.advance` makes them. A search with nothing left to find out ends before."""
-        counters = self._counters
-        counters.stop = counters.full = counters.claimed = counters.playouts = 0
-        counters.claim_limit = playouts
+        for each in self._made:
+            each[0] = 0
+        self._limit[0] = playouts
         self.owner._wanted[self.number] = True
 
     def set(self, **parameters: float) -> None:
         """Change parameters of this tree alone, by their names (native.tree.parameters)."""
         for name, value in parameters.items():
-            self.tree.parameters[0][name] = value
+            self.tree.parameters[name][0] = value
 
     def add_noise(self) -> None:
         """Mix the settings' noise into the priors of the root, which is expanded."""
@@ -199,12 +204,12 @@ class SmallSearch:
 
     def allow(self, moves: npt.NDArray[np.int64] | None) -> None:
         """Search these moves of the root only; None for all."""
-        if moves is None and not self._counters.bans:
+        if moves is None and not self._bans[0]:
             return
         self.tree.banned[:] = 0 if moves is None else 1
         if moves is not None:
             self.tree.banned[moves] = 0
-        self._counters.bans = int(moves is not None)
+        self._bans[0] = moves is not None
         restore_root_order(self.tree)
 
     def exploration(self, playouts: float) -> float:

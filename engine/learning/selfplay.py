@@ -133,7 +133,7 @@ class SelfPlay(Generic[G]):
         while (ended := learnable.judge(game)) is None:
             color = game.side_to_move
             ply = Ply(search.owner.spec.positions(1))
-            ply.position[0] = search.owner.spec.marked(game.position)
+            ply.position[0] = game.position
             plies.append(ply)
             if avoided is not None or game.ply < drawn_moves:
                 search.begin(game)
