@@ -77,6 +77,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Learn until the goal or a signal, and return the exit status."""
     from engine.evaluators.base import EvaluatorError
+    from engine.evaluators.native import native_precision
+    from engine.evaluators.providers import chooses_cpu
     from engine.learning.errors import LearningError
     from engine.learning.loop import Goal
     from nets.errors import NetworkError
@@ -94,6 +96,8 @@ def run(args: argparse.Namespace) -> int:
         tables = _read_tables(args.network)
         options = collect(args, game, **game.defaults.get(COMMAND, {}))
         logs.set_up(options)
+        if options.precision == "auto" and chooses_cpu(options.device):  # not compared with fp32 for every network
+            options.precision = native_precision("auto")
         with loading_errors():
             prepare(game, options)
         loop = _make_loop(args, game, options, settings, tables)

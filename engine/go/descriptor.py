@@ -49,7 +49,7 @@ class Go(Game["GoGame", "GoPlayer"]):
     flags = FLAGS
     defaults: Mapping[str, Mapping[str, Value]] = {
         "selfplay": {"temperature_moves": 10},
-        "learn": {"size": 7, "rules": "tromp-taylor", "precision": "fp32"},
+        "learn": {"size": 7, "rules": "tromp-taylor"},
         "analyze": {
             "rules": "chinese",
             **ANALYSIS_DEFAULTS,

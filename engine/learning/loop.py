@@ -291,7 +291,7 @@ class Loop:
 
     def _climb(self, name: str, generation: int) -> None:
         """Play against the anchors: what judges without a network, and the networks of earlier steps."""
-        earlier = [each for number, each in self.store.promoted().items() if number <= generation - EVERY]
+        earlier = [each for number, each in self.store.networks().items() if number <= generation - EVERY]
         for anchor in (*self.anchors, *earlier[-1:]):
             begin = time.monotonic()
             score = self._match(name, anchor, self.settings.ladder, generation)

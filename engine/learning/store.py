@@ -277,15 +277,11 @@ class Store:
                 shutil.rmtree(shard.path)
                 record.unlink(missing_ok=True)
         self.dataset = open_dataset(self.folder / "rows")
-        promoted = self.promoted()
+        promoted = self.networks()
         kept = {*list(promoted.values())[-EVERY:], *(name for number, name in promoted.items() if number % EVERY == 0)}
         for path in (self.folder / "networks").iterdir():
             if path.name.split(".")[0] not in kept | {self.state.network}:
                 path.unlink()
-
-    def promoted(self) -> dict[int, str]:
-        """Return the networks that were promoted, by generation."""
-        return {each["generation"]: each["network"] for each in self.journal.read() if each["event"] == "promotion"}
 
     # -- networks --------------------------------------------------------------------------------------------------
 
@@ -300,6 +296,12 @@ class Store:
                 return path
             raise LearningError(f"{path}: its content is not that of its name (cut short?), expected it as it was made")
         raise LearningError(f"{self.folder}/networks: no network {name} found, expected it there")
+
+    def networks(self) -> dict[int, str]:
+        """Return the networks that were promoted and are still there, by generation."""
+        there = {path.name.split(".")[0] for path in (self.folder / "networks").iterdir()}
+        promoted = (each for each in self.journal.read() if each["event"] == "promotion")
+        return {each["generation"]: each["network"] for each in promoted if each["network"] in there}
 
     def keep_network(self, path: Path) -> str:
         """Move a network's file among the networks; return its name."""
