@@ -129,6 +129,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
 
     _add_nps(add, game)
     _add_evaluator(add, game)
+    _add_selfplay(add, game)
     _add_tree(add, game)
     _add_rollouts(add)
     _add_nets(add)
@@ -221,6 +222,19 @@ def _evaluator(args: argparse.Namespace) -> Rows:
     from bench import evaluator
 
     return evaluator.run(_searching(args), args.duration, GAMES[args.game])
+
+
+def _add_selfplay(add: Add, game: Game[Any, Any]) -> None:
+    selfplay = add("selfplay", "evaluations per second of self-play, by games side by side", _selfplay)
+    _add_game(selfplay, game)
+    _add_duration(selfplay, 20.0)
+    add_options(selfplay, game, leave_out=all_but(EVALUATOR_OPTIONS))
+
+
+def _selfplay(args: argparse.Namespace) -> Rows:
+    from bench import selfplay
+
+    return selfplay.run(_searching(args), args.duration, GAMES[args.game])
 
 
 def _add_tree(add: Add, game: Game[Any, Any]) -> None:

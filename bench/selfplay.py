@@ -1,0 +1,75 @@
+"""`bench selfplay`: evaluations per second of self-play, by games side by side, beside the evaluator alone."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from bench.measure import batch_sizes, evaluator_rate
+from engine.learning.settings import make_settings
+from engine.learning.workers import Processes, Task
+
+if TYPE_CHECKING:
+    from engine.game import Game
+    from engine.options import Options
+
+GAMES = (8, 16, 32, 64)
+"""Side by side in each process."""
+
+
+def run(options: Options, seconds: float, game: Game[Any, Any]) -> list[dict[str, Any]]:
+    """Measure as many processes as the search has workers, each time between two looks at the evaluator alone.
+
+    Visits and shares of full searches are those of `yomi learn`.
+    """
+    found = []
+    with game.measured(options) as (subject, queue, settings):
+        workers = settings.workers
+
+        def alone() -> float:
+            rates = (
+                evaluator_rate(queue, subject, subject.games[-1], rows, workers, seconds / 4)
+                for rows in batch_sizes(queue, settings)
+            )
+            return max(rates)
+
+        before = alone()
+        for games in GAMES:
+            counts = _play(game, replace(options, workers=1), games, workers, seconds)
+            after = alone()
+            best = (before + after) / 2.0
+            share = counts["evaluations_per_second"] / best
+            found.append({"games": games, "processes": workers, **counts, "alone_per_second": best, "share": share})
+            before = after
+    return found
+
+
+def _play(game: Game[Any, Any], options: Options, games: int, workers: int, seconds: float) -> dict[str, float]:
+    """Return what is played in a second, once all processes have delivered a game."""
+    settings = make_settings({"games": games})
+    processes = Processes(workers, game, settings, 1, _fail)
+    try:
+        processes.use(Task(options, "bench", 0.0))
+        delivered = 0
+        while delivered < workers * games:  # the first to end are the short ones
+            delivered += sum(len(each.games) for each in processes.take(1.0))
+        begin = time.monotonic()
+        evaluations = played = rows = 0
+        while time.monotonic() - begin < seconds:
+            for each in processes.take(0.2):
+                evaluations += each.evaluations
+                played += len(each.games)
+                rows += sum(len(one.rows["value"]) for one in each.games)
+        passed = time.monotonic() - begin
+    finally:
+        processes.close()
+    return {
+        "evaluations_per_second": evaluations / passed,
+        "games_per_second": played / passed,
+        "rows_per_second": rows / passed,
+    }
+
+
+def _fail(number: int, why: str) -> None:
+    raise RuntimeError(f"process {number} of self-play ended: {why}")
