@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from engine.color import BLACK, DRAW, WHITE
-from engine.game import Game, Say
-from engine.options import Options
-from engine.play import SCORE, Ended, Referee
+from engine.game import Game, Say, Subject
+from engine.options import Options, Value
+from engine.play import Ended
 from engine.players.request import Decision
 from engine.scores import Score
-from tests.games.othello.game import MOVES, OthelloGame
-from tests.games.othello.kernels import SIZES
+from tests.games.othello.game import MOVES, OthelloGame, OthelloReferee
+from tests.games.othello.kernels import SIZES, othello_spec, write_bits, write_planes
+from tests.games.othello.learning import LearnableOthello
 from tests.games.othello.network import FORMATS
-from tests.games.othello.player import OthelloPlayer
+from tests.games.othello.player import OthelloPlayer, make_queue, search_settings
 
-
-class OthelloReferee(Referee[OthelloGame]):
-    """Ends games in which neither side has a move; more discs win."""
-
-    def judge(self, game: OthelloGame) -> Ended | None:
-        """Return how a game has ended; None while it goes on."""
-        winner = BLACK if game.score > 0 else WHITE if game.score < 0 else DRAW
-        return Ended(winner, SCORE, f"{game.score:+d}") if game.is_over else None
+if TYPE_CHECKING:
+    from engine.evaluators.queue import EvaluationQueue
+    from engine.search.parameters import SearchSettings
 
 
 class OthelloRecorder:
@@ -51,7 +48,7 @@ def _add_size(group: argparse._ActionsContainer) -> None:
 
 
 class Othello(Game[OthelloGame, OthelloPlayer]):
-    """Othello on 6×6 and 8×8."""
+    """Othello on 4×4, 6×6 and 8×8."""
 
     name = "othello"
     title = "Othello"
@@ -59,9 +56,15 @@ class Othello(Game[OthelloGame, OthelloPlayer]):
     formats = FORMATS
     plain_evaluator = "rollouts"
     score = Score("discs", 0, "Black's lead (discs)")
-    examples: Mapping[str, str] = {"selfplay": "example:\n  yomi selfplay othello --size 6 --evaluator rollouts\n"}
-    flags = {"selfplay": _add_size}  # noqa: RUF012
-    defaults: Mapping[str, Mapping[str, int]] = {"selfplay": {"size": 8, "temperature_moves": 8}}
+    examples: Mapping[str, str] = {
+        "selfplay": "example:\n  yomi selfplay othello --size 6 --evaluator rollouts\n",
+        "learn": "example:\n  yomi learn othello --size 6 --hours 1\n",
+    }
+    flags = {"selfplay": _add_size, "learn": _add_size}  # noqa: RUF012
+    defaults: Mapping[str, Mapping[str, Value]] = {
+        "selfplay": {"size": 8, "temperature_moves": 8},
+        "learn": {"size": 8, "precision": "fp32"},
+    }
 
     def compile(self, say: Say) -> None:
         """Do nothing: a few seconds are spent when a kernel is first called."""
@@ -89,6 +92,18 @@ class Othello(Game[OthelloGame, OthelloPlayer]):
     def recorder(self, args: argparse.Namespace, options: Options) -> OthelloRecorder:
         """Return what writes the moves."""
         return OthelloRecorder(options.size)
+
+    def learnable(self, options: Options) -> LearnableOthello:
+        """Return what the learning loop knows of it."""
+        return LearnableOthello(options.size)
+
+    @contextlib.contextmanager
+    def measured(self, options: Options) -> Iterator[tuple[Subject, EvaluationQueue, SearchSettings]]:
+        """See engine.game.Game."""
+        with contextlib.closing(make_queue(options, options.size)) as queue:
+            game = OthelloGame(options.size)
+            name, spec = f"Othello {game.size}x{game.size}", othello_spec(game.size)
+            yield Subject(name, spec, (game,), write_planes, write_bits), queue, search_settings(options, queue)
 
 
 GAME = Othello()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.color import BLACK
+from engine.color import BLACK, DRAW, WHITE
 from engine.options import OptionError
+from engine.play import SCORE, Ended, Referee
 from tests.games.othello import kernels
 from tests.games.othello.kernels import PASS, POSITION_DTYPE, SIZES
 
@@ -23,7 +24,7 @@ class OthelloGame:
             OptionError: no size of Othello's.
         """
         if size not in SIZES:
-            raise OptionError(f"board size {size}: expected 6 or 8")
+            raise OptionError(f"board size {size}: expected one of {', '.join(map(str, SIZES))}")
         self.size, self.initial = size, (diagram, side)
         self.moves: list[tuple[int, int]] = []
         self.record = np.zeros(1, POSITION_DTYPE)
@@ -98,3 +99,12 @@ class OthelloGame:
                 if int(self.position[name]) >> square & 1:
                     board[square >> 3][square & 7] = disc
         return "\n".join(map("".join, board))
+
+
+class OthelloReferee(Referee[OthelloGame]):
+    """Ends games in which neither side has a move; more discs win."""
+
+    def judge(self, game: OthelloGame) -> Ended | None:
+        """Return how a game has ended; None while it goes on."""
+        winner = BLACK if game.score > 0 else WHITE if game.score < 0 else DRAW
+        return Ended(winner, SCORE, f"{game.score:+d}") if game.is_over else None

@@ -1,7 +1,7 @@
 """Othello for the search: the functions of native.game on bitboards, and leaves judged by random games.
 
-This is a third game, of new files only: nothing else in this repository knows it. Both boards, 6×6 and 8×8, lie on a
-lattice of 8 columns: square (x, y) is bit 8 * y + x, which is also the move. A side without a move passes; the game
+This is a third game, of new files only: nothing else in this repository knows it. All boards, 4×4, 6×6 and 8×8, lie on
+a lattice of 8 columns: square (x, y) is bit 8 * y + x, which is also the move. A side without a move passes; the game
 ends when neither side has one.
 """
 
@@ -17,7 +17,7 @@ from native.spec import GameSpec, Inputs, packed_words
 from native.tree.arrays import LEAD, SCORE, VALUE
 from native.tree.buffers import make_batch
 
-SIZES = (6, 8)
+SIZES = (4, 6, 8)
 PASS = 64
 PLANES = 2  # that networks see: the discs of the side to move, and the opponent's
 POSITION_DTYPE = np.dtype(
@@ -35,7 +35,8 @@ SCRATCH_DTYPE = np.dtype([("bits", np.uint64, packed_words(PLANES * max(SIZES) *
 _STEPS = (U(1), U(7), U(8), U(9))  # to neighbours on the lattice
 _INNER, _ALL = U(0x7E7E7E7E7E7E7E7E), U(0xFFFFFFFFFFFFFFFF)
 """Columns that a row of discs may cross sideways, since a step from them never goes around the edge; all columns."""
-_SIX = U(0x3F3F3F3F3F3F)
+_BOARDS = (U(0x0F0F0F0F), U(0x3F3F3F3F3F3F), _ALL)
+"""The squares by size."""
 _NONE = U(0)
 _MIX = (U(0x9E3779B97F4A7C15), U(0xBF58476D1CE4E5B9), U(0x94D049BB133111EB))
 
@@ -59,7 +60,7 @@ def move_bits(own, other, size):  # type: ignore[no-untyped-def]
     for step in _STEPS:
         up, down = _rows(own, other, step)
         found |= (up << step) | (down >> step)
-    return found & ~(own | other) & (_SIX if size == 6 else _ALL)
+    return found & ~(own | other) & _BOARDS[(size - 4) // 2]
 
 
 @kernel
@@ -182,8 +183,8 @@ def write_planes(pos, history, symmetry, scratch, planes, extras):  # type: igno
 
 @kernel
 def policy_index(pos, move, symmetry):  # type: ignore[no-untyped-def]
-    """Return where the policy [N * N] has a move. A pass, which is never a choice, has the place of a square."""
-    return 0 if move == PASS else seen_at(pos.size, move, symmetry)
+    """Return where the policy [N * N + 1] has a move; the pass, which is never a choice, is last."""
+    return np.int64(pos.size) * np.int64(pos.size) if move == PASS else seen_at(pos.size, move, symmetry)
 
 
 @kernel
@@ -196,7 +197,7 @@ for _kernel in (copy, play, legal_moves, outcome, position_key, write_planes, wr
 
 
 def othello_spec(size: int) -> GameSpec:
-    """Return the sizes of Othello on a board of 6×6 or 8×8."""
+    """Return the sizes of Othello on a board of N×N."""
     area = size * size
     return GameSpec(
         name="othello",
@@ -204,7 +205,7 @@ def othello_spec(size: int) -> GameSpec:
         scratch_dtype=SCRATCH_DTYPE,
         max_moves=area,
         max_history=1,
-        policy_size=area,
+        policy_size=area + 1,
         area=0,
         planes_shape=(PLANES, size, size),
         extras_shape=(0,),

@@ -10,6 +10,7 @@ import numpy as np
 from engine.evaluators.network import Feed
 from engine.evaluators.policy_value import PolicyValueFormat
 from nets.errors import NetworkError
+from nets.features import FEATURE_SETS, FeatureSet
 from nets.load import own_info
 from nets.metadata import NetworkInfo
 from nets.onnx_program import Ends
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
     from nets.load import NetworkFile
 
 FEATURES = "othello-2"
+FEATURE_SETS[FEATURES] = FeatureSet(FEATURES, "othello", PLANES)
 
 
 class OthelloNetwork(PolicyValueFormat):
-    """`planes` [B, 2, N, N]; `policy` [B, N * N] as logits and `value` [B, 1] in [-1, 1]."""
+    """`planes` [B, 2, N, N]; `policy` [B, N * N] as logits, without the pass, and `value` [B, 1] in [-1, 1]."""
 
     title = "a network for Othello"
 

@@ -62,8 +62,15 @@ def make_queue(options: Options, size: int) -> EvaluationQueue:
     return JUDGES.make_queue(options, size, lambda: OthelloGame(size))
 
 
+def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
+    """Return the settings of the search; wins alone count."""
+    has_network = bool(queue.evaluator.inputs & Inputs.NETWORK)
+    decided = {"score_utility": 0.0, "dynamic_score_utility": 0.0, "ownership": False, "solver": True}
+    return common_settings(options, "othello", queue, C_PUCT, fpu_from_mean=not has_network, **decided)
+
+
 class OthelloPlayer(Player[OthelloGame]):
-    """Plays Othello on both boards."""
+    """Plays Othello on all boards."""
 
     def __init__(self, options: Options) -> None:
         """Load what judges, for a board by the options; LoadingError and OptionError as in engine.game.Game."""
@@ -80,9 +87,7 @@ class OthelloPlayer(Player[OthelloGame]):
         self.load(game)
 
     def _search_settings(self, options: Options, game: OthelloGame, queue: EvaluationQueue) -> SearchSettings:
-        has_network = bool(queue.evaluator.inputs & Inputs.NETWORK)
-        decided = {"score_utility": 0.0, "dynamic_score_utility": 0.0, "ownership": False, "solver": True}  # wins alone
-        return common_settings(options, "othello", queue, C_PUCT, fpu_from_mean=not has_network, **decided)
+        return search_settings(options, queue)
 
     def _budget(self, clock: Clock, game: OthelloGame, options: Options, lag: float, lateness: float) -> Budget:
         moves = max(2.0, (game.size**2 - 4 - game.ply) / 2)  # of this side

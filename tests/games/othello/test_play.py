@@ -59,7 +59,7 @@ def test_backends_agree(size: int, networks: dict[Any, Path]) -> None:
     assert max(np.abs(first - second).max() for first, second in zip(ours, theirs, strict=True)) < 1e-4
     assert np.ptp(ours[1]) > 0.01
     with pytest.raises(NetworkError, match=f"made for boards of size {size}"):
-        load(FORMATS, networks[size], 14 - size)
+        load(FORMATS, networks[size], SIZES[SIZES.index(size) - 1])
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -71,7 +71,7 @@ def test_self_play_repeats_itself(kind: str, size: int, make: Any, networks: dic
         ended = play_game(game, {BLACK: side, WHITE: side}, GAME.referee(player))
         winner = BLACK if game.score > 0 else WHITE if game.score < 0 else DRAW
         assert (ended.winner, ended.ending, ended.detail) == (winner, SCORE, f"{game.score:+d}")
-        played.append(game.moves[:16])  # later, a proof ends a search whenever the player looks
+        played.append(game.moves[: size * size // 2 - 2])  # later, a proof ends a search whenever the player looks
     assert played[0] == played[1]
 
 

@@ -15,7 +15,7 @@ from tests.games.othello.kernels import PASS, SIZES, othello_spec
 
 @pytest.fixture(params=SIZES)
 def case(request: pytest.FixtureRequest) -> Case:
-    """Give both boards, in place of the other games."""
+    """Give all boards, in place of the other games."""
     game = OthelloGame(request.param)
     return Case(othello_spec(game.size), lambda: (game.copy().record, game.history), symmetries=8, plies=100)
 

@@ -1,0 +1,56 @@
+"""Othello for the learning loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.learning.learnable import Outcome
+from tests.games.othello.game import MOVES, OthelloGame, OthelloReferee
+from tests.games.othello.network import FEATURES
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from engine.learning.policies import Found
+    from engine.play import Ended
+
+NETWORK = f"{Path(__file__).with_name('torch_network.py')}:OthelloResNet"
+
+
+class LearnableOthello:
+    """See engine.learning.learnable.Learnable. Wins are learned, not discs."""
+
+    features = FEATURES
+    suffix = ".txt"
+    points = False
+
+    def __init__(self, size: int) -> None:
+        """Begin games on a board of this size."""
+        self.size = size
+        self.network: Mapping[str, Any] = {"kind": NETWORK, "board_size": size}
+
+    def begin(self, rng: np.random.Generator, lead: float) -> OthelloGame:
+        """Return the usual four discs; nothing is drawn."""
+        return OthelloGame(self.size)
+
+    def again(self, game: OthelloGame) -> OthelloGame:
+        """Return the same."""
+        return OthelloGame(self.size)
+
+    def judge(self, game: OthelloGame) -> Ended | None:
+        """Return how a game has ended; None while it goes on."""
+        return OthelloReferee().judge(game)
+
+    def outcome(self, game: OthelloGame, ended: Ended) -> Outcome:
+        """Return the winner."""
+        return Outcome(ended.winner)
+
+    def komi(self, game: OthelloGame) -> float:
+        """Return none."""
+        return 0.0
+
+    def record(self, game: OthelloGame, ended: Ended, found: Sequence[Found | None], name: str) -> bytes:
+        """Return the moves and Black's discs minus White's, on one line."""
+        return f"{' '.join(MOVES[move] for _, move in game.moves)} {ended.detail}\n".encode()
