@@ -1,0 +1,99 @@
+"""Trees side by side: each grows as it would alone, and as the ordinary search's does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.evaluators.queue import InlineQueue
+from engine.evaluators.uniform import UniformEvaluator
+from engine.go.game import GoGame
+from engine.learning.searches import Searches, SmallSearch
+from engine.search.limits import Limits
+from engine.search.parameters import SearchSettings
+from native.go.spec import go_spec
+from tests.fakes.evaluators import ScriptedEvaluator
+from tests.unit.trees import contents_of, new_game, new_search
+
+SIZE, PLAYOUTS = 5, 300
+LINES = ("", "C3 B3", "C3 D3 C4 D4 C2")
+
+
+def searches(evaluator: Any, count: int, playouts: int = PLAYOUTS, **settings: Any) -> Searches:
+    chosen = SearchSettings(cache_size=0, symmetry="none", **settings)
+    return Searches(go_spec(SIZE), InlineQueue(evaluator), chosen, count, playouts, 1)
+
+
+def make_all(made: Searches) -> None:
+    while made.is_busy:
+        made.advance()
+
+
+def alone(evaluator: Any, game: GoGame, playouts: int) -> dict[str, Any]:
+    """Return the tree of the ordinary search, one leaf a batch."""
+    search = new_search(evaluator, SIZE)
+    search.set_position(game)
+    search.run(Limits(playouts=playouts))
+    return contents_of(search.tree)
+
+
+@pytest.mark.parametrize("evaluator", [UniformEvaluator(1), ScriptedEvaluator(1)], ids=lambda each: each.description)
+def test_every_tree_is_that_of_the_ordinary_search(evaluator: Any) -> None:
+    games = [new_game(SIZE, line) for line in LINES]
+    made = searches(evaluator, len(games))
+    for number, (search, game) in enumerate(zip(made.each, games, strict=True)):
+        search.begin(game)
+        search.search(PLAYOUTS - 50 * number)  # they end at different times
+    make_all(made)
+    for number, (search, game) in enumerate(zip(made.each, games, strict=True)):
+        assert contents_of(search.tree) == alone(evaluator, game, PLAYOUTS - 50 * number)
+        assert search.visits == PLAYOUTS - 50 * number
+
+
+def test_a_tree_goes_on_below_a_move() -> None:
+    evaluator, game = ScriptedEvaluator(1), new_game(SIZE)
+    # Where the score counts, the ordinary search takes another center of it for the new root.
+    made = searches(evaluator, 1, 2 * PLAYOUTS, dynamic_score_utility=0.0)
+    small, search = made.each[0], new_search(evaluator, SIZE, dynamic_score_utility=0.0)
+    small.begin(game)
+    small.search(PLAYOUTS)
+    make_all(made)
+    search.set_position(game)
+    search.run(Limits(playouts=PLAYOUTS))
+    children = small.children()
+    move = int(children["move"][np.argmax(children["visits"])])
+    game.play(game.side_to_move, move)
+    small.begin(game, move)
+    small.search(50)
+    make_all(made)
+    search.set_position(game)
+    assert search.root_visits > 10
+    search.run(Limits(playouts=50))
+    assert contents_of(small.tree) == contents_of(search.tree)
+
+
+def test_moves_that_are_allowed_are_searched_in_turn() -> None:
+    made = searches(ScriptedEvaluator(1), 1)
+    small = made.each[0]
+    small.begin(new_game(SIZE))
+    small.search(1)
+    make_all(made)
+    moves = small.children()["move"].astype(np.int64)
+    small.set(halving=True)
+    for count, playouts in ((8, 20), (4, 21), (2, 60)):
+        before = visits_of(small)
+        small.allow(moves[3 : 3 + count])
+        small.search(playouts)
+        make_all(made)
+        after = visits_of(small)
+        grown = {move for move in after if after[move] > before[move]}
+        assert sum(after.values()) == sum(before.values()) + playouts
+        assert grown <= set(moves[3 : 3 + count].tolist())
+        allowed = [after[move] for move in moves[3 : 3 + count].tolist()]
+        assert max(allowed) - min(allowed) <= 1
+
+
+def visits_of(search: SmallSearch) -> dict[int, int]:
+    return {int(each["move"]): int(each["visits"]) for each in search.children()}

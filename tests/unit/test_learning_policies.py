@@ -1,0 +1,141 @@
+"""How self-play searches, against slow twins, with searches that are made up."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from engine.learning import policies
+from engine.learning.policies import Found
+from engine.learning.settings import SelfPlaySettings
+from native.tree.report import CHILD_DTYPE
+from tests.naive import learning_policies as naive
+
+VALUE = 0.1
+
+
+class MadeUpSearch:
+    """Stands for a SmallSearch: moves have values that depend on how often they were searched, and on nothing else."""
+
+    score = 0.0
+
+    def __init__(self, priors: list[float], seed: int) -> None:
+        """Begin unsearched; moves are the places of the priors."""
+        self.priors, self.visits = np.array(priors, np.float32), 0
+        self._values = np.random.default_rng(seed).uniform(-1.0, 1.0, (len(priors), 1000))
+        self.counts = np.zeros(len(priors), np.int64)
+        self.proven = np.zeros(len(priors), np.int64)
+        self._allowed: npt.NDArray[np.int64] | None = None
+        self.factor, self.asked = 3.0, list[int]()
+
+    @property
+    def value(self) -> float:
+        """The root's own until a move was searched."""
+        return VALUE if self.visits == 1 else 0.0
+
+    def search(self, playouts: int) -> None:
+        self.asked.append(playouts)
+        for _ in range(playouts):
+            self.visits += 1
+            if self.visits > 1:
+                moves = range(len(self.counts)) if self._allowed is None else self._allowed.tolist()
+                self.counts[min(moves, key=lambda move: (self.counts[move], move))] += 1
+
+    def set(self, **parameters: float) -> None:
+        """Take any."""
+
+    def allow(self, moves: npt.NDArray[np.int64] | None) -> None:
+        self._allowed = moves
+
+    def exploration(self, playouts: float) -> float:
+        return self.factor
+
+    def mean(self, move: int, count: int) -> float:
+        return float(self._values[move, count])
+
+    def children(self) -> npt.NDArray[Any]:
+        children = np.zeros(len(self.counts), CHILD_DTYPE)
+        children["move"], children["visits"] = np.arange(len(self.counts)), self.counts
+        children["prior"], children["proven"] = self.priors, self.proven
+        children["utility"] = [self.mean(*each) if each[1] else np.nan for each in enumerate(self.counts.tolist())]
+        order = np.argsort(self.counts == 0, kind="stable")  # tried ones first
+        return children[order]
+
+
+def found_by(searching: Generator[None, None, Found]) -> Found:
+    while True:
+        try:
+            next(searching)
+        except StopIteration as end:
+            found: Found = end.value
+            return found
+
+
+def shares(count: int, seed: int) -> list[float]:
+    drawn: list[float] = np.random.default_rng(seed).dirichlet(np.full(count, 0.6)).astype(np.float32).tolist()
+    return drawn
+
+
+@pytest.mark.parametrize("moves", [1, 2, 3, 5, 16, 40])
+@pytest.mark.parametrize("visits", [2, 3, 17, 64, 201])
+@pytest.mark.parametrize("considered", [2, 7, 16])
+def test_gumbel_is_sequential_halving(moves: int, visits: int, considered: int) -> None:
+    search = MadeUpSearch(shares(moves, moves), visits)
+    settings = SelfPlaySettings(search="gumbel", considered=considered)
+    found = found_by(policies.gumbel(search, settings, np.random.default_rng(9), visits, 1.0, True))  # type: ignore[arg-type]
+    priors = {move: max(float(prior), 1e-9) for move, prior in enumerate(search.priors)}
+    gumbels = dict(enumerate(np.random.default_rng(9).gumbel(size=moves).tolist()))
+    compared = min(considered, moves, max(2, visits // 2))
+    twin = naive.sequential_halving(priors, gumbels, VALUE, visits - 1, compared, search.mean)
+    assert search.counts.tolist() == list(twin.counts.values())
+    assert search.visits == visits
+    assert found.move == twin.chosen
+    assert dict(zip(found.moves.tolist(), found.target.tolist(), strict=True)) == pytest.approx(twin.target)
+
+
+def test_gumbel_without_temperature_draws_nothing() -> None:
+    found = []
+    for seed in (1, 2):
+        search = MadeUpSearch(shares(10, 3), 4)
+        rng = np.random.default_rng(seed)
+        found.append(found_by(policies.gumbel(search, SelfPlaySettings(), rng, 30, 0.0, False)))  # type: ignore[arg-type]
+    assert found[0].move == found[1].move
+    assert found[0].target.tolist() == found[1].target.tolist()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_forced_visits_are_taken_away_one_by_one(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    search = MadeUpSearch(shares(12, seed), seed)
+    search.counts = rng.integers(0, 60, 12)
+    search.factor = float(rng.uniform(1.0, 20.0))
+    children = search.children()
+    pruned = policies._without_forced(search, children, 2.0)  # type: ignore[arg-type]
+    twin = naive.without_forced(
+        children["prior"].astype(float).tolist(),
+        children["visits"].tolist(),
+        children["utility"].tolist(),
+        search.factor,
+        2.0,
+    )
+    assert pruned.tolist() == twin
+
+
+def test_puct_learns_what_is_left() -> None:
+    search = MadeUpSearch([0.4, 0.3, 0.2, 0.1], 5)
+    settings = SelfPlaySettings(noise=0.0)
+    found = found_by(policies.puct(search, settings, np.random.default_rng(1), 101, 0.0, True))  # type: ignore[arg-type]
+    children = search.children()
+    kept = naive.without_forced(
+        children["prior"].tolist(), children["visits"].tolist(), children["utility"].tolist(), search.factor, 2.0
+    )
+    assert (search.visits, search.asked) == (101, [1, 100])
+    wanted = {move: count / sum(kept) for move, count in zip(children["move"].tolist(), kept, strict=True) if count}
+    assert dict(zip(found.moves.tolist(), found.target.tolist(), strict=True)) == pytest.approx(wanted)
+    assert wanted[found.move] == max(wanted.values())
+    surprise = sum(share * np.log(share / search.priors[move]) for move, share in wanted.items())
+    assert found.surprise == pytest.approx(surprise)
