@@ -1,0 +1,81 @@
+"""The learning loop on a game that it does not know: Othello on 4×4, from nothing."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from engine.learning.duel import play_match
+from engine.learning.loop import Goal, Loop
+from engine.learning.settings import LearnSettings, make_settings, training_tables
+from engine.learning.store import Store
+from engine.learning.workers import InTurns
+from engine.options import Options
+from tests.games.othello.descriptor import GAME
+
+pytest.importorskip("torch", reason="needs PyTorch (extra train)")
+
+SIZE, VISITS, GAMES = 4, 16, 60
+SETTINGS = make_settings(
+    {
+        "search": "gumbel",
+        "visits": 16,
+        "full_share": 1.0,
+        "games": 16,
+        "rows": 400,
+        "window": 1600,
+        "batch": 64,
+        "learning_rate": 5e-3,
+        "ladder": 0,
+    }
+)
+TABLES = {"training": {"decay": 0.9, "warmup": 5}}
+
+
+def options() -> Options:
+    made = Options.for_game(GAME.name)
+    for name, value in {"size": SIZE, "precision": "fp32", "device": "cpu"}.items():
+        made.set(name, value)
+    return made
+
+
+def learn(folder: Path, settings: LearnSettings, generations: int) -> tuple[Store, list[str]]:
+    """Learn in turns; return the run and its networks, the untrained one first."""
+    from nets.training.generations import Generations
+
+    learnable = GAME.learnable(options())
+    network = {**learnable.network, "blocks": 1, "channels": 16}
+    store = Store(folder, asdict(settings), frozenset(), learnable.features, learnable.suffix)
+    tables = training_tables(settings, network, TABLES, threads=1)
+    loop = Loop(
+        GAME,
+        options(),
+        settings,
+        store,
+        InTurns(GAME, settings, settings.seed),
+        lambda: Generations(folder / "train", tables, settings.window),
+        lambda text: None,
+        beside=False,
+    )
+    loop.run(Goal(generations=generations))
+    return store, [event["network"] for event in store.journal.read() if event["event"] == "promotion"]
+
+
+def share_against_uniform(store: Store, network: str) -> float:
+    """Return the points for a game of a network against the search that knows nothing, with as many visits."""
+    players = [
+        replace(options(), net=str(store.network(network)), evaluator="onnx"),
+        replace(options(), evaluator="uniform"),
+    ]
+    return play_match(GAME, players, GAMES, VISITS, 1, 0.0).share
+
+
+def test_it_is_learned_and_each_time_the_same(tmp_path: Path) -> None:
+    store, networks = learn(tmp_path / "once", SETTINGS, 6)
+    _, again = learn(tmp_path / "again", SETTINGS, 3)
+    assert len(set(networks)) == 7
+    assert again == networks[:4]
+    before, after = (share_against_uniform(store, networks[number]) for number in (0, -1))
+    assert after > max(0.7, before + 0.2)  # 0.86 and 0.48 where it was written
