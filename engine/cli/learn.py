@@ -145,6 +145,7 @@ def _make_loop(
     asked = {
         "game": game.name,
         **{name: options.get(name) for name in BOARD if TABLE[name].is_for(game.name)},
+        "size": game.board_size(options),
         **dataclasses.asdict(settings),
         "network": dict(network),
         "tables": {name: table for name, table in tables.items() if name != "network"},
