@@ -1,7 +1,8 @@
 """Under which symmetries boards may be shown to a network, as tables of where points and moves are seen.
 
-Go: all eight of a square, numbered as KataGo's: flip rows (1), columns (2), then swap the two (4). Shogi: as it is, or
-mirrored, left and right exchanged; planes are [file][rank] there, and moves have labels direction * 81 + square.
+Go, and all games whose moves are points: all eight of a square, numbered as KataGo's: flip rows (1), columns (2), then
+swap the two (4). Shogi, where moves have directions: as it is, or mirrored, left and right exchanged; planes are
+[file][rank] there, and moves have labels direction * 81 + square.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Symmetries:
 
 def symmetries_of(features: FeatureSet, size: int) -> Symmetries:
     """Return the symmetries under which a feature set shows boards of N = `size`."""
-    if features.game == "go":
+    if not features.directions:
         tables = symmetry_tables(size)
         return Symmetries(tables[:, :-1], tables)
     points = np.arange(SIDE * SIDE)
