@@ -72,6 +72,15 @@ def export_onnx(network: Network, name: str, training: Mapping[str, str]) -> onn
     return _Writer(network.eval(), name, training).model()
 
 
+def can_export(network: Network) -> bool:
+    """Whether `export_onnx` knows all parts of a network of one's own."""
+    try:
+        _Writer(network.eval(), "tried", {}).model()
+    except Exception:  # while it is traced, a network's own code may raise anything
+        return False
+    return True
+
+
 class _Writer:
     def __init__(self, network: Network, name: str, training: Mapping[str, str]) -> None:
         self._network = network

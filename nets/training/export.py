@@ -5,15 +5,19 @@ from __future__ import annotations
 import gzip
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nets.definitions.base import Network
 from nets.definitions.catalog import NETWORKS
 from nets.definitions.go import GoNetwork
 from nets.definitions.katago import to_katago
-from nets.definitions.onnx_export import export_onnx
+from nets.definitions.onnx_export import can_export, export_onnx
 from nets.definitions.torch_export import export_by_torch
 from nets.files import write_atomically
 from nets.katago.write import write_network
+
+if TYPE_CHECKING:
+    import onnx
 
 
 def export_file(network: Network, name: str, folder: Path, training: Mapping[str, str]) -> Path:
@@ -34,8 +38,14 @@ def export_file(network: Network, name: str, folder: Path, training: Mapping[str
         path = folder / f"{name}.bin.gz"
         content = gzip.compress(write_network(to_katago(network, name)), 6, mtime=0)
     else:
-        write = export_onnx if type(network) in NETWORKS.values() else export_by_torch
         path = folder / f"{name}.onnx"
-        content = write(network, name, training).SerializeToString(deterministic=True)
+        content = _to_onnx(network, name, training).SerializeToString(deterministic=True)
     write_atomically(path, content)
     return path
+
+
+def _to_onnx(network: Network, name: str, training: Mapping[str, str]) -> onnx.ModelProto:
+    """Return a model by our writer, whose files our kernels read, or by PyTorch's what has other parts."""
+    if type(network) in NETWORKS.values() or can_export(network):
+        return export_onnx(network, name, training)
+    return export_by_torch(network, name, training)
