@@ -112,6 +112,7 @@ class Loop:
         self._improving: threading.Thread | None = None
         self._failure: Exception | None = None
         self._tally = Tally()
+        self._idle_since = time.monotonic()
         self._shown: deque[dict[str, Any]] = deque(maxlen=SHOWN)
         self._told_at = time.monotonic()
         self._stopped = threading.Event()
@@ -213,6 +214,8 @@ class Loop:
         self.store.update(planned_rows=rows, planned_shard=self.store.newest_shard, planned_steps=state.steps + steps)
 
     def _start_improving(self) -> None:
+        waited = time.monotonic() - self._idle_since
+        self.store.journal.append("wait", part="training", seconds=waited, **{"for": "rows"})
         if not self._beside:
             self._improve()
             self._end_improving()
@@ -228,7 +231,7 @@ class Loop:
 
     def _end_improving(self) -> None:
         """Go on with what the training has brought."""
-        self._improving = None
+        self._improving, self._idle_since = None, time.monotonic()
         if self._failure is not None:
             raise self._failure
         self._hand_out()
