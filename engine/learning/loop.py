@@ -160,7 +160,7 @@ class Loop:
     def _begin(self) -> None:
         """Let the workers play with the best network; make the first one if there is none."""
         state = self.store.state
-        if not state.network and self.settings.first == "network":
+        if not state.network and not self.settings.without_network:
             self._keep(self._get_learner().first())
         self._hand_out()
         if state.planned_rows:  # a kill came while it was trained
@@ -168,9 +168,9 @@ class Loop:
 
     def _hand_out(self) -> None:
         """Tell the workers what to play with."""
-        name = self.store.state.network
-        plays = name or self.game.plain_evaluator
-        self.workers.use(Task(self._options(plays), plays, self.store.state.lead))
+        state = self.store.state
+        plays = state.network if state.generation >= self.settings.without_network else self.game.plain_evaluator
+        self.workers.use(Task(self._options(plays), plays, state.lead))
 
     def _options(self, name: str) -> Options:
         """Return the options of a player with a network, or of one of the anchors."""

@@ -14,8 +14,15 @@ from engine.learning.ratings import ratings
 FOLDERS = ("rows", "games", "networks", "train")
 GENERATIONS = 10
 """What is recent."""
-PARTS = {"selfplay": "self-play", "training": "training", "gate": "gate", "match": "ladder", "wait": "waiting"}
-"""What time goes to, by event."""
+PARTS = {
+    "self-play": ("selfplay", None),
+    "training": ("training", None),
+    "gate": ("gate", None),
+    "ladder": ("match", None),
+    "self-play waits": ("wait", "selfplay"),
+    "training waits": ("wait", "training"),
+}
+"""What time goes to: an event, and of waits the part that waits."""
 
 
 class Progress:
@@ -64,11 +71,12 @@ class Progress:
             edges: of the intervals, in seconds run, rising.
         """
         found = {}
-        for name, part in PARTS.items():
-            lengths = np.array([each["seconds"] for each in self.of(name)])
-            starts = np.array([each["ran"] for each in self.of(name)]) - lengths
+        for name, (event, part) in PARTS.items():
+            chosen = [each for each in self.of(event) if part in (None, each.get("part"))]
+            lengths = np.array([each["seconds"] for each in chosen])
+            starts = np.array([each["ran"] for each in chosen]) - lengths
             busy = [float(np.clip(edge - starts, 0.0, lengths).sum()) for edge in edges]
-            found[part] = [float(share) for share in np.diff(busy) / np.diff(edges)]
+            found[name] = [float(share) for share in np.diff(busy) / np.diff(edges)]
         return found
 
 

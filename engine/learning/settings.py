@@ -58,9 +58,6 @@ class SelfPlaySettings:
     won_visits: float = setting(0.4, "share of the visits that are left then", 0.05, 1)
     resign: float = setting(0.0, "winrate below which a side resigns; 0: never", 0, 0.5)
     played_out: float = setting(0.2, "share of the games that are played on all the same, to see who was right", 0, 1)
-    first: str = setting(
-        "network", "what plays the first games: the untrained network, or rollouts", choices=("network", "rollouts")
-    )
 
 
 @dataclass(frozen=True)
@@ -74,6 +71,9 @@ class LearnSettings(SelfPlaySettings):
     learning_rate: float = setting(2e-3, "of training", 0, live=True)
     optimizer: str = setting("muon", "of training", choices=("muon", "adamw", "adam", "sgd"))
     search_value: float = setting(0.25, "share of the search's value in the value that is learned", 0, 1)
+    without_network: int = setting(
+        0, "networks that learn from games of what the game has without one, such as rollouts", 0
+    )
     gate: int = setting(0, "games against the best network that a new one has to win half of; 0: no gate", live=True)
     ladder: int = setting(32, "games against each anchor that tell the strength; 0: none", live=True)
     ladder_every: int = setting(5, "networks between two such matches", 1, live=True)

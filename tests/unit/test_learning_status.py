@@ -71,7 +71,7 @@ EVENTS: list[tuple[float, Event]] = [  # with the seconds since START
     (90_040, trained(1, 3.5)),
     (90_100, met("gate", SECOND, FIRST, 35, 25, generation=1, promoted=True)),
     (90_100, {"event": "promotion", "generation": 1, "network": SECOND}),
-    (90_110, {"event": "wait", "part": "trainer", "for": "rows", "seconds": 10.0}),
+    (90_110, {"event": "wait", "part": "training", "for": "rows", "seconds": 10.0}),
     (90_140, played(11, SECOND, lead=2.5)),
     (90_160, trained(11, 2.0)),
     (90_220, met("gate", THIRD, SECOND, 20, 40, generation=11, promoted=False)),
@@ -89,10 +89,10 @@ refused     33333333 (generation 11), Elo +57 ± 158 over rollouts, Elo -61 ± 1
 losses      policy 2.0000 (3.5000), value 0.5000 (0.5000) (in brackets 10 generations ago)
 self-play   2.00 games/s, 2,000 evaluations/s
             2.00 games/s, 2,000 evaluations/s (last 10 generations)
-time        self-play 22%, training 9%, gate 44%, ladder 15%, waiting 2%
-            self-play 24%, training 10%, gate 48%, ladder 0%, waiting 8% (last 10 generations)
+time        self-play 22%, training 9%, gate 44%, ladder 15%, self-play waits 0%, training waits 2%
+            self-play 24%, training 10%, gate 48%, ladder 0%, self-play waits 0%, training waits 8% (last 10 generations)
 disk        rows 12.3 kB, games 0 B, networks 0 B, train 0 B, other JOURNAL kB
-last wait   trainer for rows, 10.0 s, 2 min ago
+last wait   training for rows, 10.0 s, 2 min ago
 last lost   worker 2 (</script><img src=x onerror=alert(1)>?[2J), 31 s ago
 """
 
@@ -114,7 +114,7 @@ def test_what_is_appended_is_read(tmp_path: Path) -> None:
     journal = Journal(tmp_path / NAME)
     assert journal.read() == []
     journal.append("stop", why="Ctrl-C")
-    journal.append("wait", part="trainer", seconds=3, **{"for": "rows"})
+    journal.append("wait", part="training", seconds=3, **{"for": "rows"})
     stop, wait = journal.read()
     assert (stop["event"], stop["why"], wait["for"]) == ("stop", "Ctrl-C", "rows")
     assert wait["time"] >= stop["time"] > START - 1e9
