@@ -19,8 +19,8 @@ PARTS = {
     "training": ("training", None),
     "gate": ("gate", None),
     "ladder": ("match", None),
-    "self-play waits": ("wait", "selfplay"),
-    "training waits": ("wait", "training"),
+    "players wait": ("wait", "selfplay"),
+    "trainer waits": ("wait", "training"),
 }
 """What time goes to: an event, and of waits the part that waits."""
 

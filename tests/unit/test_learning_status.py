@@ -89,8 +89,8 @@ refused     33333333 (generation 11), Elo +57 ± 158 over rollouts, Elo -61 ± 1
 losses      policy 2.0000 (3.5000), value 0.5000 (0.5000) (in brackets 10 generations ago)
 self-play   2.00 games/s, 2,000 evaluations/s
             2.00 games/s, 2,000 evaluations/s (last 10 generations)
-time        self-play 22%, training 9%, gate 44%, ladder 15%, self-play waits 0%, training waits 2%
-            self-play 24%, training 10%, gate 48%, ladder 0%, self-play waits 0%, training waits 8% (last 10 generations)
+time        self-play 22%, training 9%, gate 44%, ladder 15%, players wait 0%, trainer waits 2%
+            self-play 24%, training 10%, gate 48%, ladder 0%, players wait 0%, trainer waits 8% (last 10 generations)
 disk        rows 12.3 kB, games 0 B, networks 0 B, train 0 B, other JOURNAL kB
 last wait   training for rows, 10.0 s, 2 min ago
 last lost   worker 2 (</script><img src=x onerror=alert(1)>?[2J), 31 s ago
