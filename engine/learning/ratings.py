@@ -10,7 +10,7 @@ import numpy as np
 from engine.learning.journal import Event
 from engine.matches.rating import CONFIDENCE, Ratings, fit
 
-ANCHORS = ("uniform", "rollouts")
+ANCHORS = ("uniform", "rollouts", "material")
 """Players that never change."""
 EARLIER = "earlier "
 """Stands before the name of a network that a newer one meets again."""
