@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from engine.options import Options
     from engine.play import Ended
     from engine.players.request import Decision
+    from engine.search.report import Counts
 
 
 class GoRecorder:
@@ -28,19 +29,21 @@ class GoRecorder:
         """Begin games by size, rules and komi of the options."""
         self._options = options
         self._comments = [""]
+        self._counts: list[Counts] = []
 
     def begin(self, number: int) -> GoGame:
         """Return an empty board."""
-        self._comments = [""]
+        self._comments, self._counts = [""], []
         return new_game(self._options)
 
     def record(self, game: GoGame, decision: Decision, seconds: float) -> None:
-        """Keep winrate, lead and visits for the comment of the move."""
+        """Keep winrate, lead and visits for the comment of the move, and the visits of all moves."""
         report = decision.report
         self._comments.append(str(Evaluation(report.winrate, report.score_lead, report.visits)))
+        self._counts.append(report.counts)
 
     def files(self, game: GoGame, ended: Ended, name: str) -> dict[str, bytes]:
         """Return the SGF."""
         date, result = time.strftime("%Y-%m-%d"), sgf_result(ended)
-        text = to_sgf(game, self._comments, black=name, white=name, result=result, date=date)
+        text = to_sgf(game, self._comments, self._counts, black=name, white=name, result=result, date=date)
         return {".sgf": text.encode("utf-8")}

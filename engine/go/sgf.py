@@ -22,6 +22,7 @@ from engine.go.game import GoGame, IllegalMove, SetupError
 from engine.go.handicap import HandicapError
 from engine.go.rules import PRESETS, Rules, RulesError
 from engine.go.vertex import column_and_row, point_at
+from engine.search.report import Counts
 from engine.version import VERSION
 from native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, PASS
 
@@ -41,6 +42,8 @@ HUNDREDTHS = ("foxwq", "SGFC:2.0")
 """Programs (AP) whose komi is in hundredths also where it is small (KM[50]), and in stones where it is 350."""
 MAX_STONES = 5
 """A komi with a quarter is in points from here on, in stones below."""
+COUNTS = "VN"
+"""A property of our own: visits of the moves in the search for the node's move, VN[cd:40][:2] for 2 of a pass."""
 APPLICATION = "yomi"
 """What records that are written here name (AP). Their komi is in points, whatever it looks like."""
 _TOKEN = re.compile(rb"\s*(?:\[([^\\\]]*(?:\\.[^\\\]]*)*)\]|([A-Za-z]{1,64})|([;()]))", re.DOTALL)
@@ -456,12 +459,13 @@ def _bytes_of(path: str | Path) -> bytes:
         raise SgfError(f"cannot read {path}: {error.strerror}") from None
 
 
-def record_of(game: GoGame, comments: Sequence[str] = ()) -> GameRecord:
+def record_of(game: GoGame, comments: Sequence[str] = (), counts: Sequence[Counts] = ()) -> GameRecord:
     """Return a record of `game` without names or result.
 
     Args:
         game: its initial position and moves.
         comments: one for the initial position, then one for each move; may be shorter.
+        counts: visits of the search for each move, which COUNTS tells; may be shorter.
     """
     texts = [*comments, *[""] * (len(game.moves) + 1 - len(comments))]
     record = GameRecord(game.size, game.komi, game.rules, handicap=game.handicap)
@@ -470,20 +474,23 @@ def record_of(game: GoGame, comments: Sequence[str] = ()) -> GameRecord:
     if game.setup or first != BLACK:
         record.root.side = game.initial_side
     node = record.root
-    for (color, move), text in zip(game.moves, texts[1:], strict=False):
+    for number, ((color, move), text) in enumerate(zip(game.moves, texts[1:], strict=False)):
         node = node.add(color, move, text)
+        if number < len(counts) and counts[number]:
+            node.other[COUNTS] = [f"{_letters(each, game.size)}:{visits}" for each, visits in counts[number]]
     return record
 
 
-def to_sgf(game: GoGame, comments: Sequence[str] = (), **info: Any) -> str:
+def to_sgf(game: GoGame, comments: Sequence[str] = (), counts: Sequence[Counts] = (), **info: Any) -> str:
     """Return `game` as SGF text.
 
     Args:
         game: its initial position and moves.
         comments: see `record_of`.
+        counts: see `record_of`.
         info: fields of `GameRecord`, such as black="A", white="B", result="B+R".
     """
-    record = record_of(game, comments)
+    record = record_of(game, comments, counts)
     for name, value in info.items():
         if not hasattr(record, name):
             raise TypeError(f"GameRecord has no field {name}")
@@ -610,6 +617,14 @@ def _move(key: str, raw: bytes, size: int) -> int:
     except ValueError:
         raise SgfError(f"{_shown(key, raw)}: expected a point of a {size}x{size} board") from None
     return PASS if position is None else _point(position, size)
+
+
+def _letters(move: int, size: int) -> str:
+    """Return a move as SGF writes it; nothing for a pass."""
+    if move == PASS:
+        return ""
+    row, column = _row_and_column(move, size)
+    return string.ascii_lowercase[column] + string.ascii_lowercase[size - 1 - row]
 
 
 def _setup_points(source: _Source, key: str) -> list[int]:

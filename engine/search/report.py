@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from engine.color import BLACK
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+Counts: TypeAlias = tuple[tuple[int, int], ...]
+"""(move, visits) of a search, the best first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,11 @@ class SearchReport:
     """[area], row by row from the top left, +1 the side to move owns the point; None where nobody asked for it."""
     proven: int = 0
     """+1 the side to move is proven to win, -1 to lose, 0 open."""
+
+    @property
+    def counts(self) -> Counts:
+        """The visits of the moves that have any."""
+        return tuple((move.move, move.visits) for move in self.moves if move.visits)
 
     @property
     def candidates(self) -> tuple[MoveReport, ...]:

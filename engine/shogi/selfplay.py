@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,42 @@ if TYPE_CHECKING:
     from engine.shogi.game import ShogiGame
 
 
+def read_openings(path: Path | None, packed: str = "") -> list[GameRecord]:
+    """Return what games begin with: the openings of a file, the usual position without one.
+
+    Args:
+        path: of the file.
+        packed: what asks for positions that 32 bytes can hold, for the error; empty where nothing does.
+
+    Raises:
+        OptionError: they cannot be read, or not be packed.
+    """
+    try:
+        lines = load_records(path) if path else []
+    except RecordError as error:
+        raise OptionError(f"--openings {error}") from None
+    for number, line in enumerate(lines if packed else [], 1):
+        try:
+            pack(line.initial)
+        except RecordError as error:
+            raise OptionError(f"--openings {path}, opening {number}: {error} ({packed})") from None
+    return lines or [GameRecord()]
+
+
+def begin(options: Options, opening: GameRecord) -> ShogiGame:
+    """Return a game after its opening, whose moves are part of it.
+
+    Raises:
+        OptionError: a move is illegal.
+    """
+    game = new_game(options, format_sfen(opening.initial))
+    for recorded in opening.moves:
+        if not game.is_legal(recorded.move):
+            raise OptionError(f"--openings: '{format_usi_line(opening)[:80]}' has an illegal move")
+        game.play(recorded.move)
+    return game
+
+
 class ShogiRecorder:
     """See engine.game.Recorder: games from the usual position or from openings, in turn."""
 
@@ -45,31 +82,19 @@ class ShogiRecorder:
         self._options = options
         self._suffixes = tuple(dict.fromkeys(FORMATS[name] for name in formats))
         self._notes: list[RecordedMove] = []
-        try:
-            lines = load_records(openings) if openings else []
-        except RecordError as error:
-            raise OptionError(f"--openings {error}") from None
-        for number, line in enumerate(lines if ".hcpe" in self._suffixes else [], 1):
-            try:
-                pack(line.initial)
-            except RecordError as error:
-                raise OptionError(f"--openings {openings}, opening {number}: {error} (--format hcpe)") from None
-        self._openings = lines or [GameRecord()]
+        packed = [suffix for suffix in (".hcpe", ".hcpe3") if suffix in self._suffixes]
+        self._openings = read_openings(openings, f"--format {packed[0][1:]}" if packed else "")
 
     def begin(self, number: int) -> ShogiGame:
         """Return an opening with its moves, which are part of the game."""
-        opening = self._openings[number % len(self._openings)]
-        game = new_game(self._options, format_sfen(opening.initial))
-        for recorded in opening.moves:
-            if not game.is_legal(recorded.move):
-                raise OptionError(f"--openings: '{format_usi_line(opening)[:80]}' has an illegal move")
-            game.play(recorded.move)
+        game = begin(self._options, self._openings[number % len(self._openings)])
         self._notes = [RecordedMove(move) for _, move in game.moves]
         return game
 
     def record(self, game: ShogiGame, decision: Decision, seconds: float) -> None:
-        """Keep the evaluation in centipawns."""
-        self._notes.append(note_of(decision, game.placement, seconds, self._options.centipawns))
+        """Keep the evaluation in centipawns, and the visits."""
+        note = note_of(decision, game.placement, seconds, self._options.centipawns)
+        self._notes.append(replace(note, counts=decision.report.counts))
 
     def files(self, game: ShogiGame, ended: Ended, name: str) -> dict[str, bytes]:
         """Return the record in every form."""

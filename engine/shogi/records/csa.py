@@ -1,6 +1,7 @@
 """Records in CSA's form (the standard's versions 2 to 3), with times, evaluations and comments.
 
-Evaluations are the comments that Floodgate writes, `'** SCORE LINE` after a move, in centipawns for Black.
+Evaluations are the comments that Floodgate writes, `'** SCORE LINE` after a move, in centipawns for Black. The visits
+of a search are a comment of our own, `'visits +7776FU:40 +2726FU:9`, without the star that asks programs to show it.
 """
 
 import itertools
@@ -25,6 +26,7 @@ from engine.shogi.sfen import SfenError, check
 
 COLORS = {"+": BLACK, "-": WHITE}
 LINE = re.compile(r"V[0-9.]+|N[+-].*|\$.*|P[I1-9+-].*|[+-]|[+-][0-9]{4}[A-Z]{2}.*|T[0-9.]+|%.*|/|'.*")
+VISITS = re.compile(r"visits((?: [+-][0-9]{4}[A-Z]{2}:[0-9]+)+)\s*")
 SCORE = re.compile(r"\*\*\s*(-?[0-9]+)(?:\s+(.*))?$")
 
 
@@ -47,6 +49,8 @@ class _Reader:
         self.has_board = False
         self.placement: Placement | None = None
         """The position after the moves so far, once the side to move is known."""
+        self.before: Placement | None = None
+        """The one before the last move."""
 
     def read(self, line: str) -> None:
         match line[0]:
@@ -100,6 +104,11 @@ class _Reader:
             last.score = int(score[1]) if black else -int(score[1])
             last.pv = score[2] or ""
             return
+        counts = VISITS.fullmatch(text)
+        if record.moves and counts and not record.ending:
+            pairs = [word.split(":") for word in counts[1].split()]
+            record.moves[-1].counts = tuple((self._parse(move), int(visits)) for move, visits in pairs)
+            return
         if not record.moves and not self.has_board and text.startswith("CSA encoding="):
             return
         text = text.removeprefix("*")
@@ -108,6 +117,18 @@ class _Reader:
             last.comment = f"{last.comment}\n{text}" if last.comment else text
         else:
             record.comment = f"{record.comment}\n{text}" if record.comment else text
+
+    def _parse(self, text: str) -> int:
+        """Return a move of the position before the last one.
+
+        Raises:
+            RecordError: it cannot be.
+        """
+        assert self.before is not None
+        try:
+            return parse_csa(text, self.before)
+        except NotationError as error:
+            raise RecordError(f"visits of {text}: {error}") from None
 
     def _mover(self) -> int:
         assert self.placement is not None
@@ -190,7 +211,7 @@ class _Reader:
         name = f"{number} '{line}'"
         if self.placement.is_drop_pawn_mate(move) and self._is_foul():
             raise ImpossibleMoveError(f"move {name}: {DROP_PAWN_MATE}")
-        self.placement = self.record.add(self.placement, move, name)
+        self.before, self.placement = self.placement, self.record.add(self.placement, move, name)
 
     def _time(self, line: str) -> None:
         try:
@@ -315,6 +336,8 @@ def format_csa_record(record: GameRecord) -> str:
         if recorded.score is not None:
             score = recorded.score if placement.side == BLACK else -recorded.score
             lines.append(f"'** {score} {_line(recorded.pv)}".rstrip())
+        if recorded.counts:
+            lines.append(f"'visits {' '.join(f'{format_csa(move, placement)}:{n}' for move, n in recorded.counts)}")
         lines += _comments(recorded.comment)
     if record.ending:
         lines.append(f"%{record.ending}")

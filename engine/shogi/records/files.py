@@ -1,4 +1,4 @@
-"""Files of game records in every form: CSA, KIF, KI2, lines of USI, and hcpe, which is written alone."""
+"""Files of game records in every form: CSA, KIF, KI2, lines of USI, hcpe3, and hcpe, which is written alone."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from pathlib import Path
 
 from engine.shogi.records.csa import format_csa_records, looks_like_csa, read_csa
 from engine.shogi.records.hcpe import write_hcpe
+from engine.shogi.records.hcpe3 import write_hcpe3
 from engine.shogi.records.kif import format_kif_record, looks_like_kif, read_kif
 from engine.shogi.records.record import GameRecord, RecordError, format_usi_line, read_usi_lines
 from nets.files import write_atomically
 
-SUFFIXES = (".csa", ".kif", ".kifu", ".usi", ".sfen", ".hcpe")
+SUFFIXES = (".csa", ".kif", ".kifu", ".usi", ".sfen", ".hcpe", ".hcpe3")
 
 
 def read_records(data: bytes | str, *, cut: bool = False) -> list[GameRecord]:
@@ -96,6 +97,8 @@ def to_bytes(records: Iterable[GameRecord], suffix: str) -> bytes:
             return "".join(f"{format_usi_line(record)}\n" for record in games).encode("ascii")
         case ".hcpe":
             return write_hcpe(games)
+        case ".hcpe3":
+            return write_hcpe3(games)
     raise RecordError(f"a record ending in '{suffix}': expected one of {', '.join(SUFFIXES)}")
 
 

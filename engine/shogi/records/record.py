@@ -7,10 +7,11 @@ line. The text forms are read and written here and not by cshogi, whose readers 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from engine.color import DRAW, opponent
+from engine.search.report import Counts
 from engine.shogi.notation import NotationError, format_usi, guilty_of, parse_usi
 from engine.shogi.placement import Placement
 from engine.shogi.sfen import START_WORD, STARTPOS, SfenError, format_sfen, parse_sfen
@@ -63,6 +64,8 @@ class RecordedMove:
     pv: str = ""
     """The line expected after it, as the record writes it."""
     comment: str = ""
+    counts: Counts = ()
+    """Visits of the search for it; empty where the record does not say."""
 
 
 @dataclass(slots=True)
@@ -175,7 +178,7 @@ def record_of(game: ShogiGame, notes: Sequence[RecordedMove] = (), **info: str) 
         setattr(record, name, value)
     for number, (_, move) in enumerate(game.moves):
         note = notes[number] if number < len(notes) else RecordedMove(move)
-        record.moves.append(RecordedMove(move, note.seconds, note.score, note.pv, note.comment))
+        record.moves.append(replace(note, move=move))
     return record
 
 
