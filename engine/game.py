@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from engine.evaluators.network import Format, NetworkEvaluator
     from engine.evaluators.queue import EvaluationQueue
     from engine.learning.learnable import Learnable
+    from engine.learning.replay import Recorded
     from engine.matches.games import MatchGame
     from engine.options import Options, Value
     from engine.play import Ended, Referee
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from engine.terminal import TerminalGame
     from native.spec import GameSpec
     from nets.data.shards import Dataset
+    from nets.features import FeatureSet
 
 P = TypeVar("P", bound="Player[Any]")
 Say = Callable[[str], None]
@@ -236,6 +238,31 @@ class Game(abc.ABC, Generic[G, P]):
     def learnable(self, options: Options) -> Learnable[G]:
         """Return what the learning loop knows of the game, on the board of the options."""
         raise NotImplementedError
+
+    def replay(self, path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, list[Recorded[G]]]:
+        """Return how the rows beside a record show the game, and the record's games.
+
+        Args:
+            path: of the record, in a form of `learnable`.
+            features: of the rows.
+            size: of their boards.
+
+        Raises:
+            OptionError: the record is broken, or no game is learned from such features.
+        """
+        raise NotImplementedError
+
+    def learning(self, args: argparse.Namespace, network: Mapping[str, Any] | None) -> Game[G, P]:
+        """Return the descriptor as the flags of `yomi learn` want it; processes that play are sent it.
+
+        Args:
+            args: the flags of this game.
+            network: [network] of a training configuration; None for the game's own.
+
+        Raises:
+            OptionError: what games are to begin with cannot be read.
+        """
+        return self
 
     # -- measuring -------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,8 @@ from nets.files import naming
 
 if TYPE_CHECKING:
     from engine.game import Game
-    from nets.data.shards import Dataset
+    from nets.data.shards import Dataset, Shard
+    from nets.features import FeatureSet
 
 USAGE = "yomi dataset ACTION ... [options]"
 EPILOG = """\
@@ -46,7 +47,10 @@ def add(parser: argparse.ArgumentParser) -> None:
 
     _add_make(action("make", "make a data set from game records, or go on with it"))
     _add_play(action("play", "make a data set from games that a network or an engine plays with itself"))
-    for name, text in (("check", "read a data set and see whether it is whole"), ("describe", "say what is in it")):
+    for name, text in (
+        ("check", "see whether a data set is whole, and what its games' records make of it"),
+        ("describe", "say what is in it"),
+    ):
         action(name, text).add_argument("folder", type=Path, metavar="FOLDER", help="the data set")
     convert = action("convert", "write positions of shogi from records, hcpe or psv as hcpe or psv")
     convert.add_argument("source", type=Path, metavar="SOURCE", help="records of shogi, .hcpe or .psv")
@@ -167,7 +171,8 @@ def play_dataset(args: argparse.Namespace) -> None:
 
 
 def check_dataset(args: argparse.Namespace) -> None:
-    """Read every shard."""
+    """Read every shard, and play the games again that have their records beside them."""
+    from engine.learning.replay import record_beside
     from nets.data.shards import check_shard, open_dataset
 
     dataset = open_dataset(args.folder)
@@ -175,6 +180,23 @@ def check_dataset(args: argparse.Namespace) -> None:
     for shard in dataset.shards:
         check_shard(shard, features, features.policy_size(shard.size))
     print(f"{len(dataset.shards)} shards whole, {dataset.rows('train')} + {dataset.rows('test')} positions")
+    records = {shard: record for shard in dataset.shards if (record := record_beside(shard)) is not None}
+    if records:
+        faults = sum(_replay(features, shard, record) for shard, record in records.items())
+        print(f"{sum(shard.rows for shard in records)} positions played again from their records")
+        if faults:
+            raise CliError(f"{args.folder}: {faults} faults found, expected none")
+
+
+def _replay(features: FeatureSet, shard: Shard, record: Path) -> int:
+    """Print the faults of a shard whose games are played again, and return how many there are."""
+    from engine.learning.replay import check_rows
+
+    spec, games = GAMES[features.game].replay(record, features, shard.size)
+    faults = 0
+    for faults, line in enumerate(check_rows(shard, games, spec, features), 1):  # noqa: B007  (counted)
+        print(line)
+    return faults
 
 
 def describe_dataset(args: argparse.Namespace) -> None:

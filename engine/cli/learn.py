@@ -35,10 +35,11 @@ examples:
   yomi learn go --size 5 --hours 2         from nothing, in the folder learn-go
   yomi learn go --size 5                   go on where it ended, whatever ended it
   yomi learn status learn-go               how it goes; FOLDER/status.html shows more
+  yomi learn shogi --hours 24              shogi, in the folder learn-shogi
 
 Learning needs PyTorch; yomi doctor says what installs it. What it does and every setting: docs/LEARNING.md.
 """
-BOARD = ("size", "rules", "device", "backend", "precision")
+BOARD = ("size", "rules", "max_moves", "entering_king", "leaf_mate_depth", "device", "backend", "precision")
 """Options of the engine that this command has."""
 PREFIX = "learning_"
 """Of settings among the arguments: some have the names of options."""
@@ -94,6 +95,7 @@ def run(args: argparse.Namespace) -> int:
         given = {row.name: getattr(args, PREFIX + row.name) for row in dataclasses.fields(LearnSettings)}
         settings = make_settings({name: value for name, value in given.items() if value is not None})
         tables = _read_tables(args.network)
+        game = game.learning(args, tables.get("network"))
         options = collect(args, game, **game.defaults.get(COMMAND, {}))
         logs.set_up(options)
         if options.precision == "auto" and chooses_cpu(options.device):  # not compared with fp32 for every network
@@ -146,6 +148,7 @@ def _make_loop(
         "game": game.name,
         **{name: options.get(name) for name in BOARD if TABLE[name].is_for(game.name)},
         "size": game.board_size(options),
+        **learnable.asked,
         **dataclasses.asdict(settings),
         "network": dict(network),
         "tables": {name: table for name, table in tables.items() if name != "network"},

@@ -24,8 +24,10 @@ from nets.files import write_atomically
 
 if TYPE_CHECKING:
     from engine.game import Game, Recorder
+    from engine.learning.collection import Collection
     from engine.options import Value
     from engine.players.player import Player
+    from engine.players.request import Decision
 
 COMMAND = "selfplay"
 USAGE = "yomi selfplay GAME [options]"
@@ -59,6 +61,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         child.add_argument(
             "--out", type=Path, default=folder, metavar="FOLDER", help=f"where the records go (default: {folder})"
         )
+        child.add_argument("--rows", type=Path, metavar="FOLDER", help="data set that positions are added to")
         add_flags(child, COMMAND, game)
         shown = {**DEFAULTS, **game.defaults.get(COMMAND, {}), "visits": DEFAULT_VISITS}
         add_options(child, game, leave_out=("ponder", "stochastic_ponder", "lag"), defaults=shown)
@@ -99,9 +102,17 @@ def _append(path: Path, data: bytes, row_bytes: int) -> None:
 class Series(Generic[G]):
     """Games of a player against itself, one after the other."""
 
-    def __init__(self, game: Game[G, Any], player: Player[G], recorder: Recorder[G]) -> None:
-        """Let `player` play both sides of the games that `recorder` begins."""
-        self.game, self.player, self.recorder = game, player, recorder
+    def __init__(
+        self, game: Game[G, Any], player: Player[G], recorder: Recorder[G], collection: Collection[G] | None
+    ) -> None:
+        """Let `player` play both sides of the games that `recorder` begins; rows of them go to the collection."""
+        self.game, self.player, self.recorder, self.collection = game, player, recorder, collection
+
+    def close(self) -> None:
+        """End the player, and write the rows that are left."""
+        self.player.close()
+        if self.collection is not None:
+            self.collection.close()
 
     def play(self, number: int) -> Played:
         """Play the game of this number, counted from 0.
@@ -114,12 +125,17 @@ class Series(Generic[G]):
             played = recorder.begin(number)
         player.new_game(played)
         side = PlayerSide(player)
-        ended = play_game(
-            played,
-            {BLACK: side, WHITE: side},
-            self.game.referee(player),
-            lambda decision, seconds: recorder.record(played, decision, seconds),
-        )
+        if self.collection is not None:
+            self.collection.begin(played)
+
+        def record(decision: Decision, seconds: float) -> None:
+            recorder.record(played, decision, seconds)
+            if self.collection is not None:
+                self.collection.note(played, decision)
+
+        ended = play_game(played, {BLACK: side, WHITE: side}, self.game.referee(player), record)
+        if self.collection is not None:
+            self.collection.end(played, ended, player.description)
         return Played(ended.winner, len(played.moves), recorder.files(played, ended, player.description))
 
 
@@ -136,7 +152,17 @@ def open_series(args: argparse.Namespace) -> Series[Any]:
     logs.set_up(options)
     with loading_errors():
         recorder = game.recorder(args, options)
-    return Series(game, load_player(game, options), recorder)
+    player = load_player(game, options)
+    if args.rows is None:
+        return Series(game, player, recorder, None)
+    from engine.learning.collection import Collection
+    from nets.errors import NetworkError
+
+    try:
+        return Series(game, player, recorder, Collection(args.rows, game.learnable(options)))
+    except (NetworkError, OSError) as error:
+        player.close()
+        raise CliError(f"--rows {error}") from None
 
 
 def run(args: argparse.Namespace) -> int:
@@ -160,9 +186,9 @@ def run(args: argparse.Namespace) -> int:
                 files.write(game.files)
                 games.append(game)
     except OSError as error:
-        raise CliError(f"--out {args.out}: {error.strerror}") from None
+        raise CliError(f"{error.filename or args.out}: {error.strerror}") from None
     finally:  # what has been played is told whatever ends the games
-        series.player.close()
+        series.close()
         print(f"{_summary(games, time.monotonic() - start)}; records in {args.out}")
     return 0
 

@@ -26,10 +26,13 @@ if TYPE_CHECKING:
     from engine.go.review import GoReviewer
     from engine.go.selfplay import GoRecorder
     from engine.go.terminal import GoTerminalGame
+    from engine.learning.replay import Recorded
     from engine.options import Options, Value
     from engine.players.precision import Sampling
     from engine.search.parameters import SearchSettings
+    from native.spec import GameSpec
     from nets.data.shards import Dataset
+    from nets.features import FeatureSet
 
 
 class Go(Game["GoGame", "GoPlayer"]):
@@ -161,6 +164,12 @@ class Go(Game["GoGame", "GoPlayer"]):
         from engine.go.learning import LearnableGo
 
         return LearnableGo(options)
+
+    def replay(self, path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, list[Recorded[GoGame]]]:
+        """See Game."""
+        from engine.go.learning import replay
+
+        return replay(path, features, size)
 
     def subject(self, options: Options) -> Subject:
         """Return boards of the options' size."""

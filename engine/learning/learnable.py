@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from engine.play import G
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy as np
     import numpy.typing as npt
 
-    from engine.learning.policies import Found
+    from engine.learning.selfplay import Finished
     from engine.play import Ended
+    from native.spec import GameSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +33,17 @@ class Learnable(Protocol[G]):
     """A game that can be learned."""
 
     features: str
-    """The feature set that is learned from, of nets.features; its planes are those of GameSpec."""
+    """The feature set that is learned from, of nets.features."""
+    spec: GameSpec
+    """Of the game as rows show it: its planes are those of the feature set."""
     network: Mapping[str, Any]
     """[network] of a training configuration: kind and options of what is trained unless told otherwise."""
     suffix: str
     """Of the records, which are joined to files of many games."""
     points: bool
     """Whether there is a score."""
+    asked: Mapping[str, Any]
+    """What its games depend on besides the options; a run goes on with the same only."""
 
     def begin(self, rng: np.random.Generator, lead: float) -> G:
         """Return a game at its beginning.
@@ -62,12 +65,10 @@ class Learnable(Protocol[G]):
     def komi(self, game: G) -> float:
         """Return the points that White has been given; 0 without a score."""
 
-    def record(self, game: G, ended: Ended, found: Sequence[Found | None], name: str) -> bytes:
-        """Return a game's record.
+    def record(self, finished: Finished[G], name: str) -> bytes:
+        """Return a game's record, with what was found of its moves.
 
         Args:
-            game: played.
-            ended: how it ended.
-            found: by move, what was found; None for moves that were not searched.
+            finished: the game.
             name: of the network.
         """

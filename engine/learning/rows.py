@@ -8,18 +8,23 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.color import BLACK, DRAW
+from engine.learning.policies import Found
+from engine.learning.selfplay import Finished, Ply
 from native.datasets.positions import index_moves, show_positions
 from nets.data.shards import COLUMNS, OWNER_SCALE, Array
 from nets.features import feature_set
 
 if TYPE_CHECKING:
     from engine.learning.learnable import Learnable
-    from engine.learning.selfplay import Finished, Ply
+    from engine.players.request import Decision
+    from engine.search.report import Counts
     from native.spec import GameSpec
     from nets.features import FeatureSet
 
 MOST_MOVES = 128
 """Moves that a policy target names; of more the likeliest."""
+FINEST = 1000
+"""Visits, at least, by which records tell a policy."""
 SHORT_TERM = 0.25
 """Weight of a position among those that follow it, in its short-term value: their mean distance is 3 positions."""
 
@@ -27,7 +32,6 @@ SHORT_TERM = 0.25
 def rows_of(
     finished: Finished[Any],
     learnable: Learnable[Any],
-    spec: GameSpec,
     surprise: float,
     number: int,
     rng: np.random.Generator,
@@ -37,23 +41,69 @@ def rows_of(
     Args:
         finished: the game.
         learnable: its kind.
-        spec: of the game, as the network sees it.
         surprise: share of the rows that goes to positions by the policy's surprise.
         number: of the game among the records beside the rows.
         rng: draws how often a position is written.
     """
-    features = feature_set(learnable.features)
+    spec, features = learnable.spec, feature_set(learnable.features)
     learned = [index for index, ply in enumerate(finished.plies) if ply.learned]
     copies = _copies(np.array([_target(finished.plies[each])[2] for each in learned]), surprise, rng)
     chosen = [index for index, count in zip(learned, copies, strict=True) for _ in range(count)]
     plies = [finished.plies[index] for index in chosen]
     positions = np.concatenate([ply.position for ply in plies]) if plies else spec.positions(0)
-    columns = _features(finished, spec, features, positions)
+    for name, value in spec.marks:
+        positions[name] = value
+    columns = planes_of(positions, finished.game.history, spec, features)
     columns |= _policy(plies, positions, spec)
     columns |= _labels(finished, learnable, chosen, positions)
     columns["game"] = np.full(len(chosen), number)
-    columns["ply"] = finished.first + np.array(chosen, np.int64)
+    columns["ply"] = _begun_with(finished) + np.array(chosen, np.int64)
     return {name: np.ascontiguousarray(array, COLUMNS[name][0]) for name, array in columns.items()}
+
+
+def noted(finished: Finished[Any]) -> list[Ply | None]:
+    """Return what was found of each move of a game's record; None of those that it began with."""
+    before = _begun_with(finished)
+    return [None] * before + list(finished.plies[: len(finished.game.moves) - before])
+
+
+def _begun_with(finished: Finished[Any]) -> int:
+    """Return how many moves the record has before those of the plies."""
+    initial: int = finished.game.ply - len(finished.game.moves)
+    return finished.first - initial
+
+
+def counts_of(ply: Ply) -> Counts:
+    """Return the policy that is learned from a position as numbers of visits, the greatest first; else none.
+
+    They are thousandths at least: an improved policy is finer than its visits. What rounds to 0 is left out.
+    """
+    if ply.found is None or not ply.learned:
+        return ()
+    found = ply.found
+    order = np.argsort(-found.target, kind="stable")
+    numbers = np.rint(found.target[order] * max(found.visits, FINEST)).astype(int)
+    pairs = zip(found.moves[order].tolist(), numbers.tolist(), strict=True)
+    return tuple((move, number) for move, number in pairs if number)
+
+
+def ply_of(position: np.void, decision: Decision, spec: GameSpec) -> Ply:
+    """Return what a player has decided as a ply of self-play; one without visits is not learned.
+
+    Args:
+        position: before the move.
+        decision: has a move.
+        spec: of the game as the rows show it.
+    """
+    assert decision.move is not None
+    ply, report = Ply(spec.positions(1)), decision.report
+    ply.position[0] = position
+    if report.counts:
+        moves, visits = np.array(report.counts, np.int64).T
+        value, target = 2.0 * report.winrate - 1.0, visits / visits.sum()
+        ply.found = Found(decision.move, value, report.score_lead, report.visits, moves, target, surprise=0.0)
+        ply.learned = True
+    return ply
 
 
 def joined(parts: list[dict[str, Array]]) -> dict[str, Array]:
@@ -76,13 +126,14 @@ def _copies(surprises: npt.NDArray[np.float64], share: float, rng: np.random.Gen
     return copies
 
 
-def _features(
-    finished: Finished[Any], spec: GameSpec, features: FeatureSet, positions: npt.NDArray[np.void]
+def planes_of(
+    positions: npt.NDArray[np.void], history: Array, spec: GameSpec, features: FeatureSet
 ) -> dict[str, npt.NDArray[Any]]:
+    """Return planes and globals of positions of one game, whose history is shared."""
     rows = len(positions)
     planes = np.zeros((rows, *spec.planes_shape), np.float32)
     extras = np.zeros((rows, *spec.extras_shape), np.float32)
-    show_positions(positions, finished.game.history, np.zeros(1, spec.scratch_dtype), planes, extras)
+    show_positions(positions, history, np.zeros(1, spec.scratch_dtype), planes, extras)
     bits = planes[:, : features.bits].reshape(rows, features.bits * planes.shape[-1] ** 2) != 0.0
     columns: dict[str, npt.NDArray[Any]] = {"planes": np.packbits(bits, axis=1)}
     if features.globals:  # the first of a constant plane stands for it

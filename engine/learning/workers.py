@@ -110,7 +110,7 @@ class Producer:
         for _, move in game.moves[board.ply :]:
             board.push(move)
             boards.append(str(board))
-        moves = self._game.format_opening(game).split()
+        moves = [self._game.matches().format_move(game, move) for _, move in game.moves]
         values = [None] * finished.first + [
             None if ply.found is None else round(ply.found.value if side == BLACK else -ply.found.value, 3)
             for ply in finished.plies
@@ -132,12 +132,11 @@ class Producer:
         assert self._selfplay is not None
         assert self._task is not None
         learnable, searches = self._selfplay.learnable, self._selfplay.searches
-        rows = rows_of(finished, learnable, searches.spec, self._settings.surprise, 0, self._selfplay.rng)
-        found = [None] * finished.first + [ply.found for ply in finished.plies[: finished.game.ply - finished.first]]
+        rows = rows_of(finished, learnable, self._settings.surprise, 0, self._selfplay.rng)
         margin = finished.outcome.margin
         return Played(
             rows=rows,
-            record=learnable.record(finished.game, finished.ended, found, self._task.network),
+            record=learnable.record(finished, self._task.network),
             winner=finished.outcome.winner,
             margin=float("nan") if margin is None else margin + learnable.komi(finished.game),
             moves=finished.game.ply,

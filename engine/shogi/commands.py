@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from engine.game import Game, Say
     from nets.data.shards import Dataset
 
-FORMATS = {"csa": ".csa", "kif": ".kifu", "usi": ".usi", "hcpe": ".hcpe"}
+FORMATS = {"csa": ".csa", "kif": ".kifu", "usi": ".usi", "hcpe": ".hcpe", "hcpe3": ".hcpe3"}
 """Forms of records and the endings of their files: a `.kifu` is KIF in UTF-8."""
 
 EXAMPLES = {
@@ -39,7 +39,17 @@ examples:
 
 Unless told otherwise: 200 visits a move, temperature 1 for the first 20 moves, a quarter of noise at the root, no
 resignation, and a draw after 320 moves. Each move's evaluation is written in centipawns. Openings are a file of
-records or of lines `startpos moves ...`, taken in turn. hcpe goes into one file, games.hcpe, which grows.
+records or of lines `startpos moves ...`, taken in turn. hcpe goes into one file, games.hcpe, which grows. hcpe3 holds
+the visits of the searches, too, and so do CSA and, with the flag, --rows.
+""",
+    "learn": """\
+examples:
+  yomi learn shogi --hours 24
+  yomi learn shogi --openings balanced.sfen --network net.toml --out shogi-10x128
+
+Games begin with the usual position, or with lines of a file drawn at random, and end by mate, declaration, repetition,
+or after 320 moves, unless told otherwise. Evaluations and the visits that were learned are comments of the records,
+of which yomi dataset convert FOLDER/games GAMES.hcpe3 makes what dlshogi trains on.
 """,
     "dataset play": """\
 examples:
@@ -70,6 +80,10 @@ def _add_selfplay(group: _ActionsContainer) -> None:
     group.add_argument(
         "--format", nargs="+", choices=FORMATS, default=["csa"], help="forms of the records (default: csa)"
     )
+    _add_openings(group)
+
+
+def _add_openings(group: _ActionsContainer) -> None:
     group.add_argument("--openings", type=Path, metavar="FILE", help="positions or lines to begin with")
 
 
@@ -100,7 +114,13 @@ def _add_dataset_play(group: _ActionsContainer) -> None:
     value("--max-moves", 320, "N", "moves after which a game is drawn")
 
 
-FLAGS = {"play": _add_play, "selfplay": _add_selfplay, "dataset make": _add_make, "dataset play": _add_dataset_play}
+FLAGS = {
+    "play": _add_play,
+    "selfplay": _add_selfplay,
+    "learn": _add_openings,
+    "dataset make": _add_make,
+    "dataset play": _add_dataset_play,
+}
 
 
 def make_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.game import Game
 from engine.scores import Score
@@ -17,17 +17,21 @@ if TYPE_CHECKING:
     from engine.evaluators.network import Format, NetworkEvaluator
     from engine.evaluators.queue import EvaluationQueue
     from engine.game import Say, Subject
+    from engine.learning.replay import Recorded
     from engine.options import Options, Value
     from engine.players.precision import Sampling
     from engine.search.parameters import SearchSettings
     from engine.shogi.game import ShogiGame
+    from engine.shogi.learning import LearnableShogi
     from engine.shogi.matches import ShogiMatches
     from engine.shogi.players.player import ShogiPlayer
     from engine.shogi.referee import ShogiReferee
     from engine.shogi.review import ShogiReviewer
     from engine.shogi.selfplay import ShogiRecorder
     from engine.shogi.terminal import ShogiTerminalGame
+    from native.spec import GameSpec
     from nets.data.shards import Dataset
+    from nets.features import FeatureSet
 
 LEAF_MATES = (0, 0, 0, 0, 1, 1, 3, 3, 3, 3)
 ROOT_MATES, ROOT_MATES_OF_NETWORKS = (0, 0, 0, 1, 3, 5, 7, 9, 11, 33), (0, 0, 1, 3, 3, 5, 7, 9, 11, 33)
@@ -51,7 +55,15 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
     recorded = ("sfen",)
     examples = EXAMPLES
     flags = FLAGS
-    defaults: Mapping[str, Mapping[str, Value]] = {"selfplay": {"temperature_moves": 20, "max_moves": 320}}
+    defaults: Mapping[str, Mapping[str, Value]] = {
+        "selfplay": {"temperature_moves": 20, "max_moves": 320},
+        "learn": {"max_moves": 320, "leaf_mate_depth": 1, "precision": "fp32"},
+    }
+
+    def __init__(self) -> None:
+        """Learn from the usual position."""
+        self._learned: dict[str, Any] = {}
+        """Arguments of LearnableShogi."""
 
     @property
     def formats(self) -> tuple[type[Format], ...]:
@@ -140,6 +152,28 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
     def play_dataset(self, args: Namespace, say: Say) -> str:
         """See Game; positions are kept as hcpe, of which `yomi dataset make` makes a set."""
         return play_dataset(self, args, say)
+
+    def learnable(self, options: Options) -> LearnableShogi:
+        """See Game."""
+        from engine.shogi.learning import LearnableShogi
+
+        return LearnableShogi(options, **self._learned)
+
+    def learning(self, args: Namespace, network: Mapping[str, Any] | None) -> Shogi:
+        """See Game; openings are read once."""
+        from engine.datasets.sources import named
+        from engine.shogi.selfplay import read_openings
+
+        other, openings = Shogi(), read_openings(args.openings)
+        name = named(args.openings) if args.openings else ""
+        other._learned = {"openings": openings, "named": name, "network": network}
+        return other
+
+    def replay(self, path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, list[Recorded[ShogiGame]]]:
+        """See Game."""
+        from engine.shogi.learning import replay
+
+        return replay(path, features)
 
     def subject(self, options: Options) -> Subject:
         """Return shogi with the options' mate search at leaves."""

@@ -1,7 +1,7 @@
 """What a network sees of positions of any game, for rows of data sets."""
 
 from native.bits import U
-from native.game import policy_index, write_planes
+from native.game import legal_moves, policy_index, write_planes
 from native.jit import kernel
 
 
@@ -18,3 +18,12 @@ def index_moves(positions, moves, counts, indices):  # type: ignore[no-untyped-d
     for i in range(U(positions.size)):
         for k in range(U(counts[i])):
             indices[i, k] = policy_index(positions[i], moves[i, k], 0)
+
+
+@kernel
+def index_legal_moves(positions, history, moves, counts):  # type: ignore[no-untyped-def]
+    """Write the policy indices of all legal moves of positions of one game, uint16[n, K], and how many there are."""
+    for i in range(U(positions.size)):
+        counts[i] = legal_moves(positions[i], history, moves[i])
+        for k in range(U(counts[i])):
+            moves[i, k] = policy_index(positions[i], moves[i, k], 0)

@@ -1,0 +1,126 @@
+"""Shogi for the learning loop: how games begin and end, and what is learned of them."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from engine.learning.learnable import Outcome
+from engine.learning.replay import Recorded
+from engine.learning.rows import counts_of, noted
+from engine.option_row import OptionError
+from engine.play import DECLARATION, Ended
+from engine.scores import record_score
+from engine.shogi.records.files import load_records, to_bytes
+from engine.shogi.records.record import GameRecord, RecordedMove, RecordError, record_of
+from engine.shogi.referee import ShogiReferee, csa_ending
+from engine.shogi.selfplay import begin
+from native.shogi.position import FORM_DLSHOGI
+from native.shogi.spec import DLSHOGI_FEATURES, shogi_spec
+from nets.dlshogi.network import DLSHOGI_PLANES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import numpy as np
+
+    from engine.learning.selfplay import Finished
+    from engine.options import Options
+    from engine.shogi.game import ShogiGame
+    from native.spec import GameSpec
+    from nets.features import FeatureSet
+
+SEPARATOR = b"/\n"
+"""Of games in CSA; the last one ends the file as well."""
+
+
+class LearnableShogi:
+    """See engine.learning.learnable.Learnable. Without points, and without a board that anyone owns."""
+
+    suffix = ".csa"
+    points = False
+
+    def __init__(
+        self,
+        options: Options,
+        openings: Sequence[GameRecord] = (GameRecord(),),
+        named: str = "",
+        network: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Begin games by the options' rules, with openings that are drawn.
+
+        Args:
+            options: tell the rules, the mates that are looked for at leaves, and the scale of evaluations.
+            openings: one at least.
+            named: their file with its digest; empty for the usual position.
+            network: [network] of a training configuration, if not the usual one.
+
+        Raises:
+            OptionError: an opening has an illegal move.
+        """
+        self.network = network or {"kind": "dlshogi-resnet", "blocks": 4, "channels": 48}
+        extras = int(self.network.get("extras", DLSHOGI_FEATURES[1]))
+        self.spec = shogi_spec(FORM_DLSHOGI, extras)
+        self.features = f"dlshogi-{DLSHOGI_PLANES}-{extras}"
+        self.asked: Mapping[str, Any] = {"openings": named}
+        self._options = options
+        # Positions count their moves from 0: what comes before them is not known.
+        self._openings = [replace(each, initial=replace(each.initial, number=1)) for each in openings]
+        self._opened: weakref.WeakKeyDictionary[ShogiGame, GameRecord] = weakref.WeakKeyDictionary()
+        self._referee = ShogiReferee()
+        for each in self._openings:
+            begin(options, each)
+
+    def begin(self, rng: np.random.Generator, lead: float) -> ShogiGame:
+        """Return a game after an opening."""
+        return self._begin(self._openings[int(rng.integers(len(self._openings)))])
+
+    def again(self, game: ShogiGame) -> ShogiGame:
+        """Return a game after the same opening."""
+        return self._begin(self._opened[game])
+
+    def judge(self, game: ShogiGame) -> Ended | None:
+        """Return how a game has ended, as soon as a win can be declared by that; None while it goes on."""
+        ended = self._referee.judge(game)
+        return Ended(game.side_to_move, DECLARATION) if ended is None and game.can_declare else ended
+
+    def outcome(self, game: ShogiGame, ended: Ended) -> Outcome:
+        """Return the winner."""
+        return Outcome(ended.winner)
+
+    def komi(self, game: ShogiGame) -> float:
+        """Return 0."""
+        return 0.0
+
+    def record(self, finished: Finished[ShogiGame], name: str) -> bytes:
+        """Return CSA with evaluations, and the visits that are learned, as comments; what separates games follows."""
+        game, notes = finished.game, []
+        for (_, move), ply in zip(game.moves, noted(finished), strict=True):
+            note = RecordedMove(move)
+            if ply is not None and ply.found is not None:
+                note.score = record_score(0.5 + ply.found.value / 2.0, None, self._options.centipawns)
+                note.counts = counts_of(ply)
+            notes.append(note)
+        ending = csa_ending(finished.ended, game)
+        return to_bytes([record_of(game, notes, black=name, white=name, ending=ending)], self.suffix) + SEPARATOR
+
+    def _begin(self, opening: GameRecord) -> ShogiGame:
+        game = begin(self._options, opening)
+        game.position["mate_depth"] = self._options.leaf_mate_depth
+        self._opened[game] = opening
+        return game
+
+
+def replay(path: Path, features: FeatureSet) -> tuple[GameSpec, list[Recorded[ShogiGame]]]:
+    """See engine.game.Game.replay; all legal moves may be named, also those that searches waive."""
+    if features.joined:
+        raise OptionError(f"{path}: rows of {features.name} found, expected dlshogi's features")
+    try:
+        games = [Recorded(each.game(0), [note.move for note in each.moves], each.winner) for each in load_records(path)]
+    except RecordError as error:
+        raise OptionError(str(error)) from None
+    for recorded in games:
+        recorded.game.position["all_moves"] = 1
+    return shogi_spec(FORM_DLSHOGI, features.extras), games
