@@ -11,7 +11,7 @@ from engine.color import BLACK, DRAW
 from engine.learning.policies import Found
 from engine.learning.selfplay import Finished, Ply
 from native.datasets.positions import index_moves, show_positions
-from nets.data.shards import COLUMNS, OWNER_SCALE, Array
+from nets.data.shards import COLUMNS, OWNER_SCALE, UNKNOWN_OWNER, Array
 from nets.features import feature_set
 
 if TYPE_CHECKING:
@@ -181,8 +181,10 @@ def _labels(
         columns["score_stdev"] = np.abs(margin - scores[chosen]) / 0.8
         columns["short_score"] = signs * short_scores[chosen]
         columns["komi"] = -signs * learnable.komi(finished.game)
-    if outcome.owners is not None:
-        columns["ownership"] = np.rint(OWNER_SCALE * signs[:, None] * outcome.owners)
+    if area := learnable.spec.area:
+        unknown = np.full((len(chosen), area), UNKNOWN_OWNER)
+        owners = outcome.owners
+        columns["ownership"] = unknown if owners is None else np.rint(OWNER_SCALE * signs[:, None] * owners)
     return columns
 
 
