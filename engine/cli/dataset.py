@@ -14,7 +14,7 @@ from engine.cli.logs import say
 from engine.datasets import SHARD_ROWS
 from engine.go.commands import SCORED_ROWS
 from engine.option_row import OptionError
-from nets.files import naming
+from nets.files import atomic_writer, naming
 
 if TYPE_CHECKING:
     from engine.game import Game
@@ -31,6 +31,7 @@ examples:
   yomi dataset make floodgate/ --features dlshogi-62-57 --out data/shogi --rating 3000
   yomi dataset describe data/9
   yomi dataset convert teacher.psv teacher.hcpe
+  yomi dataset convert learn-shogi/games games.hcpe3     games with the visits of their searches, for dlshogi
   yomi dataset openings floodgate/ --rating 3800 --out balanced.sfen
 
 A run that was stopped goes on with the same command: what is lost is the shard that was being written.
@@ -52,9 +53,10 @@ def add(parser: argparse.ArgumentParser) -> None:
         ("describe", "say what is in it"),
     ):
         action(name, text).add_argument("folder", type=Path, metavar="FOLDER", help="the data set")
-    convert = action("convert", "write positions of shogi from records, hcpe or psv as hcpe or psv")
-    convert.add_argument("source", type=Path, metavar="SOURCE", help="records of shogi, .hcpe or .psv")
-    convert.add_argument("target", type=Path, metavar="TARGET", help=".hcpe or .psv; must not exist")
+    convert = action("convert", "write positions of shogi from records, hcpe, hcpe3 or psv as hcpe, hcpe3 or psv")
+    convert.add_argument("source", type=Path, metavar="SOURCE", help="records of shogi, .hcpe, .hcpe3 or .psv")
+    text = ".hcpe, .psv, or .hcpe3, for which SOURCE has games and may be a folder; must not exist"
+    convert.add_argument("target", type=Path, metavar="TARGET", help=text)
     _add_openings(action("openings", "write balanced openings out of games of shogi, for yomi match"))
 
 
@@ -211,14 +213,36 @@ def convert_file(args: argparse.Namespace) -> None:
     from engine.shogi.datasets.rows import ShogiLimits, read_rows, to_hcpe, to_psv
 
     writers = {".hcpe": to_hcpe, ".psv": to_psv}
-    if args.target.suffix not in writers:
-        raise CliError(f"{args.target}: expected a name that ends in .hcpe or .psv")
+    if args.target.suffix not in (*writers, ".hcpe3"):
+        raise CliError(f"{args.target}: expected a name that ends in .hcpe, .hcpe3 or .psv")
     if args.target.exists():
         raise CliError(f"{args.target}: is there already, expected a new file")
+    if args.target.suffix == ".hcpe3":
+        _convert_games(args.source, args.target)
+        return
     rows = read_rows(args.source, ShogiLimits(min_moves=0), 0)
     with naming(args.target):
         args.target.write_bytes(writers[args.target.suffix](rows))
     print(f"{len(rows)} positions written to {args.target}")
+
+
+def _convert_games(source: Path, target: Path) -> None:
+    """Write the games of a file or of a folder's files as hcpe3."""
+    from engine.datasets.sources import find_files
+    from engine.shogi.datasets.rows import GAME_SUFFIXES, read_games
+    from engine.shogi.records.hcpe3 import write_hcpe3
+    from engine.shogi.records.record import RecordError
+
+    games = 0
+    with naming(target), atomic_writer(target) as stream:
+        for path in find_files([source], GAME_SUFFIXES):
+            records = [record for record in read_games(path) if record.winner is not None]
+            try:
+                stream.write(write_hcpe3(records))
+            except RecordError as error:
+                raise CliError(f"{path}: {error}") from None
+            games += len(records)
+    print(f"{games} games written to {target}")
 
 
 def write_openings(args: argparse.Namespace) -> None:

@@ -16,15 +16,17 @@ from engine.color import BLACK, DRAW, WHITE
 from engine.shogi.moves import is_move
 from engine.shogi.notation import format_usi
 from engine.shogi.placement import Placement
-from engine.shogi.records.files import load_records
+from engine.shogi.records.files import read_records
 from engine.shogi.records.hcpe import HCPE_DTYPE, MAX_SCORE, RESULTS, pack
+from engine.shogi.records.hcpe3 import read_hcpe3
 from engine.shogi.records.psv import PSV_DTYPE, from_psv_move, pack_psv, to_psv_move
 from engine.shogi.records.record import GameRecord, RecordError
 from engine.shogi.sfen import format_sfen
 from native.datasets.packed import HCP, PSV, unpack_board
 from nets.errors import NetworkError
 
-SHOGI_SUFFIXES = (".csa", ".kif", ".kifu", ".ki2", ".usi", ".sfen", ".hcpe", ".psv")
+GAME_SUFFIXES = (".csa", ".kif", ".kifu", ".ki2", ".usi", ".sfen", ".hcpe3")
+SHOGI_SUFFIXES = (*GAME_SUFFIXES, ".hcpe", ".psv")
 ROW_DTYPE = np.dtype(
     [
         ("packed", np.uint8, (32,)),
@@ -69,15 +71,25 @@ def read_rows(path: Path, limits: ShogiLimits, game: int) -> npt.NDArray[np.void
     elif suffix == ".psv":
         rows = _psv_rows(path, game)
     else:
-        try:
-            records = load_records(path)
-        except RecordError as error:
-            raise NetworkError(str(error)) from None
+        records = read_games(path)
         found = [row for number, record in enumerate(records, game) for row in _record_rows(record, limits, number)]
         rows = np.array(found, ROW_DTYPE)
     if limits.evaluation:
         rows = rows[~(np.abs(rows["score"]) > limits.evaluation)]
     return rows
+
+
+def read_games(path: Path) -> list[GameRecord]:
+    """Return the games of a file with one of GAME_SUFFIXES.
+
+    Raises:
+        NetworkError: the file is broken.
+    """
+    try:
+        data = path.read_bytes()
+        return read_hcpe3(data) if path.suffix.lower() == ".hcpe3" else read_records(data)
+    except RecordError as error:
+        raise NetworkError(f"{path}: {error}") from None
 
 
 def records_of(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[np.void]:
