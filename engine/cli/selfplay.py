@@ -103,7 +103,7 @@ class Series(Generic[G]):
     """Games of a player against itself, one after the other."""
 
     def __init__(
-        self, game: Game[G, Any], player: Player[G], recorder: Recorder[G], collection: Collection[G] | None
+        self, game: Game[G, Any], player: Player[G], recorder: Recorder[G], collection: Collection[G] | None = None
     ) -> None:
         """Let `player` play both sides of the games that `recorder` begins; rows of them go to the collection."""
         self.game, self.player, self.recorder, self.collection = game, player, recorder, collection

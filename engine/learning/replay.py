@@ -76,10 +76,11 @@ def check_rows(shard: Shard, games: list[Recorded[Any]], spec: GameSpec, feature
             yield f"{place}: {len(rows)} rows of a game that is not among the {len(games)} recorded ones"
             continue
         game = games[number]
+        late = columns["ply"][rows] > len(game.moves)
+        for row in rows[late].tolist():
+            yield f"{place}, row {row} after {columns['ply'][row]} moves: the game has {len(game.moves)}"
+        rows = rows[~late]
         plies = columns["ply"][rows].astype(np.int64)
-        if plies.max() > len(game.moves):
-            yield f"{place}: rows after {plies.max()} moves of a game of {len(game.moves)}"
-            continue
         for row, fault in _faults(game, {name: columns[name][rows] for name in columns}, plies, spec, features):
             yield f"{place}, row {rows[row]} after {plies[row]} moves: {fault}"
 
@@ -88,7 +89,7 @@ def _faults(
     recorded: Recorded[Any], columns: Arrays, plies: npt.NDArray[np.int64], spec: GameSpec, features: FeatureSet
 ) -> Iterator[tuple[int, str]]:
     """Yield the number of a row of one game, and its fault."""
-    positions, history = _played(recorded, int(plies.max()) + 1, spec)
+    positions, history = _played(recorded, int(plies.max(initial=0)) + 1, spec)
     positions = positions[plies]
     expected = planes_of(positions, history, spec, features)
     expected |= _labels(recorded, positions)
