@@ -50,7 +50,7 @@ def _play(game: Game[Any, Any], options: Options, games: int, workers: int, seco
     settings = make_settings({"games": games})
     processes = Processes(workers, game, settings, 1, _fail)
     try:
-        processes.use(Task(options, "bench", 0.0))
+        processes.use(Task(options, "bench", {}))
         delivered = 0
         while delivered < workers * games:  # the first to end are the short ones
             delivered += sum(len(each.games) for each in processes.take(1.0))

@@ -43,6 +43,7 @@ resignation. The comment of each move holds winrate and lead for the side that p
 examples:
   yomi learn go --size 5 --hours 2
   yomi learn go --size 7 --visits 200 --out seven
+  yomi learn go --size 9 --sizes 7 8 --any-rules --handicap-share 0.05
 
 Games are played to the end under the rules, which are Tromp's and Taylor's unless told otherwise, with a komi around
 what games of late have ended with.
@@ -115,7 +116,17 @@ def _add_dataset_play(group: _ActionsContainer) -> None:
     _add_teacher(group)
 
 
-FLAGS = {"play": _add_play, "dataset make": _add_make, "dataset play": _add_dataset_play}
+def _add_learn(group: _ActionsContainer) -> None:
+    sizes = "further boards; each has an equal share of the evaluations"
+    group.add_argument("--sizes", type=int, nargs="+", default=[], metavar="N", help=sizes)
+    add_value(
+        group, "--handicap-share", 0.0, "S", "share of the games with a few stones for Black before White's first move"
+    )
+    rules = "draw superko and suicide of each game"
+    group.add_argument("--any-rules", action="store_true", help=rules)
+
+
+FLAGS = {"play": _add_play, "learn": _add_learn, "dataset make": _add_make, "dataset play": _add_dataset_play}
 
 
 def make_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:

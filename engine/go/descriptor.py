@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.game import Game
 from engine.go.commands import EXAMPLES, FLAGS, make_dataset, play_dataset
@@ -59,6 +59,11 @@ class Go(Game["GoGame", "GoPlayer"]):
         },
         # Rules of records that name none: people do not play dead stones out.
     }
+
+    def __init__(self) -> None:
+        """Learn on one board, from games without handicap."""
+        self._learned: dict[str, Any] = {}
+        """Further arguments of LearnableGo."""
 
     @property
     def formats(self) -> tuple[type[Format], ...]:
@@ -163,7 +168,13 @@ class Go(Game["GoGame", "GoPlayer"]):
         """See Game."""
         from engine.go.learning import LearnableGo
 
-        return LearnableGo(options)
+        return LearnableGo(options, **self._learned)
+
+    def learning(self, args: Namespace, network: Mapping[str, Any] | None) -> Go:
+        """See Game."""
+        other = Go()
+        other._learned = {"sizes": args.sizes, "handicap": args.handicap_share, "any_rules": args.any_rules}
+        return other
 
     def replay(self, path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, list[Recorded[GoGame]]]:
         """See Game."""

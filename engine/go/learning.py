@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from engine.color import BLACK
 from engine.go.datasets.games import parse_result
 from engine.go.game import GoGame, score_text
 from engine.go.referee import GoReferee, sgf_result
-from engine.go.rules import Rules
+from engine.go.rules import Ko, Rules
 from engine.go.scoring import owners, score
 from engine.go.sgf import COUNTS, RULE_NAMES, GameRecord, SgfError, load_sgf_games
 from engine.go.vertex import format_color
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 KOMI_SPREAD = 1.0
 """Standard deviation of the komi around what is fair."""
+KO_RULES: tuple[Ko, ...] = ("POSITIONAL", "SITUATIONAL")
+"""That rules are drawn of: those by which every game ends with a score."""
 WIDE_SHARE, WIDE_SPREAD = 0.15, 2.0
 """Share of the games whose komi is spread wider, and by how many of the board's sides: what is said of a game that one
 side is far ahead in is learned, too."""
@@ -51,24 +54,46 @@ class LearnableGo:
     network: Mapping[str, Any] = {"kind": "go", "blocks": 4, "channels": 48, "pooled": 16, "pooling_blocks": [1, 3]}
     suffix = ".sgf"
     points = True
-    asked: Mapping[str, Any] = {}
 
-    def __init__(self, options: Options) -> None:
-        """Begin games by size and rules of the options; their komi is fair as far as the games of late tell it."""
+    def __init__(
+        self, options: Options, sizes: Sequence[int] = (), handicap: float = 0.0, *, any_rules: bool = False
+    ) -> None:
+        """Begin games by size and rules of the options; their komi is fair as far as the games of late tell it.
+
+        Args:
+            options: the options.
+            sizes: of further boards.
+            handicap: share of the games in which Black has a few stones at random points before White's first move.
+            any_rules: draw superko and suicide of each game, in place of the options'.
+        """
+        self.asked: Mapping[str, Any] = {"sizes": list(sizes), "handicap": handicap, "any_rules": any_rules}
+        self.boards: Sequence[Mapping[str, Any]] = [{"size": size} for size in dict.fromkeys((options.size, *sizes))]
         self._size, self._rules = options.size, Rules.parse(options.rules)
-        self._rules_name = RULE_NAMES.get(self._rules.name or "", str(self._rules))
+        self._handicap, self._any_rules = handicap, any_rules
         self.spec = go_spec(self._size)
         self._referee = GoReferee(score)
 
     def begin(self, rng: np.random.Generator, lead: float) -> GoGame:
-        """Return an empty board with a komi that is drawn."""
+        """Return a board with a komi that is drawn, perhaps with handicap stones and other rules."""
         spread = WIDE_SPREAD * self._size if rng.random() < WIDE_SHARE else KOMI_SPREAD
         komi = round(2.0 * rng.normal(lead, spread)) / 2.0
-        return GoGame(self._size, self._rules, min(max(komi, -MAX_KOMI), MAX_KOMI))
+        rules = self._rules
+        if self._any_rules:
+            ko = KO_RULES[int(rng.integers(len(KO_RULES)))]
+            rules = replace(rules, ko=ko, suicide=bool(rng.random() < 0.5))
+        game = GoGame(self._size, rules, min(max(komi, -MAX_KOMI), MAX_KOMI))
+        if rng.random() < self._handicap:
+            most = max(2, self._size // 3)
+            points = rng.choice(game.legal_moves()[:-1], int(rng.integers(2, most + 1)), replace=False)
+            game.place_handicap([int(point) for point in points])
+        return game
 
     def again(self, game: GoGame) -> GoGame:
-        """Return an empty board with the same komi."""
-        return GoGame(game.size, game.rules, game.komi)
+        """Return a board with the same komi, rules and handicap stones."""
+        other = GoGame(game.size, game.rules, game.komi)
+        if game.handicap:
+            other.place_handicap([point for _, point in game.setup])
+        return other
 
     def judge(self, game: GoGame) -> Ended | None:
         """Return how a game has ended; None while it goes on."""
@@ -91,7 +116,11 @@ class LearnableGo:
     def record(self, finished: Finished[GoGame], name: str) -> bytes:
         """Return SGF; a comment has winrate, lead and visits of each move, and COUNTS the policy that is learned."""
         game, name = finished.game, name.replace("\\", "\\\\").replace("]", "\\]")
-        root = f"FF[4]GM[1]CA[UTF-8]AP[yomi:{VERSION}]SZ[{game.size}]KM[{game.komi:g}]RU[{self._rules_name}]"
+        rules = RULE_NAMES.get(game.rules.name or "", str(game.rules))
+        root = f"FF[4]GM[1]CA[UTF-8]AP[yomi:{VERSION}]SZ[{game.size}]KM[{game.komi:g}]RU[{rules}]"
+        if game.handicap:
+            stones = "".join(f"[{_sgf_point(point, game.size)}]" for _, point in game.setup)
+            root += f"HA[{game.handicap}]AB{stones}"
         nodes = [f";{root}PB[{name}]PW[{name}]RE[{sgf_result(finished.ended)}]"]
         for (color, move), ply in zip(game.moves, noted(finished), strict=True):
             node = f";{format_color(color)}[{_sgf_point(move, game.size)}]"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -42,6 +42,8 @@ class Learnable(Protocol[G]):
     """Of the records, which are joined to files of many games."""
     points: bool
     """Whether there is a score."""
+    boards: Sequence[Mapping[str, Any]]
+    """Options of each board that games are played on, where they are others; its own come first."""
     asked: Mapping[str, Any]
     """What its games depend on besides the options; a run goes on with the same only."""
 

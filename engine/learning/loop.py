@@ -170,7 +170,7 @@ class Loop:
         """Tell the workers what to play with."""
         state = self.store.state
         plays = state.network if state.generation >= self.settings.without_network else self.game.plain_evaluator
-        self.workers.use(Task(self._options(plays), plays, state.lead))
+        self.workers.use(Task(self._options(plays), plays, self.store.leads))
 
     def _options(self, name: str) -> Options:
         """Return the options of a player with a network, or of one of the anchors."""
@@ -303,7 +303,7 @@ class Loop:
 
     def _match(self, name: str, other: str, games: int, generation: int, sprt: Sprt | None = None) -> Score:
         players = [self._options(name), self._options(other)]
-        settings, lead = self.settings, self.store.state.lead
+        settings, lead = self.settings, self.store.leads.get(self.game.board_size(self.options), 0.0)
         return play_match(self.game, players, games, settings.match_visits, settings.seed + generation, lead, sprt)
 
     def _note_match(
@@ -394,6 +394,6 @@ class Tally:
             black=sum(game.winner == BLACK for game in games),
             white=sum(game.winner == WHITE for game in games),
             drawn=sum(game.winner not in (BLACK, WHITE) for game in games),
-            lead=store.state.lead,
+            lead=sum(store.leads.values()) / max(1, len(store.leads)),
         )
         self._clear()

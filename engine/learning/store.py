@@ -22,7 +22,7 @@ import math
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +98,8 @@ class State:
     """Number of the newest shard at that time: later ones are not for it."""
     planned_steps: int = 0
     """Of training up to the network that it makes."""
-    lead: float = 0.0
-    """Points that games end with on average for Black, komi not counted; forgets slowly."""
+    leads: Mapping[str, float] = field(default_factory=dict)
+    """By board size: points that games end with on average for Black, komi not counted; forgets slowly."""
     seconds: float = 0.0
     """That the run has taken so far."""
 
@@ -217,6 +217,11 @@ class Store:
         """Number of the newest shard; 0 if there is none."""
         return max((_number(shard) for shard in self.dataset.shards), default=0)
 
+    @property
+    def leads(self) -> dict[int, float]:
+        """Points that games end with on average for Black, komi not counted, by board size."""
+        return {int(size): lead for size, lead in self.state.leads.items()}
+
     def planned(self) -> Dataset:
         """Return the rows of the training that is under way."""
         shards = tuple(each for each in self.dataset.shards if _number(each) <= self.state.planned_shard)
@@ -230,8 +235,9 @@ class Store:
         """
         self._spool(played.size).add(played)
         if not math.isnan(played.margin):
-            lead = self.state.lead + (played.margin - self.state.lead) / LEAD_GAMES
-            self.state = dataclasses.replace(self.state, lead=lead)
+            before = self.state.leads.get(str(played.size), 0.0)
+            lead = before + (played.margin - before) / LEAD_GAMES
+            self.state = dataclasses.replace(self.state, leads={**self.state.leads, str(played.size): lead})
 
     def close_shards(self) -> None:
         """Make shards of the games that are in none yet, with their records beside them.

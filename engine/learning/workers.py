@@ -7,7 +7,7 @@ import dataclasses
 import multiprocessing
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -35,8 +35,8 @@ class Task:
     """Its network, or what judges without one."""
     network: str
     """Its name, or that of what judges without one."""
-    lead: float
-    """See Learnable.begin."""
+    leads: Mapping[int, float]
+    """By board size: see Learnable.begin."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,9 +60,8 @@ class Producer:
     def __init__(self, game: Game[Any, Any], settings: SelfPlaySettings, seed: int) -> None:
         """Wait for a task."""
         self._game, self._settings, self._seed = game, settings, seed
-        self._selfplay: SelfPlay[Any] | None = None
+        self._boards: list[SelfPlay[Any]] = []
         self._task: Task | None = None
-        self._evaluated = 0
         self._shown_at = -SHOWN_SECONDS
 
     def use(self, task: Task) -> None:
@@ -71,40 +70,43 @@ class Producer:
         Raises:
             NetworkError, EvaluatorError: it cannot be used.
         """
-        if self._selfplay is None:
-            self._selfplay = SelfPlay(self._game, task.options, self._settings, self._seed)
+        if not self._boards:
+            for board in self._game.learnable(task.options).boards:
+                options = dataclasses.replace(task.options, **board)
+                self._boards.append(SelfPlay(self._game, options, self._settings, self._seed + len(self._boards)))
         elif self._task is None or task.options != self._task.options:
-            self._selfplay.use(task.options)
+            for selfplay in self._boards:
+                selfplay.use(dataclasses.replace(task.options, **selfplay.learnable.boards[0]))
         self._task = task
-        self._selfplay.lead = task.lead
+        for selfplay in self._boards:
+            selfplay.lead = task.leads.get(selfplay.searches.side, 0.0)
 
     def play(self) -> Delivery:
-        """Play until games have ended.
+        """Play until games have ended, on the board that has had the fewest evaluations.
 
         Raises:
             EvaluatorError: what the evaluator raised.
         """
-        assert self._selfplay is not None
         begin = time.monotonic()
-        finished = self._selfplay.play()
-        games = [self._played(each) for each in finished]
-        evaluated = self._selfplay.searches.evaluations
-        self._evaluated, before = evaluated, self._evaluated
+        selfplay = min(self._boards, key=lambda each: each.searches.evaluations)
+        before = selfplay.searches.evaluations
+        finished = selfplay.play()
+        games = [self._played(selfplay, each) for each in finished]
+        evaluated = selfplay.searches.evaluations
         wrong = [each.resigned_wrongly for each in finished if each.resigned_wrongly is not None]
         shown = None
         if begin - self._shown_at > SHOWN_SECONDS:
-            self._shown_at, shown = begin, self._shown(finished[-1])
+            self._shown_at, shown = begin, self._shown(selfplay, finished[-1])
         return Delivery(games, evaluated - before, time.monotonic() - begin, wrong, shown)
 
     def close(self) -> None:
         """Release the evaluator."""
-        if self._selfplay is not None:
-            self._selfplay.close()
+        for selfplay in self._boards:
+            selfplay.close()
 
-    def _shown(self, finished: Finished[Any]) -> dict[str, Any]:
+    def _shown(self, selfplay: SelfPlay[Any], finished: Finished[Any]) -> dict[str, Any]:
         """Return a game as the page shows it: its board before each move and at the end."""
-        assert self._selfplay is not None
-        learnable, game = self._selfplay.learnable, finished.game
+        learnable, game = selfplay.learnable, finished.game
         board = learnable.again(game)
         boards = [str(board)]
         for _, move in game.moves[board.ply :]:
@@ -128,11 +130,10 @@ class Producer:
             "values": values,
         }
 
-    def _played(self, finished: Finished[Any]) -> Played:
-        assert self._selfplay is not None
+    def _played(self, selfplay: SelfPlay[Any], finished: Finished[Any]) -> Played:
         assert self._task is not None
-        learnable, searches = self._selfplay.learnable, self._selfplay.searches
-        rows = rows_of(finished, learnable, self._settings.surprise, 0, self._selfplay.rng)
+        learnable, searches = selfplay.learnable, selfplay.searches
+        rows = rows_of(finished, learnable, self._settings.surprise, 0, selfplay.rng)
         margin = finished.outcome.margin
         return Played(
             rows=rows,

@@ -41,6 +41,7 @@ class LearnableShogi:
 
     suffix = ".csa"
     points = False
+    boards: Sequence[Mapping[str, Any]] = ({},)
 
     def __init__(
         self,

@@ -232,4 +232,4 @@ def test_the_mean_of_what_games_end_with_is_kept(open_store: Callable[..., Store
         store.add(played(number % 60, rows=0))
     store.update()
     store.close()
-    assert open_store().state.lead == pytest.approx(2.0 * (1.0 - math.exp(-2.0)), rel=0.01)
+    assert open_store().leads[5] == pytest.approx(2.0 * (1.0 - math.exp(-2.0)), rel=0.01)

@@ -25,6 +25,7 @@ class LearnableOthello:
     features = FEATURES
     suffix = ".txt"
     points = False
+    boards: Sequence[Mapping[str, Any]] = ({},)
 
     def __init__(self, size: int) -> None:
         """Begin games on a board of this size."""
