@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.learning.learnable import Outcome
 from tests.games.othello.game import MOVES, OthelloGame, OthelloReferee
+from tests.games.othello.kernels import othello_spec
 from tests.games.othello.network import FEATURES
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from engine.learning.policies import Found
+    from engine.learning.selfplay import Finished
     from engine.play import Ended
 
 NETWORK = f"{Path(__file__).with_name('torch_network.py')}:OthelloResNet"
@@ -26,10 +27,11 @@ class LearnableOthello:
     suffix = ".txt"
     points = False
     boards: Sequence[Mapping[str, Any]] = ({},)
+    asked: Mapping[str, Any] = {}
 
     def __init__(self, size: int) -> None:
         """Begin games on a board of this size."""
-        self.size = size
+        self.size, self.spec = size, othello_spec(size)
         self.network: Mapping[str, Any] = {"kind": NETWORK, "board_size": size}
 
     def begin(self, rng: np.random.Generator, lead: float) -> OthelloGame:
@@ -52,6 +54,7 @@ class LearnableOthello:
         """Return none."""
         return 0.0
 
-    def record(self, game: OthelloGame, ended: Ended, found: Sequence[Found | None], name: str) -> bytes:
+    def record(self, finished: Finished[OthelloGame], name: str) -> bytes:
         """Return the moves and Black's discs minus White's, on one line."""
-        return f"{' '.join(MOVES[move] for _, move in game.moves)} {ended.detail}\n".encode()
+        moves = " ".join(MOVES[move] for _, move in finished.game.moves)
+        return f"{moves} {finished.ended.detail}\n".encode()
