@@ -112,7 +112,8 @@ class Producer:
         for _, move in game.moves[board.ply :]:
             board.push(move)
             boards.append(str(board))
-        moves = [self._game.matches().format_move(game, move) for _, move in game.moves]
+        words = self._game.format_opening(game).split()
+        moves = words[len(words) - len(game.moves) :]  # in shogi the beginning stands before them
         values = [None] * finished.first + [
             None if ply.found is None else round(ply.found.value if side == BLACK else -ply.found.value, 3)
             for ply in finished.plies
