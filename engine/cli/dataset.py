@@ -229,13 +229,13 @@ def convert_file(args: argparse.Namespace) -> None:
 def _convert_games(source: Path, target: Path) -> None:
     """Write the games of a file or of a folder's files as hcpe3."""
     from engine.datasets.sources import find_files
-    from engine.shogi.datasets.rows import GAME_SUFFIXES, read_games
+    from engine.shogi.datasets.rows import RECORD_SUFFIXES, read_games
     from engine.shogi.records.hcpe3 import write_hcpe3
     from engine.shogi.records.record import RecordError
 
     games = 0
     with naming(target), atomic_writer(target) as stream:
-        for path in find_files([source], GAME_SUFFIXES):
+        for path in find_files([source], RECORD_SUFFIXES):
             records = [record for record in read_games(path) if record.winner is not None]
             try:
                 stream.write(write_hcpe3(records))

@@ -25,8 +25,8 @@ from engine.shogi.sfen import format_sfen
 from native.datasets.packed import HCP, PSV, unpack_board
 from nets.errors import NetworkError
 
-GAME_SUFFIXES = (".csa", ".kif", ".kifu", ".ki2", ".usi", ".sfen", ".hcpe3")
-SHOGI_SUFFIXES = (*GAME_SUFFIXES, ".hcpe", ".psv")
+RECORD_SUFFIXES = (".csa", ".kif", ".kifu", ".ki2", ".usi", ".sfen")
+SHOGI_SUFFIXES = (*RECORD_SUFFIXES, ".hcpe", ".hcpe3", ".psv")
 ROW_DTYPE = np.dtype(
     [
         ("packed", np.uint8, (32,)),
@@ -80,7 +80,7 @@ def read_rows(path: Path, limits: ShogiLimits, game: int) -> npt.NDArray[np.void
 
 
 def read_games(path: Path) -> list[GameRecord]:
-    """Return the games of a file with one of GAME_SUFFIXES.
+    """Return the games of a file with one of RECORD_SUFFIXES, or .hcpe3.
 
     Raises:
         NetworkError: the file is broken.
