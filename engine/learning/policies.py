@@ -43,6 +43,8 @@ class Found:
     """Kullback-Leibler divergence of the target from the policy, in nats; 0 if the position is not learned."""
 
 
+PROVEN = 1e6
+"""Added to the logits of a move that is proven to win, taken from those of one that loses: more than all else."""
 Policy: TypeAlias = "Callable[[SmallSearch, SelfPlaySettings, np.random.Generator, int, float, bool], Searching]"
 """(search whose root is set, settings, generator, visits, temperature, whether the position is learned)"""
 Searching: TypeAlias = "Generator[None, None, Found]"
@@ -72,7 +74,7 @@ def puct(
         counts = _without_forced(search, children, settings.forced_playouts)
     else:
         counts = children["visits"].astype(np.float64)
-    return _found(search, children, counts, _tempered(counts, temperature), priors, rng)
+    return _found(search, children, counts, temperature, priors, rng)
 
 
 def gumbel(
@@ -107,8 +109,8 @@ def gumbel(
             search.search(playouts)
             yield
             budget -= playouts
-        counts, values = _by_move(search.children(), moves)
-        sigma = _sigma(counts, _completed(counts, values, logits, own_value))
+        counts, values, proven = _by_move(search.children(), moves)
+        sigma = _sigma(counts, _completed(counts, values, logits, own_value)) + PROVEN * proven
         left = left[np.argsort(-(drawn + sigma)[left])][: max(1, math.ceil(len(left) / 2))]
     search.allow(None)
     search.set(halving=False)
@@ -151,14 +153,16 @@ def _found(
     search: SmallSearch,
     children: npt.NDArray[Any],
     counts: FloatArray,
-    shares: FloatArray,
+    temperature: float,
     priors: dict[int, float],
     rng: np.random.Generator,
 ) -> Found:
-    if (children["proven"] > 0).any():  # the move that wins at once, and nothing else
-        counts = shares = (children["proven"] > 0).astype(np.float64)
-        shares = shares / shares.sum()
-    move = int(children["move"][_drawn(shares, rng)])
+    won, lost = children["proven"] > 0, children["proven"] < 0
+    if won.any():  # these, and nothing else
+        counts = won.astype(np.float64)
+    elif counts[~lost].any():
+        counts = np.where(lost, 0.0, counts)
+    move = int(children["move"][_drawn(_tempered(counts, temperature), rng)])
     kept = counts > 0.0
     moves, target = children["move"][kept].astype(np.int64), counts[kept] / counts.sum()
     surprise = 0.0
@@ -195,11 +199,12 @@ def _without_forced(search: SmallSearch, children: npt.NDArray[Any], forced: flo
     return pruned
 
 
-def _by_move(children: npt.NDArray[Any], moves: npt.NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
-    """Return visits and utility of moves, in their order."""
+def _by_move(children: npt.NDArray[Any], moves: npt.NDArray[np.int64]) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return visits and utility of moves, in their order, and whether they are proven to win (1) or to lose (-1)."""
     order = np.argsort(children["move"])
     place = order[np.searchsorted(children["move"][order], moves)]
-    return children["visits"][place].astype(np.float64), children["utility"][place]
+    visits, proven = (children[name][place].astype(np.float64) for name in ("visits", "proven"))
+    return visits, children["utility"][place], proven
 
 
 def _completed(counts: FloatArray, values: FloatArray, logits: FloatArray, own_value: float) -> FloatArray:

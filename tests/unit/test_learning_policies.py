@@ -139,3 +139,16 @@ def test_puct_learns_what_is_left() -> None:
     assert wanted[found.move] == max(wanted.values())
     surprise = sum(share * np.log(share / search.priors[move]) for move, share in wanted.items())
     assert found.surprise == pytest.approx(surprise)
+
+
+@pytest.mark.parametrize("search_by", policies.POLICIES)
+@pytest.mark.parametrize("proven", [[0, -1, 0, 0], [-1, -1, 0, 1], [-1, -1, -1, -1], [0, 1, -1, 0]])
+def test_what_is_proven_is_played_and_learned(search_by: str, proven: list[int]) -> None:
+    for seed in range(20):
+        search = MadeUpSearch([0.4, 0.4, 0.1, 0.1], seed)
+        search.proven = np.array(proven)
+        rng = np.random.default_rng(seed)
+        found = found_by(policies.POLICIES[search_by](search, SelfPlaySettings(noise=0.0), rng, 60, 1.0, True))  # type: ignore[arg-type]
+        best = max(proven)
+        assert proven[found.move] == best
+        assert {proven[move] for move in found.moves[found.target > 0.0].tolist()} == {best}
