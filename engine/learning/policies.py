@@ -220,6 +220,11 @@ def _completed(counts: FloatArray, values: FloatArray, logits: FloatArray, own_v
 
 
 def _sigma(counts: FloatArray, values: FloatArray) -> FloatArray:
-    """Return what values, [-1, 1], add to logits: (50 + the most visits) * 0.1 * value in [0, 1] (mctx's scale)."""
+    """Return what values, [-1, 1], add to logits: (50 + the most visits) * 0.1 * value in [0, 1].
+
+    The scale is mctx's, which also stretches the values of a position over all of [0, 1]. On 15,000 rows of Othello 6x6
+    from nothing that learned less (0.36 of the points against one network, 0.47 with the paper's scale of 1 for Go and
+    chess, 0.67 as it is here; one run each): early values are noise.
+    """
     scale = 0.1 * (50.0 + float(counts.max()))
     return scale * (values + 1.0) / 2.0
