@@ -24,6 +24,7 @@ from nets.installation import missing_line
 
 if TYPE_CHECKING:
     from engine.game import Game
+    from engine.learning.cluster import Asked
     from engine.learning.loop import Loop
     from engine.learning.workers import Workers
     from engine.options import Options
@@ -61,6 +62,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         text = "processes that play; 0: play and train in turns (default: the cores)"
         child.add_argument("--workers", dest="processes", type=int, metavar="N", help=text)
         child.add_argument("--network", type=Path, metavar="FILE", help="TOML with [network], [training], [loss]")
+        _add_cluster(child)
         add_flags(child, COMMAND, game)
         add_options(child, game, leave_out=set(TABLE) - set(BOARD), defaults=game.defaults.get(COMMAND, {}))
         group = child.add_argument_group("learning")
@@ -73,6 +75,17 @@ def add(parser: argparse.ArgumentParser) -> None:
             else:
                 metavar = "NAME" if kind is str else "N"
                 group.add_argument(flag, dest=PREFIX + row.name, type=kind, metavar=metavar, help=text)
+
+
+def _add_cluster(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of those who let other machines play."""
+    group = parser.add_argument_group("cluster")
+    text = "play on a cluster of Ray: auto (this machine is one of its nodes), local (one of its own), or HOST:PORT"
+    group.add_argument("--cluster", metavar="ADDRESS", help=text)
+    group.add_argument("--actors", type=int, metavar="N", help="actors that play (default: as many as fit)")
+    group.add_argument("--actor-cpus", type=float, default=1.0, metavar="N", help="cores of each (default: 1)")
+    group.add_argument("--actor-gpus", type=float, default=0.0, metavar="N", help="GPUs of each, or parts (default: 0)")
+    group.add_argument("--insecure", action="store_true", help="use a cluster that runs the code of all who reach it")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -136,11 +149,14 @@ def _tell(folder: Path) -> int:
 def _make_loop(
     args: argparse.Namespace, game: Game[Any, Any], options: Options, settings: LearnSettings, tables: dict[str, Any]
 ) -> Loop:
+    from engine.learning.cluster import LOCAL, Cluster, RayWorkers
+    from engine.learning.duel import Matches, play_match
     from engine.learning.loop import Loop
     from engine.learning.store import Store
     from engine.learning.workers import InTurns, Processes
     from nets.training.generations import Generations
 
+    cluster = _asked_cluster(args)
     folder = args.out or Path(f"learn-{game.name}")
     learnable = game.learnable(options)
     network = tables.get("network") or learnable.network
@@ -157,21 +173,50 @@ def _make_loop(
     workers: Workers
     count = usable_cores() if args.processes is None else args.processes
     seed = settings.seed * 1_000_003 + store.rows
-    if count:
+    matches: Matches = play_match
 
-        def on_loss(number: int, why: str) -> None:
-            store.journal.append("lost", part=f"worker {number}", why=why)
-            logs.say(f"worker {number} is lost: {why}")
+    def on_loss(number: int, why: str) -> None:
+        store.journal.append("lost", part=f"worker {number}", why=why)
+        logs.say(f"worker {number} is lost: {why}")
 
+    if cluster is not None:
+        workers = actors = RayWorkers(Cluster(cluster), game, settings, seed, on_loss)
+        matches, count = actors.match, actors.count
+    elif count:
         workers = Processes(count, game, settings, seed, on_loss)
     else:
         workers = InTurns(game, settings, seed)
-    threads = max(1, usable_cores() - count) if count else 0  # more would wait for each other on busy cores
+    shares = count and args.cluster in (None, LOCAL)  # more threads would wait for each other on busy cores
+    threads = max(1, usable_cores() - count) if shares else 0
 
     def make_learner() -> Generations:
         return Generations(folder / "train", training_tables(settings, network, tables, threads), settings.window)
 
-    return Loop(game, options, settings, store, workers, make_learner, logs.say, beside=count > 0)
+    return Loop(game, options, settings, store, workers, make_learner, logs.say, beside=count > 0, matches=matches)
+
+
+def _asked_cluster(args: argparse.Namespace) -> Asked | None:
+    """Return what is asked of a cluster; None without one.
+
+    Raises:
+        CliError: the flags do not go together, or Ray is missing.
+    """
+    from engine.learning.cluster import Asked
+
+    asked = Asked(args.cluster or "", args.actors, args.actor_cpus, args.actor_gpus, args.insecure)
+    if args.cluster is None:
+        if asked != Asked(""):
+            raise CliError("--actors, --actor-cpus, --actor-gpus, --insecure: expected --cluster with them")
+        return None
+    if args.processes is not None:
+        raise CliError("--workers: expected --actors in its place on a cluster")
+    if (args.actors is not None and args.actors < 1) or args.actor_cpus < 0 or args.actor_gpus < 0:
+        raise CliError("--actors, --actor-cpus, --actor-gpus: expected an actor at least, and no negative numbers")
+    if not args.actor_cpus + args.actor_gpus:
+        raise CliError("--actor-cpus 0 --actor-gpus 0: expected something that an actor needs")
+    if importlib.util.find_spec("ray") is None:
+        raise CliError(missing_line("ray", "--cluster"))
+    return asked
 
 
 def _read_tables(path: Path | None) -> dict[str, Any]:

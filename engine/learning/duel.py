@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from engine.game import Game
     from engine.options import Options
 
+Matches: TypeAlias = "Callable[[Game[Any, Any], Sequence[Options], int, int, int, float, Sprt | None], Score]"
+"""What plays a match: `play_match`, or what does the same elsewhere."""
 SIDE_BY_SIDE = 32
 """Games at once, at most."""
 TEMPERATURE, HALF_LIFE = 0.6, 0.3
@@ -35,6 +37,8 @@ class Score:
     wins: int = 0
     draws: int = 0
     losses: int = 0
+    pairs: tuple[int, ...] = ()
+    """How many have each of sprt.PAIR_SCORES."""
 
     @property
     def games(self) -> int:
@@ -107,7 +111,7 @@ def play_match(
             if sprt is not None and sprt.verdict(_pairs(results)):
                 break
     counts = Counter(results.values())
-    return Score(counts[2], counts[1], counts[0])
+    return Score(counts[2], counts[1], counts[0], tuple(_pairs(results)))
 
 
 def _pairs(results: Mapping[int, int]) -> list[int]:

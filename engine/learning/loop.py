@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.color import BLACK, WHITE
-from engine.learning.duel import Score, play_match
+from engine.learning.duel import Matches, Score, play_match
 from engine.learning.page import LATEST, write_page
 from engine.learning.store import EVERY, Store
 from engine.learning.workers import Delivery, Task, Workers
@@ -91,6 +91,7 @@ class Loop:
         say: Say,
         *,
         beside: bool,
+        matches: Matches = play_match,
     ) -> None:
         """Put the parts together.
 
@@ -103,11 +104,13 @@ class Loop:
             make_learner: makes what trains; slow.
             say: shows a line of progress.
             beside: train while games are played, not in turns with them.
+            matches: plays those of gate and ladder.
         """
         self.game, self.options, self.settings, self.store = game, options, settings, store
         self.workers, self._make_learner, self.say, self._beside = workers, make_learner, say, beside
         self.anchors = (UNIFORM, game.plain_evaluator)
         """What the ladder measures networks by, as the option `evaluator` names it."""
+        self._matches = matches
         self._learner: Learner | None = None
         self._improving: threading.Thread | None = None
         self._failure: Exception | None = None
@@ -304,7 +307,7 @@ class Loop:
     def _match(self, name: str, other: str, games: int, generation: int, sprt: Sprt | None = None) -> Score:
         players = [self._options(name), self._options(other)]
         settings, lead = self.settings, self.store.leads.get(self.game.board_size(self.options), 0.0)
-        return play_match(self.game, players, games, settings.match_visits, settings.seed + generation, lead, sprt)
+        return self._matches(self.game, players, games, settings.match_visits, settings.seed + generation, lead, sprt)
 
     def _note_match(
         self, event: str, score: Score, generation: int, name: str, against: str, begin: float, **more: Any

@@ -1,0 +1,196 @@
+"""Self-play on clusters of Ray: node processes of this machine, whose games cost next to nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.cli.games import GAMES
+from engine.learning import cluster
+from engine.learning.cluster import LOCAL, Asked, Cluster, Parcel, RayWorkers
+from engine.learning.errors import LearningError
+from engine.learning.settings import LearnSettings
+from engine.learning.store import Played
+from engine.learning.workers import Delivery, Producer, Task
+from engine.matches.sprt import Sprt
+from engine.options import Options
+
+pytestmark = [
+    pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed (the extra cluster)"),
+    pytest.mark.filterwarnings("ignore"),  # Ray leaves sockets and processes to the end of the process
+]
+
+GO = GAMES["go"]
+SETTINGS = LearnSettings(visits=12, cheap_visits=6, games=4)
+SEED = 5
+
+
+class Nodes:
+    """A cluster as `ray_nodes` has it."""
+
+    def __init__(self, processors: int, mode: str) -> None:
+        command = [sys.executable, str(Path(__file__).with_name("ray_nodes.py")), str(processors)]
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "RAY_AUTH_MODE": mode},
+        )
+        assert self.process.stdout is not None
+        self.address = self.process.stdout.readline().strip()
+        assert self.address
+
+    def tell(self, line: str) -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print(line, file=self.process.stdin, flush=True)
+        assert self.process.stdout.readline() == "done\n"
+
+    def close(self) -> None:
+        self.process.communicate()
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., Nodes]]:
+    """Start clusters, which end with the test."""
+    before = dict(os.environ)
+    os.environ.pop("RAY_AUTH_MODE", None)  # Ray reads it when it is imported: that is left to Cluster
+    os.environ["RAY_AUTH_TOKEN"] = TOKEN
+    with contextlib.ExitStack() as stack:
+
+        def make(processors: int, mode: str = "token") -> Nodes:
+            nodes = Nodes(processors, mode)
+            stack.callback(nodes.close)
+            return nodes
+
+        yield make
+    os.environ.clear()
+    os.environ.update(before)
+
+
+TOKEN = secrets.token_hex(32)
+"""One for all tests: Ray reads it once."""
+
+
+def task() -> Task:
+    options = Options.for_game("go")
+    options.set("size", 3)
+    options.set("evaluator", "uniform")
+    return Task(options, "uniform", 0.0)
+
+
+def workers(asked: Asked, lost: list[tuple[int, str]]) -> RayWorkers:
+    made = RayWorkers(Cluster(asked), GO, SETTINGS, SEED, lambda number, why: lost.append((number, why)))
+    made.use(task())
+    return made
+
+
+def take_until(made: RayWorkers, is_enough: Callable[[list[Delivery]], bool], seconds: float = 90.0) -> list[Delivery]:
+    deliveries: list[Delivery] = []
+    end = time.monotonic() + seconds
+    while not is_enough(deliveries):
+        assert time.monotonic() < end, f"{len(deliveries)} deliveries in {seconds} s"
+        deliveries += made.take(0.5)
+    return deliveries
+
+
+def games_of(deliveries: list[Delivery]) -> list[Played]:
+    return [game for delivery in deliveries for game in delivery.games]
+
+
+def games_at_home(seed: int, count: int) -> list[bytes]:
+    producer = Producer(GO, SETTINGS, seed)
+    producer.use(task())
+    games: list[bytes] = []
+    while len(games) < count:
+        games += [game.to_bytes() for game in producer.play().games]
+    producer.close()
+    return games[:count]
+
+
+def test_one_actor_plays_the_games_that_this_process_would_play(start: Callable[..., Nodes]) -> None:
+    made = workers(Asked(LOCAL, actors=1), [])
+    try:
+        played = games_of(take_until(made, lambda deliveries: len(games_of(deliveries)) >= 30))
+        assert [game.to_bytes() for game in played] == games_at_home(SEED, len(played))
+    finally:
+        made.close()
+
+
+def test_a_killed_actor_and_a_removed_node_are_told_of_and_replaced(
+    start: Callable[..., Nodes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "RESTART_SECONDS", 0.1)
+    nodes = start(1)
+    nodes.tell("add")
+    lost: list[tuple[int, str]] = []
+    made = workers(Asked(nodes.address), lost)
+    try:
+        assert made.count == 2
+        take_until(made, lambda deliveries: all(made._ready) and len(deliveries) > 10)
+        score = made.match(GO, [task().options] * 2, 7, 8, 1, 0.0)
+        assert score.games == 8
+        assert score.wins > 0
+        assert score.losses > 0
+        assert sum(score.pairs) == 4
+        score = made.match(GO, [task().options] * 2, 400, 8, 1, 0.0, Sprt(-900.0, -800.0))
+        assert 0 < score.games < 400
+        made._ray.kill(made._actors[0])
+        take_until(made, lambda _: bool(lost) and all(made._ready))
+        assert [number for number, _ in lost] == [0]
+        nodes.tell("remove")
+        take_until(made, lambda _: len(lost) > 1)
+        take_until(made, lambda deliveries: sum(made._ready) == 1 and len(deliveries) > 10)
+        nodes.tell("add")
+        take_until(made, lambda deliveries: all(made._ready) and len(deliveries) > 10)
+        assert all(why and "\n" not in why for _, why in lost)
+    finally:
+        made.close()
+
+
+def test_the_loss_of_the_head_is_one_line(start: Callable[..., Nodes], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "HEAD_SECONDS", 1.0)
+    nodes = start(1)
+    made = workers(Asked(nodes.address), [])
+    take_until(made, lambda deliveries: len(deliveries) > 2)
+    nodes.tell("behead")
+    with pytest.raises(LearningError, match=r"^cluster .*: its head is lost .*: give the command again .*$"):
+        take_until(made, lambda _: False)
+    made.close()
+
+
+def test_a_cluster_that_runs_the_code_of_all_is_refused(start: Callable[..., Nodes]) -> None:
+    nodes = start(1, "disabled")
+    with pytest.raises(LearningError, match=r"^--cluster .*: it runs the code of all who .* or --insecure$"):
+        Cluster(Asked(nodes.address))
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "nowhere"])
+def test_an_address_without_a_cluster_is_one_line(start: Callable[..., Nodes], address: str) -> None:
+    with pytest.raises(LearningError, match=rf"^--cluster {address}: .*expected .*$"):
+        Cluster(Asked(address))
+
+
+def test_a_network_is_written_once_on_a_node(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path))
+    fetched: list[Any] = []
+    monkeypatch.setattr(importlib.import_module("ray"), "get", lambda content: fetched.append(content) or content)
+    for number in (0, 0, *range(1, 12)):
+        content = b"network %d" % number
+        parcel = Parcel(f"{cluster.name_of(content)}.onnx", [content])
+        options = cluster._unpacked(Options.for_game("go"), parcel)
+        assert Path(str(options.net)).read_bytes() == content
+    assert len(fetched) == 12
+    assert len(list((tmp_path / "cluster").iterdir())) == cluster.KEPT
