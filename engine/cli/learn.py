@@ -164,10 +164,7 @@ def _make_loop(
         "game": game.name,
         **{name: options.get(name) for name in BOARD if TABLE[name].is_for(game.name)},
         "size": game.board_size(options),
-<<<<<<< HEAD
         **learnable.asked,
-=======
->>>>>>> c353b3e (Learning: the board's size is kept among the settings of all games)
         **dataclasses.asdict(settings),
         "network": dict(network),
         "tables": {name: table for name, table in tables.items() if name != "network"},
