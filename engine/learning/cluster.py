@@ -54,6 +54,10 @@ FAILURES = 3
 """Times that each actor may be lost, on average, before there is any game."""
 AUTH_MODE, AUTH_TOKEN, AUTH_TOKEN_PATH = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"
 OPEN = "disabled"
+EXPECTED = (
+    "expected a running cluster that this machine is a node of, and its token in RAY_AUTH_TOKEN or "
+    "~/.ray/auth_token (--insecure if it has none)"
+)
 SECURED_FROM = (2, 52)
 """Version of Ray that knows tokens."""
 
@@ -97,8 +101,13 @@ class Cluster:
         self._connect()
         if must_be_secure and asked.address != LOCAL:
             self._check_secured()
-        host, _, port = self.ray.get_runtime_context().gcs_address.rpartition(":")
-        self._head = host.strip("[]"), int(port)
+        context = self.ray.get_runtime_context()
+        host, _, port = context.gcs_address.rpartition(":")
+        own = next(node for node in self.ray.nodes() if node["NodeID"] == context.get_node_id())
+        self._needed = {
+            "its head": (host.strip("[]"), int(port)),
+            "this machine's node": (own["NodeManagerAddress"], own["NodeManagerPort"]),
+        }
         self._missed: float | None = None
         self._checked = time.monotonic()
 
@@ -110,27 +119,40 @@ class Cluster:
         return sum(min(int(node.get(key, 0.0) / need) for key, need in needs.items() if need) for node in nodes)
 
     def check(self) -> None:
-        """See now and then that there is a head: who waits for a cluster without one waits for ever.
+        """See now and then that what all depends on is there: who waits for a cluster without a head waits for ever.
 
         Raises:
-            LearningError: it is lost.
+            LearningError: it has been lost for HEAD_SECONDS.
         """
         now = time.monotonic()
         if now - self._checked < 1.0:
             return
         self._checked = now
-        try:
-            socket.create_connection(self._head, timeout=2.0).close()
-        except OSError as error:
-            self._missed = self._missed or now
-            if now - self._missed >= HEAD_SECONDS:
-                name = ":".join(map(str, self._head))
-                raise LearningError(
-                    f"cluster {name}: its head is lost ({error.strerror or error}); all games that came are kept: "
-                    "give the command again when there is a cluster"
-                ) from None
-        else:
-            self._missed = None
+        lost = self._find_lost()
+        self._missed = (self._missed or now) if lost else None
+        if self._missed is not None and now - self._missed >= HEAD_SECONDS:
+            raise LearningError(
+                f"cluster {self.asked.address}: {lost}; all games that came are kept: give the command again when "
+                "there is a cluster"
+            )
+
+    def wait(self) -> None:
+        """Wait until what all depends on is there; Ray ends a process without a word that stores something before.
+
+        Raises:
+            LearningError: see `check`.
+        """
+        while self._find_lost():
+            self.check()
+            time.sleep(0.2)
+
+    def _find_lost(self) -> str:
+        for name, place in self._needed.items():
+            try:
+                socket.create_connection(place, timeout=2.0).close()
+            except OSError as error:
+                return f"{name} is lost ({error.strerror or error})"
+        return ""
 
     def close(self) -> None:
         """Leave it; actors end, and a local one ends altogether."""
@@ -146,7 +168,11 @@ class Cluster:
         try:
             self.ray.init(address=asked.address, log_to_driver=False, logging_level=logging.ERROR, **own)
         except (self.ray.exceptions.RayError, ConnectionError, RuntimeError, ValueError, OSError) as error:
-            raise LearningError(f"--cluster {asked.address}: {_first_line(error)}") from None
+            why = _first_line(error)
+            if type(error).__name__ == "AuthenticationError":  # of Ray 2.52 and newer; its line goes on and on
+                why = "no token found, or another one than the cluster's"
+            hint = "" if asked.address == LOCAL else f"; {EXPECTED}"
+            raise LearningError(f"--cluster {asked.address}: {why}{hint}") from None
         # Raylets that end say so in dozens of lines, whatever log_to_driver is; RayWorkers does in one.
         self.ray._private.worker.print_to_stdstream = lambda *_, **__: None
 
@@ -439,6 +465,7 @@ class RayWorkers:
             return None
         with self._lock:
             if options.net not in self._parcels:
+                self._cluster.wait()
                 path = Path(options.net)
                 content = path.read_bytes()
                 self._parcels[options.net] = Parcel(

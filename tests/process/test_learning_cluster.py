@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib
 import os
 import secrets
@@ -160,7 +161,9 @@ def test_a_killed_actor_and_a_removed_node_are_told_of_and_replaced(
         made.close()
 
 
-def test_the_loss_of_the_head_is_one_line(start: Callable[..., Nodes], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loss_of_the_head_is_one_line(
+    start: Callable[..., Nodes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(cluster, "HEAD_SECONDS", 1.0)
     nodes = start(1)
     made = workers(Asked(nodes.address), [])
@@ -168,6 +171,10 @@ def test_the_loss_of_the_head_is_one_line(start: Callable[..., Nodes], monkeypat
     nodes.tell("behead")
     with pytest.raises(LearningError, match=r"^cluster .*: its head is lost .*: give the command again .*$"):
         take_until(made, lambda _: False)
+    network = tmp_path / "network.onnx"
+    network.write_bytes(b"a network that nobody loads")
+    with pytest.raises(LearningError, match="its head is lost"):  # and not the end of this process
+        made.use(Task(dataclasses.replace(task().options, net=str(network)), "network", 0.0))
     made.close()
 
 
