@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import importlib.util
 import os
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +87,8 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--actors", type=int, metavar="N", help="actors that play (default: as many as fit)")
     group.add_argument("--actor-cpus", type=float, default=1.0, metavar="N", help="cores of each (default: 1)")
     group.add_argument("--actor-gpus", type=float, default=0.0, metavar="N", help="GPUs of each, or parts (default: 0)")
+    text = "copy shards, records, networks, journal and state there, too: a folder or what fsspec knows (s3://...)"
+    group.add_argument("--mirror", metavar="URL", help=text)
     group.add_argument("--insecure", action="store_true", help="use a cluster that runs the code of all who reach it")
 
 
@@ -121,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
             logs.say("stopping; the same command goes on")
             loop.stop()
 
-        with stopped_by_a_signal(stop) as stopped:
+        with stopped_by_a_signal(stop) as stopped, _mirrored(args.mirror, loop.store.folder):
             loop.run(Goal(hours=args.hours, generations=args.networks))
     except (OptionError, LearningError, NetworkError, EvaluatorError) as error:
         raise CliError(str(error)) from None
@@ -193,6 +197,27 @@ def _make_loop(
         return Generations(folder / "train", training_tables(settings, network, tables, threads), settings.window)
 
     return Loop(game, options, settings, store, workers, make_learner, logs.say, beside=count > 0, matches=matches)
+
+
+@contextlib.contextmanager
+def _mirrored(url: str | None, folder: Path) -> Iterator[None]:
+    """Copy what is there to another place, too, as long as the block lasts.
+
+    Raises:
+        LearningError: there is no such place.
+        CliError: what reaches it is missing.
+    """
+    if url is None:
+        yield
+        return
+    if importlib.util.find_spec("fsspec") is None:
+        raise CliError(missing_line("fsspec", "--mirror"))
+    from engine.learning.mirror import Mirror
+
+    mirror = Mirror(folder, url, logs.say)
+    mirror.start()
+    with contextlib.closing(mirror):
+        yield
 
 
 def _asked_cluster(args: argparse.Namespace) -> Asked | None:
