@@ -257,4 +257,7 @@ def _read_tables(path: Path | None) -> dict[str, Any]:
     for name in tables:
         if name not in ("network", "training", "loss"):
             raise CliError(f"--network {path}: table [{name}] found, expected [network], [training] or [loss]")
+    kind = tables.get("network", {}).get("kind", "")
+    if ".py:" in kind:  # a module of one's own lies beside the file
+        tables["network"]["kind"] = str((path.parent / kind).absolute())
     return tables

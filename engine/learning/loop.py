@@ -277,12 +277,12 @@ class Loop:
             planned_shard=0,
             planned_steps=0,
         )
-        self.store.tidy(settings.keep * 2**30, window)
         self.say(
             f"network {generation} ({name[:8]}), {state.planned_steps} steps, {'promoted' if promoted else 'refused'}"
         )
         if settings.ladder and generation % settings.ladder_every == 0:
             self._climb(name, generation)
+        self.store.tidy(settings.keep * 2**30, window)
 
     def _passes_gate(self, name: str, generation: int) -> bool:
         """Whether a new network may take the place of the best one."""

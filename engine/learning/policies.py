@@ -66,6 +66,8 @@ def puct(
         priors = _priors(search)
         if settings.noise > 0.0:
             search.add_noise()
+    else:
+        search.temper()
     if visits > search.visits:
         search.search(visits - search.visits)
         yield

@@ -18,6 +18,7 @@ from native.tree.buffers import make_batch, make_worker
 from native.tree.forest import advance_all, make_forest
 from native.tree.memory import clear_tree, compact
 from native.tree.report import find_child, restore_root_order, root_exploration
+from native.tree.search import CENTER_SHARE, recenter
 
 if TYPE_CHECKING:
     from engine.evaluators.queue import EvaluationQueue
@@ -176,7 +177,9 @@ class SmallSearch:
             self._priors.clear()
         else:
             compact(self.tree, child, 0)
-            self._counters.score_center *= -1.0
+            center = CENTER_SHARE * self.score
+            self._counters.score_center *= -1.0  # it is told for the side to move
+            recenter(self.tree, center, np.empty(int(self._counters.node_top)))
             self._priors.move_on()
         self.allow(None)
 

@@ -64,11 +64,11 @@ class SelfPlaySettings:
 class LearnSettings(SelfPlaySettings):
     """The whole of it."""
 
-    rows: int = setting(2000, "new rows between two networks", 1)
+    rows: int = setting(1000, "new rows between two networks", 1)
     window: int = setting(10_000, "rows of the window at first; it grows with all rows by KataGo's power law", 1)
     passes: float = setting(4.0, "how often a row is learned on average: the pace of training", 0.01)
     batch: int = setting(128, "rows of a training step", 1)
-    learning_rate: float = setting(2e-3, "of training", 0, live=True)
+    learning_rate: float = setting(5e-3, "of training", 0, live=True)
     optimizer: str = setting("muon", "of training", choices=("muon", "adamw", "adam", "sgd"))
     search_value: float = setting(0.25, "share of the search's value in the value that is learned", 0, 1)
     without_network: int = setting(
@@ -120,9 +120,10 @@ def training_tables(
         "learning_rate": settings.learning_rate,
         "optimizer": settings.optimizer,
         "schedule": "constant",
-        "warmup": 100,
+        "warmup": 20,
         "average": "ema",
-        "decay": 0.998,
+        # A mean of about the last generation: one of many generations lags behind what is learned (docs/LEARNING.md).
+        "decay": 1.0 - 1.0 / max(20.0, settings.rows * settings.passes / settings.batch),
         "seed": settings.seed,
         "threads": threads,
     }
