@@ -40,7 +40,7 @@ class SelfPlaySettings:
     visits: int = setting(100, "visits of a full search, whose position is learned", 2)
     cheap_visits: int = setting(20, "visits of the other searches, which only carry the game on", 2)
     full_share: float = setting(0.25, "share of the searches that are full", 0.01, 1)
-    games: int = setting(32, "games that one worker plays side by side", 1, live=True)
+    games: int = setting(16, "games that one worker plays side by side", 1, live=True)
     keep_tree: bool = setting(False, "go on with what was searched below a move; its visits count")
     noise: float = setting(0.25, "share of Dirichlet noise in the root's priors of full searches", 0, 1)
     noise_total: float = setting(10.8, "sum of the noise's parameters (KataGo's)", 0.01)
