@@ -104,6 +104,16 @@ def make_settings(values: Mapping[str, Any]) -> LearnSettings:
     return LearnSettings(**values)
 
 
+def reference() -> str:
+    """Return the table of all settings as the documentation has it."""
+    lines = ["| setting | default | |", "|---|---|---|"]
+    for row in dataclasses.fields(LearnSettings):
+        live = "; live" if row.metadata["live"] else ""
+        default = f"{row.default:g}" if isinstance(row.default, float) else str(row.default)
+        lines.append(f"| `{row.name}` | {default} | {row.metadata['text']}{live} |")
+    return "\n".join(lines) + "\n"
+
+
 def training_tables(
     settings: LearnSettings, network: Mapping[str, Any], tables: Mapping[str, Any], threads: int
 ) -> dict[str, Any]:
