@@ -135,8 +135,12 @@ class Game(abc.ABC, Generic[G, P]):
         """Return what a level of strength sets otherwise than in all games; see engine.levels."""
         return {}
 
-    def compile(self, say: Say) -> None:
+    def compile(self, say: Say, *, learning: bool = False) -> None:
         """Compile the kernels that are not in the cache; a game of which native.warmup knows nothing overrides this.
+
+        Args:
+            say: told of progress.
+            learning: those that `yomi learn` needs, too.
 
         Raises:
             CompileError: it fails.
@@ -144,6 +148,8 @@ class Game(abc.ABC, Generic[G, P]):
         from native.warmup import compile_all
 
         compile_all(self.name, say)
+        if learning:
+            compile_all(f"learning-{self.name}", say)
 
     # -- playing ---------------------------------------------------------------------------------------------------
 

@@ -124,6 +124,57 @@ def _compile_search(spec: "GameSpec", position: Any, history: Any) -> None:
     search.recenter(tree, 1.0, np.zeros(int(tree.counters[0].node_top)))
 
 
+def compile_forest() -> None:
+    """Compile what learning Go calls besides."""
+    from native.go.spec import go_spec
+
+    _compile_learning(go_spec(SIZE), *_position())
+
+
+def compile_shogi_forest() -> None:
+    """Compile what learning shogi calls besides."""
+    from native.shogi.spec import shogi_spec
+
+    position, history = _shogi_position()
+    positions = shogi_spec().positions(2)
+    positions[:] = position
+    _compile_learning(shogi_spec(), positions, history)
+
+
+def _compile_learning(spec: "GameSpec", positions: Any, history: Any) -> None:
+    """Compile searches side by side, and rows."""
+    from native.calls import NO_CALLS
+    from native.datasets.positions import index_moves, show_positions
+    from native.tree import arrays, memory, report
+    from native.tree.buffers import make_batch, make_worker
+    from native.tree.forest import advance_all, make_forest
+
+    forest = make_forest(spec, 2, 16)
+    for number in range(2):
+        tree = arrays.Tree(*(array[number] for array in forest))
+        p = tree.parameters[0]
+        p.rows_per_leaf = 1
+        p.policy_temperature = p.root_policy_temperature = 1.0
+        p.c_puct = p.c_puct_base = p.root_c_puct = p.root_c_puct_base = 1.0
+        memory.clear_tree(tree)
+        tree.counters[0].claim_limit = 4
+    histories = np.zeros((2, spec.max_history), np.uint64)
+    histories[:, : len(history)] = history
+    batch, worker = make_batch(spec, 2, Inputs.NUMBERS), make_worker(spec, 1)
+    owners, wanted, idle = np.zeros(2, np.int64), np.ones(2, np.bool_), np.zeros(2, np.bool_)
+    rows = 0
+    while rows := advance_all(
+        forest, positions[:2], histories, worker, batch, owners, rows, wanted, idle, NO_CALLS.table, 1
+    ):
+        pass
+    report.root_exploration(tree, 4.0)
+    planes = np.zeros((2, *spec.planes_shape), np.float32)
+    extras = np.zeros((2, *spec.extras_shape), np.float32)
+    show_positions(positions[:2], history, np.zeros(1, spec.scratch_dtype), planes, extras)
+    moves = np.zeros((2, 1), np.uint16)
+    index_moves(positions[:2], moves, np.zeros(2, np.int64), moves)
+
+
 def compile_rollouts() -> None:
     """Compile rollouts and the evaluation of leaves by them."""
     from native.go.ownership import rollout_ownership
@@ -239,11 +290,13 @@ GROUPS: dict[str, Callable[[], None]] = {
     "go-rules": compile_rules,
     "go-planes": compile_planes,
     "go-tree": compile_tree,
+    "go-forest": compile_forest,
     "go-rollouts": compile_rollouts,
     "go-partial": compile_partial,
     "forward": compile_forward,
     "shogi-rules": compile_shogi_rules,
     "shogi-tree": compile_shogi_tree,
+    "shogi-forest": compile_shogi_forest,
     "shogi-material": compile_material,
     "shogi-mate": compile_mate,
 }
@@ -251,12 +304,15 @@ CHECK = "--check"
 PROCESSES = {
     "go": (("go-planes", "go-tree"), ("go-rules", "go-rollouts", "forward", "go-partial")),
     "shogi": (("shogi-rules", "shogi-tree"), ("shogi-material", "forward", "shogi-mate")),
+    "learning-go": (("go-forest",),),
+    "learning-shogi": (("shogi-forest",),),
 }
-"""Groups by game and process. The tree contains the planes, so it comes after them and finds them in the cache."""
+"""Groups by what needs them and process: a game, or learning it, which needs the game's too. The tree contains the
+planes, so it comes after them and finds them in the cache."""
 
 
 def is_compiled(game: str) -> bool:
-    """Whether a game's kernels of this version, for this processor, are in the cache."""
+    """Whether the kernels of a name of PROCESSES of this version, for this processor, are in the cache."""
     return _mark(game).exists()
 
 
@@ -264,7 +320,7 @@ def compile_all(game: str, report: Callable[[str], None]) -> None:
     """Compile all kernels of a game that are not in the cache.
 
     Args:
-        game: go or shogi.
+        game: a name of PROCESSES.
         report: receives a line when something has been compiled, and every few seconds in between.
 
     Raises:
@@ -330,7 +386,7 @@ def _reason(text: str) -> str:
 
 def _mark(game: str) -> Path:
     digest = hashlib.sha256(Path(__file__).read_bytes())
-    for package in (game, "tree", "forward"):
+    for package in (game.rpartition("-")[2], "tree", "datasets", "forward"):
         digest.update(kernel_key(package).encode())
     return CACHE_DIRECTORY / f"{game}-{digest.hexdigest()[:16]}{COMPLETE}"
 

@@ -118,7 +118,7 @@ def run(args: argparse.Namespace) -> int:
         if options.precision == "auto" and chooses_cpu(options.device):  # not compared with fp32 for every network
             options.precision = native_precision("auto")
         with loading_errors():
-            prepare(game, options)
+            prepare(game, options, learning=True)
         loop = _make_loop(args, game, options, settings, tables)
 
         def stop() -> None:

@@ -34,7 +34,7 @@ def make_player(game: Game[G, P], options: Options, say: Say = logs.say) -> P:
     return game.make_player(options)
 
 
-def prepare(game: Game[Any, Any], options: Options, say: Say = logs.say) -> None:
+def prepare(game: Game[Any, Any], options: Options, say: Say = logs.say, *, learning: bool = False) -> None:
     """See that the network's device can be used, and compile the game's kernels if they never were.
 
     Raises:
@@ -47,7 +47,7 @@ def prepare(game: Game[Any, Any], options: Options, say: Say = logs.say) -> None
     if has_network(options):
         choose_devices(options)
     try:
-        game.compile(say)
+        game.compile(say, learning=learning)
     except CompileError as error:
         raise LoadingError(str(error)) from None
 

@@ -66,7 +66,7 @@ class Othello(Game[OthelloGame, OthelloPlayer]):
         "learn": {"size": 8, "precision": "fp32"},
     }
 
-    def compile(self, say: Say) -> None:
+    def compile(self, say: Say, *, learning: bool = False) -> None:
         """Do nothing: a few seconds are spent when a kernel is first called."""
 
     def board_size(self, options: Options) -> int:
