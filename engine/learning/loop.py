@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from engine.color import BLACK, WHITE
 from engine.learning.duel import Matches, Score, play_match
 from engine.learning.page import LATEST, write_page
 from engine.learning.store import EVERY, Store
-from engine.learning.workers import Delivery, Task, Workers
+from engine.learning.tally import Tally
+from engine.learning.workers import Task, Workers
 from engine.matches.sprt import Sprt
 from engine.version import VERSION
 from nets.files import write_atomically
@@ -39,7 +39,7 @@ SHOWN = 12
 """Games on the page."""
 PAGE_SECONDS = 60.0
 """Between two pages."""
-SHARDS = 4
+SHARDS = 2
 """Shards of a generation, about."""
 Say = Callable[[str], None]
 
@@ -139,7 +139,7 @@ class Loop:
                 self._collect()
                 if self._improving is not None and not self._improving.is_alive():
                     self._end_improving()
-                if self._improving is None and self._has_enough():
+                elif self._improving is None and self._has_enough():
                     self._plan()
                     self._start_improving()
                 self.store.state = replace(self.store.state, seconds=before + time.monotonic() - begin)
@@ -358,45 +358,3 @@ class Loop:
 GATE = Sprt(-20.0, 20.0)
 """Ends a gate's match as soon as it is clear whether a network is stronger or weaker by so many Elo."""
 LOSSES = ("policy", "value", "score", "lead", "score_mean", "score_stdev", "ownership", "total")
-
-
-class Tally:
-    """What has been played since the last shard."""
-
-    def __init__(self) -> None:
-        """Begin with nothing."""
-        self.games = 0
-        self.rows_a_second = 0.0
-        self._begin = time.monotonic()
-        self._clear()
-
-    def _clear(self) -> None:
-        self._deliveries: list[Delivery] = []
-        self._start = time.monotonic()
-
-    def add(self, delivery: Delivery) -> None:
-        """Count games."""
-        self._deliveries.append(delivery)
-        self.games += len(delivery.games)
-
-    def write(self, store: Store) -> None:
-        """Write them into the journal."""
-        games = [game for delivery in self._deliveries for game in delivery.games]
-        seconds = time.monotonic() - self._start
-        rows = sum(len(game.rows["value"]) for game in games)
-        self.rows_a_second = rows / max(seconds, 1e-9)
-        store.journal.append(
-            "selfplay",
-            generation=store.state.generation,
-            network=games[-1].network if games else "",
-            games=len(games),
-            rows=rows,
-            moves=sum(game.moves for game in games),
-            evaluations=sum(each.evaluations for each in self._deliveries),
-            seconds=seconds,
-            black=sum(game.winner == BLACK for game in games),
-            white=sum(game.winner == WHITE for game in games),
-            drawn=sum(game.winner not in (BLACK, WHITE) for game in games),
-            lead=sum(store.leads.values()) / max(1, len(store.leads)),
-        )
-        self._clear()

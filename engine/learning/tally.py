@@ -1,0 +1,56 @@
+"""What self-play has brought, for the journal."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from engine.color import BLACK, WHITE
+
+if TYPE_CHECKING:
+    from engine.learning.store import Store
+    from engine.learning.workers import Delivery
+
+
+class Tally:
+    """What has been played since the last shard."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.games = 0
+        self.rows_a_second = 0.0
+        self._begin = time.monotonic()
+        self._clear()
+
+    def _clear(self) -> None:
+        self._deliveries: list[Delivery] = []
+        self._start = time.monotonic()
+
+    def add(self, delivery: Delivery) -> None:
+        """Count games."""
+        self._deliveries.append(delivery)
+        self.games += len(delivery.games)
+
+    def write(self, store: Store) -> None:
+        """Write them into the journal."""
+        games = [game for delivery in self._deliveries for game in delivery.games]
+        seconds = time.monotonic() - self._start
+        rows = sum(len(game.rows["value"]) for game in games)
+        self.rows_a_second = rows / max(seconds, 1e-9)
+        store.journal.append(
+            "selfplay",
+            generation=store.state.generation,
+            network=games[-1].network if games else "",
+            games=len(games),
+            rows=rows,
+            moves=sum(game.moves for game in games),
+            evaluations=sum(each.evaluations for each in self._deliveries),
+            seconds=seconds,
+            black=sum(game.winner == BLACK for game in games),
+            white=sum(game.winner == WHITE for game in games),
+            drawn=sum(game.winner not in (BLACK, WHITE) for game in games),
+            played_out=sum(len(each.resigned_wrongly) for each in self._deliveries),
+            resigned_wrongly=sum(sum(each.resigned_wrongly) for each in self._deliveries),
+            lead=sum(store.leads.values()) / max(1, len(store.leads)),
+        )
+        self._clear()
