@@ -50,9 +50,8 @@ class Goal:
 
     hours: float | None = None
     """Of this sitting."""
-    games: int | None = None
-    """Of the whole run."""
     generations: int | None = None
+    """Networks of the whole run."""
 
 
 class Learner(Protocol):
@@ -348,10 +347,9 @@ class Loop:
         return f"{self.store.rows:,} rows; network {state.generation + 1} begins in {wait}"
 
     def _has_reached(self, goal: Goal, seconds: float) -> bool:
-        return (
-            (goal.hours is not None and seconds >= 3600.0 * goal.hours)
-            or (goal.games is not None and self._tally.games >= goal.games)
-            or (goal.generations is not None and self.store.state.generation >= goal.generations)
+        hours, generations = goal.hours, goal.generations
+        return (hours is not None and seconds >= 3600.0 * hours) or (
+            generations is not None and self.store.state.generation >= generations
         )
 
 

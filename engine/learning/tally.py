@@ -17,7 +17,6 @@ class Tally:
 
     def __init__(self) -> None:
         """Begin with nothing."""
-        self.games = 0
         self.rows_a_second = 0.0
         self._begin = time.monotonic()
         self._clear()
@@ -29,7 +28,6 @@ class Tally:
     def add(self, delivery: Delivery) -> None:
         """Count games."""
         self._deliveries.append(delivery)
-        self.games += len(delivery.games)
 
     def write(self, store: Store) -> None:
         """Write them into the journal."""
