@@ -68,7 +68,7 @@ class LearnSettings(SelfPlaySettings):
     window: int = setting(10_000, "rows of the window at first; it grows with all rows by KataGo's power law", 1)
     passes: float = setting(4.0, "how often a row is learned on average: the pace of training", 0.01)
     batch: int = setting(128, "rows of a training step", 1)
-    learning_rate: float = setting(5e-3, "of training", 0, live=True)
+    learning_rate: float = setting(2e-3, "of training", 0, live=True)
     optimizer: str = setting("muon", "of training", choices=("muon", "adamw", "adam", "sgd"))
     search_value: float = setting(0.25, "share of the search's value in the value that is learned", 0, 1)
     without_network: int = setting(
