@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from engine.learning.duel import SIDE_BY_SIDE, Score, play_match
 from engine.learning.errors import LearningError
 from engine.learning.store import DIGITS, digest_of
-from engine.learning.workers import RESTART_SECONDS, Delivery, Producer, Task
+from engine.learning.workers import FAILURES, RESTART_SECONDS, Delivery, Producer, Task
 from engine.machine import usable_cores
 from engine.version import VERSION
 from nets.files import default_cache_dir, write_atomically
@@ -50,8 +50,6 @@ STORE_BYTES = 2**29
 """Of a local cluster's object store; all that lies there are a few networks and deliveries."""
 KEPT = 8
 """Networks in a node's cache, the latest."""
-FAILURES = 3
-"""Times that each actor may be lost, on average, before there is any game."""
 AUTH_MODE, AUTH_TOKEN, AUTH_TOKEN_PATH = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"
 OPEN = "disabled"
 EXPECTED = (

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Generic
 import numpy as np
 
 from engine.learning.replay import RECORDS
-from engine.learning.rows import joined, ply_of, rows_of
+from engine.learning.rows import ply_of, rows_of, write_games
 from engine.learning.selfplay import Finished, Ply
 from engine.play import G
-from nets.data.shards import Array, Manifest, begin_dataset, shard_name, write_shard
-from nets.files import write_atomically
+from nets.data.shards import Array, Manifest, begin_dataset
 
 if TYPE_CHECKING:
     from engine.learning.learnable import Learnable
@@ -55,7 +54,7 @@ class Collection(Generic[G]):
             OSError: a shard cannot be written; its games stay for the next time.
         """
         finished = Finished(game, ended, self.learnable.outcome(game, ended), self._first, self._plies)
-        rows = rows_of(finished, self.learnable, 0.0, len(self._games), self._rng)
+        rows = rows_of(finished, self.learnable, 0.0, self._rng)
         if len(rows["value"]):
             self._games.append((rows, self.learnable.record(finished, name)))
         if sum(len(rows["value"]) for rows, _ in self._games) >= SHARD_ROWS:
@@ -70,9 +69,7 @@ class Collection(Generic[G]):
         if not self._games:
             return
         size = self.learnable.spec.planes_shape[-1]
-        name = shard_name("train", size, self._number + 1)
-        path = self.folder / RECORDS / f"{name.removeprefix('train-')}{self.learnable.suffix}"
-        write_atomically(path, b"".join(record for _, record in self._games))
-        write_shard(self.folder, name, "train", size, joined([rows for rows, _ in self._games]))
+        suffix = self.learnable.suffix
+        write_games(self.folder, self.folder / RECORDS, self._number + 1, size, suffix, self._games)
         self._number += 1
         self._games.clear()

@@ -141,7 +141,7 @@ class Loop:
                 elif self._improving is None and self._has_enough():
                     self._plan()
                     self._start_improving()
-                self.store.state = replace(self.store.state, seconds=before + time.monotonic() - begin)
+                self.store.pass_time(before + time.monotonic() - begin)
             if self._improving is not None:
                 self.say("waiting for the training that is under way")
                 self._improving.join()

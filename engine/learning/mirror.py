@@ -107,9 +107,7 @@ class Mirror:
             failure = ""
             try:
                 self.copy()
-            except (
-                Exception
-            ) as error:  # each kind of place has errors of its own, and none is a reason to stop learning
+            except Exception as error:  # each place has errors of its own, and none is a reason to stop learning
                 failure = (str(error).strip().splitlines() or [type(error).__name__])[0]
             if failure and failure != self._failure:
                 self._say(f"mirror {self._url}: {failure}; tried again every {INTERVAL:.0f} s")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,14 +13,18 @@ from engine.color import BLACK, DRAW
 from engine.learning.policies import Found
 from engine.learning.selfplay import Finished, Ply
 from native.datasets.positions import index_moves, show_positions
-from nets.data.shards import COLUMNS, OWNER_SCALE, UNKNOWN_OWNER, Array
+from nets.data.shards import COLUMNS, OWNER_SCALE, UNKNOWN_OWNER, Array, shard_name, write_shard
 from nets.features import feature_set
+from nets.files import write_atomically
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from engine.learning.learnable import Learnable
     from engine.players.request import Decision
     from engine.search.report import Counts
     from native.spec import GameSpec
+    from nets.data.shards import Arrays
     from nets.features import FeatureSet
 
 MOST_MOVES = 128
@@ -33,7 +39,6 @@ def rows_of(
     finished: Finished[Any],
     learnable: Learnable[Any],
     surprise: float,
-    number: int,
     rng: np.random.Generator,
 ) -> dict[str, Array]:
     """Return the rows of one game; a position may have several, or none, by its surprise.
@@ -42,7 +47,6 @@ def rows_of(
         finished: the game.
         learnable: its kind.
         surprise: share of the rows that goes to positions by the policy's surprise.
-        number: of the game among the records beside the rows.
         rng: draws how often a position is written.
     """
     spec, features = learnable.spec, feature_set(learnable.features)
@@ -56,7 +60,6 @@ def rows_of(
     columns = planes_of(positions, finished.game.history, spec, features)
     columns |= _policy(plies, positions, spec)
     columns |= _labels(finished, learnable, chosen, positions)
-    columns["game"] = np.full(len(chosen), number)
     columns["ply"] = _begun_with(finished) + np.array(chosen, np.int64)
     return {name: np.ascontiguousarray(array, COLUMNS[name][0]) for name, array in columns.items()}
 
@@ -106,9 +109,27 @@ def ply_of(position: np.void, decision: Decision, spec: GameSpec) -> Ply:
     return ply
 
 
-def joined(parts: list[dict[str, Array]]) -> dict[str, Array]:
-    """Return the rows of several games as one table."""
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+def write_games(
+    folder: Path, records: Path, number: int, size: int, suffix: str, games: Sequence[tuple[Arrays, bytes]]
+) -> None:
+    """Write the rows of games as a shard, and before it their records as one file of the same name.
+
+    Args:
+        folder: of the data set.
+        records: where the records lie.
+        number: of the shard.
+        size: of the board's side.
+        suffix: of the records.
+        games: rows, of which `game` is set here, and record of each; none is without rows.
+
+    Raises:
+        OSError: they cannot be written; there is no shard then.
+    """
+    name = shard_name("train", size, number)
+    write_atomically(records / f"{name.removeprefix('train-')}{suffix}", b"".join(record for _, record in games))
+    columns = {column: np.concatenate([rows[column] for rows, _ in games]) for column in games[0][0]}
+    columns["game"] = np.repeat(np.arange(len(games)), [len(rows["value"]) for rows, _ in games])
+    write_shard(folder, name, "train", size, columns)
 
 
 def _target(ply: Ply) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], float]:
@@ -137,9 +158,8 @@ def planes_of(
     bits = planes[:, : features.bits].reshape(rows, features.bits * planes.shape[-1] ** 2) != 0.0
     columns: dict[str, npt.NDArray[Any]] = {"planes": np.packbits(bits, axis=1)}
     if features.globals:  # the first of a constant plane stands for it
-        columns["globals"] = (
-            extras.reshape(rows, features.globals, -1)[:, :, 0] if rows else extras[:, :, None][:, :, 0]
-        )
+        each = math.prod(spec.extras_shape) // features.globals
+        columns["globals"] = extras.reshape(rows, features.globals, each)[:, :, 0]
     return columns
 
 

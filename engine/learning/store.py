@@ -15,24 +15,29 @@ Whatever is killed at whatever moment, the next start finds each finished game i
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import io
 import json
 import math
 import os
 import shutil
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from engine.learning.errors import LearningError
 from engine.learning.journal import Journal
-from engine.learning.rows import joined
-from nets.data.shards import Arrays, Dataset, Manifest, Shard, begin_dataset, open_dataset, shard_name, write_shard
+from engine.learning.rows import write_games
+from nets.data.shards import Arrays, Dataset, Manifest, Shard, begin_dataset, open_dataset
 from nets.files import is_held_alone, naming, remove_drafts, write_atomically
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 FORMAT = 1
 DIGITS = 16
@@ -146,8 +151,20 @@ class Spool:
         self.games.append(played)
 
 
+def _alone(method: Callable[P, T]) -> Callable[P, T]:
+    """Let one thread at a time change a store."""
+
+    @functools.wraps(method)
+    def called(*args: P.args, **more: P.kwargs) -> T:
+        store: Any = args[0]
+        with store._changing:
+            return method(*args, **more)
+
+    return called
+
+
 class Store:
-    """The folder of one run, used by one process."""
+    """The folder of one run, used by one process: by the thread that plays and the one that trains at once."""
 
     SETTINGS = "settings.json"
 
@@ -169,6 +186,8 @@ class Store:
             OSError: it cannot be written.
         """
         self.folder, self._suffix = folder, suffix
+        self._changing = threading.RLock()
+        """Held while state, rows or networks change."""
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = (folder / ".lock").open("ab")
         if not is_held_alone(self._lock.fileno()):
@@ -227,6 +246,7 @@ class Store:
         shards = tuple(each for each in self.dataset.shards if _number(each) <= self.state.planned_shard)
         return dataclasses.replace(self.dataset, shards=shards)
 
+    @_alone
     def add(self, played: Played) -> None:
         """Keep a game that has ended.
 
@@ -239,6 +259,7 @@ class Store:
             lead = before + (played.margin - before) / LEAD_GAMES
             self.state = dataclasses.replace(self.state, leads={**self.state.leads, str(played.size): lead})
 
+    @_alone
     def close_shards(self) -> None:
         """Make shards of the games that are in none yet, with their records beside them.
 
@@ -249,15 +270,8 @@ class Store:
             if not spool.rows:
                 continue
             number = 1 + self.newest_shard
-            games = [each for each in spool.games if len(each.rows["value"])]
-            parts = [
-                {**game.rows, "game": np.full(len(game.rows["value"]), index, np.uint32)}
-                for index, game in enumerate(games)
-            ]
-            name = shard_name("train", size, number)
-            path = self.folder / "games" / f"{name.removeprefix('train-')}{self._suffix}"
-            write_atomically(path, b"".join(game.record for game in games))
-            write_shard(self.folder / "rows", name, "train", size, joined(parts))
+            games = [(each.rows, each.record) for each in spool.games if len(each.rows["value"])]
+            write_games(self.folder / "rows", self.folder / "games", number, size, self._suffix, games)
             self.dataset = open_dataset(self.folder / "rows")
             self._spools[size] = Spool(spool.path, number)
 
@@ -267,6 +281,7 @@ class Store:
             self._spools[size] = Spool(self.folder / f"pending-{size:02d}.rows", latest)
         return self._spools[size]
 
+    @_alone
     def tidy(self, bytes_kept: float, rows_kept: int) -> None:
         """Remove the oldest rows with their records, and networks but every EVERYth and the newest.
 
@@ -280,7 +295,9 @@ class Store:
             total += sum(path.stat().st_size for path in (*shard.path.iterdir(), record) if path.exists())
             rows += shard.rows
             if total > bytes_kept and rows > rows_kept:
-                shutil.rmtree(shard.path)
+                dropped = shard.path.with_name(f".{shard.path.name}.part")  # a kill leaves no part of a shard
+                os.rename(shard.path, dropped)
+                shutil.rmtree(dropped)
                 record.unlink(missing_ok=True)
         self.dataset = open_dataset(self.folder / "rows")
         promoted = self.networks()
@@ -318,11 +335,17 @@ class Store:
 
     # -- state -----------------------------------------------------------------------------------------------------
 
+    @_alone
     def update(self, **changes: Any) -> None:
         """Change the state, on the disk before anything else happens."""
         self.state = dataclasses.replace(self.state, **changes)
         content = json.dumps(dataclasses.asdict(self.state), indent=1)
         write_atomically(self.folder / "state.json", f"{content}\n".encode(), sync=True)
+
+    @_alone
+    def pass_time(self, seconds: float) -> None:
+        """Note how long the run has taken so far, with the next change of the state on the disk."""
+        self.state = dataclasses.replace(self.state, seconds=seconds)
 
     def _read_state(self) -> State:
         path = self.folder / "state.json"

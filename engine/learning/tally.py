@@ -18,7 +18,6 @@ class Tally:
     def __init__(self) -> None:
         """Begin with nothing."""
         self.rows_a_second = 0.0
-        self._begin = time.monotonic()
         self._clear()
 
     def _clear(self) -> None:

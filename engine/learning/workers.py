@@ -12,6 +12,7 @@ from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.color import BLACK
+from engine.learning.errors import LearningError
 from engine.learning.rows import rows_of
 from engine.learning.selfplay import Finished, SelfPlay
 from engine.learning.store import Played
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 SHOWN_SECONDS = 30.0
 """Between two games that a worker shows."""
+FAILURES = 3
+"""Times that each worker may be lost, on average, before there is any game."""
 RESTART_SECONDS = 5.0
 """Between two starts of a worker that is lost: one that cannot start does not keep the machine busy."""
 
@@ -46,8 +49,6 @@ class Delivery:
     games: list[Played]
     evaluations: int
     """Positions evaluated since the last delivery."""
-    seconds: float
-    """That the worker has played since."""
     resigned_wrongly: list[bool] = dataclasses.field(default_factory=list)
     """Of the games that were played on although one side would have resigned: whether it did not lose."""
     shown: dict[str, Any] | None = None
@@ -97,7 +98,7 @@ class Producer:
         shown = None
         if begin - self._shown_at > SHOWN_SECONDS:
             self._shown_at, shown = begin, self._shown(selfplay, finished[-1])
-        return Delivery(games, evaluated - before, time.monotonic() - begin, wrong, shown)
+        return Delivery(games, evaluated - before, wrong, shown)
 
     def close(self) -> None:
         """Release the evaluator."""
@@ -134,7 +135,7 @@ class Producer:
     def _played(self, selfplay: SelfPlay[Any], finished: Finished[Any]) -> Played:
         assert self._task is not None
         learnable, searches = selfplay.learnable, selfplay.searches
-        rows = rows_of(finished, learnable, self._settings.surprise, 0, selfplay.rng)
+        rows = rows_of(finished, learnable, self._settings.surprise, selfplay.rng)
         margin = finished.outcome.margin
         return Played(
             rows=rows,
@@ -204,7 +205,7 @@ class Processes:
         self._arguments = game, settings
         self._seed, self._on_loss = seed, on_loss
         self._task: Task | None = None
-        self._starts = 0
+        self._starts = self._failures = 0
         self._started = [0.0] * count
         self._links: list[Connection | None] = [None] * count
         self._processes: list[Any] = [None] * count
@@ -219,7 +220,11 @@ class Processes:
                 self._send(number, link)
 
     def take(self, seconds: float) -> list[Delivery]:
-        """See Workers."""
+        """See Workers.
+
+        Raises:
+            LearningError: no process can play.
+        """
         for number, link in enumerate(self._links):
             if link is None and time.monotonic() - self._started[number] > RESTART_SECONDS:
                 self._start(number)
@@ -236,6 +241,7 @@ class Processes:
                 self._lose(links[ready], "")
                 continue
             if isinstance(found, Delivery):
+                self._failures = 0
                 deliveries.append(found)
             else:
                 self._lose(links[ready], str(found))
@@ -272,7 +278,11 @@ class Processes:
             link.close()
         self._links[number] = None
         status = self._end(number)
-        self._on_loss(number, why or f"ended with status {status}")
+        why = why or f"ended with status {status}"
+        self._on_loss(number, why)
+        self._failures += 1
+        if self._failures >= FAILURES * len(self._links):
+            raise LearningError(f"no process can play: {why}")
 
     def _end(self, number: int) -> int | None:
         process = self._processes[number]

@@ -3,6 +3,7 @@
 import contextlib
 import math
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -233,3 +234,20 @@ def test_the_mean_of_what_games_end_with_is_kept(open_store: Callable[..., Store
     store.update()
     store.close()
     assert open_store().leads[5] == pytest.approx(2.0 * (1.0 - math.exp(-2.0)), rel=0.01)
+
+
+def test_two_threads_change_the_state_and_neither_undoes_the_other(open_store: Callable[..., Store]) -> None:
+    store = open_store()
+
+    def train() -> None:
+        for generation in range(1, 201):
+            store.update(generation=generation)
+
+    thread = threading.Thread(target=train)
+    thread.start()
+    while thread.is_alive():
+        before = store.state.generation
+        store.pass_time(1.0)
+        assert store.state.generation >= before
+    thread.join()
+    assert store.state.generation == 200
