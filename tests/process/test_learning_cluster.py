@@ -89,7 +89,7 @@ def task() -> Task:
     options = Options.for_game("go")
     options.set("size", 3)
     options.set("evaluator", "uniform")
-    return Task(options, "uniform", 0.0)
+    return Task(options, "uniform", {})
 
 
 def workers(asked: Asked, lost: list[tuple[int, str]]) -> RayWorkers:
@@ -174,7 +174,7 @@ def test_the_loss_of_the_head_is_one_line(
     network = tmp_path / "network.onnx"
     network.write_bytes(b"a network that nobody loads")
     with pytest.raises(LearningError, match="its head is lost"):  # and not the end of this process
-        made.use(Task(dataclasses.replace(task().options, net=str(network)), "network", 0.0))
+        made.use(Task(dataclasses.replace(task().options, net=str(network)), "network", {}))
     made.close()
 
 
