@@ -8,7 +8,7 @@ import dataclasses
 import importlib.util
 import os
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +25,10 @@ from engine.options import TABLE
 from nets.installation import missing_line
 
 if TYPE_CHECKING:
+    from engine.clients.spec import EngineSpec
     from engine.game import Game
     from engine.learning.cluster import Asked
-    from engine.learning.loop import Loop
+    from engine.learning.loop import Goal, Loop
     from engine.learning.workers import Workers
     from engine.options import Options
 
@@ -39,6 +40,7 @@ examples:
   yomi learn go --size 5                   go on where it ended, whatever ended it
   yomi learn status learn-go               how it goes; FOLDER/status.html shows more
   yomi learn shogi --hours 24              shogi, in the folder learn-shogi
+  yomi learn go --size 9 --anchor "gnugo --mode gtp" --until gnugo 0.5     until it is a match for GNU Go
 
 Learning needs PyTorch; yomi doctor says what installs it. What it does and every setting: docs/LEARNING.md.
 """
@@ -47,7 +49,13 @@ BOARD = ("size", "rules", "max_moves", "entering_king", "leaf_mate_depth", "devi
 PREFIX = "learning_"
 """Of settings among the arguments: some have the names of options."""
 LIVE = frozenset(
-    ("device", "backend", "precision", *(r.name for r in dataclasses.fields(LearnSettings) if r.metadata["live"]))
+    (
+        "device",
+        "backend",
+        "precision",
+        "anchors",
+        *(r.name for r in dataclasses.fields(LearnSettings) if r.metadata["live"]),
+    )
 )
 """Settings with which a run may go on in another way than it began."""
 
@@ -64,18 +72,23 @@ def add(parser: argparse.ArgumentParser) -> None:
         text = "processes that play; 0: play and train in turns (default: the cores)"
         child.add_argument("--workers", dest="processes", type=int, metavar="N", help=text)
         child.add_argument("--network", type=Path, metavar="FILE", help="TOML with [network], [training], [loss]")
+        text = "engine from outside that the ladder has as an anchor, as yomi match has it; may be given again"
+        child.add_argument("--anchor", dest="anchors", action="append", default=[], metavar="ENGINE", help=text)
+        text = "end when the newest network wins this share of a ladder match's points against an anchor: uniform 0.9"
+        child.add_argument("--until", nargs=2, metavar=("ANCHOR", "SHARE"), help=text)
         _add_cluster(child)
         add_flags(child, COMMAND, game)
         add_options(child, game, leave_out=set(TABLE) - set(BOARD), defaults=game.defaults.get(COMMAND, {}))
         group = child.add_argument_group("learning")
         for row in dataclasses.fields(LearnSettings):
             kind: Any = type(row.default)
-            text = f"{row.metadata['text']} (default: {row.default})".replace("%", "%%")
+            default = "none" if row.default == "" else row.default
+            text = f"{row.metadata['text']} (default: {default})".replace("%", "%%")
             flag = f"--{row.name.replace('_', '-')}"
             if kind is bool:
                 group.add_argument(flag, dest=PREFIX + row.name, action=argparse.BooleanOptionalAction, help=text)
             else:
-                metavar = "NAME" if kind is str else "N"
+                metavar = "N" if kind is not str else "NAME" if row.metadata["choices"] else "ENGINE"
                 group.add_argument(flag, dest=PREFIX + row.name, type=kind, metavar=metavar, help=text)
 
 
@@ -98,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
     from engine.evaluators.native import native_precision
     from engine.evaluators.providers import chooses_cpu
     from engine.learning.errors import LearningError
-    from engine.learning.loop import Goal
+    from engine.learning.loop import plain_anchors
     from nets.errors import NetworkError
 
     if args.game == STATUS:
@@ -113,20 +126,22 @@ def run(args: argparse.Namespace) -> int:
         settings = make_settings({name: value for name, value in given.items() if value is not None})
         tables = _read_tables(args.network)
         game = game.learning(args, tables.get("network"))
+        engines = _engines(args, settings, game)
+        goal = _goal(args, settings, [*plain_anchors(game), *(each.name for each in engines)])
         options = collect(args, game, **game.defaults.get(COMMAND, {}))
         logs.set_up(options)
         if options.precision == "auto" and chooses_cpu(options.device):  # not compared with fp32 for every network
             options.precision = native_precision("auto")
         with loading_errors():
             prepare(game, options, learning=True)
-        loop = _make_loop(args, game, options, settings, tables)
+        loop = _make_loop(args, game, options, settings, tables, engines)
 
         def stop() -> None:
             logs.say("stopping; the same command goes on")
             loop.stop()
 
         with stopped_by_a_signal(stop) as stopped, _mirrored(args.mirror, loop.store.folder):
-            loop.run(Goal(hours=args.hours, generations=args.networks))
+            loop.run(goal)
     except (OptionError, LearningError, NetworkError, EvaluatorError) as error:
         raise CliError(str(error)) from None
     except OSError as error:
@@ -150,8 +165,50 @@ def _tell(folder: Path) -> int:
     return 0
 
 
+def _engines(args: argparse.Namespace, settings: LearnSettings, game: Game[Any, Any]) -> list[EngineSpec]:
+    """Return the engines that are anchors of the ladder.
+
+    Raises:
+        OptionError: one of them cannot be, or the one that is to play in self-play.
+    """
+    from engine.learning.loop import plain_anchors
+    from engine.learning.opponents import anchor_specs, opponent_spec
+
+    if settings.opponent:
+        opponent_spec(settings.opponent, game)
+    return anchor_specs(args.anchors, game, plain_anchors(game))
+
+
+def _goal(args: argparse.Namespace, settings: LearnSettings, anchors: Sequence[str]) -> Goal:
+    """Return when the run is to end.
+
+    Raises:
+        CliError: no match of the ladder could tell.
+    """
+    from engine.learning.loop import Goal
+    from engine.learning.ratings import ENOUGH
+
+    if args.until is None:
+        return Goal(hours=args.hours, generations=args.networks)
+    name, text = args.until
+    try:
+        share = float(text)
+    except ValueError:
+        share = 0.0
+    if name not in anchors or not 0.0 < share <= 1.0:
+        raise CliError(f"--until {name} {text}: expected one of {', '.join(anchors)}, and a share such as 0.9")
+    if settings.ladder < ENOUGH:
+        raise CliError(f"--until with --ladder {settings.ladder}: expected a ladder of {ENOUGH} games or more")
+    return Goal(hours=args.hours, generations=args.networks, share=(name, share))
+
+
 def _make_loop(
-    args: argparse.Namespace, game: Game[Any, Any], options: Options, settings: LearnSettings, tables: dict[str, Any]
+    args: argparse.Namespace,
+    game: Game[Any, Any],
+    options: Options,
+    settings: LearnSettings,
+    tables: dict[str, Any],
+    engines: Sequence[EngineSpec],
 ) -> Loop:
     from engine.learning.cluster import LOCAL, Cluster, RayWorkers
     from engine.learning.duel import Matches, play_match
@@ -170,6 +227,7 @@ def _make_loop(
         "size": game.board_size(options),
         **learnable.asked,
         **dataclasses.asdict(settings),
+        "anchors": args.anchors,
         "network": dict(network),
         "tables": {name: table for name, table in tables.items() if name != "network"},
     }
@@ -196,7 +254,18 @@ def _make_loop(
     def make_learner() -> Generations:
         return Generations(folder / "train", training_tables(settings, network, tables, threads), settings.window)
 
-    return Loop(game, options, settings, store, workers, make_learner, logs.say, beside=count > 0, matches=matches)
+    return Loop(
+        game,
+        options,
+        settings,
+        store,
+        workers,
+        make_learner,
+        logs.say,
+        beside=count > 0,
+        engines=engines,
+        matches=matches,
+    )
 
 
 @contextlib.contextmanager

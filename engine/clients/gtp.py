@@ -95,7 +95,9 @@ class GtpClient(EngineClient):
 
     # -- games -------------------------------------------------------------------------------------------------------
 
-    def new_game(self, size: int, komi: float | None, rules: str, clock: TimeSettings) -> None:
+    def new_game(
+        self, size: int, komi: float | None, rules: str, clock: TimeSettings, handicap: Sequence[str] = ()
+    ) -> None:
         """Set the board up for a game.
 
         Args:
@@ -103,6 +105,7 @@ class GtpClient(EngineClient):
             komi: added to White's score; None if the game has none.
             rules: in KataGo's form; engines that do not know it keep their own. Empty if the game has none.
             clock: the time of each side.
+            handicap: vertices of stones that Black has before White's first move.
 
         Raises:
             EngineError: the engine refuses.
@@ -114,6 +117,11 @@ class GtpClient(EngineClient):
             self.ask(f"kata-set-rules {rules}", self.timeout)
         if komi is not None:
             self.ask(f"komi {komi:g}")
+        if handicap and self.knows("set_free_handicap"):
+            self.ask(f"set_free_handicap {' '.join(handicap)}")
+        else:
+            for vertex in handicap:
+                self.ask(f"play B {vertex}")
         if command := self._time_command(clock):
             self.ask(command)
 

@@ -115,13 +115,14 @@ class LearnableGo:
 
     def record(self, finished: Finished[GoGame], name: str) -> bytes:
         """Return SGF; a comment has winrate, lead and visits of each move, and COUNTS the policy that is learned."""
-        game, name = finished.game, name.replace("\\", "\\\\").replace("]", "\\]")
+        game = finished.game
+        black, white = (each.replace("\\", "\\\\").replace("]", "\\]") for each in finished.names(name))
         rules = RULE_NAMES.get(game.rules.name or "", str(game.rules))
         root = f"FF[4]GM[1]CA[UTF-8]AP[yomi:{VERSION}]SZ[{game.size}]KM[{game.komi:g}]RU[{rules}]"
         if game.handicap:
             stones = "".join(f"[{_sgf_point(point, game.size)}]" for _, point in game.setup)
             root += f"HA[{game.handicap}]AB{stones}"
-        nodes = [f";{root}PB[{name}]PW[{name}]RE[{sgf_result(finished.ended)}]"]
+        nodes = [f";{root}PB[{black}]PW[{white}]RE[{sgf_result(finished.ended)}]"]
         for (color, move), ply in zip(game.moves, noted(finished), strict=True):
             node = f";{format_color(color)}[{_sgf_point(move, game.size)}]"
             if ply is not None and ply.found is not None:

@@ -64,8 +64,9 @@ class GoMatches(MatchGame[GoGame]):
         return game
 
     def set_up(self, client: GtpClient, game: GoGame, clock: TimeSettings) -> None:
-        """Tell an engine the board, the komi, the rules and its clock."""
-        client.new_game(game.size, game.komi, str(game.rules), clock)
+        """Tell an engine the board, the komi, the rules, its clock, and the handicap stones."""
+        stones = [self.format_move(game, point) for _, point in game.setup] if game.handicap else []
+        client.new_game(game.size, game.komi, str(game.rules), clock, stones)
 
     def read_answer(self, game: GoGame, text: str) -> Decision:
         """Return the move at a vertex."""

@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.learning.duel import SIDE_BY_SIDE, Score, play_match
+from engine.clients.spec import EngineSpec
+from engine.learning.duel import SIDE_BY_SIDE, Players, Score, play_match
 from engine.learning.errors import LearningError
 from engine.learning.store import DIGITS, digest_of
 from engine.learning.workers import FAILURES, RESTART_SECONDS, Delivery, Producer, Task
@@ -248,9 +249,10 @@ class Player:
             deliveries.append(self._producer.play())
         return pickle.dumps(deliveries)
 
-    def match(self, players: Sequence[tuple[Options, Parcel | None]], *arguments: Any) -> Score:
+    def match(self, players: Sequence[tuple[Any, Parcel | None]], *arguments: Any) -> Score:
         """See engine.learning.duel.play_match."""
-        return play_match(self._game, [_unpacked(*player) for player in players], *arguments)
+        first, second = (_unpacked(*player) for player in players)
+        return play_match(self._game, (first, second), *arguments)
 
 
 def name_of(content: bytes) -> str:
@@ -258,8 +260,8 @@ def name_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:DIGITS]
 
 
-def _unpacked(options: Options, parcel: Parcel | None) -> Options:
-    """Return options whose network is a file of this node."""
+def _unpacked(options: Any, parcel: Parcel | None) -> Any:
+    """Return options whose network is a file of this node; an engine, or options without a network, as they are."""
     if parcel is None:
         return options
     folder = default_cache_dir() / "cluster"
@@ -380,7 +382,7 @@ class RayWorkers:
     def match(
         self,
         game: Game[Any, Any],
-        players: Sequence[Options],
+        players: Players,
         games: int,
         visits: int,
         seed: int,
@@ -457,9 +459,9 @@ class RayWorkers:
         if self._failures >= FAILURES * self.count:
             raise LearningError(f"no actor of the cluster can play: {why}")
 
-    def _parcel(self, options: Options) -> Parcel | None:
+    def _parcel(self, options: Options | EngineSpec) -> Parcel | None:
         """Put a network into the store, once."""
-        if options.net is None:
+        if isinstance(options, EngineSpec) or options.net is None:
             return None
         with self._lock:
             if options.net not in self._parcels:
@@ -476,7 +478,8 @@ class RayWorkers:
 
 def _joined(scores: Sequence[Score]) -> Score:
     wins, draws, losses = (sum(getattr(each, name) for each in scores) for name in ("wins", "draws", "losses"))
-    return Score(wins, draws, losses, tuple(map(sum, zip(*(each.pairs for each in scores), strict=True))))
+    pairs = tuple(map(sum, zip(*(each.pairs for each in scores), strict=True)))
+    return Score(wins, draws, losses, pairs, tuple(why for each in scores for why in each.faults))
 
 
 def _why(error: Exception) -> str:

@@ -1,16 +1,21 @@
-"""Games played side by side: each is a generator, written as if it were alone, that waits for its own search only."""
+"""Games played side by side: each is a generator, written as if it were alone, that waits for its own search only.
+
+Or for the answer of an engine from outside (engine.learning.opponents).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import Generic, TypeAlias, TypeVar
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from engine.learning.searches import Searches, SmallSearch
 
 T = TypeVar("T")
 
-Playing: TypeAlias = "Generator[None, None, T]"
-"""Yields after it has asked one of its searches for playouts; returns what became of the game."""
+Playing: TypeAlias = "Generator[Future[Any] | None, None, T]"
+"""Yields after it has asked one of its searches for playouts, or an answer that it waits for; returns what became of
+the game."""
 
 
 class Table(Generic[T]):
@@ -26,6 +31,8 @@ class Table(Generic[T]):
         self.searches = searches
         self._begin = begin
         self._ended: list[T] = []
+        self._asked: dict[Future[Any], int] = {}
+        """The answers that are waited for, with their games."""
         self._games: list[Playing[T] | None] = [begin(place) for place in self._places()]
         for number in range(len(self._games)):
             self._resume(number)
@@ -38,12 +45,20 @@ class Table(Generic[T]):
     def play(self) -> list[T]:
         """Play on until some games end, or none is left, and return what became of them."""
         while not self._ended and not self.is_over:
+            self._hear()
             for searches in self.searches:
                 if searches.is_busy:
                     for number in searches.advance():
                         self._resume(number)
         ended, self._ended = self._ended, []
         return ended
+
+    def _hear(self) -> None:
+        """Let games go on whose answers are there; wait for one if there is nothing else to do."""
+        if self._asked:
+            is_busy = any(searches.is_busy for searches in self.searches)
+            for answer in wait(self._asked, 0.0 if is_busy else None, FIRST_COMPLETED).done:
+                self._resume(self._asked.pop(answer))
 
     def _places(self) -> Iterator[Sequence[SmallSearch]]:
         return zip(*(searches.each for searches in self.searches), strict=True)
@@ -52,10 +67,12 @@ class Table(Generic[T]):
         """Let a game go on until it waits again; where it ends the next one begins."""
         while (game := self._games[number]) is not None:
             try:
-                next(game)
+                answer = next(game)
             except StopIteration as end:
                 self._ended.append(end.value)
                 place = [searches.each[number] for searches in self.searches]
                 self._games[number] = self._begin(place)
             else:
+                if answer is not None:
+                    self._asked[answer] = number
                 return

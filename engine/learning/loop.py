@@ -11,13 +11,15 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.learning.duel import Matches, Score, play_match
+from engine.learning.opponents import Patience
 from engine.learning.page import LATEST, write_page
+from engine.learning.ratings import EARLIER, newest_shares
 from engine.learning.store import EVERY, Store
 from engine.learning.tally import Tally
 from engine.learning.workers import Task, Workers
@@ -26,6 +28,7 @@ from engine.version import VERSION
 from nets.files import write_atomically
 
 if TYPE_CHECKING:
+    from engine.clients.spec import EngineSpec
     from engine.game import Game
     from engine.learning.settings import LearnSettings
     from engine.options import Options
@@ -52,6 +55,13 @@ class Goal:
     """Of this sitting."""
     generations: int | None = None
     """Networks of the whole run."""
+    share: tuple[str, float] | None = None
+    """An anchor, and the points for a game that the newest network is to win against it, in one match of the ladder."""
+
+
+def plain_anchors(game: Game[Any, Any]) -> tuple[str, str]:
+    """Return what judges positions without a network, as the option `evaluator` names it."""
+    return UNIFORM, game.plain_evaluator
 
 
 class Learner(Protocol):
@@ -90,6 +100,7 @@ class Loop:
         say: Say,
         *,
         beside: bool,
+        engines: Sequence[EngineSpec] = (),
         matches: Matches = play_match,
     ) -> None:
         """Put the parts together.
@@ -103,12 +114,18 @@ class Loop:
             make_learner: makes what trains; slow.
             say: shows a line of progress.
             beside: train while games are played, not in turns with them.
+            engines: from outside that the ladder has as anchors, besides what judges without a network.
             matches: plays those of gate and ladder.
         """
         self.game, self.options, self.settings, self.store = game, options, settings, store
         self.workers, self._make_learner, self.say, self._beside = workers, make_learner, say, beside
-        self.anchors = (UNIFORM, game.plain_evaluator)
-        """What the ladder measures networks by, as the option `evaluator` names it."""
+        self.anchors: dict[str, Options | EngineSpec] = {
+            **{name: replace(options, net=None, evaluator=name) for name in plain_anchors(game)},
+            **{spec.name: spec for spec in engines},
+        }
+        """What the ladder measures networks by."""
+        self._shares = newest_shares(store.journal.read())
+        self._patience = Patience()
         self._matches = matches
         self._learner: Learner | None = None
         self._improving: threading.Thread | None = None
@@ -172,13 +189,12 @@ class Loop:
         """Tell the workers what to play with."""
         state = self.store.state
         plays = state.network if state.generation >= self.settings.without_network else self.game.plain_evaluator
-        self.workers.use(Task(self._options(plays), plays, self.store.leads))
+        options = self._options(plays) if plays == state.network else replace(self.options, net=None, evaluator=plays)
+        self.workers.use(Task(options, plays, self.store.leads))
 
-    def _options(self, name: str) -> Options:
-        """Return the options of a player with a network, or of one of the anchors."""
-        if name in self.anchors:
-            return replace(self.options, net=None, evaluator=name)
-        return replace(self.options, net=str(self.store.network(name)), evaluator="onnx")
+    def _options(self, network: str) -> Options:
+        """Return the options of a player with a network."""
+        return replace(self.options, net=str(self.store.network(network)), evaluator="onnx")
 
     def _collect(self) -> None:
         """Take the games that have ended; where training is far behind, wait for it."""
@@ -196,6 +212,8 @@ class Loop:
             if delivery.shown is not None:
                 self._shown.append(delivery.shown)
             self._tally.add(delivery)
+            self._tell_faults(delivery.faults)
+            self._patience.note(delivery.faults, len(delivery.points))
         if sum(len(game.rows["value"]) for game in self.store.games) * SHARDS >= settings.rows:
             self.store.close_shards()
             self._tally.write(self.store)
@@ -300,11 +318,12 @@ class Loop:
         for anchor in (*self.anchors, *earlier[-1:]):
             begin = time.monotonic()
             score = self._match(name, anchor, self.settings.ladder, generation)
-            against = anchor if anchor in self.anchors else f"earlier {anchor}"
+            against = anchor if anchor in self.anchors else f"{EARLIER}{anchor}"
             self._note_match("match", score, generation, name, against, begin)
+        self._shares = newest_shares(self.store.journal.read())
 
     def _match(self, name: str, other: str, games: int, generation: int, sprt: Sprt | None = None) -> Score:
-        players = [self._options(name), self._options(other)]
+        players = self._options(name), self.anchors[other] if other in self.anchors else self._options(other)
         settings, lead = self.settings, self.store.leads.get(self.game.board_size(self.options), 0.0)
         return self._matches(self.game, players, games, settings.match_visits, settings.seed + generation, lead, sprt)
 
@@ -315,7 +334,15 @@ class Loop:
         seconds = time.monotonic() - begin
         told = {"generation": generation, "network": name, "against": against, **counts, "seconds": seconds, **more}
         self.store.journal.append(event, **told)
-        self.say(f"network {generation} against {against[:8]}: {score.wins}-{score.draws}-{score.losses}")
+        shown = against if against in self.anchors else against.removeprefix(EARLIER)[:8]
+        self.say(f"network {generation} against {shown}: {score.wins}-{score.draws}-{score.losses}")
+        self._tell_faults(score.faults)
+
+    def _tell_faults(self, faults: Sequence[str]) -> None:
+        """Tell of each game that an engine has spoilt."""
+        for why in faults:
+            self.store.journal.append("lost", part="engine", why=why)
+            self.say(f"engine {why}; its game is dropped, and it is started anew")
 
     def _get_learner(self) -> Learner:
         if self._learner is None:
@@ -347,9 +374,10 @@ class Loop:
         return f"{self.store.rows:,} rows; network {state.generation + 1} begins in {wait}"
 
     def _has_reached(self, goal: Goal, seconds: float) -> bool:
-        hours, generations = goal.hours, goal.generations
-        return (hours is not None and seconds >= 3600.0 * hours) or (
-            generations is not None and self.store.state.generation >= generations
+        return (
+            (goal.hours is not None and seconds >= 3600.0 * goal.hours)
+            or (goal.generations is not None and self.store.state.generation >= goal.generations)
+            or (goal.share is not None and self._shares.get(goal.share[0], -1.0) >= goal.share[1])
         )
 
 

@@ -18,6 +18,10 @@ PRIOR_SD = 30_000.0
 """Elo. Networks are a long chain: that of matches, 1000, makes 2340 of 3520 Elo in 50 steps of 50 games."""
 
 
+ENOUGH = 20
+"""Games of a match, at least, that tell whether a run has come to its goal."""
+
+
 @dataclass(frozen=True, slots=True)
 class Elo:
     """A difference of two ratings."""
@@ -48,6 +52,15 @@ class NetworkRatings:
             return None
         elo = self.fitted.elo
         return Elo(float(elo[first] - elo[second]), CONFIDENCE * self.fitted.difference_error(first, second))
+
+
+def newest_shares(events: Iterable[Event]) -> dict[str, float]:
+    """Return the points for a game that the newest networks have won in matches of ENOUGH games, by whom they met."""
+    shares = {}
+    for each in events:
+        if each["event"] == "match" and (games := each["wins"] + each["draws"] + each["losses"]) >= ENOUGH:
+            shares[each["against"]] = (each["wins"] + each["draws"] / 2) / games
+    return shares
 
 
 def ratings(events: Iterable[Event]) -> NetworkRatings:

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
-from engine.color import BLACK, opponent
+from engine.color import BLACK, WHITE, opponent
 from engine.learning.games import Playing, Table
+from engine.learning.opponents import Dropped, Opponent, Opponents, opponent_spec
 from engine.learning.policies import POLICIES, Found
 from engine.learning.searches import Searches, SmallSearch
 from engine.play import RESIGNATION, Ended, G
@@ -59,10 +61,16 @@ class Finished(Generic[G]):
     plies: list[Ply] = field(default_factory=list)
     resigned_wrongly: bool | None = None
     """For a game that was played on after one side would have resigned: whether that side did not lose."""
+    guests: Mapping[int, str] = field(default_factory=dict)
+    """Names of the players other than the network, by color."""
+
+    def names(self, network: str) -> tuple[str, str]:
+        """Return the names of Black and White, one or both of which are the network's."""
+        return self.guests.get(BLACK, network), self.guests.get(WHITE, network)
 
 
 class SelfPlay(Generic[G]):
-    """Games of a network against itself, without end. One thread uses it; `close` it."""
+    """Games of a network against itself, and some against an engine, without end. One thread uses it; `close` it."""
 
     def __init__(self, game: Game[G, Any], options: Options, settings: SelfPlaySettings, seed: int) -> None:
         """Load the evaluator; games begin with `play`.
@@ -75,6 +83,7 @@ class SelfPlay(Generic[G]):
 
         Raises:
             NetworkError, EvaluatorError: see engine.game.Game.measured.
+            OptionError: the engine that the settings name cannot be.
         """
         self.game, self.settings = game, settings
         self.learnable: Learnable[G] = game.learnable(options)
@@ -87,7 +96,11 @@ class SelfPlay(Generic[G]):
         visits = max(settings.visits, settings.cheap_visits) * (2 if settings.keep_tree else 1)
         draws = int(self.rng.integers(2**32))
         self.searches = Searches(subject.spec, queue, self._adapted(search), settings.games, visits, draws)
-        self._table: Table[Finished[G]] | None = None
+        self._table: Table[Finished[G] | Dropped] | None = None
+        self._opponents: Opponents[G] | None = None
+        if settings.opponent and settings.opponent_share:
+            spec, count = opponent_spec(settings.opponent, game), math.ceil(settings.games * settings.opponent_share)
+            self._opponents = Opponents(spec, game, count, settings.opponent_share)
         self._recent: deque[tuple[G, list[int]]] = deque(maxlen=FORKABLE)
 
     def use(self, options: Options) -> None:
@@ -102,22 +115,30 @@ class SelfPlay(Generic[G]):
             self._stack.close()
             self._stack = stack.pop_all()
 
-    def play(self) -> list[Finished[G]]:
-        """Play until at least one game has ended, and return those that have.
+    def play(self) -> list[Finished[G] | Dropped]:
+        """Play until at least one game has ended, and return those that have, or were dropped.
 
         Raises:
             EvaluatorError: what the evaluator raised.
         """
         if self._table is None:
-            self._table = Table([self.searches], lambda place: self.play_one(place[0]))
+            self._table = Table([self.searches], lambda place: self._begin_one(place[0]))
         return self._table.play()
 
     def close(self) -> None:
-        """Release the evaluator."""
+        """Release the evaluator, and end the engines."""
         self._stack.close()
+        if self._opponents is not None:
+            self._opponents.close()
 
-    def play_one(self, search: SmallSearch) -> Playing[Finished[G]]:
-        """Play one game."""
+    def _begin_one(self, search: SmallSearch) -> Playing[Finished[G] | Dropped]:
+        """Return the next game, of the network alone or against an engine."""
+        if self._opponents is None or (guest := self._opponents.invite(int(self.rng.choice((BLACK, WHITE))))) is None:
+            return self.play_one(search)
+        return self._opponents.host(guest, self.play_one(search, guest))
+
+    def play_one(self, search: SmallSearch, guest: Opponent[G] | None = None) -> Playing[Finished[G]]:
+        """Play one game, in which `guest` has the moves of its color that are not drawn."""
         settings, rng, learnable = self.settings, self.rng, self.learnable
         game, avoided = self._begin()
         first = game.ply
@@ -138,8 +159,14 @@ class SelfPlay(Generic[G]):
             if avoided is not None or game.ply < drawn_moves:
                 search.begin(game)
                 search.search(1)
-                yield
+                yield None
                 move, last, avoided = self._draw(search, avoided), None, None
+            elif guest is not None and color == guest.color:
+                choice = yield from guest.choose(game)
+                if isinstance(choice, Ended):
+                    ended = choice
+                    break
+                move, last = choice, None
             else:
                 search.begin(game, last)
                 ply.learned = rng.random() < settings.full_share
@@ -160,7 +187,11 @@ class SelfPlay(Generic[G]):
         self._recent.append((game, [move for _, move in game.moves]))
         outcome = learnable.outcome(game, ended)
         wrong = outcome.winner != opponent(loser) if loser and plays_on else None
-        return Finished(game, ended, outcome, first, plies, wrong)
+        finished = Finished(game, ended, outcome, first, plies, wrong)
+        if guest is not None:
+            guest.leave(ended.winner)
+            finished.guests = {guest.color: guest.spec.name}
+        return finished
 
     def _adapted(self, search: SearchSettings) -> SearchSettings:
         """Return a player's settings as self-play has them."""

@@ -58,6 +58,10 @@ class SelfPlaySettings:
     won_visits: float = setting(0.4, "share of the visits that are left then", 0.05, 1)
     resign: float = setting(0.0, "winrate below which a side resigns; 0: never", 0, 0.5)
     played_out: float = setting(0.2, "share of the games that are played on all the same, to see who was right", 0, 1)
+    opponent: str = setting(
+        "", "an engine from outside that plays one side of some games, as yomi match has it", live=True
+    )
+    opponent_share: float = setting(0.1, "share of the games that it plays in, at most", 0, 1, live=True)
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,7 @@ def reference() -> str:
     lines = ["| setting | default | |", "|---|---|---|"]
     for row in dataclasses.fields(LearnSettings):
         live = "; live" if row.metadata["live"] else ""
-        default = f"{row.default:g}" if isinstance(row.default, float) else str(row.default)
+        default = f"{row.default:g}" if isinstance(row.default, float) else str(row.default) or "none"
         lines.append(f"| `{row.name}` | {default} | {row.metadata['text']}{live} |")
     return "\n".join(lines) + "\n"
 

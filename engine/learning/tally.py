@@ -32,6 +32,7 @@ class Tally:
         """Write them into the journal."""
         games = [game for delivery in self._deliveries for game in delivery.games]
         seconds = time.monotonic() - self._start
+        points = [each for delivery in self._deliveries for each in delivery.points]
         rows = sum(len(game.rows["value"]) for game in games)
         self.rows_a_second = rows / max(seconds, 1e-9)
         store.journal.append(
@@ -48,6 +49,7 @@ class Tally:
             drawn=sum(game.winner not in (BLACK, WHITE) for game in games),
             played_out=sum(len(each.resigned_wrongly) for each in self._deliveries),
             resigned_wrongly=sum(sum(each.resigned_wrongly) for each in self._deliveries),
+            **({"engine_games": len(points), "engine_points": sum(points)} if points else {}),
             lead=sum(store.leads.values()) / max(1, len(store.leads)),
         )
         self._clear()

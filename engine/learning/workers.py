@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, Protocol
 
-from engine.color import BLACK
+from engine.color import BLACK, DRAW
 from engine.learning.errors import LearningError
+from engine.learning.opponents import Dropped
 from engine.learning.rows import rows_of
 from engine.learning.selfplay import Finished, SelfPlay
 from engine.learning.store import Played
@@ -51,6 +52,10 @@ class Delivery:
     """Positions evaluated since the last delivery."""
     resigned_wrongly: list[bool] = dataclasses.field(default_factory=list)
     """Of the games that were played on although one side would have resigned: whether it did not lose."""
+    points: list[float] = dataclasses.field(default_factory=list)
+    """Of the network in each game against an engine: 1 for a win, 0.5 for a draw."""
+    faults: list[str] = dataclasses.field(default_factory=list)
+    """Of each game that an engine has spoilt: why."""
     shown: dict[str, Any] | None = None
     """Now and then a game for the page of the run, see engine.learning.page.read_games."""
 
@@ -91,17 +96,20 @@ class Producer:
         begin = time.monotonic()
         selfplay = min(self._boards, key=lambda each: each.searches.evaluations)
         before = selfplay.searches.evaluations
-        finished = selfplay.play()
+        ended = selfplay.play()
+        finished = [each for each in ended if isinstance(each, Finished)]
         games = [self._played(selfplay, each) for each in finished]
         evaluated = selfplay.searches.evaluations
         wrong = [each.resigned_wrongly for each in finished if each.resigned_wrongly is not None]
         shown = None
-        if begin - self._shown_at > SHOWN_SECONDS:
+        if finished and begin - self._shown_at > SHOWN_SECONDS:
             self._shown_at, shown = begin, self._shown(selfplay, finished[-1])
-        return Delivery(games, evaluated - before, wrong, shown)
+        points = [_points(each.outcome.winner, color) for each in finished for color in each.guests]
+        faults = [each.why for each in ended if isinstance(each, Dropped)]
+        return Delivery(games, evaluated - before, wrong, points, faults, shown)
 
     def close(self) -> None:
-        """Release the evaluator."""
+        """Release the evaluator, and end the engines."""
         for selfplay in self._boards:
             selfplay.close()
 
@@ -122,10 +130,11 @@ class Producer:
         ]
         ended = finished.ended
         result = f"{ended.ending} {ended.detail}".strip()
+        title = f"{len(moves)} moves" + (f", komi {learnable.komi(game):g}" if learnable.points else "")
+        for color, name in finished.guests.items():
+            title += f", {name} has {'Black' if color == BLACK else 'White'}"
         return {
-            "title": f"{len(moves)} moves, komi {learnable.komi(game):g}"
-            if learnable.points
-            else f"{len(moves)} moves",
+            "title": title,
             "result": result,
             "moves": moves,
             "boards": boards,
@@ -146,6 +155,11 @@ class Producer:
             size=searches.side,
             network=self._task.network,
         )
+
+
+def _points(winner: int, guest: int) -> float:
+    """Return the points of the network in a game whose other side, a color, an engine has played."""
+    return 0.5 if winner == DRAW else float(winner != guest)
 
 
 class Workers(Protocol):

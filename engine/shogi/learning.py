@@ -105,7 +105,8 @@ class LearnableShogi:
                 note.counts = counts_of(ply)
             notes.append(note)
         ending = csa_ending(finished.ended, game)
-        return to_bytes([record_of(game, notes, black=name, white=name, ending=ending)], self.suffix) + SEPARATOR
+        black, white = finished.names(name)
+        return to_bytes([record_of(game, notes, black=black, white=white, ending=ending)], self.suffix) + SEPARATOR
 
     def _begin(self, opening: GameRecord) -> ShogiGame:
         game = begin(self._options, opening)
