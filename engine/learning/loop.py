@@ -160,12 +160,13 @@ class Loop:
                     self._start_improving()
                 self.store.pass_time(before + time.monotonic() - begin)
             if self._improving is not None:
-                self.say("waiting for the training that is under way")
-                self._improving.join()
+                self._wait_for_training()
                 self._end_improving()
             why = "asked to" if self._stopped.is_set() else "the goal is reached"
         except Exception as error:
             why = str(error)
+            if self._improving is not None:  # a process that ends in the middle of it is aborted
+                self._wait_for_training()
             raise
         finally:
             self.workers.close()
@@ -173,6 +174,11 @@ class Loop:
             self.store.journal.append("stop", why=why)
             self._write_page(0.0)
             self.store.close()
+
+    def _wait_for_training(self) -> None:
+        assert self._improving is not None
+        self.say("waiting for the training that is under way")
+        self._improving.join()
 
     # -- self-play -------------------------------------------------------------------------------------------------
 

@@ -61,6 +61,8 @@ def _text(folder: Path, progress: Progress, now: float) -> str:
         ("games", ", ".join(f"{progress.total('selfplay', what):,} {what}" for what in ("games", "rows", "moves"))),
         ("training", f"{progress.total('training', 'steps'):,} steps"),
         *_networks(progress),
+        ("ladder", _ladder(progress)),
+        ("engines", _engines(progress)),
         ("losses", _losses(progress.of("training"))),
         ("self-play", _speed(progress, -1)),
         ("", _speed(progress, progress.before, recent) if progress.before >= 0 else ""),
@@ -112,6 +114,24 @@ def _networks(progress: Progress) -> list[tuple[str, str]]:
         told = [f"Elo {elo} over {other}{', the first' if other in promoted else ''}" for other, elo in elos if elo]
         lines.append((label, ", ".join([f"{name} (generation {progress.networks[name]['generation']})", *told])))
     return lines
+
+
+def _ladder(progress: Progress) -> str:
+    """Return the newest match against each anchor, as wins-losses-draws, and the Elo of the anchor."""
+    newest = {each["against"]: each for each in progress.of("match") if not each["against"].startswith(EARLIER)}
+    told = []
+    for name, each in newest.items():
+        elo = None if name == progress.ratings.anchor else progress.ratings.over(name)
+        score = "-".join(str(each[what]) for what in ("wins", "losses", "draws"))
+        told.append(f"{name} {score}" + (f" (Elo {elo})" if elo else ""))
+    return ", ".join(told) + " (wins-losses-draws)" if told else ""
+
+
+def _engines(progress: Progress) -> str:
+    """Return what self-play against engines has come to."""
+    played = [each for each in progress.of("selfplay") if "engine_games" in each]
+    games, points = (sum(each[what] for each in played) for what in ("engine_games", "engine_points"))
+    return f"{points:g} points of the network in {games:,} games of self-play against engines" if games else ""
 
 
 def _losses(trained: Sequence[Event]) -> str:

@@ -86,6 +86,7 @@ games       180 games, 6,000 rows, 7,500 moves
 training    600 steps
 network     22222222 (generation 1), Elo +176 ± 128 over rollouts, Elo +57 ± 88 over 11111111, the first
 refused     33333333 (generation 11), Elo +57 ± 158 over rollouts, Elo -61 ± 128 over 11111111, the first
+ladder      uniform 30-10-0 (Elo -67 ± 153) (wins-losses-draws)
 losses      policy 2.0000 (3.5000), value 0.5000 (0.5000) (in brackets 10 generations ago)
 self-play   2.00 games/s, 2,000 evaluations/s
             2.00 games/s, 2,000 evaluations/s (last 10 generations)
