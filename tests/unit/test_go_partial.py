@@ -125,7 +125,7 @@ def test_moves_of_one_and_values_of_the_other(tmp_path: Path) -> None:
     found = {}
     for name, options in {"both": {"value_net": str(value)}, "policy": {}, "value": {}}.items():
         net = value if name == "value" else policy
-        queue = make_queue(Options(net=str(net), device="cpu", precision="fp32", **options), SIZE, RULES)
+        queue = make_queue(Options(net=str(net), device="cpu", precision="fp32", seed=1, **options), SIZE, RULES)
         found[name] = batch_of()
         calls = queue.bind(found[name])
         assert calls is not None
@@ -133,7 +133,7 @@ def test_moves_of_one_and_values_of_the_other(tmp_path: Path) -> None:
         queue.close()
     np.testing.assert_array_equal(found["both"].logits, found["policy"].logits)
     np.testing.assert_array_equal(found["both"].values, found["value"].values)
-    assert np.abs(found["policy"].values[:, VALUE]).tolist() == [1.0, 1.0]  # a rollout is won or lost
+    assert set(np.abs(found["policy"].values[:, VALUE]).tolist()) <= {0.0, 1.0}  # lost, drawn or won
 
 
 def test_scores_that_a_network_does_not_tell_are_those_of_rollouts(tmp_path: Path) -> None:
