@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from nets.data.batches import Reader
 from nets.training.config import read_config
 from nets.training.loop import Trainer
 
@@ -60,9 +59,9 @@ def _bare(trainer: Trainer, example: Any) -> float:
 
 def _loop(trainer: Trainer, first: int) -> float:
     """Return the seconds of one turn on batches as they come."""
-    with Reader(trainer.source, first, first + TURN_STEPS) as reader:
+    with trainer.reader(first, first + TURN_STEPS) as reader:
         begin = time.perf_counter()
-        for batch in reader:
-            found = trainer.train_step(trainer.decoder.example(batch))
+        for example in reader:
+            found = trainer.train_step(example)
         float(found["total"])
         return time.perf_counter() - begin

@@ -1,4 +1,4 @@
-"""Batches from data sets, in an order that the seed alone decides, read ahead by a thread.
+"""Batches from data sets, in an order that the seed alone decides, read ahead by threads.
 
 A step's batch holds positions of one board size from one shard: shards are shuffled over the whole set when they are
 made, so that a random part of one is a random part of all. Each epoch shuffles every shard anew, and the order of all
@@ -8,11 +8,13 @@ batches. Where training stops and goes on, the batches are those of a run that n
 from __future__ import annotations
 
 import hashlib
+import itertools
 import threading
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from queue import Queue
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -20,8 +22,10 @@ from nets.data.shards import Array, Dataset, Shard
 from nets.errors import NetworkError
 from nets.features import FeatureSet
 
+T = TypeVar("T")
+
 AHEAD = 4
-"""Batches that are read before they are asked for."""
+"""Batches that are read before they are asked for; each further thread makes one more."""
 
 
 @dataclass(frozen=True)
@@ -115,10 +119,13 @@ class BatchSource:
 
     def batch(self, step: int) -> Batch:
         """Return the batch of a step, counted from 0 over all epochs."""
-        with self._lock:  # a test may ask for batches while a reader does
-            return self._batch(step)
+        with self._lock:  # all but the reading: threads wait for the disk side by side
+            shard, rows = self._rows(step)
+        columns = {name: column.map()[rows] for name, column in self._columns[shard].items()}
+        return Batch(self.shards[shard].size, columns, step)
 
-    def _batch(self, step: int) -> Batch:
+    def _rows(self, step: int) -> tuple[int, Array]:
+        """Return the number of a step's shard, and the rows of it."""
         epoch, index = divmod(step, self.epoch_batches)
         if epoch != self._epoch:
             self._begin_epoch(epoch)
@@ -126,9 +133,7 @@ class BatchSource:
         if shard not in self._shuffled:
             rng = np.random.default_rng([self.seed, epoch, shard])
             self._shuffled[shard] = rng.permutation(self.shards[shard].rows)
-        rows = np.sort(self._shuffled[shard][part * self.rows : (part + 1) * self.rows])
-        columns = {name: column.map()[rows] for name, column in self._columns[shard].items()}
-        return Batch(self.shards[shard].size, columns, step)
+        return shard, np.sort(self._shuffled[shard][part * self.rows : (part + 1) * self.rows])
 
     def in_order(self, limit: int = 0, positions: int = 0) -> Iterator[Batch]:
         """Yield batches as they lie in the shards, the last of each may be short.
@@ -164,46 +169,45 @@ class BatchSource:
         self._shuffled = {}
 
 
-class Reader:
-    """Reads the batches of steps ahead in a thread; use it as a context."""
+class Reader(Generic[T]):
+    """Makes what a training wants of the batches of steps, ahead in threads, in their order; use it as a context."""
 
-    def __init__(self, source: Source, first: int, last: int) -> None:
-        """Read steps first to last - 1."""
-        self._queue: Queue[Batch | Exception | None] = Queue(AHEAD)
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._read, args=(source, first, last), name="reader", daemon=True)
-        self._thread.start()
+    def __init__(self, source: Source, first: int, last: int, make: Callable[[Batch], T], threads: int = 1) -> None:
+        """Make steps first to last - 1.
 
-    def _read(self, source: Source, first: int, last: int) -> None:
-        try:
-            for step in range(first, last):
-                batch = source.batch(step)
-                if self._stopped.is_set():
-                    return
-                self._queue.put(batch)
-            self._queue.put(None)
-        except Exception as error:
-            self._queue.put(error)
+        Args:
+            source: of the batches.
+            first: step.
+            last: the step behind the last one.
+            make: called with each batch, in the threads; what it returns must depend on the batch alone.
+            threads: that read, at least 1.
+        """
+        self._source, self._make = source, make
+        self._steps = iter(range(first, last))
+        self._ahead = AHEAD + threads - 1
+        self._pool = ThreadPoolExecutor(threads, "reader")
 
-    def __iter__(self) -> Iterator[Batch]:
-        """Yield the batches.
+    def _read(self, step: int) -> T:
+        return self._make(self._source.batch(step))
+
+    def __iter__(self) -> Iterator[T]:
+        """Yield what was made.
 
         Raises:
-            Exception: what the thread met.
+            Exception: what the thread met, where its turn comes.
         """
-        while (item := self._queue.get()) is not None:
-            if isinstance(item, Exception):
-                raise item
-            yield item
+        begun: deque[Future[T]] = deque()
+        while True:
+            for step in itertools.islice(self._steps, self._ahead - len(begun)):
+                begun.append(self._pool.submit(self._read, step))
+            if not begun:
+                return
+            yield begun.popleft().result()
 
-    def __enter__(self) -> Reader:
+    def __enter__(self) -> Reader[T]:
         """Do nothing."""
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """End the thread."""
-        self._stopped.set()
-        while self._thread.is_alive():
-            while not self._queue.empty():
-                self._queue.get_nowait()
-            self._thread.join(0.05)
+        """End the threads."""
+        self._pool.shutdown(cancel_futures=True)

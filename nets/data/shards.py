@@ -135,9 +135,13 @@ class Shard:
         Raises:
             NetworkError: as `open`.
         """
+        return self.places(self.open())
+
+    def places(self, columns: Mapping[str, np.memmap[Any, np.dtype[Any]]]) -> dict[str, Column]:
+        """Return where columns lie that `open` has returned."""
         return {
             name: Column(self.path / f"{name}.npy", array.dtype, array.shape, array.strides, array.offset)
-            for name, array in self.open().items()
+            for name, array in columns.items()
         }
 
 

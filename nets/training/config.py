@@ -42,6 +42,7 @@ RANGES = {
     **dict.fromkeys(("momentum", "decay"), (0, 1)),
     "seed": (0, 2**63 - 1),
     "threads": (0, 1024),
+    "loaders": (1, 64),
     "patience": (-1, math.inf),
 }
 """Least and largest numbers of [training]."""
@@ -93,6 +94,8 @@ class TrainingConfig:
     device: str = "auto"
     threads: int = 0
     """Threads that compute on the CPU; 0 for PyTorch's choice. One is faster for small networks on busy machines."""
+    loaders: int = 1
+    """Threads that read, unpack and turn batches ahead; the batches are the same however many there are."""
     test_every: int = 1000
     test_batches: int = 0
     """Batches of a test; 0 for all of the set."""

@@ -179,11 +179,11 @@ class Trainer:
         tests = CsvLog(self.folder / "test.csv", tuple(NAMES), self.step)
         means = _Means()
         self.network.train()
-        with Reader(self.source, self.step - self.begun, last - self.begun) as reader:
-            for batch in reader:
+        with self.reader(self.step - self.begun, last - self.begun) as reader:
+            for example in reader:
                 if self.stopping.stops:
                     break
-                means.add(self.train_step(self.decoder.example(batch)), batch.rows)
+                means.add(self.train_step(example), example.rows)
                 is_last = self.step == last or stops()
                 is_shown = self.step % LOG_EVERY == 0 or is_last
                 is_tested = self.step % settings.test_every == 0 or self.step == settings.steps
@@ -203,6 +203,10 @@ class Trainer:
                 if is_last:
                     break
         self.save()
+
+    def reader(self, first: int, last: int) -> Reader[Example]:
+        """Return what makes examples of the source's batches `first` to `last` - 1 in the loaders' threads."""
+        return Reader(self.source, first, last, self.decoder.example, self.config.training.loaders)
 
     def train_step(self, example: Example) -> dict[str, Tensor]:
         """Learn from one batch and return its losses, on the device."""

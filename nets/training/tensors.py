@@ -37,6 +37,11 @@ class Example:
     ownership: Tensor | None = None
     """[B, N * N], NaN where unknown"""
 
+    @property
+    def rows(self) -> int:
+        """B."""
+        return len(self.value)
+
 
 class Decoder:
     """Makes examples of batches."""

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from native.go.planes import symmetry_table
-from nets.data.batches import BatchSource, Reader
+from nets.data.batches import AHEAD, Batch, BatchSource, Reader
 from nets.data.metrics import Judged, Table
 from nets.data.shards import Manifest, begin_dataset, check_shard, open_dataset, shard_name, widths, write_shard
 from nets.data.symmetry import symmetries_of
@@ -125,8 +126,8 @@ def test_batches_come_in_an_order_that_the_seed_decides(tmp_path: Path) -> None:
     rows = sorted(row.tobytes() for batch in steps[:9] for row in batch.columns["planes"])
     stored = sorted(row.tobytes() for shard in dataset.shards for row in shard.open()["planes"])
     assert rows == stored
-    with Reader(source, 3, 7) as reader:
-        assert [batch.step for batch in reader] == [3, 4, 5, 6]
+    with Reader(source, 3, 7, lambda batch: batch.step) as reader:
+        assert list(reader) == [3, 4, 5, 6]
     with pytest.raises(NetworkError, match="no positions of split test"):
         BatchSource([dataset], "test", 16, 1)
 
@@ -170,9 +171,32 @@ def test_no_shard_stays_open(tmp_path: Path) -> None:
 
 def test_a_reader_that_is_left_early_ends(tmp_path: Path) -> None:
     source = BatchSource([make_set(tmp_path, {("train", 9): [64]})], "train", 4, 1)
-    with Reader(source, 0, 10_000) as reader:
-        assert next(iter(reader)).step == 0
-    assert not reader._thread.is_alive()
+    made = []
+    with Reader(source, 0, 10_000, lambda batch: made.append(batch.step), 2) as reader:
+        next(iter(reader))
+    assert len(made) <= AHEAD + 1
+    assert not any(thread.name.startswith("reader") for thread in threading.enumerate())
+
+
+def test_batches_of_several_threads_come_in_order(tmp_path: Path) -> None:
+    source = BatchSource([make_set(tmp_path, {("train", 9): [16] * 4})], "train", 4, 1)
+    slow = threading.Event()
+
+    def make(batch: Batch) -> bytes:
+        if batch.step == 3:  # the others overtake it
+            assert slow.wait(10)
+        elif batch.step == 5:
+            slow.set()
+        elif batch.step == 37:
+            raise NetworkError("step 37")
+        return batch.columns["planes"].tobytes()
+
+    expected = [source.batch(step).columns["planes"].tobytes() for step in range(37)]
+    with Reader(source, 0, 40, make, 3) as reader:
+        made = iter(reader)
+        assert [next(made) for _ in expected] == expected
+        with pytest.raises(NetworkError, match="step 37"):
+            next(made)
 
 
 def test_levels_and_constant_planes_are_unpacked(tmp_path: Path) -> None:

@@ -70,8 +70,8 @@ def test_batches_mix_all_shards_and_show_each_row_once_a_pass(tmp_path: Path) ->
         np.testing.assert_array_equal(
             batch.columns["policy_moves"][:, 0], batch.columns["value"].astype(float) // 0.0625
         )
-    with Reader(source, 18, 20) as reader:
-        assert [batch.step for batch in reader] == [18, 19]
+    with Reader(source, 18, 20, lambda batch: batch.step) as reader:
+        assert list(reader) == [18, 19]
     with pytest.raises(NetworkError, match="batch 20 of a window of 20 asked for"):
         source.batch(20)
 
