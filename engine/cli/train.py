@@ -8,11 +8,15 @@ import logging
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine.cli.errors import CliError
 from engine.cli.games import GAMES
 from engine.cli.signals import stopped_by_a_signal
 from nets.installation import missing_line
+
+if TYPE_CHECKING:
+    from nets.training.loop import Trainer
 
 USAGE = "yomi train CONFIG.toml | export CONFIG.toml | test NET DATA [options]"
 EPILOG = """\
@@ -31,6 +35,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs="+", metavar="CONFIG | export CONFIG | test NET DATA", help="see the examples")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="folder of the run (default: runs/NAME)")
     parser.add_argument("--steps", type=int, metavar="N", help="stop at this step; a later run goes on")
+    text = "processes that train together, one for each GPU (default: 1)"
+    parser.add_argument("--processes", type=int, default=1, metavar="N", help=text)
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), help="device, instead of the configuration's")
     parser.add_argument(
         "--split", choices=("train", "test"), default="test", help="part of the data to test on (default: test)"
@@ -49,6 +55,8 @@ def run(args: argparse.Namespace) -> int:
         raise CliError(f"--limit {args.limit}: expected at least 0 (all)")
     if args.steps is not None and args.steps < 1:
         raise CliError(f"--steps {args.steps}: expected at least 1")
+    if args.processes < 1:
+        raise CliError(f"--processes {args.processes}: expected at least 1")
     try:
         if args.words[0] == "test":
             _expect(args.words, 3, "yomi train test NET DATA")
@@ -86,21 +94,38 @@ def train(path: Path, args: argparse.Namespace, *, only_export: bool = False) ->
             raise CliError(missing_line(package, "training"))
     # Threads that wait for each other in a loop make a busy machine several times slower (measured: 5 times).
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    from tqdm import tqdm
-
     from nets.training.loop import Trainer
+    from nets.training.processes import started
 
     logging.basicConfig(level=logging.INFO, format="yomi: %(message)s", stream=sys.stderr)
     folder = args.out or Path("runs") / config.name
-    trainer = Trainer(config, folder, args.device)
     if only_export:
+        trainer = Trainer(config, folder, args.device)
         if not trainer.step:
             raise CliError(f"{folder}: no checkpoint found, expected a run of {path}")
         print(trainer.export())
         return 0
     last = config.training.steps if args.steps is None else min(args.steps, config.training.steps)
+    with started(args.processes, config, folder, args.device, last) as group:
+        trainer = Trainer(config, folder, args.device, group=group)
+        number = _train_to(trainer, last)
+    if number:
+        print(
+            f"stopped after step {trainer.step}, kept in {trainer.checkpoint}: the same command goes on from there",
+            file=sys.stderr,
+        )
+        return 128 + number
+    if trainer.step >= config.training.steps or trainer.stopping.stops:
+        print(trainer.export())
+    return 0
+
+
+def _train_to(trainer: Trainer, last: int) -> int:
+    """Train to a step with a bar of progress; return the number of the signal that stopped it, or 0."""
+    from tqdm import tqdm
+
     print(
-        f"{config.name}: {trainer.network.count():,} parameters, {trainer.source.positions:,} positions, "
+        f"{trainer.config.name}: {trainer.network.count():,} parameters, {trainer.source.positions:,} positions, "
         f"{trainer.source.epoch_batches:,} batches an epoch, on {trainer.device}, from step {trainer.step} to {last}",
         file=sys.stderr,
     )
@@ -114,15 +139,7 @@ def train(path: Path, args: argparse.Namespace, *, only_export: bool = False) ->
 
         with stopped_by_a_signal(lambda: bar.write("yomi: stopping after this step", sys.stderr)) as stopped:
             trainer.run(progress, last, lambda: stopped() != 0)
-    if stopped():
-        print(
-            f"stopped after step {trainer.step}, kept in {trainer.checkpoint}: the same command goes on from there",
-            file=sys.stderr,
-        )
-        return 128 + stopped()
-    if trainer.step >= config.training.steps or trainer.stopping.stops:
-        print(trainer.export())
-    return 0
+    return stopped()
 
 
 def test(path: Path, folder: Path, args: argparse.Namespace) -> None:

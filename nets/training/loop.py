@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nets.data.batches import BatchSource, Reader, Source
+from nets.data.batches import Batch, BatchSource, Reader, Source
 from nets.data.metrics import NAMES, Table
 from nets.data.shards import open_dataset
 from nets.definitions.base import Network
@@ -36,6 +36,7 @@ from nets.training.config import Config, LossConfig
 from nets.training.export import export_file
 from nets.training.log import CsvLog, can_plot, plot_curves
 from nets.training.optimizers import make_optimizer, restore_optimizer
+from nets.training.processes import Group
 from nets.training.schedule import EarlyStopping, learning_rate
 from nets.training.teacher import Teacher
 from nets.training.tensors import Decoder, Example
@@ -76,7 +77,13 @@ class Trainer:
     """One training: the network, what it learns from, and how far it has come."""
 
     def __init__(
-        self, config: Config, folder: Path, device: str | None = None, *, source: Source | None = None
+        self,
+        config: Config,
+        folder: Path,
+        device: str | None = None,
+        *,
+        source: Source | None = None,
+        group: Group | None = None,
     ) -> None:
         """Begin, or go on from the checkpoint in `folder`.
 
@@ -86,6 +93,7 @@ class Trainer:
             device: auto, cpu or cuda; None for the configuration's.
             source: what to learn from first, in place of the configuration's data sets, which are only tested on; with
                 the source of the checkpoint training goes on where it stopped in it, with another one at its beginning.
+            group: the processes that train it together, all with the same arguments; None: this one alone.
 
         Raises:
             NetworkError: the data or the configuration cannot be used, or the checkpoint belongs to another one.
@@ -93,7 +101,8 @@ class Trainer:
         settings = config.training
         self.config = config
         self.folder = folder
-        self.device = choose_device(device or settings.device)
+        self.group = group or Group()
+        self.device = self.group.device(choose_device(device or settings.device))
         if settings.threads:
             torch.set_num_threads(settings.threads)
         folder.mkdir(parents=True, exist_ok=True)
@@ -124,7 +133,8 @@ class Trainer:
         taught = config.teacher.network
         self.teacher = Teacher(config.folder / taught, self.network, self.device) if taught else None
         self.optimizer = make_optimizer(self.network, settings)
-        self.average = Average(self.network, settings) if settings.average != "none" else None
+        averaged = settings.average != "none" and self.group.is_first
+        self.average = Average(self.network, settings) if averaged else None
         self.stopping = EarlyStopping(settings.patience)
         self.step = 0
         self.seconds = 0.0
@@ -134,6 +144,7 @@ class Trainer:
         self.decoder = Decoder(features, self.device, data.symmetries, settings.seed, data.search_value)
         if self.checkpoint.exists():
             self._restore(load_checkpoint(self.checkpoint))
+        self._learning = self.group.shared(self.network)
 
     def use(self, source: Source) -> None:
         """Go on with another source's batches, from its first on.
@@ -170,21 +181,22 @@ class Trainer:
             NetworkError: the losses or the weights are no longer numbers.
             OSError: the folder cannot be written.
         """
-        remove_drafts(self.folder)
-        settings = self.config.training
+        settings, group = self.config.training, self.group
+        if group.is_first:
+            remove_drafts(self.folder)
         ends = (settings.steps, stop_at, self.source.steps and self.begun + self.source.steps)
         last = min((end for end in ends if end), default=sys.maxsize)
         extra = ("learning_rate", "positions_per_second", "total", *LOSS_NAMES)
-        log = CsvLog(self.folder / "train.csv", extra, self.step)
-        tests = CsvLog(self.folder / "test.csv", tuple(NAMES), self.step)
-        means = _Means()
+        log = CsvLog(self.folder / "train.csv", extra, self.step) if group.is_first else None
+        tests = CsvLog(self.folder / "test.csv", tuple(NAMES), self.step) if group.is_first else None
+        means = _Means(group)
         self.network.train()
         with self.reader(self.step - self.begun, last - self.begun) as reader:
             for example in reader:
                 if self.stopping.stops:
                     break
                 means.add(self.train_step(example), example.rows)
-                is_last = self.step == last or stops()
+                is_last = self.step == last or group.any(stops())
                 is_shown = self.step % LOG_EVERY == 0 or is_last
                 is_tested = self.step % settings.test_every == 0 or self.step == settings.steps
                 is_saved = self.step % settings.checkpoint_every == 0
@@ -193,20 +205,25 @@ class Trainer:
                 if is_shown:
                     values = {**means.take(), "learning_rate": learning_rate(settings, self.step - 1)}
                     self.seconds += values["seconds"]
-                    log.add(self.step, values)
                     progress(self.step, values)
-                if self.tests is not None and is_tested:
+                if log is not None and is_shown:
+                    log.add(self.step, values)
+                if tests is not None and self.tests is not None and is_tested:
                     self._note_test(tests)
                     means.restart()
                 if is_saved:
                     self.save()
-                if is_last:
+                if is_last or (is_tested and group.any(self.stopping.stops)):
                     break
         self.save()
 
     def reader(self, first: int, last: int) -> Reader[Example]:
         """Return what makes examples of the source's batches `first` to `last` - 1 in the loaders' threads."""
-        return Reader(self.source, first, last, self.decoder.example, self.config.training.loaders)
+
+        def make(batch: Batch) -> Example:
+            return self.decoder.example(batch, part=self.group.part(batch.rows))
+
+        return Reader(self.source, first, last, make, self.config.training.loaders)
 
     def train_step(self, example: Example) -> dict[str, Tensor]:
         """Learn from one batch and return its losses, on the device."""
@@ -219,9 +236,9 @@ class Trainer:
         wanted: list[Tensor] = []
         with self._autocast():
             if self.teacher is None:
-                outputs = self.network(example.planes, example.globals)
+                outputs = self._learning(example.planes, example.globals)
             else:
-                outputs = self.network(example.planes, example.globals, maps=maps)
+                outputs = self._learning(example.planes, example.globals, maps=maps)
                 wanted = self.teacher.maps(example)
         if wanted:
             found["hints"] = losses.hints(maps, wanted)
@@ -260,12 +277,14 @@ class Trainer:
             return export_file(self.network, self.config.name, self.folder, info)
 
     def save(self) -> None:
-        """Write the checkpoint.
+        """Write the checkpoint; of a group the first process does.
 
         Raises:
             NetworkError: the weights are no longer numbers; the last checkpoint stays.
             OSError: it cannot be written.
         """
+        if not self.group.is_first:
+            return
         weights = self.network.state_dict()
         if not all(bool(torch.isfinite(each).all()) for each in weights.values()):
             raise NetworkError(f"weights that are not finite at step {self.step} found, expected numbers")
@@ -365,7 +384,8 @@ class Trainer:
 class _Means:
     """Mean losses of the steps since the last look; the device is waited for only then."""
 
-    def __init__(self) -> None:
+    def __init__(self, group: Group) -> None:
+        self._group = group
         self.restart()
 
     def restart(self) -> None:
@@ -375,7 +395,7 @@ class _Means:
 
     def add(self, found: dict[str, Tensor], positions: int) -> None:
         self._found.append(found)
-        self._positions += positions
+        self._positions += positions * self._group.count
 
     def check(self, step: int) -> None:
         """See to it that losses are numbers.
@@ -383,17 +403,18 @@ class _Means:
         Raises:
             NetworkError: one of them is not.
         """
-        total = float(torch.stack([found["total"] for found in self._found]).mean())
+        total = float(self._mean("total"))
         if not math.isfinite(total):
             raise NetworkError(f"loss {total} at step {step} found, expected a number")
 
     def take(self) -> dict[str, float]:
         """Return the means by name, with `seconds` and `positions_per_second`, and begin anew."""
-        names = {name for found in self._found for name in found}
-        means = {}
-        for name in names:
-            means[name] = float(torch.stack([found[name] for found in self._found if name in found]).mean())
+        names = sorted({name for found in self._found for name in found})  # in one order in all processes
+        means = {name: float(self._mean(name)) for name in names}
         seconds = time.perf_counter() - self._since
         means |= {"seconds": seconds, "positions_per_second": self._positions / seconds}
         self.restart()
         return means
+
+    def _mean(self, name: str) -> Tensor:
+        return self._group.mean(torch.stack([found[name] for found in self._found if name in found]).mean())

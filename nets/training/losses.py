@@ -12,6 +12,7 @@ from torch.nn import functional
 from nets.data.metrics import FloatArray, Judged
 from nets.katago.network import OutputScales
 from nets.training.config import LossConfig
+from nets.training.processes import mean_count
 from nets.training.tensors import Example
 
 SCALES = OutputScales()
@@ -93,8 +94,8 @@ def total(found: dict[str, Tensor], weights: LossConfig) -> Tensor:
 
 
 def _mean(each: Tensor, known: Tensor) -> Tensor:
-    """Return the mean over what is known; 0 where nothing is."""
-    return torch.where(known, each, 0.0).sum() / known.sum().clamp(min=1)
+    """Return the mean over what is known; 0 where nothing is. Of parts of a batch the mean of them is the batch's."""
+    return torch.where(known, each, 0.0).sum() / mean_count(known.sum())
 
 
 def _policy(logits: Tensor, example: Example) -> Tensor:

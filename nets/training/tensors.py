@@ -13,6 +13,9 @@ from nets.data.shards import OWNER_SCALE, UNKNOWN_OWNER, Array
 from nets.data.symmetry import symmetries_of
 from nets.features import LEVEL_SCALE, FeatureSet
 
+WHOLE = slice(None)
+"""All rows of a batch."""
+
 
 @dataclass(frozen=True, eq=False)
 class Example:
@@ -64,23 +67,23 @@ class Decoder:
         self._tables: dict[int, tuple[Tensor, Tensor]] = {}
         self._shifts = torch.arange(7, -1, -1, dtype=torch.uint8, device=device)
 
-    def example(self, batch: Batch, *, turned: bool = True) -> Example:
-        """Return a batch on the device; unless `turned`, positions are shown as they are."""
-        columns = {name: self._tensor(array) for name, array in batch.columns.items()}
+    def example(self, batch: Batch, *, turned: bool = True, part: slice = WHOLE) -> Example:
+        """Return a batch on the device, or a part of it; unless `turned`, positions are shown as they are."""
+        columns = {name: self._tensor(array[part]) for name, array in batch.columns.items()}
         planes = self._planes(columns, batch.size)
         moves = columns["policy_moves"].long()
         ownership = columns.get("ownership")
         if ownership is not None:
             unknown = ownership == UNKNOWN_OWNER
             ownership = (ownership.float() / OWNER_SCALE).masked_fill(unknown, float("nan"))
-        chosen = self._symmetry(batch, columns) if turned else None
+        chosen = self._symmetry(batch, columns, part) if turned else None
         if chosen is not None:
             seen, sources = (table[chosen] for table in self._tables_of(batch.size))
             moves = seen.gather(1, moves)
             flat = planes.flatten(2)
             planes = flat.gather(2, sources[:, None].expand(-1, flat.shape[1], -1)).view(planes.shape)
             ownership = None if ownership is None else ownership.gather(1, sources)
-        globals_ = columns["globals"].float() if "globals" in columns else planes.new_zeros((batch.rows, 0))
+        globals_ = columns["globals"].float() if "globals" in columns else planes.new_zeros((len(planes), 0))
         value = columns["value"].float()
         if self.search_value and "search_value" in columns:
             searched = columns["search_value"].float()
@@ -120,7 +123,7 @@ class Decoder:
             parts.append(columns["globals"].float()[:, :, None, None].expand(-1, -1, size, size))
         return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
 
-    def _symmetry(self, batch: Batch, columns: dict[str, Tensor]) -> Tensor | None:
+    def _symmetry(self, batch: Batch, columns: dict[str, Tensor], part: slice) -> Tensor | None:
         """Return the symmetry of each row, None where all are shown as they are."""
         if self.symmetries == "none" or (self.symmetries == "stored" and "symmetry" not in columns):
             return None
@@ -128,7 +131,7 @@ class Decoder:
             return columns["symmetry"].long()
         count = len(self._tables_of(batch.size)[0])
         chosen = np.random.default_rng([self.seed, batch.step]).integers(0, count, batch.rows)
-        return torch.from_numpy(chosen).to(self.device)
+        return torch.from_numpy(chosen[part]).to(self.device)
 
     def _tables_of(self, size: int) -> tuple[Tensor, Tensor]:
         """Return where moves are seen [S, P], and which point is seen where [S, N * N]."""

@@ -1,0 +1,178 @@
+"""Several processes of one machine that train one network, each on its part of every batch.
+
+All hold the same weights, and their gradients are averaged (PyTorch's DistributedDataParallel; Li et al. 2020): by NCCL
+between GPUs, of which each process has one, by gloo on processors. A step is that of one process with the whole batch
+but for rounding; batch norms see the part of their process, and of the teacher's hints the mean over the parts counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, distributed, nn
+
+from nets.errors import NetworkError
+
+
+class Group:
+    """The processes of a training, as one of them sees them; without arguments it is alone."""
+
+    def __init__(self, rank: int = 0, count: int = 1) -> None:
+        """Be one of `count`; rank 0 writes and tells what there is to write and to tell."""
+        self.rank, self.count = rank, count
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process is the one that writes."""
+        return self.rank == 0
+
+    def device(self, device: torch.device) -> torch.device:
+        """Return the device of this process's own, of the kind of `device`.
+
+        Raises:
+            NetworkError: there are fewer GPUs than processes.
+        """
+        if self.count == 1 or device.type == "cpu":
+            return device
+        if torch.cuda.device_count() < self.count:
+            raise NetworkError(f"{self.count} processes on {torch.cuda.device_count()} GPUs found, expected one each")
+        torch.cuda.set_device(self.rank)
+        return torch.device("cuda", self.rank)
+
+    def part(self, rows: int) -> slice:
+        """Return this process's rows of a batch."""
+        return slice(rows * self.rank // self.count, rows * (self.rank + 1) // self.count)
+
+    def shared(self, network: nn.Module) -> nn.Module:
+        """Return what computes as a network does, and averages gradients; weights become those of the first process."""
+        if self.count == 1:
+            return network
+        # Of outputs without labels nothing is learned: their parameters have no gradients.
+        return nn.parallel.DistributedDataParallel(network, find_unused_parameters=True)
+
+    def any(self, flag: bool) -> bool:
+        """Return whether any process says so; all of them have to ask."""
+        if self.count == 1:
+            return flag
+        flags = torch.tensor(float(flag))  # on the processor: nothing waits for a GPU
+        distributed.all_reduce(flags)
+        return bool(flags > 0)
+
+    def mean(self, values: Tensor) -> Tensor:
+        """Return the mean over the processes; all of them have to ask."""
+        if self.count > 1:
+            values = values.clone()
+            distributed.all_reduce(values)
+            values /= self.count
+        return values
+
+
+def mean_count(count: Tensor) -> Tensor:
+    """Return how many there are of something in a process's part of the batch on average, at least 1 in all parts.
+
+    A sum over a part divided by this is, in the mean over the processes, the mean over the whole batch.
+    """
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return count.clamp(min=1)
+    total = count.float()
+    distributed.all_reduce(total)
+    return total.clamp(min=1.0) / distributed.get_world_size()
+
+
+@contextlib.contextmanager
+def started(count: int, *arguments: Any) -> Iterator[Group]:
+    """Start the other processes of a training, which do as this one does in the block, its first.
+
+    Args:
+        count: of all processes, at least 1.
+        arguments: config, folder and device of the trainer (`nets.training.loop`), and the last step.
+
+    Raises:
+        NetworkError: one of the others has ended before this one.
+    """
+    if count == 1:
+        yield Group()
+        return
+    context = multiprocessing.get_context("spawn")
+    links: list[Connection] = []
+    others: list[Any] = []
+    with tempfile.TemporaryDirectory() as folder:
+        store = (Path(folder) / "store").as_uri()
+        try:
+            for rank in range(1, count):
+                link, other = context.Pipe()
+                links.append(link)
+                others.append(context.Process(target=_take_part, args=(other, store, rank, count, *arguments)))
+                others[-1].start()
+                other.close()
+            for link in links:
+                link.recv()  # who has started joins
+            group = _join(store, 0, count)
+            for link in links:
+                link.send("all are there")
+            yield group
+            for process in others:
+                process.join()
+        except (EOFError, RuntimeError) as error:  # PyTorch's, where another process is gone
+            if lost := _lost(links, others):
+                raise NetworkError(f"a process of the training is lost: {lost}") from error
+            raise
+        finally:
+            for process in others:
+                process.kill()
+                process.join()
+            if distributed.is_initialized():
+                distributed.destroy_process_group()
+
+
+def _join(store: str, rank: int, count: int) -> Group:
+    """Become one of the group; all of them wait for each other."""
+    if sys.platform == "linux":
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # not to be reached from other machines
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    distributed.init_process_group(backend, init_method=store, rank=rank, world_size=count)
+    torch.set_num_threads(max(1, torch.get_num_threads() // count))
+    return Group(rank, count)
+
+
+def _take_part(link: Connection, store: str, rank: int, count: int, *arguments: Any) -> None:
+    """Train as one of the others, until the first one ends it; what goes wrong is sent to it."""
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # the first one is told, and stops all at the same step
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    try:
+        from nets.training.loop import Trainer
+
+        config, folder, device, last = arguments
+        link.send("")
+        group = _join(store, rank, count)
+        link.recv()  # who ended before all have joined would be waited for
+        trainer = Trainer(config, folder, device, group=group)
+        trainer.run(lambda step, values: None, last)
+    except Exception as error:
+        with contextlib.suppress(OSError):  # the first one has ended: there is nobody to tell
+            link.send(f"{type(error).__name__}: {error}")
+        sys.exit(1)
+
+
+def _lost(links: list[Connection], processes: list[Any]) -> str:
+    """Return why another process has ended; empty if none has."""
+    for link, process in zip(links, processes, strict=True):
+        process.join(1.0)
+        if process.exitcode:
+            why = ""
+            with contextlib.suppress(EOFError):
+                while not why:
+                    why = link.recv()
+            return why or f"ended with status {process.exitcode}"
+    return ""
