@@ -160,11 +160,12 @@ def _compile_learning(spec: "GameSpec", positions: Any, history: Any) -> None:
         tree.counters[0].claim_limit = 4
     histories = np.zeros((2, spec.max_history), np.uint64)
     histories[:, : len(history)] = history
+    rngs = np.ones((2, 1), np.uint64)
     batch, worker = make_batch(spec, 2, Inputs.NUMBERS), make_worker(spec, 1)
     owners, wanted, idle = np.zeros(2, np.int64), np.ones(2, np.bool_), np.zeros(2, np.bool_)
     rows = 0
     while rows := advance_all(
-        forest, positions[:2], histories, worker, batch, owners, rows, wanted, idle, NO_CALLS.table, 1
+        forest, positions[:2], histories, rngs, worker, batch, owners, rows, wanted, idle, NO_CALLS.table, 1
     ):
         pass
     report.root_exploration(tree, 4.0)

@@ -211,10 +211,10 @@ def _make_loop(
     engines: Sequence[EngineSpec],
 ) -> Loop:
     from engine.learning.cluster import LOCAL, Cluster, RayWorkers
-    from engine.learning.duel import Matches, play_match
     from engine.learning.loop import Loop
     from engine.learning.store import Store
     from engine.learning.workers import InTurns, Processes
+    from engine.matches.duel import Matches, play_match
     from nets.training.generations import Generations
 
     cluster = _asked_cluster(args)

@@ -39,6 +39,14 @@ examples:
 Unless told otherwise: 200 visits a move, temperature 1 for the first 10 moves, a quarter of noise at the root, and no
 resignation. The comment of each move holds winrate and lead for the side that plays it.
 """,
+    "duel": """\
+examples:
+  yomi duel go --size 9 --visits 200 --first c_puct=1.3 --second c_puct=1.0 --games 400
+  yomi duel go --size 9 --first net=new.bin.gz --second net=old.bin.gz --sprt 0,20 --games 10000
+
+Games are played to the end and scored as the board stands, with the komi of the rules unless told otherwise. --first
+and --second take options of networks and of the search, visits, and rollout_weight.
+""",
     "learn": """\
 examples:
   yomi learn go --size 5 --hours 2

@@ -24,11 +24,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.clients.spec import EngineSpec
-from engine.learning.duel import SIDE_BY_SIDE, Players, Score, play_match
 from engine.learning.errors import LearningError
 from engine.learning.store import DIGITS, digest_of
 from engine.learning.workers import FAILURES, RESTART_SECONDS, Delivery, Producer, Task
 from engine.machine import usable_cores
+from engine.matches.duel import SIDE_BY_SIDE, Players, Score, play_match
 from engine.version import VERSION
 from nets.files import default_cache_dir, write_atomically
 
@@ -250,7 +250,7 @@ class Player:
         return pickle.dumps(deliveries)
 
     def match(self, players: Sequence[tuple[Any, Parcel | None]], *arguments: Any) -> Score:
-        """See engine.learning.duel.play_match."""
+        """See engine.matches.duel.play_match."""
         first, second = (_unpacked(*player) for player in players)
         return play_match(self._game, (first, second), *arguments)
 
@@ -389,7 +389,7 @@ class RayWorkers:
         lead: float,
         sprt: Sprt | None = None,
     ) -> Score:
-        """Play engine.learning.duel.play_match in parts, each with a seed of its own, on all actors that are there.
+        """Play engine.matches.duel.play_match in parts, each with a seed of its own, on all actors that are there.
 
         Where there are none, and for those that are lost meanwhile, this process plays. `sprt` is asked when all parts
         of a round are played.

@@ -16,13 +16,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from engine.learning.duel import Matches, Score, play_match
 from engine.learning.opponents import Patience
 from engine.learning.page import LATEST, write_page
 from engine.learning.ratings import EARLIER, newest_shares
 from engine.learning.store import EVERY, Store
 from engine.learning.tally import Tally
 from engine.learning.workers import Task, Workers
+from engine.matches.duel import Matches, Score, play_match
 from engine.matches.sprt import Sprt
 from engine.version import VERSION
 from nets.files import write_atomically

@@ -50,6 +50,7 @@ class Searches:
         self._forest = make_forest(spec, count, playouts)
         self._roots = spec.positions(count)
         self._histories = np.zeros((count, spec.max_history), np.uint64)
+        self._rngs = np.random.SeedSequence(seed).generate_state(count, np.uint64)[:, None] | np.uint64(1)
         self._worker = make_worker(spec, seed)
         self._batch = make_batch(spec, count * settings.rows_per_leaf, queue.evaluator.inputs)
         self._calls = queue.bind(self._batch)
@@ -78,7 +79,7 @@ class Searches:
         self._batch, self._calls = batch, queue.bind(batch)
         self.queue, self.settings = queue, settings
         for search in self.each:
-            settings.write(search.tree, self.spec.score_unit)
+            search.configure(settings)
 
     @property
     def evaluations(self) -> int:
@@ -102,6 +103,7 @@ class Searches:
                 self._forest,
                 self._roots,
                 self._histories,
+                self._rngs,
                 self._worker,
                 self._batch,
                 self._owners,
@@ -145,8 +147,17 @@ class SmallSearch:
         self._root, self._limit = tree.counters["root"], tree.counters["claim_limit"]
         self._made = [tree.counters[name] for name in ("stop", "full", "claimed", "playouts")]
         """Views of counters: to name a field of a record takes Python microseconds."""
-        owner.settings.write(tree, owner.spec.score_unit)
+        self.configure(owner.settings)
         clear_tree(tree)
+
+    def configure(self, settings: SearchSettings) -> None:
+        """Search by these settings from now on; they show the evaluator leaves as the owner's do."""
+        self.settings = settings
+        settings.write(self.tree, self.owner.spec.score_unit)
+
+    def seed(self, seed: int) -> None:
+        """Draw symmetries from this seed on."""
+        self.owner._rngs[self.number] = seed | 1
 
     @property
     def visits(self) -> int:
@@ -197,12 +208,12 @@ class SmallSearch:
 
     def add_noise(self) -> None:
         """Mix the settings' noise into the priors of the root, which is expanded."""
-        settings = self.owner.settings
+        settings = self.settings
         self._priors.add_noise(settings.root_noise, settings.root_noise_total)
 
     def temper(self) -> None:
         """Give a root that was expanded as another node the root's temperature."""
-        settings = self.owner.settings
+        settings = self.settings
         self._priors.temper(settings.policy_temperature / settings.root_temperature)
 
     def allow(self, moves: npt.NDArray[np.int64] | None) -> None:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from engine.matches.rating import expected_score
+from engine.matches.rating import BETA, CONFIDENCE, expected_score, normal
 from engine.matches.results import GameResult
 
 PAIR_SCORES = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -74,6 +74,45 @@ class Sprt:
             f"SPRT {self.elo0:g} {self.elo1:g}: LLR {self.ratio(counts):.2f} [{self.lower:.2f}, {self.upper:.2f}]"
             f" after {sum(counts):.0f} pairs {verdict[self.verdict(counts)]}".rstrip()
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How much stronger one of two players is than the other, as pairs of games tell it."""
+
+    elo: float
+    low: float
+    high: float
+    """Ends of the 95% interval."""
+    superiority: float
+    """Probability that it is stronger at all."""
+
+    def __str__(self) -> str:
+        """Return it rounded."""
+        return f"{self.elo:+.0f} Elo (95%: {self.low:+.0f} to {self.high:+.0f}), stronger with {self.superiority:.1%}"
+
+
+def difference(counts: Sequence[float]) -> Difference:
+    """Return the difference of two players, with the error that follows from the spread of the pairs' scores.
+
+    Half a pair of each of the three middle scores is added, so that few games say little.
+
+    Args:
+        counts: pairs of games with each of PAIR_SCORES.
+    """
+    weights = [count + prior for count, prior in zip(counts, (0.0, 0.5, 0.5, 0.5, 0.0), strict=True)]
+    total = sum(weights)
+    mean = sum(weight * score for weight, score in zip(weights, PAIR_SCORES, strict=True)) / total
+    variance = sum(weight * (score - mean) ** 2 for weight, score in zip(weights, PAIR_SCORES, strict=True)) / total
+    error = math.sqrt(variance / total)
+    elo, low, high = (_elo(mean + side * CONFIDENCE * error) for side in (0.0, -1.0, 1.0))
+    return Difference(elo, low, high, normal((mean - 0.5) / error))
+
+
+def _elo(score: float) -> float:
+    """Return the difference at which a score is expected; at most that of 0.9999."""
+    score = min(max(score, 1e-4), 1.0 - 1e-4)
+    return math.log(score / (1.0 - score)) / BETA
 
 
 def _log_likelihood(shares: Sequence[float], elo: float) -> float:

@@ -42,6 +42,14 @@ resignation, and a draw after 320 moves. Each move's evaluation is written in ce
 records or of lines `startpos moves ...`, taken in turn. hcpe goes into one file, games.hcpe, which grows. hcpe3 holds
 the visits of the searches, too, and so do CSA and, with the flag, --rows.
 """,
+    "duel": """\
+examples:
+  yomi duel shogi --net model.onnx --visits 100 --first c_puct=2.5 --second c_puct=2.88 --openings taya36.sfen
+  yomi duel shogi --first net=new.onnx --second net=old.onnx --sprt 0,20 --games 10000
+
+Games end by mate, declaration, repetition, or after 320 moves, unless told otherwise. --first and --second take options
+of networks and of the search, visits, leaf_mate_depth and all_legal_moves. There is no root_mate_search here.
+""",
     "learn": """\
 examples:
   yomi learn shogi --hours 24

@@ -57,6 +57,7 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
     flags = FLAGS
     defaults: Mapping[str, Mapping[str, Value]] = {
         "selfplay": {"temperature_moves": 20, "max_moves": 320},
+        "duel": {"max_moves": 320},
         "learn": {"max_moves": 320, "leaf_mate_depth": 1},
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.game import Subject
@@ -76,4 +77,7 @@ def shogi_subject(spec: GameSpec | None = None, mate_depth: int = 0) -> Subject:
 def measured(options: Options) -> Iterator[tuple[Subject, EvaluationQueue, SearchSettings]]:
     """See engine.game.Game."""
     with contextlib.closing(make_queue(options)) as queue:
-        yield shogi_subject(spec_for(queue.evaluator), options.leaf_mate_depth), queue, search_settings(options, queue)
+        spec = spec_for(queue.evaluator)
+        searched = ("mate_depth", options.leaf_mate_depth), ("all_moves", int(options.all_legal_moves))
+        spec = replace(spec, marks=(*spec.marks, *searched))
+        yield shogi_subject(spec, options.leaf_mate_depth), queue, search_settings(options, queue)

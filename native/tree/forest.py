@@ -47,7 +47,7 @@ def tree_of(forest, number):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _with_history(worker, history):  # type: ignore[no-untyped-def]
+def _of_tree(worker, history, rng):  # type: ignore[no-untyped-def]
     return Worker(
         worker.positions,
         history,
@@ -56,20 +56,21 @@ def _with_history(worker, history):  # type: ignore[no-untyped-def]
         worker.weights,
         worker.indices,
         worker.values,
-        worker.rng,
+        rng,
         worker.scratch,
         worker.ownership,
     )
 
 
 @kernel
-def advance_all(forest, roots, histories, worker, batch, owners, used, wanted, idle, calls, rounds):  # type: ignore[no-untyped-def]
+def advance_all(forest, roots, histories, rngs, worker, batch, owners, used, wanted, idle, calls, rounds):  # type: ignore[no-untyped-def]
     """Put an evaluated batch into the trees it came from, then fill it anew; return its rows in use.
 
     Args:
         forest: the trees.
         roots: records[trees], their roots' positions.
         histories: uint64[trees, H]: what came before these; what lies behind is overwritten.
+        rngs: uint64[trees, 1]: states of what draws the symmetries of each, so that no tree depends on the others.
         worker: the calling thread's.
         batch: of at least one leaf's rows for each tree.
         owners: int64[rows]: the tree of each row; written here.
@@ -86,7 +87,7 @@ def advance_all(forest, roots, histories, worker, batch, owners, used, wanted, i
             end = row + 1
             while end < used and owners[U(end)] == number:
                 end += 1
-            own = _with_history(worker, histories[U(number)])
+            own = _of_tree(worker, histories[U(number)], rngs[U(number)])
             scatter(tree_of(forest, number), roots[U(number)], own, batch, row, end)
             row = end
         row = np.int64(0)
@@ -96,7 +97,7 @@ def advance_all(forest, roots, histories, worker, batch, owners, used, wanted, i
             if not wanted[U(number)]:
                 continue
             tree = tree_of(forest, number)
-            own = _with_history(worker, histories[U(number)])
+            own = _of_tree(worker, histories[U(number)], rngs[U(number)])
             end = gather(tree, roots[U(number)], own, batch, row, row + tree.parameters[0].rows_per_leaf)
             for i in range(row, end):
                 owners[U(i)] = number

@@ -17,13 +17,13 @@ from engine.color import BLACK, DRAW, WHITE
 from engine.go.learning import LearnableGo
 from engine.go.sgf import read_sgf_games
 from engine.learning import opponents
-from engine.learning.duel import play_match
 from engine.learning.errors import LearningError
 from engine.learning.opponents import FAILURES, Dropped, anchor_specs, opponent_spec
 from engine.learning.rows import rows_of
 from engine.learning.selfplay import Finished, SelfPlay
 from engine.learning.settings import make_settings
 from engine.learning.workers import InTurns, Task
+from engine.matches.duel import play_match
 from engine.option_row import OptionError
 from engine.options import Options
 from engine.play import RESIGNATION

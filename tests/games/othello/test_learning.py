@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.learning.duel import play_match
 from engine.learning.loop import Goal, Loop
 from engine.learning.settings import LearnSettings, make_settings, training_tables
 from engine.learning.store import Store
 from engine.learning.workers import InTurns
+from engine.matches.duel import play_match
 from engine.options import Options
 from tests.games.othello.descriptor import GAME
 

@@ -1,0 +1,253 @@
+"""`yomi duel`: two settings of the engine against each other, many games side by side."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.arguments import add_value, check_counts
+from engine.cli import logs
+from engine.cli.errors import CliError
+from engine.cli.flags import add_options, check, collect
+from engine.cli.games import GAMES, add_games
+from engine.cli.make import loading_errors, prepare
+from engine.cli.match_settings import bounds
+from engine.cli.signals import ended_by_a_signal
+from engine.machine import usable_cores
+from engine.option_row import OptionError, did_you_mean
+from engine.options import NETWORK, TABLE, SearchOptions, Value, rows_for
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from engine.game import Game
+    from engine.matches.crew import Referees
+    from engine.matches.duel import Terms
+    from engine.matches.sprt import Sprt
+    from engine.options import Options
+
+COMMAND = "duel"
+USAGE = "yomi duel GAME [options] [--first OPTION=VALUE,...] [--second OPTION=VALUE,...]"
+EPILOG = """\
+examples:
+  yomi duel go --net b6c96.bin.gz --size 9 --visits 200 --first c_puct=1.3 --second c_puct=1.0 --games 400
+  yomi duel shogi --net model.onnx --visits 100 --first fpu_reduction=0.4 --sprt 0,10 --games 10000
+
+The flags are what both have in common, --first and --second where they differ. One process plays many games at once,
+whose positions share batches, with equal visits and without clocks: by far the fastest way to compare two settings of
+the search, or two networks. For other engines, and for games on time, there is yomi match.
+"""
+INERT = frozenset(
+    ("cache_size", "memory", "workers", "batches_in_flight", "virtual_loss", "seed", "root_noise", "root_noise_total")
+)
+"""Options of the search that mean nothing here: a tree is searched by one thread, one playout after the other."""
+OTHERS = ("visits", "rollout_weight", "leaf_mate_depth", "all_legal_moves")
+"""Options that players may differ in besides those of the search and of networks."""
+BOARD = ("size", "rules", "komi", "entering_king", "max_moves", "log_file", "log_level")
+VISITS, GAMES_WANTED = 200, 400
+INTERVAL = 10.0
+"""Seconds between two lines of progress."""
+
+
+def player_options(game: str) -> list[str]:
+    """Return the names of the options that the players of a game may differ in."""
+    searched = {name for name in SearchOptions.__dataclass_fields__ if name not in INERT}
+    return [row.name for row in rows_for(game) if row.name in searched or row.name in OTHERS or row.group == NETWORK]
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add a subcommand for each game, with its flags."""
+    for game, child in add_games(parser, COMMAND, "Let two settings of the engine play {} against each other"):
+        for side in ("first", "second"):
+            text = f"what is other for the {side} player than the flags say"
+            child.add_argument(f"--{side}", default="", metavar="OPTION=VALUE,...", help=text)
+        add_value(child, "--games", GAMES_WANTED, "N", "number of games, even")
+        text = "stop when it is clear whether the first is stronger by E1 Elo, or by no more than E0"
+        child.add_argument("--sprt", type=_bounds, metavar="E0,E1", help=text)
+        add_common(child, game, COMMAND)
+
+
+def add_common(parser: argparse.ArgumentParser, game: Game[Any, Any], command: str) -> None:
+    """Add the flags of all commands that play such games."""
+    text = f"of the journal, with which the same command goes on (default: {command})"
+    parser.add_argument("--out", type=Path, default=Path(command), metavar="FOLDER", help=text)
+    parser.add_argument("--processes", type=int, metavar="N", help="that play (default: the cores; on a GPU 1)")
+    add_value(parser, "--side-by-side", 32, "N", "games that a process plays at once")
+    add_value(parser, "--opening-moves", 8, "N", "moves of each opening, drawn from short searches; 0: none")
+    parser.add_argument("--openings", type=Path, metavar="FILE", help="take openings from records (or a folder)")
+    add_value(parser, "--temperature", 0.0, "X", "of the first moves behind the opening; it falls fast")
+    add_value(parser, "--seed", 1, "N", "of what is drawn")
+    known = {*player_options(game.name), *BOARD}
+    add_options(parser, game, leave_out=set(TABLE) - known, defaults=_defaults(game))
+
+
+def _defaults(game: Game[Any, Any]) -> dict[str, Value]:
+    return {"visits": VISITS, **game.defaults.get(COMMAND, {})}
+
+
+def _bounds(text: str) -> tuple[float, float]:
+    try:
+        low, high = bounds(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return low, high
+
+
+def read_changes(text: str, flag: str, game: Game[Any, Any]) -> dict[str, Value]:
+    """Return the options in `OPTION=VALUE,...`.
+
+    Raises:
+        CliError: one is unknown, of no meaning here, or has a value that it cannot have.
+    """
+    known = player_options(game.name)
+    changes: dict[str, Value] = {}
+    for word in filter(None, text.split(",")):
+        key, equals, value = word.partition("=")
+        name = key.strip().replace("-", "_")
+        if name not in known:
+            what = "no option that players of a duel differ in" if name in TABLE else "unknown option"
+            raise CliError(f"{flag} {word}: {what}, expected OPTION=VALUE{did_you_mean(name, known)}")
+        try:
+            changes[name] = TABLE[name].parse(value if equals else "true")
+        except OptionError as error:
+            raise CliError(f"{flag} {word}: {error}") from None
+    return changes
+
+
+def read_players(
+    args: argparse.Namespace, game: Game[Any, Any], first: Mapping[str, Value], second: Mapping[str, Value]
+) -> tuple[Options, Options]:
+    """Return the options of each player: what the flags say, and its changes.
+
+    Raises:
+        CliError: an option or a file is wrong.
+    """
+    check_counts(args, side_by_side=1, opening_moves=0, seed=0, **({} if args.processes is None else {"processes": 1}))
+    own = {name: value for name, value in vars(args).items() if name != "seed"}
+    options = collect(argparse.Namespace(**own), game, **_defaults(game))
+    logs.set_up(options)
+    players = options.with_values(first), options.with_values(second)
+    for each in players:
+        check(each, game)
+        if each.visits is None:
+            raise CliError("--visits none: expected a number")
+    return players
+
+
+def make_terms(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options, Options]) -> Terms:
+    """Return the terms of the games.
+
+    Raises:
+        MatchError: the openings cannot be used.
+        OptionError: the options of the board do not go together.
+    """
+    from engine.matches.duel import Terms
+    from engine.matches.schedule import load_openings, shuffled
+
+    game.new_game(players[0])
+    openings: list[str] = []
+    if args.openings is not None:
+        rules = game.matches().rules(players[0], None, players[0].max_moves or 0)
+        moves = args.opening_moves or None
+        openings = shuffled(load_openings(args.openings, moves, game.matches(), rules), args.seed)
+    first, second = (player.visits or VISITS for player in players)
+    drawn = 0 if openings else args.opening_moves
+    return Terms((first, second), args.seed, None, openings, drawn, args.temperature)
+
+
+def open_referees(
+    args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options, Options], terms: Terms, games: int
+) -> AbstractContextManager[Referees]:
+    """Return what plays the games: `games` of them at once are enough.
+
+    Raises:
+        NetworkError, EvaluatorError: a player cannot be made.
+    """
+    from engine.evaluators.providers import chooses_cpu
+    from engine.matches.crew import Crew
+    from engine.matches.duel import Duel
+
+    for player in players:
+        prepare(game, player, learning=True)
+    processes = args.processes or (usable_cores() if all(chooses_cpu(each.device) for each in players) else 1)
+    processes = min(processes, games)
+    count = min(args.side_by_side, -(-games // processes))
+    if processes == 1:
+        return Duel(game, players, terms, count)
+    return Crew(processes, game, players, terms, count)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Play the match and tell its result."""
+    from engine.matches.results import MatchError
+    from engine.matches.sprt import Sprt
+    from nets.errors import NetworkError
+
+    game = GAMES[args.game]
+    try:
+        check_counts(args, games=2)
+        test = None if args.sprt is None else Sprt(*args.sprt)
+        first, second = (read_changes(getattr(args, side), f"--{side}", game) for side in ("first", "second"))
+        players = read_players(args, game, first, second)
+        with loading_errors(), ended_by_a_signal():
+            _play(args, game, players, test)
+    except (MatchError, NetworkError, OptionError, ValueError) as error:
+        raise CliError(str(error)) from None
+    return 0
+
+
+def _play(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options, Options], test: Sprt | None) -> None:
+    """Play what is left of the match, and print how it stands.
+
+    Raises:
+        MatchError, OptionError, NetworkError, EvaluatorError: it cannot be played.
+    """
+    from engine.matches.duel import Standing, Task
+    from engine.matches.journal import Journal
+
+    terms = make_terms(args, game, players)
+    total = args.games + args.games % 2
+    names = _names(args)
+    with Journal(args.out, describe(game, players, terms, names)) as journal:
+        standing = Standing(test)
+        for result in journal.results:
+            standing.note(result.number, round(2 * (result.score if result.number % 2 == 0 else 1.0 - result.score)))
+        left = [Task(number) for number in range(total) if number not in standing.points]
+        if journal.results:
+            logs.say(f"{len(journal.results)} games are in {journal.path}; going on")
+        begin, played, told = time.monotonic(), 0, 0.0
+        if left and not standing.is_decided:
+            with open_referees(args, game, players, terms, len(left)) as referees:
+                for each in referees.play(left):
+                    journal.add(each.result(names))
+                    standing.note(each.number, each.points)
+                    played += 1
+                    if time.monotonic() - told >= INTERVAL:
+                        told = time.monotonic()
+                        logs.say(f"{len(standing.points)}/{total} games, {standing.line()}")
+                    if standing.is_decided:
+                        break
+        spent = time.monotonic() - begin
+        different = len({result.key for result in journal.results})
+        plies = sum(result.plies for result in journal.results) / max(1, len(journal.results))
+    print(f"{names[0]} against {names[1]}: {standing.line()}")
+    speed = f"; {played} of them in {spent:.0f} s, {played / spent:.2f} a second" if played else ""
+    print(f"{len(journal.results)} games, {different} of them different, {plies:.0f} moves each{speed}")
+
+
+def _names(args: argparse.Namespace) -> tuple[str, str]:
+    first, second = args.first or "the flags", args.second or "the flags"
+    return (first, second) if first != second else (first, f"{second} again")
+
+
+def describe(
+    game: Game[Any, Any], players: tuple[Options, Options], terms: Terms, names: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return what makes a match the same one when it goes on."""
+    known = (*player_options(game.name), *BOARD[:-2])
+    options = [{name: each.get(name) for name in known if TABLE[name].is_for(game.name)} for each in players]
+    return {"game": game.name, "players": list(names), "options": options, "terms": dataclasses.asdict(terms)}

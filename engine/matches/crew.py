@@ -1,0 +1,134 @@
+"""Duels in several processes of this machine, each with games side by side of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import signal
+from collections.abc import Iterator, Sequence
+from multiprocessing.connection import Connection, wait
+from typing import TYPE_CHECKING, Any, Protocol
+
+from engine.matches.duel import Duel, Played, Task, Terms
+from engine.matches.results import MatchError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from engine.game import Game
+
+END_SECONDS = 1.0
+"""Within which a process that nobody listens to any more ends by itself."""
+
+
+class Referees(Protocol):
+    """Those who play games: a Duel, or a Crew."""
+
+    def play(self, tasks: Sequence[Task]) -> Iterator[Played]:
+        """Play games and yield each as it ends."""
+
+
+class Crew:
+    """Processes that play the games of a match; leave it as a context.
+
+    Which of them plays a game makes no difference to it: see engine.matches.duel.
+    """
+
+    def __init__(
+        self, processes: int, game: Game[Any, Any], players: tuple[Options, Options], terms: Terms, count: int
+    ) -> None:
+        """Start them; the other arguments are those of Duel."""
+        context = multiprocessing.get_context("spawn")
+        self._next = context.Value("q", 0)
+        """The place of the next task that nobody has taken, counted on from one list of tasks to the next."""
+        self._sent = 0
+        """Tasks of all lists so far."""
+        self._links: list[Connection] = []
+        self._processes: list[Any] = []
+        for _ in range(processes):
+            link, other = context.Pipe()
+            arguments = other, self._next, game, players, terms, count
+            process = context.Process(target=serve, args=arguments, daemon=True)
+            process.start()
+            other.close()
+            self._links.append(link)
+            self._processes.append(process)
+
+    def play(self, tasks: Sequence[Task]) -> Iterator[Played]:
+        """Play games and yield each as it ends.
+
+        Raises:
+            MatchError: a process cannot play, or is lost; the message says why.
+        """
+        for number, link in enumerate(self._links):
+            try:
+                link.send((self._sent, tasks))
+            except OSError:
+                raise self._lost(number) from None
+        left = len(tasks)
+        self._sent += left
+        while left:
+            for ready in wait(self._links):
+                assert isinstance(ready, Connection)
+                try:
+                    found = ready.recv()
+                except (EOFError, OSError):
+                    raise self._lost(self._links.index(ready)) from None
+                if not isinstance(found, Played):
+                    raise MatchError(f"a process that plays cannot go on: {found}")
+                left -= 1
+                yield found
+
+    def close(self) -> None:
+        """End them; games in hand are lost."""
+        for link in self._links:
+            link.close()
+        for process in self._processes:
+            process.terminate()
+            process.join(END_SECONDS)
+            if process.is_alive():
+                process.kill()
+                process.join()
+
+    def __enter__(self) -> Crew:
+        """Return it."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """End the processes."""
+        self.close()
+
+    def _lost(self, number: int) -> MatchError:
+        process = self._processes[number]
+        process.join(END_SECONDS)
+        return MatchError(f"a process that plays has ended with status {process.exitcode}; the same command goes on")
+
+
+def serve(
+    link: Connection, counter: Any, game: Game[Any, Any], players: tuple[Options, Options], terms: Terms, count: int
+) -> None:
+    """Be such a process: take lists of tasks and send the games, until the other end is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's goes to the whole group; the other end will close
+    try:
+        game.compile(lambda line: None, learning=True)
+        with Duel(game, players, terms, count) as duel:
+            while True:
+                begin, tasks = link.recv()
+                for played in duel.play(_taken(begin, tasks, counter)):
+                    link.send(played)
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        pass
+    except Exception as error:
+        with contextlib.suppress(OSError):
+            link.send(f"{type(error).__name__}: {error}")
+
+
+def _taken(begin: int, tasks: Sequence[Task], counter: Any) -> Iterator[Task]:
+    """Yield the tasks that no other process has taken yet; the first of them has the place `begin`."""
+    while True:
+        with counter.get_lock():
+            number = counter.value - begin
+            if number >= len(tasks):
+                return
+            counter.value += 1
+        yield tasks[number]
