@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from engine.arguments import add_value, check_counts
 from engine.cli import logs
 from engine.cli.errors import CliError
 from engine.cli.flags import add_options, check, collect
-from engine.cli.games import GAMES, add_games
+from engine.cli.games import GAMES, add_flags, add_games
 from engine.cli.make import loading_errors, prepare
 from engine.cli.match_settings import bounds
 from engine.cli.signals import ended_by_a_signal
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from engine.game import Game
     from engine.matches.crew import Referees
     from engine.matches.duel import Terms
+    from engine.matches.results import GameResult
     from engine.matches.sprt import Sprt
     from engine.options import Options
 
@@ -81,6 +82,7 @@ def add_common(parser: argparse.ArgumentParser, game: Game[Any, Any], command: s
     parser.add_argument("--openings", type=Path, metavar="FILE", help="take openings from records (or a folder)")
     add_value(parser, "--temperature", 0.0, "X", "of the first moves behind the opening; it falls fast")
     add_value(parser, "--seed", 1, "N", "of what is drawn")
+    add_flags(parser, COMMAND, game)
     known = {*player_options(game.name), *BOARD}
     add_options(parser, game, leave_out=set(TABLE) - known, defaults=_defaults(game))
 
@@ -214,8 +216,8 @@ def _play(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options
     names = _names(args)
     with Journal(args.out, describe(game, players, terms, names)) as journal:
         standing = Standing(test)
-        for result in journal.results:
-            standing.note(result.number, round(2 * (result.score if result.number % 2 == 0 else 1.0 - result.score)))
+        for number, points in points_of(journal.results).items():
+            standing.note(number, points)
         left = [Task(number) for number in range(total) if number not in standing.points]
         if journal.results:
             logs.say(f"{len(journal.results)} games are in {journal.path}; going on")
@@ -239,6 +241,11 @@ def _play(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options
     print(f"{len(journal.results)} games, {different} of them different, {plies:.0f} moves each{speed}")
 
 
+def points_of(results: Iterable[GameResult]) -> dict[int, int]:
+    """Return the first player's points in games of a journal by their numbers; see Played.points."""
+    return {each.number: round(2 * (each.score if each.number % 2 == 0 else 1 - each.score)) for each in results}
+
+
 def _names(args: argparse.Namespace) -> tuple[str, str]:
     first, second = args.first or "the flags", args.second or "the flags"
     return (first, second) if first != second else (first, f"{second} again")
@@ -250,4 +257,6 @@ def describe(
     """Return what makes a match the same one when it goes on."""
     known = (*player_options(game.name), *BOARD[:-2])
     options = [{name: each.get(name) for name in known if TABLE[name].is_for(game.name)} for each in players]
-    return {"game": game.name, "players": list(names), "options": options, "terms": dataclasses.asdict(terms)}
+    board = game.board_size(players[0])
+    terms_told = dataclasses.asdict(terms)
+    return {"game": game.name, "board": board, "players": list(names), "options": options, "terms": terms_told}

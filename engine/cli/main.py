@@ -24,6 +24,7 @@ COMMANDS = {
     "selfplay": "let the engine play against itself and write game records",
     "match": "play games between engines of any kind and rate them",
     "duel": "compare two settings of the engine, many games side by side",
+    "tune": "tune parameters of the search by games",
     "rate": "rate players from journals and game records",
     "cgos": "play Go on CGOS",
     "floodgate": "play shogi on floodgate and other servers of the CSA protocol",

@@ -47,6 +47,12 @@ examples:
 Games are played to the end and scored as the board stands, with the komi of the rules unless told otherwise. --first
 and --second take options of networks and of the search, visits, and rollout_weight.
 """,
+    "tune": """\
+example:
+  yomi tune go --size 9 --visits 200 --parameter c_puct 0.5:2.0 --parameter fpu_reduction 0:0.5 --games 4000
+
+Games are played as those of yomi duel are.
+""",
     "learn": """\
 examples:
   yomi learn go --size 5 --hours 2

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from engine.game import Game
+    from engine.options import Options
 
 END_SECONDS = 1.0
 """Within which a process that nobody listens to any more ends by itself."""

@@ -226,7 +226,7 @@ class Duel:
                 continue
             player = by_color[played.side_to_move]
             search = place[player]
-            _root(search, played, rooted[player])
+            move_root(search, played, rooted[player])
             if terms.keep_tree:
                 rooted[player] = len(played.moves)
             heat = terms.temperature * 0.5 ** (played.ply / half_life)
@@ -258,7 +258,7 @@ class Duel:
             played.push(found.move)
 
 
-def _root(search: SmallSearch, played: Any, rooted: int | None) -> None:
+def move_root(search: SmallSearch, played: Any, rooted: int | None) -> None:
     """Make a game's position the root, with what is known of it where the root stood after so many of its moves."""
     if rooted is None:
         search.begin(played)

@@ -50,6 +50,12 @@ examples:
 Games end by mate, declaration, repetition, or after 320 moves, unless told otherwise. --first and --second take options
 of networks and of the search, visits, leaf_mate_depth and all_legal_moves. There is no root_mate_search here.
 """,
+    "tune": """\
+example:
+  yomi tune shogi --net model.onnx --visits 100 --parameter c_puct 1.5:4.5 --parameter fpu_reduction 0.2:0.9
+
+Games are played as those of yomi duel are.
+""",
     "learn": """\
 examples:
   yomi learn shogi --hours 24

@@ -11,6 +11,7 @@ from engine.evaluators.queue import InlineQueue
 from engine.evaluators.uniform import UniformEvaluator
 from engine.go.game import GoGame
 from engine.learning.searches import Searches, SmallSearch
+from engine.matches.duel import best_move, move_root
 from engine.search.limits import Limits
 from engine.search.parameters import SearchSettings
 from native.go.spec import go_spec
@@ -72,6 +73,30 @@ def test_a_tree_goes_on_below_a_move() -> None:
     assert search.root_visits > 10
     search.run(Limits(playouts=50))
     assert contents_of(small.tree) == contents_of(search.tree)
+
+
+def test_a_duel_chooses_as_a_player_does() -> None:
+    evaluator, game, visits = ScriptedEvaluator(1), new_game(SIZE, komi=0.0), 80
+    made = [searches(evaluator, 1, 2 * visits, dynamic_score_utility=0.0) for _ in range(2)]
+    ordinary = [new_search(evaluator, SIZE, dynamic_score_utility=0.0) for _ in range(2)]
+    rooted: list[int | None] = [None, None]
+    unlike_most_visited = 0
+    for ply in range(24):
+        player = ply % 2
+        small, search = made[player].each[0], ordinary[player]
+        move_root(small, game, rooted[player])
+        rooted[player] = len(game.moves)
+        search.set_position(game)
+        assert small.visits == search.root_visits
+        small.search(visits - small.visits)
+        make_all(made[player])
+        report = search.run(Limits(visits=visits))
+        move = best_move(small)
+        assert move == report.moves[0].move
+        assert small.visits == report.visits == visits
+        unlike_most_visited += report.moves[0].visits < max(each.visits for each in report.moves)
+        game.push(move)
+    assert unlike_most_visited  # confidence bounds did choose
 
 
 def test_moves_that_are_allowed_are_searched_in_turn() -> None:

@@ -59,11 +59,14 @@ class Othello(Game[OthelloGame, OthelloPlayer]):
     examples: Mapping[str, str] = {
         "selfplay": "example:\n  yomi selfplay othello --size 6 --evaluator rollouts\n",
         "learn": "example:\n  yomi learn othello --size 6 --hours 1\n",
+        "duel": "example:\n  yomi duel othello --size 6 --evaluator uniform --first visits=100\n",
+        "tune": "example:\n  yomi tune othello --size 6 --parameter c_puct 0.5:2\n",
     }
-    flags = {"selfplay": _add_size, "learn": _add_size}  # noqa: RUF012
+    flags = {"selfplay": _add_size, "learn": _add_size, "duel": _add_size}  # noqa: RUF012
     defaults: Mapping[str, Mapping[str, Value]] = {
         "selfplay": {"size": 8, "temperature_moves": 8},
         "learn": {"size": 8, "precision": "fp32"},
+        "duel": {"size": 8, "precision": "fp32"},
     }
 
     def compile(self, say: Say, *, learning: bool = False) -> None:

@@ -1,0 +1,108 @@
+"""Duels and tunings on a game that they do not know: Othello with an evaluator without opinion."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.cli import games
+from engine.cli.main import main
+from engine.matches.crew import Crew
+from engine.matches.duel import Duel, Played, Task, Terms
+from engine.options import Options
+from tests.games.othello.descriptor import GAME
+
+BOARD = ["othello", "--size", "4", "--evaluator", "uniform", "--opening-moves", "4", "--processes", "1"]
+
+
+@pytest.fixture(autouse=True)
+def _known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(games.GAMES, GAME.name, GAME)
+
+
+def options() -> Options:
+    made = Options.for_game(GAME.name)
+    for name, value in {"size": 4, "evaluator": "uniform"}.items():
+        made.set(name, value)
+    return made
+
+
+def by_number(found: list[Played]) -> list[Played]:
+    return sorted(found, key=lambda each: each.number)
+
+
+def lines(path: Path) -> list[str]:
+    return sorted(path.read_text(encoding="utf-8").splitlines())
+
+
+def test_a_duel_finds_the_better_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["duel", *BOARD, "--out", str(tmp_path / "visits"), "--games", "400", "--sprt", "0,100"]
+    command += ["--first", "visits=100", "--second", "visits=2"]
+    assert main(command) == 0
+    found = capsys.readouterr().out
+    assert "at least 100 Elo" in found
+    assert main(command) == 0  # nothing is left to play
+    assert capsys.readouterr().out.splitlines()[0] == found.splitlines()[0]
+    command = ["duel", *BOARD, "--out", str(tmp_path / "c"), "--games", "100", "--visits", "30"]
+    assert main([*command, "--size", "6", "--first", "c_puct=0.01,c_puct_log=0"]) == 0
+    share = float(capsys.readouterr().out.split("%")[0].split()[-1])
+    assert share < 45.0
+
+
+def test_games_depend_on_nothing_but_their_number() -> None:
+    terms = Terms((20, 20), seed=3, opening_moves=3)
+    tasks = [Task(number, ({"c_puct": 0.5 + 0.01 * number}, {})) for number in range(8)]
+    with Duel(GAME, (options(), options()), terms, 8) as duel:
+        together = by_number(list(duel.play(tasks)))
+        again = by_number(list(duel.play(tasks[2:5])))
+    with Duel(GAME, (options(), options()), terms, 1) as duel:
+        alone = by_number(list(duel.play(reversed(tasks))))
+    with Crew(2, GAME, (options(), options()), terms, 2) as crew:
+        apart = [by_number(list(crew.play(part))) for part in (tasks[:4], tasks[4:])]
+    assert together == alone == [*apart[0], *apart[1]]
+    assert again == together[2:5]
+    assert len({each.key for each in together}) > 4
+
+
+def test_a_tuning_goes_on_as_if_nothing_had_been(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["tune", *BOARD, "--visits", "24", "--games", "96", "--pairs", "8", "--confirm", "16"]
+    command += ["--parameter", "c_puct", "0.01:3:0.05", "--parameter", "fpu_reduction", "0:0.5"]
+    assert main([*command, "--out", str(tmp_path / "once")]) == 0
+    whole = tmp_path / "once" / "match.jsonl"
+    told = capsys.readouterr().out
+    assert "6 of 6 iterations, 96 games" in told
+    assert "tuned against start" in told
+    killed = tmp_path / "killed" / "match.jsonl"
+    killed.parent.mkdir()
+    killed.write_bytes(whole.read_bytes()[:9000])  # in the middle of a game of the third iteration
+    assert b'"iteration": 2' in killed.read_bytes()
+    assert main([*command, "--out", str(killed.parent)]) == 0
+    assert capsys.readouterr().out == told
+    assert lines(killed) == lines(whole)
+    assert main(["tune", "status", str(killed.parent)]) == 0
+    assert capsys.readouterr().out == told
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["tune", *BOARD, "--parameter", "c_put", "0:1"], "did you mean c_puct"),
+        (["tune", *BOARD, "--parameter", "memory", "1G:2G"], "expected one of c_puct"),
+        (["tune", *BOARD, "--parameter", "c_puct", "2:1"], "expected LOW:HIGH or LOW:HIGH:START"),
+        (["tune", *BOARD, "--parameter", "fpu_reduction", "0.5:1"], "starts at 0.2, expected LOW:HIGH:START"),
+        (["tune", "status", "nowhere"], "nowhere"),
+        (["duel", *BOARD, "--first", "c_put=1"], "did you mean c_puct"),
+        (["duel", *BOARD, "--second", "workers=2"], "no option that players of a duel differ in"),
+        (["duel", *BOARD, "--first", "c_puct=many"], "expected a number"),
+        (["duel", *BOARD, "--games", "1"], "--games 1: expected at least 2"),
+    ],
+)
+def test_mistakes_are_told_on_one_line(
+    words: list[str], expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = words if "status" in words else [*words, "--out", str(tmp_path)]
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert expected in error
+    assert error.count("\n") == 1
