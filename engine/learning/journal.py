@@ -29,8 +29,9 @@ FIELDS: Mapping[str, str] = {
 }
 """What an event says at least, by its name. Seconds are those that it took, and end at its `time`.
 
-Wins are those of `network`. Self-play of games with scores also says `lead`, Black's mean lead. Other events say what
-they like.
+Wins are those of `network`. Self-play of games with scores also says `lead`, Black's mean lead. Its games, moves and
+results are without earlier games that were searched anew, which `reanalyzed` counts if there are any; its rows are all.
+Other events say what they like.
 """
 _TYPES: Mapping[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("event", "version", "network", "against", "part", "for", "why"), str),

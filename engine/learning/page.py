@@ -58,7 +58,7 @@ def _text(folder: Path, progress: Progress, now: float) -> str:
         ("state", _state(progress, now)),
         ("settings", _settings(progress)),
         ("generation", f"{progress.generation} after {progress.seconds / 3600:.2f} hours"),
-        ("games", ", ".join(f"{progress.total('selfplay', what):,} {what}" for what in ("games", "rows", "moves"))),
+        ("games", _games(progress)),
         ("training", f"{progress.total('training', 'steps'):,} steps"),
         *_networks(progress),
         ("ladder", _ladder(progress)),
@@ -98,6 +98,12 @@ def _settings(progress: Progress) -> str:
         plain = [f"{name} {value}" for name, value in start["settings"].items() if not isinstance(value, dict | list)]
         return ", ".join([f"version {start['version']}", *plain])
     return ""
+
+
+def _games(progress: Progress) -> str:
+    told = [f"{progress.total('selfplay', what):,} {what}" for what in ("games", "rows", "moves")]
+    reanalyzed = sum(each.get("reanalyzed", 0) for each in progress.of("selfplay"))
+    return ", ".join([*told, *([f"{reanalyzed:,} games searched anew"] if reanalyzed else [])])
 
 
 def _networks(progress: Progress) -> list[tuple[str, str]]:

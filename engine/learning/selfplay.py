@@ -18,7 +18,7 @@ import numpy as np
 from engine.color import BLACK, WHITE, opponent
 from engine.learning.games import Playing, Table
 from engine.learning.opponents import Dropped, Opponent, Opponents, opponent_spec
-from engine.learning.policies import POLICIES, Found
+from engine.learning.policies import POLICIES, Found, Searching
 from engine.learning.searches import Searches, SmallSearch
 from engine.play import RESIGNATION, Ended, G
 
@@ -33,6 +33,8 @@ RECENT = 5
 """Moves in which both sides have seen the game decided before it gets fewer visits."""
 FORKABLE = 64
 """Games of late from which others branch off."""
+REANALYZABLE = 500
+"""Games of late that are kept to be searched anew: 0.1 MB each in Go, whatever the board, and more with many moves."""
 OPENING_SHARE = 0.3
 """Of a board's side: moves drawn from the policy at the beginning of a game, on average."""
 
@@ -63,10 +65,25 @@ class Finished(Generic[G]):
     """For a game that was played on after one side would have resigned: whether that side did not lose."""
     guests: Mapping[int, str] = field(default_factory=dict)
     """Names of the players other than the network, by color."""
+    reanalyzed: bool = False
+    """Whether it is an earlier game whose positions the network has searched anew."""
 
     def names(self, network: str) -> tuple[str, str]:
         """Return the names of Black and White, one or both of which are the network's."""
-        return self.guests.get(BLACK, network), self.guests.get(WHITE, network)
+        own = f"{network} reanalyzing" if self.reanalyzed else network
+        return self.guests.get(BLACK, own), self.guests.get(WHITE, own)
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier(Generic[G]):
+    """A finished game as it is kept to be searched anew: without its positions, which take most of the memory."""
+
+    finished: Finished[G]
+    """With the game at its beginning, and without plies."""
+    moves: list[int]
+    """All of them."""
+    found: list[Found | None]
+    """Of each ply, without targets."""
 
 
 class SelfPlay(Generic[G]):
@@ -102,6 +119,10 @@ class SelfPlay(Generic[G]):
             spec, count = opponent_spec(settings.opponent, game), math.ceil(settings.games * settings.opponent_share)
             self._opponents = Opponents(spec, game, count, settings.opponent_share)
         self._recent: deque[tuple[G, list[int]]] = deque(maxlen=FORKABLE)
+        self._earlier: deque[Earlier[G]] = deque(maxlen=REANALYZABLE)
+        """Ended before this network was used."""
+        self._latest: deque[Earlier[G]] = deque(maxlen=REANALYZABLE)
+        """Ended since then: the same network would find the same."""
 
     def use(self, options: Options) -> None:
         """Go on with another network; games that are under way are played on with it.
@@ -114,6 +135,8 @@ class SelfPlay(Generic[G]):
             self.searches.use(queue, self._adapted(search))
             self._stack.close()
             self._stack = stack.pop_all()
+        self._earlier.extend(self._latest)
+        self._latest.clear()
 
     def play(self) -> list[Finished[G] | Dropped]:
         """Play until at least one game has ended, and return those that have, or were dropped.
@@ -132,7 +155,9 @@ class SelfPlay(Generic[G]):
             self._opponents.close()
 
     def _begin_one(self, search: SmallSearch) -> Playing[Finished[G] | Dropped]:
-        """Return the next game, of the network alone or against an engine."""
+        """Return the next game, of the network alone or against an engine; or an earlier one, to be searched anew."""
+        if self._earlier and self.rng.random() < self.settings.reanalyze:
+            return self.reanalyze_one(search, self._earlier[int(self.rng.integers(len(self._earlier)))])
         if self._opponents is None or (guest := self._opponents.invite(int(self.rng.choice((BLACK, WHITE))))) is None:
             return self.play_one(search)
         return self._opponents.host(guest, self.play_one(search, guest))
@@ -170,11 +195,7 @@ class SelfPlay(Generic[G]):
             else:
                 search.begin(game, last)
                 ply.learned = rng.random() < settings.full_share
-                visits = settings.visits if ply.learned else settings.cheap_visits
-                if self._is_decided(values):
-                    visits = max(2, int(visits * settings.won_visits))
-                heat = self._temperature(game.ply, search.owner.side)
-                ply.found = yield from self._policy(search, settings, rng, visits, heat, ply.learned)
+                ply.found = yield from self._search(search, game.ply, values, ply.learned)
                 values.append(ply.found.value if color == BLACK else -ply.found.value)
                 if settings.resign and not loser and ply.found.value < 2.0 * settings.resign - 1.0:
                     loser = color
@@ -191,7 +212,53 @@ class SelfPlay(Generic[G]):
         if guest is not None:
             guest.leave(ended.winner)
             finished.guests = {guest.color: guest.spec.name}
+        if settings.reanalyze:
+            self._latest.append(self._kept(finished))
         return finished
+
+    def reanalyze_one(self, search: SmallSearch, earlier: Earlier[G]) -> Playing[Finished[G]]:
+        """Search a share of the positions of an earlier game anew; its moves and its result stay.
+
+        Only positions are searched whose move a search has chosen; those left out keep what that one found, and are
+        not learned. Schrittwieser et al., Mastering Atari, Go, chess and shogi by planning with a learned model (2020),
+        appendix H: MuZero Reanalyze.
+        """
+        game = self.learnable.again(earlier.finished.game)
+        for move in earlier.moves[game.ply : earlier.finished.first]:
+            game.push(move)
+        plies: list[Ply] = []
+        values: list[float] = []
+        """Black's, of each search."""
+        for found in earlier.found:
+            ply = Ply(search.owner.spec.positions(1), found)
+            ply.position[0] = game.position
+            plies.append(ply)
+            if found is not None:
+                ply.learned = self.rng.random() < self.settings.full_share
+                if ply.learned:
+                    search.begin(game)
+                    found = ply.found = yield from self._search(search, game.ply, values, learned=True)
+                values.append(found.value if game.side_to_move == BLACK else -found.value)
+            if game.ply < len(earlier.moves):  # who resigned has searched without a move
+                game.push(earlier.moves[game.ply])
+        return dataclasses.replace(earlier.finished, game=game, plies=plies, reanalyzed=True)
+
+    def _kept(self, finished: Finished[G]) -> Earlier[G]:
+        """Return a game that has ended as it is kept to be searched anew."""
+        moves, target = np.zeros(0, np.int64), np.zeros(0)
+        found = [ply.found and dataclasses.replace(ply.found, moves=moves, target=target) for ply in finished.plies]
+        game = self.learnable.again(finished.game)
+        start = dataclasses.replace(finished, game=game, plies=[], resigned_wrongly=None)
+        return Earlier(start, [move for _, move in finished.game.moves], found)
+
+    def _search(self, search: SmallSearch, ply: int, values: Sequence[float], learned: bool) -> Searching:
+        """Search a position, in full if it is learned; `values` are Black's of the searches before."""
+        settings = self.settings
+        visits = settings.visits if learned else settings.cheap_visits
+        if self._is_decided(values):
+            visits = max(2, int(visits * settings.won_visits))
+        heat = self._temperature(ply, search.owner.side)
+        return self._policy(search, settings, self.rng, visits, heat, learned)
 
     def _adapted(self, search: SearchSettings) -> SearchSettings:
         """Return a player's settings as self-play has them."""

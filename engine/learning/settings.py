@@ -53,6 +53,9 @@ class SelfPlaySettings:
     forks: float = setting(
         0.05, "share of the games that begin from a position of an earlier one, with another move", 0, 1
     )
+    reanalyze: float = setting(
+        0.0, "share of the games that are earlier ones, searched anew with the newest network", 0, 0.9, live=True
+    )
     surprise: float = setting(0.5, "share of the rows that goes to positions by the policy's surprise", 0, 1)
     won: float = setting(0.95, "winrate from which, for both sides of late, fewer visits are made; 1: never", 0.5, 1)
     won_visits: float = setting(0.4, "share of the visits that are left then", 0.05, 1)

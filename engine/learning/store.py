@@ -66,11 +66,13 @@ class Played:
     """Of the board's side."""
     network: str
     """Digest of the network that ended it; rollouts before there is one."""
+    reanalyzed: bool = False
+    """Whether it is an earlier game that this network has searched anew: there are rows and a record of both."""
 
     def to_bytes(self) -> bytes:
         """Return it as it is kept until a shard is full, and as workers send it."""
         stream = io.BytesIO()
-        facts = {name: getattr(self, name) for name in ("winner", "margin", "moves", "size", "network")}
+        facts = {name: getattr(self, name) for name in ("winner", "margin", "moves", "size", "network", "reanalyzed")}
         record = np.frombuffer(self.record, np.uint8)
         arrays: dict[str, Any] = {f"row_{name}": column for name, column in self.rows.items()}
         np.savez(stream, facts=np.array(json.dumps(facts)), record=record, **arrays)
@@ -254,7 +256,7 @@ class Store:
             OSError: it cannot be written; it is not kept.
         """
         self._spool(played.size).add(played)
-        if not math.isnan(played.margin):
+        if not math.isnan(played.margin) and not played.reanalyzed:
             before = self.state.leads.get(str(played.size), 0.0)
             lead = before + (played.margin - before) / LEAD_GAMES
             self.state = dataclasses.replace(self.state, leads={**self.state.leads, str(played.size): lead})

@@ -30,15 +30,16 @@ class Tally:
 
     def write(self, store: Store) -> None:
         """Write them into the journal."""
-        games = [game for delivery in self._deliveries for game in delivery.games]
+        delivered = [game for delivery in self._deliveries for game in delivery.games]
+        games = [game for game in delivered if not game.reanalyzed]
         seconds = time.monotonic() - self._start
         points = [each for delivery in self._deliveries for each in delivery.points]
-        rows = sum(len(game.rows["value"]) for game in games)
+        rows = sum(len(game.rows["value"]) for game in delivered)
         self.rows_a_second = rows / max(seconds, 1e-9)
         store.journal.append(
             "selfplay",
             generation=store.state.generation,
-            network=games[-1].network if games else "",
+            network=delivered[-1].network if delivered else "",
             games=len(games),
             rows=rows,
             moves=sum(game.moves for game in games),
@@ -50,6 +51,7 @@ class Tally:
             played_out=sum(len(each.resigned_wrongly) for each in self._deliveries),
             resigned_wrongly=sum(sum(each.resigned_wrongly) for each in self._deliveries),
             **({"engine_games": len(points), "engine_points": sum(points)} if points else {}),
+            **({"reanalyzed": len(delivered) - len(games)} if len(delivered) > len(games) else {}),
             lead=sum(store.leads.values()) / max(1, len(store.leads)),
         )
         self._clear()

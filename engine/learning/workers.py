@@ -98,13 +98,14 @@ class Producer:
         before = selfplay.searches.evaluations
         ended = selfplay.play()
         finished = [each for each in ended if isinstance(each, Finished)]
+        fresh = [each for each in finished if not each.reanalyzed]
         games = [self._played(selfplay, each) for each in finished]
         evaluated = selfplay.searches.evaluations
         wrong = [each.resigned_wrongly for each in finished if each.resigned_wrongly is not None]
         shown = None
-        if finished and begin - self._shown_at > SHOWN_SECONDS:
-            self._shown_at, shown = begin, self._shown(selfplay, finished[-1])
-        points = [_points(each.outcome.winner, color) for each in finished for color in each.guests]
+        if fresh and begin - self._shown_at > SHOWN_SECONDS:
+            self._shown_at, shown = begin, self._shown(selfplay, fresh[-1])
+        points = [_points(each.outcome.winner, color) for each in fresh for color in each.guests]
         faults = [each.why for each in ended if isinstance(each, Dropped)]
         return Delivery(games, evaluated - before, wrong, points, faults, shown)
 
@@ -154,6 +155,7 @@ class Producer:
             moves=finished.game.ply,
             size=searches.side,
             network=self._task.network,
+            reanalyzed=finished.reanalyzed,
         )
 
 
