@@ -197,6 +197,45 @@ class SearchOptions:
         katago="dynamicScoreUtilityFactor",
         games=("go",),
     )
+    uncertainty: bool = option(
+        True,
+        "flag",
+        "weigh evaluations by how sure the network is of them, where it says so (KataGo's from version 9 on)",
+        SEARCH,
+        katago="useUncertainty",
+        games=("go",),
+    )
+    bias_correction: float = option(
+        0.45,
+        "real",
+        "correct evaluations by this share of what searches have found below positions with the same last two moves"
+        " and surroundings; 0: none",
+        SEARCH,
+        low=0,
+        high=1,
+        katago="subtreeValueBiasFactor",
+        defaults={"shogi": 0.0},
+    )
+    noise_pruning: float = option(
+        0.15,
+        "real",
+        "leave evaluations out of a mean that noise or few visits led to: those beyond twice a move's prior, if it"
+        " looks worse than the moves of greater prior by so much utility or more; 0: never",
+        SEARCH,
+        low=0,
+        high=10,
+        katago="noisePruneUtilityScale",
+    )
+    value_weighting: float = option(
+        0.25,
+        "real",
+        "count moves in the mean of a position by this power of the probability that they are better than it; 0: as"
+        " they were searched",
+        SEARCH,
+        low=0,
+        high=2,
+        katago="valueWeightExponent",
+    )
     policy_temperature: float = option(
         1.0,
         "real",

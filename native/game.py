@@ -70,6 +70,12 @@ def position_key(pos: Any, history: Any, moves: Any, count: int) -> int:
 
 
 @_generic
+def pattern_key(pos: Any, history: Any, move: int) -> int:
+    """Return a uint64 that is the same wherever this move answers the same move, in the same surroundings."""
+    raise NotImplementedError
+
+
+@_generic
 def write_planes(pos: Any, history: Any, symmetry: int, scratch: Any, planes: Any, extras: Any) -> None:
     """Write the network's two inputs (float32, one batch entry each) as seen under `symmetry`."""
     raise NotImplementedError

@@ -75,7 +75,7 @@ def puct(
     if learned and settings.forced_playouts > 0.0:
         counts = _without_forced(search, children, settings.forced_playouts)
     else:
-        counts = children["visits"].astype(np.float64)
+        counts = children["weight"].copy()
     return _found(search, children, counts, temperature, priors, rng)
 
 
@@ -181,12 +181,12 @@ def _drawn(shares: FloatArray, rng: np.random.Generator) -> int:
 
 
 def _without_forced(search: SmallSearch, children: npt.NDArray[Any], forced: float) -> FloatArray:
-    """Return the visits that PUCT itself would have made (KataGo's policy target pruning).
+    """Return the weights that PUCT itself would have given (KataGo's policy target pruning).
 
     Of each move but the most visited one, as many visits as it was forced to have are taken away, as long as it does
     not look better than that one then; a single visit that is left is none.
     """
-    counts: FloatArray = children["visits"].astype(np.float64)
+    counts: FloatArray = children["weight"].copy()
     best = int(np.argmax(counts))
     total = counts.sum()
     prior, utility = children["prior"].astype(np.float64), children["utility"]

@@ -13,7 +13,7 @@ from engine.search.reports import read_children
 from engine.search.root_priors import RootPriors
 from native.calls import NO_CALLS
 from native.tree import arrays
-from native.tree.arrays import Tree
+from native.tree.arrays import LEAST_WEIGHT, Tree
 from native.tree.buffers import make_batch, make_worker
 from native.tree.forest import advance_all, make_forest
 from native.tree.memory import clear_tree, compact
@@ -167,12 +167,16 @@ class SmallSearch:
     @property
     def value(self) -> float:
         """The root's mean value for the side to move, in [-1, 1]."""
-        return float(self.tree.nodes["value_sum"][self._root[0]]) / max(1, self.visits)
+        return self._mean("value_sum")
 
     @property
     def score(self) -> float:
         """The root's mean lead for the side to move, in points."""
-        return float(self.tree.nodes["score_sum"][self._root[0]]) / max(1, self.visits)
+        return self._mean("score_sum")
+
+    def _mean(self, name: str) -> float:
+        root = self.tree.nodes[self._root[0]]
+        return float(root[name]) / max(LEAST_WEIGHT, float(root["weight_sum"]))
 
     def begin(self, game: SearchableGame, move: int | None = None) -> None:
         """Make a game's position the root.

@@ -48,6 +48,8 @@ class MoveReport:
     proof, with the most visited replies; it is shorter than the game where the game itself announces a mate."""
     mate: int | None = None
     """Plies to the mate; negative if the side to move is mated; None if none is known."""
+    weight: float = 0.0
+    """Of the evaluations that the playouts brought; as the visits, if the evaluator does not weigh them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,8 @@ class SearchReport:
     """[area], row by row from the top left, +1 the side to move owns the point; None where nobody asked for it."""
     proven: int = 0
     """+1 the side to move is proven to win, -1 to lose, 0 open."""
+    weight: float = 0.0
+    """Of the evaluations that the playouts brought; as the visits, if the evaluator does not weigh them."""
 
     @property
     def counts(self) -> Counts:

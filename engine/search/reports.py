@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.search.report import MoveReport, SearchReport
+from native.tree.arrays import LEAST_WEIGHT
 from native.tree.report import CHILD_DTYPE, most_visited_path, root_children
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 LCB_STDEVS = 5.0
 """Standard deviations that a lower confidence bound lies below the mean (KataGo's value)."""
 LCB_MIN_SHARE = 0.15
-"""Share of the most visits that a move needs to be chosen for its bound."""
+"""Share of the leading move's visits that a move needs to be chosen for its bound."""
 
 
 def read_report(
@@ -43,7 +44,7 @@ def read_report(
     """
     root = tree.nodes[tree.counters[0].root]
     visits = int(root["visits"])
-    shown = max(1, visits)
+    shown = max(LEAST_WEIGHT, float(root["weight_sum"]))
     value = float(root["value_sum"]) / shown
     score = float(root["score_sum"]) / shown
     stdev = math.sqrt(float(root["score_variance"]))
@@ -61,7 +62,8 @@ def read_report(
         playouts=int(tree.counters[0].playouts),
         evaluations=evaluations,
         seconds=seconds,
-        winrate=0.5 + 0.5 * value,
+        weight=float(root["weight_sum"]),
+        winrate=min(1.0, max(0.0, 0.5 + 0.5 * value)),
         utility=float(root["utility_sum"]) / shown,
         score_lead=score,
         score_stdev=stdev,
@@ -107,18 +109,20 @@ def _proven(tree: Tree, children: npt.NDArray[Any]) -> int:
 
 def utility_bounds(tried: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """Return the lower confidence bound of each move's utility."""
-    n = np.maximum(tried["visits"].astype(np.float64), 1.0)
-    bounds: npt.NDArray[np.float64] = tried["utility"] - LCB_STDEVS * tried["utility_stdev"] / np.sqrt(n)
+    spread = tried["utility_stdev"] / np.sqrt(np.maximum(tried["evidence"], 1.0))
+    bounds: npt.NDArray[np.float64] = tried["utility"] - LCB_STDEVS * spread
     return bounds
 
 
 def move_order(tried: npt.NDArray[Any], bounds: npt.NDArray[np.float64], use_lcb: bool) -> list[int]:
-    """Return indices of the moves, best first: most visits, but led by the best bound among the well visited.
+    """Return indices of the moves, best first: most weight, but led by the best bound among the well visited.
+
+    Visits say which those are: a single one may have much weight, where it ended the game.
 
     Moves that are proven to win stand before all, those that are proven to lose after all.
     """
-    proven, visits, prior = tried["proven"], tried["visits"], tried["prior"]
-    order = sorted(range(len(tried)), key=lambda i: (-int(proven[i]), -int(visits[i]), -float(prior[i])))
+    proven, visits, weight, prior = (tried[name] for name in ("proven", "visits", "weight", "prior"))
+    order = sorted(range(len(tried)), key=lambda i: (-int(proven[i]), -float(weight[i]), -float(prior[i])))
     if use_lcb and order:
         enough = LCB_MIN_SHARE * float(visits[order[0]])
         equals = [i for i in order if proven[i] == proven[order[0]] and visits[i] >= enough]
@@ -131,7 +135,7 @@ def move_order(tried: npt.NDArray[Any], bounds: npt.NDArray[np.float64], use_lcb
 def _move_report(tree: Tree, child: Any, bound: float, rank: int, pv_length: int) -> MoveReport:
     visits = int(child["visits"])
     utility = float(child["utility"])
-    winrate = 0.5 + 0.5 * float(child["value"])
+    winrate = min(1.0, max(0.0, 0.5 + 0.5 * float(child["value"])))
     moves = np.zeros(pv_length, np.uint16)
     counts = np.zeros(pv_length, np.uint32)
     length = int(most_visited_path(tree, int(child["node"]), moves, counts)) if pv_length else 0
@@ -139,6 +143,7 @@ def _move_report(tree: Tree, child: Any, bound: float, rank: int, pv_length: int
     return MoveReport(
         move=int(child["move"]),
         visits=visits,
+        weight=float(child["weight"]),
         winrate=winrate,
         utility=utility,
         score_lead=score,

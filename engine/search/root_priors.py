@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from native.tree import arrays
 from native.tree.edges import PRIOR_SCALE, PRIOR_STEP, all_moves, all_quantized, with_quantized
 from native.tree.report import restore_root_order
 
@@ -100,16 +99,15 @@ def _edges_of(tree: Tree) -> npt.NDArray[np.uint32]:
 
 
 def replace_own(tree: Tree, other: Tree) -> None:
-    """Put the evaluation of another tree's root, which has one visit, in the place of the root's own in its sums.
-
-    Where nodes below were pruned nobody knows the root's own value and score any more; its utility is kept apart.
-    """
+    """Put the evaluation of another tree's root, which has one visit, in the place of the root's own in its sums."""
     node, new = tree.nodes[tree.counters[0].root], other.nodes[other.counters[0].root]
+    if node["proof"]:  # no evaluation counts there any more
+        return
     first = int(node["stats"])
     stats = tree.stats[first : first + int(node["tried"])]
-    children = tree.nodes[stats["child"][stats["child"] != arrays.NONE]]
-    if int(node["visits"]) == 1 + int(children["visits"].sum()):
-        for name in ("value_sum", "score_sum"):
-            node[name] = new[name] - children[name].sum()
-    node["utility_sum"] += new["own_utility"] - node["own_utility"]
-    node["own_utility"] = new["own_utility"]
+    counted = stats["weight"].astype(np.float64) * stats["share"]
+    for name in ("weight", "utility", "value", "score"):
+        sums = counted if name == "weight" else counted * stats[name]
+        node[f"{name}_sum"] = sums.sum() + new[f"{name}_sum"]
+    for name in ("own_utility", "own_weight", "own_bias"):
+        node[name] = new[name]

@@ -48,7 +48,10 @@ LOOK_SECONDS = 0.1
 MIN_BATCHES = 16
 """Batches that each worker makes, at least, in a search of limited playouts; they have fewer rows for it. The leaves of
 one batch are chosen without knowing what the others will say, and at the end workers wait for the last one's batch."""
-TREE_SETTINGS = ("score_utility", "dynamic_score_utility", "policy_temperature", "root_policy_temperature", "solver")
+TREE_SETTINGS = (
+    *("score_utility", "dynamic_score_utility", "uncertainty", "bias_correction", "noise_pruning", "value_weighting"),
+    *("policy_temperature", "root_policy_temperature", "solver"),
+)
 """Settings that decide what a tree counts: where one of them changes the tree is dropped."""
 PRUNE_TO = 0.6
 """Share of each pool that may still be in use after pruning."""
@@ -385,7 +388,7 @@ class Search:
         node = self.tree.nodes[self._counters.root]
         if not node["visits"]:
             return
-        center = CENTER_SHARE * float(node["score_sum"]) / int(node["visits"])
+        center = CENTER_SHARE * float(node["score_sum"]) / float(node["weight_sum"])
         # The center's own utility is 0, and nothing changes by more than it does.
         if abs(dynamic_utility(self.tree, center, 0.0, self._counters.score_center)) > CENTER_TOLERANCE:
             recenter(self.tree, center, np.empty(int(self._counters.node_top)))

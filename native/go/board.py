@@ -94,6 +94,9 @@ ZOBRIST = _zobrist_keys()
 """uint64[4, MAX_POINTS]: keys by color and point. Row 3 serves other features (side to move, ko, passes)."""
 
 
+PATTERN_REACH = 2
+"""Points that a local pattern extends to each side of its middle."""
+_MIX = U(0x9E3779B97F4A7C15)
 INVERSE = np.array([0] + [65536 // stride + 1 for stride in range(1, MAX_SIZE + 2)], np.int64)
 """By stride, in 1/65536; exact for all points (point * stride < 65536)."""
 
@@ -437,3 +440,23 @@ def is_eye(pos, point, color):  # type: ignore[no-untyped-def]
         if pos.color[U(neighbor)] == enemy:
             enemies += 1
     return enemies < 2
+
+
+@kernel
+def pattern_key(pos, history, move):  # type: ignore[no-untyped-def]
+    """Return a key of a legal move, the one before, and the 5×5 points around it: stones, and whether in atari."""
+    key = (U(pos.recent_move[0]) << U(32)) | (U(pos.simple_ko) << U(16)) | (U(move) << U(1)) | U(pos.side_to_move & 1)
+    key *= _MIX
+    if move != PASS:
+        stride = np.int64(pos.stride)
+        row = row_of(stride, move)
+        column = np.int64(move) - row * stride
+        left, right = max(np.int64(1), column - PATTERN_REACH), min(stride - 1, column + PATTERN_REACH)
+        for y in range(max(np.int64(1), row - PATTERN_REACH), min(stride - 1, row + PATTERN_REACH) + 1):
+            for x in range(left, right + 1):
+                p = U(y * stride + x)
+                point = U(pos.color[p])
+                if point != U(EMPTY) and pos.liberties[U(pos.chain[p])] == 1:
+                    point += U(4)
+                key = (key ^ point) * _MIX
+    return key ^ (key >> U(32))

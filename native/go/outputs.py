@@ -6,9 +6,9 @@ import numpy as np
 
 from native.bits import U
 from native.calls import entry, load, types_of
-from native.jit import kernel
+from native.jit import inlined, kernel
 from native.packing import widened
-from native.tree.arrays import LEAD, SCORE, STDEV, VALUE
+from native.tree.arrays import LEAD, SCORE, SCORE_ERROR, STDEV, VALUE, VALUE_ERROR
 
 _MATRIX = np.zeros((1, 1), np.float32)
 _ARGUMENTS = types_of(
@@ -26,6 +26,22 @@ _ARGUMENTS = types_of(
 )
 
 
+@inlined
+def _softplus(number):  # type: ignore[no-untyped-def]
+    return max(number, np.float32(0.0)) + math.log1p(math.exp(-abs(number)))
+
+
+@inlined
+def _error(number, factor):  # type: ignore[no-untyped-def]
+    """Return a short-term error before scaling: of the number times a factor; without one, the root.
+
+    nets.katago.outputs.shortterm_errors tells the forms that networks have.
+    """
+    if factor == 0.0:
+        return np.float32(math.sqrt(_softplus(number)))
+    return np.float32(_softplus(number * factor))
+
+
 @kernel
 def decode_rows(  # type: ignore[no-untyped-def]
     rows, policy, value, misc, ownership, scales, optimism, is_root, may_have_no_result, logits, values, owners
@@ -39,9 +55,10 @@ def decode_rows(  # type: ignore[no-untyped-def]
         rows: rows in use.
         policy: [B, 1 or 2, P]; with two channels the second is the optimistic policy.
         value: [B, 3]: logits of win, loss, no result.
-        misc: [B, >= 4]: score mean, score stdev, lead, ... before scaling.
+        misc: [B, >= 4]: score mean, score stdev, lead, variance of time, and errors from version 9 on, before scaling.
         ownership: [B, A] before tanh.
-        scales: float32[3]: of score mean, score stdev and lead.
+        scales: float32[6]: of score mean, score stdev, lead, and the short-term errors of value and score, 0 if the
+            network has none; the last is what their raw numbers are multiplied with before softplus.
         optimism: float32[2]: share of the optimistic policy below the root and at it.
         is_root: uint8[B]
         may_have_no_result: whether the rules know games without a result; their logit is dropped otherwise.
@@ -67,9 +84,12 @@ def decode_rows(  # type: ignore[no-untyped-def]
         result = np.float32(1.0) - none / total
         values[b, VALUE] = (win - loss) / total
         values[b, SCORE] = widened(misc[b, 0]) * scales[0] * result
-        m = widened(misc[b, 1])
-        values[b, STDEV] = (max(m, np.float32(0.0)) + math.log1p(math.exp(-abs(m)))) * scales[1]
+        values[b, STDEV] = _softplus(widened(misc[b, 1])) * scales[1]
         values[b, LEAD] = widened(misc[b, 2]) * scales[2] * result
+        values[b, VALUE_ERROR] = values[b, SCORE_ERROR] = np.float32(0.0)
+        if scales[3] > np.float32(0.0):
+            values[b, VALUE_ERROR] = _error(widened(misc[b, 4]), scales[5]) * scales[3]
+            values[b, SCORE_ERROR] = _error(widened(misc[b, 5]), scales[5]) * scales[4]
         for i in range(U(ownership.shape[1])):
             owners[b, i] = math.tanh(widened(ownership[b, i]))
 

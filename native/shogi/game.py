@@ -44,6 +44,17 @@ def position_key(pos, history, moves, count):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def pattern_key(pos, history, move):  # type: ignore[no-untyped-def]
+    """Return a key of a legal move, what it captures, and the move before, which the two last boards tell."""
+    key = U(0)
+    if pos.history_length >= 4:
+        key = history[U(pos.history_length) - U(2)] ^ history[U(pos.history_length) - U(4)]
+    captured = U(pos.board[U(move) & U(127)])
+    key = (key ^ U(move) ^ (captured << U(16)) ^ (U(pos.side_to_move) << U(24))) * U(0x9E3779B97F4A7C15)
+    return key ^ (key >> U(32))
+
+
+@kernel
 def add_ownership(pos, ownership, symmetry, sign, total):  # type: ignore[no-untyped-def]
     """Do nothing: squares have no owners."""
 
@@ -52,6 +63,7 @@ game.implement(game.copy, POSITION_DTYPE, position.copy)
 game.implement(game.play, POSITION_DTYPE, position.play)
 game.implement(game.legal_moves, POSITION_DTYPE, waivers.searched_moves)
 game.implement(game.outcome, POSITION_DTYPE, outcome)
+game.implement(game.pattern_key, POSITION_DTYPE, pattern_key)
 game.implement(game.position_key, POSITION_DTYPE, position_key)
 game.implement(game.write_planes, POSITION_DTYPE, planes.write_planes)
 game.implement(game.write_bits, POSITION_DTYPE, planes.write_bits)

@@ -8,6 +8,7 @@ Several threads work on one tree. Each node has a lock that guards its record, i
 byte of the record, which fills a cache line, so that to take a lock is to fetch the node, and no two share a line.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,12 +24,24 @@ NONE = 0xFFFFFFFF
 PENDING, EXPANDED, TERMINAL, UNTOUCHED = 0, 1, 2, 3
 """States of a node: waiting for its evaluation; has edges; the game is over here; a root nobody has descended to."""
 
-NODE_DTYPE = np.dtype(
+
+def _of_size(fields: Sequence[tuple[str, type[np.generic]]], size: int) -> np.dtype[Any]:
+    """Return a record of these fields that takes `size` bytes, so that none lies across cache lines."""
+    packed = np.dtype(list(fields), align=True)
+    offsets = [packed.fields[name][1] for name, _ in fields]  # type: ignore[index]  # it has fields
+    names, kinds = zip(*fields, strict=True)
+    return np.dtype({"names": names, "formats": kinds, "offsets": offsets, "itemsize": size}, align=True)
+
+
+NODE_DTYPE = _of_size(
     [
-        # of all playouts through this node, for the side to move here
+        # of all evaluations below and at this node, each by its weight, for the side to move here; what lies below
+        # edges that are proven lost is left out
+        ("weight_sum", np.float64),
         ("utility_sum", np.float64),
         ("value_sum", np.float64),  # expected win minus loss, each in [-1, 1]
         ("score_sum", np.float64),
+        ("weight_squares", np.float64),
         ("utility_variance", np.float32),  # of about the last VARIANCE_PLAYOUTS
         ("score_variance", np.float32),  # likewise; the evaluator's uncertainty is part of it
         ("parent", np.uint32),
@@ -37,28 +50,42 @@ NODE_DTYPE = np.dtype(
         ("visits", np.uint32),
         ("tried_prior", np.float32),  # sum of the priors of the tried edges
         ("own_utility", np.float32),  # what the evaluator said of this node
+        ("own_weight", np.float32),  # weight of this evaluation
+        ("own_bias", np.float32),  # what its utility is corrected by: see native/tree/bias.py
+        ("bucket", np.uint32),  # place in Tree.biases; NONE for none
+        ("bucket_sum", np.float32),  # what this node has put there
+        ("bucket_weight", np.float32),
+        ("weigh_at", np.uint32),  # visits at which the shares of the edges are decided anew
         ("parent_slot", np.uint16),
         ("edge_count", np.uint16),
         ("tried", np.uint16),
         ("state", np.uint8),
         ("lock", np.uint8),
+        ("proof", np.int8),  # +1 proven won for the side to move, -1 lost, 0 open
     ],
-    align=True,
+    2 * CACHE_LINE,
 )
 NODE_BYTES = NODE_DTYPE.itemsize
 LOCK_BYTE = NODE_DTYPE.fields["lock"][1]  # type: ignore[index]  # it has fields
 """Place of the lock in a node."""
 VARIANCE_PLAYOUTS = 1 << 20
 """Playouts after which a node's variances begin to forget: one in so many is what a 32-bit mean still takes in."""
-STATS_DTYPE = np.dtype(
+STATS_DTYPE = _of_size(
     [
         ("child", np.uint32),
         ("visits", np.uint32),
-        ("utility", np.float32),  # mean utility of the child for the side to move at the parent
+        # as its child's sums were when a playout last came back: means, for the side to move at the parent
+        ("utility", np.float32),
+        ("value", np.float32),
+        ("score", np.float32),
+        ("weight", np.float32),  # of the child's evaluations; 0 if the edge is proven lost
+        ("share", np.float32),  # of this weight that counts in the parent's sums: see native/tree/weighing.py
         ("in_flight", np.uint32),  # playouts that have passed and are not backed up yet; and WON_EDGE, LOST_EDGE
     ],
-    align=True,
+    CACHE_LINE // 2,
 )
+LEAST_WEIGHT = 1e-3
+"""Less than this is the rounding of sums."""
 IN_FLIGHT = np.uint32(0x3FFFFFFF)
 """The part of `in_flight` that counts."""
 WON_EDGE = np.uint32(0x40000000)
@@ -67,6 +94,10 @@ LOST_EDGE = np.uint32(0x80000000)
 """Mark in `in_flight`: the child is proven won for its side to move."""
 NO_INDEX = 0xFFFF
 """No index of the policy."""
+BIAS_DTYPE = np.dtype([("sum", np.float64), ("weight", np.float64), ("lock", np.uint32)], align=True)
+NODES_A_BUCKET = 4
+"""Nodes of a large tree for which there is one bucket of corrections."""
+LEAST_BUCKETS = 1 << 14
 EDGE_BYTES = 4
 """An edge is a uint32: see native/tree/edges.py."""
 SPARE_EDGES = 4096
@@ -101,6 +132,7 @@ COUNTERS_DTYPE = _apart(
         "claim_limit": np.int64,  # playouts that may be begun
         "bans": np.int64,  # whether any root move is banned
         "max_depth": np.int64,
+        "most_weight": np.float64,  # of an evaluation: that of a finished game
         "score_center": np.float64,  # what dynamic_score_utility is measured from, for the side to move at the root
     },
     {"claimed": np.int64},  # playouts begun since the search started
@@ -121,10 +153,10 @@ COUNTERS_DTYPE = _apart(
 )
 """What changes while a tree grows."""
 
-VALUE, SCORE, STDEV, LEAD = 0, 1, 2, 3
+VALUE, SCORE, STDEV, LEAD, VALUE_ERROR, SCORE_ERROR = range(6)
 """Columns of Batch.values. Utility is made of the score that the game would end with and its deviation; what is carried
 up the tree and reported as the score is the lead, the points that would make the game even."""
-VALUES = 4
+VALUES = 6
 
 
 class Tree(NamedTuple):
@@ -144,6 +176,8 @@ class Tree(NamedTuple):
     """PARAMETERS_DTYPE[1]; kernels only read them"""
     banned: Any
     """uint8[65536]: moves not to be tried at the root, by move"""
+    biases: Any
+    """BIAS_DTYPE[a power of two]: see native/tree/bias.py"""
     cache_keys: Any
     """uint64[cache_capacity]; 0 is an empty entry. The capacity is a power of two"""
     cache_locks: Any
@@ -193,7 +227,8 @@ class Batch(NamedTuple):
     """float32[B, P]: written by the evaluator, in the row's symmetry"""
     values: Any
     """float32[B, VALUES]: written by the evaluator for the side to move: win minus loss in [-1, 1] at VALUE, expected
-    score at SCORE, the score's standard deviation at STDEV, lead at LEAD"""
+    score at SCORE, the score's standard deviation at STDEV, lead at LEAD; at VALUE_ERROR and SCORE_ERROR how far value
+    and score are expected to be from what a search would find, both 0 if the evaluator does not say"""
     ownership: Any
     """float32[B, A]: written by the evaluator for the side to move, in the row's symmetry, in [-1, 1]"""
 
@@ -225,7 +260,8 @@ class Worker(NamedTuple):
 
 def bytes_a_node(mean_edges: float) -> float:
     """Return the bytes that a node takes with its edges and their statistics."""
-    return NODE_BYTES + mean_edges * EDGE_BYTES + STATS_A_NODE * STATS_DTYPE.itemsize
+    bucket = BIAS_DTYPE.itemsize / NODES_A_BUCKET
+    return NODE_BYTES + mean_edges * EDGE_BYTES + STATS_A_NODE * STATS_DTYPE.itemsize + bucket
 
 
 def make_tree(memory: int, mean_edges: float, cache_size: int, policy_size: int, cached_moves: int = 0) -> Tree:
@@ -253,6 +289,7 @@ def make_tree(memory: int, mean_edges: float, cache_size: int, policy_size: int,
         counters=np.zeros(1, COUNTERS_DTYPE),
         parameters=np.zeros(1, PARAMETERS_DTYPE),
         banned=np.zeros(65536, np.uint8),
+        biases=np.zeros(max(LEAST_BUCKETS, 1 << (capacity // NODES_A_BUCKET).bit_length() - 1), BIAS_DTYPE),
         cache_keys=np.zeros(entries, np.uint64),
         cache_locks=np.zeros(entries, np.uint32),
         cache_values=np.zeros((entries, VALUES), np.float32),

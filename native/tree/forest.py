@@ -38,6 +38,7 @@ def tree_of(forest, number):  # type: ignore[no-untyped-def]
         forest.counters[i],
         forest.parameters[i],
         forest.banned[i],
+        forest.biases[i],
         forest.cache_keys[i],
         forest.cache_locks[i],
         forest.cache_values[i],

@@ -19,6 +19,7 @@ from native.tree.arrays import (
     STATS_CLASSES,
     UNTOUCHED,
 )
+from native.tree.bias import forget
 
 if TYPE_CHECKING:
     from native.tree.arrays import Tree
@@ -67,10 +68,12 @@ def new_node(tree, parent, slot):  # type: ignore[no-untyped-def]
     if index == NONE:
         return index
     node = tree.nodes[U(index)]
+    node.weight_sum = 0.0
     node.utility_sum = 0.0
-    node.utility_variance = 0.0
     node.value_sum = 0.0
     node.score_sum = 0.0
+    node.weight_squares = 0.0
+    node.utility_variance = 0.0
     node.score_variance = 0.0
     node.parent = parent
     node.parent_slot = slot
@@ -79,6 +82,13 @@ def new_node(tree, parent, slot):  # type: ignore[no-untyped-def]
     node.visits = 0
     node.tried_prior = 0.0
     node.own_utility = 0.0
+    node.own_weight = 0.0
+    node.own_bias = 0.0
+    node.bucket = NONE
+    node.bucket_sum = 0.0
+    node.bucket_weight = 0.0
+    node.weigh_at = 0
+    node.proof = 0
     node.edge_count = 0
     node.tried = 0
     node.state = PENDING
@@ -126,6 +136,10 @@ def _copy_stat(new, old):  # type: ignore[no-untyped-def]
     new.child = old.child
     new.visits = old.visits
     new.utility = old.utility
+    new.value = old.value
+    new.score = old.score
+    new.weight = old.weight
+    new.share = old.share
     new.in_flight = old.in_flight
 
 
@@ -158,6 +172,11 @@ def clear_tree(tree):  # type: ignore[no-untyped-def]
     counters.max_depth = 0
     for i in range(STATS_CLASSES):
         counters.free_stats[i] = NONE
+    for i in range(U(tree.biases.size)):
+        bucket = tree.biases[i]
+        if bucket.weight != 0.0:  # what was never written takes no memory
+            bucket.sum = 0.0
+            bucket.weight = 0.0
     counters.root = new_node(tree, NONE, 0)
     tree.nodes[U(counters.root)].state = UNTOUCHED
 
@@ -250,6 +269,7 @@ def _slide_nodes(tree, forward, root):  # type: ignore[no-untyped-def]
             top += U(1)
     for i in range(U(forward.size)):
         if forward[i] == NONE:
+            forget(tree, tree.nodes[i])
             continue
         old = tree.nodes[i]
         for k in range(U(old.tried)):
@@ -259,16 +279,25 @@ def _slide_nodes(tree, forward, root):  # type: ignore[no-untyped-def]
         new = tree.nodes[U(forward[i])]
         parent = old.parent
         new.parent = NONE if i == U(root) or parent == NONE else forward[U(parent)]
+        new.weight_sum = old.weight_sum
         new.utility_sum = old.utility_sum
-        new.utility_variance = old.utility_variance
         new.value_sum = old.value_sum
         new.score_sum = old.score_sum
+        new.weight_squares = old.weight_squares
+        new.utility_variance = old.utility_variance
         new.score_variance = old.score_variance
         new.edges = old.edges
         new.stats = old.stats
         new.visits = old.visits
         new.tried_prior = old.tried_prior
         new.own_utility = old.own_utility
+        new.own_weight = old.own_weight
+        new.own_bias = old.own_bias
+        new.bucket = old.bucket
+        new.bucket_sum = old.bucket_sum
+        new.bucket_weight = old.bucket_weight
+        new.weigh_at = old.weigh_at
+        new.proof = old.proof
         new.parent_slot = old.parent_slot
         new.edge_count = old.edge_count
         new.tried = old.tried

@@ -22,6 +22,10 @@ PARAMETERS_DTYPE = np.dtype(
                 ("forced_playouts", np.float64),  # of a tried root move: sqrt(this * prior * playouts) at least
                 ("halving", np.bool_),  # the root's playouts go to its moves in turn
                 ("virtual_loss", np.float64),
+                ("uncertainty", np.bool_),  # evaluations weigh by how sure the evaluator is of them
+                ("bias_correction", np.float64),  # share of what was found below like nodes that corrects evaluations
+                ("noise_pruning", np.float64),  # see native/tree/weighing.py
+                ("value_weighting", np.float64),
                 ("spread_scale", np.float64),  # how far the spread of the utilities scales exploration
                 ("score_utility", np.float64),
                 ("dynamic_score_utility", np.float64),

@@ -13,6 +13,8 @@ CHILD_DTYPE = np.dtype(
     [
         ("move", np.uint32),
         ("visits", np.uint32),
+        ("weight", np.float64),  # of its evaluations: as the visits, if the evaluator does not weigh them
+        ("evidence", np.float64),  # visits of equal weight that would tell as much
         ("node", np.uint32),
         ("prior", np.float32),
         ("proven", np.int32),  # +1 the move wins, -1 it loses, 0 open
@@ -43,6 +45,8 @@ def root_children(tree, children):  # type: ignore[no-untyped-def]
         child.move = edge_move(edge)
         child.prior = edge_prior(edge)
         child.visits = 0
+        child.weight = 0.0
+        child.evidence = 0.0
         child.node = NONE
         child.proven = 0
         child.utility = np.nan
@@ -57,19 +61,24 @@ def root_children(tree, children):  # type: ignore[no-untyped-def]
             if stat.in_flight > IN_FLIGHT:
                 child.proven = 1 if stat.in_flight & WON_EDGE != 0 else -1
             if child.visits > 0:  # what the edge keeps where the node is pruned; a node that is there tells more
+                child.weight = float(stat.visits) if child.proven < 0 else float(stat.weight)
+                child.evidence = float(stat.visits)
                 child.utility = float(child.proven) if child.proven != 0 else float(stat.utility)
-                child.value = child.utility
+                child.value = float(child.proven) if child.proven != 0 else float(stat.value)
+                child.score = float(stat.score)
     unlock(tree, root)
     for i in range(count):
         child = children[i]
         if child.node != NONE and child.visits > 0:
             lock(tree, np.int64(child.node))
             below = tree.nodes[U(child.node)]
-            n = max(1.0, float(below.visits))
-            child.utility = -below.utility_sum / n
-            child.utility_stdev = expected_stdev(below.utility_variance, n)
-            child.value = -below.value_sum / n
-            child.score = -below.score_sum / n
+            total = below.weight_sum
+            child.weight = total
+            child.evidence = total * total / below.weight_squares
+            child.utility = -below.utility_sum / total
+            child.utility_stdev = expected_stdev(below.utility_variance, float(below.visits))
+            child.value = -below.value_sum / total
+            child.score = -below.score_sum / total
             child.score_stdev = np.sqrt(below.score_variance)
             unlock(tree, np.int64(child.node))
     return np.int64(count)

@@ -16,6 +16,7 @@ from native.game import (
     copy,
     legal_moves,
     outcome,
+    pattern_key,
     play,
     policy_index,
     position_key,
@@ -26,16 +27,20 @@ from native.jit import inlined, kernel
 from native.tree.arrays import (
     EXPANDED,
     LEAD,
+    LEAST_WEIGHT,
     NONE,
     PENDING,
     SCORE,
+    SCORE_ERROR,
     STDEV,
     TERMINAL,
     UNTOUCHED,
     VALUE,
+    VALUE_ERROR,
     VALUES,
 )
 from native.tree.backup import back_up, take_back
+from native.tree.bias import bucket_of
 from native.tree.cache import probe_cache, store_cache
 from native.tree.edges import PRIOR_STEP, edge_move, edge_quantized, pack_edge
 from native.tree.memory import add_stats, lock, new_edges, new_node, unlock
@@ -43,6 +48,10 @@ from native.tree.selection import raise_candidate, select
 
 CENTER_SHARE = 0.8
 """The center of the score's utility as a share of the score that is expected: KataGo draws it a fifth towards zero."""
+ERROR_OF_ONE = 0.25
+"""Expected error of the utility at which an evaluation has about the weight 1 (KataGo's value)."""
+MOST_WEIGHT = 8.0
+"""Weight of an evaluation without error, as that of a finished game (KataGo's value)."""
 VISITS_PER_LEAF = 12
 """A batch takes one leaf for so many visits of the root: a young tree has too few good leaves for a full batch."""
 MAX_COLLISIONS = 8
@@ -88,53 +97,79 @@ def leaf_utility(tree, values, opponent_to_move):  # type: ignore[no-untyped-def
     return utility
 
 
+@inlined
+def evaluation_weight(tree, values, opponent_to_move):  # type: ignore[no-untyped-def]
+    """Return the weight of an evaluation (a row of Batch.values): the surer the evaluator is of it, the more.
+
+    Source: KataGo's weighting of playouts by the network's short-term errors (docs/KataGoMethods.md), with its values.
+    """
+    p = tree.parameters[0]
+    if not p.uncertainty or values[VALUE_ERROR] <= 0.0:
+        return 1.0
+    center = tree.counters[0].score_center
+    mean = float(values[SCORE])
+    slope = p.score_utility * _arctan_slope(mean, 2.0 * p.score_unit)
+    slope += p.dynamic_score_utility * _arctan_slope(
+        mean + center if opponent_to_move else mean - center, 0.75 * p.score_unit
+    )
+    error = float(values[VALUE_ERROR]) + slope * float(values[SCORE_ERROR])
+    return float(np.float32(ERROR_OF_ONE / (error + ERROR_OF_ONE / MOST_WEIGHT)))  # as the node keeps it
+
+
+@inlined
+def _arctan_slope(score, unit):  # type: ignore[no-untyped-def]
+    """Return the slope of (2/pi) arctan(score / unit)."""
+    return (2.0 / math.pi) * unit / (unit * unit + score * score)
+
+
 @kernel
-def recenter(tree, center, changes):  # type: ignore[no-untyped-def]
+def recenter(tree, center, signs):  # type: ignore[no-untyped-def]
     """Count every utility of the tree as if its score had been measured from another center. No search thread may run.
 
-    A node's own evaluation is not kept, but its lead is what the children do not account for in the node's sum. Its
-    uncertainty is taken to be that of all playouts through the node, which is exact for a leaf.
+    A node's own score is what its edges do not account for in the node's sum. Its uncertainty is taken to be that of
+    all playouts through the node, which is exact for a leaf; so is that of a node that was pruned.
 
     Args:
         tree: the Tree.
         center: the new `score_center`, for the side to move at the root.
-        changes: float64[nodes], working memory.
+        signs: float64[nodes], working memory.
     """
     counters = tree.counters[0]
     before = counters.score_center
     top = U(counters.node_top)
     for i in range(top):  # a parent is always older than its children
         parent = tree.nodes[i].parent
-        changes[i] = 1.0 if parent == NONE else -changes[U(parent)]  # whose side to move
+        signs[i] = 1.0 if parent == NONE else -signs[U(parent)]  # whose side to move
     for back in range(U(1), top + U(1)):
         i = top - back
         node = tree.nodes[i]
-        side = changes[i]
-        own_visits = np.int64(node.visits)
-        own_score = node.score_sum
+        if node.visits == 0 or node.proof != 0:
+            continue
+        old, new = signs[i] * before, signs[i] * center
+        stdev = math.sqrt(node.score_variance)
+        weight = node.weight_sum
+        score = node.score_sum
         change = 0.0  # of the node's sum
         for k in range(U(node.tried)):
-            child = tree.stats[U(node.stats) + k].child
-            if child != NONE:
-                own_visits -= np.int64(tree.nodes[U(child)].visits)
-                own_score += tree.nodes[U(child)].score_sum
-                change -= changes[U(child)]
-        if own_visits > 0:
-            mean = own_score / float(own_visits)
-            stdev = math.sqrt(node.score_variance)
-            after = dynamic_utility(tree, mean, stdev, side * center)
-            own_change = after - dynamic_utility(tree, mean, stdev, side * before)
+            stat = tree.stats[U(node.stats) + k]
+            utility = stat.utility
+            if stat.child == NONE:
+                off = dynamic_utility(tree, float(stat.score), stdev, new)
+                utility += np.float32(off - dynamic_utility(tree, float(stat.score), stdev, old))
+            elif stat.weight > 0.0:
+                child = tree.nodes[U(stat.child)]
+                utility = np.float32(-child.utility_sum / child.weight_sum)
+            counted = float(stat.weight) * float(stat.share)
+            weight -= counted
+            score -= counted * float(stat.score)
+            change += counted * float(utility - stat.utility)
+            stat.utility = utility
+        if weight > LEAST_WEIGHT:
+            mean = score / weight
+            own_change = dynamic_utility(tree, mean, stdev, new) - dynamic_utility(tree, mean, stdev, old)
             node.own_utility += np.float32(own_change)
-            change += own_change * float(own_visits)
-            for k in range(U(node.tried)):
-                stat = tree.stats[U(node.stats) + k]
-                if stat.child == NONE:  # it was pruned, and is among what the node itself has to account for
-                    stat.utility += np.float32(own_change)
+            change += own_change * weight
         node.utility_sum += change
-        changes[i] = change
-        if node.parent != NONE and node.visits > 0:
-            stat = tree.stats[U(tree.nodes[U(node.parent)].stats) + U(node.parent_slot)]
-            stat.utility = -node.utility_sum / float(node.visits)
     counters.score_center = center
 
 
@@ -214,6 +249,14 @@ def _add_rows(tree, batch, worker, row, leaf, opponent_to_move, key, count):  # 
 
 
 @inlined
+def _back_up_evaluation(tree, leaf, utility, values, opponent_to_move):  # type: ignore[no-untyped-def]
+    """Back up what an evaluator said of a leaf, a row of Batch.values."""
+    weight = evaluation_weight(tree, values, opponent_to_move)
+    value, lead, stdev = float(values[VALUE]), float(values[LEAD]), float(values[STDEV])
+    back_up(tree, leaf, utility, value, lead, stdev, weight, np.int64(0))
+
+
+@inlined
 def _open_leaf(tree, batch, worker, row, leaf, depth):  # type: ignore[no-untyped-def]
     """Settle the new leaf at worker.positions[0], or put it into the batch; return the next free row.
 
@@ -236,7 +279,7 @@ def _open_leaf(tree, batch, worker, row, leaf, depth):  # type: ignore[no-untype
         node.state = TERMINAL
         unlock(tree, leaf)
         proof = np.int64(value) if tree.parameters[0].solver else np.int64(0)
-        back_up(tree, leaf, utility, value, score, 0.0, proof)
+        back_up(tree, leaf, utility, value, score, 0.0, tree.counters[0].most_weight, proof)
         return row
     count = legal_moves(pos, history, worker.moves)
     key = U(position_key(pos, history, worker.moves, count))
@@ -249,7 +292,7 @@ def _open_leaf(tree, batch, worker, row, leaf, depth):  # type: ignore[no-untype
         utility = leaf_utility(tree, values, opponent_to_move)
         tree.nodes[U(leaf)].own_utility = utility
         if expand(tree, leaf, worker.moves, worker.priors, count):
-            back_up(tree, leaf, utility, float(values[VALUE]), float(values[LEAD]), float(values[STDEV]), np.int64(0))
+            _back_up_evaluation(tree, leaf, utility, values, opponent_to_move)
             atomic_add(tree.counters[0], "cache_hits", 1)
         else:
             take_back(tree, leaf)
@@ -291,6 +334,10 @@ def _descend(tree, worker):  # type: ignore[no-untyped-def]
             stat.child = NONE
             stat.visits = 0
             stat.utility = 0.0
+            stat.value = 0.0
+            stat.score = 0.0
+            stat.weight = 0.0
+            stat.share = 1.0
             stat.in_flight = 0
             node.tried_prior += np.float32(edge_quantized(tree.edges[U(node.edges) + U(slot)])) * PRIOR_STEP
             node.tried += 1
@@ -306,6 +353,8 @@ def _descend(tree, worker):  # type: ignore[no-untyped-def]
                 take_back(tree, index)
                 return NO_MEMORY, depth, False
             stat.child = child
+            if tree.parameters[0].bias_correction != 0.0:
+                tree.nodes[U(child)].bucket = bucket_of(tree, pattern_key(pos, worker.history, move))
             if stat.visits > 0:
                 _restore(tree.nodes[U(child)], stat, node)
         stat.in_flight += 1
@@ -319,21 +368,20 @@ def _descend(tree, worker):  # type: ignore[no-untyped-def]
 
 @inlined
 def _restore(node, stat, parent):  # type: ignore[no-untyped-def]
-    """Give a node that was pruned, and is now made anew, the visits and utility that its edge has kept.
+    """Give a node that was pruned, and is now made anew, the visits and means that its edge has kept.
 
-    What the edge does not tell is taken from the parent: the score, the utility's part that is not the value, and the
-    variances, without which little below would be explored. It washes out as playouts come in.
+    Variances, without which little below would be explored, are the parent's. They wash out as playouts come in.
     """
-    n = float(stat.visits)
-    u = -float(stat.utility)
-    share = n / float(parent.visits)
+    weight = float(stat.weight)
     node.visits = stat.visits
-    node.utility_sum = u * n
-    node.value_sum = u * n - (parent.value_sum - parent.utility_sum) * share
-    node.score_sum = -parent.score_sum * share
+    node.weight_sum = weight
+    node.utility_sum = -weight * float(stat.utility)
+    node.value_sum = -weight * float(stat.value)
+    node.score_sum = -weight * float(stat.score)
+    node.weight_squares = weight * weight / float(stat.visits)
     node.utility_variance = parent.utility_variance
     node.score_variance = parent.score_variance
-    node.own_utility = u
+    node.own_utility = -stat.utility
 
 
 @inlined
@@ -373,11 +421,13 @@ def gather(tree, root, worker, batch, row, capacity):  # type: ignore[no-untyped
         node = tree.nodes[U(leaf)]
         if not is_new and node.state == TERMINAL and node.visits > 0:  # with none it is being backed up elsewhere
             lock(tree, leaf)
-            n = float(node.visits)
-            value, score = node.value_sum / n, node.score_sum / n
+            total = node.weight_sum
+            value, score = node.value_sum / total, node.score_sum / total
             stdev = math.sqrt(node.score_variance)
+            weight = float(node.own_weight)
+            proof = np.int64(node.proof)
             unlock(tree, leaf)
-            back_up(tree, leaf, float(node.own_utility), value, score, stdev, np.int64(0))
+            back_up(tree, leaf, float(node.own_utility), value, score, stdev, weight, proof)
             settled += 1
             continue
         if not is_new:
@@ -429,6 +479,7 @@ def scatter(tree, root, worker, batch, row, end):  # type: ignore[no-untyped-def
             worker.ownership[worker.ownership.size - 1] += 1.0
         if root_row and tree.nodes[U(leaf)].visits == 0:
             tree.counters[0].score_center = CENTER_SHARE * float(values[LEAD])
+            tree.counters[0].most_weight = MOST_WEIGHT if p.uncertainty and values[VALUE_ERROR] > 0.0 else 1.0
         utility = leaf_utility(tree, values, opponent_to_move)
         _settle(tree, worker, batch, U(row), leaf, values, utility)
         row += rows
@@ -448,7 +499,7 @@ def _settle(tree, worker, batch, row, leaf, values, utility):  # type: ignore[no
         if not expand(tree, leaf, batch.moves[row], worker.priors, count):
             take_back(tree, leaf)
             return
-    back_up(tree, leaf, utility, float(values[VALUE]), float(values[LEAD]), float(values[STDEV]), np.int64(0))
+    _back_up_evaluation(tree, leaf, utility, values, np.int64(batch.opponent_to_move[row]))
 
 
 @inlined

@@ -10,7 +10,7 @@ import numpy as np
 
 from native.bits import U
 from native.jit import inlined, kernel
-from native.tree.arrays import IN_FLIGHT, LOST_EDGE, WON_EDGE
+from native.tree.arrays import IN_FLIGHT, LEAST_WEIGHT, LOST_EDGE, WON_EDGE
 from native.tree.edges import edge_move, edge_prior, edge_quantized
 
 ASSUMED_STDEV = 0.4
@@ -48,7 +48,7 @@ def _first_play_urgency(tree, node, is_root):  # type: ignore[no-untyped-def]
     p = tree.parameters[0]
     mass = min(1.0, float(node.tried_prior))
     weight = 1.0 if p.fpu_from_mean else mass * mass
-    mean = node.utility_sum / max(1.0, float(node.visits))
+    mean = node.utility_sum / max(LEAST_WEIGHT, node.weight_sum)
     parent = weight * mean + (1.0 - weight) * node.own_utility
     reduction = p.root_fpu_reduction if is_root else p.fpu_reduction
     return parent - reduction * math.sqrt(mass)
@@ -92,14 +92,14 @@ def select(tree, node, is_root):  # type: ignore[no-untyped-def]
     base = U(node.stats)
     edges = U(node.edges)
     virtual_loss = tree.parameters[0].virtual_loss
-    total = np.int64(0)
+    total = 0.0
     for i in range(tried):
         stat = tree.stats[base + i]
-        total += np.int64(stat.visits) + np.int64(stat.in_flight & IN_FLIGHT)
-    factor = exploration(tree, node, is_root, float(total))
+        total += float(stat.weight) + float(stat.in_flight & IN_FLIGHT)
+    factor = exploration(tree, node, is_root, total)
     urgency = _first_play_urgency(tree, node, is_root)
     bans = is_root and tree.counters[0].bans != 0
-    forced = tree.parameters[0].forced_playouts * float(total) if is_root else 0.0
+    forced = tree.parameters[0].forced_playouts * total if is_root else 0.0
     in_turn = is_root and tree.parameters[0].halving
     best = np.int64(-1)
     best_value = -1e30
@@ -113,7 +113,7 @@ def select(tree, node, is_root):  # type: ignore[no-untyped-def]
         if in_flight > IN_FLIGHT:
             is_won |= in_flight & WON_EDGE != 0
             continue
-        n = float(stat.visits)
+        n = float(stat.weight)
         flying = float(in_flight)
         if in_flight == 0 and n > 0.0:
             q = float(stat.utility)
@@ -124,7 +124,7 @@ def select(tree, node, is_root):  # type: ignore[no-untyped-def]
             q = urgency
         value = q + factor * edge_prior(edge) / (1.0 + n + flying)
         if in_turn:
-            value = -n - flying
+            value = -float(stat.visits) - flying
         elif forced > 0.0 and (n + flying) * (n + flying) < forced * edge_prior(edge):
             value = FORCED
         if value > best_value:
@@ -147,12 +147,3 @@ def all_lost(tree, node):  # type: ignore[no-untyped-def]
         if tree.stats[U(node.stats) + i].in_flight & LOST_EDGE == 0:
             return False
     return True
-
-
-@kernel
-def has_won_edge(tree, node):  # type: ignore[no-untyped-def]
-    """Whether an edge of the locked `node` is proven won."""
-    for i in range(U(node.tried)):
-        if tree.stats[U(node.stats) + i].in_flight & WON_EDGE != 0:
-            return True
-    return False

@@ -7,6 +7,7 @@ to move's point of view: a caller that reports for White or Black turns it round
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,8 @@ import numpy.typing as npt
 from nets.katago.network import FloatArray, OutputScales
 from nets.metadata import NetworkInfo
 
+ROOT = 0.0
+"""In place of a factor before softplus: errors are its root."""
 BoolArray = npt.NDArray[np.bool_]
 
 
@@ -171,6 +174,17 @@ def shortterm_errors(
         return np.sqrt(_softplus(value) * by_value), np.sqrt(_softplus(score) * by_score)
     half = np.float32(0.5)
     return _softplus(value * half) * np.sqrt(by_value), _softplus(score * half) * np.sqrt(by_score)
+
+
+def error_scales(info: NetworkInfo) -> tuple[float, float, float]:
+    """Return what native.go.outputs makes the same errors with: a scale for each, and the factor before softplus."""
+    if info.misc_channels < 6:
+        return 0.0, 0.0, 0.0
+    if info.model_version < 10:
+        return 1.0, 10.0, 1.0
+    scales = scales_of(info)
+    by_value, by_score = math.sqrt(scales.shortterm_value_error), math.sqrt(scales.shortterm_score_error)
+    return by_value, by_score, ROOT if info.model_version < 14 else 0.5
 
 
 def _softplus(x: FloatArray) -> FloatArray:

@@ -202,8 +202,10 @@ def test_a_root_from_further_down_the_tree_is_evaluated_again_without_the_moves_
     assert later.report.playouts == 60 - kept
     assert np.nan_to_num(later.policy) == pytest.approx(np.nan_to_num(anew.policy), abs=1e-4)
     node = networked.search.tree.nodes[networked.search.tree.counters[0].root]
-    told = sum(move.visits * (2 * move.winrate - 1) for move in later.report.candidates)
-    assert float(node["value_sum"]) - told == pytest.approx(2 * anew.report.winrate - 1, abs=1e-4)
+    stats = networked.search.tree.stats[int(node["stats"]) :][: int(node["tried"])]
+    told = stats["weight"].astype(float) * stats["share"] @ stats["value"]
+    own = (float(node["value_sum"]) - told) / float(node["own_weight"])
+    assert own == pytest.approx(2 * anew.report.winrate - 1, abs=1e-4)
     shown = networked.analyze(asked(after, 30, keep_tree=True), nothing)
     assert shown.report.playouts == 30  # with other moves shown a tree is not continued
 

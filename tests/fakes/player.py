@@ -71,6 +71,7 @@ class FakePlayer:
             MoveReport(
                 move=move,
                 visits=max(visits >> (i + 1), 1),
+                weight=float(max(visits >> (i + 1), 1)),
                 winrate=0.5 - 0.0625 * i,
                 utility=-0.125 * i,
                 score_lead=1.5 - i,
@@ -87,6 +88,7 @@ class FakePlayer:
         return SearchReport(
             side_to_move=self._color,
             visits=visits,
+            weight=float(visits),
             playouts=visits,
             evaluations=visits,
             seconds=0.25,

@@ -16,10 +16,10 @@ import numpy.typing as npt
 from engine.search.parameters import SearchSettings
 from engine.search.search import CENTER_TOLERANCE
 from native.go import board, rules
-from native.go.board import BLACK, KO_SIMPLE, MAX_AREA, POSITION_DTYPE, REPEATED_PASS
+from native.go.board import BLACK, KO_SIMPLE, MAX_AREA, POSITION_DTYPE, REPEATED_PASS, pattern_key
 from native.go.game import position_key
 from native.go.planes import policy_index
-from native.tree.arrays import LEAD, SCORE, STDEV, VALUE
+from native.tree.arrays import LEAD, LEAST_BUCKETS, SCORE, SCORE_ERROR, STDEV, VALUE, VALUE_ERROR
 from tests.naive.go_area import area_balance
 
 F = np.float32
@@ -39,8 +39,14 @@ class SlowEdge:
     """65535 is all of it."""
     child: SlowNode | None = None
     visits: int = 0
-    utility: np.float32 = ZERO
+    weight: float = 0.0
+    """Of the child's evaluations, as of the means below when a playout last came back."""
+    counts: float = 1.0
+    """Share of the weight that counts in the node's mean."""
+    utility: float = 0.0
     """Mean utility of the child for the side to move here."""
+    value: float = 0.0
+    score: float = 0.0
 
     @property
     def share(self) -> float:
@@ -50,31 +56,52 @@ class SlowEdge:
 
 @dataclass
 class SlowNode:
-    """All sums are for the side to move at the node."""
+    """Everything is for the side to move at the node."""
 
     edges: list[SlowEdge] = field(default_factory=list)
     tried: int = 0
     is_terminal: bool = False
     visits: int = 0
+    own_weight: float = 0.0
+    """Of the node's own evaluation; of a finished game, of all that ended there."""
+    each_weight: float = 0.0
+    """Of a single evaluation."""
+    stdev: float = 0.0
+    own_value: float = 0.0
+    own_score: float = 0.0
+    own_bias: float = 0.0
+    """What its own utility is corrected by."""
+    weight_sum: float = 0.0
     utility_sum: float = 0.0
-    utilities: list[float] = field(default_factory=list)
-    """Of all playouts through the node."""
     value_sum: float = 0.0
     score_sum: float = 0.0
-    scores: list[tuple[float, float]] = field(default_factory=list)
-    """Of all playouts, each with the evaluator's uncertainty as a variance."""
+    utility_variance: float = 0.0
+    score_variance: float = 0.0
+    bucket: int | None = None
+    weigh_at: int = 0
+    """Visits at which it is decided anew what counts."""
+    given: tuple[float, float] = (0.0, 0.0)
+    """Weighted difference, and weight, that the node has put into its bucket."""
     tried_prior: np.float32 = ZERO
     own_utility: np.float32 = ZERO
 
-    @property
-    def utility_variance(self) -> float:
-        """How far the playouts' utilities are from their mean."""
-        return float(np.var(self.utilities))
+    def add_up(self) -> None:
+        """Make the sums of the node's own evaluation and of its edges."""
+        taken = self.edges[: self.tried]
+        own = self.own_weight
+        self.weight_sum = own + sum(edge.weight * edge.counts for edge in taken)
+        own_utility = float(self.own_utility) + self.own_bias
+        self.utility_sum = own * own_utility + sum(edge.weight * edge.counts * edge.utility for edge in taken)
+        self.value_sum = own * self.own_value + sum(edge.weight * edge.counts * edge.value for edge in taken)
+        self.score_sum = own * self.own_score + sum(edge.weight * edge.counts * edge.score for edge in taken)
 
-    @property
-    def score_variance(self) -> float:
-        """How far the playouts' scores are from their mean, and how far each may be from what it is."""
-        return float(np.var([score for score, _ in self.scores]) + np.mean([own for _, own in self.scores]))
+    def add_spread(self, weight: float, utility: float, score: float, own_variance: float) -> None:
+        """Add a playout to the variances; the sums hold it."""
+        share = weight / self.weight_sum
+        unbiased = self.visits / max(1, self.visits - 1)
+        off, score_off = utility - self.utility_sum / self.weight_sum, score - self.score_sum / self.weight_sum
+        self.utility_variance += (off**2 * unbiased - self.utility_variance) * share
+        self.score_variance += (score_off**2 * unbiased + own_variance - self.score_variance) * share
 
 
 class SlowSearch:
@@ -89,11 +116,14 @@ class SlowSearch:
         self.root = SlowNode()
         self.banned: set[int] = set()
         self.center = 0.0
+        self.most_weight = 1.0
+        self.buckets: dict[int, tuple[float, float]] = {}
+        """By pattern: weighted differences and their weights, added up."""
 
     def run(self, playouts: int) -> None:
         """Make playouts; the score's center is measured once, before, or as the first of them evaluates the root."""
         if self.root.visits:
-            center = 0.8 * self.root.score_sum / self.root.visits
+            center = 0.8 * self.root.score_sum / self.root.weight_sum
             if abs(self.dynamic_utility(center, 0.0, self.center)) > CENTER_TOLERANCE:
                 self.recenter(self.root, center, 1)
                 self.center = center
@@ -119,6 +149,8 @@ class SlowSearch:
                 return
             if edge.child is None:
                 edge.child = SlowNode()
+                if self.settings.bias_correction:
+                    edge.child.bucket = int(pattern_key(pos, history, edge.move)) % LEAST_BUCKETS
                 node.tried += 1
                 node.tried_prior = F(node.tried_prior + F(F(edge.prior) * F(1 / 65535)))
                 self.order(node)
@@ -126,7 +158,8 @@ class SlowSearch:
             taken.append(edge)
             node = edge.child
             path.append(node)
-        self.back_up(path, taken, *self.judge(node, pos, history, len(taken)))
+        self.judge(node, pos, history, len(taken))
+        self.back_up(path, taken)
 
     def select(self, node: SlowNode) -> SlowEdge | None:
         """Return the edge to follow: one that was tried, or the best of those that were not."""
@@ -136,7 +169,7 @@ class SlowSearch:
             if node is self.root and edge.move in self.banned:
                 continue
             q = float(edge.utility) if edge.visits else self.first_play_urgency(node)
-            value = q + factor * edge.share / (1.0 + edge.visits)
+            value = q + factor * edge.share / (1.0 + edge.weight)
             if value > best_value:
                 best, best_value = edge, value
         return best
@@ -144,7 +177,7 @@ class SlowSearch:
     def exploration(self, node: SlowNode) -> float:
         """Return c_puct, grown with the visits and with the spread of the utilities, times their square root."""
         s = self.settings
-        weight = float(sum(edge.visits for edge in node.edges))
+        weight = sum(edge.weight for edge in node.edges)
         c, base = s.c_puct, s.c_puct_base
         if node is self.root:
             c = c if s.root_c_puct is None else s.root_c_puct
@@ -158,7 +191,7 @@ class SlowSearch:
         s = self.settings
         mass = min(1.0, float(node.tried_prior))
         share = 1.0 if s.fpu_from_mean else mass**2
-        parent = share * node.utility_sum / node.visits + (1.0 - share) * float(node.own_utility)
+        parent = share * node.utility_sum / node.weight_sum + (1.0 - share) * float(node.own_utility)
         return parent - (s.root_fpu_reduction if node is self.root else s.fpu_reduction) * math.sqrt(mass)
 
     def order(self, node: SlowNode) -> None:
@@ -177,25 +210,41 @@ class SlowSearch:
             best = max(rest, key=lambda i: (node.edges[i].prior, node.edges[i].move))
         node.edges[node.tried], node.edges[best] = node.edges[best], node.edges[node.tried]
 
-    def judge(self, node: SlowNode, pos: Any, history: Any, depth: int) -> tuple[float, float, float, float]:
-        """Return (utility, value, score, the score's stdev) of a leaf for its side to move; expand it."""
+    def judge(self, node: SlowNode, pos: Any, history: Any, depth: int) -> None:
+        """Give a leaf its evaluation, and its edges; a finished game has its own once more each time."""
         if node.is_terminal:
-            n = node.visits
-            return float(node.own_utility), node.value_sum / n, node.score_sum / n, math.sqrt(node.score_variance)
+            node.own_weight += node.each_weight
+            return
         end = self.end_of_game(pos, history) if depth else None
         node.is_terminal = end is not None
         if end is not None and end != UNSCORED:
-            values = np.array([end[0], end[1], 0, end[1]], F)
+            values = np.array([end[0], end[1], 0, end[1], 0, 0], F)
         else:
             logits, values = self.said(self.key(pos, history))
         if not node.is_terminal:
             node.edges = self.expand(pos, history, logits, self.temperature(depth))
             if node is self.root:
                 self.center = 0.8 * float(values[LEAD])
-        utility = self.utility(values, depth)
-        node.own_utility = F(utility)
+                self.most_weight = 8.0 if self.settings.uncertainty and values[VALUE_ERROR] > 0 else 1.0
+        node.own_utility = F(self.utility(values, depth))
+        node.own_value, node.own_score, node.stdev = float(values[VALUE]), float(values[LEAD]), float(values[STDEV])
+        is_exact = end is not None and end != UNSCORED
+        node.own_weight = node.each_weight = float(F(self.most_weight if is_exact else self.weight(values, depth)))
         self.order(node)
-        return utility, float(values[VALUE]), float(values[LEAD]), float(values[STDEV])
+
+    def weight(self, values: npt.NDArray[np.float32], depth: int) -> float:
+        """Return the weight of an evaluation: the greater the expected error of its utility, the less."""
+        if not self.settings.uncertainty or values[VALUE_ERROR] <= 0:
+            return 1.0
+        plain = values.copy()
+        plain[VALUE] = plain[STDEV] = 0
+        step = 1e-3
+        above, below = plain.copy(), plain.copy()
+        above[SCORE] += step
+        below[SCORE] -= step
+        slope = (self.utility(above, depth) - self.utility(below, depth)) / float(above[SCORE] - below[SCORE])
+        error = float(values[VALUE_ERROR]) + slope * float(values[SCORE_ERROR])
+        return 0.25 / (error + 0.25 / 8.0)
 
     def key(self, pos: Any, history: Any) -> int:
         """Return the key of the position's evaluation."""
@@ -243,40 +292,94 @@ class SlowSearch:
         width = 0.75 * float(self.position["size"])
         return self.settings.dynamic_score_utility * squashed(mean - center, stdev, width)
 
-    def recenter(self, node: SlowNode, center: float, sign: int) -> float:
-        """Count the utilities from `node` down anew, and return by how much its sum changes.
+    def recenter(self, node: SlowNode, center: float, sign: int) -> None:
+        """Count the utilities from `node` down anew.
 
         center and self.center are for the root's side, for which sign is 1.
         """
-        children = [edge.child for edge in node.edges[: node.tried] if edge.child is not None]
-        visits = node.visits - sum(child.visits for child in children)
-        mean = (node.score_sum + sum(child.score_sum for child in children)) / visits
+        taken = node.edges[: node.tried]
+        own_weight = node.weight_sum - sum(edge.weight * edge.counts for edge in taken)
+        mean = (node.score_sum - sum(edge.weight * edge.counts * edge.score for edge in taken)) / own_weight
         stdev = math.sqrt(node.score_variance)
         own = self.dynamic_utility(mean, stdev, sign * center) - self.dynamic_utility(mean, stdev, sign * self.center)
-        change = own * visits - sum(self.recenter(child, center, -sign) for child in children)
         node.own_utility = F(node.own_utility + F(own))
-        node.utility_sum += change
-        for edge in node.edges[: node.tried]:
+        for edge in taken:
             if edge.child is not None:
-                edge.utility = F(-edge.child.utility_sum / edge.child.visits)
-        return change
+                self.recenter(edge.child, center, -sign)
+                edge.utility = float(F(-edge.child.utility_sum / edge.child.weight_sum))
+        node.add_up()
 
-    def back_up(
-        self, path: list[SlowNode], taken: list[SlowEdge], utility: float, value: float, score: float, stdev: float
-    ) -> None:
-        """Add the result to the leaf and to all nodes above it."""
-        for depth in range(len(path) - 1, -1, -1):
-            node = path[depth]
+    def correct(self, node: SlowNode) -> None:
+        """Tell the node's bucket what was found below it, and correct its evaluation by what the bucket holds."""
+        if node.bucket is None or node.is_terminal:
+            return
+        taken = node.edges[: node.tried]
+        weight = sum(edge.weight * edge.counts for edge in taken)
+        given = (0.0, 0.0)
+        if weight > 1e-3:
+            found = sum(edge.weight * edge.counts * edge.utility for edge in taken) / weight
+            given = ((found - float(node.own_utility)) * weight**0.75, weight**0.75)
+        before = self.buckets.get(node.bucket, (0.0, 0.0))
+        total, weights = (old + new - gone for old, new, gone in zip(before, given, node.given, strict=True))
+        self.buckets[node.bucket] = total, weights
+        node.given = given
+        node.own_bias = float(F(self.settings.bias_correction * total / weights)) if weights > 1e-3 else 0.0
+
+    def weigh(self, node: SlowNode) -> None:
+        """Decide how much of the weight of each edge counts, where visits have grown by an eighth."""
+        scale, power = self.settings.noise_pruning, self.settings.value_weighting
+        if not (scale or power) or node.visits < node.weigh_at:
+            return
+        node.weigh_at = node.visits + 1 + node.visits // 8
+        taken = [edge for edge in node.edges[: node.tried] if edge.weight]
+        weight = utility = prior = 0.0
+        """Of the moves of greater prior."""
+        for edge in taken:
+            counted = edge.weight
+            gap = utility / weight - edge.utility if weight else 0.0
+            excess = edge.weight - 2.0 * weight * edge.share / prior if prior else 0.0
+            if scale and gap > 0 and excess > 0:
+                counted -= excess * (1 - math.exp(-gap / scale))
+            edge.counts = float(F(counted / edge.weight))
+            weight, utility, prior = weight + counted, utility + counted * edge.utility, prior + edge.share
+        if not weight:
+            return
+        weights = np.array([edge.weight * edge.counts for edge in taken])
+        utilities = np.array([edge.utility for edge in taken])
+        z = (utilities - weights @ utilities / weights.sum()) * np.sqrt(1.5 * np.sqrt(weights))
+        shares = (student(z) + 1e-4) ** power
+        factor = F(weights.sum() / (weights @ shares))
+        for edge, share in zip(taken, shares, strict=True):
+            edge.counts = float(F(F(F(edge.counts) * F(share)) * factor))
+
+    def back_up(self, path: list[SlowNode], taken: list[SlowEdge]) -> None:
+        """Bring what the leaf was found to be worth to all nodes above it."""
+        leaf = path[-1]
+        leaf.visits += 1
+        self.correct(leaf)
+        leaf.add_up()
+        weight, own_variance = leaf.each_weight, leaf.stdev**2
+        utility, score = float(leaf.own_utility) + leaf.own_bias, leaf.own_score
+        leaf.add_spread(weight, utility, score, own_variance)
+        for node, edge in zip(path[-2::-1], taken[::-1], strict=True):
+            child = edge.child
+            assert child is not None
+            utility, score = -utility, -score
+            edge.visits = child.visits
+            edge.weight = float(F(child.weight_sum))
+            edge.utility, edge.value, edge.score = (
+                float(F(-each / child.weight_sum)) for each in (child.utility_sum, child.value_sum, child.score_sum)
+            )
+            self.weigh(node)
+            self.correct(node)
             node.visits += 1
-            node.utility_sum += utility
-            node.utilities.append(utility)
-            node.value_sum += value
-            node.score_sum += score
-            node.scores.append((score, stdev * stdev))
-            if depth:
-                taken[depth - 1].visits = node.visits
-                taken[depth - 1].utility = F(-node.utility_sum / node.visits)
-            utility, value, score = -utility, -value, -score
+            node.add_up()
+            node.add_spread(weight, utility, score, own_variance)
+
+
+def student(z: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the distribution function of Student's t with three degrees of freedom."""
+    return 0.5 + (z / math.sqrt(3) / (1 + z * z / 3) + np.arctan(z / math.sqrt(3))) / math.pi
 
 
 def squashed(score: float, stdev: float, width: float) -> float:

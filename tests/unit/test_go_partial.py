@@ -61,7 +61,7 @@ def test_what_is_made_of_a_part() -> None:
     policy = np.random.default_rng(1).standard_normal((2, SIZE**2)).astype(np.float32)
     batch = batch_of(symmetry=6)
     decode.bind(policy, black, nothing, True, batch).run(2)
-    assert batch.values.tolist() == [[-0.5, 0.0, 0.0, 0.0], [0.5, 0.0, 0.0, 0.0]]  # White to move, then Black
+    assert batch.values.tolist() == [[-0.5, *[0.0] * 5], [0.5, *[0.0] * 5]]  # White to move, then Black
     assert not batch.ownership.any()
     for row in range(2):
         found, patterns = shares(batch, row), by_patterns(batch, row)

@@ -59,7 +59,8 @@ class MadeUpSearch:
 
     def children(self) -> npt.NDArray[Any]:
         children = np.zeros(len(self.counts), CHILD_DTYPE)
-        children["move"], children["visits"] = np.arange(len(self.counts)), self.counts
+        children["move"] = np.arange(len(self.counts))
+        children["visits"] = children["weight"] = self.counts
         children["prior"], children["proven"] = self.priors, self.proven
         children["utility"] = [self.mean(*each) if each[1] else np.nan for each in enumerate(self.counts.tolist())]
         order = np.argsort(self.counts == 0, kind="stable")  # tried ones first

@@ -56,7 +56,7 @@ def proof_of(search: Search, index: int, pos: Any, history: Any, *, full: bool =
         assert marks[-1] == -below
         if full and below:
             child = tree.nodes[int(stat["child"])]
-            assert child["utility_sum"] == child["value_sum"] == below * int(child["visits"])
+            assert child["utility_sum"] == child["value_sum"] == below * child["weight_sum"]
             assert stat["utility"] == -below
     if 1 in marks:
         return 1
@@ -139,10 +139,11 @@ def test_lost_moves_are_left_out_of_the_mean(komi: float) -> None:
             lost = int(is_lost.sum())
             if lost > lost_before.get(index, 0) and not is_won and lost < node["edge_count"]:
                 stats = tree.stats[int(node["stats"]) :][: int(node["tried"])][~is_lost]
-                visits = stats["visits"].astype(np.float64)
-                mean = (node["own_utility"] + stats["utility"] @ visits) / (1.0 + visits.sum())
-                assert node["utility_sum"] == pytest.approx(mean * int(node["visits"]), abs=1e-3)
-                assert node["value_sum"] == node["utility_sum"]
+                weights = stats["weight"].astype(np.float64)
+                own = node["own_weight"] * (node["own_utility"] + node["own_bias"])
+                assert node["weight_sum"] == pytest.approx(node["own_weight"] + weights.sum(), abs=1e-3)
+                assert node["utility_sum"] == pytest.approx(own + stats["utility"] @ weights, abs=1e-3)
+                assert node["value_sum"] == pytest.approx(node["utility_sum"], abs=1e-6)
                 checked.append(lost)
             lost_before[index] = lost
     assert max(checked) > 1
@@ -160,16 +161,18 @@ def test_visits_from_before_a_node_was_pruned_stay_in_its_mean() -> None:
     stat = tree.stats[int(node["stats"])]
     assert not marks_of(tree, index)[0].any()
     node["visits"] += 10_000
+    node["weight_sum"] += 10_000.0
     node["utility_sum"] += 3000.0
     stat["in_flight"] += 1
-    back_up(tree, int(stat["child"]), 1.0, 1.0, 0.0, 0.0, 1)
+    back_up(tree, int(stat["child"]), 1.0, 1.0, 0.0, 0.0, 1.0, 1)
     assert marks_of(tree, index)[0].sum() == 1
-    assert node["utility_sum"] / node["visits"] == pytest.approx(0.3, abs=0.01)
+    assert node["utility_sum"] / node["weight_sum"] == pytest.approx(0.3, abs=0.01)
 
 
 def late_playouts() -> tuple[Search, list[int]]:
     """Return a searched tree without proofs, and the nodes of a line in it: the root, and thrice the most visited."""
-    search = solving(ScriptedEvaluator(), new_game(5, "C3"), solver=False)
+    settings = {"solver": False, "uncertainty": False, "bias_correction": 0.0}
+    search = solving(ScriptedEvaluator(), new_game(5, "C3"), **settings)
     search.run(Limits(visits=2000))
     tree = search.tree
     line = [int(tree.counters[0].root)]
@@ -197,8 +200,8 @@ def begin(tree: Any, leaf: int) -> None:
 
 def mean_of(tree: Any, index: int) -> float:
     node = tree.nodes[index]
-    assert node["value_sum"] == node["utility_sum"]
-    return float(node["utility_sum"]) / int(node["visits"])
+    assert node["value_sum"] == pytest.approx(node["utility_sum"], abs=1e-9)
+    return float(node["utility_sum"]) / float(node["weight_sum"])
 
 
 # a playout that ends at another child of the won node, or two moves below that child: what it says and proves there
@@ -214,10 +217,10 @@ def test_a_won_node_stays_exact_when_a_playout_comes_back_late(late: str) -> Non
     winner = child_of(tree, won, rank=1)
     for node in (leaf, winner):  # two threads have gone down; the second comes back first
         begin(tree, node)
-    back_up(tree, winner, -1.0, -1.0, 0.0, 0.0, -1)
+    back_up(tree, winner, -1.0, -1.0, 0.0, 0.0, 1.0, -1)
     assert mean_of(tree, won) == 1.0
     mean = mean_of(tree, root)
-    back_up(tree, leaf, utility, utility, 0.0, 0.0, proof)
+    back_up(tree, leaf, utility, utility, 0.0, 0.0, 1.0, proof)
     assert marks_of(tree, won)[1]
     assert mean_of(tree, won) == 1.0
     assert tree.nodes[won]["utility_variance"] == 0.0
@@ -234,11 +237,11 @@ def test_a_late_playout_may_bring_the_proof_on_its_way() -> None:
     begin(tree, other)
     winner = child_of(tree, won, rank=1)
     begin(tree, winner)
-    back_up(tree, winner, -1.0, -1.0, 0.0, 0.0, -1)
+    back_up(tree, winner, -1.0, -1.0, 0.0, 0.0, 1.0, -1)
     mean = mean_of(tree, root)
     stat = tree.stats[int(tree.nodes[root]["stats"]) + int(tree.nodes[won]["parent_slot"])]
     stat["in_flight"] -= LOST_EDGE
-    back_up(tree, other, 0.3, 0.3, 0.0, 0.0, 0)
+    back_up(tree, other, 0.3, 0.3, 0.0, 0.0, 1.0, 0)
     assert marks_of(tree, root)[0].sum() == 1
     assert mean_of(tree, root) == pytest.approx(mean, abs=1e-3)
 

@@ -42,8 +42,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
 def back_up_often(tree, leaf, times):  # type: ignore[no-untyped-def]
     """Back up two results in turn, each `times` times."""
     for _ in range(times):
-        back_up(tree, leaf, 0.9, 0.9, 30.0, 2.0, 0)
-        back_up(tree, leaf, 0.1, 0.1, 10.0, 2.0, 0)
+        back_up(tree, leaf, 0.9, 0.9, 30.0, 2.0, 1.0, 0)
+        back_up(tree, leaf, 0.1, 0.1, 10.0, 2.0, 1.0, 0)
 
 
 def twins(size: int, line: str = "", rules: str = "tromp-taylor", **settings: Any) -> tuple[Search, naive.SlowSearch]:
@@ -92,13 +92,14 @@ class CertainEvaluator(ScriptedEvaluator):
 
 def root_utility(search: Search) -> float:
     node = search.tree.nodes[search.tree.counters[0].root]
-    return float(node["utility_sum"]) / int(node["visits"])
+    return float(node["utility_sum"]) / float(node["weight_sum"])
 
 
 @pytest.mark.parametrize("moves", [0, 1, 2])
 def test_utilities_are_counted_anew_from_the_center_of_the_root(moves: int) -> None:
     # what the root's utility would be had every evaluation below it been judged from the new center at once
-    search = new_search(CertainEvaluator(), 9, dynamic_score_utility=0.9)
+    settings = {"dynamic_score_utility": 0.9, "uncertainty": False, "bias_correction": 0.0}
+    search = new_search(CertainEvaluator(), 9, **settings)
     game = new_game(9, "E5 C4 G6")
     search.set_position(game)
     report = search.run(Limits(playouts=1500))
@@ -158,14 +159,14 @@ def test_a_finished_game_that_is_being_backed_up_elsewhere_is_left_to_that_threa
     tree = search.tree
     stat = tree.stats[int(tree.nodes[tree.counters[0].root]["stats"])]
     node = tree.nodes[int(stat["child"])]
-    assert (node["state"], node["visits"], node["value_sum"]) == (arrays.TERMINAL, 1, 1.0)
+    assert (node["state"], node["visits"], node["value_sum"]) == (arrays.TERMINAL, 1, 8.0)
     tree.counters[0].stop, tree.counters[0].claim_limit = 0, 100
     for visits in (0, 1):  # before the other thread has counted its visit, and after
-        node["visits"] = node["value_sum"] = stat["visits"] = visits
+        node["visits"] = node["value_sum"] = node["weight_sum"] = node["own_weight"] = stat["visits"] = visits
         worker, batch = search._workers[0], search._make_batch(1)
         assert advance(tree, search._root_record, worker, batch, 0, NO_CALLS.table, 1) == 0
         assert node["visits"] == stat["visits"] == (99 if visits else 0)
-        assert node["value_sum"] == node["visits"]
+        assert node["value_sum"] == node["weight_sum"]
         assert stat["in_flight"] == 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 from engine.evaluators.queue import EvaluationQueue, InlineQueue
 from engine.go.game import GoGame
@@ -72,7 +73,8 @@ def contents_of(tree: Tree, index: int | None = None, *, min_visits: int = 0) ->
         child = int(stat["child"])
         kept = child != NONE and tree.nodes[child]["visits"] >= min_visits and tree.nodes[child]["state"] != PENDING
         below = contents_of(tree, child, min_visits=min_visits) if kept else None
-        tried.append((move, prior, int(stat["visits"]), float(stat["utility"]), int(stat["in_flight"]), below))
+        kept_by_edge = [stat[name].item() for name in stat.dtype.names if name != "child"]
+        tried.append((move, prior, *kept_by_edge, below))
     return {
         **{name: node[name].item() for name in node.dtype.names if name not in places},
         "tried": tried,
@@ -134,7 +136,8 @@ def check_node(tree: Tree, index: int, *, pruned: bool) -> list[int]:
     if tried < len(edges) and not tree.counters[0].bans:
         assert priors[tried] == max(priors[tried:]), "the next edge to try has not the greatest prior"
     children = []
-    visits, utility = 1, float(node["own_utility"])
+    visits = 1
+    sums = dict.fromkeys(("weight", "utility", "value", "score"), 0.0)
     for slot in range(tried):
         stat = tree.stats[int(node["stats"]) + slot]
         assert stat["in_flight"] & arrays.IN_FLIGHT == 0
@@ -146,10 +149,20 @@ def check_node(tree: Tree, index: int, *, pruned: bool) -> list[int]:
         assert child["parent"] == index
         assert child["parent_slot"] == slot
         assert child["visits"] == stat["visits"]
-        assert abs(float(stat["utility"]) + float(child["utility_sum"]) / int(child["visits"])) < 1e-5
-        utility -= float(child["utility_sum"])
         children.append(int(stat["child"]))
+        if stat["in_flight"] & arrays.LOST_EDGE:
+            assert stat["weight"] == 0.0
+            continue
+        assert stat["weight"] == pytest.approx(child["weight_sum"], rel=1e-6)
+        counted = float(stat["weight"]) * float(stat["share"])
+        for name in ("utility", "value", "score"):
+            assert stat[name] == pytest.approx(-child[f"{name}_sum"] / child["weight_sum"], abs=1e-4)
+            sums[name] += counted * float(stat[name])
+        sums["weight"] += counted
     if node["state"] == EXPANDED and not pruned:
         assert node["visits"] == visits
-        assert abs(float(node["utility_sum"]) - utility) < 1e-3
+        assert node["weight_sum"] == pytest.approx(sums["weight"] + float(node["own_weight"]), rel=1e-5)
+        if not node["proof"]:
+            own = float(node["own_weight"]) * (float(node["own_utility"]) + float(node["own_bias"]))
+            assert node["utility_sum"] == pytest.approx(sums["utility"] + own, abs=1e-3)
     return children

@@ -129,8 +129,8 @@ def _move_info(move: MoveReport, size: int, view: View, style: Style) -> dict[st
         "move": format_vertex(move.move, size),
         "visits": move.visits,
         "edgeVisits": move.visits,
-        "weight": rounded(move.visits),
-        "edgeWeight": rounded(move.visits),
+        "weight": rounded(move.weight),
+        "edgeWeight": rounded(move.weight),
         "utility": view.signed(move.utility),
         "winrate": view.share(move.winrate),
         "scoreMean": view.signed(move.score_lead),
@@ -151,7 +151,7 @@ def _root_info(report: SearchReport, raw: RawEvaluation | None, game: GoGame, vi
     this, symmetric = position_hashes(game)
     info: dict[str, Any] = {
         "visits": report.visits,
-        "weight": rounded(report.visits),
+        "weight": rounded(report.weight),
         "winrate": view.share(report.winrate),
         "scoreSelfplay": view.signed(report.score_lead),
         "scoreLead": view.signed(report.score_lead),

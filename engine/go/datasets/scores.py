@@ -145,4 +145,13 @@ def _settings(has_network: bool, playouts: int) -> SearchSettings:
     )
     if has_network:
         return settings
-    return replace(settings, symmetry="none", c_puct=ROLLOUT_C_PUCT, fpu_from_mean=True, spread_scale=0.0)
+    return replace(
+        settings,
+        symmetry="none",
+        c_puct=ROLLOUT_C_PUCT,
+        fpu_from_mean=True,
+        spread_scale=0.0,
+        bias_correction=0.0,
+        noise_pruning=0.0,
+        value_weighting=0.0,
+    )

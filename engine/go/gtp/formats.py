@@ -71,7 +71,7 @@ def _move_info(move: MoveReport, size: int, style: Style) -> str:
         f" winrate {number(move.winrate)} scoreMean {number(move.score_lead)} scoreStdev {number(move.score_stdev)}"
         f" scoreLead {number(move.score_lead)} scoreSelfplay {number(move.score_lead)}"
         f" prior {number(move.prior)} lcb {number(move.lcb)} utilityLcb {number(move.utility_lcb)}"
-        f" weight {number(move.visits)} order {move.order} pv {pv}"
+        f" weight {number(move.weight)} order {move.order} pv {pv}"
     )
     visits = " ".join(map(str, move.pv_visits))
     if style.pv_visits:
@@ -86,7 +86,7 @@ def _root_info(report: SearchReport) -> str:
         f"rootInfo visits {report.visits} utility {number(report.utility)} winrate {number(report.winrate)}"
         f" scoreMean {number(report.score_lead)} scoreStdev {number(report.score_stdev)}"
         f" scoreLead {number(report.score_lead)} scoreSelfplay {number(report.score_lead)}"
-        f" weight {number(report.visits)}"
+        f" weight {number(report.weight)}"
     )
 
 

@@ -21,7 +21,7 @@ from nets.katago.cpu_program import unsupported, write_program
 from nets.katago.description import describe
 from nets.katago.file import read_network
 from nets.katago.network import GLOBAL_CHANNELS, META_CHANNELS, SPATIAL_CHANNELS
-from nets.katago.outputs import RawOutputs, scales_of, value_probabilities
+from nets.katago.outputs import RawOutputs, error_scales, scales_of, value_probabilities
 from nets.load import NetworkKind, prepare
 from nets.metadata import KATAGO_FEATURES
 from nets.onnx_header import read_onnx_header
@@ -77,7 +77,7 @@ class KataGo(Format):
         size, area = self.size, self.size**2
         self.gpu_rows = default_rows(size)
         scales = scales_of(info)
-        self._scales = np.array([scales.score_mean, scales.score_stdev, scales.lead], np.float32)
+        self._scales = np.array([scales.score_mean, scales.score_stdev, scales.lead, *error_scales(info)], np.float32)
         meta = (Feed("meta", (META_CHANNELS,)),) if info.meta_input else ()
         self.feeds = Feed("spatial", (SPATIAL_CHANNELS, size, size)), Feed("global", (GLOBAL_CHANNELS,)), *meta
         self.output_shapes = (info.policy_channels, area + 1), (3,), (info.misc_channels,), (area,)

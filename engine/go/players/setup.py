@@ -111,4 +111,15 @@ def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
     """Return the settings of the search; what the options leave open is chosen for the machine."""
     if queue.evaluator.inputs & Inputs.NETWORK:
         return common_settings(options, "go", queue, SearchSettings.c_puct)
-    return common_settings(options, "go", queue, ROLLOUT_C_PUCT, symmetry="none", fpu_from_mean=True, spread_scale=0.0)
+    return common_settings(
+        options,
+        "go",
+        queue,
+        ROLLOUT_C_PUCT,
+        symmetry="none",
+        fpu_from_mean=True,
+        spread_scale=0.0,
+        bias_correction=0.0,
+        noise_pruning=0.0,
+        value_weighting=0.0,
+    )

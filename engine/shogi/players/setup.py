@@ -70,6 +70,7 @@ def search_settings(options: Options, queue: EvaluationQueue) -> SearchSettings:
         symmetry="none",
         score_utility=0.0,
         dynamic_score_utility=0.0,
+        uncertainty=False,
         fpu_from_mean=True,
         spread_scale=0.0,
         solver=True,

@@ -148,6 +148,14 @@ def position_key(pos, history, moves, count):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def pattern_key(pos, history, move):  # type: ignore[no-untyped-def]
+    """Return a key of a move, and of what it turns over."""
+    disc = _NONE if move == PASS else U(1) << U(move)
+    key = (flipped(pos.own, pos.other, disc) ^ (disc << U(1)) ^ U(pos.side_to_move)) * _MIX[1]
+    return key ^ (key >> U(31))
+
+
+@kernel
 def seen_at(size, square, symmetry):  # type: ignore[no-untyped-def]
     """Return where the network sees a square, row by row: symmetry & 1 turns columns, & 2 rows, & 4 swaps them."""
     last = np.int64(size) - 1
@@ -192,7 +200,18 @@ def add_ownership(pos, ownership, symmetry, sign, total):  # type: ignore[no-unt
     """Do nothing: nobody owns squares."""
 
 
-for _kernel in (copy, play, legal_moves, outcome, position_key, write_planes, write_bits, policy_index, add_ownership):
+for _kernel in (
+    copy,
+    play,
+    legal_moves,
+    outcome,
+    position_key,
+    pattern_key,
+    write_planes,
+    write_bits,
+    policy_index,
+    add_ownership,
+):
     game.implement(getattr(game, _kernel.__name__), POSITION_DTYPE, _kernel)
 
 
