@@ -51,7 +51,10 @@ class GameSpec:
     """Priors that a cached evaluation has room for, in the order of the position's moves, which is always the same.
     0: one for each place of the policy, as a position's moves may come in any order."""
     mean_moves: float
-    """Legal moves of a position on average; decides how a tree's memory is shared out."""
+    """Legal moves of a position on average."""
+    mean_edges: float
+    """Edges of a node on average, where a network gives most moves next to nothing (native/tree/expansion.py): decides
+    how a tree's memory is shared out."""
     score_unit: float
     """Points of score that count as much; the square root of the board's area in Go. Unused where scores are 0."""
     marks: tuple[tuple[str, int], ...] = ()

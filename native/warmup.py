@@ -95,10 +95,10 @@ def compile_tree() -> None:
 def _compile_search(spec: "GameSpec", position: Any, history: Any) -> None:
     """Compile what a search of a game calls."""
     from native.calls import NO_CALLS
-    from native.tree import arrays, memory, report, search
+    from native.tree import arrays, expansion, memory, report, search
     from native.tree.buffers import make_batch, make_worker
 
-    tree = arrays.make_tree(2**20, spec.mean_moves, 2**16, spec.policy_size, spec.cached_moves)
+    tree = arrays.make_tree(2**20, spec.mean_edges, 2**16, spec.policy_size, spec.cached_moves)
     batch = make_batch(spec, 8, Inputs.NUMBERS)
     worker = make_worker(spec, 1)
     length = int(position["history_length"])
@@ -120,6 +120,7 @@ def _compile_search(spec: "GameSpec", position: Any, history: Any) -> None:
     report.restore_root_order(tree)
     report.find_child(tree, int(children[0]["move"]))
     memory.compact(tree, tree.counters[0].root, 0)
+    expansion.complete_root(tree, roots[0], worker.history, worker.moves)
     search.dynamic_utility(tree, 1.0, 0.0, 0.0)
     search.recenter(tree, 1.0, np.zeros(int(tree.counters[0].node_top)))
 

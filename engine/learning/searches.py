@@ -15,6 +15,7 @@ from native.calls import NO_CALLS
 from native.tree import arrays
 from native.tree.arrays import LEAST_WEIGHT, Tree
 from native.tree.buffers import make_batch, make_worker
+from native.tree.expansion import complete_root
 from native.tree.forest import advance_all, make_forest
 from native.tree.memory import clear_tree, compact
 from native.tree.report import find_child, restore_root_order, root_exploration
@@ -133,6 +134,11 @@ class Searches:
         length = int(roots["history_length"][0])
         self._histories[number, :length] = game.history[:length]
 
+    def _complete(self, number: int) -> bool:
+        """Give the root of a tree edges for all of its moves; return whether there was room."""
+        tree, moves = self.each[number].tree, self._worker.moves
+        return bool(complete_root(tree, self._roots[number], self._histories[number], moves))
+
 
 class SmallSearch:
     """One of the searches: its tree, and what is asked of it. While it makes playouts it is not to be touched."""
@@ -187,11 +193,14 @@ class SmallSearch:
         """
         self.owner._begin(self.number, game)
         child = -1 if move is None else int(find_child(self.tree, move))
-        if child < 0 or int(self.tree.nodes["state"][child]) != arrays.EXPANDED:
+        is_kept = child >= 0 and int(self.tree.nodes["state"][child]) == arrays.EXPANDED
+        if is_kept:
+            compact(self.tree, child, 0)
+            is_kept = self.owner._complete(self.number)
+        if not is_kept:
             clear_tree(self.tree)
             self._priors.clear()
         else:
-            compact(self.tree, child, 0)
             center = CENTER_SHARE * self.score
             self._counters.score_center *= -1.0  # it is told for the side to move
             recenter(self.tree, center, np.empty(int(self._counters.node_top)))

@@ -27,6 +27,7 @@ from native.calls import NO_CALLS
 from native.tree import arrays
 from native.tree.arrays import Batch
 from native.tree.buffers import make_batch, make_worker
+from native.tree.expansion import complete_root
 from native.tree.memory import clear_tree, compact
 from native.tree.report import find_child
 from native.tree.search import CENTER_SHARE, advance, dynamic_utility, recenter
@@ -72,7 +73,7 @@ class Search:
         self.queue = queue
         self.settings = settings
         self.tree = arrays.make_tree(
-            settings.memory, spec.mean_moves, settings.cache_size, spec.policy_size, spec.cached_moves
+            settings.memory, spec.mean_edges, settings.cache_size, spec.policy_size, spec.cached_moves
         )
         self._counters = self.tree.counters[0]
         self._root_record = spec.positions(1)
@@ -170,6 +171,8 @@ class Search:
             length = int(game.position["history_length"])
             self._root_history[:length] = game.history[:length]
             self._reroot(line if keep_tree else None)
+            if not complete_root(self.tree, self._root_record[0], self._root_history, self._workers[0].moves):
+                self._drop_tree()
         if line and renew_root:
             self._renew_root()
 

@@ -41,6 +41,7 @@ def shogi_spec(form: int = DLSHOGI_FEATURES[0], extras: int = DLSHOGI_FEATURES[1
         bits=(planes * SQUARES, extras) if form == FORM_DLSHOGI else (),
         cached_moves=CACHED_MOVES,
         mean_moves=100.0,
+        mean_edges=30.0,
         score_unit=1.0,
         marks=(("form", form),),
     )

@@ -57,7 +57,8 @@ NODE_DTYPE = _of_size(
         ("bucket_weight", np.float32),
         ("weigh_at", np.uint32),  # visits at which the shares of the edges are decided anew
         ("parent_slot", np.uint16),
-        ("edge_count", np.uint16),
+        ("edge_count", np.uint16),  # edges that there are: see native/tree/expansion.py
+        ("legal", np.uint16),  # legal moves
         ("tried", np.uint16),
         ("state", np.uint8),
         ("lock", np.uint8),

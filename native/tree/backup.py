@@ -39,12 +39,12 @@ def _add_own(tree, node, weight, utility, value, score):  # type: ignore[no-unty
 def _add_spread(node, weight, utility, score, own_variance):  # type: ignore[no-untyped-def]
     """Add a playout's result to the variances of the locked `node`, whose sums and visits it is part of."""
     visits = float(node.visits)
-    total = max(node.weight_sum, weight)
-    utility_off = utility - node.utility_sum / total
-    score_off = score - node.score_sum / total
+    utility_off = utility - node.utility_sum / node.weight_sum
+    score_off = score - node.score_sum / node.weight_sum
     # From the new mean a result is off by (visits - 1) / visits of what it is off from the old one.
     unbiased = visits / max(1.0, visits - 1.0)
-    share = max(weight / total, 1.0 / float(VARIANCE_PLAYOUTS))
+    share = min(1.0, weight / node.weight_sum)  # less where moves were proven lost, or taken for noise
+    share = max(share, 1.0 / float(VARIANCE_PLAYOUTS))
     node.utility_variance += np.float32((utility_off * utility_off * unbiased - node.utility_variance) * share)
     spread = score_off * score_off * unbiased + own_variance
     node.score_variance += np.float32((spread - node.score_variance) * share)

@@ -90,6 +90,7 @@ def new_node(tree, parent, slot):  # type: ignore[no-untyped-def]
     node.weigh_at = 0
     node.proof = 0
     node.edge_count = 0
+    node.legal = 0
     node.tried = 0
     node.state = PENDING
     node.lock = 0
@@ -300,6 +301,7 @@ def _slide_nodes(tree, forward, root):  # type: ignore[no-untyped-def]
         new.proof = old.proof
         new.parent_slot = old.parent_slot
         new.edge_count = old.edge_count
+        new.legal = old.legal
         new.tried = old.tried
         new.state = old.state
     counters = tree.counters[0]

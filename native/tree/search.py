@@ -42,8 +42,9 @@ from native.tree.arrays import (
 from native.tree.backup import back_up, take_back
 from native.tree.bias import bucket_of
 from native.tree.cache import probe_cache, store_cache
-from native.tree.edges import PRIOR_STEP, edge_move, edge_quantized, pack_edge
-from native.tree.memory import add_stats, lock, new_edges, new_node, unlock
+from native.tree.edges import PRIOR_STEP, edge_move, edge_quantized
+from native.tree.expansion import complete, expand
+from native.tree.memory import add_stats, lock, new_node, unlock
 from native.tree.selection import raise_candidate, select
 
 CENTER_SHARE = 0.8
@@ -171,24 +172,6 @@ def recenter(tree, center, signs):  # type: ignore[no-untyped-def]
             change += own_change * weight
         node.utility_sum += change
     counters.score_center = center
-
-
-@inlined
-def expand(tree, index, moves, priors, count):  # type: ignore[no-untyped-def]
-    """Give the pending node `index` its edges; False if the pool is used up (the node stays pending)."""
-    first = new_edges(tree, count)
-    if first == NONE:
-        return False
-    for i in range(U(count)):
-        tree.edges[U(first) + i] = pack_edge(priors[i], moves[i])
-    lock(tree, index)
-    node = tree.nodes[U(index)]
-    node.edges = first
-    node.edge_count = count
-    raise_candidate(tree, node, node.parent == NONE)
-    node.state = EXPANDED
-    unlock(tree, index)
-    return True
 
 
 @inlined
@@ -326,7 +309,13 @@ def _descend(tree, worker):  # type: ignore[no-untyped-def]
             take_back(tree, index)
             return REFUTED, depth, False
         if slot == np.int64(node.tried):
-            if not add_stats(tree, node):
+            if node.tried == node.edge_count:
+                has_room = complete(tree, node, worker.moves, legal_moves(pos, worker.history, worker.moves))
+                if has_room:
+                    raise_candidate(tree, node, depth == 0)
+            else:
+                has_room = True
+            if not has_room or not add_stats(tree, node):
                 unlock(tree, index)
                 take_back(tree, index)
                 return NO_MEMORY, depth, False

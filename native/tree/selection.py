@@ -85,6 +85,8 @@ def raise_candidate(tree, node, is_root):  # type: ignore[no-untyped-def]
 def select(tree, node, is_root):  # type: ignore[no-untyped-def]
     """Return the slot of the edge to follow at the locked, expanded `node`; `node.tried` means the candidate.
 
+    There is no such edge yet if it is `node.edge_count`, too: see native/tree/expansion.py.
+
     Edges that are proven lost are left out. Returns -1 where nothing is to be searched: every edge is banned or proven
     lost, or one is proven won.
     """
@@ -135,13 +137,17 @@ def select(tree, node, is_root):  # type: ignore[no-untyped-def]
         is_banned = bans and tree.banned[U(edge_move(edge))] != 0
         if not is_banned and (in_turn or urgency + factor * edge_prior(edge) > best_value):
             best = np.int64(tried)
+    elif tried < U(node.legal):  # the moves without an edge share what is left of the priors
+        prior = max(0.0, 1.0 - float(node.tried_prior)) / float(U(node.legal) - tried)
+        if urgency + factor * prior > best_value:
+            best = np.int64(tried)
     return np.int64(-1) if is_won else best
 
 
 @kernel
 def all_lost(tree, node):  # type: ignore[no-untyped-def]
     """Whether every edge of the locked `node` was tried and is proven lost."""
-    if node.tried < node.edge_count:
+    if node.tried < node.legal:
         return False
     for i in range(U(node.tried)):
         if tree.stats[U(node.stats) + i].in_flight & LOST_EDGE == 0:

@@ -37,6 +37,8 @@ class SlowEdge:
     move: int
     prior: int
     """65535 is all of it."""
+    exact: float = 0.0
+    """The prior in [0, 1] before it was rounded."""
     child: SlowNode | None = None
     visits: int = 0
     weight: float = 0.0
@@ -59,6 +61,8 @@ class SlowNode:
     """Everything is for the side to move at the node."""
 
     edges: list[SlowEdge] = field(default_factory=list)
+    without: list[int] = field(default_factory=list)
+    """Legal moves that have no edge, since they share next to nothing of the priors."""
     tried: int = 0
     is_terminal: bool = False
     visits: int = 0
@@ -97,7 +101,7 @@ class SlowNode:
 
     def add_spread(self, weight: float, utility: float, score: float, own_variance: float) -> None:
         """Add a playout to the variances; the sums hold it."""
-        share = weight / self.weight_sum
+        share = min(1.0, weight / self.weight_sum)  # of which much may have been taken for noise
         unbiased = self.visits / max(1, self.visits - 1)
         off, score_off = utility - self.utility_sum / self.weight_sum, score - self.score_sum / self.weight_sum
         self.utility_variance += (off**2 * unbiased - self.utility_variance) * share
@@ -172,6 +176,15 @@ class SlowSearch:
             value = q + factor * edge.share / (1.0 + edge.weight)
             if value > best_value:
                 best, best_value = edge, value
+        if node.tried == len(node.edges) and node.without:
+            share = max(0.0, 1.0 - float(node.tried_prior)) / len(node.without)
+            if self.first_play_urgency(node) + factor * share > best_value:
+                left = max(0, 65535 - sum(edge.prior for edge in node.edges))
+                prior = int(left / len(node.without) + 0.5)
+                node.edges += [SlowEdge(move, prior) for move in node.without]
+                node.without = []
+                self.order(node)
+                return node.edges[node.tried]
         return best
 
     def exploration(self, node: SlowNode) -> float:
@@ -223,6 +236,12 @@ class SlowSearch:
             logits, values = self.said(self.key(pos, history))
         if not node.is_terminal:
             node.edges = self.expand(pos, history, logits, self.temperature(depth))
+            if depth:
+                bound = 1 / 1024
+                while sum(edge.exact for edge in node.edges if edge.exact < bound) > 0.02:
+                    bound /= 2
+                node.without = [edge.move for edge in node.edges if edge.exact < bound]
+                node.edges = [edge for edge in node.edges if edge.exact >= bound]
             if node is self.root:
                 self.center = 0.8 * float(values[LEAD])
                 self.most_weight = 8.0 if self.settings.uncertainty and values[VALUE_ERROR] > 0 else 1.0
@@ -277,8 +296,9 @@ class SlowSearch:
         moves = moves[: rules.legal_moves(pos, history, moves)]
         scores = [float(logits[policy_index(int(pos["size"]), int(move), 0)]) for move in moves]
         weights = [math.exp((score - max(scores)) / temperature) for score in scores]
-        priors = [int(min(65535.0, weight / sum(weights) * 65535.0 + 0.5)) for weight in weights]
-        return [SlowEdge(int(move), prior) for move, prior in zip(moves, priors, strict=True)]
+        shares = [weight / sum(weights) for weight in weights]
+        priors = [int(min(65535.0, share * 65535.0 + 0.5)) for share in shares]
+        return [SlowEdge(int(move), *each) for move, *each in zip(moves, priors, shares, strict=True)]
 
     def utility(self, values: npt.NDArray[np.float32], depth: int) -> float:
         """Return value and score together."""
@@ -392,7 +412,7 @@ def shape_of(node: SlowNode) -> dict[str, Any]:
     return {
         "visits": node.visits,
         "state": "terminal" if node.is_terminal else "expanded",
-        "legal": len(node.edges),
+        "legal": len(node.edges) + len(node.without),
         "children": {
             edge.move: (edge.visits, shape_of(edge.child))
             for edge in node.edges[: node.tried]

@@ -137,9 +137,9 @@ def test_lost_moves_are_left_out_of_the_mean(komi: float) -> None:
             node = tree.nodes[index]
             is_lost, is_won = marks_of(tree, index)
             lost = int(is_lost.sum())
-            if lost > lost_before.get(index, 0) and not is_won and lost < node["edge_count"]:
+            if lost > lost_before.get(index, 0) and not is_won and lost < node["legal"]:
                 stats = tree.stats[int(node["stats"]) :][: int(node["tried"])][~is_lost]
-                weights = stats["weight"].astype(np.float64)
+                weights = stats["weight"].astype(np.float64) * stats["share"]
                 own = node["own_weight"] * (node["own_utility"] + node["own_bias"])
                 assert node["weight_sum"] == pytest.approx(node["own_weight"] + weights.sum(), abs=1e-3)
                 assert node["utility_sum"] == pytest.approx(own + stats["utility"] @ weights, abs=1e-3)

@@ -71,6 +71,17 @@ def test_the_tree_is_that_of_the_slow_twin(size: int, line: str, name: str) -> N
     assert check_tree(search) == search.tree.counters[0].node_top
 
 
+def test_moves_that_had_no_edge_are_tried_in_the_end() -> None:
+    search, twin = twins(2, "A1", c_puct=400.0, policy_temperature=0.25, root_policy_temperature=0.25)
+    search.run(Limits(playouts=2500))
+    twin.run(2500)
+    assert shape_of(search.tree) == naive.shape_of(twin.root)
+    below = [edge.child for edge in twin.root.edges if edge.child is not None]
+    below += [edge.child for node in below for edge in node.edges if edge.child is not None]
+    assert any(node.without for node in below)
+    assert any(edge.exact == 0.0 and edge.visits for node in below for edge in node.edges)
+
+
 def test_the_search_goes_on_as_the_slow_twin_does() -> None:
     search, twin = twins(5, "C3 B2")
     for playouts in (60, 1, 140):
@@ -235,7 +246,7 @@ def test_a_root_that_was_reached_has_the_roots_temperature() -> None:
         search.run(Limits(playouts=1))
         found = dict(edges_of(search.tree, int(search.tree.counters[0].root)))
         assert found.keys() == wanted.keys()
-        assert max(abs(found[move] - wanted[move]) for move in wanted) <= 0.002 * 65535
+        assert max(abs(found[move] - wanted[move]) for move in wanted) <= 0.01 * 65535  # the least ones were made anew
     check_tree(search)
 
 
@@ -324,6 +335,11 @@ def test_noise_ends_with_its_root() -> None:
     assert priors_of(search) == own
 
 
+def completed(contents: dict[str, Any]) -> dict[str, Any]:
+    """Return a node without what changes when it gets all of its edges."""
+    return {name: value for name, value in contents.items() if name not in ("edge_count", "untried")}
+
+
 def test_a_tree_moves_on_with_the_game() -> None:
     search = new_search(ScriptedEvaluator(), 5)
     game = new_game(5, "C3")
@@ -336,7 +352,7 @@ def test_a_tree_moves_on_with_the_game() -> None:
         others = search.tree.counters[0].node_top
         game.play(game.side_to_move, line[0])
         search.set_position(game)
-        assert contents_of(search.tree) == before
+        assert completed(contents_of(search.tree)) == completed(before)
         assert check_tree(search) == search.tree.counters[0].node_top < others
         assert search.root_visits == before["visits"] > grandchild_visits
     # and grows there as any other

@@ -16,6 +16,7 @@ from engine.search.search import Search
 from native.go.spec import go_spec
 from native.tree import arrays
 from native.tree.arrays import EXPANDED, NONE, PENDING, TERMINAL, Tree
+from native.tree.expansion import DROPPED
 
 SMALL = 16 * 2**20
 
@@ -56,7 +57,7 @@ def shape_of(tree: Tree, index: int | None = None) -> dict[str, Any]:
         if stat["child"] != NONE:
             children[move] = (int(stat["visits"]), shape_of(tree, int(stat["child"])))
     state = {PENDING: "pending", EXPANDED: "expanded", TERMINAL: "terminal"}.get(int(node["state"]), "untouched")
-    return {"visits": int(node["visits"]), "state": state, "legal": int(node["edge_count"]), "children": children}
+    return {"visits": int(node["visits"]), "state": state, "legal": int(node["legal"]), "children": children}
 
 
 def contents_of(tree: Tree, index: int | None = None, *, min_visits: int = 0) -> dict[str, Any]:
@@ -132,7 +133,9 @@ def check_node(tree: Tree, index: int, *, pruned: bool) -> list[int]:
     priors = [prior / 65535 for _, prior in edges]
     assert len({move for move, _ in edges}) == len(edges)
     if edges:
-        assert abs(sum(priors) - 1.0) < 0.51 * len(edges) / 65535 + 1e-6
+        dropped = DROPPED if len(edges) < node["legal"] else 0.0
+        assert -dropped < sum(priors) - 1.0 + 0.51 * len(edges) / 65535 + 1e-6
+        assert sum(priors) - 1.0 < 0.51 * len(edges) / 65535 + 1e-6
     if tried < len(edges) and not tree.counters[0].bans:
         assert priors[tried] == max(priors[tried:]), "the next edge to try has not the greatest prior"
     children = []

@@ -231,6 +231,7 @@ def othello_spec(size: int) -> GameSpec:
         bits=(PLANES * area,),
         cached_moves=area // 2,
         mean_moves=area / 7.0,
+        mean_edges=area / 7.0,
         score_unit=float(size),
     )
 
