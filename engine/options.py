@@ -217,7 +217,7 @@ class SearchOptions:
         defaults={"shogi": 0.0},
     )
     noise_pruning: float = option(
-        0.15,
+        0.0,
         "real",
         "leave evaluations out of a mean that noise or few visits led to: those beyond twice a move's prior, if it"
         " looks worse than the moves of greater prior by so much utility or more; 0: never",
@@ -227,7 +227,7 @@ class SearchOptions:
         katago="noisePruneUtilityScale",
     )
     value_weighting: float = option(
-        0.25,
+        0.0,
         "real",
         "count moves in the mean of a position by this power of the probability that they are better than it; 0: as"
         " they were searched",

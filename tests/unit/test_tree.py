@@ -35,6 +35,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "root": {"root_c_puct": 2.5, "root_c_puct_base": 20.0, "c_puct_log": 2.0, "fpu_from_mean": True},
     "temperature": {"policy_temperature": 0.6, "root_policy_temperature": 2.0, "fpu_reduction": 0.6},
     "rollouts": {"fpu_from_mean": True, "spread_scale": 0.0},
+    "weighed": {"noise_pruning": 0.15, "value_weighting": 0.25},
+    "plain": {"uncertainty": False, "bias_correction": 0.0},
 }
 
 

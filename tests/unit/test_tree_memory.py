@@ -191,7 +191,7 @@ def test_many_workers_leave_a_tree_that_hangs_together(kind: str, workers: int) 
         "scripted": ScriptedEvaluator(8),
         "rollouts": RolloutEvaluator(1, 8, 3),
     }[kind]
-    search = new_search(evaluator, 5, workers=workers, batches_in_flight=2)
+    search = new_search(evaluator, 5, workers=workers, batches_in_flight=2, memory=2**26)
     search.set_position(new_game(5, "C3"))
     report = search.run(Limits(playouts=playouts))
     assert report.visits == report.playouts == playouts
