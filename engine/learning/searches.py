@@ -184,28 +184,31 @@ class SmallSearch:
         root = self.tree.nodes[self._root[0]]
         return float(root[name]) / max(LEAST_WEIGHT, float(root["weight_sum"]))
 
-    def begin(self, game: SearchableGame, move: int | None = None) -> None:
+    def begin(self, game: SearchableGame, line: Sequence[int] = ()) -> None:
         """Make a game's position the root.
 
         Args:
             game: the game.
-            move: the last one, if the position before it was the root and what was searched below is to be kept.
+            line: its last moves, if the position before them was the root and what was searched below is to be kept.
         """
         self.owner._begin(self.number, game)
-        child = -1 if move is None else int(find_child(self.tree, move))
-        is_kept = child >= 0 and int(self.tree.nodes["state"][child]) == arrays.EXPANDED
-        if is_kept:
-            compact(self.tree, child, 0)
-            is_kept = self.owner._complete(self.number)
-        if not is_kept:
+        is_kept = len(line) > 0 and all(self._move_on(move) for move in line)
+        if not (is_kept and self.owner._complete(self.number)):
             clear_tree(self.tree)
             self._priors.clear()
-        else:
-            center = CENTER_SHARE * self.score
-            self._counters.score_center *= -1.0  # it is told for the side to move
-            recenter(self.tree, center, np.empty(int(self._counters.node_top)))
-            self._priors.move_on()
         self.allow(None)
+
+    def _move_on(self, move: int) -> bool:
+        """Make the position after a move of the root the root; return whether its node is one to go on with."""
+        child = int(find_child(self.tree, move))
+        if child < 0 or int(self.tree.nodes["state"][child]) != arrays.EXPANDED:
+            return False
+        compact(self.tree, child, 0)
+        center = CENTER_SHARE * self.score
+        self._counters.score_center *= -1.0  # it is told for the side to move
+        recenter(self.tree, center, np.empty(int(self._counters.node_top)))
+        self._priors.move_on()
+        return True
 
     def search(self, playouts: int) -> None:
         """Ask for playouts; `Searches.advance` makes them. A search with nothing left to find out ends before."""

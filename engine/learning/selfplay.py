@@ -193,7 +193,7 @@ class SelfPlay(Generic[G]):
                     break
                 move, last = choice, None
             else:
-                search.begin(game, last)
+                search.begin(game, [] if last is None else [last])
                 ply.learned = rng.random() < settings.full_share
                 ply.found = yield from self._search(search, game.ply, values, ply.learned)
                 values.append(ply.found.value if color == BLACK else -ply.found.value)

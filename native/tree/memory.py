@@ -175,7 +175,7 @@ def clear_tree(tree):  # type: ignore[no-untyped-def]
         counters.free_stats[i] = NONE
     for i in range(U(tree.biases.size)):
         bucket = tree.biases[i]
-        if bucket.weight != 0.0:  # what was never written takes no memory
+        if bucket.weight != 0.0 or bucket.sum != 0.0:  # what was never written takes no memory
             bucket.sum = 0.0
             bucket.weight = 0.0
     counters.root = new_node(tree, NONE, 0)

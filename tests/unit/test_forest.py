@@ -66,7 +66,7 @@ def test_a_tree_goes_on_below_a_move() -> None:
     children = small.children()
     move = int(children["move"][np.argmax(children["visits"])])
     game.play(game.side_to_move, move)
-    small.begin(game, move)
+    small.begin(game, [move])
     small.search(50)
     make_all(made)
     search.set_position(game)

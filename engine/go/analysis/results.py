@@ -84,11 +84,11 @@ def response(
     view = View(style.perspective in (None, report.side_to_move))
     infos = [_move_info(move, game.size, view, style) for move in report.moves]
     priors = _raised(np.array([move.prior for move in report.moves]), analysis.policy, style.prior_power)
-    most = max((move.visits for move in report.moves), default=0)
+    most = max((move.weight for move in report.moves), default=0.0)
     for info, move, prior in zip(infos, report.moves, priors, strict=True):
         info["prior"] = rounded(float(prior))
-        # The search takes the best bound among the well visited; all else goes by visits.
-        info["playSelectionValue"] = float(most if move.order == 0 else move.visits)
+        # The search takes the best bound among the well visited; all else goes by weight.
+        info["playSelectionValue"] = rounded(most if move.order == 0 else move.weight)
         if move.move in analysis.moves_ownership:
             info["ownership"] = _numbers(analysis.moves_ownership[move.move], view)
     fields: dict[str, Any] = {
