@@ -12,7 +12,7 @@ import numpy as np
 
 from bench.measure import run_threads
 from engine.evaluators.load import load
-from engine.shogi.networks import FORMATS
+from engine.shogi.networks.dlshogi import Dlshogi
 from nets.dlshogi.definition import NetworkShape, write_network
 from nets.dlshogi.network import SIDE
 
@@ -33,7 +33,7 @@ def run(sizes: list[tuple[int, int]], threads: int, seconds: float) -> list[dict
         for blocks, channels in sizes:
             shape = NetworkShape(blocks=blocks, channels=channels)
             path = write_network(Path(folder) / f"{shape.name}.onnx", shape)
-            evaluators = {backend: load(FORMATS, path, SIDE, "cpu", backend) for backend in BACKENDS}
+            evaluators = {backend: load((Dlshogi,), path, SIDE, "cpu", backend) for backend in BACKENDS}
             for batch_rows in BATCH_SIZES:
                 rates = _rates(evaluators, batch_rows, threads, seconds)
                 rows.append({"network": shape.name, "batch": batch_rows, "threads": threads, **rates})

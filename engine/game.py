@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from engine.evaluators.network import Format, NetworkEvaluator
+    from engine.evaluators.network import FileEvaluator, FileFormat
     from engine.evaluators.queue import EvaluationQueue
     from engine.learning.learnable import Learnable
     from engine.learning.replay import Recorded
@@ -110,7 +110,7 @@ class Game(abc.ABC, Generic[G, P]):
     """Options that are others in a command than elsewhere, by command."""
 
     @property
-    def formats(self) -> tuple[type[Format], ...]:
+    def formats(self) -> tuple[type[FileFormat], ...]:
         """Formats of the networks that play it, in the order in which they are asked whether they know a file."""
         return ()
 
@@ -287,6 +287,6 @@ class Game(abc.ABC, Generic[G, P]):
         """
         raise NotImplementedError
 
-    def sampling(self, network: NetworkEvaluator, options: Options) -> Sampling[G]:
+    def sampling(self, network: FileEvaluator, options: Options) -> Sampling[G]:
         """Return how games are played on which the precisions of a network are compared."""
         raise NotImplementedError

@@ -33,7 +33,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 SOURCE_ROOT = Path(__file__).resolve().parent
-COMBINING = ("tree", "datasets")
+COMBINING = ("tree", "datasets", "sparse")
 """Packages whose kernels contain those of the games."""
 BATCHES = ("tree/arrays.py", "tree/buffers.py")
 """What says how a batch lies in memory: evaluators load it by address (native.calls), which no signature tells."""

@@ -22,6 +22,7 @@ from nets.installation import missing_line
 from nets.katago.file import looks_like_network
 from nets.metadata import KATAGO_CONVERTER_VERSION, METADATA_KEY, NetworkInfo
 from nets.onnx_header import OnnxHeader, read_onnx_header
+from nets.sparse.file import looks_sparse, read_info
 
 _log = logging.getLogger("yomi.networks")
 
@@ -35,6 +36,7 @@ class NetworkKind(enum.Enum):
     KATAGO = "KataGo network"
     DLSHOGI = "dlshogi ONNX"
     ALPHAZERO_SHOGI = "AlphaZero shogi ONNX"
+    SPARSE = "sparse network"
 
 
 _SHOGI_KINDS = {ShogiForm.DLSHOGI: NetworkKind.DLSHOGI, ShogiForm.ALPHAZERO: NetworkKind.ALPHAZERO_SHOGI}
@@ -49,7 +51,7 @@ class NetworkFile:
     header: OnnxHeader | None
     """None if it is no ONNX file."""
     info: NetworkInfo | None
-    """What an ONNX file of yomi says of itself."""
+    """What a file of yomi says of itself."""
 
     @property
     def game(self) -> str:
@@ -60,7 +62,7 @@ class NetworkFile:
 
     @property
     def feature_set(self) -> str | None:
-        """What an ONNX file of yomi says that it sees."""
+        """What a file of yomi says that it sees."""
         return None if self.info is None else self.info.feature_set
 
     @property
@@ -78,6 +80,8 @@ def open_file(path: str | Path) -> NetworkFile:
     """
     path = Path(path)
     kind, header = _identify(path)
+    if kind is NetworkKind.SPARSE:
+        return NetworkFile(path, kind, None, read_info(path))
     is_own = header is not None and kind is NetworkKind.YOMI_ONNX
     return NetworkFile(path, kind, header, NetworkInfo.from_props(header.metadata) if is_own and header else None)
 
@@ -110,13 +114,13 @@ def prepare(path: str | Path, board_size: int, cache_dir: str | Path | None = No
     kind, header = _identify(path)
     if kind is NetworkKind.YOMI_ONNX:
         assert header is not None
-        info = own_info(path, header)
+        info = own_info(path, NetworkInfo.from_props(header.metadata))
         if info.game == "shogi":
             raise NetworkError(f"{path}: a network for shogi found, expected one for Go")
         if info.board_size not in (0, board_size):
             raise NetworkError(f"{path}: made for boards of size {info.board_size}, expected size {board_size}")
         return path, info
-    if kind in _SHOGI_KINDS.values():
+    if kind is not NetworkKind.KATAGO:
         raise NetworkError(f"{path}: a network for shogi found, expected one for Go")
     digest = source_digest(path)
     folder = Path(cache_dir) if cache_dir is not None else default_cache_dir()
@@ -139,7 +143,7 @@ def prepare_shogi(path: str | Path) -> tuple[ShogiNetwork, NetworkInfo]:
         raise NetworkError(f"{path}: {kind.value} for Go found, expected a network for shogi (dlshogi ONNX)")
     network = _recognise(path, header)
     if kind is NetworkKind.YOMI_ONNX:
-        info = own_info(path, header)
+        info = own_info(path, NetworkInfo.from_props(header.metadata))
         if network is None or info.game != "shogi":
             raise NetworkError(f"{path}: a network for {info.game} found, expected one for shogi")
         return network, info
@@ -147,13 +151,12 @@ def prepare_shogi(path: str | Path) -> tuple[ShogiNetwork, NetworkInfo]:
     return network, network.describe(path.name.removesuffix(".onnx"), path.name, source_digest(path))
 
 
-def own_info(path: Path, header: OnnxHeader) -> NetworkInfo:
-    """Return what an ONNX file of yomi says of itself; one that was made of no other network is its own source.
+def own_info(path: Path, info: NetworkInfo) -> NetworkInfo:
+    """Return what a file of yomi says of itself; one that was made of no other network is its own source.
 
     Raises:
-        NetworkError: its metadata is damaged, or the file cannot be read.
+        NetworkError: the file cannot be read.
     """
-    info = NetworkInfo.from_props(header.metadata)
     if info.source_sha256:
         return info
     return dataclasses.replace(info, source_file=path.name, source_sha256=source_digest(path))
@@ -178,7 +181,11 @@ def _identify(path: Path) -> tuple[NetworkKind, OnnxHeader | None]:
         )
     if looks_like_network(path):
         return NetworkKind.KATAGO, None
-    raise NetworkError(f"{path}: {_describe(path)} found, expected a KataGo network (.bin.gz) or an ONNX file")
+    if looks_sparse(_start(path)):
+        return NetworkKind.SPARSE, None
+    raise NetworkError(
+        f"{path}: {_describe(path)} found, expected a KataGo network (.bin.gz), an ONNX file or a sparse network"
+    )
 
 
 def _recognise(path: Path, header: OnnxHeader) -> ShogiNetwork | None:
@@ -189,10 +196,15 @@ def _recognise(path: Path, header: OnnxHeader) -> ShogiNetwork | None:
         raise NetworkError(f"{path}: {error}") from None
 
 
+def _start(path: Path) -> bytes:
+    """Return the first bytes of a file."""
+    with path.open("rb") as stream:
+        return stream.read(16)
+
+
 def _describe(path: Path) -> str:
     """Say in a few words what the beginning of an unknown file looks like."""
-    with path.open("rb") as stream:
-        start = stream.read(16)
+    start = _start(path)
     if not start:
         return "an empty file"
     kinds = {b"\x1f\x8b": "gzip data of another kind", b"PK\x03\x04": "a zip archive (or PyTorch checkpoint)"}

@@ -73,10 +73,10 @@ def facts(path: Path) -> list[tuple[str, str]]:
         NetworkError: It is no network that can be used.
     """
     from nets.katago.file import read_network
-    from nets.load import NetworkKind, identify, own_info
-    from nets.onnx_header import read_onnx_header
+    from nets.load import NetworkKind, open_file, own_info
 
-    kind = identify(path)
+    file = open_file(path)
+    kind = file.kind
     rows = [("file", str(path)), ("kind", kind.value)]
     if kind is NetworkKind.KATAGO:
         network = read_network(path)
@@ -95,9 +95,8 @@ def facts(path: Path) -> list[tuple[str, str]]:
         return rows
     if kind in (NetworkKind.DLSHOGI, NetworkKind.ALPHAZERO_SHOGI):
         return rows + _shogi_facts(path)
-    header = read_onnx_header(path)
-    if header is not None:
-        for name, value in dataclasses.asdict(own_info(path, header)).items():
+    if file.info is not None:
+        for name, value in dataclasses.asdict(own_info(path, file.info)).items():
             rows.append((name.replace("_", " "), str(value)))
     return rows
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from engine.evaluators.load import load
-from engine.evaluators.network import Format, NetworkEvaluator, recognise
+from engine.evaluators.network import FileFormat, NetworkEvaluator, recognise
 from nets.data.batches import Batch, BatchSource
 from nets.data.metrics import Judged, Table
 from nets.data.shards import Dataset
 from nets.data.unpack import FloatArray, unpack
 from nets.errors import NetworkError
 
-Formats = Sequence[type[Format]]
+Formats = Sequence[type[FileFormat]]
 
 ROWS = 64
 
@@ -63,7 +63,10 @@ def _network(formats: Formats, path: Path, device: str) -> tuple[str, Judge]:
 
     def judge(size: int, planes: FloatArray, extras: FloatArray) -> Judged:
         if size not in evaluators:
-            evaluators[size] = load(formats, path, size, device)
+            evaluator = load(formats, path, size, device)
+            if not isinstance(evaluator, NetworkEvaluator):
+                raise NetworkError(f"{path}: a sparse network found, expected one of layers")
+            evaluators[size] = evaluator
         evaluator = evaluators[size]
         return evaluator.format.judge(evaluator.run(planes, extras))
 

@@ -4,14 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import overload
 
 from engine.evaluators.base import UnsupportedError
-from engine.evaluators.network import Backend, Format, NetworkEvaluator, recognise
+from engine.evaluators.network import Backend, FileEvaluator, FileFormat, Format, NetworkEvaluator, recognise
 from engine.evaluators.providers import NATIVE_PRECISIONS, check_backend, chooses_cpu, expect_packages
+from engine.evaluators.sparse import SparseEvaluator, SparseFormat
 
 
+@overload
 def load(
     formats: Sequence[type[Format]],
+    path: str | Path,
+    size: int,
+    device: str = ...,
+    backend: str = ...,
+    batch_size: int | None = ...,
+    precision: str = ...,
+    *,
+    keep: bool = ...,
+) -> NetworkEvaluator: ...
+@overload
+def load(
+    formats: Sequence[type[FileFormat]],
+    path: str | Path,
+    size: int,
+    device: str = ...,
+    backend: str = ...,
+    batch_size: int | None = ...,
+    precision: str = ...,
+    *,
+    keep: bool = ...,
+) -> FileEvaluator: ...
+def load(
+    formats: Sequence[type[FileFormat]],
     path: str | Path,
     size: int,
     device: str = "auto",
@@ -20,7 +46,7 @@ def load(
     precision: str = "fp32",
     *,
     keep: bool = True,
-) -> NetworkEvaluator:
+) -> FileEvaluator:
     """Return an evaluator of a network.
 
     Args:
@@ -41,6 +67,9 @@ def load(
     check_backend(device, backend, precision)
     path = Path(path)
     form = recognise(formats, path, size)
+    if isinstance(form, SparseFormat):
+        return SparseEvaluator(form, device, backend, batch_size, precision)
+    assert isinstance(form, Format)
     why = ""
     if backend == "native" or (backend == "auto" and chooses_cpu(device)):
         from engine.evaluators.native import NativeBackend, native_precision

@@ -55,31 +55,48 @@ class Feed:
         return filled
 
 
-class Format(ABC):
+class FileFormat(ABC):
     """A kind of network file: what such networks see and say. An object is one file, for one board size."""
 
     title: ClassVar[str]
     """For error messages."""
-    decode: ClassVar[Entry]
-    """Writes logits, values and ownership of a batch; its arguments are `arguments`, all numbers being float32."""
-    decode_rows: ClassVar[Any]
-    """The kernel of `decode`: rows first, then the same arguments; numbers of the network may be halves, as uint16."""
     reads: ClassVar[Inputs] = Inputs.NUMBERS
-    """What `show` reads of a batch. With NUMBERS the search writes planes and extras, or bits if the device takes them;
-    with POSITIONS the format makes its own inputs of the positions."""
-    is_checked: ClassVar[bool] = True
-    """Whether a file may be taken for this format by mistake, so that its outputs are looked at when it is loaded."""
+    """What is read of a batch. With NUMBERS the search writes planes and extras, or bits if the device takes them; with
+    POSITIONS the format makes its own inputs of the positions."""
     says_value: bool = True
     """Whether the network judges positions; if not, rollouts have to."""
     says_score: bool = True
     """Whether it tells points and owners, in a game that has them."""
+    may_have_no_result: bool = False
+    """Whether a game can end without a result under the rules that are played; it counts if the network tells that."""
 
     feature_set: str
     """Name of what the network sees, as in `NetworkInfo`."""
     spec: GameSpec
     """What a search with this network has to know of the game."""
     info: NetworkInfo
-    """What is known of the network; at the latest when `onnx_file` or `program` has returned."""
+    """What is known of the network; at the latest when an evaluator was made of it."""
+
+    @classmethod
+    @abstractmethod
+    def recognise(cls, file: NetworkFile, size: int) -> Self | None:
+        """Return the network in a file for boards of `size`; None if it is of another format.
+
+        Raises:
+            NetworkError: it is of this format and cannot be used.
+        """
+
+
+class Format(FileFormat):
+    """Networks of layers over a board, which several backends compute."""
+
+    decode: ClassVar[Entry]
+    """Writes logits, values and ownership of a batch; its arguments are `arguments`, all numbers being float32."""
+    decode_rows: ClassVar[Any]
+    """The kernel of `decode`: rows first, then the same arguments; numbers of the network may be halves, as uint16."""
+    is_checked: ClassVar[bool] = True
+    """Whether a file may be taken for this format by mistake, so that its outputs are looked at when it is loaded."""
+
     feeds: tuple[Feed, ...]
     """The first ones in the order of `show`; further ones are zeros."""
     outputs: tuple[str, ...]
@@ -90,21 +107,10 @@ class Format(ABC):
     """Where the outputs stand among policy, value, misc and ownership, which a program writes."""
     any_size: bool = False
     """Whether the ONNX file leaves the board's size open, which GPUs have to know."""
-    may_have_no_result: bool = False
-    """Whether a game can end without a result under the rules that are played; it counts if the network tells that."""
     fixed_rows: int | None = None
     """Rows of every batch, if the file was made for batches of one size."""
     gpu_rows: int = 128
     """Rows of a batch at which a GPU is fastest."""
-
-    @classmethod
-    @abstractmethod
-    def recognise(cls, file: NetworkFile, size: int) -> Self | None:
-        """Return the network in a file for boards of `size`; None if it is of another format.
-
-        Raises:
-            NetworkError: it is of this format and cannot be used.
-        """
 
     @abstractmethod
     def onnx_file(self) -> Path:
@@ -177,20 +183,22 @@ class Backend(Protocol):
         """Release the device; nothing may be called afterwards."""
 
 
-class NetworkEvaluator:
-    """A network of any format on any backend; see engine.evaluators.base.Evaluator."""
+class FileEvaluator(ABC):
+    """A network from a file; see engine.evaluators.base.Evaluator."""
 
-    def __init__(self, form: Format, backend: Backend) -> None:
-        """Put both together."""
-        self.format = form
-        self._backend = backend
-        self.info = form.info
-        self.device, self.backend, self.precision = backend.device, backend.name, backend.precision
-        self.batch_size = backend.batch_size
-        is_packed = backend.takes_bits and form.reads is Inputs.NUMBERS and bool(form.spec.bits)
-        self.inputs = Inputs.BITS if is_packed else form.reads
-        self.why = ""
-        """What keeps our own kernels from computing it, in a few words; empty if nothing does, or nobody asked."""
+    format: FileFormat
+    info: NetworkInfo
+    device: str
+    """cpu, cuda or tensorrt, the latter two with or without a number."""
+    backend: str
+    """What computes it."""
+    precision: str
+    is_exact: bool = False
+    """Whether the file holds the very numbers that are computed with: there is no other precision to compare with."""
+    batch_size: int
+    inputs: Inputs
+    why: str = ""
+    """What keeps our own kernels from computing it, in a few words; empty if nothing does, or nobody asked."""
 
     @property
     def description(self) -> str:
@@ -201,6 +209,34 @@ class NetworkEvaluator:
     def spec(self) -> GameSpec:
         """What a search with this network has to know of the game."""
         return self.format.spec
+
+    @abstractmethod
+    def evaluate(self, batch: Batch, rows: int) -> None:
+        """Write logits, values and ownership of the first `rows` rows."""
+
+    @abstractmethod
+    def bind(self, batch: Batch) -> Calls | None:
+        """Return the calls that evaluate this batch without Python; None if there are none."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release the device; nothing may be called afterwards."""
+
+
+class NetworkEvaluator(FileEvaluator):
+    """A network of layers, of any format on any backend."""
+
+    format: Format
+
+    def __init__(self, form: Format, backend: Backend) -> None:
+        """Put both together."""
+        self.format = form
+        self._backend = backend
+        self.info = form.info
+        self.device, self.backend, self.precision = backend.device, backend.name, backend.precision
+        self.batch_size = backend.batch_size
+        is_packed = backend.takes_bits and form.reads is Inputs.NUMBERS and bool(form.spec.bits)
+        self.inputs = Inputs.BITS if is_packed else form.reads
 
     def evaluate(self, batch: Batch, rows: int) -> None:
         """Write logits, values and ownership of the first `rows` rows."""
@@ -255,10 +291,10 @@ class NetworkEvaluator:
         return [bits[:, :end], bits[:, end:] if len(self.spec.bits) > 1 else batch.extras[:rows]]
 
 
-def network_in(evaluator: Evaluator) -> NetworkEvaluator | None:
+def network_in(evaluator: Evaluator) -> FileEvaluator | None:
     """Return the network whose moves an evaluator tells; None if there is none."""
     inner: Evaluator | None = evaluator
-    while not isinstance(inner, NetworkEvaluator | None):
+    while not isinstance(inner, FileEvaluator | None):
         inner = getattr(inner, "network", None)  # of one that mixes something else with it
     return inner
 
@@ -266,7 +302,7 @@ def network_in(evaluator: Evaluator) -> NetworkEvaluator | None:
 class WithValues:
     """A network's moves with another one's values, scores and ownership."""
 
-    def __init__(self, network: NetworkEvaluator, values: NetworkEvaluator) -> None:
+    def __init__(self, network: FileEvaluator, values: FileEvaluator) -> None:
         """Put both together; they are on the same device."""
         self.network = network
         self.values = values
@@ -295,7 +331,7 @@ class WithValues:
         self.network.close()
 
 
-def recognise(formats: Sequence[type[Format]], path: Path, size: int) -> Format:
+def recognise(formats: Sequence[type[FileFormat]], path: Path, size: int) -> FileFormat:
     """Return the network in a file, of the first of some formats that knows it.
 
     Raises:

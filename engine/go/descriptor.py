@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from engine.evaluators.network import Format, NetworkEvaluator
+    from engine.evaluators.network import FileEvaluator, FileFormat
     from engine.evaluators.queue import EvaluationQueue
     from engine.game import Say, Subject
     from engine.go.game import GoGame
@@ -66,7 +66,7 @@ class Go(Game["GoGame", "GoPlayer"]):
         """Further arguments of LearnableGo."""
 
     @property
-    def formats(self) -> tuple[type[Format], ...]:
+    def formats(self) -> tuple[type[FileFormat], ...]:
         """See Game."""
         from engine.go.networks import FORMATS
 
@@ -194,7 +194,7 @@ class Go(Game["GoGame", "GoPlayer"]):
 
         return measured(options)
 
-    def sampling(self, network: NetworkEvaluator, options: Options) -> Sampling[GoGame]:
+    def sampling(self, network: FileEvaluator, options: Options) -> Sampling[GoGame]:
         """See Game; the rules are Tromp's and Taylor's."""
         from engine.go.players.setup import go_sampling
         from engine.go.rules import PRESETS

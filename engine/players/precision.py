@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
-from engine.evaluators.network import NetworkEvaluator
+from engine.evaluators.network import FileEvaluator
 from engine.evaluators.queue import InlineQueue, Job
 from engine.players.request import PlayableGame
 from engine.search.limits import Limits
@@ -54,6 +54,7 @@ VERSION = 2
 
 G = TypeVar("G", bound=PlayableGame)
 T = TypeVar("T")
+E = TypeVar("E", bound=FileEvaluator)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,9 +191,7 @@ def compare(recorded: Sequence[Batch], candidate: Evaluator) -> Agreement:
     return Agreement(len(same), float(np.mean(same)), float(np.mean(errors)))
 
 
-def with_suitable_precision(
-    make: Callable[[str], NetworkEvaluator], precision: str, sampling: Callable[[NetworkEvaluator], Sampling[G]]
-) -> NetworkEvaluator:
+def with_suitable_precision(make: Callable[[str], E], precision: str, sampling: Callable[[E], Sampling[G]]) -> E:
     """Return an evaluator in the precision that was asked for; auto is the fastest that agrees with fp32.
 
     Args:
@@ -201,7 +200,7 @@ def with_suitable_precision(
         sampling: how to play games with the network.
     """
     evaluator = make(precision)
-    if precision != "auto" or evaluator.precision == "fp32":
+    if precision != "auto" or evaluator.precision == "fp32" or evaluator.is_exact:
         if precision == "auto" or evaluator.why:
             _tell_once(evaluator)
         return evaluator
@@ -240,12 +239,12 @@ def with_suitable_precision(
     return evaluator
 
 
-def _board(evaluator: NetworkEvaluator) -> str:
+def _board(evaluator: FileEvaluator) -> str:
     size = evaluator.info.board_size
     return f"{size}x{size}" if size else "boards of any size"
 
 
-def _say_that_it_takes_time(evaluator: NetworkEvaluator) -> None:
+def _say_that_it_takes_time(evaluator: FileEvaluator) -> None:
     board = _board(evaluator)
     print(
         f"yomi: comparing {evaluator.precision} with fp32, once for this network on {board} ...",
@@ -254,13 +253,13 @@ def _say_that_it_takes_time(evaluator: NetworkEvaluator) -> None:
     )
 
 
-def _tell(evaluator: NetworkEvaluator, why: str) -> None:
+def _tell(evaluator: FileEvaluator, why: str) -> None:
     """Tell what was chosen for a network on a board size."""
     chosen = f"{evaluator.info.source_file} on {_board(evaluator)}: {evaluator.precision} by {evaluator.backend}"
     print(f"yomi: {chosen}, {why}", file=sys.stderr, flush=True)
 
 
-def _tell_once(evaluator: NetworkEvaluator) -> None:
+def _tell_once(evaluator: FileEvaluator) -> None:
     """Tell what was chosen and why, where that was not told before: a file in the cache remembers."""
     info = evaluator.info
     backend = evaluator.backend.partition(",")[0].replace(" ", "-")
@@ -276,7 +275,7 @@ def _tell_once(evaluator: NetworkEvaluator) -> None:
     _tell(evaluator, why)
 
 
-def _file_name(evaluator: NetworkEvaluator) -> str:
+def _file_name(evaluator: FileEvaluator) -> str:
     info = evaluator.info
     return f"{info.source_sha256[:32]}-{info.board_size}-{evaluator.precision}-{VERSION}.json"
 
@@ -298,7 +297,7 @@ def _known(file_name: str) -> Agreement | None:
     return None
 
 
-def _keep(evaluator: NetworkEvaluator, verdict: Agreement) -> None:
+def _keep(evaluator: FileEvaluator, verdict: Agreement) -> None:
     path = _cache_dir() / _file_name(evaluator)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -18,10 +18,11 @@ from engine.own_network import has_network, network_file
 from engine.players.precision import Sampling, with_suitable_precision
 from engine.search.parameters import SearchSettings
 from native.spec import Inputs
+from nets.load import NetworkKind, open_file
 
 if TYPE_CHECKING:
     from engine.evaluators.base import Evaluator
-    from engine.evaluators.network import Format, NetworkEvaluator
+    from engine.evaluators.network import FileEvaluator, FileFormat
     from engine.options import Options
     from engine.players.request import PlayableGame
 
@@ -37,7 +38,7 @@ class Judges:
     plain: str
     """What needs no network, as the option `evaluator` names it."""
     make_plain: Callable[[Options], Evaluator]
-    formats: Sequence[type[Format]]
+    formats: Sequence[type[FileFormat]]
     """Of the networks."""
 
     def check(self, options: Options) -> None:
@@ -61,7 +62,7 @@ class Judges:
         options: Options,
         size: int,
         begin: Callable[[], PlayableGame],
-        finish: Callable[[NetworkEvaluator, str], Evaluator] = lambda network, device: network,
+        finish: Callable[[FileEvaluator, str], Evaluator] = lambda network, device: network,
     ) -> EvaluationQueue:
         """Return the evaluation queue that the options describe.
 
@@ -82,8 +83,12 @@ class Judges:
         if net is None:
             return InlineQueue(self.make_plain(options))
 
+        if open_file(net).kind is NetworkKind.SPARSE:
+            how = options.device, options.backend, options.batch_size, options.precision
+            return InlineQueue(finish(load(self.formats, net, size, *how), "cpu"))
+
         def network(device: str) -> Evaluator:
-            def in_precision(precision: str) -> NetworkEvaluator:
+            def in_precision(precision: str) -> FileEvaluator:
                 # What is made only to be compared with is not worth the place on the disk.
                 keep = precision == options.precision
                 how = device, options.backend, options.batch_size, precision

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from engine.evaluators.network import Format, NetworkEvaluator
+    from engine.evaluators.network import FileEvaluator, FileFormat
     from engine.evaluators.queue import EvaluationQueue
     from engine.game import Say, Subject
     from engine.learning.replay import Recorded
@@ -67,7 +67,7 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
         """Arguments of LearnableShogi."""
 
     @property
-    def formats(self) -> tuple[type[Format], ...]:
+    def formats(self) -> tuple[type[FileFormat], ...]:
         """See Game."""
         from engine.shogi.networks import FORMATS
 
@@ -188,7 +188,7 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
 
         return measured(options)
 
-    def sampling(self, network: NetworkEvaluator, options: Options) -> Sampling[ShogiGame]:
+    def sampling(self, network: FileEvaluator, options: Options) -> Sampling[ShogiGame]:
         """See Game."""
         from engine.shogi.players.setup import shogi_sampling
 

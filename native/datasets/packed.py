@@ -93,7 +93,7 @@ def unpack_board(data, form, board, hands):  # type: ignore[no-untyped-def]
         if first == 0:
             continue
         kind, at = _kind(data, at, form, np.int64(1), np.int64(1), False)
-        if kind < 0 or at + 2 > 256:
+        if kind < 0 or at + (1 if kind == GOLD_KIND else 2) > 256:  # gold does not promote
             return 0
         promoted = np.int64(0)
         if form == PSV and kind != GOLD_KIND:

@@ -18,6 +18,7 @@ from engine.shogi.datasets.rows import (
 from engine.shogi.game import ShogiGame
 from engine.shogi.moves import board_move
 from engine.shogi.notation import parse_usi
+from engine.shogi.placement import Placement
 from engine.shogi.records.csa import format_csa_record, format_csa_records
 from engine.shogi.records.hcpe import HCPE_DTYPE, pack, read_hcpe, write_hcpe
 from engine.shogi.records.psv import PSV_DTYPE, from_psv_move, pack_psv, to_psv_move
@@ -61,6 +62,18 @@ def test_packed_boards_are_read() -> None:
             expected = placement.board, placement.hands, placement.side
             assert unpacked(pack(placement), HCP) == expected
             assert unpacked(pack_psv(placement), PSV) == expected
+
+
+def test_a_board_may_end_with_gold() -> None:
+    """All pieces on the board, a gold on the last square: its color is the last of the bits."""
+    placement = parse_sfen("lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1")
+    board = list(placement.board)
+    corner, gold = 80, board.index(7)
+    board[corner], board[gold] = board[gold], board[corner]
+    ending = Placement(tuple(board), placement.hands, placement.side)
+    assert ending.board[corner] == 7
+    assert unpacked(pack(ending), HCP) == (ending.board, ending.hands, ending.side)
+    assert unpacked(pack_psv(ending), PSV) == (ending.board, ending.hands, ending.side)
 
 
 def test_broken_boards_are_refused() -> None:

@@ -50,9 +50,10 @@ class PartialFormat(Format):
         Raises:
             NetworkError: it is for another board size, or says nothing that is known.
         """
+        assert file.info is not None
         assert file.header is not None
         self.path = file.path
-        self.info = own_info(file.path, file.header)
+        self.info = own_info(file.path, file.info)
         self.feature_set = self.info.feature_set
         if size and self.info.board_size not in (0, size):
             raise NetworkError(

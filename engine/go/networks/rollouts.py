@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engine.evaluators.network import NetworkEvaluator
+from engine.evaluators.network import FileEvaluator
 from native.go.board import POSITION_DTYPE
 from native.go.rollout_evaluator import mix_rollouts, write_priors
 from native.spec import Inputs
@@ -73,7 +73,7 @@ class MixedEvaluator:
         self.inputs = network.inputs | Inputs.POSITIONS
         self.batch_size = network.batch_size
         source = getattr(network, "values", network)
-        self._has_scores = not isinstance(source, NetworkEvaluator) or source.format.says_score
+        self._has_scores = not isinstance(source, FileEvaluator) or source.format.says_score
         self._local = _Local(np.random.SeedSequence(seed))
 
     @property

@@ -8,7 +8,7 @@ import numpy as np
 
 from engine.color import BLACK
 from engine.evaluators.base import EvaluatorError
-from engine.evaluators.network import network_in
+from engine.evaluators.network import NetworkEvaluator, network_in
 from engine.go.networks.katago import ROOT_OPTIMISM, KataGo, raw_outputs
 from engine.go.players.raw_evaluation import Model, RawEvaluation
 from native.go.planes import policy_index, symmetry_table, write_planes
@@ -17,7 +17,6 @@ from nets.katago.outputs import Outputs, has_no_result, post_process
 
 if TYPE_CHECKING:
     from engine.evaluators.base import Evaluator
-    from engine.evaluators.network import NetworkEvaluator
     from engine.evaluators.queue import EvaluationQueue
     from engine.go.game import GoGame
     from native.spec import GameSpec
@@ -26,7 +25,9 @@ if TYPE_CHECKING:
 def network_behind(evaluator: Evaluator) -> NetworkEvaluator | None:
     """Return the network in an evaluator if it says all that KataGo's do."""
     network = network_in(evaluator)
-    return network if network is not None and isinstance(network.format, KataGo) else None
+    if isinstance(network, NetworkEvaluator) and isinstance(network.format, KataGo):
+        return network
+    return None
 
 
 def model_of(evaluator: Evaluator) -> Model | None:

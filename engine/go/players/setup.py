@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.load import load
-from engine.evaluators.network import NetworkEvaluator, WithValues
+from engine.evaluators.network import FileEvaluator, WithValues
 from engine.go.game import GoGame
 from engine.go.networks import FORMATS
 from engine.go.networks.rollouts import MixedEvaluator, RolloutEvaluator
@@ -71,9 +71,9 @@ def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
     """Return the evaluation queue that the options describe for boards of `size`; see Judges."""
     check_evaluator(options)
 
-    def finish(network: NetworkEvaluator, device: str) -> Evaluator:
+    def finish(network: FileEvaluator, device: str) -> Evaluator:
         _, network.format.may_have_no_result = queue_key(size, rules)
-        evaluator: NetworkEvaluator | WithValues = network
+        evaluator: FileEvaluator | WithValues = network
         weight = options.rollout_weight if network.format.says_value else 1.0
         if options.value_net is not None:
             weight = options.rollout_weight
@@ -83,7 +83,7 @@ def make_queue(options: Options, size: int, rules: Rules) -> EvaluationQueue:
     return JUDGES.make_queue(options, size, lambda: GoGame(size, rules), finish)
 
 
-def _with_values(network: NetworkEvaluator, options: Options, size: int, device: str) -> WithValues:
+def _with_values(network: FileEvaluator, options: Options, size: int, device: str) -> WithValues:
     """Return a network with the values of the one that the options name for them, in half precision if that is.
 
     Raises:

@@ -1,6 +1,7 @@
 """What judges positions of shogi: networks by format, and material."""
 
 from engine.shogi.networks.dlshogi import Dlshogi
+from engine.shogi.networks.sparse import ShogiSparse
 
-FORMATS = (Dlshogi,)
+FORMATS = (ShogiSparse, Dlshogi)
 """The formats of networks for shogi, in the order in which they are asked whether they know a file."""

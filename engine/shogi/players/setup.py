@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.evaluators.network import NetworkEvaluator, network_in
+from engine.evaluators.network import FileEvaluator, network_in
 from engine.options import LOG, SHOGI_C_PUCT, TABLE, USI_NAMES, OptionError, rows_for
 from engine.players.precision import Sampling
 from engine.players.setup import Judges, common_settings
@@ -45,7 +45,7 @@ def make_queue(options: Options) -> EvaluationQueue:
     return JUDGES.make_queue(options, SIDE, ShogiGame)
 
 
-def shogi_sampling(network: NetworkEvaluator) -> Sampling[ShogiGame]:
+def shogi_sampling(network: FileEvaluator) -> Sampling[ShogiGame]:
     """Return how games are played on which precisions are compared."""
     return Sampling(network.spec, ShogiGame)
 

@@ -33,9 +33,9 @@ class OthelloNetwork(PolicyValueFormat):
     @classmethod
     def recognise(cls, file: NetworkFile, size: int) -> Self | None:
         """See Format."""
-        if file.header is None or file.feature_set != FEATURES:
+        if file.info is None or file.feature_set != FEATURES:
             return None
-        info = own_info(file.path, file.header)
+        info = own_info(file.path, file.info)
         if info.board_size != size:
             raise NetworkError(f"{file.path}: made for boards of size {info.board_size}, expected size {size}")
         spec, ends = othello_spec(size), Ends(size, "planes", "policy", size**2, "value")

@@ -6,7 +6,7 @@ multiplied with a sum of three rows for each legal move, which gives the logit o
 of labels only what is legal is computed. (Efficiently updatable networks: Nasu 2018; from scratch at every leaf, with
 output rows by move, as in Monty, 2024.)
 
-Sums and products are of 16-bit integers, scaled so that none can overflow, whatever the position (nets/sparse/file.py).
+Sums and products are of 16-bit integers, scaled so that none can overflow, whatever the position (nets/sparse.py).
 What is computed is so exactly the same on every processor but for the last layers, in fp32.
 """
 

@@ -1,0 +1,96 @@
+"""Sparse networks of any game: computed on a processor alone, straight from the positions."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING
+
+from engine.evaluators.base import EvaluatorError
+from engine.evaluators.network import FileEvaluator, FileFormat
+from native.forward.emit import WIDTH
+from native.sparse.network import SparseNetwork
+from native.spec import Inputs
+from nets.errors import NetworkError
+from nets.load import own_info
+from nets.sparse.file import read_sparse
+
+if TYPE_CHECKING:
+    from native.calls import Calls
+    from native.tree.arrays import Batch
+    from nets.load import NetworkFile
+
+PRECISION = "int16"
+ROWS = 1
+"""Of a batch: an evaluation costs no more than the rest of a playout, and a batch of one makes the best search."""
+
+
+class SparseFormat(FileFormat):
+    """A game's own format says which files it knows (`recognise`), and what evaluates a batch of its positions."""
+
+    reads = Inputs.POSITIONS
+    says_score = False
+    inputs: int
+    """Rows of the first layer that the game has."""
+    move_rows: int
+    """Rows that its moves have."""
+
+    def __init__(self, file: NetworkFile) -> None:
+        """Read a file.
+
+        Raises:
+            NetworkError: it cannot be used.
+            OSError: it cannot be read.
+        """
+        assert file.info is not None
+        self.info = own_info(file.path, file.info)
+        self.feature_set = self.info.feature_set
+        self.network = SparseNetwork(**read_sparse(file.path))
+        found = self.network.rows.shape[0], self.network.moves.shape[0]
+        if found != (self.inputs, self.move_rows):
+            raise NetworkError(
+                f"{file.path}: {found[0]} rows and {found[1]} of moves found, "
+                f"expected {self.inputs} and {self.move_rows}"
+            )
+
+    @abstractmethod
+    def bind(self, batch: Batch) -> Calls:
+        """Return the call that evaluates a batch, with working memory of its own."""
+
+
+class SparseEvaluator(FileEvaluator):
+    """A sparse network."""
+
+    device = "cpu"
+    backend = f"sparse kernels, vectors of {WIDTH}"
+    precision = PRECISION
+    is_exact = True
+    format: SparseFormat
+
+    def __init__(self, form: SparseFormat, device: str, backend: str, batch_size: int | None, precision: str) -> None:
+        """Hold a network.
+
+        Raises:
+            EvaluatorError: something else than a processor was asked for, or another precision.
+        """
+        name = form.info.source_file
+        if device not in ("auto", "cpu") or backend not in ("auto", "native"):
+            raise EvaluatorError(
+                f"{name}: device {device} and backend {backend} found for a sparse network, expected cpu and native, "
+                "or auto"
+            )
+        if precision not in ("auto", PRECISION):
+            raise EvaluatorError(f"{name}: precision {precision} found for a sparse network, expected {PRECISION}")
+        self.format, self.info = form, form.info
+        self.batch_size = batch_size or ROWS
+        self.inputs = form.reads
+
+    def evaluate(self, batch: Batch, rows: int) -> None:
+        """Write logits and values of the first `rows` rows."""
+        self.format.bind(batch).run(rows)
+
+    def bind(self, batch: Batch) -> Calls:
+        """Return the call that evaluates this batch."""
+        return self.format.bind(batch)
+
+    def close(self) -> None:
+        """Do nothing: the weights are plain memory."""

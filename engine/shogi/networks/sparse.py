@@ -1,0 +1,40 @@
+"""Sparse networks for shogi."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from engine.evaluators.sparse import SparseFormat
+from native.shogi.sparse import INPUTS, MOVE_ROWS, SCRATCH_DTYPE
+from native.shogi.spec import shogi_spec
+from native.sparse.network import make_scratch
+from native.sparse.shogi import evaluate_rows
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from native.calls import Calls
+    from native.tree.arrays import Batch
+    from nets.load import NetworkFile
+
+FEATURES = "shogi-board"
+
+
+class ShogiSparse(SparseFormat):
+    """Pieces by square, attacked or not, defended or not; moves by where they go, what they do, where from."""
+
+    title = "a sparse network for shogi"
+    inputs, move_rows = INPUTS, MOVE_ROWS
+    spec = shogi_spec()
+
+    @classmethod
+    def recognise(cls, file: NetworkFile, size: int) -> Self | None:
+        """See FileFormat."""
+        return cls(file) if file.feature_set == FEATURES else None
+
+    def bind(self, batch: Batch) -> Calls:
+        """See SparseFormat."""
+        seen = np.zeros(1, SCRATCH_DTYPE)[0]
+        return evaluate_rows.bind(batch, self.network, make_scratch(self.network), seen)

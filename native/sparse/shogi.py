@@ -1,0 +1,56 @@
+"""Judging positions of shogi by a sparse network."""
+
+import numpy as np
+
+from native.bits import U
+from native.calls import entry, load, types_of
+from native.shogi import sparse
+from native.shogi.spec import shogi_spec
+from native.sparse.network import SparseNetwork, first_layer, make_scratch, move_logit, value_logit
+from native.spec import Inputs
+from native.tree import arrays
+from native.tree.buffers import make_batch
+
+_SHORTS, _FLOATS = np.zeros((1, 1), np.int16), np.zeros((1, 1), np.float32)
+_EXAMPLE = SparseNetwork(
+    rows=_SHORTS,
+    bias=_SHORTS[0],
+    direct=_FLOATS[0],
+    hidden=_SHORTS,
+    hidden_bias=_FLOATS[0],
+    last=_FLOATS,
+    last_bias=_FLOATS[0],
+    out=_FLOATS[0],
+    moves=_SHORTS,
+    move_bias=_FLOATS[0],
+    scales=_FLOATS[0],
+)
+_ARGUMENTS = types_of(
+    make_batch(shogi_spec(), 1, Inputs.POSITIONS),
+    _EXAMPLE,
+    make_scratch(_EXAMPLE),
+    np.zeros(1, sparse.SCRATCH_DTYPE)[0],
+)
+
+
+@entry(_ARGUMENTS)
+def evaluate_rows(address, rows):  # type: ignore[no-untyped-def]
+    """Write logits and values of a batch's first `rows` rows; scores are zero.
+
+    Args:
+        address: of a Batch with positions, a SparseNetwork, its scratch and a record of SCRATCH_DTYPE.
+        rows: rows in use.
+    """
+    batch, network, scratch, seen = load(address, _ARGUMENTS)
+    for row in range(U(rows)):
+        pos = batch.positions[row]
+        count = sparse.find_rows(pos, seen)
+        first_layer(network, seen.rows, count, scratch)
+        for i in range(U(arrays.VALUES)):
+            batch.values[row, i] = 0.0
+        logit = value_logit(network, seen.rows, count, scratch)
+        batch.values[row, U(arrays.VALUE)] = np.float32(np.tanh(np.float32(0.5) * logit))
+        sparse.find_checks(pos, seen)
+        for i in range(U(batch.move_count[row])):
+            a, b, c = sparse.move_rows(pos, seen, batch.moves[row, i])
+            batch.logits[row, U(batch.indices[row, i])] = move_logit(network, scratch, a, b, c)

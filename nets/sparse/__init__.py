@@ -1,0 +1,1 @@
+"""Sparse networks: their file."""

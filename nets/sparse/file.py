@@ -1,0 +1,154 @@
+"""The file of a sparse network: safetensors, with yomi's metadata in the header.
+
+    8 bytes            length n of the header, lowest byte first
+    n bytes            JSON: for each tensor its type, shape and place; `__metadata__` with the record of nets.metadata
+    the rest           the tensors, lowest bytes first
+
+Any reader of safetensors knows such files. The tensors are the fields of native.sparse.network.SparseNetwork, as they
+are played: 16-bit integers, scaled so that no sum overflows, and float32.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nets.errors import NetworkError
+from nets.metadata import NetworkInfo
+
+Array = npt.NDArray[Any]
+
+METADATA = "__metadata__"
+TYPES: dict[str, np.dtype[Any]] = {"I16": np.dtype("<i2"), "F32": np.dtype("<f4")}
+_NAMES = {kind: name for name, kind in TYPES.items()}
+_LENGTH = 8
+MAX_HEADER = 1 << 20
+HIDDEN, LAST, WIDTH_STEP = 16, 32, 128
+"""Of native.sparse.network, from which this may not import."""
+
+
+def looks_sparse(start: bytes) -> bool:
+    """Whether a file that begins with at least 9 bytes may be safetensors."""
+    return 0 < int.from_bytes(start[:_LENGTH], "little") <= MAX_HEADER and start[_LENGTH : _LENGTH + 1] == b"{"
+
+
+def write_sparse(tensors: Mapping[str, Array], info: NetworkInfo) -> bytes:
+    """Return the file of a network.
+
+    Raises:
+        NetworkError: the tensors are not those of a network.
+    """
+    check_tensors(tensors)
+    header: dict[str, Any] = {METADATA: info.to_props()}
+    place = 0
+    for name, tensor in tensors.items():
+        header[name] = {
+            "dtype": _NAMES[tensor.dtype],
+            "shape": list(tensor.shape),
+            "data_offsets": [place, place + tensor.nbytes],
+        }
+        place += tensor.nbytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % _LENGTH)
+    parts = [np.ascontiguousarray(tensor).tobytes() for tensor in tensors.values()]
+    return b"".join([len(text).to_bytes(_LENGTH, "little"), text, *parts])
+
+
+def read_info(path: Path) -> NetworkInfo:
+    """Return what a network's file says of it; the tensors are not read.
+
+    Raises:
+        NetworkError: it is no such file.
+        OSError: it cannot be read.
+    """
+    header, _ = _read_header(path)
+    try:
+        return NetworkInfo.from_props(header.get(METADATA, {}))
+    except NetworkError as error:
+        raise NetworkError(f"{path}: {error}") from None
+
+
+def read_sparse(path: Path) -> dict[str, Array]:
+    """Return the tensors of a network.
+
+    Raises:
+        NetworkError: the file is cut short or broken, or not a sparse network.
+        OSError: it cannot be read.
+    """
+    header, first = _read_header(path)
+    data = np.fromfile(path, np.uint8, offset=first)
+    tensors = {}
+    for name, entry in header.items():
+        if name == METADATA:
+            continue
+        try:
+            kind, shape = TYPES[entry["dtype"]], tuple(int(side) for side in entry["shape"])
+            begin, end = (int(place) for place in entry["data_offsets"])
+        except (KeyError, TypeError, ValueError):
+            raise NetworkError(f"{path}: tensor {name} {entry!r} found, expected I16 or F32 with its place") from None
+        size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+        if not (0 <= begin <= end <= len(data) and end - begin == size and min(shape, default=1) > 0):
+            raise NetworkError(
+                f"{path}: tensor {name} of {size} bytes at {begin} to {end} of {len(data)} found, expected all of it"
+            )
+        tensors[name] = data[begin:end].view(kind).reshape(shape)
+    try:
+        check_tensors(tensors)
+    except NetworkError as error:
+        raise NetworkError(f"{path}: {error}") from None
+    return tensors
+
+
+def check_tensors(tensors: Mapping[str, Array]) -> None:
+    """See whether the tensors are those of a network, finite, of shapes that belong together.
+
+    Raises:
+        NetworkError: they are not; no path in the message.
+    """
+    short, single = TYPES["I16"], TYPES["F32"]
+    inputs, value, policy, moves = (
+        tensors[name].shape[axis] if name in tensors and tensors[name].ndim == 2 else 0
+        for name, axis in (("rows", 0), ("hidden", 1), ("moves", 1), ("moves", 0))
+    )
+    expected = {
+        "rows": (short, (inputs, value + policy)),
+        "bias": (short, (value + policy,)),
+        "direct": (single, (inputs,)),
+        "hidden": (short, (HIDDEN, value)),
+        "hidden_bias": (single, (HIDDEN,)),
+        "last": (single, (HIDDEN, LAST)),
+        "last_bias": (single, (LAST,)),
+        "out": (single, (LAST + 1,)),
+        "moves": (short, (moves, policy)),
+        "move_bias": (single, (moves,)),
+        "scales": (single, (2,)),
+    }
+    if set(tensors) != set(expected):
+        raise NetworkError(f"tensors {', '.join(sorted(tensors))} found, expected {', '.join(sorted(expected))}")
+    for name, (kind, shape) in expected.items():
+        tensor = tensors[name]
+        if tensor.dtype != kind or tensor.shape != shape:
+            raise NetworkError(f"{name} {tensor.dtype} {tensor.shape} found, expected {kind} {shape}")
+        if kind == single and not np.isfinite(tensor).all():
+            raise NetworkError(f"{name} with numbers that are not finite found")
+    if not value or not policy or value % WIDTH_STEP or policy % WIDTH_STEP:
+        raise NetworkError(f"{value} and {policy} units found, expected multiples of {WIDTH_STEP}")
+
+
+def _read_header(path: Path) -> tuple[dict[str, Any], int]:
+    """Return the header, and where the tensors begin."""
+    with path.open("rb") as stream:
+        length = int.from_bytes(stream.read(_LENGTH), "little")
+        text = stream.read(length) if length <= MAX_HEADER else b""
+    try:
+        header = json.loads(text)
+    except ValueError:
+        header = None
+    if not isinstance(header, dict) or not isinstance(header.get(METADATA, {}), dict):
+        raise NetworkError(f"{path}: a broken header found, expected one of safetensors")
+    return header, _LENGTH + length

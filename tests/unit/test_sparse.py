@@ -1,0 +1,210 @@
+"""Sparse networks: the forward pass against plain numpy, their file, and play with them."""
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from engine.evaluators.base import EvaluatorError
+from engine.evaluators.load import load
+from engine.options import Options
+from engine.search.limits import Limits
+from engine.search.search import Search
+from engine.shogi.game import ShogiGame
+from engine.shogi.networks import FORMATS
+from engine.shogi.notation import format_usi, parse_usi
+from engine.shogi.players.setup import make_queue, search_settings, spec_for
+from native.shogi.sparse import INPUTS, MOVE_ROWS, SCRATCH_DTYPE, find_checks, find_rows, move_rows
+from native.sparse.network import ONE, SQUARED_BITS, SparseNetwork, first_layer, make_scratch, move_logit, value_logit
+from native.spec import Inputs
+from native.tree.arrays import VALUE
+from native.tree.buffers import make_batch
+from nets.errors import NetworkError
+from nets.load import NetworkKind, open_file
+from nets.metadata import NetworkInfo
+from nets.sparse.file import HIDDEN, LAST, MAX_HEADER, read_sparse, write_sparse
+
+Tensors = dict[str, npt.NDArray[np.generic]]
+LINE = "7g7f 3c3d 2g2f 8c8d 2f2e 8d8e 6i7h 4a3b 2e2d 2c2d 2h2d P*2c 2d2f 8e8f 8g8f 8b8f P*8g 8f8b"
+
+
+def random_tensors(seed: int, value: int = 256, policy: int = 128) -> Tensors:
+    """Return a network of random numbers of about the size that trained ones have."""
+    rng = np.random.default_rng(seed)
+
+    def shorts(size: float, *shape: int) -> npt.NDArray[np.int16]:
+        return np.round(rng.normal(0.0, size, shape)).astype(np.int16)
+
+    def floats(size: float, *shape: int) -> npt.NDArray[np.float32]:
+        return rng.normal(0.0, size, shape).astype(np.float32)
+
+    return {
+        "rows": shorts(0.1 * ONE, INPUTS, value + policy),
+        "bias": shorts(0.3 * ONE, value + policy),
+        "direct": floats(0.05, INPUTS),
+        "hidden": shorts(400.0, HIDDEN, value),
+        "hidden_bias": floats(0.3, HIDDEN),
+        "last": floats(0.5, HIDDEN, LAST),
+        "last_bias": floats(0.3, LAST),
+        "out": floats(0.5, LAST + 1),
+        "moves": shorts(300.0, MOVE_ROWS, policy),
+        "move_bias": floats(0.5, MOVE_ROWS),
+        "scales": np.array([1.0 / (4096.0 * 4000.0), 1.0 / (4096.0 * 3000.0)], np.float32),
+    }
+
+
+def info(game: str = "shogi", features: str = "shogi-board") -> NetworkInfo:
+    """Return the record of such a network."""
+    return NetworkInfo(game, 9, features, "random", "", "", 0, 27, 0)
+
+
+def written(folder: Path, tensors: Tensors) -> Path:
+    """Write a network's file."""
+    path = folder / "random.sparse"
+    path.write_bytes(write_sparse(tensors, info()))
+    return path
+
+
+def plain(tensors: Tensors, active: list[int], moves: list[tuple[int, int, int]]) -> tuple[float, list[float]]:
+    """Return the value's logit and those of moves, from the definition, in wide integers and floats."""
+    wide = {
+        name: tensor.astype(np.int64 if tensor.dtype == np.int16 else np.float64) for name, tensor in tensors.items()
+    }
+    sums = wide["bias"] + wide["rows"][active].sum(0)
+    units = np.clip(sums, 0, ONE) ** 2 * (1 << SQUARED_BITS) // ONE**2
+    value = tensors["hidden"].shape[1]
+    hidden = np.clip(wide["hidden"] @ units[:value] * wide["scales"][0] + wide["hidden_bias"], 0.0, 1.0) ** 2
+    last = np.clip(hidden @ wide["last"] + wide["last_bias"], 0.0, 1.0) ** 2
+    logit = last @ wide["out"][:LAST] + wide["out"][LAST] + wide["direct"][active].sum()
+    logits = [
+        units[value:] @ wide["moves"][list(rows)].sum(0) * wide["scales"][1] + wide["move_bias"][list(rows)].sum()
+        for rows in moves
+    ]
+    return float(logit), [float(each) for each in logits]
+
+
+def middle_game() -> ShogiGame:
+    """Return a game with pieces in hand."""
+    game = ShogiGame()
+    for word in LINE.split():
+        game.play(parse_usi(word))
+    return game
+
+
+@pytest.mark.parametrize(("value", "policy"), [(128, 128), (384, 256)])
+def test_the_forward_pass_is_that_of_plain_numbers(value: int, policy: int) -> None:
+    tensors = random_tensors(1, value, policy)
+    network = SparseNetwork(**tensors)
+    scratch, seen = make_scratch(network), np.zeros(1, SCRATCH_DTYPE)[0]
+    game = middle_game()
+    count = find_rows(game.position, seen)
+    find_checks(game.position, seen)
+    rows = [tuple(map(int, move_rows(game.position, seen, np.uint16(move)))) for move in game.legal_moves()]
+    first_layer(network, seen["rows"], count, scratch)
+    logit, logits = plain(tensors, seen["rows"][:count].tolist(), rows)
+    assert value_logit(network, seen["rows"], count, scratch) == pytest.approx(logit, abs=1e-4)
+    found = [move_logit(network, scratch, *each) for each in rows]
+    assert found == pytest.approx(logits, abs=1e-4)
+    assert len(set(np.round(found, 3))) > len(found) // 2
+
+
+def test_a_batch_is_evaluated(tmp_path: Path) -> None:
+    evaluator = load(FORMATS, written(tmp_path, random_tensors(2)), 9, precision="auto")
+    game = middle_game()
+    batch = make_batch(evaluator.spec, 1, Inputs.POSITIONS)
+    legal = game.legal_moves()
+    batch.positions[0] = game.position
+    batch.move_count[0], batch.moves[0, : len(legal)] = len(legal), legal
+    batch.indices[0, : len(legal)] = range(len(legal))
+    evaluator.evaluate(batch, 1)
+    tensors = random_tensors(2)
+    seen = np.zeros(1, SCRATCH_DTYPE)[0]
+    active = seen["rows"][: find_rows(game.position, seen)].tolist()
+    find_checks(game.position, seen)
+    rows = [tuple(map(int, move_rows(game.position, seen, np.uint16(move)))) for move in legal]
+    logit, logits = plain(tensors, active, rows)
+    assert batch.values[0, VALUE] == pytest.approx(np.tanh(logit / 2.0), abs=1e-4)
+    assert batch.logits[0, : len(legal)].tolist() == pytest.approx(logits, abs=1e-4)
+
+
+def test_colors_and_sides_are_alike(tmp_path: Path) -> None:
+    """The same position for White, and in the mirror with kings off the middle, gets the same value."""
+    black = ShogiGame("ln1gk1snl/1r1s3b1/p1ppppppp/9/1p7/9/P1PPPPPPP/1B1K3R1/LNSG1GSNL b P 1")
+    white = ShogiGame("lnsg1gsnl/1r3k1b1/ppppppp1p/9/7P1/9/PPPPPPP1P/1B3S1R1/LNS1KG1NL w p 1")
+    mirrored = ShogiGame("lns1kg1nl/1b3s1r1/ppppppp1p/9/7p1/9/PPPPPPP1P/1R3K1B1/LNSG1GSNL b P 1")
+    evaluator = load(FORMATS, written(tmp_path, random_tensors(3)), 9, precision="auto")
+    batch = make_batch(evaluator.spec, 3, Inputs.POSITIONS)
+    for row, game in enumerate((black, white, mirrored)):
+        batch.positions[row] = game.position
+    evaluator.evaluate(batch, 3)
+    found = batch.values[:, VALUE]
+    assert found == pytest.approx(np.full(3, found[0]), abs=1e-6)
+    assert found[0] != 0.0
+
+
+def test_it_plays(tmp_path: Path) -> None:
+    options = Options()
+    options.set("net", str(written(tmp_path, random_tensors(4))))
+    queue = make_queue(options)
+    search = Search(spec_for(queue.evaluator), queue, search_settings(options, queue))
+    game = middle_game()
+    search.set_position(game)
+    search.run(Limits(visits=300))
+    report = search.report()
+    assert report.visits >= 300
+    assert format_usi(report.moves[0].move) in {format_usi(move) for move in game.legal_moves()}
+    queue.close()
+
+
+def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
+    tensors = random_tensors(5)
+    path = written(tmp_path, tensors)
+    file = open_file(path)
+    assert file.kind is NetworkKind.SPARSE
+    assert file.game == "shogi"
+    read = read_sparse(path)
+    assert all((read[name] == tensor).all() for name, tensor in tensors.items())
+
+
+def test_broken_files_are_refused(tmp_path: Path) -> None:
+    whole = write_sparse(random_tensors(6), info())
+    length = int.from_bytes(whole[:8], "little")
+    for name, content, message in (
+        ("short", whole[:-1], "expected all of it"),
+        ("header", whole[: 8 + length // 2], "a broken header"),
+        ("json", whole[:8] + b"{" * length + whole[8 + length :], "a broken header"),
+        ("type", whole.replace(b'"I16"', b'"I64"', 1), "expected I16 or F32"),
+        (
+            "name",
+            whole.replace(b'"direct"', b'"indirect"', 1)[:8] + whole[8:].replace(b'"direct"', b'"zirect"', 1),
+            "tensors",
+        ),
+        ("long", (MAX_HEADER + 1).to_bytes(8, "little") + whole[8:], "expected a KataGo network"),
+    ):
+        path = tmp_path / name
+        path.write_bytes(content)
+        with pytest.raises(NetworkError, match=message):
+            load(FORMATS, path, 9)
+
+
+def test_tensors_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
+    tensors = random_tensors(7)
+    for name, wrong, message in (
+        ("bias", tensors["bias"][:-1], "bias"),
+        ("direct", np.full(INPUTS, np.nan, np.float32), "not finite"),
+        ("moves", tensors["moves"][:, :64].copy(), "rows"),
+    ):
+        with pytest.raises(NetworkError, match=message):
+            write_sparse({**tensors, name: wrong}, info())
+    other = {**tensors, "rows": tensors["rows"][:-1].copy(), "direct": tensors["direct"][:-1].copy()}
+    with pytest.raises(NetworkError, match="rows and"):
+        load(FORMATS, written(tmp_path, other), 9)
+
+
+def test_only_processors_compute_them(tmp_path: Path) -> None:
+    path = written(tmp_path, random_tensors(8))
+    with pytest.raises(EvaluatorError, match="expected int16"):
+        load(FORMATS, path, 9, precision="fp32")
+    with pytest.raises(EvaluatorError, match="expected cpu and native"):
+        load(FORMATS, path, 9, backend="onnx", precision="auto")
