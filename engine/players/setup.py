@@ -83,10 +83,6 @@ class Judges:
         if net is None:
             return InlineQueue(self.make_plain(options))
 
-        if open_file(net).kind is NetworkKind.SPARSE:
-            how = options.device, options.backend, options.batch_size, options.precision
-            return InlineQueue(finish(load(self.formats, net, size, *how), "cpu"))
-
         def network(device: str) -> Evaluator:
             def in_precision(precision: str) -> FileEvaluator:
                 # What is made only to be compared with is not worth the place on the disk.
@@ -97,6 +93,8 @@ class Judges:
             made = with_suitable_precision(in_precision, options.precision, lambda each: Sampling(each.spec, begin))
             return finish(made, device)
 
+        if open_file(net).kind is NetworkKind.SPARSE:  # for processors alone
+            return InlineQueue(network(options.device))
         return make_device_queue(network, options)
 
 
