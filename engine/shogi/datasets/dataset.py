@@ -157,8 +157,11 @@ def _write(rows: npt.NDArray[np.void], features: FeatureSet, columns: Columns, f
     positions, history = np.zeros(len(part), POSITION_DTYPE), np.zeros(MAX_HISTORY, np.uint64)
     positions["form"] = FORM_ALPHAZERO if features.joined else FORM_DLSHOGI
     faults = np.zeros(len(part), np.uint8)
+    packed, forms, moves = (np.ascontiguousarray(part[name]) for name in ("packed", "form", "move"))
     set_positions(
-        *(np.ascontiguousarray(part[name]) for name in ("packed", "form", "move")),
+        packed,
+        forms,
+        moves,
         positions,
         history,
         np.zeros(SIDE * SIDE, np.uint8),
