@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from native.training.sparse import LANES, add_move_gradients, move_logits
+from native.sparse.products import LANES, add_move_gradients, move_logits
 from nets.errors import NetworkError
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class MoveProducts:
 
     def _share_out(self, compute: Callable[[int, int], Result], rows: int, threads: int) -> list[Result]:
         ends = [rows * part // threads for part in range(threads + 1)]
-        parts = list(zip(ends[:-1], ends[1:], strict=True))
+        parts = list(itertools.pairwise(ends))
         if threads == 1:
             return [compute(0, rows)]
         return list(self._pool.map(lambda part: compute(*part), parts))

@@ -2,7 +2,7 @@
 
 The first layer is the sum of the rows of what is there, clipped to [0, 1] and squared. Its first units go through two
 small layers to the value, to which each row adds a number of its own; the others are multiplied with the sum of a legal
-move's rows, one of each table of moves, which is that move's logit. How it is played: native.forward.sparse.
+move's rows, one of each table of moves, which is that move's logit. How it is played: native.sparse.network.
 """
 
 from __future__ import annotations

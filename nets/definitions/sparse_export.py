@@ -1,6 +1,6 @@
 """A trained sparse network as integers of 16 bits, which no position can make overflow: each bound is proved here.
 
-native.forward.sparse adds up rows of the first layer in 16 bits, and products with its outputs, 0 to 4096, in 32 bits.
+native.sparse.network adds up rows of the first layer in 16 bits, and products with its outputs, 0 to 4096, in 32 bits.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ SQUARED_ONE = 4096
 SHORT, LONG = 2**15 - 1, 2**31 - 1
 MAX_NORM = LONG // SQUARED_ONE
 """Magnitudes, added up, of integers whose product with outputs cannot overflow."""
-MAX_LOSS = 0.01
-"""Of rounding: its root mean square as a share of the weights'."""
+MAX_BLUR = 0.01
+"""What rounding may add to a product with outputs that are all 1: root mean square. (It adds 0.004 to a sum of the first
+layer, by ONE.)"""
 
 
 def to_tensors(network: SparseNetwork) -> dict[str, Array]:
@@ -93,11 +94,9 @@ def _first_layer(rows: Array, bias: Array) -> tuple[Array, Array]:
 
 def _hidden(weights: Array) -> tuple[Array, float]:
     """Return the layer behind the first, and what 1 in its products is."""
-    norm = np.abs(weights).sum(1).max()
-    rounding = weights.shape[1] / 2
-    return _rounded(
-        "the layer behind the first", weights, [(np.abs(weights).max(), SHORT), (norm, MAX_NORM - rounding)]
-    )
+    magnitudes = np.abs(weights)
+    bounds = [(magnitudes.max(), SHORT), (magnitudes.sum(1).max(), MAX_NORM - 0.5 * weights.shape[1])]
+    return _rounded("the layer behind the first", weights, bounds, 1)
 
 
 def _moves(weights: Array, tables: tuple[int, ...]) -> tuple[Array, float]:
@@ -105,28 +104,27 @@ def _moves(weights: Array, tables: tuple[int, ...]) -> tuple[Array, float]:
     magnitudes = np.split(np.abs(weights), np.cumsum(tables)[:-1])
     greatest = sum(table.max(0) for table in magnitudes).max()
     norm = sum(table.sum(1).max() for table in magnitudes)
-    each = len(tables) / 2  # what rounding adds to a sum of rows, at most
-    bounds = [(greatest, SHORT - each), (norm, MAX_NORM - each * weights.shape[1])]
-    return _rounded("the tables of moves", weights, bounds)
+    rounding = 0.5 * len(tables)
+    bounds = [(greatest, SHORT - rounding), (norm, MAX_NORM - rounding * weights.shape[1])]
+    return _rounded("the tables of moves", weights, bounds, len(tables))
 
 
-def _rounded(name: str, weights: Array, bounds: list[tuple[float, float]]) -> tuple[Array, float]:
+def _rounded(name: str, weights: Array, bounds: list[tuple[float, float]], rows: int) -> tuple[Array, float]:
     """Return weights as integers, and what 1 in their products with outputs is.
 
     Args:
         name: of the weights.
         weights: floats.
-        bounds: numbers that grow with the weights, and how large each may become.
+        bounds: numbers that grow with the weights, and how large each may become; half a unit of rounding is left out.
+        rows: that are added up before they are multiplied.
     """
     if not np.isfinite(weights).all():
         raise NetworkError(f"{name}: numbers that are not finite found")
-    factor = min(most / max(number, 1e-30) for number, most in bounds)
-    factor = min(factor, 2.0**24)  # weights that are all next to nothing
-    integers = np.rint(weights * factor)
-    loss = np.sqrt(np.mean((integers / factor - weights) ** 2) / max(np.mean(weights**2), 1e-30))
-    if loss > MAX_LOSS:
+    factor = min([most / number for number, most in bounds if number > 0.0], default=1.0)
+    blur = np.sqrt(rows * weights.shape[1] / 12.0) / factor
+    if blur > MAX_BLUR:
         raise NetworkError(
-            f"{name}: rounding to 16 bits loses {loss:.1%} found, expected at most {MAX_LOSS:.0%}: "
-            "a few weights are much larger than the others"
+            f"{name}: weights of up to {np.abs(weights).max():g} found, of which rounding to 16 bits leaves products "
+            f"{blur:.3f} off, expected at most {MAX_BLUR:g}"
         )
-    return integers.astype(np.int16), 1.0 / (factor * SQUARED_ONE)
+    return np.rint(weights * factor).astype(np.int16), 1.0 / (factor * SQUARED_ONE)

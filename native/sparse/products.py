@@ -4,7 +4,6 @@ As PyTorch's operations these took three quarters of a step's time: sums and uni
 out there, three times over, where here those of a move stay in the cache.
 """
 
-
 from native.bits import U
 from native.jit import kernel
 
