@@ -28,8 +28,7 @@ SHORT, LONG = 2**15 - 1, 2**31 - 1
 MAX_NORM = LONG // SQUARED_ONE
 """Magnitudes, added up, of integers whose product with outputs cannot overflow."""
 MAX_BLUR = 0.01
-"""What rounding may add to a product with outputs that are all 1: root mean square. (It adds 0.004 to a sum of the first
-layer, by ONE.)"""
+"""What rounding may add to a product with outputs that are all 1: root mean square. It adds 0.004 to sums by ONE."""
 
 
 def to_tensors(network: SparseNetwork) -> dict[str, Array]:
