@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from engine.cli.games import find_encoder
 from nets.training.config import read_config
 from nets.training.loop import Trainer
 
@@ -24,7 +25,7 @@ def run(path: Path, seconds: float) -> list[dict[str, Any]]:
         NetworkError: the configuration or its data cannot be used.
     """
     with tempfile.TemporaryDirectory() as folder:
-        trainer = Trainer(read_config(path), Path(folder))
+        trainer = Trainer(read_config(path), Path(folder), find_encoder=find_encoder)
         trainer.network.train()
         kept = trainer.decoder.example(trainer.source.batch(0))
         for _ in range(WARM_STEPS):

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from engine.terminal import TerminalGame
     from native.spec import GameSpec
     from nets.data.shards import Dataset
+    from nets.data.sparse import SparseEncoder
     from nets.features import FeatureSet
 
 P = TypeVar("P", bound="Player[Any]")
@@ -229,6 +230,10 @@ class Game(abc.ABC, Generic[G, P]):
             NetworkError, EvaluatorError: a network that labels cannot be used.
         """
         raise NotImplementedError
+
+    def encoder(self, features: str) -> SparseEncoder | None:
+        """Return what finds the rows that sparse networks see of the boards of a feature set; None: it has none."""
+        return None
 
     def play_dataset(self, args: argparse.Namespace, say: Say) -> Dataset | str:
         """Make positions from games against itself, or go on with them, by the flags of `yomi dataset play`.

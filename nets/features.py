@@ -2,7 +2,7 @@
 
 A position is kept as planes of bits, planes of small whole numbers (`levels`) and numbers that hold for the whole board
 (`globals`). Which plane means what is said by the kernels that write them (native.go.stones,
-native.go.aya, native.go.planes, native.shogi.planes).
+native.go.aya, native.go.planes, native.shogi.planes, native.datasets.boards).
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from nets.errors import NetworkError
 
 DLSHOGI_DIRECTIONS, ALPHAZERO_DIRECTIONS = 27, 139
+SHOGI_BOARD = "shogi-board"
+"""The board itself: pieces by their codes, the side to move's 1 to 14 and the other's 17 to 30, and the counts in both
+hands, all from the side to move's chair. Sparse networks see what an encoder makes of it (nets.data.sparse)."""
 LEVEL_SCALE = 0.05
 """A level n is shown to a network as tanh(0.05 n), COSUMI's form of liberties."""
 
@@ -59,6 +62,7 @@ FEATURE_SETS = {
         FeatureSet("alphazero-shogi-45", "shogi", 28, globals=17, joined=True, directions=ALPHAZERO_DIRECTIONS),
         FeatureSet("dlshogi-62-57", "shogi", 62, globals=57, directions=DLSHOGI_DIRECTIONS),
         FeatureSet("dlshogi-62-119", "shogi", 62, globals=119, directions=DLSHOGI_DIRECTIONS),
+        FeatureSet(SHOGI_BOARD, "shogi", 0, levels=1, globals=14, directions=DLSHOGI_DIRECTIONS),
     )
 }
 

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.game import Game
 from engine.go.descriptor import GAME as GO
 from engine.shogi.descriptor import GAME as SHOGI
 
-__all__ = ["GAMES", "GO", "SHOGI", "add_flags", "add_games"]
+if TYPE_CHECKING:
+    from nets.data.sparse import SparseEncoder
+
+__all__ = ["GAMES", "GO", "SHOGI", "add_flags", "add_games", "find_encoder"]
 
 GAMES: dict[str, Game[Any, Any]] = {game.name: game for game in (GO, SHOGI)}
 """By name; whoever has another one adds it here before `main` runs."""
+
+
+def find_encoder(name: str) -> SparseEncoder | None:
+    """Return the encoder of a feature set's boards, None where there is none."""
+    from nets.features import feature_set
+
+    return GAMES[feature_set(name).game].encoder(name)
 
 
 def add_games(

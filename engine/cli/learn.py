@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from engine.cli import logs
 from engine.cli.errors import CliError
 from engine.cli.flags import add_options, collect
-from engine.cli.games import GAMES, add_children, add_flags, add_games
+from engine.cli.games import GAMES, add_children, add_flags, add_games, find_encoder
 from engine.cli.make import loading_errors, prepare
 from engine.cli.signals import stopped_by_a_signal
 from engine.learning.settings import LearnSettings, make_settings, training_tables
@@ -252,7 +252,8 @@ def _make_loop(
     threads = max(1, usable_cores() - count) if shares else 0
 
     def make_learner() -> Generations:
-        return Generations(folder / "train", training_tables(settings, network, tables, threads), settings.window)
+        trained = training_tables(settings, network, tables, threads)
+        return Generations(folder / "train", trained, settings.window, find_encoder)
 
     return Loop(
         game,

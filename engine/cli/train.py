@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.cli.errors import CliError
-from engine.cli.games import GAMES
+from engine.cli.games import GAMES, find_encoder
 from engine.cli.signals import stopped_by_a_signal
 from nets.installation import missing_line
 
@@ -100,14 +100,14 @@ def train(path: Path, args: argparse.Namespace, *, only_export: bool = False) ->
     logging.basicConfig(level=logging.INFO, format="yomi: %(message)s", stream=sys.stderr)
     folder = args.out or Path("runs") / config.name
     if only_export:
-        trainer = Trainer(config, folder, args.device)
+        trainer = Trainer(config, folder, args.device, find_encoder=find_encoder)
         if not trainer.step:
             raise CliError(f"{folder}: no checkpoint found, expected a run of {path}")
         print(trainer.export())
         return 0
     last = config.training.steps if args.steps is None else min(args.steps, config.training.steps)
-    with started(args.processes, config, folder, args.device, last) as group:
-        trainer = Trainer(config, folder, args.device, group=group)
+    with started(args.processes, config, folder, args.device, find_encoder, last) as group:
+        trainer = Trainer(config, folder, args.device, group=group, find_encoder=find_encoder)
         number = _train_to(trainer, last)
     if number:
         print(

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from engine.shogi.terminal import ShogiTerminalGame
     from native.spec import GameSpec
     from nets.data.shards import Dataset
+    from nets.data.sparse import SparseEncoder
     from nets.features import FeatureSet
 
 LEAF_MATES = (0, 0, 0, 0, 1, 1, 3, 3, 3, 3)
@@ -149,6 +150,13 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
     def make_dataset(self, args: Namespace, say: Say) -> Dataset:
         """See Game."""
         return make_dataset(self, args, say)
+
+    def encoder(self, features: str) -> SparseEncoder | None:
+        """See Game; of shogi-board."""
+        from engine.shogi.datasets.encoder import ShogiEncoder
+        from nets.features import SHOGI_BOARD
+
+        return ShogiEncoder() if features == SHOGI_BOARD else None
 
     def play_dataset(self, args: Namespace, say: Say) -> str:
         """See Game; positions are kept as hcpe, of which `yomi dataset make` makes a set."""

@@ -11,6 +11,8 @@ import numpy.typing as npt
 from nets.data.shards import OWNER_SCALE, UNKNOWN_OWNER, Arrays
 
 FloatArray = npt.NDArray[np.float32]
+ILLEGAL = -1e9
+"""The logit of what is no legal move, where a network sees which moves are legal; targets do not count there."""
 NAMES = {
     "policy_loss": "policy loss (cross entropy)",
     "policy_accuracy": "policy accuracy",
@@ -79,6 +81,7 @@ class Table:
         # A network without a pass is not asked for one.
         weights = np.where(moves < logits.shape[1], weights, 0.0)
         moves = np.minimum(moves, logits.shape[1] - 1)
+        weights = np.where(np.take_along_axis(logits, moves, 1) > ILLEGAL / 2, weights, 0.0)
         total = weights.sum(1)
         known = total > 0.0
         if not known.any():

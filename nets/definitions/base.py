@@ -1,9 +1,11 @@
 """What every network of ours has in common, and the blocks that several are made of.
 
 A network is called with two inputs: planes [B, C, N, N], and globals [B, G, 1, 1] (or spread over the board), which
-networks without them ignore. It returns its outputs by name:
+networks without them ignore; a sparse one with an input of its own (`nets.definitions.sparse`). It returns its outputs
+by name:
 
-* `policy` [B, P] logits; P is N * N, N * N + 1 with the pass last, or shogi's labels.
+* `policy` [B, P] logits; P is N * N, N * N + 1 with the pass last, or shogi's labels. Sparse networks, which see what
+  is legal, say ILLEGAL (`nets.data.metrics`) of all else.
 * `value` [B, 1] in [-1, 1], `value_logit` [B, 1] before a sigmoid, or `outcome` [B, 3] logits of win, loss, no result.
 * `score` [B, 1] in points, and in training `points` [B, 1, n, n], whose mean it is.
 * `square_errors` [B, 2], in training: the squares that are expected of the errors of value and score some moves later.
@@ -33,9 +35,15 @@ class Network(nn.Module):
     board_size: int
     """N that it was made for; 0: any."""
 
-    def forward(self, planes: Tensor, globals_: Tensor) -> dict[str, Tensor]:
+    is_sparse = False
+    """Whether it sees what an encoder finds (`nets.data.sparse`) in place of planes."""
+
+    def forward(self, *inputs: Any, **more: Any) -> dict[str, Tensor]:
         """Return the outputs by name."""
         raise NotImplementedError
+
+    def constrain(self) -> None:
+        """Bring weights that a step has taken out of the range of the network's file back into it; here nothing."""
 
     def hold_untaught(self, state: Mapping[str, Tensor]) -> None:
         """Set, in a state dict of this network, what no label teaches to what the network always says; here nothing."""

@@ -12,6 +12,7 @@ from nets.definitions.base import Network, check_options
 from nets.definitions.cosumi import ScoreResidual, ScoreStack
 from nets.definitions.go import GoNetwork
 from nets.definitions.shogi import AlphaZeroShogi, DlshogiResNet
+from nets.definitions.sparse import SparseShogi
 from nets.errors import NetworkError
 
 NETWORKS: dict[str, type[Network]] = {
@@ -22,6 +23,7 @@ NETWORKS: dict[str, type[Network]] = {
     "cosumi-stack": ScoreStack,
     "dlshogi-resnet": DlshogiResNet,
     "go": GoNetwork,
+    "sparse-shogi": SparseShogi,
 }
 
 

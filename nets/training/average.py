@@ -62,7 +62,7 @@ def renew_statistics(network: nn.Module, examples: Iterable[Example]) -> None:
             norm.momentum = None  # PyTorch's word for a mean in which all batches count alike
         with torch.no_grad():
             for example in examples:
-                network(example.planes, example.globals)
+                network(*example.inputs)
     finally:
         for norm, momentum in zip(norms, momenta, strict=True):
             norm.momentum = momentum

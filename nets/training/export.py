@@ -1,4 +1,4 @@
-"""From a trained network to the file that plays: KataGo's format for Go's network, ONNX for all others."""
+"""From a trained network to the file that plays: KataGo's format for Go's, safetensors for sparse ones, else ONNX."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from nets.definitions.catalog import NETWORKS
 from nets.definitions.go import GoNetwork
 from nets.definitions.katago import to_katago
 from nets.definitions.onnx_export import can_export, export_onnx
+from nets.definitions.sparse import SparseNetwork
+from nets.definitions.sparse_export import export_sparse
 from nets.definitions.torch_export import export_by_torch
 from nets.files import write_atomically
 from nets.katago.write import write_network
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def export_file(network: Network, name: str, folder: Path, training: Mapping[str, str]) -> Path:
-    """Write NAME.bin.gz or NAME.onnx into a folder and return its path.
+    """Write NAME.bin.gz, NAME.safetensors or NAME.onnx into a folder and return its path.
 
     Args:
         network: trained; it computes as in evaluation afterwards.
@@ -30,13 +32,17 @@ def export_file(network: Network, name: str, folder: Path, training: Mapping[str
         training: where the weights come from, in words; KataGo's format has no place for it.
 
     Raises:
-        NetworkError: a network of one's own has a part that cannot be written, or what writes it is not installed.
+        NetworkError: a network of one's own has a part that cannot be written, or what writes it is not installed; a
+            sparse one does not fit 16 bits.
         OSError: it cannot be written.
     """
     network.eval()
     if isinstance(network, GoNetwork):
         path = folder / f"{name}.bin.gz"
         content = gzip.compress(write_network(to_katago(network, name)), 6, mtime=0)
+    elif isinstance(network, SparseNetwork):
+        path = folder / f"{name}.safetensors"
+        content = export_sparse(network, name, training)
     else:
         path = folder / f"{name}.onnx"
         content = _to_onnx(network, name, training).SerializeToString(deterministic=True)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from nets.data.shards import Dataset
+from nets.data.sparse import FindEncoder, no_encoder
 from nets.data.window import WindowSource, newest, window_rows
 from nets.definitions.catalog import make
 from nets.training.config import parse_config
@@ -23,13 +24,16 @@ Progress = Callable[[int, dict[str, float]], None]
 class Generations:
     """A network that learns, its optimizer and the mean of its weights, from one generation to the next."""
 
-    def __init__(self, folder: Path, tables: Mapping[str, Any], window: int) -> None:
+    def __init__(
+        self, folder: Path, tables: Mapping[str, Any], window: int, find_encoder: FindEncoder = no_encoder
+    ) -> None:
         """Check the configuration; a run that goes on takes up its checkpoint with the first `run`.
 
         Args:
             folder: of the checkpoint and the network's file.
             tables: of a training configuration, without an end: it says no steps, and no folders of data.
             window: rows that the first networks learn from; it grows as `window_rows` says.
+            find_encoder: see Trainer.
 
         Raises:
             NetworkError: the configuration is wrong.
@@ -38,7 +42,7 @@ class Generations:
         training = {"steps": 1, **tables.get("training", {})}
         config = parse_config({**tables, "data": data, "training": training})
         self._config = replace(config, training=replace(config.training, steps=0))
-        self._folder, self._window = folder, window
+        self._folder, self._window, self._find_encoder = folder, window, find_encoder
         self._trainer: Trainer | None = None
 
     def first(self) -> Path:
@@ -79,7 +83,7 @@ class Generations:
             dataset.manifest.features, shards, training.batch, steps - before, training.seed, generation
         )
         if self._trainer is None:
-            self._trainer = Trainer(self._config, self._folder, source=source)
+            self._trainer = Trainer(self._config, self._folder, source=source, find_encoder=self._find_encoder)
         else:
             self._trainer.use(source)
         self._trainer.run(progress, steps)

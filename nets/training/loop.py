@@ -23,9 +23,11 @@ from torch import Tensor
 from nets.data.batches import Batch, BatchSource, Reader, Source
 from nets.data.metrics import NAMES, Table
 from nets.data.shards import open_dataset
+from nets.data.sparse import FindEncoder, SparseEncoder, no_encoder
 from nets.definitions.base import Network
 from nets.definitions.catalog import make
 from nets.definitions.katago import from_katago
+from nets.definitions.sparse import SparseNetwork
 from nets.errors import NetworkError
 from nets.files import remove_drafts
 from nets.katago.file import read_network
@@ -84,6 +86,7 @@ class Trainer:
         *,
         source: Source | None = None,
         group: Group | None = None,
+        find_encoder: FindEncoder = no_encoder,
     ) -> None:
         """Begin, or go on from the checkpoint in `folder`.
 
@@ -94,6 +97,7 @@ class Trainer:
             source: what to learn from first, in place of the configuration's data sets, which are only tested on; with
                 the source of the checkpoint training goes on where it stopped in it, with another one at its beginning.
             group: the processes that train it together, all with the same arguments; None: this one alone.
+            find_encoder: finds a game's encoder, which sparse networks need.
 
         Raises:
             NetworkError: the data or the configuration cannot be used, or the checkpoint belongs to another one.
@@ -141,7 +145,8 @@ class Trainer:
         self.dtype = _precision(settings.precision, self.device)
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.dtype is torch.float16)
         features, data = source.features, config.data
-        self.decoder = Decoder(features, self.device, data.symmetries, settings.seed, data.search_value)
+        encoder = self._encoder(find_encoder) if self.network.is_sparse else None
+        self.decoder = Decoder(features, self.device, data.symmetries, settings.seed, data.search_value, encoder)
         if self.checkpoint.exists():
             self._restore(load_checkpoint(self.checkpoint))
         self._learning = self.group.shared(self.network)
@@ -161,6 +166,22 @@ class Trainer:
                 f"{name}: feature set {source.features.name} found, "
                 f"expected {self.network.feature_set} for network {self.config.kind}"
             )
+
+    def _encoder(self, find: FindEncoder) -> SparseEncoder:
+        """Return what finds the rows of a sparse network.
+
+        Raises:
+            NetworkError: there is no encoder, or one of other rows.
+        """
+        assert isinstance(self.network, SparseNetwork)
+        encoder = find(self.network.feature_set)
+        if encoder is None:
+            raise NetworkError(
+                f"network {self.config.kind} of feature set {self.network.feature_set} found without an encoder, "
+                "expected a game that has one"
+            )
+        self.network.check_encoder(encoder)
+        return encoder
 
     @property
     def checkpoint(self) -> Path:
@@ -236,9 +257,9 @@ class Trainer:
         wanted: list[Tensor] = []
         with self._autocast():
             if self.teacher is None:
-                outputs = self._learning(example.planes, example.globals)
+                outputs = self._learning(*example.inputs)
             else:
-                outputs = self._learning(example.planes, example.globals, maps=maps)
+                outputs = self._learning(*example.inputs, maps=maps)
                 wanted = self.teacher.maps(example)
         if wanted:
             found["hints"] = losses.hints(maps, wanted)
@@ -250,6 +271,7 @@ class Trainer:
             torch.nn.utils.clip_grad_norm_(self.network.parameters(), settings.clip)
         self.scaler.step(self.optimizer)
         self.scaler.update()
+        self.network.constrain()
         if self.average is not None:
             self.average.update(self.network, self.step)
         self.step += 1
@@ -262,7 +284,7 @@ class Trainer:
         with self._evaluating(), torch.no_grad(), self._autocast():
             for batch in self.tests.in_order(self.config.training.test_batches):
                 example = self.decoder.example(batch, turned=False)
-                table.add(losses.judged(self.network(example.planes, example.globals)), batch.columns)
+                table.add(losses.judged(self.network(*example.inputs)), batch.columns)
         return table
 
     def export(self) -> Path:

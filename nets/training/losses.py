@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from nets.data.metrics import FloatArray, Judged
+from nets.data.metrics import ILLEGAL, FloatArray, Judged
 from nets.katago.network import OutputScales
 from nets.training.config import LossConfig
 from nets.training.processes import mean_count
@@ -99,11 +99,16 @@ def _mean(each: Tensor, known: Tensor) -> Tensor:
 
 
 def _policy(logits: Tensor, example: Example) -> Tensor:
-    """Return the cross entropy with the target; a network without a pass is not asked for one."""
+    """Return the cross entropy with the target.
+
+    A network without a pass is not asked for one, nor one that sees what is legal for anything else.
+    """
     size = logits.shape[1]
-    weights = torch.where(example.moves < size, example.weights, 0.0)
+    moves = example.moves.clamp(max=size - 1)
+    asked = (example.moves < size) & (logits.gather(1, moves) > ILLEGAL / 2)
+    weights = torch.where(asked, example.weights, 0.0)
     weight = weights.sum(1)
-    log_shares = functional.log_softmax(logits, 1).gather(1, example.moves.clamp(max=size - 1))
+    log_shares = functional.log_softmax(logits, 1).gather(1, moves)
     each = -(weights * log_shares).sum(1) / weight.clamp(min=1e-3)
     return _mean(each, weight > 0.0)
 

@@ -95,7 +95,7 @@ def started(count: int, *arguments: Any) -> Iterator[Group]:
 
     Args:
         count: of all processes, at least 1.
-        arguments: config, folder and device of the trainer (`nets.training.loop`), and the last step.
+        arguments: config, folder, device and find_encoder of the trainer (`nets.training.loop`), and the last step.
 
     Raises:
         NetworkError: one of the others has ended before this one.
@@ -153,11 +153,11 @@ def _take_part(link: Connection, store: str, rank: int, count: int, *arguments: 
     try:
         from nets.training.loop import Trainer
 
-        config, folder, device, last = arguments
+        config, folder, device, find_encoder, last = arguments
         link.send("")
         group = _join(store, rank, count)
         link.recv()  # who ended before all have joined would be waited for
-        trainer = Trainer(config, folder, device, group=group)
+        trainer = Trainer(config, folder, device, group=group, find_encoder=find_encoder)
         trainer.run(lambda step, values: None, last)
     except Exception as error:
         with contextlib.suppress(OSError):  # the first one has ended: there is nobody to tell

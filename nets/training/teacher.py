@@ -42,5 +42,5 @@ class Teacher:
         """Return the trunk behind each block [B, C, N, N]."""
         found: list[Tensor] = []
         with torch.no_grad():
-            self._network(example.planes, example.globals, maps=found)
+            self._network(*example.inputs, maps=found)
         return found

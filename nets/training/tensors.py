@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,7 +11,9 @@ from torch import Tensor
 
 from nets.data.batches import Batch
 from nets.data.shards import OWNER_SCALE, UNKNOWN_OWNER, Array
+from nets.data.sparse import SparseEncoder
 from nets.data.symmetry import symmetries_of
+from nets.definitions.sparse import SparseInput
 from nets.features import LEVEL_SCALE, FeatureSet
 
 WHOLE = slice(None)
@@ -21,10 +24,8 @@ WHOLE = slice(None)
 class Example:
     """A batch as a network and the losses want it. Absent labels are None, unknown ones NaN."""
 
-    planes: Tensor
-    """[B, C, N, N]"""
-    globals: Tensor
-    """[B, G, 1, 1]"""
+    inputs: tuple[Any, ...]
+    """What the network is called with: planes [B, C, N, N] and globals [B, G, 1, 1], or a SparseInput."""
     moves: Tensor
     """int64[B, K]"""
     weights: Tensor
@@ -49,7 +50,15 @@ class Example:
 class Decoder:
     """Makes examples of batches."""
 
-    def __init__(self, features: FeatureSet, device: torch.device, symmetries: str, seed: int, search_value: float):
+    def __init__(
+        self,
+        features: FeatureSet,
+        device: torch.device,
+        symmetries: str,
+        seed: int,
+        search_value: float,
+        encoder: SparseEncoder | None = None,
+    ) -> None:
         """Decode for one feature set.
 
         Args:
@@ -58,40 +67,43 @@ class Decoder:
             symmetries: random, stored or none.
             seed: of random symmetries; those of a step depend on nothing else.
             search_value: share of `search_value` in the value, where the batch has it.
+            encoder: finds what a sparse network sees; None: the network sees planes.
         """
         self.features = features
         self.device = device
         self.symmetries = symmetries
         self.seed = seed
         self.search_value = search_value
+        self.encoder = encoder
         self._tables: dict[int, tuple[Tensor, Tensor]] = {}
         self._shifts = torch.arange(7, -1, -1, dtype=torch.uint8, device=device)
 
     def example(self, batch: Batch, *, turned: bool = True, part: slice = WHOLE) -> Example:
         """Return a batch on the device, or a part of it; unless `turned`, positions are shown as they are."""
         columns = {name: self._tensor(array[part]) for name, array in batch.columns.items()}
-        planes = self._planes(columns, batch.size)
         moves = columns["policy_moves"].long()
         ownership = columns.get("ownership")
         if ownership is not None:
             unknown = ownership == UNKNOWN_OWNER
             ownership = (ownership.float() / OWNER_SCALE).masked_fill(unknown, float("nan"))
         chosen = self._symmetry(batch, columns, part) if turned else None
+        sources = None
         if chosen is not None:
             seen, sources = (table[chosen] for table in self._tables_of(batch.size))
             moves = seen.gather(1, moves)
-            flat = planes.flatten(2)
-            planes = flat.gather(2, sources[:, None].expand(-1, flat.shape[1], -1)).view(planes.shape)
             ownership = None if ownership is None else ownership.gather(1, sources)
-        globals_ = columns["globals"].float() if "globals" in columns else planes.new_zeros((len(planes), 0))
+        inputs: tuple[Any, ...]
+        if self.encoder is None:
+            inputs = self._dense(columns, batch.size, sources)
+        else:
+            inputs = (self._sparse(self.encoder, batch, part, sources),)
         value = columns["value"].float()
         if self.search_value and "search_value" in columns:
             searched = columns["search_value"].float()
             mixed = value + self.search_value * (searched - value)
             value = torch.where(searched.isnan(), value, mixed)
         return Example(
-            planes=planes.contiguous(memory_format=torch.channels_last),
-            globals=globals_[:, : self.features.extras, None, None],
+            inputs=inputs,
             moves=moves,
             weights=columns["policy_weights"].float(),
             value=value,
@@ -110,12 +122,38 @@ class Decoder:
         tensor = torch.from_numpy(np.ascontiguousarray(array))
         return tensor.pin_memory().to(self.device, non_blocking=True) if self.device.type == "cuda" else tensor
 
+    def _dense(self, columns: dict[str, Tensor], size: int, sources: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Return planes [B, C, N, N] and globals [B, G, 1, 1], points being seen where `sources` [B, N * N] says."""
+        planes = self._planes(columns, size)
+        if sources is not None:
+            flat = planes.flatten(2)
+            planes = flat.gather(2, sources[:, None].expand(-1, flat.shape[1], -1)).view(planes.shape)
+        globals_ = columns["globals"].float() if "globals" in columns else planes.new_zeros((len(planes), 0))
+        return planes.contiguous(memory_format=torch.channels_last), globals_[:, : self.features.extras, None, None]
+
+    def _sparse(self, encoder: SparseEncoder, batch: Batch, part: slice, sources: Tensor | None) -> SparseInput:
+        """Return what a sparse network sees of boards, points being seen where `sources` [B, N * N] says."""
+        levels = batch.columns["levels"][part]
+        levels = levels.reshape(len(levels), self.features.levels, -1)
+        if sources is not None:
+            levels = np.take_along_axis(levels, sources.cpu().numpy()[:, None], 2)
+        found = encoder.encode(levels, batch.columns["globals"][part])
+        owners = np.repeat(np.arange(len(levels)), np.diff(found.starts))
+        places = owners * self.features.policy_size(batch.size) + found.labels
+        return SparseInput(
+            active=self._tensor(found.active.astype(np.int64)),
+            active_starts=self._tensor(found.active_starts[:-1]),
+            places=self._tensor(places),
+            found=found,
+            encoder=encoder,
+        )
+
     def _planes(self, columns: dict[str, Tensor], size: int) -> Tensor:
         """Return all planes [B, C, N, N]."""
         features, packed = self.features, columns["planes"]
         bits = (packed[:, :, None] >> self._shifts) & 1
         count = features.bits * size * size
-        parts = [bits.flatten(1)[:, :count].float().view(-1, features.bits, size, size)]
+        parts = [bits.flatten(1)[:, :count].float().view(len(packed), features.bits, size, size)]
         if features.levels:
             levels = columns["levels"].float().view(-1, features.levels, size, size)
             parts.append(torch.tanh(LEVEL_SCALE * levels))

@@ -30,7 +30,7 @@ from nets.data.batches import BatchSource
 from nets.data.shards import check_shard
 from nets.data.unpack import unpack
 from nets.errors import NetworkError
-from nets.features import feature_set
+from nets.features import SHOGI_BOARD, feature_set
 
 
 def random_record(seed: int, plies: int, ending: str = "TORYO") -> GameRecord:
@@ -310,3 +310,27 @@ def test_rows_are_the_positions(features: str, tmp_path: Path) -> None:
                 assert batch.columns["search_value"][index] == pytest.approx(searched, abs=1e-3)
                 seen += 1
     assert seen >= len(expected)
+
+
+def test_boards_are_seen_by_the_side_to_move(tmp_path: Path) -> None:
+    source = tmp_path / "a.hcpe"
+    source.write_bytes(write_hcpe([random_record(seed, 80) for seed in range(3)]))
+    options = ShogiDataOptions(features=SHOGI_BOARD, test_share=0.0)
+    dataset = make_shogi_dataset([source], tmp_path / "set", options, quiet)
+    expected = {}
+    for row in merged(read_rows(source, ShogiLimits(), 0)):
+        placement = placement_of(row)
+        game = ShogiGame(format_sfen(placement))
+        seen = placement if placement.side == 1 else placement.turned()
+        won = 0.0 if row["winner"] == 0 else 1.0 if row["winner"] == placement.side else -1.0
+        expected[seen.board, seen.hands] = int(policy_index(game.position, int(row["move"]), 0)), won
+    (shard,) = dataset.shards
+    check_shard(shard, dataset.manifest.features, 27 * 81)
+    (batch,) = BatchSource([dataset], "train", 4096, 0).in_order()
+    assert batch.rows == shard.rows >= len(expected) > 200
+    columns = batch.columns
+    for board, hands, label, value in zip(
+        columns["levels"], columns["globals"], columns["policy_moves"], columns["value"], strict=True
+    ):
+        mine, other = (tuple(int(count) for count in each) for each in (hands[:7], hands[7:]))
+        assert expected[tuple(board.tolist()), (mine, other)] == (label[0], value)

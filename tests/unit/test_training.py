@@ -104,8 +104,8 @@ def test_tensors_are_what_evaluators_see(name: str, tmp_path: Path) -> None:
     batch = source.batch(0)
     planes, extras = unpack(batch, source.features)
     plain = decoder.example(batch, turned=False)
-    np.testing.assert_allclose(plain.planes.numpy(), planes, atol=1e-6)
-    np.testing.assert_allclose(plain.globals.numpy()[:, :, 0, 0], extras, atol=1e-6)
+    np.testing.assert_allclose(plain.inputs[0].numpy(), planes, atol=1e-6)
+    np.testing.assert_allclose(plain.inputs[1].numpy()[:, :, 0, 0], extras, atol=1e-6)
     turned = decoder.example(batch)
     symmetries = symmetries_of(source.features, size)
     count = 8 if source.features.game == "go" else 2
@@ -113,8 +113,8 @@ def test_tensors_are_what_evaluators_see(name: str, tmp_path: Path) -> None:
     assert len(set(chosen)) > count // 2
     for row, symmetry in enumerate(chosen):
         points, moves = symmetries.points[symmetry], symmetries.moves[symmetry]
-        seen = turned.planes[row].flatten(1).numpy()
-        np.testing.assert_array_equal(seen[:, points], plain.planes[row].flatten(1).numpy())
+        seen = turned.inputs[0][row].flatten(1).numpy()
+        np.testing.assert_array_equal(seen[:, points], plain.inputs[0][row].flatten(1).numpy())
         assert turned.moves[row].tolist() == moves[batch.columns["policy_moves"][row]].tolist()
         assert plain.ownership is not None
         assert turned.ownership is not None
@@ -552,7 +552,7 @@ def test_hints_are_computed_in_float32(tmp_path: Path, monkeypatch: pytest.Monke
     config = config_of(tmp_path, {"precision": "bf16"})
     trainer = Trainer(dataclasses.replace(config, teacher=TeacherConfig("teacher.bin.gz")), tmp_path / "run")
     example = trainer.decoder.example(trainer.source.batch(0))
-    wanted = 5.0 + 0.1 * torch.randn(16, 8, *example.planes.shape[2:])
+    wanted = 5.0 + 0.1 * torch.randn(16, 8, *example.inputs[0].shape[2:])
     seen: list[Any] = []
     share = losses.hints
 
@@ -608,7 +608,7 @@ def test_averaged_weights_have_batch_norms_of_their_own(given: bool, tmp_path: P
         norm.register_forward_hook(lambda module, inputs, output, name=name: seen[name].append(inputs[0].detach()))
     for step in range(8, 40):
         example = trainer.decoder.example(trainer.source.batch(step))
-        network.train()(example.planes, example.globals)
+        network.train()(*example.inputs)
     exported = norms_of(read_network(path))
     assert len(exported) == len(stale) == 3
     for name in stale:

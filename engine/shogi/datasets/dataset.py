@@ -20,16 +20,16 @@ from engine.shogi.datasets.rows import (
     joined,
     merged,
     read_rows,
-    unpacked,
     why_not,
 )
-from native.shogi.movegen import is_legal
-from native.shogi.planes import SCRATCH_DTYPE, policy_index, write_planes
-from native.shogi.position import BLACK, FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY, POSITION_DTYPE, set_position
+from native.datasets.boards import set_positions, write_boards
+from native.datasets.positions import show_positions
+from native.shogi.position import FORM_ALPHAZERO, FORM_DLSHOGI, MAX_HISTORY, POSITION_DTYPE
+from native.shogi.spec import shogi_spec
 from nets.data.shards import Dataset, Manifest, begin_dataset, widths
 from nets.dlshogi.network import SIDE
 from nets.errors import NetworkError
-from nets.features import FeatureSet
+from nets.features import SHOGI_BOARD, FeatureSet
 
 CHUNK = 256
 SCORE_SCALE = 756.0864962951762
@@ -139,10 +139,12 @@ def shard_columns(
         "planes": np.zeros((count, width["planes"]), np.uint8),
         "globals": np.zeros((count, features.globals), np.float16),
         "policy_moves": np.zeros((count, 1), np.uint16),
-        "policy_weights": np.ones((count, 1), np.float16),
+        "policy_weights": (rows["move"] != NO_MOVE).astype(np.float16)[:, None],
         "value": np.zeros(count, np.float16),
         "search_value": np.tanh(rows["score"] / (2.0 * scale)).astype(np.float16),
     }
+    if features.levels:
+        columns["levels"] = np.zeros((count, width["levels"]), np.uint8)
     for _ in pool.map(lambda first: _write(rows, features, columns, first), range(0, count, CHUNK)):
         pass
     return columns
@@ -150,30 +152,38 @@ def shard_columns(
 
 def _write(rows: npt.NDArray[np.void], features: FeatureSet, columns: Columns, first: int) -> None:
     """Write the columns of one chunk."""
-    part = rows[first : first + CHUNK]
-    alphazero = features.joined
-    position, history = np.zeros(1, POSITION_DTYPE)[0], np.zeros(MAX_HISTORY, np.uint64)
-    position["form"] = FORM_ALPHAZERO if alphazero else FORM_DLSHOGI
-    board, hands = np.zeros(81, np.uint8), np.zeros((2, 7), np.uint8)
-    planes = np.zeros((len(part), features.planes, SIDE, SIDE), np.float32)
-    extras = np.zeros((len(part), features.extras), np.float32)
-    scratch = np.zeros(1, SCRATCH_DTYPE)[0]
-    for index, row in enumerate(part):
-        side = unpacked(row, board, hands)
-        set_position(position, history, board, hands, side, 0)
-        write_planes(position, history, 0, scratch, planes[index], extras[index])
-        move = int(row["move"])
-        if move == NO_MOVE:
-            columns["policy_weights"][first + index] = 0.0
-        else:
-            # Drop-pawn mates, which no move generator makes, are played in records all the same.
-            if not is_legal(position, history, move) and (why := why_not(row)):
-                raise NetworkError(f"move {why}; expected one that can be played")
-            columns["policy_moves"][first + index, 0] = policy_index(position, move, 0)
-        sign = 1.0 if side == BLACK else -1.0
-        winner = int(row["winner"])
-        columns["value"][first + index] = 0.0 if winner == 0 else sign if winner == BLACK else -sign
-    bits = planes[:, : features.bits].reshape(len(part), -1) != 0.0
-    place = slice(first, first + len(part))
-    columns["planes"][place] = np.packbits(bits, axis=1)
-    columns["globals"][place] = planes[:, features.bits :, 0, 0] if alphazero else extras
+    place = slice(first, first + CHUNK)
+    part = rows[place]
+    positions, history = np.zeros(len(part), POSITION_DTYPE), np.zeros(MAX_HISTORY, np.uint64)
+    positions["form"] = FORM_ALPHAZERO if features.joined else FORM_DLSHOGI
+    faults = np.zeros(len(part), np.uint8)
+    packed, forms, moves = (np.ascontiguousarray(part[name]) for name in ("packed", "form", "move"))
+    set_positions(
+        packed,
+        forms,
+        moves,
+        positions,
+        history,
+        np.zeros(SIDE * SIDE, np.uint8),
+        np.zeros((2, 7), np.uint8),
+        columns["policy_moves"][place, 0],
+        faults,
+    )
+    for index in np.flatnonzero(faults):
+        # Drop-pawn mates, which no move generator makes, are played in records all the same.
+        if why := why_not(part[index]):
+            raise NetworkError(f"move {why}; expected one that can be played")
+    winners = part["winner"]
+    signs = np.where(winners == positions["side_to_move"], 1.0, -1.0)
+    columns["value"][place] = np.where(winners == 0, 0.0, signs)
+    if features.name == SHOGI_BOARD:
+        hands = np.zeros((len(part), features.globals), np.uint8)
+        write_boards(positions, columns["levels"][place], hands)
+        columns["globals"][place] = hands
+        return
+    spec = shogi_spec(int(positions["form"][0]), features.extras)
+    planes = np.zeros((len(part), *spec.planes_shape), np.float32)
+    extras = np.zeros((len(part), *spec.extras_shape), np.float32)
+    show_positions(positions, history, np.zeros(1, spec.scratch_dtype), planes, extras)
+    columns["planes"][place] = np.packbits(planes[:, : features.bits].reshape(len(part), -1) != 0.0, axis=1)
+    columns["globals"][place] = planes[:, features.bits :, 0, 0] if features.joined else extras

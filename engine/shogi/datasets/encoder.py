@@ -1,0 +1,93 @@
+"""Shogi's encoder: what sparse networks see of the boards of a data set (native.shogi.sparse)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.datasets.sparse import MoveProducts
+from native.datasets.sparse import encode_boards
+from native.shogi.position import FORM_DLSHOGI, MAX_HISTORY, MAX_MOVES, POSITION_DTYPE
+from native.shogi.sparse import (
+    FIRST_DEED,
+    FIRST_ORIGIN,
+    INPUTS,
+    MAX_ACTIVE,
+    MOVE_ROWS,
+    PARTS,
+    SCRATCH_DTYPE,
+)
+from native.shogi.tables import HAND_TYPES, KING, PROMOTED, WHITE_PIECE
+from nets.data.sparse import SparseRows
+from nets.errors import NetworkError
+
+PIECES = np.array([0, 18, 4, 4, 4, 2, 2, 4, 2])
+"""Of each kind, kings the last; the first stands for what is no piece."""
+EMPTY = len(PIECES)
+
+
+def _kinds() -> npt.NDArray[np.uint8]:
+    """Return the kind of each number of a board, promoted or not: EMPTY where there is no piece."""
+    kinds = np.zeros(256, np.uint8)
+    kinds[0] = EMPTY
+    for code in range(1, KING + 7):
+        kinds[code] = kinds[code + WHITE_PIECE] = code if code <= KING else code - PROMOTED
+    return kinds
+
+
+KIND_OF = _kinds()
+
+
+class ShogiEncoder(MoveProducts):
+    """See nets.data.sparse.SparseEncoder; levels and globals are those of the feature set shogi-board.
+
+    Moves are those that a search tries (native.shogi.waivers). No boards have been before these: what repeats is not
+    asked.
+    """
+
+    inputs = INPUTS
+    max_active = MAX_ACTIVE
+    tables: tuple[int, ...] = (FIRST_DEED, FIRST_ORIGIN - FIRST_DEED, MOVE_ROWS - FIRST_ORIGIN)
+
+    def encode(self, levels: npt.NDArray[np.uint8], globals_: npt.NDArray[Any]) -> SparseRows:
+        """See SparseEncoder."""
+        boards, hands = levels[:, 0], globals_.astype(np.uint8)
+        _check(boards, hands)
+        count = len(boards)
+        position = np.zeros(1, POSITION_DTYPE)[0]
+        position["form"] = FORM_DLSHOGI
+        # Most of these places stay untouched, and take no memory.
+        active, rows = np.empty(count * MAX_ACTIVE, np.int32), np.empty((count * MAX_MOVES, PARTS), np.int32)
+        labels = np.empty(count * MAX_MOVES, np.int32)
+        active_starts, starts = np.zeros(count + 1, np.int64), np.zeros(count + 1, np.int64)
+        encode_boards(
+            np.ascontiguousarray(boards),
+            hands.reshape(count, 2, 7),
+            position,
+            np.zeros(MAX_HISTORY, np.uint64),
+            np.zeros(1, SCRATCH_DTYPE)[0],
+            np.zeros(MAX_MOVES, np.uint16),
+            active,
+            active_starts,
+            rows,
+            labels,
+            starts,
+        )
+        return SparseRows(active[: active_starts[-1]], active_starts, rows[: starts[-1]], labels[: starts[-1]], starts)
+
+
+def _check(boards: npt.NDArray[np.uint8], hands: npt.NDArray[np.uint8]) -> None:
+    """See whether there are no more pieces of each kind than a game has: kernels have room for no more.
+
+    Raises:
+        NetworkError: there are.
+    """
+    kinds = KIND_OF[boards]
+    counts = np.stack([(kinds == kind).sum(1) for kind in range(len(PIECES))], axis=1)
+    counts[:, list(HAND_TYPES)] += hands.reshape(-1, 2, 7).sum(1, dtype=np.int64)
+    if (counts > PIECES).any():
+        row, kind = np.argwhere(counts > PIECES)[0].tolist()
+        what = f"pieces of kind {kind}" if kind else "squares with a number that is no piece"
+        raise NetworkError(f"a board with {counts[row, kind]} {what} found, expected at most {PIECES[kind]}")

@@ -1,0 +1,69 @@
+"""Positions of shogi out of packed boards, and boards as the side to move sees them, as data sets keep them."""
+
+import numpy as np
+
+from native.bits import U
+from native.datasets.packed import unpack_board
+from native.jit import kernel
+from native.shogi.movegen import is_legal
+from native.shogi.planes import policy_index
+from native.shogi.position import WHITE, set_position
+from native.shogi.tables import SQUARES, WHITE_PIECE
+
+FAULTLESS, NO_BOARD, NOT_GENERATED = 0, 1, 2
+"""Of a row: the bits are no board; the move is none that the move generator makes."""
+
+
+@kernel
+def set_positions(packed, forms, moves, positions, history, board, hands, labels, faults):  # type: ignore[no-untyped-def]
+    """Set up the positions of rows, and find their moves' labels.
+
+    Args:
+        packed: uint8[n, 32], boards, packed.
+        forms: uint8[n], of them: native.datasets.packed.HCP or PSV.
+        moves: uint16[n], 0 where there is none.
+        positions: POSITION_DTYPE[n], whose form is set; the rest is written.
+        history: uint64[MAX_HISTORY], written over.
+        board: uint8[81], written over.
+        hands: uint8[2, 7], written over.
+        labels: uint16[n], written where there is a move.
+        faults: uint8[n], written: FAULTLESS, NO_BOARD or NOT_GENERATED.
+    """
+    for i in range(U(positions.size)):
+        faults[i] = FAULTLESS
+        pos = positions[i]
+        side = unpack_board(packed[i], np.int64(forms[i]), board, hands)
+        if side == 0:
+            faults[i] = NO_BOARD
+            continue
+        set_position(pos, history, board, hands, side, 0)
+        if moves[i] != 0:
+            if not is_legal(pos, history, np.int64(moves[i])):
+                faults[i] = NOT_GENERATED
+            labels[i] = policy_index(pos, np.int64(moves[i]), 0)
+
+
+@kernel
+def write_boards(positions, boards, hands):  # type: ignore[no-untyped-def]
+    """Write boards and hands of positions as the side to move sees them.
+
+    For White the board is turned and the colors are exchanged: the side to move has pieces 1 to 14, the other 17 to 30.
+
+    Args:
+        positions: POSITION_DTYPE[n].
+        boards: uint8[n, 81], written.
+        hands: uint8[n, 14], written: the counts of the side to move, those of the other.
+    """
+    for i in range(U(positions.size)):
+        pos = positions[i]
+        us = U(pos.side_to_move) - U(1)
+        for square in range(U(SQUARES)):
+            code = U(pos.board[square])
+            if pos.side_to_move == WHITE:
+                code ^= U(WHITE_PIECE) if code != U(0) else U(0)
+                boards[i, U(SQUARES - 1) - square] = code
+            else:
+                boards[i, square] = code
+        for side in range(U(2)):
+            for k in range(U(7)):
+                hands[i, side * U(7) + k] = pos.hand[us ^ side, k]

@@ -1,0 +1,45 @@
+"""What sparse networks see of the boards of a data set, and of what may be played there (native.shogi.sparse)."""
+
+from native.bits import U
+from native.jit import kernel
+from native.shogi.planes import policy_index
+from native.shogi.position import BLACK, set_position
+from native.shogi.sparse import find_checks, find_rows, move_rows
+from native.shogi.waivers import searched_moves
+
+
+@kernel
+def encode_boards(  # type: ignore[no-untyped-def]
+    boards, hands, pos, history, scratch, moves, active, active_starts, rows, labels, starts
+):
+    """Write the rows of positions, and of the moves that a search tries there.
+
+    Args:
+        boards: uint8[n, 81] piece codes as the side to move sees them (native.datasets.boards.write_boards).
+        hands: uint8[n, 2, 7], the counts of the side to move, those of the other.
+        pos: a position record whose form is dlshogi's, written over.
+        history: uint64[MAX_HISTORY], written over.
+        scratch: of native.shogi.sparse, written over.
+        moves: uint16[MAX_MOVES], written over.
+        active: int32[n * MAX_ACTIVE], written: the rows of all positions, one position's behind the other's.
+        active_starts: int64[n + 1], written: where those of each begin.
+        rows: int32[n * MAX_MOVES, PARTS], written: the rows of all moves.
+        labels: int32[n * MAX_MOVES], written: dlshogi's label of each.
+        starts: int64[n + 1], written: the first move of each position.
+    """
+    known = U(0)
+    move = U(0)
+    for i in range(U(boards.shape[0])):
+        active_starts[i] = known
+        starts[i] = move
+        set_position(pos, history, boards[i], hands[i], BLACK, 0)
+        for k in range(U(find_rows(pos, scratch))):
+            active[known] = scratch.rows[k]
+            known += U(1)
+        find_checks(pos, scratch)
+        for k in range(U(searched_moves(pos, history, moves))):
+            rows[move, U(0)], rows[move, U(1)], rows[move, U(2)] = move_rows(pos, scratch, moves[k])
+            labels[move] = policy_index(pos, moves[k], 0)
+            move += U(1)
+    active_starts[U(boards.shape[0])] = known
+    starts[U(boards.shape[0])] = move

@@ -1,0 +1,170 @@
+"""Sparse networks: sums of table rows in place of planes, made for processors and for one position at a time.
+
+The first layer is the sum of the rows of what is there, clipped to [0, 1] and squared. Its first units go through two
+small layers to the value, to which each row adds a number of its own; the others are multiplied with the sum of a legal
+move's rows, one of each table of moves, which is that move's logit. How it is played: native.sparse.network.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from nets.data.metrics import ILLEGAL
+from nets.data.sparse import SparseEncoder, SparseRows
+from nets.definitions.base import Network
+from nets.errors import NetworkError
+from nets.features import SHOGI_BOARD, feature_set
+
+HIDDEN, LAST = 16, 32
+"""Units of the two layers before the value."""
+WIDTH_STEP = 128
+"""Units for the value, and those for moves, come in multiples of it."""
+ROW_LIMIT, BIAS_LIMIT = 1.5, 3.9
+"""Magnitudes of the first layer's weights, such that 40 rows and the bias stay below 64: 16 bits at 512 a unit."""
+MAX_ROWS = 40
+
+
+@dataclass(frozen=True, eq=False)
+class SparseInput:
+    """What the network is called with: an encoder's rows as tensors on the device."""
+
+    active: Tensor
+    """int64[A]"""
+    active_starts: Tensor
+    """int64[B]"""
+    places: Tensor
+    """int64[M], where the moves' logits stand among those of B policies"""
+    found: SparseRows
+    """The same in arrays."""
+    encoder: SparseEncoder
+    """Multiplies moves on a processor."""
+
+    @property
+    def rows(self) -> int:
+        """B."""
+        return len(self.active_starts)
+
+
+class _MoveLogits(torch.autograd.Function):
+    """Logits of moves on a processor, by the encoder's kernels: ten times as fast as PyTorch's operations."""
+
+    @staticmethod
+    def forward(ctx: Any, units: Tensor, table: Tensor, bias: Tensor, x: SparseInput) -> Tensor:
+        ctx.save_for_backward(units, table)
+        ctx.x, ctx.threads = x, torch.get_num_threads()
+        arrays = [each.detach().numpy() for each in (units, table, bias)]
+        return torch.from_numpy(x.encoder.logits(arrays[0], arrays[1], arrays[2], x.found, ctx.threads))
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
+        units, table = (each.detach().numpy() for each in ctx.saved_tensors)
+        found = ctx.x.encoder.gradients(units, table, ctx.x.found, slopes[0].contiguous().numpy(), ctx.threads)
+        return (*map(torch.from_numpy, found), None)
+
+
+def move_logits(units: Tensor, table: Tensor, bias: Tensor, x: SparseInput) -> Tensor:
+    """Return the logit of each move [M]: the product of its position's units with the sum of its rows, plus biases."""
+    if units.device.type == "cpu":
+        logits: Tensor = _MoveLogits.apply(units.contiguous(), table, bias, x)
+        return logits
+    rows = torch.from_numpy(x.found.rows).to(units.device, torch.int64)
+    counts = torch.from_numpy(x.found.starts[1:] - x.found.starts[:-1]).to(units.device)
+    summed = functional.embedding_bag(rows, table, mode="sum")
+    return (summed * units.repeat_interleave(counts, 0)).sum(1) + bias[rows].sum(1)
+
+
+def _clipped_square(x: Tensor) -> Tensor:
+    return x.clamp(0.0, 1.0).square()
+
+
+class SparseNetwork(Network):
+    """A sparse network of any game: its encoder says which rows there are."""
+
+    is_sparse = True
+
+    def __init__(
+        self, features: str, board_size: int, inputs: int, tables: tuple[int, ...], value: int, policy: int
+    ) -> None:
+        """Make one.
+
+        Args:
+            features: the feature set of the boards.
+            board_size: N.
+            inputs: rows of the first layer.
+            tables: rows of each table of moves.
+            value: units for the value.
+            policy: units for moves.
+
+        Raises:
+            NetworkError: a number of units that no network of this kind has.
+        """
+        super().__init__()
+        if value % WIDTH_STEP or policy % WIDTH_STEP:
+            raise NetworkError(f"value = {value}, policy = {policy} found, expected multiples of {WIDTH_STEP}")
+        self.feature_set, self.board_size = features, board_size
+        self.tables, self.value_units = tuple(tables), value
+        self.policy_size = feature_set(features).policy_size(board_size)
+        width = value + policy
+        # A sum of 40 rows then lies between -0.4 and 1 for most units of most positions.
+        self.rows = nn.Parameter(torch.randn(inputs, width) * 0.05)
+        self.bias = nn.Parameter(torch.full((width,), 0.3))
+        self.direct = nn.Parameter(torch.zeros(inputs, 1))
+        self.hidden, self.last, self.out = nn.Linear(value, HIDDEN), nn.Linear(HIDDEN, LAST), nn.Linear(LAST, 1)
+        for layer in (self.hidden, self.last):  # units begin where they are neither 0 nor 1
+            nn.init.constant_(layer.bias, 0.3)
+        self.moves = nn.Parameter(torch.randn(sum(tables), policy) * 0.05)
+        self.move_bias = nn.Parameter(torch.zeros(sum(tables)))
+
+    def check_encoder(self, encoder: SparseEncoder) -> None:
+        """See whether an encoder's rows are this network's.
+
+        Raises:
+            NetworkError: they are others, or too many at a time.
+        """
+        own, other = (len(self.rows), self.tables), (encoder.inputs, encoder.tables)
+        if own != other or encoder.max_active > MAX_ROWS:
+            raise NetworkError(
+                f"an encoder of {other[0]} rows, {encoder.max_active} at a time, and tables of {other[1]} found, "
+                f"expected {own[0]}, at most {MAX_ROWS}, and {own[1]}"
+            )
+
+    def forward(self, x: SparseInput) -> dict[str, Tensor]:
+        """Return policy [B, P], ILLEGAL but for legal moves, and value_logit [B, 1]; all in float32."""
+        with torch.autocast(self.rows.device.type, enabled=False):
+            units = _clipped_square(self._sums(x, self.rows) + self.bias)
+            hidden = _clipped_square(self.hidden(units[:, : self.value_units]))
+            value = self.out(_clipped_square(self.last(hidden))) + self._sums(x, self.direct)
+            logits = move_logits(units[:, self.value_units :], self.moves, self.move_bias, x)
+            policy = logits.new_full((x.rows * self.policy_size,), ILLEGAL).scatter(0, x.places, logits)
+        return {"policy": policy.view(x.rows, self.policy_size), "value_logit": value}
+
+    def _sums(self, x: SparseInput, table: Tensor) -> Tensor:
+        return functional.embedding_bag(x.active, table, x.active_starts, mode="sum")
+
+    def constrain(self) -> None:
+        """See Network: the first layer's sums are to fit 16 bits, whatever is on the board."""
+        with torch.no_grad():
+            self.rows.clamp_(-ROW_LIMIT, ROW_LIMIT)
+            self.bias.clamp_(-BIAS_LIMIT, BIAS_LIMIT)
+
+
+class SparseShogi(SparseNetwork):
+    """Shogi's sparse network; rows and tables are those of native.shogi.sparse."""
+
+    INPUTS = 2 * 14 * 81 * 4 + 2 * 28
+    """Pieces by side, kind and square, attacked or not, defended or not; pieces in hand."""
+    TABLES = (27 * 81, 21 * 15 * 4 * 2, 14 * 81 * 4 + 7)
+    """Where a move goes, what it does, where it comes from."""
+
+    def __init__(self, value: int = 512, policy: int = 128) -> None:
+        """Make one of so many units for the value, and for moves.
+
+        Raises:
+            NetworkError: they are no multiples of 128.
+        """
+        super().__init__(SHOGI_BOARD, 9, self.INPUTS, self.TABLES, value, policy)

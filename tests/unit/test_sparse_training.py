@@ -1,0 +1,358 @@
+"""Sparse networks in training: what they compute, what they learn, and that their integers say the same."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch (extra train)")
+
+from engine.cli.games import find_encoder  # noqa: E402
+from engine.evaluators.load import load  # noqa: E402
+from engine.shogi.datasets.dataset import ShogiDataOptions, make_shogi_dataset  # noqa: E402
+from engine.shogi.game import ShogiGame  # noqa: E402
+from engine.shogi.networks import FORMATS  # noqa: E402
+from engine.shogi.records.csa import format_csa_records  # noqa: E402
+from engine.shogi.records.record import GameRecord, record_of  # noqa: E402
+from native.shogi.planes import policy_index  # noqa: E402
+from native.shogi.sparse import FIRST_DEED, FIRST_ORIGIN, INPUTS, MOVE_ROWS  # noqa: E402
+from native.sparse import network as played  # noqa: E402
+from native.spec import Inputs  # noqa: E402
+from native.tree.arrays import VALUE  # noqa: E402
+from native.tree.buffers import make_batch  # noqa: E402
+from nets.data.batches import Batch, BatchSource  # noqa: E402
+from nets.data.metrics import ILLEGAL, Judged, Table  # noqa: E402
+from nets.data.shards import Dataset, open_dataset  # noqa: E402
+from nets.definitions import sparse, sparse_export  # noqa: E402
+from nets.definitions.sparse import SparseInput, SparseShogi  # noqa: E402
+from nets.definitions.sparse_export import export_sparse, to_tensors  # noqa: E402
+from nets.errors import NetworkError  # noqa: E402
+from nets.features import SHOGI_BOARD, feature_set  # noqa: E402
+from nets.training import losses  # noqa: E402
+from nets.training.config import parse_config  # noqa: E402
+from nets.training.loop import Trainer  # noqa: E402
+from nets.training.tensors import Decoder, Example  # noqa: E402
+
+SMALL = {"value": 128, "policy": 128}
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Any:
+    """Compute in one thread: sums come in one order."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def greedy_record(seed: int, plies: int = 100) -> GameRecord:
+    """Return a game in which what takes most is played, and else at random."""
+    rng = np.random.default_rng(seed)
+    game = ShogiGame()
+    while len(game.moves) < plies and (moves := game.legal_moves()):
+        board = game.position["board"]
+        game.play(max(rng.permutation(moves).tolist(), key=lambda move: int(board[move & 127]) % 16))
+    record = record_of(game)
+    for recorded, placement in zip(record.moves, record.placements(), strict=False):
+        black, white = (sum(hand) for hand in placement.hands)
+        recorded.score = 300 * (black - white) * (1 if placement.side == 1 else -1)
+    record.ending = "TORYO"
+    return record
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    """Return some hundred positions."""
+    folder = tmp_path_factory.mktemp("boards")
+    (folder / "a.csa").write_text(format_csa_records([greedy_record(seed) for seed in range(8)]))
+    options = ShogiDataOptions(features=SHOGI_BOARD, test_share=0.25, score_scale=600.0)
+    return make_shogi_dataset([folder / "a.csa"], folder / "set", options, lambda text: None)
+
+
+def decoder(symmetries: str = "none") -> Decoder:
+    """Return what makes examples of boards."""
+    return Decoder(feature_set(SHOGI_BOARD), CPU, symmetries, 3, 0.0, find_encoder(SHOGI_BOARD))
+
+
+def batch_of(dataset: Dataset, rows: int = 64) -> Batch:
+    return BatchSource([dataset], "train", rows, 1).batch(0)
+
+
+def example_of(dataset: Dataset) -> Example:
+    return decoder().example(batch_of(dataset))
+
+
+def lively(seed: int = 5) -> SparseShogi:
+    """Return a small network all of whose numbers say something."""
+    torch.manual_seed(seed)
+    network = SparseShogi(**SMALL)
+    with torch.no_grad():
+        for tensor in (network.direct, network.move_bias):
+            tensor.normal_(0.0, 0.1)
+    return network
+
+
+def test_rows_and_tables_are_shogis() -> None:
+    network = SparseShogi(**SMALL)
+    assert (SparseShogi.INPUTS, sum(SparseShogi.TABLES)) == (INPUTS, MOVE_ROWS)
+    assert SparseShogi.TABLES == (FIRST_DEED, FIRST_ORIGIN - FIRST_DEED, MOVE_ROWS - FIRST_ORIGIN)
+    assert (sparse.HIDDEN, sparse.LAST, sparse.WIDTH_STEP) == (played.HIDDEN, played.LAST, played.WIDTH_STEP)
+    assert (sparse_export.ONE, sparse_export.SQUARED_ONE) == (played.ONE, 1 << played.SQUARED_BITS)
+    assert network.count() == (INPUTS + 1) * 256 + INPUTS + MOVE_ROWS * 129 + 129 * 16 + 17 * 32 + 33
+
+
+def naive_logits(network: SparseShogi, x: SparseInput) -> Any:
+    """Return the moves' logits by plain indexing."""
+    sums = torch.stack(
+        [network.rows[x.active[first:last]].sum(0) for first, last in zip(*ends(x.found.active_starts), strict=True)]
+    )
+    outputs = (sums + network.bias).clamp(0.0, 1.0) ** 2
+    owners = np.repeat(np.arange(x.rows), np.diff(x.found.starts))
+    rows = torch.from_numpy(x.found.rows).long()
+    summed = network.moves[rows].sum(1)
+    return (outputs[owners, network.value_units :] * summed).sum(1) + network.move_bias[rows].sum(1)
+
+
+def ends(starts: Any) -> tuple[list[int], list[int]]:
+    return starts[:-1].tolist(), starts[1:].tolist()
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_logits_and_gradients_are_those_of_plain_indexing(threads: int, dataset: Dataset) -> None:
+    torch.set_num_threads(threads)
+    network, (x,) = lively(), example_of(dataset).inputs
+    policy = network(x)["policy"]
+    found = policy.view(-1)[x.places]
+    expected = naive_logits(network, x)
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+    assert (policy > ILLEGAL / 2).sum() == len(x.places)
+    weights = torch.randn(len(found), generator=torch.Generator().manual_seed(1))
+    parameters = [network.rows, network.bias, network.moves, network.move_bias]
+    for own, wanted in zip(
+        torch.autograd.grad((found * weights).sum(), parameters),
+        torch.autograd.grad((expected * weights).sum(), parameters),
+        strict=True,
+    ):
+        assert wanted.abs().max() > 0.1
+        torch.testing.assert_close(own, wanted, atol=1e-4, rtol=1e-4)
+
+
+def test_policy_is_learned_over_legal_moves(dataset: Dataset) -> None:
+    batch = batch_of(dataset)
+    example = decoder().example(batch)
+    policy = lively()(*example.inputs)["policy"]
+    legal = policy > ILLEGAL / 2
+    rows = []
+    for row, (label, weight) in enumerate(zip(example.moves[:, 0], example.weights[:, 0], strict=True)):
+        if weight and legal[row, label]:
+            rows.append(-torch.log_softmax(policy[row][legal[row]], 0)[(legal[row].cumsum(0) - 1)[label]])
+    found = losses.losses({"policy": policy}, example)["policy"]
+    torch.testing.assert_close(found, torch.stack(rows).mean())
+    table = Table()
+    table.add(Judged(policy=policy.detach().numpy()), batch.columns)
+    assert table.values()["policy_loss"] == pytest.approx(found.item(), abs=1e-4)
+    # a target that the search does not try counts nothing
+    one = policy.detach().clone()
+    one[0, example.moves[0, 0]] = ILLEGAL
+    torch.testing.assert_close(losses.losses({"policy": one}, example)["policy"], torch.stack(rows[1:]).mean())
+    table = Table()
+    table.add(Judged(policy=one.numpy()), batch.columns)
+    assert table.counts["policy_loss"] == len(rows) - 1
+    assert np.isfinite(list(table.values().values())).all()
+
+
+def test_positions_without_legal_moves_say_nothing_of_the_policy() -> None:
+    mated = ShogiGame("4k4/4G4/4G4/9/9/9/9/9/4K4 w 2r2b2g4s4n4l18p 1")
+    assert not mated.legal_moves()
+    board, hands = mated.placement.turned().board, mated.placement.turned().hands
+    columns = {
+        "planes": np.zeros((1, 0), np.uint8),
+        "levels": np.array([board], np.uint8),
+        "globals": np.array([hands], np.float16).reshape(1, 14),
+        "policy_moves": np.zeros((1, 1), np.uint16),
+        "policy_weights": np.ones((1, 1), np.float16),
+        "value": np.array([-1.0], np.float16),
+    }
+    network = lively()
+    example = decoder().example(Batch(9, columns))
+    found = losses.losses(network(*example.inputs), example)
+    assert found["policy"].item() == 0.0
+    sum(found.values()).backward()  # type: ignore[union-attr]
+    assert all(torch.isfinite(each.grad).all() for each in network.parameters())
+
+
+def test_mirrored_boards_are_seen_the_same(dataset: Dataset) -> None:
+    """The network mirrors boards itself, but for kings in the middle; targets go with the moves."""
+    batch = batch_of(dataset, 128)
+    plain, turned = (decoder(name).example(batch) for name in ("none", "random"))
+    kings = (batch.columns["levels"] == 8).argmax(1) // 9
+    network = lively()
+    values, losses_ = [], []
+    for example in (plain, turned):
+        outputs = network(*example.inputs)
+        values.append(outputs["value_logit"][:, 0])
+        share = torch.log_softmax(outputs["policy"], 1).gather(1, example.moves)
+        losses_.append(share[:, 0])
+    aside = torch.from_numpy(kings != 4)
+    assert (plain.moves != turned.moves).any()
+    for first, second in (values, losses_):
+        torch.testing.assert_close(first[aside], second[aside], atol=1e-5, rtol=1e-5)
+        assert not torch.allclose(first[~aside], second[~aside], atol=1e-3)
+
+
+# -- integers -----------------------------------------------------------------------------------------------------
+
+
+def test_what_is_played_says_what_was_trained(dataset: Dataset, tmp_path: Path) -> None:
+    """The kernels of the search compute from positions and integers; training from rows and floats."""
+    network = lively()
+    path = tmp_path / "small.safetensors"
+    path.write_bytes(export_sparse(network, "small", {"recipe": "test"}))
+    games = [ShogiGame() for _ in range(3)]
+    for seed, game in enumerate(games):
+        for recorded in greedy_record(seed, 60).moves[: 40 + seed]:
+            game.play(recorded.move)
+    evaluator = load(FORMATS, path, 9, precision="auto")
+    batch = make_batch(evaluator.spec, len(games), Inputs.POSITIONS)
+    columns: dict[str, Any] = {"levels": [], "globals": []}
+    for row, game in enumerate(games):
+        legal = game.searched_moves()
+        batch.positions[row] = game.position
+        batch.move_count[row], batch.moves[row, : len(legal)] = len(legal), legal
+        batch.indices[row, : len(legal)] = [policy_index(game.position, move, 0) for move in legal]
+        placement = game.placement if game.side_to_move == 1 else game.placement.turned()
+        columns["levels"].append(placement.board)
+        columns["globals"].append([count for hand in placement.hands for count in hand])
+    evaluator.evaluate(batch, len(games))
+    encoder = find_encoder(SHOGI_BOARD)
+    assert encoder is not None
+    rows = {
+        "planes": np.zeros((3, 0), np.uint8),
+        "levels": np.array(columns["levels"], np.uint8),
+        "globals": np.array(columns["globals"], np.float16),
+        "policy_moves": np.zeros((3, 1), np.uint16),
+        "policy_weights": np.zeros((3, 1), np.float16),
+        "value": np.zeros(3, np.float16),
+    }
+    outputs = {name: each.detach().numpy() for name, each in network(*decoder().example(Batch(9, rows)).inputs).items()}
+    for row, game in enumerate(games):
+        found = batch.values[row, VALUE]
+        assert found == pytest.approx(np.tanh(outputs["value_logit"][row, 0] / 2.0), abs=2e-3)
+        places = batch.indices[row, : len(game.searched_moves())]
+        np.testing.assert_allclose(batch.logits[row, places], outputs["policy"][row, places], atol=0.02)
+        assert outputs["policy"][row, places].std() > 0.2
+
+
+def worst(tensors: dict[str, Any], tables: tuple[int, ...]) -> tuple[int, int, int, int]:
+    """Return the largest sum of the first layer, product behind it, sum of moves' rows and product with it."""
+    wide = {name: each.astype(np.int64) for name, each in tensors.items() if each.dtype == np.int16}
+    first = np.sort(np.abs(wide["rows"]), 0)[-40:].sum(0) + np.abs(wide["bias"])
+    hidden = 4096 * np.abs(wide["hidden"]).sum(1)
+    parts = np.split(wide["moves"], np.cumsum(tables)[:-1])
+    summed = sum(np.abs(part).max(0) for part in parts)
+    product = 4096 * sum(np.abs(part).sum(1).max() for part in parts)
+    return int(first.max()), int(hidden.max()), int(summed.max()), int(product)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e-3, 1.0])
+@pytest.mark.parametrize("lone", [False, True])
+def test_integers_cannot_overflow(size: float, lone: bool) -> None:
+    """All weights as large as they may be, of one sign; and a single unit that has it all."""
+    network = SparseShogi(**SMALL)
+    with torch.no_grad():
+        network.rows.fill_(1.0)
+        network.bias.fill_(10.0)
+        for weight in (network.hidden.weight, network.moves):
+            weight.fill_(0.0 if lone else -size)
+            weight[:, 3] = -size
+    network.constrain()
+    first, hidden, summed, product = worst(to_tensors(network), network.tables)
+    assert max(first, summed) <= 32767
+    assert max(hidden, product) <= 2**31 - 1
+    # one of both bounds is nearly met: nothing is given away
+    largest = int(np.abs(to_tensors(network)["hidden"].astype(np.int64)).max())
+    assert max(hidden / 2**31, largest / 32767) > 0.98
+    assert max(summed / 32767, product / 2**31) > 0.98
+
+
+def test_weights_stay_where_integers_can_hold_them() -> None:
+    network = lively()
+    with torch.no_grad():
+        network.rows[::5] = 9.0
+        network.bias[::3] = -99.0
+    with pytest.raises(
+        NetworkError, match=r"the first layer: 40 rows and a bias of up to 459 found, expected at most 63.998"
+    ):
+        to_tensors(network)
+    network.constrain()
+    assert worst(to_tensors(network), network.tables)[0] <= 32767
+
+
+@pytest.mark.parametrize(("name", "message"), [("hidden", "the layer behind"), ("moves", "the tables of moves")])
+def test_what_rounding_would_lose_is_refused(name: str, message: str) -> None:
+    network = lively()
+    weights = network.hidden.weight if name == "hidden" else network.moves
+    with torch.no_grad():
+        weights[0, 0] = 3e3
+    with pytest.raises(NetworkError, match=f"^{message}.* weights of up to 3000 found, .* products .* off, expected"):
+        to_tensors(network)
+    with torch.no_grad():
+        weights[0, 0] = torch.nan
+    with pytest.raises(NetworkError, match="not finite"):
+        to_tensors(network)
+
+
+# -- training ------------------------------------------------------------------------------------------------------
+
+
+def config_of(dataset: Dataset, **training: Any) -> Any:
+    tables = {
+        "network": {"kind": "sparse-shogi", "name": "tiny", **SMALL},
+        "data": {"folders": [str(dataset.folder)], "search_value": 1.0},
+        "training": {
+            **{"steps": 40, "batch": 128, "learning_rate": 3e-3, "precision": "fp32", "test_every": 20},
+            **training,
+        },
+    }
+    return parse_config(tables)
+
+
+def test_it_learns(dataset: Dataset, tmp_path: Path) -> None:
+    seen: list[dict[str, float]] = []
+    trainer = Trainer(config_of(dataset), tmp_path / "run", find_encoder=find_encoder)
+    before = trainer.test().values()
+    trainer.run(lambda step, values: seen.append(values))
+    after = trainer.test().values()
+    assert after["policy_loss"] < before["policy_loss"] - 0.4
+    assert after["policy_accuracy"] > before["policy_accuracy"]
+    path = trainer.export()
+    assert path.name == "tiny.safetensors"
+    assert load(FORMATS, path, 9, precision="auto").info.training["step"] == "40"
+
+
+def test_it_goes_on_exactly(dataset: Dataset, tmp_path: Path) -> None:
+    config = config_of(dataset, steps=8, loaders=2, average="ema")
+    whole = Trainer(config, tmp_path / "whole", find_encoder=find_encoder)
+    whole.run(lambda step, values: None)
+    Trainer(config, tmp_path / "parts", find_encoder=find_encoder).run(lambda step, values: None, 3)
+    parts = Trainer(config, tmp_path / "parts", find_encoder=find_encoder)
+    parts.run(lambda step, values: None)
+    for name, weights in whole.network.state_dict().items():
+        torch.testing.assert_close(parts.network.state_dict()[name], weights, rtol=0.0, atol=0.0)
+    assert parts.export().read_bytes() == whole.export().read_bytes()
+
+
+def test_encoders_that_do_not_fit_are_refused(dataset: Dataset, tmp_path: Path) -> None:
+    with pytest.raises(NetworkError, match="of feature set shogi-board found without an encoder"):
+        Trainer(config_of(dataset), tmp_path / "run")
+
+    class Other:
+        inputs, max_active, tables = 100, 41, (3, 4, 5)
+
+    with pytest.raises(NetworkError, match=r"an encoder of 100 rows, 41 at a time, and tables of \(3, 4, 5\) found"):
+        Trainer(config_of(dataset), tmp_path / "run", find_encoder=lambda name: Other())  # type: ignore[arg-type, return-value]
+    with pytest.raises(NetworkError, match="value = 100, policy = 128 found, expected multiples of 128"):
+        SparseShogi(100, 128)
+    assert open_dataset(dataset.folder).manifest.features.name == SHOGI_BOARD
