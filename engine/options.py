@@ -257,6 +257,13 @@ class SearchOptions:
         katago="rootPolicyTemperature",
         defaults={"shogi": None},
     )
+    renew_root: bool = option(
+        True,
+        "flag",
+        "have the network judge a position anew that is reached with the tree of an earlier search, so that its moves"
+        " have the priors of a root",
+        SEARCH,
+    )
     root_noise: float = option(
         0.0,
         "real",

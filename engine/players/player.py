@@ -155,7 +155,8 @@ class Player(abc.ABC, Generic[G]):
             LoadingError: see `load`.
         """
         self._prepare(request)
-        self._search.set_position(self._root(request), keep_tree=request.keep_tree, renew_root=request.hide_moves)
+        root, keep = self._root(request), request.keep_tree
+        self._search.set_position(root, keep_tree=keep, is_shown_otherwise=request.hide_moves)
         allow = None if request.allow is None else list(request.allow)
         self._search.start(Limits(), avoid=list(request.avoid), allow=allow)
 
@@ -205,7 +206,7 @@ class Player(abc.ABC, Generic[G]):
         def schedule() -> Schedule:
             return self._schedule(request, root, begin)
 
-        search.set_position(root, keep_tree=request.keep_tree, renew_root=request.hide_moves)
+        search.set_position(root, keep_tree=request.keep_tree, is_shown_otherwise=request.hide_moves)
         avoid, allow = self._restrictions(request, root, schedule())
         self._begin_beside(request, root, allow)
         try:

@@ -22,7 +22,8 @@ from engine.search.limits import Limits
 from engine.search.position import Root, SearchableGame
 from engine.search.report import SearchReport
 from engine.search.reports import fullness, read_report, root_priors
-from engine.search.root_priors import RootPriors, replace_own
+from engine.search.root_evaluation import evaluate_root, is_renewed, replace_own
+from engine.search.root_priors import RootPriors
 from native.calls import NO_CALLS
 from native.tree import arrays
 from native.tree.arrays import Batch
@@ -149,13 +150,13 @@ class Search:
         """Moves made on a board since the search started."""
         return int(self._counters.moves_made)
 
-    def set_position(self, game: SearchableGame, *, keep_tree: bool = True, renew_root: bool = False) -> None:
+    def set_position(self, game: SearchableGame, *, keep_tree: bool = True, is_shown_otherwise: bool = False) -> None:
         """Make `game` the root, keeping the part of the tree below it.
 
         Args:
             game: the position, and how it came about.
             keep_tree: without it the search begins anew, and only evaluations are kept.
-            renew_root: a root from further down the tree is evaluated again, since it is shown otherwise now.
+            is_shown_otherwise: the evaluator is shown a root from further down the tree otherwise than it was there.
 
         Raises:
             Exception: what an evaluator raised; the tree is empty then.
@@ -173,8 +174,8 @@ class Search:
             self._reroot(line if keep_tree else None)
             if not complete_root(self.tree, self._root_record[0], self._root_history, self._workers[0].moves):
                 self._drop_tree()
-        if line and renew_root:
-            self._renew_root()
+        if line and (is_shown_otherwise or is_renewed(self.queue, self.settings)):
+            self._renew_root(is_shown_otherwise=is_shown_otherwise)
 
     def clear_cache(self) -> None:
         """Forget all evaluations outside the tree; callable from any thread, also while the search runs."""
@@ -418,29 +419,21 @@ class Search:
         self._counters.max_depth = 0
         self._forget_ownership()
 
-    def _renew_root(self) -> None:
-        """Evaluate an expanded root again: new priors, and a new share of its own in its sums."""
+    def _renew_root(self, *, is_shown_otherwise: bool) -> None:
+        """Evaluate an expanded root again: new priors and, if it is shown otherwise now, a new share in its sums."""
         if self.root_visits <= 1:  # nothing lies below it that would be worth keeping
             self._drop_tree()
             return
-        spec = self.spec
-        tree = arrays.make_tree(0, spec.mean_moves, 0, spec.policy_size, spec.cached_moves)
-        clear_tree(tree)
-        self.settings.write(tree, spec.score_unit)
-        tree.counters[0].claim_limit = 1
         self._hand_out_history()
-        done: SimpleQueue[Job] = SimpleQueue()
-        batch = self._make_batch(self.settings.rows_per_leaf)
-        rows = advance(tree, self._root_record, self._workers[0], batch, 0, NO_CALLS.table, 1)
-        self.queue.submit(Job(batch, rows, done))
-        job = done.get()
-        if job.error is not None:
+        center = float(self._counters.score_center)
+        try:
+            tree = evaluate_root(self.spec, self.queue, self.settings, self._root_record, self._workers[0], center)
+        except Exception:
             self._drop_tree()
-            raise job.error
-        advance(tree, self._root_record, self._workers[0], job.batch, job.rows, NO_CALLS.table, 1)
-        recenter(tree, float(self._counters.score_center), np.empty(1))
+            raise
         with self._layout_lock:
-            replace_own(self.tree, tree)
+            if is_shown_otherwise:
+                replace_own(self.tree, tree)
             self._root_priors.replace(tree)
 
     def _drop_tree(self) -> None:

@@ -18,7 +18,7 @@ from engine.go.networks.rollouts import RolloutEvaluator
 from engine.go.vertex import board_points
 from engine.search import search as search_module
 from engine.search.limits import Limits
-from engine.search.reports import read_report
+from engine.search.reports import read_report, root_priors
 from engine.search.search import Search
 from native.go.board import PASS
 from native.go.spec import go_spec
@@ -28,7 +28,7 @@ from native.tree.arrays import Batch
 from native.tree.buffers import make_batch
 from native.tree.memory import clear_tree, compact
 from native.tree.search import advance
-from tests.fakes.evaluators import ScriptedEvaluator
+from tests.fakes.evaluators import RootedEvaluator, ScriptedEvaluator
 from tests.unit.trees import check_tree, new_game, new_search
 from tests.waiting import wait_until
 
@@ -287,6 +287,31 @@ def test_a_network_is_shown_positions_as_it_asks() -> None:
         run(search, Limits(playouts=20))
         assert set(marks) == {asked}
     assert game.position["suicide_areas"] == 0
+
+
+@pytest.mark.parametrize("renew", [True, False])
+def test_a_root_from_further_down_the_tree_gets_the_priors_of_a_root(renew: bool) -> None:
+    search, game = new_search(RootedEvaluator(), 5, renew_root=renew), new_game(5)
+    search.set_position(game)
+    best = run(search, Limits(visits=200)).moves[0]
+    game.push(best.move)
+    search.set_position(game, keep_tree=False)
+    run(search, Limits(visits=1))
+    expected = root_priors(search.tree)
+    game.undo()
+    search.set_position(game)
+    assert run(search, Limits(visits=200)).moves[0] == best
+    game.push(best.move)
+    search.set_position(game)
+    node = search.tree.nodes[search.tree.counters[0].root]
+    sums = [float(node[name]) for name in ("weight_sum", "utility_sum", "value_sum", "score_sum")]
+    assert search.root_visits == best.visits
+    assert sums[0] == pytest.approx(best.weight)
+    assert sums[2] == pytest.approx(-best.weight * (2 * best.winrate - 1))
+    assert (root_priors(search.tree) == expected) == renew
+    later = run(search, Limits(visits=300))
+    assert later.playouts == 300 - best.visits
+    check_tree(search)
 
 
 def test_a_search_of_other_moves_does_not_decide_the_next_one() -> None:
