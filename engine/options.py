@@ -282,6 +282,22 @@ class SearchOptions:
         high=1000,
         katago="rootDirichletNoiseTotalConcentration",
     )
+    root_symmetry_pruning: bool = option(
+        True,
+        "flag",
+        "where the board is symmetric, search only one of the moves that are the same by symmetry (self-play: false)",
+        SEARCH,
+        katago="rootSymmetryPruning",
+        games=("go",),
+    )
+    prune_useless_moves: bool = option(
+        True,
+        "flag",
+        "once the opponent has passed four times in a row, play no more inside what lives even if its owner passes",
+        SEARCH,
+        katago="rootPruneUselessMoves",
+        games=("go",),
+    )
     use_lcb: bool = option(
         True,
         "flag",

@@ -10,7 +10,7 @@ import abc
 import logging
 import math
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
@@ -158,7 +158,7 @@ class Player(abc.ABC, Generic[G]):
         root, keep = self._root(request), request.keep_tree
         self._search.set_position(root, keep_tree=keep, is_shown_otherwise=request.hide_moves)
         allow = None if request.allow is None else list(request.allow)
-        self._search.start(Limits(), avoid=list(request.avoid), allow=allow)
+        self._search.start(Limits(), avoid=[*request.avoid, *self._pruned(request, root)], allow=allow)
 
     def report(self) -> SearchReport:
         """Report the search that runs, or the last one; may be called at any time."""
@@ -208,6 +208,7 @@ class Player(abc.ABC, Generic[G]):
 
         search.set_position(root, keep_tree=request.keep_tree, is_shown_otherwise=request.hide_moves)
         avoid, allow = self._restrictions(request, root, schedule())
+        avoid = {*avoid, *self._pruned(request, root)}
         self._begin_beside(request, root, allow)
         try:
             self._start(request, self._limits(request, schedule()), avoid, allow)
@@ -403,6 +404,10 @@ class Player(abc.ABC, Generic[G]):
     def _restrictions(self, request: Request[G], root: G, schedule: Schedule) -> Restrictions:
         """Return the moves of the root that are not searched, and the only ones that are (None for all)."""
         return request.avoid, request.allow
+
+    def _pruned(self, request: Request[G], root: G) -> Sequence[int]:
+        """Return further moves of the root that are not worth a search."""
+        return ()
 
     def _begin_beside(self, request: Request[G], root: G, allow: Collection[int] | None) -> None:
         """Start what looks for a won line beside the search."""

@@ -142,6 +142,8 @@ def _move_info(move: MoveReport, size: int, view: View, style: Style) -> dict[st
         "order": move.order,
         "pv": [format_vertex(later, size) for later in move.pv],
     }
+    if move.symmetry_of is not None:
+        info["isSymmetryOf"] = format_vertex(move.symmetry_of, size)
     if style.pv_visits:
         info["pvVisits"] = info["pvEdgeVisits"] = list(move.pv_visits)
     return info
