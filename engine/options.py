@@ -293,7 +293,7 @@ class SearchOptions:
     prune_useless_moves: bool = option(
         True,
         "flag",
-        "once the opponent has passed four times in a row, play no more inside what lives even if its owner passes",
+        "do not play inside territory that is safe whatever its owner does, unless dead stones count there",
         SEARCH,
         katago="rootPruneUselessMoves",
         games=("go",),

@@ -158,7 +158,7 @@ class Player(abc.ABC, Generic[G]):
         root, keep = self._root(request), request.keep_tree
         self._search.set_position(root, keep_tree=keep, is_shown_otherwise=request.hide_moves)
         allow = None if request.allow is None else list(request.allow)
-        self._search.start(Limits(), avoid=[*request.avoid, *self._pruned(request, root)], allow=allow)
+        self._search.start(Limits(), avoid=list(request.avoid), allow=allow, prune=self._pruned(request, root))
 
     def report(self) -> SearchReport:
         """Report the search that runs, or the last one; may be called at any time."""
@@ -208,10 +208,9 @@ class Player(abc.ABC, Generic[G]):
 
         search.set_position(root, keep_tree=request.keep_tree, is_shown_otherwise=request.hide_moves)
         avoid, allow = self._restrictions(request, root, schedule())
-        avoid = {*avoid, *self._pruned(request, root)}
         self._begin_beside(request, root, allow)
         try:
-            self._start(request, self._limits(request, schedule()), avoid, allow)
+            self._start(request, self._limits(request, schedule()), avoid, allow, self._pruned(request, root))
             self._watch(request, schedule, self._shown)
             report = end_search(search, max(PATIENCE, search.latency), request.pv_length)
             if not (report.moves or self._line_beside() or self._is_forced(request, root)) and search.is_running:
@@ -231,11 +230,16 @@ class Player(abc.ABC, Generic[G]):
         return Decision(drawn, resigns, ponder=pv[1] if len(pv) > 1 else None, report=report)
 
     def _start(
-        self, request: Request[G], limits: Limits, avoid: Collection[int] = (), allow: Collection[int] | None = None
+        self,
+        request: Request[G],
+        limits: Limits,
+        avoid: Collection[int] = (),
+        allow: Collection[int] | None = None,
+        prune: Sequence[int] = (),
     ) -> None:
         """Start the search; `stop` of the request ends it from now on."""
-        noise = self._options(request).root_noise > 0.0
-        self._search.start(limits, avoid=list(avoid), allow=None if allow is None else list(allow), noise=noise)
+        noise, allowed = self._options(request).root_noise > 0.0, None if allow is None else list(allow)
+        self._search.start(limits, avoid=list(avoid), allow=allowed, prune=prune, noise=noise)
         request.on_change = None if request.is_pondering else self._search.interrupt
 
     def _watch(

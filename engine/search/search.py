@@ -30,7 +30,7 @@ from native.tree.arrays import Batch
 from native.tree.buffers import make_batch, make_worker
 from native.tree.expansion import complete_root
 from native.tree.memory import clear_tree, compact
-from native.tree.report import find_child
+from native.tree.report import find_child, restore_root_order
 from native.tree.search import CENTER_SHARE, advance, dynamic_utility, recenter
 
 if TYPE_CHECKING:
@@ -87,6 +87,8 @@ class Search:
         self._bound: dict[int, tuple[Batch, Calls]] = {}
         """By worker's number: its batch, and the calls that evaluate what stands in it; kept from search to search.
         Empty where the queue has no such calls and takes jobs instead."""
+        self._avoided = np.zeros_like(self.tree.banned)
+        """Those of the banned moves under which the tree was made."""
         self._root_priors = RootPriors(self.tree, np.random.default_rng(self._seeds))
         self._threads: list[threading.Thread] = []
         self._barrier = threading.Barrier(1)
@@ -188,7 +190,13 @@ class Search:
         self.clear_cache()
 
     def start(
-        self, limits: Limits, *, avoid: Sequence[int] = (), allow: Sequence[int] | None = None, noise: bool = False
+        self,
+        limits: Limits,
+        *,
+        avoid: Sequence[int] = (),
+        allow: Sequence[int] | None = None,
+        prune: Sequence[int] = (),
+        noise: bool = False,
     ) -> None:
         """Start the search threads on the position that was set, and return.
 
@@ -196,11 +204,12 @@ class Search:
             limits: when the search ends by itself.
             avoid: root moves that are not searched.
             allow: where given, the only root moves that are searched.
+            prune: further root moves that are not; what is known of them from before stays in the root's sums.
             noise: mix the settings' Dirichlet noise into the root's priors.
         """
         self.stop()
         assert self._root is not None, "set_position comes first"
-        self._ban(avoid, allow)  # first of all, since `interrupt` asks how many visits the root has
+        self._ban(avoid, allow, prune)  # first of all, since `interrupt` asks how many visits the root has
         counters = self._counters
         counters.stop = counters.claimed = counters.playouts = 0
         counters.moves_made = counters.cache_hits = counters.evaluated = 0
@@ -287,10 +296,16 @@ class Search:
         return self._finished.wait(timeout)
 
     def run(
-        self, limits: Limits, *, avoid: Sequence[int] = (), allow: Sequence[int] | None = None, noise: bool = False
+        self,
+        limits: Limits,
+        *,
+        avoid: Sequence[int] = (),
+        allow: Sequence[int] | None = None,
+        prune: Sequence[int] = (),
+        noise: bool = False,
     ) -> SearchReport:
         """Search to the limits and report."""
-        self.start(limits, avoid=avoid, allow=allow, noise=noise)
+        self.start(limits, avoid=avoid, allow=allow, prune=prune, noise=noise)
         self.wait()
         self.stop()
         return self.report()
@@ -368,16 +383,20 @@ class Search:
             claims = min(claims, limits.playouts)
         return claims
 
-    def _ban(self, avoid: Sequence[int], allow: Sequence[int] | None) -> None:
-        """Ban root moves; other bans than before empty the tree, whose root has visits that were made under the old."""
+    def _ban(self, avoid: Sequence[int], allow: Sequence[int] | None, prune: Sequence[int]) -> None:
+        """Ban root moves; others to avoid than before empty the tree, whose root has visits made under the old."""
         banned = np.full_like(self.tree.banned, 0 if allow is None else 1)
         if allow is not None:
             banned[list(allow)] = 0
         banned[list(avoid)] = 1
-        if not np.array_equal(banned, self.tree.banned):
-            with self._layout_lock:
+        with self._layout_lock:
+            if not np.array_equal(banned, self._avoided):
                 self._drop_tree()
+                self._avoided[:] = banned
+            banned[list(prune)] = 1
+            if not np.array_equal(banned, self.tree.banned):
                 self._set_bans(banned)
+                restore_root_order(self.tree)
 
     def _set_bans(self, banned: npt.NDArray[np.uint8]) -> None:
         self.tree.banned[:] = banned
@@ -414,7 +433,8 @@ class Search:
         compact(self.tree, child, 0)
         if len(line or ()) % 2:
             self._counters.score_center *= -1.0  # it is told for the side to move
-        self._set_bans(np.zeros_like(self.tree.banned))  # those were the old root's
+        self._avoided[:] = 0  # those were the old root's
+        self._set_bans(self._avoided)
         self._root_priors.move_on()
         self._counters.max_depth = 0
         self._forget_ownership()

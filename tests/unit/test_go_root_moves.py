@@ -6,13 +6,17 @@ from collections import Counter
 
 import pytest
 
+from engine.color import WHITE
+from engine.evaluators.uniform import UniformEvaluator
 from engine.go.analysis.results import position_hashes
 from engine.go.game import GoGame
 from engine.go.players.root_moves import twins, useless_moves, with_twins
+from engine.go.rules import PRESETS
+from engine.search.limits import Limits
 from engine.search.report import MoveReport, SearchReport
 from native.go.board import PASS
 from tests.unit.go_boards import game_of, play_all, points
-from tests.unit.trees import new_game
+from tests.unit.trees import check_tree, new_game, new_search
 
 
 def seen(game: GoGame, *moves: int) -> str:
@@ -62,11 +66,47 @@ O O O O O
 """
 
 
-def test_territory_is_left_alone_once_the_opponent_passes_only() -> None:
-    game = game_of(LIVING)
-    play_all(game, "C3 pass A3 pass E3 pass")
-    assert useless_moves(game) == set()
-    play_all(game, "B3 pass")
-    assert useless_moves(game) == set(points("A5 C5 E5 A1 C1 E1", 5)) & set(game.legal_moves())
-    play_all(game, "D3 A1")
-    assert useless_moves(game) == set()
+def test_territory_that_is_safe_is_left_alone() -> None:
+    own, theirs = points("A5 C5 E5", 5), points("A1 C1 E1", 5)
+    assert useless_moves(game_of(LIVING), counts_dead=True) == set(own)
+    assert useless_moves(game_of(LIVING), counts_dead=False) == {*own, *theirs}
+    assert useless_moves(game_of(LIVING, side=WHITE), counts_dead=True) == set(theirs)
+    assert useless_moves(game_of(LIVING, PRESETS["ancient-area"]), counts_dead=False) == set()  # a tax
+
+
+def test_dead_stones_are_captured_where_they_count() -> None:
+    game = game_of(LIVING.replace(". X . X .\n", ". X . . O\n", 1))
+    assert useless_moves(game, counts_dead=True) == set()
+    assert set(points("A5 C5 D5", 5)) <= useless_moves(game, counts_dead=False)
+
+
+def test_a_move_that_might_lift_the_ban_of_a_ko_is_not_left_out() -> None:
+    game = game_of(KO)
+    play_all(game, "G4")
+    assert game.why_illegal(WHITE, points("F4", 7)[0]) == "ko"
+    assert useless_moves(game, counts_dead=False) == set()
+    play_all(game, "pass pass")
+    assert useless_moves(game, counts_dead=False) >= set(points("A7 C7", 7))
+
+
+KO = """
+. X . X . . .
+X X X X X . .
+. . . . . X O
+. . . . X O .
+. . . . . X O
+. . . . . . .
+. . . . . . .
+"""
+
+
+def test_what_is_known_of_moves_that_are_pruned_stays() -> None:
+    search = new_search(UniformEvaluator(4), 5)
+    search.set_position(new_game(5))
+    moves = [each.move for each in search.run(Limits(visits=100)).moves]
+    pruned = search.run(Limits(visits=150), prune=moves[:20])
+    assert (pruned.visits, pruned.playouts) == (150, 50)
+    assert {each.move for each in pruned.moves} == set(moves[20:])
+    assert search.run(Limits(visits=160)).playouts == 10
+    assert search.run(Limits(visits=160), avoid=moves[:20]).playouts == 160
+    check_tree(search)

@@ -150,6 +150,10 @@ class GoPlayer(Player[GoGame]):
     def _without_search(self, request: Request[GoGame], root: GoGame) -> Decision | None:
         return Decision(PASS, report=SearchReport(root.side_to_move)) if root.is_full else None
 
+    def _is_forced(self, request: Request[GoGame], root: GoGame) -> bool:
+        is_banned = self._search.is_banned
+        return request.clock is not None and sum(not is_banned(move) for move in root.legal_moves()) == 1
+
     def _restrictions(self, request: Request[GoGame], root: GoGame, schedule: Schedule) -> Restrictions:
         """Forbid the pass while dead stones are left, if they are to be captured first."""
         options = self._options(request)
@@ -165,7 +169,11 @@ class GoPlayer(Player[GoGame]):
             found = twins(root)
             if not self._search.root_visits or all(map(self._search.is_banned, found)):  # else visits would be lost
                 self._twins = found
-        return [*self._twins, *(useless_moves(root) if options.prune_useless_moves else ())]
+        if not options.prune_useless_moves:
+            return list(self._twins)
+        agrees = root.rules.has_agreement and not options.cleanup
+        judged = root.rules.scoring == "TERRITORY" or self._search.spec.marked(root.position)["judges_agreement"]
+        return [*self._twins, *useless_moves(root, counts_dead=not (agrees and judged))]
 
     def _shown(self, report: SearchReport) -> SearchReport:
         """Return a report with the moves that were not searched because they are mirror images of others."""

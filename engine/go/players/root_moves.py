@@ -1,6 +1,7 @@
 """Moves of the root that are not worth a search: mirror images of others, and those that only prolong a game.
 
-Source of the rules: KataGo's rootSymmetryPruning and rootPruneUselessMoves (cpp/search/searchhelpers.cpp).
+As KataGo's rootSymmetryPruning and rootPruneUselessMoves. The latter waits for four passes of the opponent, and counts
+no dead stones inside living territory; here a move is left out from the first on, but only where it cannot count.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engine.color import BLACK, WHITE, opponent
+from engine.color import BLACK, opponent
 from engine.go.vertex import board_points, column_and_row
 from native.go.area import pass_alive
-from native.go.board import MAX_POINTS, PASS
+from native.go.board import MAX_POINTS, NO_POINT, PASS
 from native.go.planes import symmetry_table
 from native.go.scratch import SCRATCH_DTYPE
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from engine.search.report import MoveReport, SearchReport
 
 SYMMETRIES = 8
-PASSES = 4
-"""Passes of the opponent in a row after which moves inside living territory are useless."""
 
 Twins = Mapping[int, tuple[int, Mapping[int, int]]]
 """By move: the move that is searched in its place, and the symmetry that leads from that to it, by point."""
@@ -62,12 +61,27 @@ def with_twins(report: SearchReport, twins: Twins) -> SearchReport:
     return replace(report, moves=tuple(moves))
 
 
-def useless_moves(game: GoGame) -> set[int]:
-    """Return the moves inside living territory of either side, once the opponent has passed again and again."""
-    last = game.moves[-2 * PASSES + 1 :: 2]
-    if len(game.moves) < 2 * PASSES - 1 or any(each != (opponent(game.side_to_move), PASS) for each in last):
+def useless_moves(game: GoGame, *, counts_dead: bool) -> set[int]:
+    """Return the moves that a pass is no worse than: those inside territory that is safe whatever its owner does.
+
+    None while there is a ko, whose ban such a move could lift, or under a tax on the groups.
+
+    Args:
+        game: the position.
+        counts_dead: dead stones count unless they are captured: moves inside the opponent's territory are a threat
+            then, and so may be those that capture such stones inside one's own.
+    """
+    if game.rules.tax == "ALL" or int(game.position["simple_ko"]) != NO_POINT:
         return set()
-    scratch, marks = np.zeros(1, SCRATCH_DTYPE)[0], np.zeros((2, MAX_POINTS), np.uint8)
-    for color, inside in zip((BLACK, WHITE), marks, strict=True):
-        pass_alive(game.position, scratch, color, inside)
-    return {move for move in game.legal_moves() if move != PASS and marks[:, move].any()}
+    side = game.side_to_move
+    own, theirs = (_territory(game, color) for color in (side, opponent(side)))
+    if not counts_dead:
+        return own | theirs
+    return set() if any(game.color_at(point) == opponent(side) for point in own) else own
+
+
+def _territory(game: GoGame, color: int) -> set[int]:
+    """Return the pass-alive territory of a color (Benson)."""
+    scratch, marks = np.zeros(1, SCRATCH_DTYPE)[0], np.zeros(MAX_POINTS, np.uint8)
+    pass_alive(game.position, scratch, color, marks)
+    return {point for point in board_points(game.size) if marks[point] and game.color_at(point) != color}
