@@ -525,3 +525,25 @@ def test_a_solved_position_is_judged_right() -> None:
     report = run(search, Limits(visits=800))
     assert report.winrate < 0.2  # White's view: Black owns everything after the center
     assert len(report.moves) <= len(board_points(3)) + 1
+
+
+def test_a_wide_root_is_searched_widely_and_judged_as_if_it_were_not() -> None:
+    reports = []
+    for noise in (0.0, 0.3):
+        search = new_search(ScriptedEvaluator(), 5, wide_root_noise=noise)
+        search.set_position(new_game(5, "C3"))
+        reports.append(run(search, Limits(visits=400)))
+        check_tree(search)
+    narrow, wide = reports
+    assert len(wide.moves) == 25 > len(narrow.moves)
+    for report in reports:
+        assert all(0.0 <= move.wanted <= move.weight + 1e-6 for move in report.moves)
+    excess = sum(move.weight - move.wanted for move in wide.moves)
+    assert excess > 0.1 * wide.weight
+    node = search.tree.nodes[search.tree.counters[0].root]
+    noisy = 0.5 + 0.5 * float(node["value_sum"]) / wide.weight
+    led = sum((move.weight - move.wanted) * move.winrate for move in wide.moves)
+    assert wide.winrate == pytest.approx((noisy * wide.weight - led) / (wide.weight - excess), abs=1e-6)
+    assert wide.utility > float(node["utility_sum"]) / wide.weight  # noise leads to bad moves
+    common = {move.move: move.prior for move in narrow.moves}
+    assert all(move.prior == common[move.move] for move in wide.moves if move.move in common)
