@@ -33,13 +33,13 @@ GROUPS = (NETWORK, LIMITS, SEARCH, PLAY, GAME, REPORTS, LOG)
 """In the order of the reference."""
 
 NOT_FOR_ANALYSIS = (
-    "analysis_ignore_pre_root_history",
+    *("analysis_ignore_pre_root_history", "analysis_wide_root_noise"),
     *("ponder", "resign", "resign_threshold", "resign_moves", "temperature", "temperature_moves", "cleanup", "lag"),
     *("root_noise", "root_noise_total"),
 )
 """Options that mean nothing where positions are analysed and no games are played."""
 
-ANALYSIS_DEFAULTS: dict[str, Value] = {"ignore_pre_root_history": True}
+ANALYSIS_DEFAULTS: dict[str, Value] = {"ignore_pre_root_history": True, "wide_root_noise": 0.04}
 """Of Go where positions are analysed and no games are played: as in KataGo's analysis engine."""
 
 MAX_KOMI = 400.0
@@ -257,6 +257,13 @@ class SearchOptions:
         katago="rootPolicyTemperature",
         defaults={"shogi": None},
     )
+    renew_root: bool = option(
+        True,
+        "flag",
+        "have the network judge a position anew that is reached with the tree of an earlier search, so that its moves"
+        " have the priors of a root",
+        SEARCH,
+    )
     root_noise: float = option(
         0.0,
         "real",
@@ -274,6 +281,33 @@ class SearchOptions:
         low=0.01,
         high=1000,
         katago="rootDirichletNoiseTotalConcentration",
+    )
+    wide_root_noise: float = option(
+        0.0,
+        "real",
+        "explore the root more widely, by a flatter policy and noise in the utilities of its moves; at 1 all moves get"
+        " about as much (where positions are analysed and records reviewed: 0.04)",
+        SEARCH,
+        low=0,
+        high=5,
+        katago="wideRootNoise",
+        games=("go",),
+    )
+    root_symmetry_pruning: bool = option(
+        True,
+        "flag",
+        "where the board is symmetric, search only one of the moves that are the same by symmetry (self-play: false)",
+        SEARCH,
+        katago="rootSymmetryPruning",
+        games=("go",),
+    )
+    prune_useless_moves: bool = option(
+        True,
+        "flag",
+        "do not play inside territory that is safe whatever its owner does, unless dead stones count there",
+        SEARCH,
+        katago="rootPruneUselessMoves",
+        games=("go",),
     )
     use_lcb: bool = option(
         True,
@@ -458,6 +492,16 @@ class Options(SearchOptions):
         "the same for GTP's analyze, lz-analyze and kata-analyze",
         SEARCH,
         katago="analysisIgnorePreRootHistory",
+        games=("go",),
+    )
+    analysis_wide_root_noise: float = option(
+        0.04,
+        "real",
+        "wide_root_noise for GTP's analyze, lz-analyze and kata-analyze",
+        SEARCH,
+        low=0,
+        high=5,
+        katago="analysisWideRootNoise",
         games=("go",),
     )
     leaf_mate_depth: int = option(

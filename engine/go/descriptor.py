@@ -51,7 +51,7 @@ class Go(Game["GoGame", "GoPlayer"]):
     examples = EXAMPLES
     flags = FLAGS
     defaults: Mapping[str, Mapping[str, Value]] = {
-        "selfplay": {"temperature_moves": 10},
+        "selfplay": {"temperature_moves": 10, "root_symmetry_pruning": False},
         "learn": {"size": 7, "rules": "tromp-taylor"},
         "analyze": {
             "rules": "chinese",

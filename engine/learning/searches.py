@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from engine.evaluators.queue import Job, check_numbers
 from engine.search.reports import read_children
+from engine.search.root_evaluation import evaluate_root, is_renewed
 from engine.search.root_priors import RootPriors
 from native.calls import NO_CALLS
 from native.tree import arrays
@@ -140,6 +141,11 @@ class Searches:
         tree, moves = self.each[number].tree, self._worker.moves
         return bool(complete_root(tree, self._roots[number], self._histories[number], moves))
 
+    def _evaluate(self, number: int, settings: SearchSettings, center: float) -> Tree:
+        """Evaluate the root of a tree by itself; see evaluate_root."""
+        worker = self._worker._replace(history=self._histories[number], rng=self._rngs[number])
+        return evaluate_root(self.spec, self.queue, settings, self._roots[number : number + 1], worker, center)
+
 
 class SmallSearch:
     """One of the searches: its tree, and what is asked of it. While it makes playouts it is not to be touched."""
@@ -195,8 +201,7 @@ class SmallSearch:
         self.owner._begin(self.number, game)
         is_kept = len(line) > 0 and all(self._move_on(move) for move in line)
         if not (is_kept and self.owner._complete(self.number)):
-            clear_tree(self.tree)
-            self._priors.clear()
+            self._clear()
         self.allow(None)
 
     def _move_on(self, move: int) -> bool:
@@ -232,6 +237,24 @@ class SmallSearch:
         """Give a root that was expanded as another node the root's temperature."""
         settings = self.settings
         self._priors.temper(settings.policy_temperature / settings.root_temperature)
+
+    def renew(self) -> None:
+        """Give a root that was expanded as another node the priors of a root, as Search.set_position does.
+
+        Raises:
+            Exception: what the evaluator raised.
+        """
+        if not self.visits or not is_renewed(self.owner.queue, self.settings):
+            return
+        if self.visits == 1:
+            self._clear()
+            return
+        center = float(self._counters.score_center)
+        self._priors.replace(self.owner._evaluate(self.number, self.settings, center))
+
+    def _clear(self) -> None:
+        clear_tree(self.tree)
+        self._priors.clear()
 
     def allow(self, moves: npt.NDArray[np.int64] | None) -> None:
         """Search these moves of the root only; None for all."""

@@ -261,6 +261,7 @@ class Duel:
 def move_root(search: SmallSearch, played: Any, rooted: int | None) -> None:
     """Make a game's position the root, with what is known of it where the root stood after so many of its moves."""
     search.begin(played, [] if rooted is None else [move for _, move in played.moves[rooted:]])
+    search.renew()
 
 
 def best_move(search: SmallSearch) -> int:

@@ -10,7 +10,7 @@ import abc
 import logging
 import math
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
@@ -155,9 +155,10 @@ class Player(abc.ABC, Generic[G]):
             LoadingError: see `load`.
         """
         self._prepare(request)
-        self._search.set_position(self._root(request), keep_tree=request.keep_tree, renew_root=request.hide_moves)
+        root, keep = self._root(request), request.keep_tree
+        self._search.set_position(root, keep_tree=keep, is_shown_otherwise=request.hide_moves)
         allow = None if request.allow is None else list(request.allow)
-        self._search.start(Limits(), avoid=list(request.avoid), allow=allow)
+        self._search.start(Limits(), avoid=list(request.avoid), allow=allow, prune=self._pruned(request, root))
 
     def report(self) -> SearchReport:
         """Report the search that runs, or the last one; may be called at any time."""
@@ -205,11 +206,11 @@ class Player(abc.ABC, Generic[G]):
         def schedule() -> Schedule:
             return self._schedule(request, root, begin)
 
-        search.set_position(root, keep_tree=request.keep_tree, renew_root=request.hide_moves)
+        search.set_position(root, keep_tree=request.keep_tree, is_shown_otherwise=request.hide_moves)
         avoid, allow = self._restrictions(request, root, schedule())
         self._begin_beside(request, root, allow)
         try:
-            self._start(request, self._limits(request, schedule()), avoid, allow)
+            self._start(request, self._limits(request, schedule()), avoid, allow, self._pruned(request, root))
             self._watch(request, schedule, self._shown)
             report = end_search(search, max(PATIENCE, search.latency), request.pv_length)
             if not (report.moves or self._line_beside() or self._is_forced(request, root)) and search.is_running:
@@ -229,11 +230,16 @@ class Player(abc.ABC, Generic[G]):
         return Decision(drawn, resigns, ponder=pv[1] if len(pv) > 1 else None, report=report)
 
     def _start(
-        self, request: Request[G], limits: Limits, avoid: Collection[int] = (), allow: Collection[int] | None = None
+        self,
+        request: Request[G],
+        limits: Limits,
+        avoid: Collection[int] = (),
+        allow: Collection[int] | None = None,
+        prune: Sequence[int] = (),
     ) -> None:
         """Start the search; `stop` of the request ends it from now on."""
-        noise = self._options(request).root_noise > 0.0
-        self._search.start(limits, avoid=list(avoid), allow=None if allow is None else list(allow), noise=noise)
+        noise, allowed = self._options(request).root_noise > 0.0, None if allow is None else list(allow)
+        self._search.start(limits, avoid=list(avoid), allow=allowed, prune=prune, noise=noise)
         request.on_change = None if request.is_pondering else self._search.interrupt
 
     def _watch(
@@ -402,6 +408,10 @@ class Player(abc.ABC, Generic[G]):
     def _restrictions(self, request: Request[G], root: G, schedule: Schedule) -> Restrictions:
         """Return the moves of the root that are not searched, and the only ones that are (None for all)."""
         return request.avoid, request.allow
+
+    def _pruned(self, request: Request[G], root: G) -> Sequence[int]:
+        """Return further moves of the root that are not worth a search."""
+        return ()
 
     def _begin_beside(self, request: Request[G], root: G, allow: Collection[int] | None) -> None:
         """Start what looks for a won line beside the search."""

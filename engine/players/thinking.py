@@ -158,9 +158,9 @@ def is_settled(report: SearchReport, begin: float, now: float, plan: Schedule) -
         plan: the clock.
     """
     moves = report.candidates
-    if len(moves) < 2:
-        return len(moves) > 0 and now >= plan.soft
-    first, second = sorted((move.visits for move in moves), reverse=True)[:2]
+    if not moves:
+        return False
+    first, second = sorted((0, *(move.visits for move in moves)), reverse=True)[:2]
     if now >= plan.soft:
         return moves[0].visits == first
     remaining = report.playouts / max(now - begin, 1e-3) * (plan.soft - now)

@@ -50,6 +50,10 @@ class MoveReport:
     """Plies to the mate; negative if the side to move is mated; None if none is known."""
     weight: float = 0.0
     """Of the evaluations that the playouts brought; as the visits, if the evaluator does not weigh them."""
+    wanted: float = 0.0
+    """The part of `weight` that the move would have, had the search known from the first what it knows now."""
+    symmetry_of: int | None = None
+    """The move that was searched in this one's place, since it is the same by a symmetry of the board."""
 
 
 @dataclass(frozen=True, slots=True)

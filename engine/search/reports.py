@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from engine.search.report import MoveReport, SearchReport
 from native.tree.arrays import LEAST_WEIGHT
-from native.tree.report import CHILD_DTYPE, most_visited_path, root_children
+from native.tree.report import CHILD_DTYPE, most_visited_path, root_children, root_exploration
 
 if TYPE_CHECKING:
     from native.tree.arrays import Tree
@@ -44,15 +44,17 @@ def read_report(
     """
     root = tree.nodes[tree.counters[0].root]
     visits = int(root["visits"])
-    shown = max(LEAST_WEIGHT, float(root["weight_sum"]))
-    value = float(root["value_sum"]) / shown
-    score = float(root["score_sum"]) / shown
     stdev = math.sqrt(float(root["score_variance"]))
     children = read_children(tree)
     tried = children[(children["visits"] > 0) & (tree.banned[children["move"]] == 0)]
+    wanted = wanted_weights(tree, tried)
+    value, utility, score = _root_means(tree, tried, wanted)
     bounds = utility_bounds(tried)
     order = move_order(tried, bounds, use_lcb)
-    moves = tuple(_move_report(tree, tried[i], float(bounds[i]), rank, pv_length) for rank, i in enumerate(order))
+    moves = tuple(
+        _move_report(tree, tried[i], float(bounds[i]), float(wanted[i]), rank, pv_length)
+        for rank, i in enumerate(order)
+    )
     ownership = None
     if ownership_sums is not None and ownership_sums[-1] > 0:
         ownership = (ownership_sums[:-1] / ownership_sums[-1]).astype(np.float32)
@@ -64,7 +66,7 @@ def read_report(
         seconds=seconds,
         weight=float(root["weight_sum"]),
         winrate=min(1.0, max(0.0, 0.5 + 0.5 * value)),
-        utility=float(root["utility_sum"]) / shown,
+        utility=utility,
         score_lead=score,
         score_stdev=stdev,
         moves=moves,
@@ -132,7 +134,34 @@ def move_order(tried: npt.NDArray[Any], bounds: npt.NDArray[np.float64], use_lcb
     return order
 
 
-def _move_report(tree: Tree, child: Any, bound: float, rank: int, pv_length: int) -> MoveReport:
+def wanted_weights(tree: Tree, tried: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Return the weight that each move would have if all had been tried by what is known now, but no more than it has.
+
+    Whatever led there is left out: noise, and a first impression that was wrong. Source: KataGo's
+    getReducedPlaySelectionWeight (cpp/search/searchexplorehelpers.cpp).
+    """
+    weight, utility, prior = (tried[name].astype(np.float64) for name in ("weight", "utility", "prior"))
+    if len(tried) == 0:
+        return weight
+    best = int(np.argmax(weight * (1.0 - 1.0 / tried["visits"]) + 2.0 * prior))
+    factor = float(root_exploration(tree, weight.sum()))
+    behind = utility[best] + factor * prior[best] / (1.0 + weight[best]) - utility
+    wanted = np.where(behind > 0.0, np.ceil(factor * prior / np.maximum(behind, 1e-9) - 1.0), weight)
+    wanted[best] = weight[best]
+    return np.clip(wanted, 0.0, weight)
+
+
+def _root_means(tree: Tree, tried: npt.NDArray[Any], wanted: npt.NDArray[np.float64]) -> tuple[float, float, float]:
+    """Return the root's mean value, utility and score, without what noise has led to."""
+    root, names = tree.nodes[tree.counters[0].root], ("value", "utility", "score")
+    is_noisy = tree.parameters[0].wide_root_noise > 0.0 and not root["proof"]
+    excess = tried["weight"] - wanted if is_noisy else np.zeros(len(tried))
+    weight = max(LEAST_WEIGHT, float(root["weight_sum"]) - float(excess.sum()))
+    value, utility, score = ((float(root[f"{each}_sum"]) - float(excess @ tried[each])) / weight for each in names)
+    return value, utility, score
+
+
+def _move_report(tree: Tree, child: Any, bound: float, wanted: float, rank: int, pv_length: int) -> MoveReport:
     visits = int(child["visits"])
     utility = float(child["utility"])
     winrate = min(1.0, max(0.0, 0.5 + 0.5 * float(child["value"])))
@@ -140,16 +169,19 @@ def _move_report(tree: Tree, child: Any, bound: float, rank: int, pv_length: int
     counts = np.zeros(pv_length, np.uint32)
     length = int(most_visited_path(tree, int(child["node"]), moves, counts)) if pv_length else 0
     score = _known(child["score"])
+    p = tree.parameters[0]
+    most = 1.0 + float(p.score_utility) + float(p.dynamic_score_utility)  # utility there is
     return MoveReport(
         move=int(child["move"]),
         visits=visits,
         weight=float(child["weight"]),
+        wanted=wanted,
         winrate=winrate,
         utility=utility,
         score_lead=score,
         score_stdev=_known(child["score_stdev"]),
         prior=float(child["prior"]),
-        lcb=winrate + 0.5 * (bound - utility),
+        lcb=winrate + 0.5 * (bound - utility) / most,
         utility_lcb=bound,
         order=rank,
         pv=(int(child["move"]), *moves[:length].tolist()),

@@ -96,18 +96,3 @@ def _edges_of(tree: Tree) -> npt.NDArray[np.uint32]:
     first = int(node["edges"])
     edges: npt.NDArray[np.uint32] = tree.edges[first : first + int(node["edge_count"])]
     return edges
-
-
-def replace_own(tree: Tree, other: Tree) -> None:
-    """Put the evaluation of another tree's root, which has one visit, in the place of the root's own in its sums."""
-    node, new = tree.nodes[tree.counters[0].root], other.nodes[other.counters[0].root]
-    if node["proof"]:  # no evaluation counts there any more
-        return
-    first = int(node["stats"])
-    stats = tree.stats[first : first + int(node["tried"])]
-    counted = stats["weight"].astype(np.float64) * stats["share"]
-    for name in ("weight", "utility", "value", "score"):
-        sums = counted if name == "weight" else counted * stats[name]
-        node[f"{name}_sum"] = sums.sum() + new[f"{name}_sum"]
-    for name in ("own_utility", "own_weight", "own_bias"):
-        node[name] = new[name]

@@ -22,14 +22,15 @@ from engine.search.limits import Limits
 from engine.search.position import Root, SearchableGame
 from engine.search.report import SearchReport
 from engine.search.reports import fullness, read_report, root_priors
-from engine.search.root_priors import RootPriors, replace_own
+from engine.search.root_evaluation import evaluate_root, is_renewed, replace_own
+from engine.search.root_priors import RootPriors
 from native.calls import NO_CALLS
 from native.tree import arrays
 from native.tree.arrays import Batch
 from native.tree.buffers import make_batch, make_worker
 from native.tree.expansion import complete_root
 from native.tree.memory import clear_tree, compact
-from native.tree.report import find_child
+from native.tree.report import find_child, restore_root_order
 from native.tree.search import CENTER_SHARE, advance, dynamic_utility, recenter
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ class Search:
         self._bound: dict[int, tuple[Batch, Calls]] = {}
         """By worker's number: its batch, and the calls that evaluate what stands in it; kept from search to search.
         Empty where the queue has no such calls and takes jobs instead."""
+        self._avoided = np.zeros_like(self.tree.banned)
+        """Those of the banned moves under which the tree was made."""
         self._root_priors = RootPriors(self.tree, np.random.default_rng(self._seeds))
         self._threads: list[threading.Thread] = []
         self._barrier = threading.Barrier(1)
@@ -149,13 +152,13 @@ class Search:
         """Moves made on a board since the search started."""
         return int(self._counters.moves_made)
 
-    def set_position(self, game: SearchableGame, *, keep_tree: bool = True, renew_root: bool = False) -> None:
+    def set_position(self, game: SearchableGame, *, keep_tree: bool = True, is_shown_otherwise: bool = False) -> None:
         """Make `game` the root, keeping the part of the tree below it.
 
         Args:
             game: the position, and how it came about.
             keep_tree: without it the search begins anew, and only evaluations are kept.
-            renew_root: a root from further down the tree is evaluated again, since it is shown otherwise now.
+            is_shown_otherwise: the evaluator is shown a root from further down the tree otherwise than it was there.
 
         Raises:
             Exception: what an evaluator raised; the tree is empty then.
@@ -173,8 +176,8 @@ class Search:
             self._reroot(line if keep_tree else None)
             if not complete_root(self.tree, self._root_record[0], self._root_history, self._workers[0].moves):
                 self._drop_tree()
-        if line and renew_root:
-            self._renew_root()
+        if line and (is_shown_otherwise or is_renewed(self.queue, self.settings)):
+            self._renew_root(is_shown_otherwise=is_shown_otherwise)
 
     def clear_cache(self) -> None:
         """Forget all evaluations outside the tree; callable from any thread, also while the search runs."""
@@ -187,7 +190,13 @@ class Search:
         self.clear_cache()
 
     def start(
-        self, limits: Limits, *, avoid: Sequence[int] = (), allow: Sequence[int] | None = None, noise: bool = False
+        self,
+        limits: Limits,
+        *,
+        avoid: Sequence[int] = (),
+        allow: Sequence[int] | None = None,
+        prune: Sequence[int] = (),
+        noise: bool = False,
     ) -> None:
         """Start the search threads on the position that was set, and return.
 
@@ -195,11 +204,12 @@ class Search:
             limits: when the search ends by itself.
             avoid: root moves that are not searched.
             allow: where given, the only root moves that are searched.
+            prune: further root moves that are not; what is known of them from before stays in the root's sums.
             noise: mix the settings' Dirichlet noise into the root's priors.
         """
         self.stop()
         assert self._root is not None, "set_position comes first"
-        self._ban(avoid, allow)  # first of all, since `interrupt` asks how many visits the root has
+        self._ban(avoid, allow, prune)  # first of all, since `interrupt` asks how many visits the root has
         counters = self._counters
         counters.stop = counters.claimed = counters.playouts = 0
         counters.moves_made = counters.cache_hits = counters.evaluated = 0
@@ -286,10 +296,16 @@ class Search:
         return self._finished.wait(timeout)
 
     def run(
-        self, limits: Limits, *, avoid: Sequence[int] = (), allow: Sequence[int] | None = None, noise: bool = False
+        self,
+        limits: Limits,
+        *,
+        avoid: Sequence[int] = (),
+        allow: Sequence[int] | None = None,
+        prune: Sequence[int] = (),
+        noise: bool = False,
     ) -> SearchReport:
         """Search to the limits and report."""
-        self.start(limits, avoid=avoid, allow=allow, noise=noise)
+        self.start(limits, avoid=avoid, allow=allow, prune=prune, noise=noise)
         self.wait()
         self.stop()
         return self.report()
@@ -367,16 +383,20 @@ class Search:
             claims = min(claims, limits.playouts)
         return claims
 
-    def _ban(self, avoid: Sequence[int], allow: Sequence[int] | None) -> None:
-        """Ban root moves; other bans than before empty the tree, whose root has visits that were made under the old."""
+    def _ban(self, avoid: Sequence[int], allow: Sequence[int] | None, prune: Sequence[int]) -> None:
+        """Ban root moves; others to avoid than before empty the tree, whose root has visits made under the old."""
         banned = np.full_like(self.tree.banned, 0 if allow is None else 1)
         if allow is not None:
             banned[list(allow)] = 0
         banned[list(avoid)] = 1
-        if not np.array_equal(banned, self.tree.banned):
-            with self._layout_lock:
+        with self._layout_lock:
+            if not np.array_equal(banned, self._avoided):
                 self._drop_tree()
+                self._avoided[:] = banned
+            banned[list(prune)] = 1
+            if not np.array_equal(banned, self.tree.banned):
                 self._set_bans(banned)
+                restore_root_order(self.tree)
 
     def _set_bans(self, banned: npt.NDArray[np.uint8]) -> None:
         self.tree.banned[:] = banned
@@ -413,34 +433,27 @@ class Search:
         compact(self.tree, child, 0)
         if len(line or ()) % 2:
             self._counters.score_center *= -1.0  # it is told for the side to move
-        self._set_bans(np.zeros_like(self.tree.banned))  # those were the old root's
+        self._avoided[:] = 0  # those were the old root's
+        self._set_bans(self._avoided)
         self._root_priors.move_on()
         self._counters.max_depth = 0
         self._forget_ownership()
 
-    def _renew_root(self) -> None:
-        """Evaluate an expanded root again: new priors, and a new share of its own in its sums."""
+    def _renew_root(self, *, is_shown_otherwise: bool) -> None:
+        """Evaluate an expanded root again: new priors and, if it is shown otherwise now, a new share in its sums."""
         if self.root_visits <= 1:  # nothing lies below it that would be worth keeping
             self._drop_tree()
             return
-        spec = self.spec
-        tree = arrays.make_tree(0, spec.mean_moves, 0, spec.policy_size, spec.cached_moves)
-        clear_tree(tree)
-        self.settings.write(tree, spec.score_unit)
-        tree.counters[0].claim_limit = 1
         self._hand_out_history()
-        done: SimpleQueue[Job] = SimpleQueue()
-        batch = self._make_batch(self.settings.rows_per_leaf)
-        rows = advance(tree, self._root_record, self._workers[0], batch, 0, NO_CALLS.table, 1)
-        self.queue.submit(Job(batch, rows, done))
-        job = done.get()
-        if job.error is not None:
+        center = float(self._counters.score_center)
+        try:
+            tree = evaluate_root(self.spec, self.queue, self.settings, self._root_record, self._workers[0], center)
+        except Exception:
             self._drop_tree()
-            raise job.error
-        advance(tree, self._root_record, self._workers[0], job.batch, job.rows, NO_CALLS.table, 1)
-        recenter(tree, float(self._counters.score_center), np.empty(1))
+            raise
         with self._layout_lock:
-            replace_own(self.tree, tree)
+            if is_shown_otherwise:
+                replace_own(self.tree, tree)
             self._root_priors.replace(tree)
 
     def _drop_tree(self) -> None:

@@ -1,7 +1,7 @@
 """Which edge a descent follows.
 
 Source of the rule: PUCT as in AlphaZero, with KataGo's logarithmic growth of the exploration constant, its scaling by
-the spread of the utilities below a node, and its first-play urgency (docs of KataGo v1.17).
+the spread of the utilities below a node, its first-play urgency, and its wideRootNoise (docs of KataGo v1.17).
 """
 
 import math
@@ -54,6 +54,19 @@ def _first_play_urgency(tree, node, is_root):  # type: ignore[no-untyped-def]
     return parent - reduction * math.sqrt(mass)
 
 
+@inlined
+def _noise(turn, move):  # type: ignore[no-untyped-def]
+    """Return the size of a normal number or, half of the times, 0: another one for each turn and move."""
+    x = (turn + U(1)) * U(0x9E3779B97F4A7C15) ^ U(move) * U(0xD1B54A32D192ED03)
+    x = (x ^ (x >> U(30))) * U(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> U(27))) * U(0x94D049BB133111EB)
+    x ^= x >> U(31)
+    if x & U(1) != U(0):
+        return 0.0
+    radius = math.sqrt(-2.0 * math.log(float((x >> U(40)) + U(1)) * 2.0**-24))
+    return radius * abs(math.cos(float((x >> U(16)) & U(0xFFFFFF)) * (2.0**-23 * math.pi)))
+
+
 @kernel
 def raise_candidate(tree, node, is_root):  # type: ignore[no-untyped-def]
     """Swap the untried edge of greatest prior (banned root moves last) to the place after the tried ones."""
@@ -103,6 +116,12 @@ def select(tree, node, is_root):  # type: ignore[no-untyped-def]
     bans = is_root and tree.counters[0].bans != 0
     forced = tree.parameters[0].forced_playouts * total if is_root else 0.0
     in_turn = is_root and tree.parameters[0].halving
+    wide = tree.parameters[0].wide_root_noise if is_root else 0.0
+    power = 1.0 / (4.0 * wide + 1.0)  # the priors are flattened, not scaled to the sum of 1 again
+    turn = U(node.visits)
+    if wide > 0.0:
+        for i in range(tried):
+            turn += U(tree.stats[base + i].in_flight & IN_FLIGHT)
     best = np.int64(-1)
     best_value = -1e30
     is_won = False
@@ -124,7 +143,11 @@ def select(tree, node, is_root):  # type: ignore[no-untyped-def]
             q = (stat.utility * n - loss) / (n + loss)
         else:
             q = urgency
-        value = q + factor * edge_prior(edge) / (1.0 + n + flying)
+        prior = edge_prior(edge)
+        if wide > 0.0:
+            prior = prior**power
+            q += wide * _noise(turn, edge_move(edge))
+        value = q + factor * prior / (1.0 + n + flying)
         if in_turn:
             value = -float(stat.visits) - flying
         elif forced > 0.0 and (n + flying) * (n + flying) < forced * edge_prior(edge):
@@ -135,7 +158,10 @@ def select(tree, node, is_root):  # type: ignore[no-untyped-def]
     if tried < U(node.edge_count):
         edge = tree.edges[edges + tried]
         is_banned = bans and tree.banned[U(edge_move(edge))] != 0
-        if not is_banned and (in_turn or urgency + factor * edge_prior(edge) > best_value):
+        value = urgency + factor * edge_prior(edge)
+        if wide > 0.0:
+            value = urgency + wide * _noise(turn, edge_move(edge)) + factor * edge_prior(edge) ** power
+        if not is_banned and (in_turn or value > best_value):
             best = np.int64(tried)
     elif tried < U(node.legal):  # the moves without an edge share what is left of the priors
         prior = max(0.0, 1.0 - float(node.tried_prior)) / float(U(node.legal) - tried)

@@ -221,6 +221,17 @@ def test_dead_stones_are_captured_before_passing(make: Make) -> None:
     assert PASS in [move.move for move in player.decide(Request(clean, cleanup)).report.moves]
 
 
+def test_a_pass_that_nothing_is_better_than_takes_no_time(make: Make) -> None:
+    player, game = make("uniform", visits=None), game_of(DECIDED)
+    clocks = {color: Clock.of(600.0) for color in (BLACK, WHITE)}
+    decision = player.decide(Request(game, clocks=clocks))
+    assert decision.move == PASS
+    assert decision.report.seconds < 5.0  # of 48
+    assert {move.move for move in decision.report.moves} == {PASS}
+    free = replace(player.options, prune_useless_moves=False)
+    assert len(player.decide(Request(game, free, limits=Limits(60), keep_tree=False)).report.moves) > 1
+
+
 @pytest.mark.parametrize("left", [0.4, 10.0])
 def test_cleaning_up_keeps_the_time_for_a_move(
     make: Make, kind: str, left: float, monkeypatch: pytest.MonkeyPatch

@@ -82,6 +82,16 @@ class ScriptedEvaluator:
         self.closed_in = threading.get_ident()
 
 
+class RootedEvaluator(ScriptedEvaluator):
+    """A scripted network that says another policy of a root than of the same position further down a tree."""
+
+    inputs = Inputs.NUMBERS
+
+    def evaluate(self, batch: Batch, rows: int) -> None:
+        super().evaluate(batch, rows)
+        batch.logits[:rows] *= 1.0 + batch.is_root[:rows, None]
+
+
 class FaultyEvaluator:
     """An evaluator that goes wrong for some calls.
 

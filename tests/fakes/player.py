@@ -72,6 +72,7 @@ class FakePlayer:
                 move=move,
                 visits=max(visits >> (i + 1), 1),
                 weight=float(max(visits >> (i + 1), 1)),
+                wanted=float(max(visits >> (i + 1), 1)),
                 winrate=0.5 - 0.0625 * i,
                 utility=-0.125 * i,
                 score_lead=1.5 - i,

@@ -108,6 +108,16 @@ class SlowNode:
         self.score_variance += (score_off**2 * unbiased + own_variance - self.score_variance) * share
 
 
+def noise(turn: int, move: int) -> float:
+    """Return what is drawn for a move in a turn: the size of a normal number, or 0."""
+    word = (turn + 1) * 0x9E3779B97F4A7C15 % 2**64 ^ move * 0xD1B54A32D192ED03 % 2**64
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        word = (word ^ word >> shift) * factor % 2**64
+    first, second = (word >> 40) + 1, word >> 16 & 0xFFFFFF
+    drawn = math.sqrt(-2.0 * math.log(first / 2**24)) * abs(math.cos(2.0 * math.pi * second / 2**24))
+    return 0.0 if word % 2 else drawn
+
+
 class SlowSearch:
     """Searches one position."""
 
@@ -173,7 +183,11 @@ class SlowSearch:
             if node is self.root and edge.move in self.banned:
                 continue
             q = float(edge.utility) if edge.visits else self.first_play_urgency(node)
-            value = q + factor * edge.share / (1.0 + edge.weight)
+            share = edge.share
+            if node is self.root and self.settings.wide_root_noise:
+                q += self.settings.wide_root_noise * noise(node.visits, edge.move)
+                share **= 1.0 / (4.0 * self.settings.wide_root_noise + 1.0)
+            value = q + factor * share / (1.0 + edge.weight)
             if value > best_value:
                 best, best_value = edge, value
         if node.tried == len(node.edges) and node.without:

@@ -200,7 +200,7 @@ def test_settings_reach_the_analyst() -> None:
     assert (options.visits, options.playouts, options.seconds) == (7, 9, 1.0)
     assert request.pv_length == 3
     assert options.root_fpu_reduction == 0.0
-    assert options.root_policy_temperature == 3.0
+    assert (options.root_policy_temperature, options.wide_root_noise) == (1.5, 0.25)
     assert options.c_puct == 2.0
     assert request.hide_moves
     assert (request.first_report, request.interval) == (0.25, 0.5)

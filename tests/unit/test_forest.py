@@ -15,7 +15,7 @@ from engine.matches.duel import best_move, move_root
 from engine.search.limits import Limits
 from engine.search.parameters import SearchSettings
 from native.go.spec import go_spec
-from tests.fakes.evaluators import ScriptedEvaluator
+from tests.fakes.evaluators import RootedEvaluator, ScriptedEvaluator
 from tests.unit.trees import contents_of, new_game, new_search
 
 SIZE, PLAYOUTS = 5, 300
@@ -75,8 +75,9 @@ def test_a_tree_goes_on_below_a_move() -> None:
     assert contents_of(small.tree) == contents_of(search.tree)
 
 
-def test_a_duel_chooses_as_a_player_does() -> None:
-    evaluator, game, visits = ScriptedEvaluator(1), new_game(SIZE, komi=0.0), 80
+@pytest.mark.parametrize("kind", [ScriptedEvaluator, RootedEvaluator])
+def test_a_duel_chooses_as_a_player_does(kind: type[ScriptedEvaluator]) -> None:
+    evaluator, game, visits = kind(1), new_game(SIZE, komi=0.0), 80
     made = [searches(evaluator, 1, 2 * visits, dynamic_score_utility=0.0) for _ in range(2)]
     ordinary = [new_search(evaluator, SIZE, dynamic_score_utility=0.0) for _ in range(2)]
     rooted: list[int | None] = [None, None]

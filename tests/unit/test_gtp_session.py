@@ -244,6 +244,18 @@ def test_pondering_that_fails_leaves_the_next_command(
     assert "the device is gone" in caplog.text
 
 
+def test_only_analyses_are_widened_and_hide_the_moves_so_far() -> None:
+    session = ScriptedSession(FakePlayer(Options(size=9)))
+    session.send("kata-set-param analysisWideRootNoise 0.5")
+    session.send("kata-analyze b 5", ticks=1)
+    session.send("genmove b")
+    analysis, move = (session.fake.requests[i] for i in (0, -1))
+    assert analysis.options is not None
+    assert (analysis.options.wide_root_noise, analysis.hide_moves) == (0.5, True)
+    assert (move.options or session.fake.options).wide_root_noise == 0.0
+    assert not move.hide_moves
+
+
 @pytest.mark.parametrize("error", DEVICE_ERRORS, ids=["EvaluatorError", "RuntimeError"])
 def test_an_analysis_that_fails_is_ended(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
     session = ScriptedSession(Breaking(error))

@@ -18,7 +18,7 @@ from engine.go.networks.rollouts import RolloutEvaluator
 from engine.go.vertex import board_points
 from engine.search import search as search_module
 from engine.search.limits import Limits
-from engine.search.reports import read_report
+from engine.search.reports import read_report, root_priors
 from engine.search.search import Search
 from native.go.board import PASS
 from native.go.spec import go_spec
@@ -28,7 +28,7 @@ from native.tree.arrays import Batch
 from native.tree.buffers import make_batch
 from native.tree.memory import clear_tree, compact
 from native.tree.search import advance
-from tests.fakes.evaluators import ScriptedEvaluator
+from tests.fakes.evaluators import RootedEvaluator, ScriptedEvaluator
 from tests.unit.trees import check_tree, new_game, new_search
 from tests.waiting import wait_until
 
@@ -289,6 +289,31 @@ def test_a_network_is_shown_positions_as_it_asks() -> None:
     assert game.position["suicide_areas"] == 0
 
 
+@pytest.mark.parametrize("renew", [True, False])
+def test_a_root_from_further_down_the_tree_gets_the_priors_of_a_root(renew: bool) -> None:
+    search, game = new_search(RootedEvaluator(), 5, renew_root=renew), new_game(5)
+    search.set_position(game)
+    best = run(search, Limits(visits=200)).moves[0]
+    game.push(best.move)
+    search.set_position(game, keep_tree=False)
+    run(search, Limits(visits=1))
+    expected = root_priors(search.tree)
+    game.undo()
+    search.set_position(game)
+    assert run(search, Limits(visits=200)).moves[0] == best
+    game.push(best.move)
+    search.set_position(game)
+    node = search.tree.nodes[search.tree.counters[0].root]
+    sums = [float(node[name]) for name in ("weight_sum", "utility_sum", "value_sum", "score_sum")]
+    assert search.root_visits == best.visits
+    assert sums[0] == pytest.approx(best.weight)
+    assert sums[2] == pytest.approx(-best.weight * (2 * best.winrate - 1))
+    assert (root_priors(search.tree) == expected) == renew
+    later = run(search, Limits(visits=300))
+    assert later.playouts == 300 - best.visits
+    check_tree(search)
+
+
 def test_a_search_of_other_moves_does_not_decide_the_next_one() -> None:
     search = new_search(ScriptedEvaluator(), 5)
     search.set_position(new_game(5))
@@ -500,3 +525,25 @@ def test_a_solved_position_is_judged_right() -> None:
     report = run(search, Limits(visits=800))
     assert report.winrate < 0.2  # White's view: Black owns everything after the center
     assert len(report.moves) <= len(board_points(3)) + 1
+
+
+def test_a_wide_root_is_searched_widely_and_judged_as_if_it_were_not() -> None:
+    reports = []
+    for noise in (0.0, 0.3):
+        search = new_search(ScriptedEvaluator(), 5, wide_root_noise=noise)
+        search.set_position(new_game(5, "C3"))
+        reports.append(run(search, Limits(visits=400)))
+        check_tree(search)
+    narrow, wide = reports
+    assert len(wide.moves) == 25 > len(narrow.moves)
+    for report in reports:
+        assert all(0.0 <= move.wanted <= move.weight + 1e-6 for move in report.moves)
+    excess = sum(move.weight - move.wanted for move in wide.moves)
+    assert excess > 0.1 * wide.weight
+    node = search.tree.nodes[search.tree.counters[0].root]
+    noisy = 0.5 + 0.5 * float(node["value_sum"]) / wide.weight
+    led = sum((move.weight - move.wanted) * move.winrate for move in wide.moves)
+    assert wide.winrate == pytest.approx((noisy * wide.weight - led) / (wide.weight - excess), abs=1e-6)
+    assert wide.utility > float(node["utility_sum"]) / wide.weight  # noise leads to bad moves
+    common = {move.move: move.prior for move in narrow.moves}
+    assert all(move.prior == common[move.move] for move in wide.moves if move.move in common)

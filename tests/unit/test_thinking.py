@@ -66,7 +66,9 @@ def test_a_lead_that_cannot_be_caught_up_with_is_settled() -> None:
     assert not is_settled(report_of(9_000, 100), 0.0, 0.5, PLAN)  # too early to know
 
 
-def test_a_single_move_waits_for_its_time() -> None:
+def test_a_single_move_is_settled_once_no_other_can_catch_up() -> None:
+    assert is_settled(report_of(500), 0.0, 7.0, PLAN)
+    assert not is_settled(report_of(500), 0.0, 3.0, PLAN)
     assert not is_settled(report_of(500, lost=9_000), 0.0, 7.0, PLAN)
     assert is_settled(report_of(500, lost=9_000), 0.0, 10.0, PLAN)
     assert not is_settled(report_of(), 0.0, 10.0, PLAN)

@@ -37,6 +37,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "rollouts": {"fpu_from_mean": True, "spread_scale": 0.0},
     "weighed": {"noise_pruning": 0.15, "value_weighting": 0.25},
     "plain": {"uncertainty": False, "bias_correction": 0.0},
+    "noisy": {"wide_root_noise": 0.2},
 }
 
 

@@ -35,34 +35,12 @@ class Settings:
     """Whose point of view the values are: BLACK, WHITE, or None for the side to move."""
     pv_length: int = 15
     """Moves of a principal variation after the first, at most."""
-    wide_root_noise: float = 0.0
-    """See `with_width`."""
-
-    def with_width(self) -> Options:
-        """Return the options of the search, the root's policy widened.
-
-        KataGo raises the root's policy to the power 1 / (4 n + 1) for a wideRootNoise n, and adds noise to utilities.
-        The first is a temperature; the second is not done.
-        """
-        if not self.wide_root_noise:
-            return self.options
-        options = self.options.copy()
-        options.root_policy_temperature = min(100.0, self._temperature * (4.0 * self.wide_root_noise + 1.0))
-        return options
 
     @property
-    def powers(self) -> tuple[float, float]:
-        """Powers that make of the root's widened priors the network's policy, and the priors as they were before.
-
-        KataGo tells the policy without the root's temperature, and priors with it; wideRootNoise is in neither.
-        """
-        widened = self.with_width().root_policy_temperature or self.options.policy_temperature
-        return widened / self.options.policy_temperature, widened / self._temperature
-
-    @property
-    def _temperature(self) -> float:
-        """The root's, before it is widened."""
-        return self.options.root_policy_temperature or self.options.policy_temperature
+    def policy_power(self) -> float:
+        """Power that makes of the root's priors the network's policy, which KataGo tells without its temperature."""
+        own = self.options.policy_temperature
+        return (self.options.root_policy_temperature or own) / own
 
 
 def override(settings: Settings, values: Mapping[str, Any]) -> tuple[Settings, list[str]]:
@@ -84,8 +62,6 @@ def override(settings: Settings, values: Mapping[str, Any]) -> tuple[Settings, l
                 settings = replace(settings, perspective=_perspective(value))
             case "analysisPVLen":
                 settings = replace(settings, pv_length=int(_number(name, value, 1, MAX_PV)))
-            case "wideRootNoise":
-                settings = replace(settings, wide_root_noise=_number(name, value, 0, 5))
             case _:
                 row = _find(name)
                 if row is None:

@@ -150,15 +150,13 @@ def read_query(fields: Fields, settings: Settings) -> Query:
     priorities = _priorities(fields)
     game = _game(fields, size)
     settings = _settings(fields, settings, warnings)
-    policy_power, prior_power = settings.powers
     style = Style(
         perspective=settings.perspective,
         ownership=boolean(fields, "includeOwnership"),
         policy=boolean(fields, "includePolicy"),
         moves_ownership=boolean(fields, "includeMovesOwnership"),
         pv_visits=boolean(fields, "includePVVisits"),
-        policy_power=policy_power,
-        prior_power=prior_power,
+        policy_power=settings.policy_power,
     )
     for name in NOT_ANSWERED:
         if boolean(fields, name):
@@ -167,7 +165,7 @@ def read_query(fields: Fields, settings: Settings) -> Query:
     restrictions = _restrictions(fields, size, warnings)
     for name in sorted(set(fields) - KNOWN):
         warnings.append(QueryWarning(shown(name), "Unexpected or unused field, do you have a typo?"))
-    options = settings.with_width()
+    options = settings.options
     turns = []
     for number, position in _positions(game, stones, played, first, numbers):
         avoid, allow = restrictions.get(position.side_to_move, ((), None))

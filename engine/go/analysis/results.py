@@ -37,9 +37,7 @@ class Style:
     policy: bool = False
     pv_visits: bool = False
     policy_power: float = 1.0
-    """Power of the root's priors that is told as the policy; see `Settings.powers`."""
-    prior_power: float = 1.0
-    """Power of them that is told as the priors of moves."""
+    """Power of the root's priors that is told as the policy; see `Settings.policy_power`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +81,10 @@ def response(
     report = analysis.report
     view = View(style.perspective in (None, report.side_to_move))
     infos = [_move_info(move, game.size, view, style) for move in report.moves]
-    priors = _raised(np.array([move.prior for move in report.moves]), analysis.policy, style.prior_power)
-    most = max((move.weight for move in report.moves), default=0.0)
-    for info, move, prior in zip(infos, report.moves, priors, strict=True):
-        info["prior"] = rounded(float(prior))
+    most = max((move.wanted for move in report.moves), default=0.0)
+    for info, move in zip(infos, report.moves, strict=True):
         # The search takes the best bound among the well visited; all else goes by weight.
-        info["playSelectionValue"] = rounded(most if move.order == 0 else move.weight)
+        info["playSelectionValue"] = rounded(most if move.order == 0 else move.wanted)
         if move.move in analysis.moves_ownership:
             info["ownership"] = _numbers(analysis.moves_ownership[move.move], view)
     fields: dict[str, Any] = {
@@ -99,7 +95,7 @@ def response(
         "rootInfo": _root_info(report, analysis.raw, game, view),
     }
     if style.policy:
-        policy = map(float, _raised(analysis.policy, analysis.policy, style.policy_power))
+        policy = map(float, _raised(analysis.policy, style.policy_power))
         fields["policy"] = [-1.0 if math.isnan(value) else rounded(value) for value in policy]
     if style.ownership and report.ownership is not None:
         fields["ownership"] = _numbers(report.ownership, view)
@@ -111,13 +107,12 @@ def no_results(identity: str, turn: int) -> dict[str, Any]:
     return {"id": identity, "turnNumber": turn, "isDuringSearch": False, "noResults": True}
 
 
-def _raised(values: npt.NDArray[Any], policy: npt.NDArray[np.float32], power: float) -> npt.NDArray[Any]:
-    """Return some values of a policy after all of it was raised to a power and made to add up to 1 again."""
+def _raised(policy: npt.NDArray[np.float32], power: float) -> npt.NDArray[Any]:
+    """Return a policy that was raised to a power and made to add up to 1 again."""
     if power == 1.0:
-        return values
-    top = np.nanmax(policy, initial=0.0)
-    raised: npt.NDArray[Any] = (values / top) ** power / np.nansum((policy / top).astype(np.float64) ** power)
-    return raised
+        return policy
+    raised = (policy / np.nanmax(policy, initial=0.0)).astype(np.float64) ** power
+    return raised / np.nansum(raised)
 
 
 def _numbers(values: Iterable[float], view: View) -> list[float]:
@@ -133,6 +128,7 @@ def _move_info(move: MoveReport, size: int, view: View, style: Style) -> dict[st
         "edgeWeight": rounded(move.weight),
         "utility": view.signed(move.utility),
         "winrate": view.share(move.winrate),
+        "prior": rounded(move.prior),
         "scoreMean": view.signed(move.score_lead),
         "scoreSelfplay": view.signed(move.score_lead),
         "scoreLead": view.signed(move.score_lead),
@@ -142,6 +138,8 @@ def _move_info(move: MoveReport, size: int, view: View, style: Style) -> dict[st
         "order": move.order,
         "pv": [format_vertex(later, size) for later in move.pv],
     }
+    if move.symmetry_of is not None:
+        info["isSymmetryOf"] = format_vertex(move.symmetry_of, size)
     if style.pv_visits:
         info["pvVisits"] = info["pvEdgeVisits"] = list(move.pv_visits)
     return info

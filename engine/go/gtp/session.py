@@ -13,7 +13,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from engine.clock import ClockError
@@ -160,13 +160,17 @@ class Session:
 
         Args:
             color: who is to move, also out of turn; None for whose turn it is.
-            is_analysis: whether the options of analyses decide if the moves so far are shown to the network.
+            is_analysis: whether the options of analyses decide if the moves so far are shown to the network, and how
+                widely the root is explored.
         """
         game, options = self.game.copy(), self.options
         if color is not None:
             game.turn_to(color)
-        hides = options.analysis_ignore_pre_root_history if is_analysis else options.ignore_pre_root_history
-        request = self._request = Request(game, hide_moves=hides, start=self.arrival)
+        hides, changed = options.ignore_pre_root_history, None
+        if is_analysis:
+            hides = options.analysis_ignore_pre_root_history
+            changed = replace(options, wide_root_noise=options.analysis_wide_root_noise)
+        request = self._request = Request(game, changed, hide_moves=hides, start=self.arrival)
         if self.is_interrupted:
             request.stop()
         return request

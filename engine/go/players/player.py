@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +17,7 @@ from engine.go.networks.katago import ROOT_OPTIMISM
 from engine.go.players.network import ask_network, model_of, network_behind, spec_for
 from engine.go.players.raw_evaluation import RawEvaluation
 from engine.go.players.resignation import may_resign
+from engine.go.players.root_moves import Twins, twins, useless_moves, with_twins
 from engine.go.players.setup import check_evaluator, make_queue, queue_key, search_settings
 from engine.go.players.timing import find_budget, moves_left
 from engine.go.scoring import ROLLOUTS, dead_stones, ownership_by_rollouts
@@ -50,6 +52,9 @@ CLEANUP_SHARE = 0.1
 
 class GoPlayer(Player[GoGame]):
     """Plays Go on boards of all sizes."""
+
+    _twins: Twins = MappingProxyType({})
+    """Of the root that is searched, or was last."""
 
     def __init__(self, options: Options) -> None:
         """Load the network, or what judges without one, for a board by the options.
@@ -145,12 +150,35 @@ class GoPlayer(Player[GoGame]):
     def _without_search(self, request: Request[GoGame], root: GoGame) -> Decision | None:
         return Decision(PASS, report=SearchReport(root.side_to_move)) if root.is_full else None
 
+    def _is_forced(self, request: Request[GoGame], root: GoGame) -> bool:
+        is_banned = self._search.is_banned
+        return request.clock is not None and sum(not is_banned(move) for move in root.legal_moves()) == 1
+
     def _restrictions(self, request: Request[GoGame], root: GoGame, schedule: Schedule) -> Restrictions:
         """Forbid the pass while dead stones are left, if they are to be captured first."""
         options = self._options(request)
         if options.cleanup and request.allow is None and len(root.legal_moves()) > 1 and self._has_dead(root, schedule):
             return {*request.avoid, PASS}, None
         return request.avoid, request.allow
+
+    def _pruned(self, request: Request[GoGame], root: GoGame) -> Sequence[int]:
+        options, self._twins = self._options(request), {}
+        if request.avoid or request.allow is not None:
+            return ()
+        if options.root_symmetry_pruning:
+            found = twins(root)
+            if not self._search.root_visits or all(map(self._search.is_banned, found)):  # else visits would be lost
+                self._twins = found
+        if not options.prune_useless_moves:
+            return list(self._twins)
+        agrees = root.rules.has_agreement and not options.cleanup
+        judged = root.rules.scoring == "TERRITORY" or self._search.spec.marked(root.position)["judges_agreement"]
+        return [*self._twins, *useless_moves(root, counts_dead=not (agrees and judged))]
+
+    def _shown(self, report: SearchReport) -> SearchReport:
+        """Return a report with the moves that were not searched because they are mirror images of others."""
+        pruned = {move: twin for move, twin in self._twins.items() if self._search.is_banned(move)}
+        return with_twins(report, pruned) if pruned else report
 
     def _has_dead(self, root: GoGame, schedule: Schedule) -> bool:
         """Whether dead stones of the opponent are still on the board, as far as a share of the move's time shows it."""
@@ -167,8 +195,10 @@ class GoPlayer(Player[GoGame]):
         return black_ownership(self._search.run(replace(OWNERSHIP_LIMITS, seconds=seconds)), root)
 
     def _draw(self, report: SearchReport, temperature: float) -> int:
+        moves = tuple(move for move in report.moves if move.symmetry_of is None)
         if report.moves[0].move != PASS:  # nobody passes by chance
-            report = replace(report, moves=tuple(move for move in report.moves if move.move != PASS))
+            moves = tuple(move for move in moves if move.move != PASS)
+        report = replace(report, moves=moves)
         return choose(report, temperature, self._rng)
 
     def _likeliest(self, root: GoGame, avoid: Collection[int], allow: Collection[int] | None) -> int:
