@@ -11,6 +11,7 @@ from native.shogi.sparse import INPUTS, MOVE_ROWS, SCRATCH_DTYPE
 from native.shogi.spec import shogi_spec
 from native.sparse.network import make_scratch
 from native.sparse.shogi import evaluate_rows
+from nets.features import SHOGI_BOARD
 
 if TYPE_CHECKING:
     from typing import Self
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from native.calls import Calls
     from native.tree.arrays import Batch
     from nets.load import NetworkFile
-
-FEATURES = "shogi-board"
 
 
 class ShogiSparse(SparseFormat):
@@ -32,7 +31,7 @@ class ShogiSparse(SparseFormat):
     @classmethod
     def recognise(cls, file: NetworkFile, size: int) -> Self | None:
         """See FileFormat."""
-        return cls(file) if file.feature_set == FEATURES else None
+        return cls(file) if file.feature_set == SHOGI_BOARD else None
 
     def bind(self, batch: Batch) -> Calls:
         """See SparseFormat."""
