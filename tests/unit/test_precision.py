@@ -54,6 +54,7 @@ class Scripted(UniformEvaluator):
 
     info = INFO
     backend = "scripted kernels"
+    is_exact = False
     why = ""
 
     def __init__(self, name: str, *, error: float = 0.0, other_move_every: int = 0) -> None:

@@ -80,11 +80,13 @@ def response(
     """
     report = analysis.report
     view = View(style.perspective in (None, report.side_to_move))
-    infos = [_move_info(move, game.size, view, style) for move in report.moves]
-    most = max((move.wanted for move in report.moves), default=0.0)
-    for info, move in zip(infos, report.moves, strict=True):
-        # The search takes the best bound among the well visited; all else goes by weight.
-        info["playSelectionValue"] = rounded(most if move.order == 0 else move.wanted)
+    # The search takes the best bound among the well visited; all else goes by weight.
+    moves = sorted(report.moves, key=lambda move: (move.order != 0, -move.wanted))
+    infos = [_move_info(move, game.size, view, style) for move in moves]
+    most = max((move.wanted for move in moves), default=0.0)
+    for order, (info, move) in enumerate(zip(infos, moves, strict=True)):
+        info["order"] = order
+        info["playSelectionValue"] = rounded(most if order == 0 else move.wanted)
         if move.move in analysis.moves_ownership:
             info["ownership"] = _numbers(analysis.moves_ownership[move.move], view)
     fields: dict[str, Any] = {
@@ -135,7 +137,6 @@ def _move_info(move: MoveReport, size: int, view: View, style: Style) -> dict[st
         "scoreStdev": rounded(move.score_stdev),
         "lcb": view.share(move.lcb),
         "utilityLcb": view.signed(move.utility_lcb),
-        "order": move.order,
         "pv": [format_vertex(later, size) for later in move.pv],
     }
     if move.symmetry_of is not None:
