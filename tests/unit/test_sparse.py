@@ -1,5 +1,6 @@
 """Sparse networks: the forward pass against plain numpy, their file, and play with them."""
 
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,7 @@ from nets.metadata import NetworkInfo
 from nets.sparse.file import HIDDEN, LAST, MAX_HEADER, read_sparse, write_sparse
 
 Tensors = dict[str, npt.NDArray[np.generic]]
+SHIPPED = Path(str(resources.files("nets.models") / "yomi-shogi-sparse.safetensors"))
 LINE = "7g7f 3c3d 2g2f 8c8d 2f2e 8d8e 6i7h 4a3b 2e2d 2c2d 2h2d P*2c 2d2f 8e8f 8g8f 8b8f P*8g 8f8b"
 
 
@@ -155,6 +157,19 @@ def test_it_plays(tmp_path: Path) -> None:
     assert report.visits >= 300
     assert format_usi(report.moves[0].move) in {format_usi(move) for move in game.legal_moves()}
     queue.close()
+
+
+def test_the_network_that_comes_with_yomi_knows_the_first_moves() -> None:
+    evaluator = load(FORMATS, SHIPPED, 9, precision="auto")
+    game = ShogiGame()
+    batch = make_batch(evaluator.spec, 1, Inputs.POSITIONS)
+    legal = game.legal_moves()
+    batch.positions[0] = game.position
+    batch.move_count[0], batch.moves[0, : len(legal)] = len(legal), legal
+    batch.indices[0, : len(legal)] = range(len(legal))
+    evaluator.evaluate(batch, 1)
+    assert abs(batch.values[0, VALUE]) < 0.2
+    assert format_usi(legal[int(batch.logits[0, : len(legal)].argmax())]) in ("7g7f", "2g2f")
 
 
 def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
