@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -107,8 +108,10 @@ def test_a_game_that_an_engine_spoils_is_dropped_and_the_others_go_on(engine: st
 def test_a_worker_tells_of_engines_in_what_it_delivers() -> None:
     workers = InTurns(GO, make_settings({**SETTINGS, "games": 2, "opponent": scripted("gtp", "resign")}), 1)
     workers.use(Task(PLAIN, "uniform", {}))
+    end = time.monotonic() + 60.0  # other games go on, and may be many, until the engine has started
     try:
-        delivery = next(each for _ in range(100) for each in workers.take(1.0) if each.points)
+        taken = iter(lambda: workers.take(1.0) if time.monotonic() < end else [], [])
+        delivery = next(each for deliveries in taken for each in deliveries if each.points)
     finally:
         workers.close()
     assert delivery.points == [1.0]
