@@ -101,7 +101,8 @@ class _ClippedSquare(torch.autograd.Function):
         return slope * torch.where(inside, 2.0 * clipped, leads_back * LEAK)
 
 
-def _clipped_square(x: Tensor) -> Tensor:
+def clipped_square(x: Tensor) -> Tensor:
+    """Return the units of sums: see _ClippedSquare."""
     squared: Tensor = _ClippedSquare.apply(x)
     return squared
 
@@ -169,9 +170,9 @@ class SparseNetwork(Network):
     def forward(self, x: SparseInput) -> dict[str, Tensor]:
         """Return policy [B, P], ILLEGAL but for legal moves, and value_logit [B, 1]; all in float32."""
         with torch.autocast(self.rows.device.type, enabled=False):
-            units = _clipped_square(self._sums(x, self.rows) + self.bias)
-            hidden = _clipped_square(self.hidden(units[:, : self.value_units]))
-            value = self.out(_clipped_square(self.last(hidden))) + self._sums(x, self.direct)
+            units = clipped_square(self._sums(x, self.rows) + self.bias)
+            hidden = clipped_square(self.hidden(units[:, : self.value_units]))
+            value = self.out(clipped_square(self.last(hidden))) + self._sums(x, self.direct)
             kept = functional.dropout(units[:, self.value_units :], self.dropout, self.training)
             logits = move_logits(kept, self.moves, self.move_bias, x)
             policy = logits.new_full((x.rows * self.policy_size,), ILLEGAL).scatter(0, x.places, logits)

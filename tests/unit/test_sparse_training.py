@@ -25,7 +25,7 @@ from nets.data.batches import Batch, BatchSource  # noqa: E402
 from nets.data.metrics import ILLEGAL, Judged, Table  # noqa: E402
 from nets.data.shards import Dataset, open_dataset  # noqa: E402
 from nets.definitions import sparse, sparse_export  # noqa: E402
-from nets.definitions.sparse import SparseInput, SparseShogi  # noqa: E402
+from nets.definitions.sparse import LEAK, SparseInput, SparseShogi, clipped_square  # noqa: E402
 from nets.definitions.sparse_export import export_sparse, to_tensors  # noqa: E402
 from nets.errors import NetworkError  # noqa: E402
 from nets.features import SHOGI_BOARD, feature_set  # noqa: E402
@@ -34,7 +34,7 @@ from nets.training.config import parse_config  # noqa: E402
 from nets.training.loop import Trainer  # noqa: E402
 from nets.training.tensors import Decoder, Example  # noqa: E402
 
-SMALL = {"value": 128, "policy": 128}
+SMALL = {"dropout": 0.0, "value": 128, "policy": 128}
 CPU = torch.device("cpu")
 
 
@@ -108,7 +108,7 @@ def naive_logits(network: SparseShogi, x: SparseInput) -> Any:
     sums = torch.stack(
         [network.rows[x.active[first:last]].sum(0) for first, last in zip(*ends(x.found.active_starts), strict=True)]
     )
-    outputs = (sums + network.bias).clamp(0.0, 1.0) ** 2
+    outputs = clipped_square(sums + network.bias)
     owners = np.repeat(np.arange(x.rows), np.diff(x.found.starts))
     rows = torch.from_numpy(x.found.rows).long()
     summed = network.moves[rows].sum(1)
@@ -117,6 +117,15 @@ def naive_logits(network: SparseShogi, x: SparseInput) -> Any:
 
 def ends(starts: Any) -> tuple[list[int], list[int]]:
     return starts[:-1].tolist(), starts[1:].tolist()
+
+
+def test_units_slope_outside_only_where_a_step_leads_back_inside() -> None:
+    x = torch.tensor([-0.5, -0.5, 0.5, 1.5, 1.5], requires_grad=True)
+    units = clipped_square(x)
+    assert units.tolist() == [0.0, 0.0, 0.25, 1.0, 1.0]
+    (units * torch.tensor([-1.0, 1.0, 1.0, -1.0, 1.0])).sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == pytest.approx([-LEAK, 0.0, 1.0, 0.0, LEAK])
 
 
 @pytest.mark.parametrize("threads", [1, 3])
