@@ -279,6 +279,18 @@ def compile_material() -> None:
     decode.bind(batch.logits, np.zeros((1, 1), np.float32), True, batch.logits, batch.values)
 
 
+def compile_sparse() -> None:
+    """Compile the evaluation of shogi positions by a sparse network."""
+    from native.shogi.sparse import SCRATCH_DTYPE
+    from native.shogi.spec import shogi_spec
+    from native.sparse.network import make_scratch
+    from native.sparse.shogi import EXAMPLE, evaluate_rows
+    from native.tree.buffers import make_batch
+
+    batch = make_batch(shogi_spec(), 1, Inputs.POSITIONS)
+    evaluate_rows.bind(batch, EXAMPLE, make_scratch(EXAMPLE), np.zeros(1, SCRATCH_DTYPE)[0])
+
+
 def compile_mate() -> None:
     """Compile the search for a mate at the root."""
     from native.shogi.dfpn import MAX_PLY, make_solver, prove
@@ -300,12 +312,13 @@ GROUPS: dict[str, Callable[[], None]] = {
     "shogi-tree": compile_shogi_tree,
     "shogi-forest": compile_shogi_forest,
     "shogi-material": compile_material,
+    "shogi-sparse": compile_sparse,
     "shogi-mate": compile_mate,
 }
 CHECK = "--check"
 PROCESSES = {
     "go": (("go-planes", "go-tree"), ("go-rules", "go-rollouts", "forward", "go-partial")),
-    "shogi": (("shogi-rules", "shogi-tree"), ("shogi-material", "forward", "shogi-mate")),
+    "shogi": (("shogi-rules", "shogi-tree"), ("shogi-material", "shogi-sparse", "forward", "shogi-mate")),
     "learning-go": (("go-forest",),),
     "learning-shogi": (("shogi-forest",),),
 }

@@ -106,7 +106,7 @@ def train(path: Path, args: argparse.Namespace, *, only_export: bool = False) ->
         print(trainer.export())
         return 0
     last = config.training.steps if args.steps is None else min(args.steps, config.training.steps)
-    with started(args.processes, config, folder, args.device, find_encoder, last) as group:
+    with started(args.processes, config, folder, args.device, last, find_encoder) as group:
         trainer = Trainer(config, folder, args.device, group=group, find_encoder=find_encoder)
         number = _train_to(trainer, last)
     if number:

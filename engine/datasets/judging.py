@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from engine.evaluators.load import load
-from engine.evaluators.network import FileFormat, NetworkEvaluator, recognise
+from engine.evaluators.network import FileFormat, Format, NetworkEvaluator, recognise
 from nets.data.batches import Batch, BatchSource
 from nets.data.metrics import Judged, Table
 from nets.data.shards import Dataset
@@ -64,10 +64,12 @@ def _network(formats: Formats, path: Path, device: str) -> tuple[str, Judge]:
     def judge(size: int, planes: FloatArray, extras: FloatArray) -> Judged:
         if size not in evaluators:
             evaluator = load(formats, path, size, device)
-            if not isinstance(evaluator, NetworkEvaluator):
-                raise NetworkError(f"{path}: a sparse network found, expected one of layers")
+            assert isinstance(evaluator, NetworkEvaluator)
             evaluators[size] = evaluator
         evaluator = evaluators[size]
         return evaluator.format.judge(evaluator.run(planes, extras))
 
-    return recognise(formats, path, 0).feature_set, judge
+    form = recognise(formats, path, 0)
+    if not isinstance(form, Format):
+        raise NetworkError(f"{path}: a sparse network found, which `yomi train` tests itself: expected one of layers")
+    return form.feature_set, judge

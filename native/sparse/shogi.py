@@ -12,7 +12,7 @@ from native.tree import arrays
 from native.tree.buffers import make_batch
 
 _SHORTS, _FLOATS = np.zeros((1, 1), np.int16), np.zeros((1, 1), np.float32)
-_EXAMPLE = SparseNetwork(
+EXAMPLE = SparseNetwork(
     rows=_SHORTS,
     bias=_SHORTS[0],
     direct=_FLOATS[0],
@@ -25,10 +25,11 @@ _EXAMPLE = SparseNetwork(
     move_bias=_FLOATS[0],
     scales=_FLOATS[0],
 )
+"""Of the types that `evaluate_rows` takes; it says nothing."""
 _ARGUMENTS = types_of(
     make_batch(shogi_spec(), 1, Inputs.POSITIONS),
-    _EXAMPLE,
-    make_scratch(_EXAMPLE),
+    EXAMPLE,
+    make_scratch(EXAMPLE),
     np.zeros(1, sparse.SCRATCH_DTYPE)[0],
 )
 

@@ -19,11 +19,8 @@ from nets.data.sparse import SparseEncoder, SparseRows
 from nets.definitions.base import Network
 from nets.errors import NetworkError
 from nets.features import SHOGI_BOARD, feature_set
+from nets.sparse.file import HIDDEN, LAST, WIDTH_STEP
 
-HIDDEN, LAST = 16, 32
-"""Units of the two layers before the value."""
-WIDTH_STEP = 128
-"""Units for the value, and those for moves, come in multiples of it."""
 ROW_LIMIT, BIAS_LIMIT = 1.5, 3.9
 """Magnitudes of the first layer's weights, such that 40 rows and the bias stay below 64: 16 bits at 512 a unit."""
 MAX_ROWS = 40

@@ -12,18 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from nets.definitions.base import to_numpy
+from nets.definitions.onnx_export import describe_outputs
 from nets.definitions.sparse import MAX_ROWS, SparseNetwork
 from nets.errors import NetworkError
-from nets.features import feature_set
-from nets.metadata import NetworkInfo
-from nets.sparse.file import write_sparse
+from nets.sparse.file import ONE, SQUARED_ONE, write_sparse
 
 Array = npt.NDArray[Any]
 
-ONE = 512
-"""1 in the first layer's sums."""
-SQUARED_ONE = 4096
-"""1 in its outputs, which are at most that."""
 SHORT, LONG = 2**15 - 1, 2**31 - 1
 MAX_NORM = LONG // SQUARED_ONE
 """Magnitudes, added up, of integers whose product with outputs cannot overflow."""
@@ -61,21 +56,7 @@ def export_sparse(network: SparseNetwork, name: str, training: Mapping[str, str]
     Raises:
         NetworkError: see `to_tensors`.
     """
-    features = feature_set(network.feature_set)
-    info = NetworkInfo(
-        game=features.game,
-        board_size=network.board_size,
-        feature_set=features.name,
-        name=name,
-        source_file="",
-        source_sha256="",
-        model_version=0,
-        policy_channels=features.directions or 1,
-        misc_channels=0,
-        outputs={"policy": "logits of legal moves", "value": "logit of a win for the side to move"},
-        training=dict(training),
-    )
-    return write_sparse(to_tensors(network), info)
+    return write_sparse(to_tensors(network), describe_outputs(network, name, training, ("policy", "value_logit"), {}))
 
 
 def _first_layer(rows: Array, bias: Array) -> tuple[Array, Array]:

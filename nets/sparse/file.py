@@ -28,8 +28,13 @@ TYPES: dict[str, np.dtype[Any]] = {"I16": np.dtype("<i2"), "F32": np.dtype("<f4"
 _NAMES = {kind: name for name, kind in TYPES.items()}
 _LENGTH = 8
 MAX_HEADER = 1 << 20
-HIDDEN, LAST, WIDTH_STEP = 16, 32, 128
-"""Of native.sparse.network, from which this may not import."""
+HIDDEN, LAST = 16, 32
+"""Units of the two layers before the value."""
+WIDTH_STEP = 128
+"""Units for the value, and those for moves, come in multiples of it."""
+ONE, SQUARED_ONE = 512, 4096
+"""1 in the first layer's sums, and in its outputs, which are at most that. These are native.sparse.network's numbers,
+from which this may not import."""
 
 
 def looks_sparse(start: bytes) -> bool:

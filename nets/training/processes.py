@@ -16,12 +16,16 @@ import tempfile
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, distributed, nn
 
+from nets.data.sparse import FindEncoder, no_encoder
 from nets.errors import NetworkError
+
+if TYPE_CHECKING:
+    from nets.training.config import Config
 
 
 class Group:
@@ -90,12 +94,18 @@ def mean_count(count: Tensor) -> Tensor:
 
 
 @contextlib.contextmanager
-def started(count: int, *arguments: Any) -> Iterator[Group]:
+def started(
+    count: int, config: Config, folder: Path, device: str | None, last: int, find_encoder: FindEncoder = no_encoder
+) -> Iterator[Group]:
     """Start the other processes of a training, which do as this one does in the block, its first.
 
     Args:
         count: of all processes, at least 1.
-        arguments: config, folder, device and find_encoder of the trainer (`nets.training.loop`), and the last step.
+        config: of the trainer (`nets.training.loop`), as are `folder`, `device` and `find_encoder`.
+        folder: of the run.
+        device: auto, cpu or cuda; None for the configuration's.
+        last: step.
+        find_encoder: finds a game's encoder.
 
     Raises:
         NetworkError: one of the others has ended before this one.
@@ -103,20 +113,22 @@ def started(count: int, *arguments: Any) -> Iterator[Group]:
     if count == 1:
         yield Group()
         return
+    task = config, folder, device, last, find_encoder
     context = multiprocessing.get_context("spawn")
     links: list[Connection] = []
     others: list[Any] = []
-    with tempfile.TemporaryDirectory() as folder:
-        store = (Path(folder) / "store").as_uri()
+    with tempfile.TemporaryDirectory() as place:
+        store = (Path(place) / "store").as_uri()
         try:
             for rank in range(1, count):
                 link, other = context.Pipe()
                 links.append(link)
-                others.append(context.Process(target=_take_part, args=(other, store, rank, count, *arguments)))
+                others.append(context.Process(target=_take_part, args=(other, store, rank, count, *task)))
                 others[-1].start()
                 other.close()
             for link in links:
-                link.recv()  # who has started joins
+                if why := link.recv():  # who has started says nothing, and joins
+                    raise NetworkError(f"a process of the training is lost: {why}")
             group = _join(store, 0, count)
             for link in links:
                 link.send("all are there")
@@ -145,7 +157,17 @@ def _join(store: str, rank: int, count: int) -> Group:
     return Group(rank, count)
 
 
-def _take_part(link: Connection, store: str, rank: int, count: int, *arguments: Any) -> None:
+def _take_part(
+    link: Connection,
+    store: str,
+    rank: int,
+    count: int,
+    config: Config,
+    folder: Path,
+    device: str | None,
+    last: int,
+    find_encoder: FindEncoder,
+) -> None:
     """Train as one of the others, until the first one ends it; what goes wrong is sent to it."""
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # the first one is told, and stops all at the same step
         if hasattr(signal, name):
@@ -153,7 +175,6 @@ def _take_part(link: Connection, store: str, rank: int, count: int, *arguments: 
     try:
         from nets.training.loop import Trainer
 
-        config, folder, device, find_encoder, last = arguments
         link.send("")
         group = _join(store, rank, count)
         link.recv()  # who ended before all have joined would be waited for

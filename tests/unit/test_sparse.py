@@ -9,6 +9,7 @@ import pytest
 
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.load import load
+from engine.evaluators.network import FileEvaluator
 from engine.options import Options
 from engine.search.limits import Limits
 from engine.search.search import Search
@@ -17,6 +18,7 @@ from engine.shogi.networks import FORMATS
 from engine.shogi.notation import format_usi, parse_usi
 from engine.shogi.players.setup import make_queue, search_settings, spec_for
 from native.shogi.sparse import INPUTS, MOVE_ROWS, SCRATCH_DTYPE, find_checks, find_rows, move_rows
+from native.sparse import network as kernels
 from native.sparse.network import ONE, SQUARED_BITS, SparseNetwork, first_layer, make_scratch, move_logit, value_logit
 from native.spec import Inputs
 from native.tree.arrays import VALUE
@@ -24,6 +26,7 @@ from native.tree.buffers import make_batch
 from nets.errors import NetworkError
 from nets.load import NetworkKind, open_file
 from nets.metadata import NetworkInfo
+from nets.sparse import file as layout
 from nets.sparse.file import HIDDEN, LAST, MAX_HEADER, read_sparse, write_sparse
 
 Tensors = dict[str, npt.NDArray[np.generic]]
@@ -86,6 +89,16 @@ def plain(tensors: Tensors, active: list[int], moves: list[tuple[int, int, int]]
     return float(logit), [float(each) for each in logits]
 
 
+def judged(evaluator: FileEvaluator, game: ShogiGame) -> tuple[float, list[float]]:
+    """Return the value of a position, and the logits of its legal moves."""
+    batch, legal = make_batch(evaluator.spec, 1, Inputs.POSITIONS), game.legal_moves()
+    batch.positions[0] = game.position
+    batch.move_count[0], batch.moves[0, : len(legal)] = len(legal), legal
+    batch.indices[0, : len(legal)] = range(len(legal))
+    evaluator.evaluate(batch, 1)
+    return float(batch.values[0, VALUE]), batch.logits[0, : len(legal)].tolist()
+
+
 def middle_game() -> ShogiGame:
     """Return a game with pieces in hand."""
     game = ShogiGame()
@@ -114,20 +127,15 @@ def test_the_forward_pass_is_that_of_plain_numbers(value: int, policy: int) -> N
 def test_a_batch_is_evaluated(tmp_path: Path) -> None:
     evaluator = load(FORMATS, written(tmp_path, random_tensors(2)), 9, precision="auto")
     game = middle_game()
-    batch = make_batch(evaluator.spec, 1, Inputs.POSITIONS)
-    legal = game.legal_moves()
-    batch.positions[0] = game.position
-    batch.move_count[0], batch.moves[0, : len(legal)] = len(legal), legal
-    batch.indices[0, : len(legal)] = range(len(legal))
-    evaluator.evaluate(batch, 1)
+    value, found = judged(evaluator, game)
     tensors = random_tensors(2)
     seen = np.zeros(1, SCRATCH_DTYPE)[0]
     active = seen["rows"][: find_rows(game.position, seen)].tolist()
     find_checks(game.position, seen)
-    rows = [tuple(map(int, move_rows(game.position, seen, np.uint16(move)))) for move in legal]
+    rows = [tuple(map(int, move_rows(game.position, seen, np.uint16(move)))) for move in game.legal_moves()]
     logit, logits = plain(tensors, active, rows)
-    assert batch.values[0, VALUE] == pytest.approx(np.tanh(logit / 2.0), abs=1e-4)
-    assert batch.logits[0, : len(legal)].tolist() == pytest.approx(logits, abs=1e-4)
+    assert value == pytest.approx(np.tanh(logit / 2.0), abs=1e-4)
+    assert found == pytest.approx(logits, abs=1e-4)
 
 
 def test_colors_and_sides_are_alike(tmp_path: Path) -> None:
@@ -162,14 +170,14 @@ def test_it_plays(tmp_path: Path) -> None:
 def test_the_network_that_comes_with_yomi_knows_the_first_moves() -> None:
     evaluator = load(FORMATS, SHIPPED, 9, precision="auto")
     game = ShogiGame()
-    batch = make_batch(evaluator.spec, 1, Inputs.POSITIONS)
-    legal = game.legal_moves()
-    batch.positions[0] = game.position
-    batch.move_count[0], batch.moves[0, : len(legal)] = len(legal), legal
-    batch.indices[0, : len(legal)] = range(len(legal))
-    evaluator.evaluate(batch, 1)
-    assert abs(batch.values[0, VALUE]) < 0.2
-    assert format_usi(legal[int(batch.logits[0, : len(legal)].argmax())]) in ("7g7f", "2g2f")
+    value, logits = judged(evaluator, game)
+    assert abs(value) < 0.2
+    assert format_usi(game.legal_moves()[int(np.argmax(logits))]) in ("7g7f", "2g2f")
+
+
+def test_files_and_kernels_mean_the_same() -> None:
+    assert (layout.HIDDEN, layout.LAST, layout.WIDTH_STEP) == (kernels.HIDDEN, kernels.LAST, kernels.WIDTH_STEP)
+    assert (layout.ONE, layout.SQUARED_ONE) == (kernels.ONE, 1 << kernels.SQUARED_BITS)
 
 
 def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
