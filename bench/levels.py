@@ -17,7 +17,6 @@ from engine.color import BLACK, DRAW, WHITE
 from engine.levels import COUNT, TABLE, Rating, level_settings, subject_of
 from engine.machine import usable_cores
 from engine.matches.rating import CONFIDENCE, fit
-from engine.own_network import has_network
 from engine.play import PlayerSide, play_game
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ class Ladder:
     def player(self, level: int, seed: int) -> Player[Any]:
         """Return a player of a level."""
         options = self.options.copy()
-        for name, value in level_settings(self.game, level, has_network=has_network(options)).items():
+        for name, value in level_settings(self.game, level, options).items():
             options.set(name, value)
         options.set("memory", MEMORY)
         options.set("seed", seed)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from engine.evaluators.network import FileEvaluator, FileFormat
     from engine.evaluators.queue import EvaluationQueue
     from engine.learning.learnable import Learnable
-    from engine.learning.replay import Recorded
+    from engine.learning.replay import Recorded, Show
     from engine.matches.games import MatchGame
     from engine.options import Options, Value
     from engine.play import Ended, Referee
@@ -250,8 +250,8 @@ class Game(abc.ABC, Generic[G, P]):
         """Return what the learning loop knows of the game, on the board of the options."""
         raise NotImplementedError
 
-    def replay(self, path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, list[Recorded[G]]]:
-        """Return how the rows beside a record show the game, and the record's games.
+    def replay(self, path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Show, list[Recorded[G]]]:
+        """Return the game as the rows beside a record have it, what shows its positions so, and the record's games.
 
         Args:
             path: of the record, in a form of `learnable`.

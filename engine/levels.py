@@ -1,9 +1,9 @@
 """Levels of strength, from a beginner's to full strength, and what is known of their Elo.
 
-A level is a set of options, nothing more: few visits, a move drawn by visits at a temperature, noise in the root's
-policy, in shogi a shorter mate search. Without the noise sixteen visits are hardly stronger than four (9×9: +100 ± 150
-Elo in 80 games): both see the few likeliest moves and no more. With it a weak level considers odd moves beside shapes
-that are likely, and misreads both, as beginners do.
+A level is a set of options, nothing more: a small network, few visits, a move drawn by visits at a temperature, noise
+in the root's policy, in shogi a shorter mate search. Without the noise sixteen visits are hardly stronger than four
+(9×9: +100 ± 150 Elo in 80 games): both see the few likeliest moves and no more. With it a weak level considers odd
+moves beside shapes that are likely, and misreads both, as beginners do.
 
 The Elo of levels stands in levels.json, which `yomi bench levels --out FILE` writes from games between neighbours; a
 level that has not been measured has none.
@@ -17,7 +17,8 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.own_network import network_file
+from engine.own_network import has_network, network_file
+from nets.models import network_of_levels
 
 if TYPE_CHECKING:
     from engine.game import Game
@@ -41,23 +42,26 @@ _NETWORK = (
 )  # fmt: skip
 
 
-def level_settings(game: Game[Any, Any], level: int, *, has_network: bool) -> Settings:
+def level_settings(game: Game[Any, Any], level: int, options: Options) -> Settings:
     """Return the options of a level, from 1 to COUNT; those that the level says nothing of are left out.
 
     Args:
         game: its descriptor.
         level: 1 is the weakest.
-        has_network: a network plays.
+        options: they tell whether a network plays, and which.
     """
-    visits, temperature, noise = (_NETWORK if has_network else _WITHOUT_NETWORK)[level - 1]
+    network = has_network(options)
+    visits, temperature, noise = (_NETWORK if network else _WITHOUT_NETWORK)[level - 1]
+    own = network_of_levels(game.name) if network and options.net is None else None
     return {
+        **({} if own is None else {"net": str(own)}),
         "workers": 1,
         "use_lcb": False,
         "visits": visits,
         "temperature": temperature,
         "temperature_moves": 0,
         "root_noise": noise,
-        **game.level_options(level, has_network=has_network),
+        **game.level_options(level, has_network=network),
     }
 
 

@@ -333,8 +333,8 @@ class Options(SearchOptions):
     net: str | None = option(
         None,
         "file",
-        "network to play with: KataGo's .bin.gz or .txt.gz, dlshogi's .onnx, or yomi's own .onnx; none: the one that "
-        "comes with yomi",
+        "network to play with: KataGo's .bin.gz or .txt.gz, dlshogi's .onnx, or yomi's own .onnx or .safetensors; "
+        "none: the one that comes with yomi and suits the device",
         NETWORK,
         live=False,
         usi=Usi("DNN_Model"),

@@ -194,9 +194,9 @@ def _replay(features: FeatureSet, shard: Shard, record: Path) -> int:
     """Print the faults of a shard whose games are played again, and return how many there are."""
     from engine.learning.replay import check_rows
 
-    spec, games = GAMES[features.game].replay(record, features, shard.size)
+    spec, show, games = GAMES[features.game].replay(record, features, shard.size)
     faults = 0
-    for faults, line in enumerate(check_rows(shard, games, spec, features), 1):  # noqa: B007  (counted)
+    for faults, line in enumerate(check_rows(shard, games, spec, show), 1):  # noqa: B007  (counted)
         print(line)
     return faults
 

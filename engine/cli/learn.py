@@ -44,7 +44,19 @@ examples:
 
 Learning needs PyTorch; yomi doctor says what installs it. What it does and every setting: docs/LEARNING.md.
 """
-BOARD = ("size", "rules", "max_moves", "entering_king", "leaf_mate_depth", "device", "backend", "precision")
+EXPLORATION = ("c_puct", "c_puct_log", "fpu_reduction", "root_fpu_reduction", "policy_temperature")
+COMPUTED = ("device", "backend", "precision")
+BOARD = ("size", "rules", "max_moves", "entering_king", "leaf_mate_depth", *COMPUTED, *EXPLORATION)
+    "size",
+    "rules",
+    "max_moves",
+    "entering_king",
+    "leaf_mate_depth",
+    "device",
+    "backend",
+    "precision",
+    *EXPLORATION,
+)
 """Options of the engine that this command has."""
 PREFIX = "learning_"
 """Of settings among the arguments: some have the names of options."""
@@ -327,7 +339,9 @@ def _read_tables(path: Path | None) -> dict[str, Any]:
     for name in tables:
         if name not in ("network", "training", "loss"):
             raise CliError(f"--network {path}: table [{name}] found, expected [network], [training] or [loss]")
-    kind = tables.get("network", {}).get("kind", "")
-    if ".py:" in kind:  # a module of one's own lies beside the file
-        tables["network"]["kind"] = str((path.parent / kind).absolute())
+    network = tables.get("network", {})
+    if ".py:" in network.get("kind", ""):  # a module of one's own lies beside the file
+        network["kind"] = str((path.parent / network["kind"]).absolute())
+    if network.get("start"):  # so does a network
+        network["start"] = str((path.parent / network["start"]).absolute())
     return tables

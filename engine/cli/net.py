@@ -1,4 +1,4 @@
-"""`yomi net info|import|tune`: what a network file is, its conversion, and the fastest way to compute it here."""
+"""`yomi net info|import|compress|tune`: a network file, its conversions, and the fastest way to compute it here."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ examples:
   yomi net info b6c96.bin.gz
   yomi net info resnet10x192.onnx
   yomi net import b18.bin.gz --size 9 --size 19     to ONNX, which GPUs, --backend onnx and transformers use
+  yomi net compress b10c384.bin.gz --out b10c384.bin.xz     a third of the bytes, weights rounded
   yomi net tune b6c96.bin.gz --size 9               find what is fastest on this machine; every command then uses it
 
 Converted networks are kept in the cache folder (YOMI_CACHE_DIR, or ~/.cache/yomi), one for each board size. Networks
@@ -40,6 +41,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     convert.add_argument(
         "--size", type=int, action="append", metavar="N", help="board size; may be given several times (default: 19)"
     )
+    compress = action("compress", "round a KataGo network's weights and pack them into a third of the bytes")
+    compress.add_argument("file", type=Path, metavar="FILE", help="KataGo network (.bin.gz, .txt.gz)")
+    compress.add_argument("--out", type=Path, required=True, metavar="FILE", help="file to write (.bin.xz)")
     tune = action("tune", "measure what is fastest for a network on this machine, and keep it")
     tune.add_argument("file", type=Path, metavar="FILE", help="KataGo network, dlshogi network or ONNX file")
     add_value(tune, "--size", 19, "N", "Go: board size")
@@ -59,6 +63,8 @@ def run(args: argparse.Namespace) -> int:
                 print(f"{name:16} {value}")
         elif args.action == "import":
             import_network(args.file, args.size or [19])
+        elif args.action == "compress":
+            compress_network(args.file, args.out)
         else:
             tune_network(args.file, args.size, args.device, args.duration)
     except NetworkError as error:
@@ -142,6 +148,27 @@ def import_network(path: Path, sizes: list[int]) -> None:
             raise CliError(f"--size {size}: expected 2 to 19")
         target, info = prepare(path, size)
         print(f"{info.name} for {size}x{size}: {target}")
+
+
+def compress_network(path: Path, out: Path) -> None:
+    """Write a KataGo network in fewer bytes.
+
+    Raises:
+        CliError: it cannot be written there.
+        NetworkError: it is no KataGo network.
+    """
+    from nets.files import write_atomically
+    from nets.katago.compress import compress
+    from nets.katago.file import read_network
+
+    if not out.name.endswith(".bin.xz"):
+        raise CliError(f"--out {out}: expected a name ending in .bin.xz")
+    content = compress(read_network(path))
+    try:
+        write_atomically(out, content)
+    except OSError as error:
+        raise CliError(f"--out {out}: cannot be written: {error.strerror or error}") from None
+    print(f"{out}: {len(content):,} bytes of {path.stat().st_size:,}")
 
 
 def tune_network(path: Path, size: int, device: str, seconds: float) -> None:

@@ -16,13 +16,12 @@ from engine.cli.make import load_player, loading_errors, prepare
 from engine.cli.signals import ended_by_a_signal
 from engine.color import BLACK, WHITE
 from engine.levels import COUNT, FULL, describe_level, level_settings
-from engine.options import TABLE
-from engine.own_network import has_network
+from engine.options import TABLE, Options
 from engine.terminal import ENGINE, YOU, Terminal
 
 if TYPE_CHECKING:
     from engine.game import Game
-    from engine.options import Options, Value
+    from engine.options import Value
 
 COMMAND = "play"
 USAGE = "yomi play GAME [options]"
@@ -74,7 +73,7 @@ def with_level(args: argparse.Namespace, game: Game[Any, Any]) -> tuple[Options,
     if args.level == FULL:
         return options, ""
     level = int(args.level)
-    settings = level_settings(game, level, has_network=has_network(options))
+    settings = level_settings(game, level, options)
     options = collect(args, game, **settings)
     changed = [name for name, value in settings.items() if options.get(name) != value]
     text = describe_level(game, options, level)
@@ -85,7 +84,7 @@ def advice_settings(args: argparse.Namespace, game: Game[Any, Any]) -> dict[str,
     """Return the options for hints and scores, where the engine plays at a level: those of full strength."""
     if args.level == FULL:
         return {}
-    settings = level_settings(game, int(args.level), has_network=True)
+    settings = level_settings(game, int(args.level), Options.for_game(game.name))
     defaults = {name: TABLE[name].default_for(game.name) for name in settings if TABLE[name].live}
     return defaults | {"visits": None, "seconds": ADVICE_SECONDS}
 

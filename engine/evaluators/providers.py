@@ -62,12 +62,18 @@ def choose_device(asked: str) -> str:
             return "cpu"
         fault = find_fault("cuda")
         if fault is not None:
-            _log.warning("device auto: the network runs on the processor: %s", fault)
+            _warn_once(fault)
         return "cuda" if fault is None else "cpu"
     kind, _ = split_device(asked)
     if kind != "cpu":
         _expect(asked, find_fault(kind))
     return asked
+
+
+@functools.cache
+def _warn_once(fault: Fault) -> None:
+    """Say why a GPU is not used, but once: players ask for the device at every move."""
+    _log.warning("device auto: the network runs on the processor: %s", fault)
 
 
 def check_backend(device: str, backend: str, precision: str) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from engine.go.review import GoReviewer
     from engine.go.selfplay import GoRecorder
     from engine.go.terminal import GoTerminalGame
-    from engine.learning.replay import Recorded
+    from engine.learning.replay import Recorded, Show
     from engine.options import Options, Value
     from engine.players.precision import Sampling
     from engine.search.parameters import SearchSettings
@@ -176,7 +176,7 @@ class Go(Game["GoGame", "GoPlayer"]):
         other._learned = {"sizes": args.sizes, "handicap": args.handicap_share, "any_rules": args.any_rules}
         return other
 
-    def replay(self, path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, list[Recorded[GoGame]]]:
+    def replay(self, path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Show, list[Recorded[GoGame]]]:
         """See Game."""
         from engine.go.learning import replay
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,22 +21,27 @@ from engine.go.sgf import COUNTS, RULE_NAMES, GameRecord, SgfError, load_sgf_gam
 from engine.go.vertex import format_color
 from engine.learning.learnable import Outcome
 from engine.learning.replay import Recorded
-from engine.learning.rows import counts_of, noted
+from engine.learning.rows import counts_of, noted, planes_of
 from engine.option_row import OptionError
 from engine.options import MAX_KOMI
 from engine.version import VERSION
 from native.go.board import PASS
 from native.go.planes import policy_index
 from native.go.spec import go_spec
+from nets.features import FEATURE_SETS
 from nets.metadata import KATAGO_FEATURES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import numpy.typing as npt
+
+    from engine.learning.replay import Show
     from engine.learning.selfplay import Finished
     from engine.options import Options
     from engine.play import Ended
     from native.spec import GameSpec
+    from nets.data.shards import Arrays
     from nets.features import FeatureSet
 
 KOMI_SPREAD = 1.0
@@ -113,6 +119,10 @@ class LearnableGo:
         """Return the komi."""
         return float(game.position["komi"])
 
+    def show(self, positions: npt.NDArray[np.void], history: npt.NDArray[Any]) -> Arrays:
+        """Return KataGo's planes and numbers."""
+        return planes_of(positions, history, self.spec, FEATURE_SETS[self.features])
+
     def record(self, finished: Finished[GoGame], name: str) -> bytes:
         """Return SGF; a comment has winrate, lead and visits of each move, and COUNTS the policy that is learned."""
         game = finished.game
@@ -142,12 +152,14 @@ def _sgf_point(move: int, size: int) -> str:
     return chr(ord("a") + index % size) + chr(ord("a") + index // size)
 
 
-def replay(path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, list[Recorded[GoGame]]]:
+def replay(path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Show, list[Recorded[GoGame]]]:
     """See engine.game.Game.replay."""
     if features.name != KATAGO_FEATURES:
         raise OptionError(f"{path}: rows of {features.name} found, expected {KATAGO_FEATURES}")
     try:
-        return go_spec(size), [_recorded(record) for record in load_sgf_games(path)]
+        spec = go_spec(size)
+        show = functools.partial(planes_of, spec=spec, features=features)
+        return spec, show, [_recorded(record) for record in load_sgf_games(path)]
     except SgfError as error:
         raise OptionError(f"{path}: {error}") from None
 

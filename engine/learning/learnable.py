@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from engine.learning.selfplay import Finished
     from engine.play import Ended
     from native.spec import GameSpec
+    from nets.data.shards import Arrays
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,14 @@ class Learnable(Protocol[G]):
 
     def komi(self, game: G) -> float:
         """Return the points that White has been given; 0 without a score."""
+
+    def show(self, positions: npt.NDArray[np.void], history: npt.NDArray[Any]) -> Arrays:
+        """Return the columns of a data set that hold what networks see.
+
+        Args:
+            positions: of one game, with the spec's marks.
+            history: the game's.
+        """
 
     def record(self, finished: Finished[G], name: str) -> bytes:
         """Return a game's record, with what was found of its moves.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.color import BLACK, DRAW
-from engine.learning.rows import planes_of
 from engine.play import G
 from native.datasets.positions import index_legal_moves
 from nets.errors import NetworkError
@@ -20,11 +19,14 @@ if TYPE_CHECKING:
 
     from native.spec import GameSpec
     from nets.data.shards import Array, Arrays, Shard
-    from nets.features import FeatureSet
 
 RECORDS = "games"
 NEEDED = ("game", "ply")
 """Columns without which no record can be told for a row."""
+
+
+Show = Callable[["npt.NDArray[np.void]", "Array"], "Arrays"]
+"""See engine.learning.learnable.Learnable.show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +60,14 @@ def record_beside(shard: Shard) -> Path | None:
     return found[0]
 
 
-def check_rows(shard: Shard, games: list[Recorded[Any]], spec: GameSpec, features: FeatureSet) -> Iterator[str]:
+def check_rows(shard: Shard, games: list[Recorded[Any]], spec: GameSpec, show: Show) -> Iterator[str]:
     """Yield a line for each fault of a row: planes, numbers, moves of the policy, and what the game ended with.
 
     Args:
         shard: has the columns of NEEDED.
         games: of its record.
         spec: of the game as the rows show it.
-        features: of the rows.
+        show: returns what the rows show of positions.
     """
     columns = shard.open()
     order = np.argsort(columns["game"], kind="stable")
@@ -81,18 +83,17 @@ def check_rows(shard: Shard, games: list[Recorded[Any]], spec: GameSpec, feature
             yield f"{place}, row {row} after {columns['ply'][row]} moves: the game has {len(game.moves)}"
         rows = rows[~late]
         plies = columns["ply"][rows].astype(np.int64)
-        for row, fault in _faults(game, {name: columns[name][rows] for name in columns}, plies, spec, features):
+        for row, fault in _faults(game, {name: columns[name][rows] for name in columns}, plies, spec, show):
             yield f"{place}, row {rows[row]} after {plies[row]} moves: {fault}"
 
 
 def _faults(
-    recorded: Recorded[Any], columns: Arrays, plies: npt.NDArray[np.int64], spec: GameSpec, features: FeatureSet
+    recorded: Recorded[Any], columns: Arrays, plies: npt.NDArray[np.int64], spec: GameSpec, show: Show
 ) -> Iterator[tuple[int, str]]:
     """Yield the number of a row of one game, and its fault."""
     positions, history = _played(recorded, int(plies.max(initial=0)) + 1, spec)
     positions = positions[plies]
-    expected = planes_of(positions, history, spec, features)
-    expected |= _labels(recorded, positions)
+    expected = {**show(positions, history), **_labels(recorded, positions)}
     for name, values in expected.items():
         if name in columns:
             found, wanted = columns[name].reshape(len(plies), -1), values.astype(columns[name].dtype)

@@ -14,7 +14,6 @@ from engine.learning.policies import Found
 from engine.learning.selfplay import Finished, Ply
 from native.datasets.positions import index_moves, show_positions
 from nets.data.shards import COLUMNS, OWNER_SCALE, UNKNOWN_OWNER, Array, shard_name, write_shard
-from nets.features import feature_set
 from nets.files import write_atomically
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def rows_of(
         surprise: share of the rows that goes to positions by the policy's surprise.
         rng: draws how often a position is written.
     """
-    spec, features = learnable.spec, feature_set(learnable.features)
+    spec = learnable.spec
     learned = [index for index, ply in enumerate(finished.plies) if ply.learned]
     copies = _copies(np.array([_target(finished.plies[each])[2] for each in learned]), surprise, rng)
     chosen = [index for index, count in zip(learned, copies, strict=True) for _ in range(count)]
@@ -57,7 +56,7 @@ def rows_of(
     positions = np.concatenate([ply.position for ply in plies]) if plies else spec.positions(0)
     for name, value in spec.marks:
         positions[name] = value
-    columns = planes_of(positions, finished.game.history, spec, features)
+    columns = dict(learnable.show(positions, finished.game.history))
     columns |= _policy(plies, positions, spec)
     columns |= _labels(finished, learnable, chosen, positions)
     columns["ply"] = _begun_with(finished) + np.array(chosen, np.int64)
@@ -150,7 +149,7 @@ def _copies(surprises: npt.NDArray[np.float64], share: float, rng: np.random.Gen
 def planes_of(
     positions: npt.NDArray[np.void], history: Array, spec: GameSpec, features: FeatureSet
 ) -> dict[str, npt.NDArray[Any]]:
-    """Return planes and globals of positions of one game, whose history is shared."""
+    """Return planes and globals of positions of one game, whose history is shared; see Learnable.show."""
     rows = len(positions)
     planes = np.zeros((rows, *spec.planes_shape), np.float32)
     extras = np.zeros((rows, *spec.extras_shape), np.float32)

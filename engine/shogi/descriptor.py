@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from engine.evaluators.network import FileEvaluator, FileFormat
     from engine.evaluators.queue import EvaluationQueue
     from engine.game import Say, Subject
-    from engine.learning.replay import Recorded
+    from engine.learning.replay import Recorded, Show
     from engine.options import Options, Value
     from engine.players.precision import Sampling
     from engine.search.parameters import SearchSettings
@@ -178,7 +178,7 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
         other._learned = {"openings": openings, "named": name, "network": network}
         return other
 
-    def replay(self, path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, list[Recorded[ShogiGame]]]:
+    def replay(self, path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Show, list[Recorded[ShogiGame]]]:
         """See Game."""
         from engine.shogi.learning import replay
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from engine.learning.learnable import Outcome
 from engine.learning.replay import Recorded
-from engine.learning.rows import counts_of, noted
+from engine.learning.rows import counts_of, noted, planes_of
 from engine.option_row import OptionError
 from engine.play import DECLARATION, Ended
 from engine.scores import record_score
@@ -17,21 +20,28 @@ from engine.shogi.records.files import load_records, to_bytes
 from engine.shogi.records.record import GameRecord, RecordedMove, RecordError, record_of
 from engine.shogi.referee import ShogiReferee, csa_ending
 from engine.shogi.selfplay import begin
+from native.datasets.boards import write_boards
 from native.shogi.position import FORM_DLSHOGI
 from native.shogi.spec import DLSHOGI_FEATURES, shogi_spec
+from native.shogi.tables import HAND_TYPES, SQUARES
 from nets.dlshogi.network import DLSHOGI_PLANES
+from nets.features import FEATURE_SETS, SHOGI_BOARD
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import numpy as np
+    import numpy.typing as npt
 
+    from engine.learning.replay import Show
     from engine.learning.selfplay import Finished
     from engine.options import Options
     from engine.shogi.game import ShogiGame
     from native.spec import GameSpec
+    from nets.data.shards import Arrays
     from nets.features import FeatureSet
 
+SPARSE_KIND = "sparse-shogi"
+"""Of nets.definitions: such networks see boards."""
 SEPARATOR = b"/\n"
 """Of games in CSA; the last one ends the file as well."""
 
@@ -63,8 +73,9 @@ class LearnableShogi:
         """
         self.network = network or {"kind": "dlshogi-resnet", "blocks": 4, "channels": 48}
         extras = int(self.network.get("extras", DLSHOGI_FEATURES[1]))
-        self.spec = shogi_spec(FORM_DLSHOGI, extras)
-        self.features = f"dlshogi-{DLSHOGI_PLANES}-{extras}"
+        is_sparse = self.network["kind"] == SPARSE_KIND
+        self.features = SHOGI_BOARD if is_sparse else f"dlshogi-{DLSHOGI_PLANES}-{extras}"
+        self.spec, self._show = seen_by(FEATURE_SETS[self.features])
         self.asked: Mapping[str, Any] = {"openings": named}
         self._options = options
         # Positions count their moves from 0: what comes before them is not known.
@@ -95,6 +106,10 @@ class LearnableShogi:
         """Return 0."""
         return 0.0
 
+    def show(self, positions: npt.NDArray[np.void], history: npt.NDArray[Any]) -> Arrays:
+        """Return dlshogi's planes and numbers, or boards and hands for sparse networks."""
+        return self._show(positions, history)
+
     def record(self, finished: Finished[ShogiGame], name: str) -> bytes:
         """Return CSA with evaluations, and the visits that are learned, as comments; what separates games follows."""
         game, notes = finished.game, []
@@ -115,14 +130,30 @@ class LearnableShogi:
         return game
 
 
-def replay(path: Path, features: FeatureSet) -> tuple[GameSpec, list[Recorded[ShogiGame]]]:
+def replay(path: Path, features: FeatureSet) -> tuple[GameSpec, Show, list[Recorded[ShogiGame]]]:
     """See engine.game.Game.replay; all legal moves may be named, also those that searches waive."""
     if features.joined:
-        raise OptionError(f"{path}: rows of {features.name} found, expected dlshogi's features")
+        raise OptionError(f"{path}: rows of {features.name} found, expected dlshogi's features or {SHOGI_BOARD}")
     try:
         games = [Recorded(each.game(0), [note.move for note in each.moves], each.winner) for each in load_records(path)]
     except RecordError as error:
         raise OptionError(str(error)) from None
     for recorded in games:
         recorded.game.position["all_moves"] = 1
-    return shogi_spec(FORM_DLSHOGI, features.extras), games
+    return *seen_by(features), games
+
+
+def seen_by(features: FeatureSet) -> tuple[GameSpec, Show]:
+    """Return shogi as networks of a feature set see it, and what writes the columns of their data sets."""
+    if features.name == SHOGI_BOARD:
+        return shogi_spec(), boards_of
+    spec = shogi_spec(FORM_DLSHOGI, features.extras)
+    return spec, functools.partial(planes_of, spec=spec, features=features)
+
+
+def boards_of(positions: npt.NDArray[np.void], history: npt.NDArray[Any]) -> Arrays:
+    """Return boards and hands of positions as the side to move sees them."""
+    count = len(positions)
+    boards, hands = np.zeros((count, SQUARES), np.uint8), np.zeros((count, 2 * len(HAND_TYPES)), np.uint8)
+    write_boards(positions, boards, hands)
+    return {"planes": np.zeros((count, 0), np.uint8), "levels": boards, "globals": hands}

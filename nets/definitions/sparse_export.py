@@ -1,5 +1,7 @@
 """A trained sparse network as integers of 16 bits, which no position can make overflow: each bound is proved here.
 
+And back: a network from such a file, to be trained further.
+
 native.sparse.network adds up rows of the first layer in 16 bits, and products with its outputs, 0 to 4096, in 32 bits.
 """
 
@@ -10,10 +12,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from nets.definitions.base import to_numpy
 from nets.definitions.onnx_export import describe_outputs
-from nets.definitions.sparse import MAX_ROWS, SparseNetwork
+from nets.definitions.sparse import MAX_ROWS, SparseNetwork, SparseShogi
 from nets.errors import NetworkError
 from nets.sparse.file import ONE, SQUARED_ONE, write_sparse
 
@@ -57,6 +60,36 @@ def export_sparse(network: SparseNetwork, name: str, training: Mapping[str, str]
         NetworkError: see `to_tensors`.
     """
     return write_sparse(to_tensors(network), describe_outputs(network, name, training, ("policy", "value_logit"), {}))
+
+
+def from_sparse(tensors: Mapping[str, Array]) -> SparseShogi:
+    """Return the network of a file's tensors, with the weights that they are rounded from, but for the rounding.
+
+    Raises:
+        NetworkError: they are of another game.
+    """
+    width, value = tensors["rows"].shape[1], tensors["hidden"].shape[1]
+    network = SparseShogi(value, width - value)
+    hidden_scale, moves_scale = (float(scale) * SQUARED_ONE for scale in tensors["scales"])
+    values = {
+        "rows": tensors["rows"] / ONE,
+        "bias": tensors["bias"] / ONE,
+        "direct": tensors["direct"][:, None],
+        "hidden.weight": tensors["hidden"] * hidden_scale,
+        "hidden.bias": tensors["hidden_bias"],
+        "last.weight": tensors["last"].T,
+        "last.bias": tensors["last_bias"],
+        "out.weight": tensors["out"][None, :-1],
+        "out.bias": tensors["out"][-1:],
+        "moves": tensors["moves"] * moves_scale,
+        "move_bias": tensors["move_bias"],
+    }
+    own = network.state_dict()
+    for name, array in values.items():
+        if own[name].shape != array.shape:
+            raise NetworkError(f"{name} {array.shape} found, expected {tuple(own[name].shape)} in shogi")
+    network.load_state_dict({name: torch.from_numpy(np.array(array, np.float32)) for name, array in values.items()})
+    return network
 
 
 def _first_layer(rows: Array, bias: Array) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""Reader of KataGo network files: `.bin.gz`, `.bin`, `.txt.gz` and `.txt`, versions 8 to 17.
+"""Reader of KataGo network files: `.bin.gz`, `.bin.xz`, `.bin` and the same as `.txt`, versions 8 to 17.
 
 Versions differ in what is stored, not in how: activation kinds from 11, a second policy channel from 12, output scales
 from 13, the metadata encoder, the pass layer and the RMS norm of the trunk's tip from 15, four policy channels in 16,

@@ -1,17 +1,19 @@
-"""The container of a KataGo network: ASCII tokens mixed with blocks of floats, binary or text, gzipped or not."""
+"""The container of a KataGo network: ASCII tokens mixed with blocks of floats, binary or text, compressed or not."""
 
 from __future__ import annotations
 
+import lzma
 import math
 import zlib
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
 from nets.errors import NetworkError
 from nets.katago.network import FloatArray
 
-_GZIP_MAGIC = b"\x1f\x8b"
+_GZIP_MAGIC, _XZ_MAGIC = b"\x1f\x8b", b"\xfd7zXZ\0"
 _BLOCK_MARK = b"@BIN@"
 _WHITESPACE = b" \t\r\n\v\f"
 _MAX_TOKEN = 1024
@@ -19,6 +21,8 @@ _MAX_TOKEN = 1024
 _MAX_EXPANSION = 32
 _EXPANSION_FLOOR = 1 << 26
 _HEAD_BYTES = 1 << 16
+_XZ_MEMORY = 1 << 28
+"""Bytes; xz itself takes 65 MiB for the largest dictionary of its usual settings."""
 
 
 def read_container(path: Path) -> bytes:
@@ -31,9 +35,9 @@ def read_container(path: Path) -> bytes:
         raw = path.read_bytes()
     except OSError as error:
         raise NetworkError(f"{path}: cannot be read: {error.strerror or error}") from error
-    if not raw.startswith(_GZIP_MAGIC):
+    if not raw.startswith((_GZIP_MAGIC, _XZ_MAGIC)):
         return raw
-    return _gunzip(raw, _EXPANSION_FLOOR + _MAX_EXPANSION * len(raw), str(path))
+    return _decompress(raw, _EXPANSION_FLOOR + _MAX_EXPANSION * len(raw), str(path))
 
 
 def read_head(path: Path, size: int = 4096) -> bytes:
@@ -43,31 +47,47 @@ def read_head(path: Path, size: int = 4096) -> bytes:
             raw = stream.read(_HEAD_BYTES)
     except OSError as error:
         raise NetworkError(f"{path}: cannot be read: {error.strerror or error}") from error
-    if not raw.startswith(_GZIP_MAGIC):
+    if not raw.startswith((_GZIP_MAGIC, _XZ_MAGIC)):
         return raw[:size]
     try:
-        return zlib.decompressobj(wbits=31).decompress(raw, size)
-    except zlib.error:
+        return _decompressor(raw).decompress(raw, size)
+    except (zlib.error, lzma.LZMAError):
         return b""
 
 
-def _gunzip(raw: bytes, limit: int, path: str) -> bytes:
-    """Decompress gzip members, refusing to produce more than `limit` bytes."""
+class _Decompressor(Protocol):
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int = ..., /) -> bytes: ...
+
+
+def _decompressor(raw: bytes) -> _Decompressor:
+    """Return what decompresses data of this kind."""
+    if raw.startswith(_XZ_MAGIC):
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
+    return zlib.decompressobj(wbits=31)
+
+
+def _decompress(raw: bytes, limit: int, path: str) -> bytes:
+    """Decompress members of gzip or streams of xz, refusing to produce more than `limit` bytes."""
+    kind = "xz" if raw.startswith(_XZ_MAGIC) else "gzip"
     parts: list[bytes] = []
     room = limit
     while raw:
-        decompressor = zlib.decompressobj(wbits=31)
+        decompressor = _decompressor(raw)
         try:
             part = decompressor.decompress(raw, room + 1)
-        except zlib.error as error:
-            raise NetworkError(f"{path}: broken gzip data ({error}), expected a complete KataGo network") from error
+        except (zlib.error, lzma.LZMAError) as error:
+            raise NetworkError(f"{path}: broken {kind} data ({error}), expected a complete KataGo network") from error
         room -= len(part)
         if room < 0:
             raise NetworkError(f"{path}: expands to more than {limit} bytes, expected a KataGo network")
         if not decompressor.eof:
-            raise NetworkError(f"{path}: the gzip data ends early: the file is truncated")
+            raise NetworkError(f"{path}: the {kind} data ends early: the file is truncated")
         parts.append(part)
-        # Zero padding after the last member is legal, as gzip itself has it.
+        # Zero padding after the last member is legal, as gzip and xz themselves have it.
         raw = decompressor.unused_data.lstrip(b"\0")
     return b"".join(parts)
 

@@ -3,7 +3,7 @@
 [network]
 kind = "go"             # see nets.definitions.catalog; the other keys are that network's options
 name = "small"
-start = "b6c96.bin.gz"  # kind go, in place of those options: a KataGo network that is trained further
+start = "b6c96.bin.gz"  # in place of those options: a file that is trained further, see STARTABLE
 [data]
 folders = ["data/9"]
 [training]
@@ -33,6 +33,8 @@ AVERAGES = ("none", "ema", "swa")
 PRECISIONS = ("auto", "fp32", "bf16", "fp16")
 SYMMETRIES = ("random", "stored", "none")
 DEVICES = ("auto", "cpu", "cuda")
+STARTABLE = ("go", "sparse-shogi")
+"""Kinds that begin with a file, KataGo's or a sparse network's (nets.definitions.start)."""
 NAME = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9_-]{1,96}")
 """Of a network: it names the file, and stands in it as one word of ASCII."""
 RANGES = {
@@ -194,10 +196,10 @@ def parse_config(tables: Mapping[str, Any], folder: Path = Path(".")) -> Config:
             f"[network] kind = {kind!r}, name = {name!r} found, "
             "expected both, the name of 1 to 96 letters and digits of ASCII, - and _"
         )
-    if not isinstance(start, str) or (start and (kind != "go" or network)):
+    if not isinstance(start, str) or (start and (kind not in STARTABLE or network)):
         raise NetworkError(
             f"[network] start = {start!r} found beside kind = {kind!r} and options {list(network)}, "
-            "expected the name of a KataGo network, kind = 'go' and no options"
+            f"expected the name of a file, a kind of {', '.join(STARTABLE)}, and no options"
         )
     data = _table(DataConfig, "data", tables.get("data", {}))
     training = _table(TrainingConfig, "training", tables.get("training", {}))

@@ -12,7 +12,7 @@ import torch
 from nets.data.shards import Dataset
 from nets.data.sparse import FindEncoder, no_encoder
 from nets.data.window import WindowSource, newest, window_rows
-from nets.definitions.catalog import make
+from nets.definitions.start import first_network
 from nets.training.config import parse_config
 from nets.training.export import export_file
 from nets.training.loop import Trainer
@@ -55,8 +55,7 @@ class Generations:
         config = self._config
         torch.manual_seed(config.training.seed)
         self._folder.mkdir(parents=True, exist_ok=True)
-        network = make(config.kind, config.options, config.folder)
-        return export_file(network, config.name, self._folder, {"step": "0"})
+        return export_file(first_network(config), config.name, self._folder, {"step": "0"})
 
     def run(
         self, dataset: Dataset, generation: int, rows: int, before: int, steps: int, progress: Progress

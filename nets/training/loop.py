@@ -25,12 +25,10 @@ from nets.data.metrics import NAMES, Table
 from nets.data.shards import open_dataset
 from nets.data.sparse import FindEncoder, SparseEncoder, no_encoder
 from nets.definitions.base import Network
-from nets.definitions.catalog import make
-from nets.definitions.katago import from_katago
 from nets.definitions.sparse import SparseNetwork
+from nets.definitions.start import first_network
 from nets.errors import NetworkError
 from nets.files import remove_drafts
-from nets.katago.file import read_network
 from nets.training import losses
 from nets.training.average import Average, has_statistics, renew_statistics
 from nets.training.checkpoint import load_checkpoint, save_checkpoint
@@ -123,11 +121,7 @@ class Trainer:
         has_test = any(dataset.rows("test") for dataset in datasets)
         self.tests = BatchSource(datasets, "test", settings.batch, settings.seed) if has_test else None
         torch.manual_seed(settings.seed)
-        self.network: Network = (
-            from_katago(read_network(config.folder / config.start))
-            if config.start
-            else make(config.kind, config.options, config.folder)
-        )
+        self.network: Network = first_network(config)
         self._check(source, "source" if self._given else str(datasets[0].folder))
         if self.tests is not None:
             self._check(self.tests, str(datasets[0].folder))

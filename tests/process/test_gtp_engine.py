@@ -109,7 +109,7 @@ def test_end_of_input_while_pondering() -> None:
 
 def test_a_new_installation_plays_with_its_network() -> None:
     with GtpProcess("engine", "gtp", "--size", "9", "--visits", "20", "--seed", "1") as process:
-        assert "yomi-go" in process.ask("kata-get-models")
+        assert "katago-b10c384h6nbttflrs" in process.ask("kata-get-models")
         # Not at the edge: what rollouts with 20 visits would play is anywhere.
         for color in ("b", "w"):
             vertex = process.ask(f"genmove {color}").removeprefix("= ")

@@ -28,7 +28,10 @@ OPENINGS = """\
 startpos moves 7g7f 3c3d 2g2f
 sfen lnsgkgsnl/1r5b1/ppppppppp/9/9/2P6/PP1PPPPPP/1B5R1/LNSGKGSNL w - 12 moves 3c3d
 """
-NETWORK = '[network]\nkind = "dlshogi-resnet"\nblocks = 1\nchannels = 4\nhidden = 8\n'
+NETWORKS = {
+    "dlshogi-resnet": "blocks = 1\nchannels = 4\nhidden = 8\n",
+    "sparse-shogi": 'value = 128\npolicy = 128\n[training]\noptimizer = "adamw"\n',
+}
 WORDS = "--workers 0 --networks 2 --rows 40 --window 60 --batch 16 --passes 0.4 --games 6 --visits 8 --cheap-visits 3"
 MORE = "--max-moves 24 --ladder 2 --ladder-every 2 --match-visits 3 --surprise 0 --forks 0.4 --full-share 0.5"
 
@@ -71,12 +74,12 @@ def test_an_opening_with_an_illegal_move_is_refused() -> None:
         LearnableShogi(Options.for_game("shogi"), [record, line])
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=NETWORKS)
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give the folder of a run of two generations."""
     pytest.importorskip("torch")
     folder = tmp_path_factory.mktemp("learn")
-    (folder / "net.toml").write_text(NETWORK)
+    (folder / "net.toml").write_text(f'[network]\nkind = "{request.param}"\n{NETWORKS[request.param]}')
     (folder / "openings.sfen").write_text(OPENINGS)
     files = ["--out", str(folder / "run"), "--network", str(folder / "net.toml")]
     files += ["--openings", str(folder / "openings.sfen")]
@@ -126,7 +129,8 @@ def test_records_become_hcpe3(run: Path, tmp_path: Path, capsys: pytest.CaptureF
 def test_faults_are_told(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (shard, *_) = open_dataset(run / "rows").shards
     columns = {name: np.array(column) for name, column in shard.open().items()}
-    columns["planes"][0, 100] ^= 1
+    board = "planes" if columns["planes"].size else "levels"
+    columns[board][0, 20] ^= 1
     columns["globals"][1, 3] = 0.5
     columns["value"][2] = 0.25
     columns["policy_moves"][3, 0] = 2186  # a rook dropped on a corner
@@ -146,7 +150,7 @@ def test_faults_are_told(run: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["dataset", "check", str(folder)]) == 2
     out = capsys.readouterr().out
     for text in (
-        "row 0 .*planes",
+        f"row 0 .*{board}",
         "row 1 .*globals 0.5 found",
         "row 2 .*value 0.25 found",
         "row 3 .*policy_moves 2186",

@@ -2,6 +2,7 @@
 
 import dataclasses
 import gzip
+import lzma
 from pathlib import Path
 
 import numpy as np
@@ -47,12 +48,15 @@ def test_reads_back_what_was_written(version: int, text: bool) -> None:
     assert same(network, parse_network(write_network(network, text=text)))
 
 
-@pytest.mark.parametrize("suffix", [".bin", ".bin.gz", ".txt", ".txt.gz"])
+COMPRESSORS = {".gz": gzip.compress, ".xz": lzma.compress}
+
+
+@pytest.mark.parametrize("suffix", [".bin", ".bin.gz", ".bin.xz", ".txt", ".txt.gz", ".txt.xz"])
 def test_reads_every_container(tmp_path: Path, suffix: str) -> None:
     network = RandomNetworks(8).network(["ordinary"])
     content = write_network(network, text="txt" in suffix)
     path = tmp_path / f"net{suffix}"
-    path.write_bytes(gzip.compress(content) if suffix.endswith("gz") else content)
+    path.write_bytes(COMPRESSORS.get(path.suffix, bytes)(content))
     assert looks_like_network(path)
     assert same(network, read_network(path))
 
@@ -107,9 +111,10 @@ def test_corruption_never_escapes_as_another_error(text: bool) -> None:
     assert refused > 200
 
 
-def test_corrupted_gzip_is_refused(tmp_path: Path) -> None:
-    content = gzip.compress(write_network(RandomNetworks(8).network(["ordinary"])))
-    path = tmp_path / "net.bin.gz"
+@pytest.mark.parametrize("suffix", COMPRESSORS)
+def test_corrupted_data_are_refused(suffix: str, tmp_path: Path) -> None:
+    content = COMPRESSORS[suffix](write_network(RandomNetworks(8).network(["ordinary"])))
+    path = tmp_path / f"net.bin{suffix}"
     rng = np.random.default_rng(3)
     for _ in range(100):
         broken = bytearray(content)
@@ -125,9 +130,10 @@ def test_corrupted_gzip_is_refused(tmp_path: Path) -> None:
             read_network(path)
 
 
-def test_a_gzip_bomb_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "net.bin.gz"
-    path.write_bytes(gzip.compress(bytes(100 << 20), 1))
+@pytest.mark.parametrize("suffix", COMPRESSORS)
+def test_a_bomb_is_refused(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"net.bin{suffix}"
+    path.write_bytes(COMPRESSORS[suffix](bytes(100 << 20)))
     with pytest.raises(NetworkError, match="expands to more than"):
         read_network(path)
 

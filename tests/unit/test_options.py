@@ -1,7 +1,9 @@
 """The table of options and everything made from it."""
 
 import argparse
+import itertools
 import tomllib
+import zlib
 from pathlib import Path
 
 import pytest
@@ -109,21 +111,25 @@ def test_version_is_that_of_the_project() -> None:
 def test_the_network_that_comes_with_yomi_plays_where_nothing_else_is_named(
     game: str, without: str, tmp_path: Path
 ) -> None:
-    own = str(default_network(game))
+    own = str(default_network(game, on_processor=True))
+    general = str(default_network(game))
     other = tmp_path / "other"
     other.touch()
-    assert network_file(Options.for_game(game), game) == own
-    assert network_file(parse(game=game), game) == own
-    assert network_file(parse("--net", "none", "--evaluator", "onnx", game=game), game) == own
+    cpu = "--device", "cpu"
+    assert network_file(parse(*cpu, game=game), game) == own
+    assert network_file(parse("--net", "none", "--evaluator", "onnx", *cpu, game=game), game) == own
+    assert network_file(parse("--precision", "int16", "--backend", "native", *cpu, game=game), game) == own
+    for elsewhere in (("--device", "cuda"), ("--precision", "fp32", *cpu), ("--backend", "onnx", *cpu)):
+        assert network_file(parse(*elsewhere, game=game), game) == general
     assert network_file(parse("--evaluator", without, game=game), game) is None
     assert network_file(parse("--net", str(other), game=game), game) == str(other)
 
 
 def test_networks_that_come_with_yomi_are_small() -> None:
     assert set(MODELS) == set(GAMES)
-    for game in GAMES:
-        path = default_network(game)
-        assert path.stat().st_size <= 12e6
+    for game, on_processor in itertools.product(GAMES, (False, True)):
+        path = default_network(game, on_processor=on_processor)
+        assert len(zlib.compress(path.read_bytes())) <= 12e6, "in a wheel, which is a zip archive"
         assert game_of(path) == game
 
 

@@ -253,7 +253,7 @@ def test_a_level_is_told_and_set(
     )
     monkeypatch.setattr("builtins.input", Interrupted("hint", "quit"))
     assert main(["play", "go", "--no-save", "--size", "5", "--level", "3", "--temperature", "0", *options]) == 0
-    expected = levels.level_settings(GO, 3, has_network=not options)
+    expected = levels.level_settings(GO, 3, Options(evaluator=options[-1] if options else "auto"))
     assert made[0].options.visits == expected["visits"]
     assert made[0].options.temperature == 0.0
     assert f"Level 3 of 10 (Elo not measured for go 5x5, {name}), changed by temperature" in capsys.readouterr().out
@@ -318,12 +318,21 @@ def test_every_level_is_made_of_options_and_stronger_than_the_last(game: str, ha
     visits, heats = [], []
     for level in range(1, levels.COUNT + 1):
         options = Options.for_game(game)
-        for name, value in levels.level_settings(GAMES[game], level, has_network=has_network).items():
+        options.evaluator = "auto" if has_network else GAMES[game].plain_evaluator
+        for name, value in levels.level_settings(GAMES[game], level, options).items():
             options.set(name, value)
         visits.append(options.visits or 0)
         heats.append(options.temperature)
     assert visits == sorted(set(visits))
     assert heats == sorted(heats, reverse=True)
+
+
+def test_levels_play_with_a_small_network_unless_one_is_named(tmp_path: Path) -> None:
+    own = tmp_path / "own.bin.gz"
+    own.touch()
+    assert Path(str(levels.level_settings(GO, 3, Options())["net"])).name == "yomi-go-b6c96.bin.gz"
+    assert "net" not in levels.level_settings(GO, 3, Options(net=str(own)))
+    assert "net" not in levels.level_settings(GO, 3, Options(evaluator="rollouts"))
 
 
 def test_ratings_of_a_ladder() -> None:

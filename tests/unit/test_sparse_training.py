@@ -1,5 +1,6 @@
 """Sparse networks in training: what they compute, what they learn, and that their integers say the same."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -339,6 +340,20 @@ def test_it_learns(dataset: Dataset, tmp_path: Path) -> None:
     path = trainer.export()
     assert path.name == "tiny.safetensors"
     assert load(FORMATS, path, 9, precision="auto").info.training["step"] == "40"
+
+
+def test_a_file_is_trained_further(dataset: Dataset, tmp_path: Path) -> None:
+    given = lively()
+    (tmp_path / "given.safetensors").write_bytes(export_sparse(given, "given", {}))
+    config = replace(config_of(dataset), options={}, start=str(tmp_path / "given.safetensors"))
+    trainer = Trainer(config, tmp_path / "run", find_encoder=find_encoder)
+    for name, found in trainer.network.state_dict().items():
+        torch.testing.assert_close(found, given.state_dict()[name], rtol=1e-3, atol=2e-3)
+    trainer.run(lambda step, values: None, stop_at=1)
+    assert (trainer.network.state_dict()["rows"] != given.state_dict()["rows"]).any()
+    missing = replace(config, start=str(tmp_path / "missing.safetensors"))
+    with pytest.raises(NetworkError, match=r"missing\.safetensors: cannot be read"):
+        Trainer(missing, tmp_path / "other", find_encoder=find_encoder)
 
 
 def test_it_goes_on_exactly(dataset: Dataset, tmp_path: Path) -> None:

@@ -220,8 +220,9 @@ def test_no_network_means_the_one_that_comes_with_yomi() -> None:
     """Graphical interfaces keep the values of options: a path within an installation must not be among them."""
     row = TABLE["net"]
     options = Options.for_game("shogi")
+    options.device = "cpu"
     own = network_file(options, "shogi")
-    assert own == str(default_network("shogi"))
+    assert own == str(default_network("shogi", on_processor=True))
     assert "option name DNN_Model type filename default <empty>" in option_lines(options)
     set_option(row, "mine.onnx", options)
     assert network_file(options, "shogi") == "mine.onnx"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.evaluators.network import FileEvaluator, network_in
 from engine.options import LOG, SHOGI_C_PUCT, TABLE, USI_NAMES, OptionError, rows_for
+from engine.own_network import network_file
 from engine.players.precision import Sampling
 from engine.players.setup import Judges, common_settings
 from engine.shogi.book import Book, BookError, BookSettings, open_book
@@ -105,7 +106,7 @@ def book_settings(options: Options) -> BookSettings:
 
 
 class NetworkDefaults:
-    """What the file beside a network (`MODEL.onnx.ini`) says of options that the user has left alone."""
+    """What the file beside a network (such as `MODEL.onnx.ini`) says of options that the user has left alone."""
 
     def __init__(self) -> None:
         """Begin without a network."""
@@ -122,16 +123,17 @@ class NetworkDefaults:
             if options.get(name) == value:
                 options.set(name, TABLE[name].default_for("shogi"))
         self._set.clear()
-        if options.net is None:
+        net = network_file(options, "shogi")
+        if net is None:
             return
-        for name, text in read_settings(options.net).items():
+        for name, text in read_settings(net).items():
             row = USI_NAMES.get(name.lower())
             if row is None:
-                log.info("%s.ini: %s is passed over: no such option", options.net, name)
+                log.info("%s.ini: %s is passed over: no such option", net, name)
             elif options.get(row.name) == row.default_for("shogi"):
                 try:
                     value = row.parse_usi(text)
                 except OptionError as error:
-                    raise OptionError(f"{options.net}.ini: {error}") from None
+                    raise OptionError(f"{net}.ini: {error}") from None
                 options.set(row.name, value)
                 self._set[row.name] = value

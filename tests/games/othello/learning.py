@@ -7,15 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.learning.learnable import Outcome
+from engine.learning.rows import planes_of
+from nets.features import feature_set
 from tests.games.othello.game import MOVES, OthelloGame, OthelloReferee
 from tests.games.othello.kernels import othello_spec
 from tests.games.othello.network import FEATURES
 
 if TYPE_CHECKING:
     import numpy as np
+    import numpy.typing as npt
 
     from engine.learning.selfplay import Finished
     from engine.play import Ended
+    from nets.data.shards import Arrays
 
 NETWORK = f"{Path(__file__).with_name('torch_network.py')}:OthelloResNet"
 
@@ -53,6 +57,10 @@ class LearnableOthello:
     def komi(self, game: OthelloGame) -> float:
         """Return none."""
         return 0.0
+
+    def show(self, positions: npt.NDArray[np.void], history: npt.NDArray[Any]) -> Arrays:
+        """Return the planes."""
+        return planes_of(positions, history, self.spec, feature_set(self.features))
 
     def record(self, finished: Finished[OthelloGame], name: str) -> bytes:
         """Return the moves and Black's discs minus White's, on one line."""

@@ -1,0 +1,39 @@
+"""The network that a training begins with: a new one, or one from a file that is trained further."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nets.definitions.catalog import make
+from nets.definitions.katago import from_katago
+from nets.definitions.sparse_export import from_sparse
+from nets.errors import NetworkError
+from nets.katago.file import read_network
+from nets.sparse.file import read_sparse
+
+if TYPE_CHECKING:
+    from nets.definitions.base import Network
+    from nets.training.config import Config
+
+STARTS: dict[str, Callable[[Path], Network]] = {
+    "go": lambda path: from_katago(read_network(path)),
+    "sparse-shogi": lambda path: from_sparse(read_sparse(path)),
+}
+"""Reads a network's file, by the kinds that can be trained further (nets.training.config)."""
+
+
+def first_network(config: Config) -> Network:
+    """Return the network of a configuration as it is before any training.
+
+    Raises:
+        NetworkError: there is no such network, or its file cannot be used.
+    """
+    if not config.start:
+        return make(config.kind, config.options, config.folder)
+    path = config.folder / config.start
+    try:
+        return STARTS[config.kind](path)
+    except OSError as error:
+        raise NetworkError(f"[network] start: {path}: cannot be read: {error.strerror or error}") from None
