@@ -47,16 +47,6 @@ Learning needs PyTorch; yomi doctor says what installs it. What it does and ever
 EXPLORATION = ("c_puct", "c_puct_log", "fpu_reduction", "root_fpu_reduction", "policy_temperature")
 COMPUTED = ("device", "backend", "precision")
 BOARD = ("size", "rules", "max_moves", "entering_king", "leaf_mate_depth", *COMPUTED, *EXPLORATION)
-    "size",
-    "rules",
-    "max_moves",
-    "entering_king",
-    "leaf_mate_depth",
-    "device",
-    "backend",
-    "precision",
-    *EXPLORATION,
-)
 """Options of the engine that this command has."""
 PREFIX = "learning_"
 """Of settings among the arguments: some have the names of options."""
