@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from bench.flags import board, count, network, positive
 from bench.options import BY_LEVEL, EVALUATOR_OPTIONS, GPU_OPTIONS, PRECISION_OPTIONS, SEARCH_OPTIONS, all_but
 from engine.cli.errors import CliError, Parser
-from engine.cli.flags import add_options, collect
+from engine.cli.flags import add_options, collect, suited
 from engine.cli.games import GAMES, GO, SHOGI
 from engine.cli.logs import say
 from engine.cli.report import plot_check, print_facts, print_table, write_json
@@ -166,7 +166,7 @@ def _check_devices(args: argparse.Namespace) -> None:
 def _searching(args: argparse.Namespace) -> Options:
     """Return the options of a benchmark that searches as a player does: with what `yomi net tune` has found."""
     game = GAMES[args.game]
-    options = collect(args, game)
+    options = suited(collect(args, game), args, game)
     return tuned(options, game.name, game.board_size(options))
 
 

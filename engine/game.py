@@ -263,6 +263,15 @@ class Game(abc.ABC, Generic[G, P]):
         """
         raise NotImplementedError
 
+    def network_defaults(self, options: Options) -> Mapping[str, Value]:
+        """Return what comes with the network and says of options that are as they come.
+
+        Raises:
+            NetworkError: it cannot be read.
+            OptionError: a value in it does not suit its option.
+        """
+        return {}
+
     def learning(self, args: argparse.Namespace, network: Mapping[str, Any] | None) -> Game[G, P]:
         """Return the descriptor as the flags of `yomi learn` want it; processes that play are sent it.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from engine.arguments import add_value, check_counts
 from engine.cli import logs
 from engine.cli.errors import CliError
-from engine.cli.flags import add_options, check, collect
+from engine.cli.flags import add_options, check, collect, suited
 from engine.cli.games import GAMES, add_flags, add_games
 from engine.cli.make import loading_errors, prepare
 from engine.cli.match_settings import bounds
@@ -132,12 +132,12 @@ def read_players(
     own = {name: value for name, value in vars(args).items() if name != "seed"}
     options = collect(argparse.Namespace(**own), game, **_defaults(game))
     logs.set_up(options)
-    players = options.with_values(first), options.with_values(second)
+    players = [suited(options.with_values(changes), args, game, changes) for changes in (first, second)]
     for each in players:
         check(each, game)
         if each.visits is None:
             raise CliError("--visits none: expected a number")
-    return players
+    return players[0], players[1]
 
 
 def make_terms(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options, Options]) -> Terms:

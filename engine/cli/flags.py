@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.cli.errors import CliError
 from engine.options import TABLE, Option, OptionError, Options, Value, read_config, rows_for
+from nets.errors import NetworkError
 
 if TYPE_CHECKING:
     from engine.game import Game
@@ -77,6 +78,26 @@ def collect(args: argparse.Namespace, game: Game[Any, Any], /, **defaults: Value
         raise CliError(str(error)) from None
     check(options, game)
     return options
+
+
+def suited(options: Options, args: argparse.Namespace, game: Game[Any, Any], changes: Collection[str] = ()) -> Options:
+    """Return options with what comes with the network, where nobody has named them. Players do that by themselves.
+
+    Args:
+        options: the options.
+        args: what the command line names.
+        game: its descriptor.
+        changes: further names.
+
+    Raises:
+        CliError: what comes with the network cannot be used.
+    """
+    named = {*_from_file(args), *vars(args), *changes}
+    try:
+        found = game.network_defaults(options)
+    except (NetworkError, OptionError) as error:
+        raise CliError(str(error)) from None
+    return options.with_values({name: value for name, value in found.items() if name not in named})
 
 
 def visits_without_limit(args: argparse.Namespace, visits: int, game: Game[Any, Any]) -> dict[str, Value]:

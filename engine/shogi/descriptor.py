@@ -184,6 +184,12 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
 
         return replay(path, features)
 
+    def network_defaults(self, options: Options) -> Mapping[str, Value]:
+        """Return what the file beside the network says."""
+        from engine.shogi.players.setup import network_defaults
+
+        return network_defaults(options)
+
     def subject(self, options: Options) -> Subject:
         """Return shogi with the options' mate search at leaves."""
         from engine.shogi.measuring import shogi_subject

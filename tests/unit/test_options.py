@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.cli.errors import CliError
-from engine.cli.flags import add_options, check_limited, collect, visits_without_limit
-from engine.cli.games import GAMES, GO
+from engine.cli.flags import add_options, check_limited, collect, suited, visits_without_limit
+from engine.cli.games import GAMES, GO, SHOGI
 from engine.cli.main import main
 from engine.go.game import GoGame
 from engine.options import (
@@ -123,6 +123,25 @@ def test_the_network_that_comes_with_yomi_plays_where_nothing_else_is_named(
         assert network_file(parse(*elsewhere, game=game), game) == general
     assert network_file(parse("--evaluator", without, game=game), game) is None
     assert network_file(parse("--net", str(other), game=game), game) == str(other)
+
+
+def test_what_comes_with_a_network_counts_where_nobody_has_named_it(tmp_path: Path) -> None:
+    net = tmp_path / "net.onnx"
+    net.touch()
+    (tmp_path / "net.onnx.ini").write_text("C_init=60\nSoftmax_Temperature=125\nC_fpu_reduction=10\nOther=1\n")
+    options = Options.for_game("shogi")
+    options.net, options.policy_temperature = str(net), 1.5
+    named = argparse.Namespace(config=None, c_puct=options.c_puct)
+    found = suited(options, named, SHOGI)
+    assert (found.c_puct, found.policy_temperature, found.fpu_reduction) == (options.c_puct, 1.5, 0.2)
+    assert suited(options, argparse.Namespace(config=None), SHOGI).c_puct == 1.2
+    assert suited(options, argparse.Namespace(config=None), SHOGI, ["c_puct"]).c_puct == options.c_puct
+    (tmp_path / "net.onnx.ini").write_text("C_init=high\n")
+    with pytest.raises(CliError, match=r"net\.onnx\.ini: C_init: expected a number"):
+        suited(options, named, SHOGI)
+    own = Options.for_game("shogi")
+    own.device = "cpu"
+    assert suited(own, argparse.Namespace(config=None), SHOGI).c_puct == 1.1
 
 
 def test_networks_that_come_with_yomi_are_small() -> None:

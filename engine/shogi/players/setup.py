@@ -105,35 +105,40 @@ def book_settings(options: Options) -> BookSettings:
     )
 
 
+def network_defaults(options: Options) -> dict[str, Value]:
+    """Return what the file beside the network (such as `MODEL.onnx.ini`) says of options that are as they come.
+
+    Raises:
+        NetworkError: the file cannot be read.
+        OptionError: a value in it does not suit its option.
+    """
+    net = network_file(options, "shogi")
+    found: dict[str, Value] = {}
+    for name, text in read_settings(net).items() if net is not None else ():
+        row = USI_NAMES.get(name.lower())
+        if row is None:
+            log.info("%s.ini: %s is passed over: no such option", net, name)
+        elif options.get(row.name) == row.default_for("shogi"):
+            try:
+                found[row.name] = row.parse_usi(text)
+            except OptionError as error:
+                raise OptionError(f"{net}.ini: {error}") from None
+    return found
+
+
 class NetworkDefaults:
-    """What the file beside a network (such as `MODEL.onnx.ini`) says of options that the user has left alone."""
+    """What the file beside the network says, set in options whose network may change."""
 
     def __init__(self) -> None:
         """Begin without a network."""
         self._set: dict[str, Value] = {}
 
     def apply(self, options: Options) -> None:
-        """Take back what the last network has set, then set what this one says.
-
-        Raises:
-            NetworkError: the file cannot be read.
-            OptionError: a value in it does not suit its option.
-        """
+        """Take back what the last network has set, then set what this one says; see `network_defaults`."""
         for name, value in self._set.items():
             if options.get(name) == value:
                 options.set(name, TABLE[name].default_for("shogi"))
         self._set.clear()
-        net = network_file(options, "shogi")
-        if net is None:
-            return
-        for name, text in read_settings(net).items():
-            row = USI_NAMES.get(name.lower())
-            if row is None:
-                log.info("%s.ini: %s is passed over: no such option", net, name)
-            elif options.get(row.name) == row.default_for("shogi"):
-                try:
-                    value = row.parse_usi(text)
-                except OptionError as error:
-                    raise OptionError(f"{net}.ini: {error}") from None
-                options.set(row.name, value)
-                self._set[row.name] = value
+        for name, value in network_defaults(options).items():
+            options.set(name, value)
+            self._set[name] = value
