@@ -156,7 +156,7 @@ def test(path: Path, folder: Path, args: argparse.Namespace) -> None:
 
     dataset = open_dataset(folder)
     formats = GAMES[feature_set(dataset.manifest.feature_set).game].formats
-    table = evaluate_network(formats, path, dataset, args.split, args.limit, args.device or "auto")
+    table = evaluate_network(formats, path, dataset, args.split, args.limit, args.device or "auto", find_encoder)
     print(f"{'positions':40} {table.positions:>10,}")
     for name, value in table.values().items():
         print(f"{NAMES[name]:40} {value:10.4f}")

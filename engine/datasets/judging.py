@@ -10,8 +10,12 @@ from engine.evaluators.network import FileFormat, Format, NetworkEvaluator, reco
 from nets.data.batches import Batch, BatchSource
 from nets.data.metrics import Judged, Table
 from nets.data.shards import Dataset
+from nets.data.sparse import FindEncoder, no_encoder
 from nets.data.unpack import FloatArray, unpack
 from nets.errors import NetworkError
+from nets.load import NetworkKind, open_file
+from nets.sparse.file import read_info, read_sparse
+from nets.sparse.judging import judge
 
 Formats = Sequence[type[FileFormat]]
 
@@ -21,26 +25,51 @@ Judge = Callable[[int, FloatArray, FloatArray], Judged]
 """Judges positions: board size, planes, extras."""
 
 
-def evaluate_network(formats: Formats, path: Path, dataset: Dataset, split: str, limit: int, device: str) -> Table:
-    """Return the sums over the positions of a split, at most `limit` unless it is 0; `formats` are the game's.
+def evaluate_network(
+    formats: Formats,
+    path: Path,
+    dataset: Dataset,
+    split: str,
+    limit: int,
+    device: str,
+    find_encoder: FindEncoder = no_encoder,
+) -> Table:
+    """Return the sums over the positions of a split.
 
-    Policies are compared as they are, illegal moves included.
+    Policies are compared as they are, illegal moves included, but for sparse networks, which see legal moves alone.
+
+    Args:
+        formats: of the game's networks.
+        path: of the network.
+        dataset: the set.
+        split: train or test.
+        limit: positions at most; 0 for all.
+        device: that computes, as the option has it; sparse networks are computed here.
+        find_encoder: finds the game's encoder, which sparse networks need.
 
     Raises:
         NetworkError: the network's file or the data set cannot be used, or do not fit.
         EvaluatorError: the device cannot be used.
     """
-    judge = make_judge(formats, path, dataset, device)
-    source = BatchSource([dataset], split, ROWS, 0)
+    judge_batch = _batch_judge(formats, path, dataset, device, find_encoder)
     table = Table()
-    for batch in source.in_order(positions=limit):
-        table.add(_judged(batch, source, judge), batch.columns)
+    for batch in BatchSource([dataset], split, ROWS, 0).in_order(positions=limit):
+        table.add(judge_batch(batch), batch.columns)
     return table
 
 
-def _judged(batch: Batch, source: BatchSource, judge: Judge) -> Judged:
-    planes, extras = unpack(batch, source.features)
-    return judge(batch.size, planes, extras)
+def _batch_judge(
+    formats: Formats, path: Path, dataset: Dataset, device: str, find_encoder: FindEncoder
+) -> Callable[[Batch], Judged]:
+    """Return what judges the batches of a data set by a network; see `make_judge`."""
+    features = dataset.manifest.features
+    encoder = find_encoder(features.name)
+    if open_file(path).kind is NetworkKind.SPARSE and encoder is not None:
+        _expect(read_info(path).feature_set, path, dataset)
+        tensors = read_sparse(path)
+        return lambda batch: judge(tensors, encoder, batch.columns, features.policy_size(batch.size))
+    of_planes = make_judge(formats, path, dataset, device)
+    return lambda batch: of_planes(batch.size, *unpack(batch, features))
 
 
 def make_judge(formats: Formats, path: Path, dataset: Dataset, device: str) -> Judge:
@@ -50,18 +79,22 @@ def make_judge(formats: Formats, path: Path, dataset: Dataset, device: str) -> J
         NetworkError: the file cannot be used, or the data set has other features than the network.
         EvaluatorError: the device cannot be used.
     """
-    expected, judge = _network(formats, path, device)
+    expected, judge_planes = _network(formats, path, device)
+    _expect(expected, path, dataset)
+    return judge_planes
+
+
+def _expect(features: str, path: Path, dataset: Dataset) -> None:
     found = dataset.manifest.feature_set
-    if found != expected:
-        raise NetworkError(f"{dataset.folder}: feature set {found} found, expected {expected} for {path}")
-    return judge
+    if found != features:
+        raise NetworkError(f"{dataset.folder}: feature set {found} found, expected {features} for {path}")
 
 
 def _network(formats: Formats, path: Path, device: str) -> tuple[str, Judge]:
     """Return a network's feature set, and what judges with it."""
     evaluators: dict[int, NetworkEvaluator] = {}
 
-    def judge(size: int, planes: FloatArray, extras: FloatArray) -> Judged:
+    def judge_planes(size: int, planes: FloatArray, extras: FloatArray) -> Judged:
         if size not in evaluators:
             evaluator = load(formats, path, size, device)
             assert isinstance(evaluator, NetworkEvaluator)
@@ -71,5 +104,5 @@ def _network(formats: Formats, path: Path, device: str) -> tuple[str, Judge]:
 
     form = recognise(formats, path, 0)
     if not isinstance(form, Format):
-        raise NetworkError(f"{path}: a sparse network found, which `yomi train` tests itself: expected one of layers")
-    return form.feature_set, judge
+        raise NetworkError(f"{path}: a sparse network found, expected one of layers, or a data set of boards")
+    return form.feature_set, judge_planes

@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch (extra train)")
 
 from engine.cli.games import find_encoder  # noqa: E402
+from engine.datasets.judging import evaluate_network  # noqa: E402
 from engine.evaluators.load import load  # noqa: E402
 from engine.shogi.datasets.dataset import ShogiDataOptions, make_shogi_dataset  # noqa: E402
 from engine.shogi.game import ShogiGame  # noqa: E402
@@ -339,6 +340,8 @@ def test_it_learns(dataset: Dataset, tmp_path: Path) -> None:
     assert after["policy_accuracy"] > before["policy_accuracy"]
     path = trainer.export()
     assert path.name == "tiny.safetensors"
+    by_file = evaluate_network(FORMATS, path, dataset, "test", 0, "auto", find_encoder).values()
+    assert by_file == pytest.approx(after, abs=2e-3)
     assert load(FORMATS, path, 9, precision="auto").info.training["step"] == "40"
 
 
