@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("yomi.networks")
 
-WORTH = 64 << 20
-"""Bytes of weights from which on a program is kept: smaller ones are made in a second."""
+WORTH = 32 << 20
+"""Bytes of weights from which on a program is kept: smaller ones are made in half a second."""
 _KEY_LENGTH = 32
 
 
