@@ -234,6 +234,21 @@ class Batch(NamedTuple):
     """float32[B, A]: written by the evaluator for the side to move, in the row's symmetry, in [-1, 1]"""
 
 
+GROUP_DTYPE = np.dtype(
+    [
+        ("node", np.uint32),
+        ("depth", np.int32),
+        ("visits", np.int32),
+        ("move", np.uint16),  # that leads to the node
+        ("is_new", np.bool_),  # the node was made for this group, which evaluates it
+    ],
+    align=True,
+)
+"""Visits that go down the tree together: see native/tree/descent.py."""
+MOST_GROUPS = 256
+"""Visits of one descent, at most."""
+
+
 class Worker(NamedTuple):
     """What one search thread needs for itself."""
 
@@ -257,6 +272,10 @@ class Worker(NamedTuple):
     """records[1] that the game's write_planes works in"""
     ownership: Any
     """float64[A + 1]: sum of the leaves' ownership for the side to move at the root; last entry the number of leaves"""
+    groups: Any
+    """GROUP_DTYPE[MOST_GROUPS]: a stack of those that are still to go on"""
+    path: Any
+    """uint16[H]: the moves from the root to the group at hand"""
 
 
 def bytes_a_node(mean_edges: float) -> float:

@@ -143,8 +143,8 @@ def back_up(tree, leaf, utility, value, score, stdev, weight, proof):  # type: i
 
 
 @kernel
-def take_back(tree, leaf):  # type: ignore[no-untyped-def]
-    """Undo the in-flight marks of a playout that ended at `leaf` without a result, and its claim."""
+def take_back(tree, leaf, visits):  # type: ignore[no-untyped-def]
+    """Undo the in-flight marks of playouts that ended at `leaf` without a result, and their claims."""
     index = np.int64(leaf)
     while True:
         parent = np.int64(tree.nodes[U(index)].parent)
@@ -152,7 +152,7 @@ def take_back(tree, leaf):  # type: ignore[no-untyped-def]
             break
         lock(tree, parent)
         node = tree.nodes[U(parent)]
-        tree.stats[U(node.stats) + U(tree.nodes[U(index)].parent_slot)].in_flight -= 1
+        tree.stats[U(node.stats) + U(tree.nodes[U(index)].parent_slot)].in_flight -= visits
         unlock(tree, parent)
         index = parent
-    atomic_add(tree.counters[0], "claimed", -1)
+    atomic_add(tree.counters[0], "claimed", -visits)

@@ -60,6 +60,8 @@ def _of_tree(worker, history, rng):  # type: ignore[no-untyped-def]
         rng,
         worker.scratch,
         worker.ownership,
+        worker.groups,
+        worker.path,
     )
 
 

@@ -25,16 +25,13 @@ from native.game import (
 )
 from native.jit import inlined, kernel
 from native.tree.arrays import (
-    EXPANDED,
     LEAD,
     LEAST_WEIGHT,
     NONE,
-    PENDING,
     SCORE,
     SCORE_ERROR,
     STDEV,
     TERMINAL,
-    UNTOUCHED,
     VALUE,
     VALUE_ERROR,
     VALUES,
@@ -42,10 +39,9 @@ from native.tree.arrays import (
 from native.tree.backup import back_up, take_back
 from native.tree.bias import bucket_of
 from native.tree.cache import probe_cache, store_cache
-from native.tree.edges import PRIOR_STEP, edge_move, edge_quantized
-from native.tree.expansion import complete, expand
-from native.tree.memory import add_stats, lock, new_node, unlock
-from native.tree.selection import raise_candidate, select
+from native.tree.descent import FINISHED, NEW_LEAF, SHARED, put_group, replay, share_out
+from native.tree.expansion import expand
+from native.tree.memory import lock, unlock
 
 CENTER_SHARE = 0.8
 """The center of the score's utility as a share of the score that is expected: KataGo draws it a fifth towards zero."""
@@ -56,15 +52,9 @@ MOST_WEIGHT = 8.0
 VISITS_PER_LEAF = 12
 """A batch takes one leaf for so many visits of the root: a young tree has too few good leaves for a full batch."""
 MAX_COLLISIONS = 8
-"""Descents to leaves that are already being evaluated, after which a batch goes as it is."""
+"""Visits to leaves that are already being evaluated, after which a batch without any leaf is given up."""
 MOST_SETTLED = 100_000
 """Descents to leaves that need no evaluation, after which a thread looks at the clock again."""
-
-NO_LEAF = np.int64(-1)
-"""Nothing is to be searched at the root."""
-NO_MEMORY = np.int64(-2)
-REFUTED = np.int64(-3)
-"""The descent came to a node that another thread has just proven."""
 
 
 @kernel
@@ -278,152 +268,107 @@ def _open_leaf(tree, batch, worker, row, leaf, depth):  # type: ignore[no-untype
             _back_up_evaluation(tree, leaf, utility, values, opponent_to_move)
             atomic_add(tree.counters[0], "cache_hits", 1)
         else:
-            take_back(tree, leaf)
+            take_back(tree, leaf, 1)
         return row
     return _add_rows(tree, batch, worker, row, leaf, opponent_to_move, key, count)
 
 
 @inlined
-def _descend(tree, worker):  # type: ignore[no-untyped-def]
-    """Go down from the root, playing moves on worker.positions[0]; return (leaf, depth, is_new).
-
-    The leaf is NO_LEAF, NO_MEMORY or REFUTED if there is nothing to do.
-    """
+def _visit_leaf(tree, root, batch, worker, row, leaf, depth, is_made):  # type: ignore[no-untyped-def]
+    """Open the new leaf that worker.path leads to; return the next free row. `is_made`: no root that was waiting."""
     pos = worker.positions[0]
-    index = tree.counters[0].root
-    depth = 0
-    while True:
-        lock(tree, index)
-        node = tree.nodes[U(index)]
-        if node.state != EXPANDED:
-            is_new = node.state == UNTOUCHED
-            if is_new:
-                node.state = PENDING
-            unlock(tree, index)
-            return index, depth, is_new
-        slot = select(tree, node, depth == 0)
-        if slot < 0:
-            unlock(tree, index)
-            if depth == 0:
-                return NO_LEAF, depth, False
-            take_back(tree, index)
-            return REFUTED, depth, False
-        if slot == np.int64(node.tried):
-            if node.tried == node.edge_count:
-                has_room = complete(tree, node, worker.moves, legal_moves(pos, worker.history, worker.moves))
-                if has_room:
-                    raise_candidate(tree, node, depth == 0)
-            else:
-                has_room = True
-            if not has_room or not add_stats(tree, node):
-                unlock(tree, index)
-                take_back(tree, index)
-                return NO_MEMORY, depth, False
-            stat = tree.stats[U(node.stats) + U(slot)]
-            stat.child = NONE
-            stat.visits = 0
-            stat.utility = 0.0
-            stat.value = 0.0
-            stat.score = 0.0
-            stat.weight = 0.0
-            stat.share = 1.0
-            stat.in_flight = 0
-            node.tried_prior += np.float32(edge_quantized(tree.edges[U(node.edges) + U(slot)])) * PRIOR_STEP
-            node.tried += 1
-            raise_candidate(tree, node, depth == 0)
-        stat = tree.stats[U(node.stats) + U(slot)]
-        move = edge_move(tree.edges[U(node.edges) + U(slot)])
-        child = np.int64(stat.child)
-        is_new = child == NONE
-        if is_new:
-            child = new_node(tree, index, slot)
-            if child == NONE:
-                unlock(tree, index)
-                take_back(tree, index)
-                return NO_MEMORY, depth, False
-            stat.child = child
-            if tree.parameters[0].bias_correction != 0.0:
-                tree.nodes[U(child)].bucket = bucket_of(tree, pattern_key(pos, worker.history, move))
-            if stat.visits > 0:
-                _restore(tree.nodes[U(child)], stat, node)
-        stat.in_flight += 1
-        unlock(tree, index)
+    if is_made and tree.parameters[0].bias_correction != 0.0:
+        replay(worker, root, depth - 1)
+        move = worker.path[U(depth - 1)]
+        tree.nodes[U(leaf)].bucket = bucket_of(tree, pattern_key(pos, worker.history, move))
         play(pos, worker.history, move)
-        depth += 1
-        index = child
-        if is_new:
-            return index, depth, True
+    else:
+        replay(worker, root, depth)
+    return _open_leaf(tree, batch, worker, row, leaf, depth)
+
+
+@kernel
+def back_up_again(tree, leaf, visits):  # type: ignore[no-untyped-def]
+    """Back a finished game up for each of the visits."""
+    lock(tree, leaf)
+    node = tree.nodes[U(leaf)]
+    total = node.weight_sum
+    value, score = node.value_sum / total, node.score_sum / total
+    stdev = math.sqrt(node.score_variance)
+    weight = float(node.own_weight)
+    utility = float(node.own_utility)
+    proof = np.int64(node.proof)
+    unlock(tree, leaf)
+    for _ in range(visits):
+        back_up(tree, leaf, utility, value, score, stdev, weight, proof)
 
 
 @inlined
-def _restore(node, stat, parent):  # type: ignore[no-untyped-def]
-    """Give a node that was pruned, and is now made anew, the visits and means that its edge has kept.
-
-    Variances, without which little below would be explored, are the parent's. They wash out as playouts come in.
-    """
-    weight = float(stat.weight)
-    node.visits = stat.visits
-    node.weight_sum = weight
-    node.utility_sum = -weight * float(stat.utility)
-    node.value_sum = -weight * float(stat.value)
-    node.score_sum = -weight * float(stat.score)
-    node.weight_squares = weight * weight / float(stat.visits)
-    node.utility_variance = parent.utility_variance
-    node.score_variance = parent.score_variance
-    node.own_utility = -stat.utility
+def _claim(counters, wanted):  # type: ignore[no-untyped-def]
+    """Claim as many of the playouts that may still be begun as there are, at most `wanted`; return how many."""
+    claimed = atomic_add(counters, "claimed", wanted)
+    granted = max(np.int64(0), min(wanted, np.int64(counters.claim_limit) - claimed))
+    if granted < wanted:
+        atomic_add(counters, "claimed", granted - wanted)
+    return granted
 
 
 @inlined
 def gather(tree, root, worker, batch, row, capacity):  # type: ignore[no-untyped-def]
     """Descend until the rows from `row` to `capacity` of the batch are in use; return the row behind those that are.
 
-    Settles terminal and cached leaves on the way. Stops early at `stop`, at the playout limit, when the tree is full,
-    after MAX_COLLISIONS descents that ended at leaves which are already being evaluated, and after MOST_SETTLED that
-    needed no evaluation. Sets `stop` if there is nothing to search: every move of the root is banned or proven lost,
-    or one is proven won.
+    A descent has a visit for each leaf that is wanted (native/tree/descent.py). Those that needed no evaluation, at
+    finished games and cached positions, are made up for by another descent; those to a leaf that is being evaluated
+    already are lost: nothing else looked as good.
+
+    Stops early at `stop`, at the playout limit, when the tree is full, after MAX_COLLISIONS lost visits and no leaf,
+    and after MOST_SETTLED that needed no evaluation. Sets `stop` if there is nothing to search: every move of the root
+    is banned or proven lost, or one is proven won.
     """
     counters = tree.counters[0]
     rows = tree.parameters[0].rows_per_leaf
-    collisions = 0
-    settled = 0
-    moves_made = 0
-    deepest = 0
-    while row + rows <= capacity and collisions <= MAX_COLLISIONS and settled < MOST_SETTLED:
-        if counters.stop != 0 or counters.full != 0:
+    first = row
+    lost = np.int64(0)
+    settled = np.int64(0)
+    moves_made = np.int64(0)
+    deepest = np.int64(0)
+    while row + rows <= capacity and settled < MOST_SETTLED and counters.stop == 0 and counters.full == 0:
+        wanted = min((capacity - row) // rows - lost, np.int64(worker.groups.size))
+        if wanted <= 0:
+            if row > first or lost > MAX_COLLISIONS:
+                break
+            wanted = np.int64(1)
+        claimed = _claim(counters, wanted)
+        if claimed == 0:
             break
-        if atomic_add(counters, "claimed", 1) >= counters.claim_limit:
-            atomic_add(counters, "claimed", -1)
-            break
-        copy(worker.positions[0], root)
-        leaf, depth, is_new = _descend(tree, worker)
-        moves_made += depth
-        deepest = max(deepest, depth)
-        if leaf == NO_LEAF:
-            atomic_add(counters, "claimed", -1)
-            counters.stop = 1
-            break
-        if leaf == NO_MEMORY:
-            break
-        if leaf == REFUTED:
-            collisions += 1
-            continue
-        node = tree.nodes[U(leaf)]
-        if not is_new and node.state == TERMINAL and node.visits > 0:  # with none it is being backed up elsewhere
-            lock(tree, leaf)
-            total = node.weight_sum
-            value, score = node.value_sum / total, node.score_sum / total
-            stdev = math.sqrt(node.score_variance)
-            weight = float(node.own_weight)
-            proof = np.int64(node.proof)
-            unlock(tree, leaf)
-            back_up(tree, leaf, float(node.own_utility), value, score, stdev, weight, proof)
-            settled += 1
-            continue
-        if not is_new:
-            take_back(tree, leaf)
-            collisions += 1
-            continue
-        row = _open_leaf(tree, batch, worker, row, leaf, depth)
+        put_group(worker, 0, counters.root, 0, claimed, 0, False)
+        groups = np.int64(1)
+        while groups > 0:
+            groups -= 1
+            group = worker.groups[U(groups)]
+            index, depth, visits = np.int64(group.node), np.int64(group.depth), np.int64(group.visits)
+            is_made = group.is_new
+            if depth > 0:
+                worker.path[U(depth - 1)] = group.move
+            deepest = max(deepest, depth)
+            found, left = NEW_LEAF, visits
+            if not is_made:
+                found, groups, left = share_out(tree, root, worker, index, depth, visits, groups)
+            if found == FINISHED:
+                back_up_again(tree, index, visits)
+                settled += visits
+                moves_made += depth * visits
+                continue
+            if found == NEW_LEAF:
+                left -= 1
+            if left > 0:
+                take_back(tree, index, left)
+                lost += left
+            if found == NEW_LEAF:
+                row = _visit_leaf(tree, root, batch, worker, row, index, depth, is_made)
+                moves_made += depth
+            elif found == SHARED and left > 0 and depth == 0 and counters.full == 0:
+                counters.stop = 1
     atomic_add(counters, "moves_made", moves_made)
     atomic_max(counters, "max_depth", deepest)
     return row
@@ -486,7 +431,7 @@ def _settle(tree, worker, batch, row, leaf, values, utility):  # type: ignore[no
         if batch.is_root[row] == 0:
             store_cache(tree, batch.keys[row], batch.plain_indices[row], count, worker.priors, values)
         if not expand(tree, leaf, batch.moves[row], worker.priors, count):
-            take_back(tree, leaf)
+            take_back(tree, leaf, 1)
             return
     _back_up_evaluation(tree, leaf, utility, values, np.int64(batch.opponent_to_move[row]))
 
