@@ -247,6 +247,8 @@ GROUP_DTYPE = np.dtype(
 """Visits that go down the tree together: see native/tree/descent.py."""
 MOST_GROUPS = 256
 """Visits of one descent, at most."""
+LEAST_PATH = 1024
+"""Moves that a path has room for at least: games that keep no history end before."""
 
 
 class Worker(NamedTuple):
@@ -275,7 +277,7 @@ class Worker(NamedTuple):
     groups: Any
     """GROUP_DTYPE[MOST_GROUPS]: a stack of those that are still to go on"""
     path: Any
-    """uint16[H]: the moves from the root to the group at hand"""
+    """uint16[LEAST_PATH or more]: the moves from the root to the group at hand"""
 
 
 def bytes_a_node(mean_edges: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from native.spec import GameSpec, Inputs
-from native.tree.arrays import GROUP_DTYPE, MOST_GROUPS, VALUES, Batch, Worker
+from native.tree.arrays import GROUP_DTYPE, LEAST_PATH, MOST_GROUPS, VALUES, Batch, Worker
 
 
 def make_batch(spec: GameSpec, rows: int, inputs: Inputs) -> Batch:
@@ -53,5 +53,5 @@ def make_worker(spec: GameSpec, seed: int) -> Worker:
         scratch=np.zeros(1, spec.scratch_dtype),
         ownership=np.zeros(spec.area + 1, np.float64),
         groups=np.zeros(MOST_GROUPS, GROUP_DTYPE),
-        path=np.zeros(spec.max_history, np.uint16),
+        path=np.zeros(max(spec.max_history, LEAST_PATH), np.uint16),
     )
