@@ -314,7 +314,7 @@ def _claim(counters, wanted):  # type: ignore[no-untyped-def]
     return granted
 
 
-@kernel
+@kernel  # inlined into two callers, numba 0.68 loses the row that it returns
 def gather(tree, root, worker, batch, row, capacity):  # type: ignore[no-untyped-def]
     """Descend until the rows from `row` to `capacity` of the batch are in use; return the row behind those that are.
 
