@@ -330,8 +330,9 @@ def _read_tables(path: Path | None) -> dict[str, Any]:
         if name not in ("network", "training", "loss"):
             raise CliError(f"--network {path}: table [{name}] found, expected [network], [training] or [loss]")
     network = tables.get("network", {})
-    if ".py:" in network.get("kind", ""):  # a module of one's own lies beside the file
-        network["kind"] = str((path.parent / network["kind"]).absolute())
-    if network.get("start"):  # so does a network
-        network["start"] = str((path.parent / network["start"]).absolute())
+    kind, start = network.get("kind"), network.get("start")
+    if isinstance(kind, str) and ".py:" in kind:  # a module of one's own lies beside the file
+        network["kind"] = str((path.parent / kind).absolute())
+    if isinstance(start, str) and start:  # so does a network
+        network["start"] = str((path.parent / start).absolute())
     return tables

@@ -73,7 +73,7 @@ class LearnableShogi:
         """
         self.network = network or {"kind": "dlshogi-resnet", "blocks": 4, "channels": 48}
         extras = int(self.network.get("extras", DLSHOGI_FEATURES[1]))
-        is_sparse = self.network["kind"] == SPARSE_KIND
+        is_sparse = self.network.get("kind") == SPARSE_KIND
         self.features = SHOGI_BOARD if is_sparse else f"dlshogi-{DLSHOGI_PLANES}-{extras}"
         self.spec, self._show = seen_by(FEATURE_SETS[self.features])
         self.asked: Mapping[str, Any] = {"openings": named}

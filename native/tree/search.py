@@ -51,7 +51,7 @@ MOST_WEIGHT = 8.0
 """Weight of an evaluation without error, as that of a finished game (KataGo's value)."""
 VISITS_PER_LEAF = 32
 """A batch takes one leaf for so many visits of the root: a young tree has too few good leaves for a full batch.
-With 12, 64 leaves at once scored 37% against 4 at 800 visits; with 32, 51% (docs/MEASUREMENTS.md)."""
+With 32, 64 leaves at once scored 54% against 4 at 800 visits (docs/MEASUREMENTS.md)."""
 MAX_COLLISIONS = 8
 """Visits to leaves that are already being evaluated, after which a batch without any leaf is given up."""
 MOST_SETTLED = 100_000

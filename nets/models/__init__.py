@@ -11,8 +11,8 @@ MODELS = {"go": "katago-b10c384h6nbttflrs.bin.xz", "shogi": "yomi-shogi-6x64.onn
 """For every device."""
 FOR_PROCESSORS = {"shogi": "yomi-shogi-sparse.safetensors"}
 """What is stronger where yomi's own kernels compute it on a processor, and cannot be computed elsewhere."""
-FOR_LEVELS = {"go": "yomi-go-b6c96.bin.gz"}
-"""What plays at levels below full strength, where it is another one."""
+FOR_LEVELS = {"go": "yomi-go-b6c96.bin.gz", "shogi": "yomi-shogi-6x64.onnx"}
+"""What plays at levels below full strength, on every device: their Elo was measured with these."""
 
 
 def default_network(game: str, *, on_processor: bool = False) -> Path:
@@ -27,5 +27,5 @@ def default_network(game: str, *, on_processor: bool = False) -> Path:
 
 
 def network_of_levels(game: str) -> Path | None:
-    """Return the network that plays a game at levels below full strength; None: the default one."""
+    """Return the network that plays a game at levels below full strength; None for a game without one."""
     return Path(__file__).parent / FOR_LEVELS[game] if game in FOR_LEVELS else None

@@ -331,6 +331,8 @@ def test_levels_play_with_a_small_network_unless_one_is_named(tmp_path: Path) ->
     own = tmp_path / "own.bin.gz"
     own.touch()
     assert Path(str(levels.level_settings(GO, 3, Options())["net"])).name == "yomi-go-b6c96.bin.gz"
+    shogi = Options.for_game("shogi")
+    assert Path(str(levels.level_settings(GAMES["shogi"], 3, shogi)["net"])).name == "yomi-shogi-6x64.onnx"
     assert "net" not in levels.level_settings(GO, 3, Options(net=str(own)))
     assert "net" not in levels.level_settings(GO, 3, Options(evaluator="rollouts"))
 
