@@ -264,7 +264,7 @@ class Game(abc.ABC, Generic[G, P]):
         raise NotImplementedError
 
     def network_defaults(self, options: Options) -> Mapping[str, Value]:
-        """Return what comes with the network and says of options that are as they come.
+        """Return the values that come with the network, for options that are left at their defaults.
 
         Raises:
             NetworkError: it cannot be read.

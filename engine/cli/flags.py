@@ -81,13 +81,15 @@ def collect(args: argparse.Namespace, game: Game[Any, Any], /, **defaults: Value
 
 
 def suited(options: Options, args: argparse.Namespace, game: Game[Any, Any], changes: Collection[str] = ()) -> Options:
-    """Return options with what comes with the network, where nobody has named them. Players do that by themselves.
+    """Return options with the values that come with the network, but for those that the user has named.
+
+    Players do that by themselves; this is for commands that search without one.
 
     Args:
         options: the options.
-        args: what the command line names.
+        args: of the command line; an option that is there was named.
         game: its descriptor.
-        changes: further names.
+        changes: names of further options that the user has set.
 
     Raises:
         CliError: what comes with the network cannot be used.

@@ -7,14 +7,13 @@ from pathlib import Path
 
 from engine.evaluators.load import load
 from engine.evaluators.network import FileFormat, Format, NetworkEvaluator, recognise
+from engine.evaluators.sparse import SparseFormat
 from nets.data.batches import Batch, BatchSource
 from nets.data.metrics import Judged, Table
 from nets.data.shards import Dataset
 from nets.data.sparse import FindEncoder, no_encoder
 from nets.data.unpack import FloatArray, unpack
 from nets.errors import NetworkError
-from nets.load import NetworkKind, open_file
-from nets.sparse.file import read_info, read_sparse
 from nets.sparse.judging import judge
 
 Formats = Sequence[type[FileFormat]]
@@ -64,9 +63,9 @@ def _batch_judge(
     """Return what judges the batches of a data set by a network; see `make_judge`."""
     features = dataset.manifest.features
     encoder = find_encoder(features.name)
-    if open_file(path).kind is NetworkKind.SPARSE and encoder is not None:
-        _expect(read_info(path).feature_set, path, dataset)
-        tensors = read_sparse(path)
+    if encoder is not None and isinstance(form := recognise(formats, path, 0), SparseFormat):
+        _expect(form.feature_set, path, dataset)
+        tensors = form.network._asdict()
         return lambda batch: judge(tensors, encoder, batch.columns, features.policy_size(batch.size))
     of_planes = make_judge(formats, path, dataset, device)
     return lambda batch: of_planes(batch.size, *unpack(batch, features))

@@ -106,7 +106,7 @@ def book_settings(options: Options) -> BookSettings:
 
 
 def network_defaults(options: Options) -> dict[str, Value]:
-    """Return what the file beside the network (such as `MODEL.onnx.ini`) says of options that are as they come.
+    """Return what the file beside the network (such as `MODEL.onnx.ini`) says of options left at their defaults.
 
     Raises:
         NetworkError: the file cannot be read.
