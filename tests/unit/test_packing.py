@@ -63,7 +63,7 @@ def test_bits_in_the_opposite_order() -> None:
 @pytest.mark.parametrize("channels", [1, 2])
 def test_halves_are_decoded_as_the_numbers_they_are(channels: int) -> None:
     rng = np.random.default_rng(3)
-    shapes = (3, channels, 82), (3, 3), (3, 4), (3, 81)
+    shapes = (3, channels, 82), (3, 3), (3, 6), (3, 81)
     halves = [rng.normal(0.0, 2.0, shape).astype(np.float16) for shape in shapes]
     found, expected = (_decoded(outputs) for outputs in ([each.view(np.uint16) for each in halves], halves))
     for a, b in zip(found, expected, strict=True):
@@ -77,6 +77,6 @@ def _decoded(
 ) -> tuple[npt.NDArray[np.float32], ...]:
     numbers = [each if each.dtype == np.uint16 else each.astype(np.float32) for each in outputs]
     written = np.zeros((3, 82), np.float32), np.zeros((3, VALUES), np.float32), np.zeros((3, 81), np.float32)
-    constants = np.ones(3, np.float32), np.array([1.0, 0.2], np.float32), np.array([1, 0, 0], np.uint8)
+    constants = np.ones(6, np.float32), np.array([1.0, 0.2], np.float32), np.array([1, 0, 0], np.uint8)
     decode_rows(3, *numbers, *constants, True, *written)
     return written
