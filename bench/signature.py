@@ -1,8 +1,8 @@
 """`bench signature`: one number that changes whenever the search's decisions change.
 
 One worker searches fixed positions of both games with a fixed seed and the evaluators that need no network, once more
-with the cache of evaluations (Go) and with the solver (shogi); the visits of every root move go into the number. A
-change that is not meant to alter the search must leave it as it is.
+with a tree and the cache of evaluations in place of a graph (Go) and with the solver (shogi); the visits of every root
+move go into the number. A change that is not meant to alter the search must leave it as it is.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def run(playouts: int = 2000) -> list[dict[str, Any]]:
     searches = [
         *((subject.name, subject, rollouts, plain) for subject in go.values()),
         (shogi.name, shogi, material, plain),
-        ("9x9, cache", go[9], rollouts, replace(plain, cache_size=2**20)),
+        ("9x9, tree", go[9], rollouts, replace(plain, graph=False, cache_size=2**20)),
         ("shogi, solver", shogi, material, replace(plain, solver=True)),
     ]
     rows: list[dict[str, Any]] = []

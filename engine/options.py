@@ -257,6 +257,13 @@ class SearchOptions:
         katago="rootPolicyTemperature",
         defaults={"shogi": None},
     )
+    graph: bool = option(
+        True,
+        "flag",
+        "lines that come to the same position share what is known of it, unless it may soon be repeated",
+        SEARCH,
+        katago="useGraphSearch",
+    )
     renew_root: bool = option(
         True,
         "flag",

@@ -201,6 +201,14 @@ def free_lock(locks, index):  # type: ignore[no-untyped-def]
     atomic_store(locks, index, 0)
 
 
+@inlined
+def mixed(word):  # type: ignore[no-untyped-def]
+    """Return a uint64 that each bit of `word` changes much of."""
+    word = (word ^ (word >> U(30))) * U(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> U(27))) * U(0x94D049BB133111EB)
+    return word ^ (word >> U(31))
+
+
 @kernel
 def random_bits(state):  # type: ignore[no-untyped-def]
     """Advance the xorshift64* generator in `state` (uint64[1], never zero) and return 32 random bits as uint64."""

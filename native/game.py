@@ -70,6 +70,23 @@ def position_key(pos: Any, history: Any, moves: Any, count: int) -> int:
 
 
 @_generic
+def graph_key(pos: Any, history: Any, move: int, above: int, scratch: Any) -> int:
+    """Return the uint64 under which the lines of a search that come to a position share its node.
+
+    Equal keys say that as many moves were played and that all that may follow is worth the same. Where a few moves may
+    bring back a position that stood on one line only, the rules of repetition tell the lines apart; so must their keys.
+
+    Args:
+        pos: the position.
+        history: its history.
+        move: the last one.
+        above: the key of the position before it, which stands for the line that led there.
+        scratch: see write_planes.
+    """
+    raise NotImplementedError
+
+
+@_generic
 def pattern_key(pos: Any, history: Any, move: int) -> int:
     """Return a uint64 that is the same wherever this move answers the same move, in the same surroundings."""
     raise NotImplementedError

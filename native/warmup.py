@@ -116,13 +116,13 @@ def _compile_search(spec: "GameSpec", position: Any, history: Any) -> None:
         pass
     children = np.zeros(spec.max_moves, report.CHILD_DTYPE)
     report.root_children(tree, children)
-    report.most_visited_path(tree, int(children[0]["node"]), np.zeros(8, np.uint16), np.zeros(8, np.uint32))
+    report.most_visited_path(tree, int(children[0]["node"]), np.zeros(8, np.uint16), *np.zeros((2, 8), np.uint32))
     report.restore_root_order(tree)
     report.find_child(tree, int(children[0]["move"]))
     memory.compact(tree, tree.counters[0].root, 0)
     expansion.complete_root(tree, roots[0], worker.history, worker.moves)
     search.dynamic_utility(tree, 1.0, 0.0, 0.0)
-    search.recenter(tree, 1.0, np.zeros(int(tree.counters[0].node_top)))
+    search.recenter(tree, 1.0)
 
 
 def compile_forest() -> None:

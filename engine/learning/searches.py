@@ -212,7 +212,7 @@ class SmallSearch:
         compact(self.tree, child, 0)
         center = CENTER_SHARE * self.score
         self._counters.score_center *= -1.0  # it is told for the side to move
-        recenter(self.tree, center, np.empty(int(self._counters.node_top)))
+        recenter(self.tree, center)
         self._priors.move_on()
         return True
 

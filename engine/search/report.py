@@ -22,7 +22,7 @@ class MoveReport:
     move: int
     """Point on the bordered board, or PASS."""
     visits: int = 0
-    """Playouts through the move's child node."""
+    """Playouts through the move."""
     winrate: float = 0.5
     """[0, 1]."""
     utility: float = 0.0
@@ -42,7 +42,9 @@ class MoveReport:
     pv: tuple[int, ...] = ()
     """Principal variation, this move first."""
     pv_visits: tuple[int, ...] = ()
-    """Visits of the nodes after the moves of `pv`, same length."""
+    """Playouts through the moves of `pv`, same length."""
+    pv_node_visits: tuple[int, ...] = ()
+    """Visits of the positions after them."""
     proven: int = 0
     """+1 this move is proven to win, -1 to lose, 0 open. The pv of a move that wins holds the winner's moves of the
     proof, with the most visited replies; it is shorter than the game where the game itself announces a mate."""
@@ -50,6 +52,10 @@ class MoveReport:
     """Plies to the mate; negative if the side to move is mated; None if none is known."""
     weight: float = 0.0
     """Of the evaluations that the playouts brought; as the visits, if the evaluator does not weigh them."""
+    node_visits: int = 0
+    """Of the position after it: more, where other lines have come there, too."""
+    node_weight: float = 0.0
+    """Of all evaluations of that position."""
     wanted: float = 0.0
     """The part of `weight` that the move would have, had the search known from the first what it knows now."""
     symmetry_of: int | None = None

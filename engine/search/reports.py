@@ -166,15 +166,17 @@ def _move_report(tree: Tree, child: Any, bound: float, wanted: float, rank: int,
     utility = float(child["utility"])
     winrate = min(1.0, max(0.0, 0.5 + 0.5 * float(child["value"])))
     moves = np.zeros(pv_length, np.uint16)
-    counts = np.zeros(pv_length, np.uint32)
-    length = int(most_visited_path(tree, int(child["node"]), moves, counts)) if pv_length else 0
+    counts = np.zeros((2, pv_length), np.uint32)
+    length = int(most_visited_path(tree, int(child["node"]), moves, *counts)) if pv_length else 0
     score = _known(child["score"])
     p = tree.parameters[0]
     most = 1.0 + float(p.score_utility) + float(p.dynamic_score_utility)  # utility there is
     return MoveReport(
         move=int(child["move"]),
         visits=visits,
+        node_visits=int(child["node_visits"]),
         weight=float(child["weight"]),
+        node_weight=float(child["node_weight"]),
         wanted=wanted,
         winrate=winrate,
         utility=utility,
@@ -185,7 +187,8 @@ def _move_report(tree: Tree, child: Any, bound: float, wanted: float, rank: int,
         utility_lcb=bound,
         order=rank,
         pv=(int(child["move"]), *moves[:length].tolist()),
-        pv_visits=(visits, *counts[:length].tolist()),
+        pv_visits=(visits, *counts[0, :length].tolist()),
+        pv_node_visits=(int(child["node_visits"]), *counts[1, :length].tolist()),
         proven=int(child["proven"]),
     )
 

@@ -59,7 +59,7 @@ def evaluate_root(
     if job.error is not None:
         raise job.error
     advance(tree, root, worker, job.batch, job.rows, NO_CALLS.table, 1)
-    recenter(tree, center, np.empty(1))
+    recenter(tree, center)
     return tree
 
 

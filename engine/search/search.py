@@ -52,7 +52,7 @@ MIN_BATCHES = 16
 one batch are chosen without knowing what the others will say, and at the end workers wait for the last one's batch."""
 TREE_SETTINGS = (
     *("score_utility", "dynamic_score_utility", "uncertainty", "bias_correction", "noise_pruning", "value_weighting"),
-    *("policy_temperature", "root_policy_temperature", "solver"),
+    *("policy_temperature", "root_policy_temperature", "solver", "graph"),
 )
 """Settings that decide what a tree counts: where one of them changes the tree is dropped."""
 PRUNE_TO = 0.6
@@ -414,7 +414,7 @@ class Search:
         center = CENTER_SHARE * float(node["score_sum"]) / float(node["weight_sum"])
         # The center's own utility is 0, and nothing changes by more than it does.
         if abs(dynamic_utility(self.tree, center, 0.0, self._counters.score_center)) > CENTER_TOLERANCE:
-            recenter(self.tree, center, np.empty(int(self._counters.node_top)))
+            recenter(self.tree, center)
 
     def _reroot(self, line: list[int] | None) -> None:
         """Keep what `line` leads to, or begin anew."""

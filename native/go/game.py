@@ -3,7 +3,7 @@
 import numpy as np
 
 from native import game
-from native.bits import U
+from native.bits import U, mixed
 from native.game import GOES_ON, OVER, OVER_UNSCORED
 from native.go import board, planes, rules
 from native.go.board import BLACK, POSITION_DTYPE, REPEATED_PASS, SCORING_AREA, TAX_NONE, THIRD_REPETITION
@@ -44,6 +44,15 @@ def position_key(pos, history, moves, count):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def graph_key(pos, history, move, above, scratch):  # type: ignore[no-untyped-def]
+    """Return a key of the position, how many moves led to it, and the line if a board of it may soon be there again."""
+    key = mixed(U(pos.ply) + (U(pos.phase_start) << U(20)) + (U(pos.finished) << U(40)))
+    if rules.may_repeat_soon(pos, move, scratch.move):
+        key ^= above
+    return mixed(rules.position_key(pos) ^ key)
+
+
+@kernel
 def policy_index(pos, move, symmetry):  # type: ignore[no-untyped-def]
     """See planes.policy_index."""
     return planes.policy_index(pos.size, move, symmetry)
@@ -61,6 +70,7 @@ def add_ownership(pos, ownership, symmetry, sign, total):  # type: ignore[no-unt
 
 game.implement(game.copy, POSITION_DTYPE, board.copy)
 game.implement(game.play, POSITION_DTYPE, rules.play)
+game.implement(game.graph_key, POSITION_DTYPE, graph_key)
 game.implement(game.legal_moves, POSITION_DTYPE, rules.legal_moves)
 game.implement(game.outcome, POSITION_DTYPE, outcome)
 game.implement(game.pattern_key, POSITION_DTYPE, board.pattern_key)

@@ -33,6 +33,8 @@ from native.jit import allocating_kernel, kernel
 
 ALLOWED, FORBIDDEN, BANNED = 0, 1, 2
 """What `legality` says of a point; BANNED: superko alone forbids it."""
+REPETITION_PLIES = 11
+"""Plies within which a position may not come back for lines to share a node (KataGo's value)."""
 MAX_HISTORY = 4096
 """Boards that a history array holds; a game is over when it is full."""
 
@@ -266,6 +268,43 @@ def past_key(pos, history, moves, count):  # type: ignore[no-untyped-def]
             else:
                 key ^= ZOBRIST[3, U(pos.empties[i])] * U(7)
     return key
+
+
+@kernel
+def may_repeat_soon(pos, move, queue):  # type: ignore[no-untyped-def]
+    """Whether the board from before the last move might stand again within about REPETITION_PLIES.
+
+    For that the stone must be captured, and what captured it in turn: all empty points around it and its chain are
+    filled in between. A pass changes no board. Source: KataGo's bound for its graph search.
+
+    Args:
+        pos: the position.
+        move: the last move.
+        queue: uint16[> REPETITION_PLIES], working memory.
+    """
+    if move == PASS or pos.color[U(move)] == EMPTY:  # a pass; suicide
+        return True
+    color = pos.color[U(move)]
+    stride = np.int64(pos.stride)
+    queue[U(0)] = move
+    head = U(0)
+    tail = U(1)
+    while head < tail:
+        point = np.int64(queue[head])
+        head += U(1)
+        for neighbor in (point - 1, point + 1, point - stride, point + stride):
+            c = pos.color[U(neighbor)]
+            if c != EMPTY and c != color:
+                continue
+            is_new = True
+            for i in range(tail):
+                is_new &= np.int64(queue[i]) != neighbor
+            if is_new:
+                if tail == U(REPETITION_PLIES):
+                    return False
+                queue[tail] = neighbor
+                tail += U(1)
+    return True
 
 
 @allocating_kernel

@@ -1,7 +1,7 @@
 """Shogi as the search tree sees it: the functions of native.game for POSITION_DTYPE."""
 
 from native import game
-from native.bits import U
+from native.bits import U, mixed
 from native.game import GOES_ON, OVER, OVER_UNSCORED
 from native.jit import kernel
 from native.shogi import mate, planes, position, rules, waivers
@@ -44,6 +44,15 @@ def position_key(pos, history, moves, count):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def graph_key(pos, history, move, above, scratch):  # type: ignore[no-untyped-def]
+    """Return a key of the position, how many moves led to it, and the line if the last move may be undone."""
+    key = mixed(U(pos.ply))
+    if rules.may_be_undone(pos, history, move):
+        key ^= above
+    return mixed(pos.key ^ key)
+
+
+@kernel
 def pattern_key(pos, history, move):  # type: ignore[no-untyped-def]
     """Return a key of a legal move, what it captures, and the move before, which the two last boards tell."""
     key = U(0)
@@ -61,6 +70,7 @@ def add_ownership(pos, ownership, symmetry, sign, total):  # type: ignore[no-unt
 
 game.implement(game.copy, POSITION_DTYPE, position.copy)
 game.implement(game.play, POSITION_DTYPE, position.play)
+game.implement(game.graph_key, POSITION_DTYPE, graph_key)
 game.implement(game.legal_moves, POSITION_DTYPE, waivers.searched_moves)
 game.implement(game.outcome, POSITION_DTYPE, outcome)
 game.implement(game.pattern_key, POSITION_DTYPE, pattern_key)

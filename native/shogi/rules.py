@@ -10,13 +10,14 @@ from native.shogi.position import (
     ENTERING_KING_24H,
     ENTERING_KING_27H,
     ENTERING_KING_NONE,
+    FIRST_DROP,
     ROOKS,
     copy,
     gives_check,
     play,
     set_position,
 )
-from native.shogi.tables import HAND_GUARD, HANDS_MASK, NO_SQUARE, ZONE
+from native.shogi.tables import HAND_GUARD, HANDS_MASK, KNIGHT, NO_SQUARE, ZONE
 
 __all__ = [
     "copy",
@@ -89,6 +90,21 @@ def _kind_of_repetition(history, here, plies):  # type: ignore[no-untyped-def]
     if gave != U(0):
         return LOSE
     return WIN if checked != U(0) else DRAW
+
+
+@kernel
+def may_be_undone(pos, history, move):  # type: ignore[no-untyped-def]
+    """Whether the last move's piece may go back to where it stood, with nothing else changed.
+
+    Drops, promotions, captures and moves of a pawn, a lance or a knight are for good: it takes an exchange of pieces to
+    have the board from before again.
+    """
+    if U(move) >> U(14) != U(0) or (U(move) >> U(7)) & U(127) >= U(FIRST_DROP):
+        return False
+    here = U(pos.history_length) - U(1)
+    if (history[here] ^ history[here - U(2)]) & U(HANDS_MASK) != U(0):
+        return False
+    return pos.board[U(move) & U(127)] & 15 > KNIGHT
 
 
 @kernel

@@ -42,9 +42,9 @@ NODE_DTYPE = _of_size(
         ("value_sum", np.float64),  # expected win minus loss, each in [-1, 1]
         ("score_sum", np.float64),
         ("weight_squares", np.float64),
+        ("key", np.uint64),  # under which lines share the node: see native/tree/sharing.py
         ("utility_variance", np.float32),  # of about the last VARIANCE_PLAYOUTS
         ("score_variance", np.float32),  # likewise; the evaluator's uncertainty is part of it
-        ("parent", np.uint32),
         ("edges", np.uint32),  # first edge in the pool
         ("stats", np.uint32),  # first record in the pool, of as many as the next power of two from `tried` on
         ("visits", np.uint32),
@@ -55,8 +55,8 @@ NODE_DTYPE = _of_size(
         ("bucket", np.uint32),  # place in Tree.biases; NONE for none
         ("bucket_sum", np.float32),  # what this node has put there
         ("bucket_weight", np.float32),
+        ("next", np.uint32),  # the next of the nodes in one place of Tree.shared, from 1 on; 0 for none
         ("weigh_at", np.uint32),  # visits at which the shares of the edges are decided anew
-        ("parent_slot", np.uint16),
         ("edge_count", np.uint16),  # edges that there are: see native/tree/expansion.py
         ("legal", np.uint16),  # legal moves
         ("tried", np.uint16),
@@ -177,6 +177,8 @@ class Tree(NamedTuple):
     """PARAMETERS_DTYPE[1]; kernels only read them"""
     banned: Any
     """uint8[65536]: moves not to be tried at the root, by move"""
+    shared: Any
+    """uint32[a power of two]: the first node of each place, from 1 on: see native/tree/sharing.py"""
     biases: Any
     """BIAS_DTYPE[a power of two]: see native/tree/bias.py"""
     cache_keys: Any
@@ -200,6 +202,12 @@ class Batch(NamedTuple):
 
     node: Any
     """uint32[B]: the leaf of each row"""
+    path: Any
+    """uint32[B, D]: the nodes from the root to the leaf of each leaf's first row, both included"""
+    slots: Any
+    """uint16[B, D]: the edge that leads on from each of them"""
+    depth: Any
+    """int32[B]: edges of this path"""
     opponent_to_move: Any
     """uint8[B]: 1 if the side to move at the leaf is not the one at the root"""
     is_root: Any
@@ -234,13 +242,17 @@ class Batch(NamedTuple):
     """float32[B, A]: written by the evaluator for the side to move, in the row's symmetry, in [-1, 1]"""
 
 
+GOES_ON, IS_NEW, JOINS = 0, 1, 2
+"""Groups of visits: to a node that is there; to one that was made for the group; to one that says more than the edge to
+it has heard."""
 GROUP_DTYPE = np.dtype(
     [
         ("node", np.uint32),
         ("depth", np.int32),
         ("visits", np.int32),
         ("move", np.uint16),  # that leads to the node
-        ("is_new", np.bool_),  # the node was made for this group, which evaluates it
+        ("slot", np.uint16),  # of the edge that does
+        ("kind", np.uint8),  # GOES_ON, IS_NEW or JOINS
     ],
     align=True,
 )
@@ -248,7 +260,7 @@ GROUP_DTYPE = np.dtype(
 MOST_GROUPS = 256
 """Visits of one descent, at most."""
 LEAST_PATH = 1024
-"""Moves that a path has room for at least: games that keep no history end before."""
+"""Nodes that a path has room for at least: games that keep no history end before."""
 
 
 class Worker(NamedTuple):
@@ -276,14 +288,18 @@ class Worker(NamedTuple):
     """float64[A + 1]: sum of the leaves' ownership for the side to move at the root; last entry the number of leaves"""
     groups: Any
     """GROUP_DTYPE[MOST_GROUPS]: a stack of those that are still to go on"""
+    line: Any
+    """uint16[D]: the moves from the root to the group at hand"""
     path: Any
-    """uint16[LEAST_PATH or more]: the moves from the root to the group at hand"""
+    """uint32[D]: the nodes that they lead through, the root first"""
+    slots: Any
+    """uint16[D]: the edges"""
 
 
 def bytes_a_node(mean_edges: float) -> float:
-    """Return the bytes that a node takes with its edges and their statistics."""
-    bucket = BIAS_DTYPE.itemsize / NODES_A_BUCKET
-    return NODE_BYTES + mean_edges * EDGE_BYTES + STATS_A_NODE * STATS_DTYPE.itemsize + bucket
+    """Return the bytes that a node takes with its edges, their statistics and what it may be found by."""
+    found_by = BIAS_DTYPE.itemsize / NODES_A_BUCKET + np.dtype(np.uint32).itemsize
+    return NODE_BYTES + mean_edges * EDGE_BYTES + STATS_A_NODE * STATS_DTYPE.itemsize + found_by
 
 
 def make_tree(memory: int, mean_edges: float, cache_size: int, policy_size: int, cached_moves: int = 0) -> Tree:
@@ -311,6 +327,7 @@ def make_tree(memory: int, mean_edges: float, cache_size: int, policy_size: int,
         counters=np.zeros(1, COUNTERS_DTYPE),
         parameters=np.zeros(1, PARAMETERS_DTYPE),
         banned=np.zeros(65536, np.uint8),
+        shared=np.zeros(1 << capacity.bit_length() - 1, np.uint32),
         biases=np.zeros(max(LEAST_BUCKETS, 1 << (capacity // NODES_A_BUCKET).bit_length() - 1), BIAS_DTYPE),
         cache_keys=np.zeros(entries, np.uint64),
         cache_locks=np.zeros(entries, np.uint32),

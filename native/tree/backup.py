@@ -1,8 +1,9 @@
 """Carrying a playout's result up the tree, and what is proven with it.
 
 The sums of a node are made of its own evaluation and of what its edges say: each edge keeps the means of its child and
-their weight. When a playout comes back, what the edge has said is taken out of the parent's sums and what it says now
-is put in; so whatever has changed below, corrected or proven, arrives above with the next playout.
+their weight, as far as the visits through the edge make it up where lines share the child (native/tree/sharing.py).
+When a playout comes back, what the edge has said is taken out of the parent's sums and what it says now is put in; so
+whatever has changed below, corrected, proven or found by another line, arrives above with the next playout.
 
 Proofs work as in an MCTS solver (Winands, Björnsson, Saito: Monte-Carlo Tree Search Solver, 2008). They stand on the
 edges: an edge is proven won if the node below is lost for its side to move, and lost if that is won. One won
@@ -15,7 +16,7 @@ import numpy as np
 
 from native.bits import U, atomic_add
 from native.jit import inlined, kernel
-from native.tree.arrays import EXPANDED, LOST_EDGE, NONE, VARIANCE_PLAYOUTS, WON_EDGE
+from native.tree.arrays import EXPANDED, LOST_EDGE, VARIANCE_PLAYOUTS, WON_EDGE
 from native.tree.bias import correct
 from native.tree.memory import lock, unlock
 from native.tree.selection import all_lost
@@ -36,8 +37,9 @@ def _add_own(tree, node, weight, utility, value, score):  # type: ignore[no-unty
 
 
 @inlined
-def _add_spread(node, weight, utility, score, own_variance):  # type: ignore[no-untyped-def]
+def _add_spread(node, weight, utility, score, variances):  # type: ignore[no-untyped-def]
     """Add a playout's result to the variances of the locked `node`, whose sums and visits it is part of."""
+    of_utility, of_score = variances
     visits = float(node.visits)
     utility_off = utility - node.utility_sum / node.weight_sum
     score_off = score - node.score_sum / node.weight_sum
@@ -45,9 +47,10 @@ def _add_spread(node, weight, utility, score, own_variance):  # type: ignore[no-
     unbiased = visits / max(1.0, visits - 1.0)
     share = min(1.0, weight / node.weight_sum)  # less where moves were proven lost, or taken for noise
     share = max(share, 1.0 / float(VARIANCE_PLAYOUTS))
-    node.utility_variance += np.float32((utility_off * utility_off * unbiased - node.utility_variance) * share)
-    spread = score_off * score_off * unbiased + own_variance
-    node.score_variance += np.float32((spread - node.score_variance) * share)
+    of_utility += utility_off * utility_off * unbiased
+    of_score += score_off * score_off * unbiased
+    node.utility_variance += np.float32((of_utility - node.utility_variance) * share)
+    node.score_variance += np.float32((of_score - node.score_variance) * share)
 
 
 @inlined
@@ -71,15 +74,100 @@ def _mark_edge(tree, node, stat, child_proof):  # type: ignore[no-untyped-def]
     return np.int64(-1) if all_lost(tree, node) else np.int64(0)
 
 
+@inlined
+def _seen(node):  # type: ignore[no-untyped-def]
+    """Return what the locked `node` says to an edge that leads to it: visits, weight, mean utility, value and score."""
+    total = node.weight_sum
+    return np.int64(node.visits), total, node.utility_sum / total, node.value_sum / total, node.score_sum / total
+
+
+@inlined
+def _tell_edge(node, stat, seen):  # type: ignore[no-untyped-def]
+    """Let the edge `stat` of the locked `node` say what was seen of its child."""
+    visits, total, utility, value, score = seen
+    add_edge(node, stat, -1.0)
+    edge_visits = np.int64(stat.visits)
+    stat.weight = total if edge_visits >= visits else total * (float(edge_visits) / float(visits))
+    stat.utility = -utility
+    stat.value = -value
+    stat.score = -score
+    add_edge(node, stat, 1.0)
+
+
+@inlined
+def _count(node, utility, score, variances, weight, proof):  # type: ignore[no-untyped-def]
+    """Count a playout's result, of which the sums of the locked `node` tell already."""
+    node.visits += 1
+    node.weight_squares += weight * weight
+    _add_spread(node, weight, utility, score, variances)
+    if proof != 0:
+        _prove(node, proof)
+
+
+@inlined
+def _climb(tree, path, slots, depth, utility, score, variances, weight, proof, seen):  # type: ignore[no-untyped-def]
+    """Carry a playout's result from the locked node at the end of a path to all above it.
+
+    A node stays locked until the one above is: what its edge hears comes in the order in which it became true.
+
+    Args:
+        tree: the Tree.
+        path: see back_up.
+        slots: see back_up.
+        depth: see back_up.
+        utility: of the result, for the side to move at the node.
+        score: likewise.
+        variances: of utility and score, which the result leaves open.
+        weight: of the result.
+        proof: of the node.
+        seen: what the node says.
+    """
+    level = U(depth)
+    below = np.int64(path[level])
+    while level > U(0):
+        level -= U(1)
+        utility = -utility
+        score = -score
+        index = np.int64(path[level])
+        lock(tree, index)
+        unlock(tree, below)
+        below = index
+        node = tree.nodes[U(index)]
+        stat = tree.stats[U(node.stats) + U(slots[level])]
+        stat.in_flight -= 1
+        stat.visits += 1
+        is_lost = stat.in_flight & LOST_EDGE != 0  # the node's sums hold nothing of this child any more
+        if is_lost:
+            utility = node.utility_sum / node.weight_sum
+            proof = np.int64(0)
+        else:
+            _tell_edge(node, stat, seen)
+            if proof != 0:
+                proof = _mark_edge(tree, node, stat, proof)
+        if node.proof != 0:
+            proof = np.int64(node.proof)
+        elif proof == 0 and not is_lost:
+            weigh(tree, node)
+            correct(tree, node)
+        _count(node, utility, score, variances, weight, proof)
+        if proof != 0:
+            utility = float(proof)
+        seen = _seen(node)
+    unlock(tree, below)
+    atomic_add(tree.counters[0], "playouts", 1)
+
+
 @kernel
-def back_up(tree, leaf, utility, value, score, stdev, weight, proof):  # type: ignore[no-untyped-def]
-    """Add one playout's result, for the side to move at `leaf`, to the leaf and everything above it.
+def back_up(tree, path, slots, depth, utility, value, score, stdev, weight, proof):  # type: ignore[no-untyped-def]
+    """Add one playout's result, for the side to move at the leaf, to the leaf and everything above it.
 
     If there are proofs, value and utility are one (SearchSettings.solver).
 
     Args:
         tree: the Tree.
-        leaf: node that the playout ended at.
+        path: uint32[> depth], the nodes from the root to the leaf that the playout ended at.
+        slots: uint16[>= depth], the edges between them.
+        depth: how many edges.
         utility: what the search maximises.
         value: win minus loss.
         score: expected score.
@@ -87,72 +175,37 @@ def back_up(tree, leaf, utility, value, score, stdev, weight, proof):  # type: i
         weight: of this evaluation among others.
         proof: +1 if the leaf is proven won for its side to move, -1 lost, 0 open.
     """
-    own_variance = stdev * stdev
-    index = np.int64(leaf)
+    variances = 0.0, stdev * stdev
     proof = np.int64(proof)  # of the node at hand
-    lock(tree, index)
-    node = tree.nodes[U(index)]
+    leaf = np.int64(path[U(depth)])
+    lock(tree, leaf)
+    node = tree.nodes[U(leaf)]
     _add_own(tree, node, weight, utility, value, score)
     utility += float(node.own_bias)
-    while True:
-        node.visits += 1
-        node.weight_squares += weight * weight
-        _add_spread(node, weight, utility, score, own_variance)
-        if proof != 0:
-            _prove(node, proof)
-            utility = float(proof)
-        visits = np.int64(node.visits)
-        total = node.weight_sum
-        mean_utility = node.utility_sum / total
-        mean_value = node.value_sum / total
-        mean_score = node.score_sum / total
-        parent = np.int64(node.parent)
-        slot = U(node.parent_slot)
-        unlock(tree, index)
-        if parent == NONE:
-            break
-        utility = -utility
-        score = -score
-        index = parent
-        lock(tree, index)
-        node = tree.nodes[U(index)]
-        stat = tree.stats[U(node.stats) + slot]
-        stat.in_flight -= 1
-        is_lost = stat.in_flight & LOST_EDGE != 0  # the node's sums hold nothing of this child any more
-        # Threads may pass each other between the two locks: what the later one saw of the child stands.
-        if visits > stat.visits:
-            stat.visits = visits
-            if not is_lost:
-                add_edge(node, stat, -1.0)
-                stat.weight = total
-                stat.utility = -mean_utility
-                stat.value = -mean_value
-                stat.score = -mean_score
-                add_edge(node, stat, 1.0)
-        if is_lost:
-            utility = node.utility_sum / node.weight_sum
-            proof = np.int64(0)
-        elif proof != 0:
-            proof = _mark_edge(tree, node, stat, proof)
-        if node.proof != 0:
-            proof = np.int64(node.proof)
-        elif proof == 0 and not is_lost:
-            weigh(tree, node)
-            correct(tree, node)
-    atomic_add(tree.counters[0], "playouts", 1)
+    _count(node, utility, score, variances, weight, proof)
+    if proof != 0:
+        utility = float(proof)
+    _climb(tree, path, slots, depth, utility, score, variances, weight, proof, _seen(node))
 
 
 @kernel
-def take_back(tree, leaf, visits):  # type: ignore[no-untyped-def]
-    """Undo the in-flight marks of playouts that ended at `leaf` without a result, and their claims."""
-    index = np.int64(leaf)
-    while True:
-        parent = np.int64(tree.nodes[U(index)].parent)
-        if parent == NONE:
-            break
-        lock(tree, parent)
-        node = tree.nodes[U(parent)]
-        tree.stats[U(node.stats) + U(tree.nodes[U(index)].parent_slot)].in_flight -= visits
-        unlock(tree, parent)
-        index = parent
+def join(tree, path, slots, depth):  # type: ignore[no-untyped-def]
+    """Count a visit to the end of a path, a node of which the last edge has not heard all: the others tell it now."""
+    index = np.int64(path[U(depth)])
+    lock(tree, index)
+    node = tree.nodes[U(index)]
+    seen = _seen(node)
+    visits, total, utility, _, score = seen
+    variances = float(node.utility_variance), float(node.score_variance)
+    _climb(tree, path, slots, depth, utility, score, variances, total / float(visits), np.int64(node.proof), seen)
+
+
+@kernel
+def take_back(tree, path, slots, depth, visits):  # type: ignore[no-untyped-def]
+    """Undo the in-flight marks of playouts that ended at the end of a path without a result, and their claims."""
+    for level in range(U(depth)):
+        index = np.int64(path[level])
+        lock(tree, index)
+        tree.stats[U(tree.nodes[U(index)].stats) + U(slots[level])].in_flight -= visits
+        unlock(tree, index)
     atomic_add(tree.counters[0], "claimed", -visits)

@@ -8,6 +8,11 @@ from native.spec import GameSpec, Inputs
 from native.tree.arrays import GROUP_DTYPE, LEAST_PATH, MOST_GROUPS, VALUES, Batch, Worker
 
 
+def _path_size(spec: GameSpec) -> int:
+    """Return how many nodes a path from the root may have."""
+    return max(spec.max_history, LEAST_PATH)
+
+
 def make_batch(spec: GameSpec, rows: int, inputs: Inputs) -> Batch:
     """Return a batch of `rows` rows, with room for what an evaluator reads.
 
@@ -21,6 +26,9 @@ def make_batch(spec: GameSpec, rows: int, inputs: Inputs) -> Batch:
     has_extras = numbers or (bits and len(spec.bits) == 1)
     return Batch(
         node=np.zeros(rows, np.uint32),
+        path=np.zeros((rows, _path_size(spec)), np.uint32),
+        slots=np.zeros((rows, _path_size(spec)), np.uint16),
+        depth=np.zeros(rows, np.int32),
         opponent_to_move=np.zeros(rows, np.uint8),
         is_root=np.zeros(rows, np.uint8),
         symmetry=np.zeros(rows, np.int32),
@@ -53,5 +61,7 @@ def make_worker(spec: GameSpec, seed: int) -> Worker:
         scratch=np.zeros(1, spec.scratch_dtype),
         ownership=np.zeros(spec.area + 1, np.float64),
         groups=np.zeros(MOST_GROUPS, GROUP_DTYPE),
-        path=np.zeros(max(spec.max_history, LEAST_PATH), np.uint16),
+        line=np.zeros(_path_size(spec), np.uint16),
+        path=np.zeros(_path_size(spec), np.uint32),
+        slots=np.zeros(_path_size(spec), np.uint16),
     )

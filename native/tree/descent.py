@@ -2,8 +2,8 @@
 
 A group takes a node's lock once for all of its visits. Each visit in turn follows the edge that selection
 (native/tree/selection.py) says, the visits before it being under way already, so a group chooses as single descents
-would. The parts go on one after the other, depth first: worker.path holds the moves to the part at hand, and a position
-is set up at leaves only.
+would. The parts go on one after the other, depth first: worker.line holds the moves to the part at hand, worker.path
+the nodes, and a position is set up at leaves only.
 Source: lc0's gathering of batches (PickNodesToExtend).
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 from native.bits import U
 from native.game import copy, legal_moves, play
 from native.jit import inlined
-from native.tree.arrays import EXPANDED, NONE, PENDING, TERMINAL, UNTOUCHED
+from native.tree.arrays import EXPANDED, GOES_ON, IN_FLIGHT, IS_NEW, JOINS, NONE, PENDING, TERMINAL, UNTOUCHED
 from native.tree.edges import PRIOR_STEP, edge_move, edge_quantized
 from native.tree.expansion import complete
 from native.tree.memory import add_stats, lock, new_node, unlock
@@ -24,22 +24,23 @@ SHARED, NEW_LEAF, FINISHED, BUSY = np.int64(0), np.int64(1), np.int64(2), np.int
 
 @inlined
 def replay(worker, root, depth):  # type: ignore[no-untyped-def]
-    """Put the position after the first `depth` moves of worker.path into worker.positions[0]."""
+    """Put the position after the first `depth` moves of worker.line into worker.positions[0]."""
     pos = worker.positions[0]
     copy(pos, root)
     for i in range(U(depth)):
-        play(pos, worker.history, worker.path[i])
+        play(pos, worker.history, worker.line[i])
 
 
 @inlined
-def put_group(worker, place, node, depth, visits, move, is_new):  # type: ignore[no-untyped-def]
-    """Write a group of visits that is to go on from `node`, which `move` leads to."""
+def put_group(worker, place, node, depth, visits, move, slot, kind):  # type: ignore[no-untyped-def]
+    """Write a group of visits that is to go on from `node`, which `move` leads to, the edge `slot` of the one above."""
     group = worker.groups[U(place)]
     group.node = node
     group.depth = depth
     group.visits = visits
     group.move = move
-    group.is_new = is_new
+    group.slot = slot
+    group.kind = kind
 
 
 @inlined
@@ -69,26 +70,41 @@ def share_out(tree, root, worker, index, depth, visits, groups):  # type: ignore
             break
         stat = tree.stats[U(node.stats) + U(slot)]
         child = np.int64(stat.child)
-        is_new = child == NONE
-        if is_new:
-            child = new_node(tree, index, slot)
+        kind = np.int64(GOES_ON)
+        if child == NONE:
+            kind = np.int64(IS_NEW)
+            child = new_node(tree)
             if child == NONE:
                 break
             stat.child = child
             if stat.visits > 0:
                 _restore(tree.nodes[U(child)], stat, node)
+        elif _says_more(tree.nodes[U(child)], stat):
+            kind = np.int64(JOINS)
         place = np.int64(groups)
-        while place < top and np.int64(worker.groups[U(place)].node) != child:
+        while place < top and not _is_of(worker.groups[U(place)], child, kind):
             place += 1
         if place == top:
             move = edge_move(tree.edges[U(node.edges) + U(slot)])
-            put_group(worker, place, child, depth + 1, np.int64(0), move, is_new)
+            put_group(worker, place, child, depth + 1, np.int64(0), move, slot, kind)
             top += 1
         worker.groups[U(place)].visits += 1
         stat.in_flight += 1
         left -= 1
     unlock(tree, index)
     return SHARED, top, left
+
+
+@inlined
+def _says_more(child, stat):  # type: ignore[no-untyped-def]
+    """Whether a node has visits that this edge has not heard of and does not wait for, or a proof."""
+    return child.state != PENDING and (child.proof != 0 or child.visits > stat.visits + (stat.in_flight & IN_FLIGHT))
+
+
+@inlined
+def _is_of(group, node, kind):  # type: ignore[no-untyped-def]
+    """Whether visits of this kind to a node belong to the group."""
+    return np.int64(group.node) == node and (np.int64(group.kind) == JOINS) == (kind == JOINS)
 
 
 @inlined

@@ -38,7 +38,7 @@ def _least_prior(priors, count):  # type: ignore[no-untyped-def]
 @inlined
 def expand(tree, index, moves, priors, count):  # type: ignore[no-untyped-def]
     """Give the pending node `index` its edges; False if the pool is used up (the node stays pending)."""
-    is_root = tree.nodes[U(index)].parent == NONE
+    is_root = index == np.int64(tree.counters[0].root)
     least = np.float32(0.0)
     kept = np.int64(count)
     if not is_root:

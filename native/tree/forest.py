@@ -38,6 +38,7 @@ def tree_of(forest, number):  # type: ignore[no-untyped-def]
         forest.counters[i],
         forest.parameters[i],
         forest.banned[i],
+        forest.shared[i],
         forest.biases[i],
         forest.cache_keys[i],
         forest.cache_locks[i],
@@ -61,7 +62,9 @@ def _of_tree(worker, history, rng):  # type: ignore[no-untyped-def]
         worker.scratch,
         worker.ownership,
         worker.groups,
+        worker.line,
         worker.path,
+        worker.slots,
     )
 
 

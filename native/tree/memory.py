@@ -20,6 +20,7 @@ from native.tree.arrays import (
     UNTOUCHED,
 )
 from native.tree.bias import forget
+from native.tree.sharing import enter_all, forget_shared
 
 if TYPE_CHECKING:
     from native.tree.arrays import Tree
@@ -62,7 +63,7 @@ def _take_from_top(tree, pool, count, capacity):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def new_node(tree, parent, slot):  # type: ignore[no-untyped-def]
+def new_node(tree):  # type: ignore[no-untyped-def]
     """Return a new pending node, or NONE (and set `full`) if the pool is used up."""
     index = _take_from_top(tree, "node_top", np.int64(1), np.int64(tree.nodes.size))
     if index == NONE:
@@ -75,8 +76,7 @@ def new_node(tree, parent, slot):  # type: ignore[no-untyped-def]
     node.weight_squares = 0.0
     node.utility_variance = 0.0
     node.score_variance = 0.0
-    node.parent = parent
-    node.parent_slot = slot
+    node.key = 0
     node.edges = NONE
     node.stats = NONE
     node.visits = 0
@@ -87,6 +87,7 @@ def new_node(tree, parent, slot):  # type: ignore[no-untyped-def]
     node.bucket = NONE
     node.bucket_sum = 0.0
     node.bucket_weight = 0.0
+    node.next = 0
     node.weigh_at = 0
     node.proof = 0
     node.edge_count = 0
@@ -166,6 +167,7 @@ def add_stats(tree, node):  # type: ignore[no-untyped-def]
 def clear_tree(tree):  # type: ignore[no-untyped-def]
     """Forget everything but the parameters and the evaluation cache; the root is a new pending node."""
     counters = tree.counters[0]
+    forget_shared(tree)
     counters.node_top = 0
     counters.edge_top = 0
     counters.stats_top = 0
@@ -178,12 +180,12 @@ def clear_tree(tree):  # type: ignore[no-untyped-def]
         if bucket.weight != 0.0 or bucket.sum != 0.0:  # what was never written takes no memory
             bucket.sum = 0.0
             bucket.weight = 0.0
-    counters.root = new_node(tree, NONE, 0)
+    counters.root = new_node(tree)
     tree.nodes[U(counters.root)].state = UNTOUCHED
 
 
 def compact(tree: "Tree", root: int, min_visits: int) -> int:
-    """Keep the subtree of `root` without the nodes that have fewer than `min_visits` visits; return the nodes kept.
+    """Keep what lies below `root` without the nodes that have fewer than `min_visits` visits; return the nodes kept.
 
     An edge whose child is dropped keeps its visits and its utility. No search thread may run.
     """
@@ -216,7 +218,7 @@ def _mark_live(tree, root, min_visits, forward, queue):  # type: ignore[no-untyp
             child = tree.nodes[U(stat.child)]
             if child.visits < min_visits or child.state == PENDING:
                 stat.child = NONE
-            else:
+            elif forward[U(stat.child)] == NONE:
                 forward[U(stat.child)] = 0
                 queue[tail] = stat.child
                 tail += U(1)
@@ -263,6 +265,7 @@ def _slide_stats(tree, live):  # type: ignore[no-untyped-def]
 @kernel
 def _slide_nodes(tree, forward, root):  # type: ignore[no-untyped-def]
     """Move the nodes marked in `forward` to the bottom of the pool and correct every reference to them."""
+    forget_shared(tree)
     top = U(0)
     for i in range(U(forward.size)):
         if forward[i] != NONE:
@@ -278,8 +281,7 @@ def _slide_nodes(tree, forward, root):  # type: ignore[no-untyped-def]
             if stat.child != NONE:
                 stat.child = forward[U(stat.child)]
         new = tree.nodes[U(forward[i])]
-        parent = old.parent
-        new.parent = NONE if i == U(root) or parent == NONE else forward[U(parent)]
+        new.key = old.key
         new.weight_sum = old.weight_sum
         new.utility_sum = old.utility_sum
         new.value_sum = old.value_sum
@@ -299,7 +301,6 @@ def _slide_nodes(tree, forward, root):  # type: ignore[no-untyped-def]
         new.bucket_weight = old.bucket_weight
         new.weigh_at = old.weigh_at
         new.proof = old.proof
-        new.parent_slot = old.parent_slot
         new.edge_count = old.edge_count
         new.legal = old.legal
         new.tried = old.tried
@@ -307,3 +308,4 @@ def _slide_nodes(tree, forward, root):  # type: ignore[no-untyped-def]
     counters = tree.counters[0]
     counters.node_top = np.int64(top)
     counters.root = np.int64(forward[U(root)])
+    enter_all(tree)

@@ -22,6 +22,7 @@ PARAMETERS_DTYPE = np.dtype(
                 ("forced_playouts", np.float64),  # of a tried root move: sqrt(this * prior * playouts) at least
                 ("halving", np.bool_),  # the root's playouts go to its moves in turn
                 ("virtual_loss", np.float64),
+                ("graph", np.bool_),  # lines that come to the same position share its node
                 ("wide_root_noise", np.float64),  # how much wider the root is explored
                 ("uncertainty", np.bool_),  # evaluations weigh by how sure the evaluator is of them
                 ("bias_correction", np.float64),  # share of what was found below like nodes that corrects evaluations

@@ -13,6 +13,8 @@ CHILD_DTYPE = np.dtype(
     [
         ("move", np.uint32),
         ("visits", np.uint32),
+        ("node_visits", np.uint32),  # of the position after it, to which other lines may have come, too
+        ("node_weight", np.float64),  # of all of its evaluations
         ("weight", np.float64),  # of its evaluations: as the visits, if the evaluator does not weigh them
         ("evidence", np.float64),  # visits of equal weight that would tell as much
         ("node", np.uint32),
@@ -44,8 +46,8 @@ def root_children(tree, children):  # type: ignore[no-untyped-def]
         child = children[i]
         child.move = edge_move(edge)
         child.prior = edge_prior(edge)
-        child.visits = 0
-        child.weight = 0.0
+        child.visits = child.node_visits = 0
+        child.weight = child.node_weight = 0.0
         child.evidence = 0.0
         child.node = NONE
         child.proven = 0
@@ -56,12 +58,13 @@ def root_children(tree, children):  # type: ignore[no-untyped-def]
         child.score_stdev = np.nan
         if i < U(node.tried):
             stat = tree.stats[U(node.stats) + i]
-            child.visits = stat.visits
+            child.visits = child.node_visits = stat.visits
             child.node = stat.child
             if stat.in_flight > IN_FLIGHT:
                 child.proven = 1 if stat.in_flight & WON_EDGE != 0 else -1
             if child.visits > 0:  # what the edge keeps where the node is pruned; a node that is there tells more
                 child.weight = float(stat.visits) if child.proven < 0 else float(stat.weight)
+                child.node_weight = child.weight
                 child.evidence = float(stat.visits)
                 child.utility = float(child.proven) if child.proven != 0 else float(stat.utility)
                 child.value = float(child.proven) if child.proven != 0 else float(stat.value)
@@ -73,8 +76,11 @@ def root_children(tree, children):  # type: ignore[no-untyped-def]
             lock(tree, np.int64(child.node))
             below = tree.nodes[U(child.node)]
             total = below.weight_sum
-            child.weight = total
-            child.evidence = total * total / below.weight_squares
+            share = min(1.0, float(child.visits) / float(below.visits))
+            child.node_visits = below.visits
+            child.node_weight = total
+            child.weight = total * share
+            child.evidence = total * total / below.weight_squares * share
             child.utility = -below.utility_sum / total
             child.utility_stdev = expected_stdev(below.utility_variance, float(below.visits))
             child.value = -below.value_sum / total
@@ -104,8 +110,8 @@ def _line_slot(tree, node):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def most_visited_path(tree, start, moves, visits):  # type: ignore[no-untyped-def]
-    """Follow the best line from node `start`; write moves (uint16) and child visits, return the length."""
+def most_visited_path(tree, start, moves, visits, node_visits):  # type: ignore[no-untyped-def]
+    """Follow the best line from node `start`; write moves (uint16), visits of edges and of nodes, return the length."""
     index = np.int64(start)
     length = U(0)
     while length < U(moves.size) and index != NONE:
@@ -117,10 +123,12 @@ def most_visited_path(tree, start, moves, visits):  # type: ignore[no-untyped-de
             break
         stat = tree.stats[U(node.stats) + U(slot)]
         moves[length] = edge_move(tree.edges[U(node.edges) + U(slot)])
-        visits[length] = stat.visits
-        length += U(1)
+        visits[length] = node_visits[length] = stat.visits
         child = np.int64(stat.child)
         unlock(tree, index)
+        if child != NONE:
+            node_visits[length] = tree.nodes[U(child)].visits
+        length += U(1)
         index = child
     return np.int64(length)
 

@@ -4,6 +4,7 @@ Selection, backing up and the evaluation cache have modules of their own.
 """
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from native.game import (
     OVER_UNSCORED,
     add_ownership,
     copy,
+    graph_key,
     legal_moves,
     outcome,
     pattern_key,
@@ -25,9 +27,13 @@ from native.game import (
 )
 from native.jit import inlined, kernel
 from native.tree.arrays import (
+    GOES_ON,
+    IS_NEW,
+    JOINS,
     LEAD,
     LEAST_WEIGHT,
     NONE,
+    PENDING,
     SCORE,
     SCORE_ERROR,
     STDEV,
@@ -36,12 +42,16 @@ from native.tree.arrays import (
     VALUE_ERROR,
     VALUES,
 )
-from native.tree.backup import back_up, take_back
+from native.tree.backup import back_up, join, take_back
 from native.tree.bias import bucket_of
 from native.tree.cache import probe_cache, store_cache
 from native.tree.descent import FINISHED, NEW_LEAF, SHARED, put_group, replay, share_out
 from native.tree.expansion import expand
 from native.tree.memory import lock, unlock
+from native.tree.sharing import find_or_enter, give_back
+
+if TYPE_CHECKING:
+    from native.tree.arrays import Tree
 
 CENTER_SHARE = 0.8
 """The center of the score's utility as a share of the score that is expected: KataGo draws it a fifth towards zero."""
@@ -115,25 +125,39 @@ def _arctan_slope(score, unit):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def recenter(tree, center, signs):  # type: ignore[no-untyped-def]
-    """Count every utility of the tree as if its score had been measured from another center. No search thread may run.
+def _recenter(tree, center, signs, order):  # type: ignore[no-untyped-def]
+    """See recenter.
 
     A node's own score is what its edges do not account for in the node's sum. Its uncertainty is taken to be that of
     all playouts through the node, which is exact for a leaf; so is that of a node that was pruned.
 
     Args:
         tree: the Tree.
-        center: the new `score_center`, for the side to move at the root.
+        center: see recenter.
         signs: float64[nodes], working memory.
+        order: uint32[nodes], working memory.
     """
     counters = tree.counters[0]
     before = counters.score_center
-    top = U(counters.node_top)
-    for i in range(top):  # a parent is always older than its children
-        parent = tree.nodes[i].parent
-        signs[i] = 1.0 if parent == NONE else -signs[U(parent)]  # whose side to move
-    for back in range(U(1), top + U(1)):
-        i = top - back
+    for i in range(U(counters.node_top)):
+        signs[i] = 0.0
+    order[U(0)] = counters.root
+    signs[U(counters.root)] = 1.0  # whose side to move
+    head = U(0)
+    tail = U(1)
+    while head < tail:  # all nodes after as many moves before those after one more
+        i = U(order[head])
+        node = tree.nodes[i]
+        for k in range(U(node.tried)):
+            child = tree.stats[U(node.stats) + k].child
+            if child != NONE and signs[U(child)] == 0.0:
+                signs[U(child)] = -signs[i]
+                order[tail] = child
+                tail += U(1)
+        head += U(1)
+    while tail > U(0):
+        tail -= U(1)
+        i = U(order[tail])
         node = tree.nodes[i]
         if node.visits == 0 or node.proof != 0:
             continue
@@ -165,6 +189,17 @@ def recenter(tree, center, signs):  # type: ignore[no-untyped-def]
     counters.score_center = center
 
 
+def recenter(tree: "Tree", center: float) -> None:
+    """Count every utility of the tree as if its score had been measured from another center. No search thread may run.
+
+    Args:
+        tree: the Tree.
+        center: the new `score_center`, for the side to move at the root.
+    """
+    nodes = int(tree.counters[0].node_top)
+    _recenter(tree, center, np.empty(nodes), np.empty(nodes, np.uint32))
+
+
 @inlined
 def _softmax(logits, indices, count, temperature, share, weights, priors):  # type: ignore[no-untyped-def]
     """Add `share` times the softmax of logits[indices[0:count]] / temperature to priors[0:count]."""
@@ -183,7 +218,7 @@ def _softmax(logits, indices, count, temperature, share, weights, priors):  # ty
 
 
 @inlined
-def _add_rows(tree, batch, worker, row, leaf, opponent_to_move, key, count):  # type: ignore[no-untyped-def]
+def _add_rows(tree, batch, worker, row, leaf, depth, key, count):  # type: ignore[no-untyped-def]
     """Write the leaf at worker.positions[0] into the batch from `row` on and return the next free row."""
     pos = worker.positions[0]
     rows = tree.parameters[0].rows_per_leaf
@@ -197,7 +232,7 @@ def _add_rows(tree, batch, worker, row, leaf, opponent_to_move, key, count):  # 
         elif rows == 1:
             symmetry = np.int64(random_bits(worker.rng) & U(7))
         batch.node[r] = leaf
-        batch.opponent_to_move[r] = opponent_to_move
+        batch.opponent_to_move[r] = depth & 1
         batch.is_root[r] = 1 if leaf == tree.counters[0].root else 0
         batch.symmetry[r] = symmetry
         batch.keys[r] = key
@@ -219,15 +254,20 @@ def _add_rows(tree, batch, worker, row, leaf, opponent_to_move, key, count):  # 
     if has_cache:
         for i in range(U(count)):
             batch.plain_indices[U(row), i] = worker.indices[i]
+    batch.depth[U(row)] = depth
+    for i in range(U(depth)):
+        batch.path[U(row), i] = worker.path[i]
+        batch.slots[U(row), i] = worker.slots[i]
+    batch.path[U(row), U(depth)] = leaf
     return row + rows
 
 
 @inlined
-def _back_up_evaluation(tree, leaf, utility, values, opponent_to_move):  # type: ignore[no-untyped-def]
-    """Back up what an evaluator said of a leaf, a row of Batch.values."""
-    weight = evaluation_weight(tree, values, opponent_to_move)
+def _back_up_evaluation(tree, path, slots, depth, utility, values):  # type: ignore[no-untyped-def]
+    """Back up what an evaluator said of the leaf at the end of a path, a row of Batch.values."""
+    weight = evaluation_weight(tree, values, depth & 1)
     value, lead, stdev = float(values[VALUE]), float(values[LEAD]), float(values[STDEV])
-    back_up(tree, leaf, utility, value, lead, stdev, weight, np.int64(0))
+    back_up(tree, path, slots, depth, utility, value, lead, stdev, weight, np.int64(0))
 
 
 @inlined
@@ -253,7 +293,8 @@ def _open_leaf(tree, batch, worker, row, leaf, depth):  # type: ignore[no-untype
         node.state = TERMINAL
         unlock(tree, leaf)
         proof = np.int64(value) if tree.parameters[0].solver else np.int64(0)
-        back_up(tree, leaf, utility, value, score, 0.0, tree.counters[0].most_weight, proof)
+        weight = tree.counters[0].most_weight
+        back_up(tree, worker.path, worker.slots, depth, utility, value, score, 0.0, weight, proof)
         return row
     count = legal_moves(pos, history, worker.moves)
     key = U(position_key(pos, history, worker.moves, count))
@@ -266,31 +307,40 @@ def _open_leaf(tree, batch, worker, row, leaf, depth):  # type: ignore[no-untype
         utility = leaf_utility(tree, values, opponent_to_move)
         tree.nodes[U(leaf)].own_utility = utility
         if expand(tree, leaf, worker.moves, worker.priors, count):
-            _back_up_evaluation(tree, leaf, utility, values, opponent_to_move)
+            _back_up_evaluation(tree, worker.path, worker.slots, depth, utility, values)
             atomic_add(tree.counters[0], "cache_hits", 1)
         else:
-            take_back(tree, leaf, 1)
+            take_back(tree, worker.path, worker.slots, depth, 1)
         return row
-    return _add_rows(tree, batch, worker, row, leaf, opponent_to_move, key, count)
+    return _add_rows(tree, batch, worker, row, leaf, depth, key, count)
 
 
 @inlined
-def _visit_leaf(tree, root, batch, worker, row, leaf, depth, is_made):  # type: ignore[no-untyped-def]
-    """Open the new leaf that worker.path leads to; return the next free row. `is_made`: no root that was waiting."""
+def _identify(tree, root, worker, made, depth):  # type: ignore[no-untyped-def]
+    """Put the position at the end of worker.path into worker.positions[0]; return the node that stands for it.
+
+    That is `made`, the node made for it, unless another line has come there first. An edge that knows of more visits
+    than that one's node, from before its own was pruned, keeps its own.
+    """
     pos = worker.positions[0]
-    if is_made and tree.parameters[0].bias_correction != 0.0:
-        replay(worker, root, depth - 1)
-        move = worker.path[U(depth - 1)]
-        tree.nodes[U(leaf)].bucket = bucket_of(tree, pattern_key(pos, worker.history, move))
-        play(pos, worker.history, move)
-    else:
-        replay(worker, root, depth)
-    return _open_leaf(tree, batch, worker, row, leaf, depth)
+    move = worker.line[U(depth - 1)]
+    replay(worker, root, depth - 1)
+    if tree.parameters[0].bias_correction != 0.0:
+        tree.nodes[U(made)].bucket = bucket_of(tree, pattern_key(pos, worker.history, move))
+    play(pos, worker.history, move)
+    found = np.int64(made)
+    if tree.parameters[0].graph:
+        above = tree.nodes[U(worker.path[U(depth - 1)])].key
+        found = np.int64(find_or_enter(tree, graph_key(pos, worker.history, move, above, worker.scratch[0]), made))
+        if tree.nodes[U(found)].visits < tree.nodes[U(made)].visits:
+            found = np.int64(made)
+    return found
 
 
 @kernel
-def back_up_again(tree, leaf, visits):  # type: ignore[no-untyped-def]
-    """Back a finished game up for each of the visits."""
+def back_up_again(tree, path, slots, depth, visits):  # type: ignore[no-untyped-def]
+    """Back the finished game at the end of a path up for each of the visits."""
+    leaf = np.int64(path[U(depth)])
     lock(tree, leaf)
     node = tree.nodes[U(leaf)]
     total = node.weight_sum
@@ -301,7 +351,32 @@ def back_up_again(tree, leaf, visits):  # type: ignore[no-untyped-def]
     proof = np.int64(node.proof)
     unlock(tree, leaf)
     for _ in range(visits):
-        back_up(tree, leaf, utility, value, score, stdev, weight, proof)
+        back_up(tree, path, slots, depth, utility, value, score, stdev, weight, proof)
+
+
+@inlined
+def _meet(tree, worker, groups, made, node, depth, visits):  # type: ignore[no-untyped-def]
+    """Let the group at place `groups`, which led to a node made for it, go to the one that stands for its position.
+
+    Returns how many groups there are then: those that take up what it says, and those that go on from it.
+    """
+    joining = np.int64(0)
+    if tree.nodes[U(node)].state != PENDING:
+        joining = min(visits, np.int64(tree.nodes[U(node)].visits) - np.int64(tree.nodes[U(made)].visits))
+    above = np.int64(worker.path[U(depth - 1)])
+    lock(tree, above)
+    tree.stats[U(tree.nodes[U(above)].stats) + U(worker.slots[U(depth - 1)])].child = node
+    unlock(tree, above)
+    give_back(tree, made)
+    group = worker.groups[U(groups)]
+    move, slot = group.move, group.slot
+    if visits > joining:
+        put_group(worker, groups, node, depth, visits - joining, move, slot, GOES_ON)
+        groups += 1
+    if joining > 0:
+        put_group(worker, groups, node, depth, joining, move, slot, JOINS)
+        groups += 1
+    return groups
 
 
 @inlined
@@ -342,32 +417,46 @@ def gather(tree, root, worker, batch, row, capacity):  # type: ignore[no-untyped
         claimed = _claim(counters, wanted)
         if claimed == 0:
             break
-        put_group(worker, 0, counters.root, 0, claimed, 0, False)
+        put_group(worker, 0, counters.root, 0, claimed, 0, 0, GOES_ON)
         groups = np.int64(1)
         while groups > 0:
             groups -= 1
             group = worker.groups[U(groups)]
             index, depth, visits = np.int64(group.node), np.int64(group.depth), np.int64(group.visits)
-            is_made = group.is_new
+            kind = np.int64(group.kind)
+            worker.path[U(depth)] = index
             if depth > 0:
-                worker.path[U(depth - 1)] = group.move
+                worker.line[U(depth - 1)] = group.move
+                worker.slots[U(depth - 1)] = group.slot
             deepest = max(deepest, depth)
+            if kind == JOINS:
+                for _ in range(visits):
+                    join(tree, worker.path, worker.slots, depth)
+                settled += visits
+                continue
             found, left = NEW_LEAF, visits
-            if not is_made:
+            if kind == IS_NEW:
+                moves_made += depth
+                other = _identify(tree, root, worker, index, depth)
+                if other != index:
+                    groups = _meet(tree, worker, groups, index, other, depth, visits)
+                    continue
+            else:
                 found, groups, left = share_out(tree, root, worker, index, depth, visits, groups)
+                if found == NEW_LEAF:
+                    replay(worker, root, depth)
             if found == FINISHED:
-                back_up_again(tree, index, visits)
+                back_up_again(tree, worker.path, worker.slots, depth, visits)
                 settled += visits
                 moves_made += depth * visits
                 continue
             if found == NEW_LEAF:
                 left -= 1
             if left > 0:
-                take_back(tree, index, left)
+                take_back(tree, worker.path, worker.slots, depth, left)
                 lost += left
             if found == NEW_LEAF:
-                row = _visit_leaf(tree, root, batch, worker, row, index, depth, is_made)
-                moves_made += depth
+                row = _open_leaf(tree, batch, worker, row, index, depth)
             elif found == SHARED and left > 0 and depth == 0 and counters.full == 0:
                 counters.stop = 1
     atomic_add(counters, "moves_made", moves_made)
@@ -416,25 +505,26 @@ def scatter(tree, root, worker, batch, row, end):  # type: ignore[no-untyped-def
             tree.counters[0].score_center = CENTER_SHARE * float(values[LEAD])
             tree.counters[0].most_weight = MOST_WEIGHT if p.uncertainty and values[VALUE_ERROR] > 0.0 else 1.0
         utility = leaf_utility(tree, values, opponent_to_move)
-        _settle(tree, worker, batch, U(row), leaf, values, utility)
+        _settle(tree, worker, batch, U(row), leaf, utility)
         row += rows
     atomic_add(tree.counters[0], "evaluated", np.int64(used))
 
 
 @inlined
-def _settle(tree, worker, batch, row, leaf, values, utility):  # type: ignore[no-untyped-def]
+def _settle(tree, worker, batch, row, leaf, utility):  # type: ignore[no-untyped-def]
     """Expand one evaluated leaf and back it up; without memory for its edges it stays pending and is taken back."""
+    path, slots, depth = batch.path[row], batch.slots[row], np.int64(batch.depth[row])
     tree.nodes[U(leaf)].own_utility = utility
     count = np.int64(batch.move_count[row])
     if count == 0:
         tree.nodes[U(leaf)].state = TERMINAL
     else:
         if batch.is_root[row] == 0:
-            store_cache(tree, batch.keys[row], batch.plain_indices[row], count, worker.priors, values)
+            store_cache(tree, batch.keys[row], batch.plain_indices[row], count, worker.priors, worker.values)
         if not expand(tree, leaf, batch.moves[row], worker.priors, count):
-            take_back(tree, leaf, 1)
+            take_back(tree, path, slots, depth, 1)
             return
-    _back_up_evaluation(tree, leaf, utility, values, np.int64(batch.opponent_to_move[row]))
+    _back_up_evaluation(tree, path, slots, depth, utility, worker.values)
 
 
 @inlined

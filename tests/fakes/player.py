@@ -71,6 +71,8 @@ class FakePlayer:
             MoveReport(
                 move=move,
                 visits=max(visits >> (i + 1), 1),
+                node_visits=max(visits >> (i + 1), 1),
+                node_weight=float(max(visits >> (i + 1), 1)),
                 weight=float(max(visits >> (i + 1), 1)),
                 wanted=float(max(visits >> (i + 1), 1)),
                 winrate=0.5 - 0.0625 * i,
@@ -83,6 +85,7 @@ class FakePlayer:
                 order=i,
                 pv=(move, *(m for m in self._candidates[:3] if m != move)),
                 pv_visits=(max(visits >> (i + 1), 1),) + (1,) * sum(m != move for m in self._candidates[:3]),
+                pv_node_visits=(max(visits >> (i + 1), 1),) + (1,) * sum(m != move for m in self._candidates[:3]),
             )
             for i, move in enumerate(self._candidates[:3])
         )

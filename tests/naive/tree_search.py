@@ -17,8 +17,9 @@ from engine.search.parameters import SearchSettings
 from engine.search.search import CENTER_TOLERANCE
 from native.go import board, rules
 from native.go.board import BLACK, KO_SIMPLE, MAX_AREA, POSITION_DTYPE, REPEATED_PASS, pattern_key
-from native.go.game import position_key
+from native.go.game import graph_key, position_key
 from native.go.planes import policy_index
+from native.go.scratch import SCRATCH_DTYPE
 from native.tree.arrays import LEAD, LEAST_BUCKETS, SCORE, SCORE_ERROR, STDEV, VALUE, VALUE_ERROR
 from tests.naive.go_area import area_balance
 
@@ -82,6 +83,8 @@ class SlowNode:
     utility_variance: float = 0.0
     score_variance: float = 0.0
     bucket: int | None = None
+    key: int = 0
+    """Under which lines share the node."""
     weigh_at: int = 0
     """Visits at which it is decided anew what counts."""
     given: tuple[float, float] = (0.0, 0.0)
@@ -99,13 +102,13 @@ class SlowNode:
         self.value_sum = own * self.own_value + sum(edge.weight * edge.counts * edge.value for edge in taken)
         self.score_sum = own * self.own_score + sum(edge.weight * edge.counts * edge.score for edge in taken)
 
-    def add_spread(self, weight: float, utility: float, score: float, own_variance: float) -> None:
+    def add_spread(self, weight: float, utility: float, score: float, variances: tuple[float, float]) -> None:
         """Add a playout to the variances; the sums hold it."""
         share = min(1.0, weight / self.weight_sum)  # of which much may have been taken for noise
         unbiased = self.visits / max(1, self.visits - 1)
         off, score_off = utility - self.utility_sum / self.weight_sum, score - self.score_sum / self.weight_sum
-        self.utility_variance += (off**2 * unbiased - self.utility_variance) * share
-        self.score_variance += (score_off**2 * unbiased + own_variance - self.score_variance) * share
+        self.utility_variance += (off**2 * unbiased + variances[0] - self.utility_variance) * share
+        self.score_variance += (score_off**2 * unbiased + variances[1] - self.score_variance) * share
 
 
 def noise(turn: int, move: int) -> float:
@@ -133,6 +136,9 @@ class SlowSearch:
         self.most_weight = 1.0
         self.buckets: dict[int, tuple[float, float]] = {}
         """By pattern: weighted differences and their weights, added up."""
+        self.nodes: dict[int, SlowNode] = {}
+        """Those that lines share, by key."""
+        self.scratch = np.zeros(1, SCRATCH_DTYPE)[0]
 
     def run(self, playouts: int) -> None:
         """Make playouts; the score's center is measured once, before, or as the first of them evaluates the root."""
@@ -161,17 +167,22 @@ class SlowSearch:
             edge = self.select(node)
             if edge is None:
                 return
+            pattern = int(pattern_key(pos, history, edge.move)) % LEAST_BUCKETS
+            rules.play(pos, history, edge.move)
             if edge.child is None:
-                edge.child = SlowNode()
-                if self.settings.bias_correction:
-                    edge.child.bucket = int(pattern_key(pos, history, edge.move)) % LEAST_BUCKETS
+                edge.child = SlowNode(bucket=pattern if self.settings.bias_correction else None)
+                if self.settings.graph:
+                    edge.child.key = int(graph_key(pos, history, edge.move, np.uint64(node.key), self.scratch))
+                    edge.child = self.nodes.setdefault(edge.child.key, edge.child)
                 node.tried += 1
                 node.tried_prior = F(node.tried_prior + F(F(edge.prior) * F(1 / 65535)))
                 self.order(node)
-            rules.play(pos, history, edge.move)
             taken.append(edge)
             node = edge.child
             path.append(node)
+            if node.visits > edge.visits:  # other lines know more of it
+                self.back_up(path, taken, joins=True)
+                return
         self.judge(node, pos, history, len(taken))
         self.back_up(path, taken)
 
@@ -386,21 +397,25 @@ class SlowSearch:
         for edge, share in zip(taken, shares, strict=True):
             edge.counts = float(F(F(F(edge.counts) * F(share)) * factor))
 
-    def back_up(self, path: list[SlowNode], taken: list[SlowEdge]) -> None:
-        """Bring what the leaf was found to be worth to all nodes above it."""
+    def back_up(self, path: list[SlowNode], taken: list[SlowEdge], *, joins: bool = False) -> None:
+        """Bring what the leaf was found to be worth, or what a node that the line joins says, to all nodes above it."""
         leaf = path[-1]
-        leaf.visits += 1
-        self.correct(leaf)
-        leaf.add_up()
-        weight, own_variance = leaf.each_weight, leaf.stdev**2
-        utility, score = float(leaf.own_utility) + leaf.own_bias, leaf.own_score
-        leaf.add_spread(weight, utility, score, own_variance)
+        if joins:
+            weight, variances = leaf.weight_sum / leaf.visits, (leaf.utility_variance, leaf.score_variance)
+            utility, score = leaf.utility_sum / leaf.weight_sum, leaf.score_sum / leaf.weight_sum
+        else:
+            leaf.visits += 1
+            self.correct(leaf)
+            leaf.add_up()
+            weight, variances = leaf.each_weight, (0.0, leaf.stdev**2)
+            utility, score = float(leaf.own_utility) + leaf.own_bias, leaf.own_score
+            leaf.add_spread(weight, utility, score, variances)
         for node, edge in zip(path[-2::-1], taken[::-1], strict=True):
             child = edge.child
             assert child is not None
             utility, score = -utility, -score
-            edge.visits = child.visits
-            edge.weight = float(F(child.weight_sum))
+            edge.visits += 1
+            edge.weight = float(F(child.weight_sum * min(1.0, edge.visits / child.visits)))
             edge.utility, edge.value, edge.score = (
                 float(F(-each / child.weight_sum)) for each in (child.utility_sum, child.value_sum, child.score_sum)
             )
@@ -408,7 +423,7 @@ class SlowSearch:
             self.correct(node)
             node.visits += 1
             node.add_up()
-            node.add_spread(weight, utility, score, own_variance)
+            node.add_spread(weight, utility, score, variances)
 
 
 def student(z: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

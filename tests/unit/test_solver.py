@@ -19,9 +19,16 @@ from native.tree.backup import back_up
 from native.tree.report import find_child
 from tests.fakes.evaluators import ScriptedEvaluator
 from tests.naive.go_area import area_balance
-from tests.unit.trees import check_node, edges_of, new_game, new_search
+from tests.unit.trees import check_node, edges_of, new_game, new_search, path_to
 
-SETTINGS: dict[str, Any] = {"solver": True, "score_utility": 0.0, "dynamic_score_utility": 0.0, "ownership": False}
+SETTINGS: dict[str, Any] = {
+    "solver": True,
+    "graph": False,
+    "score_utility": 0.0,
+    "dynamic_score_utility": 0.0,
+    "ownership": False,
+}
+"""Without a graph all edges have heard what is proven of their nodes; with it: tests/unit/test_graph.py."""
 
 
 def solving(evaluator: Any, game: GoGame, **settings: Any) -> Search:
@@ -149,7 +156,7 @@ def test_lost_moves_are_left_out_of_the_mean(komi: float) -> None:
     assert max(checked) > 1
     for index, lost in lost_before.items():  # what was left out below has left the sums above as well
         if lost == 0 and not marks_of(tree, index)[1]:
-            check_node(tree, index, pruned=False)
+            check_node(tree, index, shares=False, pruned=False)
 
 
 def test_visits_from_before_a_node_was_pruned_stay_in_its_mean() -> None:
@@ -164,7 +171,7 @@ def test_visits_from_before_a_node_was_pruned_stay_in_its_mean() -> None:
     node["weight_sum"] += 10_000.0
     node["utility_sum"] += 3000.0
     stat["in_flight"] += 1
-    back_up(tree, int(stat["child"]), 1.0, 1.0, 0.0, 0.0, 1.0, 1)
+    back_up(tree, *path_to(tree, int(stat["child"])), 1.0, 1.0, 0.0, 0.0, 1.0, 1)
     assert marks_of(tree, index)[0].sum() == 1
     assert node["utility_sum"] / node["weight_sum"] == pytest.approx(0.3, abs=0.01)
 
@@ -193,9 +200,9 @@ def child_of(tree: Any, index: int, *, rank: int) -> int:
 
 def begin(tree: Any, leaf: int) -> None:
     """Mark the edges above a node as a playout does on its way there."""
-    while tree.nodes[leaf]["parent"] != NONE:
-        slot, leaf = int(tree.nodes[leaf]["parent_slot"]), int(tree.nodes[leaf]["parent"])
-        tree.stats["in_flight"][int(tree.nodes[leaf]["stats"]) + slot] += 1
+    path, slots, _ = path_to(tree, leaf)
+    for node, slot in zip(path[:-1], slots, strict=True):
+        tree.stats["in_flight"][int(tree.nodes[node]["stats"]) + int(slot)] += 1
 
 
 def mean_of(tree: Any, index: int) -> float:
@@ -217,14 +224,14 @@ def test_a_won_node_stays_exact_when_a_playout_comes_back_late(late: str) -> Non
     winner = child_of(tree, won, rank=1)
     for node in (leaf, winner):  # two threads have gone down; the second comes back first
         begin(tree, node)
-    back_up(tree, winner, -1.0, -1.0, 0.0, 0.0, 1.0, -1)
+    back_up(tree, *path_to(tree, winner), -1.0, -1.0, 0.0, 0.0, 1.0, -1)
     assert mean_of(tree, won) == 1.0
     mean = mean_of(tree, root)
-    back_up(tree, leaf, utility, utility, 0.0, 0.0, 1.0, proof)
+    back_up(tree, *path_to(tree, leaf), utility, utility, 0.0, 0.0, 1.0, proof)
     assert marks_of(tree, won)[1]
     assert mean_of(tree, won) == 1.0
     assert tree.nodes[won]["utility_variance"] == 0.0
-    stat = tree.stats[int(tree.nodes[root]["stats"]) + int(tree.nodes[won]["parent_slot"])]
+    stat = tree.stats[int(tree.nodes[root]["stats"]) + int(path_to(tree, won)[1][0])]
     assert (stat["utility"], stat["visits"]) == (-1.0, tree.nodes[won]["visits"])
     # and the node above, whose edge is lost, hears no more of it
     assert mean_of(tree, root) == pytest.approx(mean, abs=1e-12)
@@ -237,11 +244,11 @@ def test_a_late_playout_may_bring_the_proof_on_its_way() -> None:
     begin(tree, other)
     winner = child_of(tree, won, rank=1)
     begin(tree, winner)
-    back_up(tree, winner, -1.0, -1.0, 0.0, 0.0, 1.0, -1)
+    back_up(tree, *path_to(tree, winner), -1.0, -1.0, 0.0, 0.0, 1.0, -1)
     mean = mean_of(tree, root)
-    stat = tree.stats[int(tree.nodes[root]["stats"]) + int(tree.nodes[won]["parent_slot"])]
+    stat = tree.stats[int(tree.nodes[root]["stats"]) + int(path_to(tree, won)[1][0])]
     stat["in_flight"] -= LOST_EDGE
-    back_up(tree, other, 0.3, 0.3, 0.0, 0.0, 1.0, 0)
+    back_up(tree, *path_to(tree, other), 0.3, 0.3, 0.0, 0.0, 1.0, 0)
     assert marks_of(tree, root)[0].sum() == 1
     assert mean_of(tree, root) == pytest.approx(mean, abs=1e-3)
 

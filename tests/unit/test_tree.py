@@ -25,7 +25,7 @@ from native.tree.report import find_child
 from native.tree.search import advance, dynamic_utility
 from tests.fakes.evaluators import ScriptedEvaluator, opinion
 from tests.naive import tree_search as naive
-from tests.unit.trees import check_tree, contents_of, edges_of, new_game, new_search, shape_of
+from tests.unit.trees import check_tree, children_of, contents_of, edges_of, new_game, new_search, path_to, shape_of
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "usual": {},
@@ -37,16 +37,17 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "rollouts": {"fpu_from_mean": True, "spread_scale": 0.0},
     "weighed": {"noise_pruning": 0.15, "value_weighting": 0.25},
     "plain": {"uncertainty": False, "bias_correction": 0.0},
+    "tree": {"graph": False},
     "noisy": {"wide_root_noise": 0.2},
 }
 
 
 @kernel
-def back_up_often(tree, leaf, times):  # type: ignore[no-untyped-def]
+def back_up_often(tree, path, slots, depth, times):  # type: ignore[no-untyped-def]
     """Back up two results in turn, each `times` times."""
     for _ in range(times):
-        back_up(tree, leaf, 0.9, 0.9, 30.0, 2.0, 1.0, 0)
-        back_up(tree, leaf, 0.1, 0.1, 10.0, 2.0, 1.0, 0)
+        back_up(tree, path, slots, depth, 0.9, 0.9, 30.0, 2.0, 1.0, 0)
+        back_up(tree, path, slots, depth, 0.1, 0.1, 10.0, 2.0, 1.0, 0)
 
 
 def twins(size: int, line: str = "", rules: str = "tromp-taylor", **settings: Any) -> tuple[Search, naive.SlowSearch]:
@@ -112,7 +113,7 @@ def root_utility(search: Search) -> float:
 @pytest.mark.parametrize("moves", [0, 1, 2])
 def test_utilities_are_counted_anew_from_the_center_of_the_root(moves: int) -> None:
     # what the root's utility would be had every evaluation below it been judged from the new center at once
-    settings = {"dynamic_score_utility": 0.9, "uncertainty": False, "bias_correction": 0.0}
+    settings = {"dynamic_score_utility": 0.9, "uncertainty": False, "bias_correction": 0.0, "graph": False}
     search = new_search(CertainEvaluator(), 9, **settings)
     game = new_game(9, "E5 C4 G6")
     search.set_position(game)
@@ -136,11 +137,10 @@ def changes_of_center(search: Search, before: float, center: float) -> list[floa
     root = int(tree.counters[0].root)
     signs = {root: 1}
     changes = []
-    for index in range(int(tree.counters[0].node_top)):
+    for index in range(int(tree.counters[0].node_top)):  # without a graph, parents stand before their children
         node = tree.nodes[index]
-        if index != root:
-            signs[index] = -signs[int(node["parent"])]
-        below = [int(tree.stats[int(node["stats"]) + slot]["child"]) for slot in range(int(node["tried"]))]
+        below = children_of(tree, index)
+        signs |= dict.fromkeys(below, -signs[index])
         score = float(node["score_sum"]) + sum(float(tree.nodes[child]["score_sum"]) for child in below)
         # a node's own evaluation is what its children do not account for
         after, former = (dynamic_utility(tree, score, 5.0, signs[index] * side) for side in (center, before))
@@ -410,7 +410,7 @@ def test_variances_are_right_after_millions_of_visits() -> None:
     search.run(Limits(playouts=1))
     root = search.tree.counters[0].root
     node = search.tree.nodes[root]
-    back_up_often(search.tree, root, 3_000_000)
+    back_up_often(search.tree, *path_to(search.tree, root), 3_000_000)
     assert node["visits"] == 6_000_001
     assert node["utility_variance"] == pytest.approx(0.16, rel=0.01)
     assert node["score_variance"] == pytest.approx(100 + 4, rel=0.01)

@@ -77,9 +77,8 @@ def test_too_many_moves_are_not_kept() -> None:
 def test_shogi_finds_transpositions() -> None:
     reports, hits = [], []
     for cache_size in (0, 2**22):
-        settings = SearchSettings(
-            workers=1, memory=2**22, cache_size=cache_size, symmetry="none", seed=1, ownership=False, c_puct=3.0
-        )
+        plain = {"workers": 1, "graph": False, "symmetry": "none", "seed": 1, "ownership": False}
+        settings = SearchSettings(memory=2**22, cache_size=cache_size, c_puct=3.0, **plain)
         search = Search(shogi_spec(), InlineQueue(ScriptedEvaluator()), settings)
         search.set_position(ShogiGame("4k4/9/9/9/9/9/9/9/4K4 b G 1"))
         reports.append(search.run(Limits(playouts=2000)))

@@ -124,9 +124,9 @@ def _numbers(values: Iterable[float], view: View) -> list[float]:
 def _move_info(move: MoveReport, size: int, view: View, style: Style) -> dict[str, Any]:
     info: dict[str, Any] = {
         "move": format_vertex(move.move, size),
-        "visits": move.visits,
+        "visits": move.node_visits,
         "edgeVisits": move.visits,
-        "weight": rounded(move.weight),
+        "weight": rounded(move.node_weight),
         "edgeWeight": rounded(move.weight),
         "utility": view.signed(move.utility),
         "winrate": view.share(move.winrate),
@@ -142,7 +142,7 @@ def _move_info(move: MoveReport, size: int, view: View, style: Style) -> dict[st
     if move.symmetry_of is not None:
         info["isSymmetryOf"] = format_vertex(move.symmetry_of, size)
     if style.pv_visits:
-        info["pvVisits"] = info["pvEdgeVisits"] = list(move.pv_visits)
+        info["pvVisits"], info["pvEdgeVisits"] = list(move.pv_node_visits), list(move.pv_visits)
     return info
 
 

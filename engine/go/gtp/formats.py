@@ -68,17 +68,16 @@ def _move_info(move: MoveReport, size: int, style: Style) -> str:
         )
     twin = "" if move.symmetry_of is None else f" isSymmetryOf {format_vertex(move.symmetry_of, size)}"
     text = (
-        f"info move {vertex} visits {move.visits} edgeVisits {move.visits} utility {number(move.utility)}"
+        f"info move {vertex} visits {move.node_visits} edgeVisits {move.visits} utility {number(move.utility)}"
         f" winrate {number(move.winrate)} scoreMean {number(move.score_lead)} scoreStdev {number(move.score_stdev)}"
         f" scoreLead {number(move.score_lead)} scoreSelfplay {number(move.score_lead)}"
         f" prior {number(move.prior)} lcb {number(move.lcb)} utilityLcb {number(move.utility_lcb)}"
-        f" weight {number(move.weight)}{twin} order {move.order} pv {pv}"
+        f" weight {number(move.node_weight)}{twin} order {move.order} pv {pv}"
     )
-    visits = " ".join(map(str, move.pv_visits))
     if style.pv_visits:
-        text += f" pvVisits {visits}"
+        text += " pvVisits " + " ".join(map(str, move.pv_node_visits))
     if style.pv_edge_visits:
-        text += f" pvEdgeVisits {visits}"
+        text += " pvEdgeVisits " + " ".join(map(str, move.pv_visits))
     return text
 
 

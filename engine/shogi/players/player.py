@@ -181,7 +181,8 @@ class ShogiPlayer(Player[ShogiGame]):
             return None
         line = (found.move,) if found.ponder is None else (found.move, found.ponder)
         winrate = 0.5 if found.score is None else winrate_of(found.score, options.centipawns)
-        report = SearchReport(root.side_to_move, winrate=winrate, moves=(MoveReport(found.move, 0, winrate, pv=line),))
+        move = MoveReport(found.move, winrate=winrate, pv=line)
+        report = SearchReport(root.side_to_move, winrate=winrate, moves=(move,))
         return Decision(found.move, ponder=found.ponder, report=report, note="book move")
 
     def _ponder_before(self, request: Request[ShogiGame], root: ShogiGame, allowed: list[int]) -> Decision | None:
@@ -256,7 +257,7 @@ class ShogiPlayer(Player[ShogiGame]):
         moves = [replace(move, mate=mate_in(move)) for move in report.moves]
         line = self._line_beside()
         if line:
-            mate = MoveReport(line[0], 0, 1.0, pv=line, mate=len(line))
+            mate = MoveReport(line[0], winrate=1.0, pv=line, mate=len(line))
             moves = [mate, *(move for move in moves if move.move != line[0])]
         return replace(report, moves=tuple(moves))
 
@@ -288,7 +289,7 @@ def _below(report: SearchReport, expected: int, allowed: list[int]) -> SearchRep
     """Return the part of a report on the opponent's position that follows the expected move, for our side."""
     found = next((move for move in report.moves if move.move == expected), MoveReport(expected))
     winrate, pv = 1.0 - found.winrate, found.pv[1:]
-    moves = (MoveReport(pv[0], found.visits, winrate, pv=pv),) if pv and pv[0] in allowed else ()
+    moves = (MoveReport(pv[0], found.visits, winrate=winrate, pv=pv),) if pv and pv[0] in allowed else ()
     side, deepest = opponent(report.side_to_move), max(0, report.deepest - 1)
     told = replace(report, side_to_move=side, visits=found.visits, winrate=winrate, utility=-found.utility)
     return replace(told, proven=-found.proven, moves=moves, deepest=deepest)

@@ -8,7 +8,7 @@ ends when neither side has one.
 import numpy as np
 
 from native import game
-from native.bits import U, lowest_bit, popcount, random_below
+from native.bits import U, lowest_bit, mixed, popcount, random_below
 from native.calls import entry, load, types_of
 from native.game import GOES_ON, OVER
 from native.jit import inlined, kernel
@@ -26,6 +26,7 @@ POSITION_DTYPE = np.dtype(
         ("other", np.uint64),
         ("size", np.uint8),
         ("side_to_move", np.uint8),
+        ("passes", np.uint8),  # since the beginning
         ("history_length", np.uint16),  # 0: what matters of the past stands on the board
     ],
     align=True,
@@ -83,6 +84,7 @@ def copy(target, source):  # type: ignore[no-untyped-def]
     target.other = source.other
     target.size = source.size
     target.side_to_move = source.side_to_move
+    target.passes = source.passes
     target.history_length = source.history_length
 
 
@@ -95,6 +97,8 @@ def play(pos, history, move):  # type: ignore[no-untyped-def]
         turned = flipped(own, other, disc)
         own |= turned | disc
         other &= ~turned
+    else:
+        pos.passes += 1
     pos.own = other
     pos.other = own
     pos.side_to_move = 3 - pos.side_to_move
@@ -145,6 +149,12 @@ def position_key(pos, history, moves, count):  # type: ignore[no-untyped-def]
         key = (key ^ (key >> U(27))) * _MIX[2]
         key ^= key >> U(31)
     return key
+
+
+@kernel
+def graph_key(pos, history, move, above, scratch):  # type: ignore[no-untyped-def]
+    """Return a key of the position and how many moves led to it; nothing is ever repeated."""
+    return position_key(pos, history, history, 0) ^ mixed(U(pos.passes))
 
 
 @kernel
@@ -206,6 +216,7 @@ for _kernel in (
     legal_moves,
     outcome,
     position_key,
+    graph_key,
     pattern_key,
     write_planes,
     write_bits,
