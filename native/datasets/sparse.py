@@ -4,7 +4,7 @@ from native.bits import U
 from native.jit import kernel
 from native.shogi.planes import policy_index
 from native.shogi.position import BLACK, set_position
-from native.shogi.sparse import find_checks, find_rows, move_rows
+from native.shogi.sparse import PARTS, find_move_rows, find_rows, find_threats
 from native.shogi.waivers import searched_moves
 
 
@@ -36,9 +36,11 @@ def encode_boards(  # type: ignore[no-untyped-def]
         for k in range(U(find_rows(pos, scratch))):
             active[known] = scratch.rows[k]
             known += U(1)
-        find_checks(pos, scratch)
+        find_threats(pos, scratch)
         for k in range(U(searched_moves(pos, history, moves))):
-            rows[move, U(0)], rows[move, U(1)], rows[move, U(2)] = move_rows(pos, scratch, moves[k])
+            find_move_rows(pos, scratch, moves[k])
+            for part in range(U(PARTS)):
+                rows[move, part] = scratch.move_rows[part]
             labels[move] = policy_index(pos, moves[k], 0)
             move += U(1)
     active_starts[U(boards.shape[0])] = known

@@ -11,9 +11,9 @@ from native.spec import Inputs
 from native.tree import arrays
 from native.tree.buffers import make_batch
 
-_SHORTS, _FLOATS = np.zeros((1, 1), np.int16), np.zeros((1, 1), np.float32)
+_BYTES, _SHORTS, _FLOATS = (np.zeros((1, 1), kind) for kind in (np.int8, np.int16, np.float32))
 EXAMPLE = SparseNetwork(
-    rows=_SHORTS,
+    rows=_BYTES,
     bias=_SHORTS[0],
     direct=_FLOATS[0],
     hidden=_SHORTS,
@@ -21,7 +21,7 @@ EXAMPLE = SparseNetwork(
     last=_FLOATS,
     last_bias=_FLOATS[0],
     out=_FLOATS[0],
-    moves=_SHORTS,
+    moves=_BYTES,
     move_bias=_FLOATS[0],
     scales=_FLOATS[0],
 )
@@ -51,7 +51,8 @@ def evaluate_rows(address, rows):  # type: ignore[no-untyped-def]
             batch.values[row, i] = 0.0
         logit = value_logit(network, seen.rows, count, scratch)
         batch.values[row, U(arrays.VALUE)] = np.float32(np.tanh(np.float32(0.5) * logit))
-        sparse.find_checks(pos, seen)
+        sparse.find_threats(pos, seen)
         for i in range(U(batch.move_count[row])):
-            a, b, c = sparse.move_rows(pos, seen, batch.moves[row, i])
-            batch.logits[row, U(batch.indices[row, i])] = move_logit(network, scratch, a, b, c)
+            sparse.find_move_rows(pos, seen, batch.moves[row, i])
+            logit = move_logit(network, seen.move_rows, sparse.PARTS, scratch)
+            batch.logits[row, U(batch.indices[row, i])] = logit

@@ -19,11 +19,13 @@ from nets.data.sparse import SparseEncoder, SparseRows
 from nets.definitions.base import Network
 from nets.errors import NetworkError
 from nets.features import SHOGI_BOARD, feature_set
-from nets.sparse.file import HIDDEN, LAST, WIDTH_STEP
+from nets.sparse.file import HIDDEN, LAST, ONE, WIDTH_STEP
 
-ROW_LIMIT, BIAS_LIMIT = 1.5, 3.9
-"""Magnitudes of the first layer's weights, such that 40 rows and the bias stay below 64: 16 bits at 512 a unit."""
-MAX_ROWS = 40
+MOVE_ONE = 160
+"""1 in the sums of moves' rows."""
+ROW_LIMIT, BIAS_LIMIT, MOVE_LIMIT = 127 / ONE, 64.0, 127 / MOVE_ONE
+"""Magnitudes of weights: rows, of the first layer and of moves, have 8 bits; the sum of 56 and a bias has 16."""
+MAX_ROWS = 56
 LEAK = 0.2
 """Slope of the activation where it is clipped, in training."""
 
@@ -179,19 +181,20 @@ class SparseNetwork(Network):
         return functional.embedding_bag(x.active, table, x.active_starts, mode="sum")
 
     def constrain(self) -> None:
-        """See Network: the first layer's sums are to fit 16 bits, whatever is on the board."""
+        """See Network: rows are to fit 8 bits, and the first layer's sums 16, whatever is on the board."""
         with torch.no_grad():
             self.rows.clamp_(-ROW_LIMIT, ROW_LIMIT)
             self.bias.clamp_(-BIAS_LIMIT, BIAS_LIMIT)
+            self.moves.clamp_(-MOVE_LIMIT, MOVE_LIMIT)
 
 
 class SparseShogi(SparseNetwork):
     """Shogi's sparse network; rows and tables are those of native.shogi.sparse."""
 
-    INPUTS = 2 * 14 * 81 * 4 + 2 * 28
-    """Pieces by side, kind and square, attacked or not, defended or not; pieces in hand."""
-    TABLES = (27 * 81, 21 * 15 * 4 * 2, 14 * 81 * 4 + 7)
-    """Where a move goes, what it does, where it comes from."""
+    INPUTS = 2 * 14 * 81 * 6 + 2 * 28 + 2 * 8 * (29 * 6 + 1)
+    """Pieces by side, kind and square, attacked or not, defended or not; pieces in hand; squares beside kings."""
+    TABLES = (27 * 81, 21 * 15 * 6 * 3 * 2, 14 * 81 * 6 * 2 + 7, 21 * 81, 21 * 81 * 2)
+    """Where a move goes, what it does, where it comes from, where that lies from their king, and from ours."""
 
     def __init__(self, value: int = 512, policy: int = 128, dropout: float = 0.2) -> None:
         """Make one of so many units for the value, and for moves, of which a step does without a share.

@@ -1,4 +1,4 @@
-"""A trained sparse network as integers of 16 bits, which no position can make overflow: each bound is proved here.
+"""A trained sparse network as integers of 8 and 16 bits, which no position can make overflow: each bound is proved.
 
 And back: a network from such a file, to be trained further.
 
@@ -16,17 +16,18 @@ import torch
 
 from nets.definitions.base import to_numpy
 from nets.definitions.onnx_export import describe_outputs
-from nets.definitions.sparse import MAX_ROWS, SparseNetwork, SparseShogi
+from nets.definitions.sparse import MAX_ROWS, MOVE_ONE, SparseNetwork, SparseShogi
 from nets.errors import NetworkError
 from nets.sparse.file import ONE, SQUARED_ONE, write_sparse
 
 Array = npt.NDArray[Any]
 
-SHORT, LONG = 2**15 - 1, 2**31 - 1
+BYTE, SHORT, LONG = 2**7 - 1, 2**15 - 1, 2**31 - 1
 MAX_NORM = LONG // SQUARED_ONE
 """Magnitudes, added up, of integers whose product with outputs cannot overflow."""
 MAX_BLUR = 0.01
-"""What rounding may add to a product with outputs that are all 1: root mean square. It adds 0.004 to sums by ONE."""
+"""What rounding may add to a product with outputs that are all 1: root mean square. It adds 0.008 to sums by ONE, and
+0.05 to a logit of five rows by MOVE_ONE and 128 outputs of 1."""
 
 
 def to_tensors(network: SparseNetwork) -> dict[str, Array]:
@@ -36,20 +37,21 @@ def to_tensors(network: SparseNetwork) -> dict[str, Array]:
         NetworkError: its weights do not fit, or rounding would lose too much of them.
     """
     hidden, hidden_scale = _hidden(to_numpy(network.hidden.weight))
-    moves, moves_scale = _moves(to_numpy(network.moves), network.tables)
-    rows, bias = _first_layer(to_numpy(network.rows), to_numpy(network.bias))
+    parts, units = len(network.tables), network.moves.shape[1]
+    if parts * BYTE * units > MAX_NORM:
+        raise NetworkError(f"{units} units for moves found, expected at most {MAX_NORM // (parts * BYTE)}")
     return {
-        "rows": rows,
-        "bias": bias,
+        "rows": _rounded("rows of the first layer", to_numpy(network.rows), ONE, BYTE).astype(np.int8),
+        "bias": _rounded("its biases", to_numpy(network.bias), ONE, SHORT - MAX_ROWS * BYTE).astype(np.int16),
         "direct": to_numpy(network.direct)[:, 0],
         "hidden": hidden,
         "hidden_bias": to_numpy(network.hidden.bias),
         "last": np.ascontiguousarray(to_numpy(network.last.weight).T),
         "last_bias": to_numpy(network.last.bias),
         "out": np.concatenate([to_numpy(network.out.weight)[0], to_numpy(network.out.bias)]),
-        "moves": moves,
+        "moves": _rounded("rows of moves", to_numpy(network.moves), MOVE_ONE, BYTE).astype(np.int8),
         "move_bias": to_numpy(network.move_bias),
-        "scales": np.array([hidden_scale, moves_scale], np.float32),
+        "scales": np.array([hidden_scale, 1.0 / (MOVE_ONE * SQUARED_ONE)], np.float32),
     }
 
 
@@ -92,52 +94,30 @@ def from_sparse(tensors: Mapping[str, Array]) -> SparseShogi:
     return network
 
 
-def _first_layer(rows: Array, bias: Array) -> tuple[Array, Array]:
-    """Return rows and bias by ONE: the 40 largest rows of a unit, whichever they are, and its bias fit 16 bits."""
-    rounded, added = np.rint(rows * ONE), np.rint(bias * ONE)
-    magnitudes = np.abs(rounded)
-    largest = np.partition(magnitudes, max(0, len(rows) - MAX_ROWS), axis=0)[-MAX_ROWS:].sum(0) + np.abs(added)
-    if not (largest <= SHORT).all():
-        raise NetworkError(
-            f"the first layer: {MAX_ROWS} rows and a bias of up to {largest.max() / ONE:g} found, "
-            f"expected at most {SHORT / ONE:g} together"
-        )
-    return rounded.astype(np.int16), added.astype(np.int16)
+def _rounded(name: str, weights: Array, one: int, most: int) -> Array:
+    """Return weights as integers, in which 1 is `one`.
+
+    Raises:
+        NetworkError: one is greater than `most`, or none.
+    """
+    rounded: Array = np.rint(weights * one)
+    if not (np.abs(rounded) <= most).all():
+        raise NetworkError(f"{name} of up to {np.abs(weights).max():g} found, expected at most {most / one:g}")
+    return rounded
 
 
 def _hidden(weights: Array) -> tuple[Array, float]:
-    """Return the layer behind the first, and what 1 in its products is."""
+    """Return the layer behind the first in 16 bits, and what 1 in its products with outputs is."""
     magnitudes = np.abs(weights)
-    bounds = [(magnitudes.max(), SHORT), (magnitudes.sum(1).max(), MAX_NORM - 0.5 * weights.shape[1])]
-    return _rounded("the layer behind the first", weights, bounds, 1)
-
-
-def _moves(weights: Array, tables: tuple[int, ...]) -> tuple[Array, float]:
-    """Return the tables of moves: sums of one row of each fit 16 bits, and their products with outputs 32."""
-    magnitudes = np.split(np.abs(weights), np.cumsum(tables)[:-1])
-    greatest = sum(table.max(0) for table in magnitudes).max()
-    norm = sum(table.sum(1).max() for table in magnitudes)
-    rounding = 0.5 * len(tables)
-    bounds = [(greatest, SHORT - rounding), (norm, MAX_NORM - rounding * weights.shape[1])]
-    return _rounded("the tables of moves", weights, bounds, len(tables))
-
-
-def _rounded(name: str, weights: Array, bounds: list[tuple[float, float]], rows: int) -> tuple[Array, float]:
-    """Return weights as integers, and what 1 in their products with outputs is.
-
-    Args:
-        name: of the weights.
-        weights: floats.
-        bounds: numbers that grow with the weights, and how large each may become; half a unit of rounding is left out.
-        rows: that are added up before they are multiplied.
-    """
-    if not np.isfinite(weights).all():
-        raise NetworkError(f"{name}: numbers that are not finite found")
+    greatest, norm = magnitudes.max(), magnitudes.sum(1).max()
+    if not np.isfinite(norm):
+        raise NetworkError("the layer behind the first: numbers that are not finite found")
+    bounds = [(greatest, SHORT), (norm, MAX_NORM - 0.5 * weights.shape[1])]
     factor = min([most / number for number, most in bounds if number > 0.0], default=1.0)
-    blur = np.sqrt(rows * weights.shape[1] / 12.0) / factor
+    blur = np.sqrt(weights.shape[1] / 12.0) / factor
     if blur > MAX_BLUR:
         raise NetworkError(
-            f"{name}: weights of up to {np.abs(weights).max():g} found, of which rounding to 16 bits leaves products "
-            f"{blur:.3f} off, expected at most {MAX_BLUR:g}"
+            f"the layer behind the first: weights of up to {greatest:g} found, of which rounding to 16 bits leaves "
+            f"products {blur:.3f} off, expected at most {MAX_BLUR:g}"
         )
     return np.rint(weights * factor).astype(np.int16), 1.0 / (factor * SQUARED_ONE)

@@ -5,7 +5,7 @@
     the rest           the tensors, lowest bytes first
 
 Any reader of safetensors knows such files. The tensors are the fields of native.sparse.network.SparseNetwork, as they
-are played: 16-bit integers, scaled so that no sum overflows, and float32.
+are played: integers of 8 and 16 bits, scaled so that no sum overflows, and float32.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from nets.metadata import NetworkInfo
 Array = npt.NDArray[Any]
 
 METADATA = "__metadata__"
-TYPES: dict[str, np.dtype[Any]] = {"I16": np.dtype("<i2"), "F32": np.dtype("<f4")}
+TYPES: dict[str, np.dtype[Any]] = {"I8": np.dtype("i1"), "I16": np.dtype("<i2"), "F32": np.dtype("<f4")}
 _NAMES = {kind: name for name, kind in TYPES.items()}
 _LENGTH = 8
 MAX_HEADER = 1 << 20
@@ -32,7 +32,7 @@ HIDDEN, LAST = 16, 32
 """Units of the two layers before the value."""
 WIDTH_STEP = 128
 """Units for the value, and those for moves, come in multiples of it."""
-ONE, SQUARED_ONE = 512, 4096
+ONE, SQUARED_ONE = 256, 4096
 """1 in the first layer's sums, and in its outputs, which are at most that. These are native.sparse.network's numbers,
 from which this may not import."""
 
@@ -95,7 +95,9 @@ def read_sparse(path: Path) -> dict[str, Array]:
             kind, shape = TYPES[entry["dtype"]], tuple(int(side) for side in entry["shape"])
             begin, end = (int(place) for place in entry["data_offsets"])
         except (KeyError, TypeError, ValueError):
-            raise NetworkError(f"{path}: tensor {name} {entry!r} found, expected I16 or F32 with its place") from None
+            raise NetworkError(
+                f"{path}: tensor {name} {entry!r} found, expected {', '.join(TYPES)} with its place"
+            ) from None
         size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
         if not (0 <= begin <= end <= len(data) and end - begin == size and min(shape, default=1) > 0):
             raise NetworkError(
@@ -115,13 +117,13 @@ def check_tensors(tensors: Mapping[str, Array]) -> None:
     Raises:
         NetworkError: they are not; no path in the message.
     """
-    short, single = TYPES["I16"], TYPES["F32"]
+    byte, short, single = TYPES.values()
     inputs, value, policy, moves = (
         tensors[name].shape[axis] if name in tensors and tensors[name].ndim == 2 else 0
         for name, axis in (("rows", 0), ("hidden", 1), ("moves", 1), ("moves", 0))
     )
     expected = {
-        "rows": (short, (inputs, value + policy)),
+        "rows": (byte, (inputs, value + policy)),
         "bias": (short, (value + policy,)),
         "direct": (single, (inputs,)),
         "hidden": (short, (HIDDEN, value)),
@@ -129,7 +131,7 @@ def check_tensors(tensors: Mapping[str, Array]) -> None:
         "last": (single, (HIDDEN, LAST)),
         "last_bias": (single, (LAST,)),
         "out": (single, (LAST + 1,)),
-        "moves": (short, (moves, policy)),
+        "moves": (byte, (moves, policy)),
         "move_bias": (single, (moves,)),
         "scales": (single, (2,)),
     }

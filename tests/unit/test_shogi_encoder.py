@@ -10,7 +10,7 @@ from native.shogi.planes import policy_index
 from nets.data.sparse import SparseRows
 from nets.errors import NetworkError
 from tests.naive.shogi_rules import SlowShogi
-from tests.naive.shogi_sparse import FIRST_DEED, FIRST_DROPPED, FIRST_ORIGIN, SlowRows
+from tests.naive.shogi_sparse import FIRST, TABLES, SlowRows
 
 ENCODER = ShogiEncoder()
 LIVELY = (
@@ -52,7 +52,7 @@ def games(seed: int, plies: int) -> list[ShogiGame]:
 def test_rows_are_those_of_the_slow_twin(seed: int) -> None:
     positions = games(seed, 120)[seed::7] + [ShogiGame(sfen) for sfen in LIVELY[seed::3]]
     found = encoded([game.placement for game in positions])
-    checks = 0
+    seen_deeds = []
     for index, game in enumerate(positions):
         placement = game.placement
         twin = SlowRows(SlowShogi(list(placement.board), [list(hand) for hand in placement.hands], placement.side))
@@ -64,12 +64,14 @@ def test_rows_are_those_of_the_slow_twin(seed: int) -> None:
         expected = {int(policy_index(game.position, move, 0)): twin.of_move(move) for move in game.searched_moves()}
         assert rows == expected
         assert own.stop - own.start == len(rows)
-        checks += sum((deed - FIRST_DEED) % 2 for _, deed, _ in rows.values())
-    assert checks > 10
+        seen_deeds += [deed - FIRST[1] for _, deed, *_ in rows.values()]
+    checks, threats = np.array(seen_deeds) % 2, np.array(seen_deeds) // 2 % 3
+    assert checks.sum() > 10
+    assert (np.bincount(threats, minlength=3) > 10).all()
 
 
 def test_rows_fill_the_tables() -> None:
-    assert ENCODER.tables == (FIRST_DEED, FIRST_ORIGIN - FIRST_DEED, FIRST_DROPPED + 7 - FIRST_ORIGIN)
+    assert ENCODER.tables == TABLES
     found = encoded([game.placement for game in games(9, 150)])
     ends = np.cumsum(ENCODER.tables)
     assert (found.rows < ends).all()

@@ -17,7 +17,7 @@ from engine.shogi.game import ShogiGame
 from engine.shogi.networks import FORMATS
 from engine.shogi.notation import format_usi, parse_usi
 from engine.shogi.players.setup import make_queue, search_settings, spec_for
-from native.shogi.sparse import INPUTS, MOVE_ROWS, SCRATCH_DTYPE, find_checks, find_rows, move_rows
+from native.shogi.sparse import INPUTS, MOVE_ROWS, SCRATCH_DTYPE, find_move_rows, find_rows, find_threats
 from native.sparse import network as kernels
 from native.sparse.network import ONE, SQUARED_BITS, SparseNetwork, first_layer, make_scratch, move_logit, value_logit
 from native.spec import Inputs
@@ -38,6 +38,9 @@ def random_tensors(seed: int, value: int = 256, policy: int = 128) -> Tensors:
     """Return a network of random numbers of about the size that trained ones have."""
     rng = np.random.default_rng(seed)
 
+    def bytes_(size: float, *shape: int) -> npt.NDArray[np.int8]:
+        return np.round(rng.normal(0.0, size, shape)).clip(-127, 127).astype(np.int8)
+
     def shorts(size: float, *shape: int) -> npt.NDArray[np.int16]:
         return np.round(rng.normal(0.0, size, shape)).astype(np.int16)
 
@@ -45,7 +48,7 @@ def random_tensors(seed: int, value: int = 256, policy: int = 128) -> Tensors:
         return rng.normal(0.0, size, shape).astype(np.float32)
 
     return {
-        "rows": shorts(0.1 * ONE, INPUTS, value + policy),
+        "rows": bytes_(0.1 * ONE, INPUTS, value + policy),
         "bias": shorts(0.3 * ONE, value + policy),
         "direct": floats(0.05, INPUTS),
         "hidden": shorts(400.0, HIDDEN, value),
@@ -53,9 +56,9 @@ def random_tensors(seed: int, value: int = 256, policy: int = 128) -> Tensors:
         "last": floats(0.5, HIDDEN, LAST),
         "last_bias": floats(0.3, LAST),
         "out": floats(0.5, LAST + 1),
-        "moves": shorts(300.0, MOVE_ROWS, policy),
+        "moves": bytes_(16.0, MOVE_ROWS, policy),
         "move_bias": floats(0.5, MOVE_ROWS),
-        "scales": np.array([1.0 / (4096.0 * 4000.0), 1.0 / (4096.0 * 3000.0)], np.float32),
+        "scales": np.array([1.0 / (4096.0 * 4000.0), 1.0 / (4096.0 * 160.0)], np.float32),
     }
 
 
@@ -71,10 +74,10 @@ def written(folder: Path, tensors: Tensors) -> Path:
     return path
 
 
-def plain(tensors: Tensors, active: list[int], moves: list[tuple[int, int, int]]) -> tuple[float, list[float]]:
+def plain(tensors: Tensors, active: list[int], moves: list[list[int]]) -> tuple[float, list[float]]:
     """Return the value's logit and those of moves, from the definition, in wide integers and floats."""
     wide = {
-        name: tensor.astype(np.int64 if tensor.dtype == np.int16 else np.float64) for name, tensor in tensors.items()
+        name: tensor.astype(np.float64 if tensor.dtype == np.float32 else np.int64) for name, tensor in tensors.items()
     }
     sums = wide["bias"] + wide["rows"][active].sum(0)
     units = np.clip(sums, 0, ONE) ** 2 * (1 << SQUARED_BITS) // ONE**2
@@ -83,8 +86,7 @@ def plain(tensors: Tensors, active: list[int], moves: list[tuple[int, int, int]]
     last = np.clip(hidden @ wide["last"] + wide["last_bias"], 0.0, 1.0) ** 2
     logit = last @ wide["out"][:LAST] + wide["out"][LAST] + wide["direct"][active].sum()
     logits = [
-        units[value:] @ wide["moves"][list(rows)].sum(0) * wide["scales"][1] + wide["move_bias"][list(rows)].sum()
-        for rows in moves
+        units[value:] @ wide["moves"][rows].sum(0) * wide["scales"][1] + wide["move_bias"][rows].sum() for rows in moves
     ]
     return float(logit), [float(each) for each in logits]
 
@@ -97,6 +99,17 @@ def judged(evaluator: FileEvaluator, game: ShogiGame) -> tuple[float, list[float
     batch.indices[0, : len(legal)] = range(len(legal))
     evaluator.evaluate(batch, 1)
     return float(batch.values[0, VALUE]), batch.logits[0, : len(legal)].tolist()
+
+
+def rows_of(game: ShogiGame, seen: np.void) -> tuple[list[int], list[list[int]]]:
+    """Return the rows of a position and those of its legal moves."""
+    active = seen["rows"][: find_rows(game.position, seen)].tolist()
+    find_threats(game.position, seen)
+    moves = []
+    for move in game.legal_moves():
+        find_move_rows(game.position, seen, np.uint16(move))
+        moves.append(seen["move_rows"].tolist())
+    return active, moves
 
 
 def middle_game() -> ShogiGame:
@@ -113,13 +126,11 @@ def test_the_forward_pass_is_that_of_plain_numbers(value: int, policy: int) -> N
     network = SparseNetwork(**tensors)
     scratch, seen = make_scratch(network), np.zeros(1, SCRATCH_DTYPE)[0]
     game = middle_game()
-    count = find_rows(game.position, seen)
-    find_checks(game.position, seen)
-    rows = [tuple(map(int, move_rows(game.position, seen, np.uint16(move)))) for move in game.legal_moves()]
-    first_layer(network, seen["rows"], count, scratch)
-    logit, logits = plain(tensors, seen["rows"][:count].tolist(), rows)
-    assert value_logit(network, seen["rows"], count, scratch) == pytest.approx(logit, abs=1e-4)
-    found = [move_logit(network, scratch, *each) for each in rows]
+    active, moves = rows_of(game, seen)
+    first_layer(network, seen["rows"], len(active), scratch)
+    logit, logits = plain(tensors, active, moves)
+    assert value_logit(network, seen["rows"], len(active), scratch) == pytest.approx(logit, abs=1e-4)
+    found = [move_logit(network, np.array(rows, np.uint16), len(rows), scratch) for rows in moves]
     assert found == pytest.approx(logits, abs=1e-4)
     assert len(set(np.round(found, 3))) > len(found) // 2
 
@@ -130,10 +141,7 @@ def test_a_batch_is_evaluated(tmp_path: Path) -> None:
     value, found = judged(evaluator, game)
     tensors = random_tensors(2)
     seen = np.zeros(1, SCRATCH_DTYPE)[0]
-    active = seen["rows"][: find_rows(game.position, seen)].tolist()
-    find_checks(game.position, seen)
-    rows = [tuple(map(int, move_rows(game.position, seen, np.uint16(move)))) for move in game.legal_moves()]
-    logit, logits = plain(tensors, active, rows)
+    logit, logits = plain(tensors, *rows_of(game, seen))
     assert value == pytest.approx(np.tanh(logit / 2.0), abs=1e-4)
     assert found == pytest.approx(logits, abs=1e-4)
 
@@ -197,7 +205,7 @@ def test_broken_files_are_refused(tmp_path: Path) -> None:
         ("short", whole[:-1], "expected all of it"),
         ("header", whole[: 8 + length // 2], "a broken header"),
         ("json", whole[:8] + b"{" * length + whole[8 + length :], "a broken header"),
-        ("type", whole.replace(b'"I16"', b'"I64"', 1), "expected I16 or F32"),
+        ("type", whole.replace(b'"I16"', b'"I64"', 1), "expected I8, I16, F32"),
         (
             "name",
             whole.replace(b'"direct"', b'"indirect"', 1)[:8] + whole[8:].replace(b'"direct"', b'"zirect"', 1),

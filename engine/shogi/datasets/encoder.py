@@ -10,15 +10,7 @@ import numpy.typing as npt
 from engine.datasets.sparse import MoveProducts
 from native.datasets.sparse import encode_boards
 from native.shogi.position import FORM_DLSHOGI, MAX_HISTORY, MAX_MOVES, POSITION_DTYPE
-from native.shogi.sparse import (
-    FIRST_DEED,
-    FIRST_ORIGIN,
-    INPUTS,
-    MAX_ACTIVE,
-    MOVE_ROWS,
-    PARTS,
-    SCRATCH_DTYPE,
-)
+from native.shogi.sparse import INPUTS, MAX_ACTIVE, PARTS, SCRATCH_DTYPE, TABLES
 from native.shogi.tables import HAND_TYPES, KING, PROMOTED, WHITE_PIECE
 from nets.data.sparse import SparseRows
 from nets.errors import NetworkError
@@ -49,7 +41,7 @@ class ShogiEncoder(MoveProducts):
 
     inputs = INPUTS
     max_active = MAX_ACTIVE
-    tables: tuple[int, ...] = (FIRST_DEED, FIRST_ORIGIN - FIRST_DEED, MOVE_ROWS - FIRST_ORIGIN)
+    tables: tuple[int, ...] = TABLES
 
     def encode(self, levels: npt.NDArray[np.uint8], globals_: npt.NDArray[Any]) -> SparseRows:
         """See SparseEncoder."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class ShogiSparse(SparseFormat):
-    """Pieces by square, attacked or not, defended or not; moves by where they go, what they do, where from."""
+    """Pieces and moves as native.shogi.sparse sees them."""
 
     title = "a sparse network for shogi"
     inputs, move_rows = INPUTS, MOVE_ROWS
