@@ -25,6 +25,8 @@ DEFAULT_SECONDS = 5.0
 """Time for a move where neither the options nor a clock set a limit."""
 POLL = 0.05
 """Seconds between two looks at a search on a clock."""
+LOOK_SHARE = 0.02
+"""Share of its time that a search is looked at, at most: slow looks are fewer, as they may take the search's core."""
 PATIENCE = 0.03
 """Seconds that a search gets to end after its time, before its report is taken as it stands."""
 LEAD_TO_STOP = 1.0
@@ -125,7 +127,7 @@ def watch(
     """
     begin = time.monotonic()
     next_report = math.inf if on_report is None else begin + (interval if first_report is None else first_report)
-    lateness, awaited = 0.0, begin
+    lateness, awaited, next_look = 0.0, begin, begin
     while True:
         now = time.monotonic()
         lateness = max(lateness, now - awaited)
@@ -133,8 +135,9 @@ def watch(
         if now >= plan.hard or (is_stopped is not None and is_stopped()):
             return lateness
         on_clock = plan.soft != math.inf
-        if now > begin and (on_clock or has_enough is not None):
+        if now > next_look and (on_clock or has_enough is not None):
             report = search.report(pv_length=depth)
+            next_look = now + (time.monotonic() - now) / LOOK_SHARE
             if (has_enough is not None and has_enough(report)) or (on_clock and is_settled(report, begin, now, plan)):
                 return lateness
         if on_report is not None and now >= next_report:

@@ -51,9 +51,12 @@ def read_report(
     value, utility, score = _root_means(tree, tried, wanted)
     bounds = utility_bounds(tried)
     order = move_order(tried, bounds, use_lcb)
+    p = tree.parameters[0]
+    most = 1.0 + float(p.score_utility) + float(p.dynamic_score_utility)  # utility there is
+    facts = [dict(zip(CHILD_DTYPE.names or (), child, strict=True)) for child in tried.tolist()]
+    limits, parts = bounds.tolist(), wanted.tolist()
     moves = tuple(
-        _move_report(tree, tried[i], float(bounds[i]), float(wanted[i]), rank, pv_length)
-        for rank, i in enumerate(order)
+        _move_report(tree, facts[i], limits[i], parts[i], most, rank, pv_length) for rank, i in enumerate(order)
     )
     ownership = None
     if ownership_sums is not None and ownership_sums[-1] > 0:
@@ -124,7 +127,7 @@ def move_order(tried: npt.NDArray[Any], bounds: npt.NDArray[np.float64], use_lcb
     Moves that are proven to win stand before all, those that are proven to lose after all.
     """
     proven, visits, weight, prior = (tried[name] for name in ("proven", "visits", "weight", "prior"))
-    order = sorted(range(len(tried)), key=lambda i: (-int(proven[i]), -float(weight[i]), -float(prior[i])))
+    order: list[int] = np.lexsort((-prior, -weight, -proven)).tolist()
     if use_lcb and order:
         enough = LCB_MIN_SHARE * float(visits[order[0]])
         equals = [i for i in order if proven[i] == proven[order[0]] and visits[i] >= enough]
@@ -161,38 +164,40 @@ def _root_means(tree: Tree, tried: npt.NDArray[Any], wanted: npt.NDArray[np.floa
     return value, utility, score
 
 
-def _move_report(tree: Tree, child: Any, bound: float, wanted: float, rank: int, pv_length: int) -> MoveReport:
-    visits = int(child["visits"])
-    utility = float(child["utility"])
-    winrate = min(1.0, max(0.0, 0.5 + 0.5 * float(child["value"])))
-    moves = np.zeros(pv_length, np.uint16)
-    counts = np.zeros((2, pv_length), np.uint32)
-    length = int(most_visited_path(tree, int(child["node"]), moves, *counts)) if pv_length else 0
-    score = _known(child["score"])
-    p = tree.parameters[0]
-    most = 1.0 + float(p.score_utility) + float(p.dynamic_score_utility)  # utility there is
+def _move_report(
+    tree: Tree, child: dict[str, Any], bound: float, wanted: float, most: float, rank: int, pv_length: int
+) -> MoveReport:
+    utility = child["utility"]
+    winrate = min(1.0, max(0.0, 0.5 + 0.5 * child["value"]))
+    pv, visits, node_visits = [child["move"]], [child["visits"]], [child["node_visits"]]
+    if pv_length:
+        moves = np.zeros(pv_length, np.uint16)
+        counts = np.zeros((2, pv_length), np.uint32)
+        length = int(most_visited_path(tree, child["node"], moves, *counts))
+        for line, found in ((pv, moves), (visits, counts[0]), (node_visits, counts[1])):
+            line.extend(found[:length].tolist())
     return MoveReport(
-        move=int(child["move"]),
-        visits=visits,
-        node_visits=int(child["node_visits"]),
-        weight=float(child["weight"]),
-        node_weight=float(child["node_weight"]),
+        move=child["move"],
+        visits=child["visits"],
+        node_visits=child["node_visits"],
+        weight=child["weight"],
+        node_weight=child["node_weight"],
         wanted=wanted,
         winrate=winrate,
         utility=utility,
-        score_lead=score,
+        score_lead=_known(child["score"]),
         score_stdev=_known(child["score_stdev"]),
-        prior=float(child["prior"]),
+        prior=child["prior"],
         lcb=winrate + 0.5 * (bound - utility) / most,
         utility_lcb=bound,
         order=rank,
-        pv=(int(child["move"]), *moves[:length].tolist()),
-        pv_visits=(visits, *counts[0, :length].tolist()),
-        pv_node_visits=(int(child["node_visits"]), *counts[1, :length].tolist()),
-        proven=int(child["proven"]),
+        pv=tuple(pv),
+        pv_visits=tuple(visits),
+        pv_node_visits=tuple(node_visits),
+        proven=child["proven"],
     )
 
 
-def _known(number: np.float64) -> float:
+def _known(number: float) -> float:
     """Return a figure of the score below a move; 0 where that was pruned."""
-    return 0.0 if math.isnan(number) else float(number)
+    return 0.0 if math.isnan(number) else number
