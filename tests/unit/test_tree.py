@@ -19,10 +19,10 @@ from native.go.spec import go_spec
 from native.jit import kernel
 from native.spec import Inputs
 from native.tree import arrays
-from native.tree.arrays import LEAD, NODE_DTYPE, SCORE, STATS_DTYPE, STDEV, Tree
+from native.tree.arrays import LEAD, SCORE, STDEV
 from native.tree.backup import back_up
 from native.tree.report import find_child
-from native.tree.search import advance, dynamic_utility, gather, scatter
+from native.tree.search import advance, dynamic_utility
 from tests.fakes.evaluators import ScriptedEvaluator, opinion
 from tests.naive import tree_search as naive
 from tests.unit.trees import check_tree, children_of, contents_of, edges_of, new_game, new_search, path_to, shape_of
@@ -94,35 +94,6 @@ def test_the_search_goes_on_as_the_slow_twin_does() -> None:
         assert shape_of(search.tree) == naive.shape_of(twin.root)
     assert search.tree.counters[0].score_center == pytest.approx(twin.center, rel=1e-4)
     assert twin.center != 0
-
-
-@pytest.mark.parametrize("name", ["usual", "score", "plain", "tree"])
-def test_playouts_that_come_back_together_say_what_each_by_itself_would(name: str) -> None:
-    search = new_search(ScriptedEvaluator(), 5, **SETTINGS[name])
-    search.set_position(new_game(5, "C3 B2"))
-    search.run(Limits(playouts=300))
-    together, worker, batch, root = search.tree, search._workers[0], search._make_batch(32), search._root_record[0]
-    together.counters[0].claim_limit += 32
-    together.counters[0].stop = 0
-    rows = gather(together, root, worker, batch, 0, 32)
-    ways = [tuple(batch.path[row, : batch.depth[row] + 1].tolist()) for row in range(rows)]
-    assert rows > 16
-    assert len({way[:2] for way in ways}) < rows  # some came by the same edge
-    search.queue.evaluator.evaluate(batch, rows)
-    alone = Tree(*map(np.copy, together))
-    alone = alone._replace(locks=alone.nodes.view(np.uint8))
-    scatter(together, root, worker, batch, 0, rows)
-    for row in range(rows):
-        scatter(alone, root, worker, batch, row, row + 1)
-    for field in NODE_DTYPE.names:
-        loose = {"utility_variance": 0.03, "score_variance": 0.03}  # deviations are from the mean after all of them
-        np.testing.assert_allclose(
-            together.nodes[field], alone.nodes[field], rtol=loose.get(field, 1e-5), atol=1e-6, err_msg=field
-        )
-    for field in STATS_DTYPE.names:
-        np.testing.assert_allclose(together.stats[field], alone.stats[field], rtol=1e-5, atol=1e-6, err_msg=field)
-    assert together.counters[0].playouts == alone.counters[0].playouts
-    assert check_tree(search) == together.counters[0].node_top
 
 
 class CertainEvaluator(ScriptedEvaluator):
