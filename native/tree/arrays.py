@@ -160,17 +160,6 @@ up the tree and reported as the score is the lead, the points that would make th
 VALUES = 6
 
 
-RESULT_DTYPE = np.dtype(
-    [
-        ("utility", np.float64),  # for the side to move at the node that it has come to
-        ("score", np.float64),  # likewise
-        ("score_variance", np.float64),  # what the evaluator leaves open of the score
-        ("weight", np.float64),  # of the evaluation; 0 where the playout was taken back
-    ]
-)
-"""An evaluation on its way up the tree: see native.tree.backup.climb_together."""
-
-
 class Tree(NamedTuple):
     """The arrays of one tree. Sizes are fixed when it is made; see `make_tree`."""
 
@@ -251,8 +240,6 @@ class Batch(NamedTuple):
     and score are expected to be from what a search would find, both 0 if the evaluator does not say"""
     ownership: Any
     """float32[B, A]: written by the evaluator for the side to move, in the row's symmetry, in [-1, 1]"""
-    results: Any
-    """RESULT_DTYPE[B]: what is carried up the tree, in a leaf's first row"""
 
 
 GOES_ON, IS_NEW, JOINS = 0, 1, 2
@@ -307,8 +294,6 @@ class Worker(NamedTuple):
     """uint32[D]: the nodes that they lead through, the root first"""
     slots: Any
     """uint16[D]: the edges"""
-    begins: Any
-    """int64[D]: while a batch is backed up, the first of the rows that have come to the node at each depth together"""
 
 
 def bytes_a_node(mean_edges: float) -> float:

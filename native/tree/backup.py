@@ -105,31 +105,6 @@ def _count(node, utility, score, variances, weight, proof):  # type: ignore[no-u
 
 
 @inlined
-def _hear(tree, node, stat, seen, proof, visits):  # type: ignore[no-untyped-def]
-    """Let the edge `stat` of the locked `node` hear what its child says after so many playouts more.
-
-    Returns:
-        Whether the edge is lost, so that the node's sums hold nothing of the child any more, and what is proven of the
-        node.
-    """
-    stat.in_flight -= visits
-    stat.visits += visits
-    is_lost = stat.in_flight & LOST_EDGE != 0
-    if is_lost:
-        proof = np.int64(0)
-    else:
-        _tell_edge(node, stat, seen)
-        if proof != 0:
-            proof = _mark_edge(tree, node, stat, proof)
-    if node.proof != 0:
-        proof = np.int64(node.proof)
-    elif proof == 0 and not is_lost:
-        weigh(tree, node)
-        correct(tree, node)
-    return is_lost, proof
-
-
-@inlined
 def _climb(tree, path, slots, depth, utility, score, variances, weight, proof, seen):  # type: ignore[no-untyped-def]
     """Carry a playout's result from the locked node at the end of a path to all above it.
 
@@ -159,26 +134,27 @@ def _climb(tree, path, slots, depth, utility, score, variances, weight, proof, s
         below = index
         node = tree.nodes[U(index)]
         stat = tree.stats[U(node.stats) + U(slots[level])]
-        is_lost, proof = _hear(tree, node, stat, seen, proof, np.int64(1))
+        stat.in_flight -= 1
+        stat.visits += 1
+        is_lost = stat.in_flight & LOST_EDGE != 0  # the node's sums hold nothing of this child any more
         if is_lost:
             utility = node.utility_sum / node.weight_sum
+            proof = np.int64(0)
+        else:
+            _tell_edge(node, stat, seen)
+            if proof != 0:
+                proof = _mark_edge(tree, node, stat, proof)
+        if node.proof != 0:
+            proof = np.int64(node.proof)
+        elif proof == 0 and not is_lost:
+            weigh(tree, node)
+            correct(tree, node)
         _count(node, utility, score, variances, weight, proof)
         if proof != 0:
             utility = float(proof)
         seen = _seen(node)
     unlock(tree, below)
     atomic_add(tree.counters[0], "playouts", 1)
-
-
-@inlined
-def _arrive(tree, leaf, utility, value, score, stdev, weight, proof):  # type: ignore[no-untyped-def]
-    """Lock a leaf and add an evaluation of it; return the utility that those above are to hear of."""
-    lock(tree, leaf)
-    node = tree.nodes[U(leaf)]
-    _add_own(tree, node, weight, utility, value, score)
-    utility += float(node.own_bias)
-    _count(node, utility, score, (0.0, stdev * stdev), weight, proof)
-    return utility
 
 
 @kernel
@@ -199,103 +175,17 @@ def back_up(tree, path, slots, depth, utility, value, score, stdev, weight, proo
         weight: of this evaluation among others.
         proof: +1 if the leaf is proven won for its side to move, -1 lost, 0 open.
     """
-    proof = np.int64(proof)
+    variances = 0.0, stdev * stdev
+    proof = np.int64(proof)  # of the node at hand
     leaf = np.int64(path[U(depth)])
-    utility = _arrive(tree, leaf, utility, value, score, stdev, weight, proof)
+    lock(tree, leaf)
+    node = tree.nodes[U(leaf)]
+    _add_own(tree, node, weight, utility, value, score)
+    utility += float(node.own_bias)
+    _count(node, utility, score, variances, weight, proof)
     if proof != 0:
         utility = float(proof)
-    seen = _seen(tree.nodes[U(leaf)])
-    _climb(tree, path, slots, depth, utility, score, (0.0, stdev * stdev), weight, proof, seen)
-
-
-@kernel
-def put_down(tree, leaf, result, utility, value, score, stdev, weight):  # type: ignore[no-untyped-def]
-    """Add an evaluation to the leaf that it is of, as back_up; `result` is what climb_together takes to those above."""
-    result.utility = _arrive(tree, leaf, utility, value, score, stdev, weight, np.int64(0))
-    unlock(tree, leaf)
-    result.score = score
-    result.score_variance = stdev * stdev
-    result.weight = weight
-
-
-@inlined
-def _kept(batch, row, end, step):  # type: ignore[no-untyped-def]
-    """Return the first leaf's row from `row` on whose playout was not taken back; `end` or more if there is none."""
-    while row < end and batch.results[U(row)].weight == 0.0:
-        row += step
-    return row
-
-
-@inlined
-def _common(batch, row, other):  # type: ignore[no-untyped-def]
-    """Return how many edges from the root on the paths of two rows have in common."""
-    level = U(0)
-    while (
-        level < U(min(batch.depth[U(row)], batch.depth[U(other)]))
-        and batch.slots[U(row), level] == batch.slots[U(other), level]
-        and batch.path[U(row), level + U(1)] == batch.path[U(other), level + U(1)]
-    ):
-        level += U(1)
-    return np.int64(level)
-
-
-@kernel
-def climb_together(tree, worker, batch, row, end, step):  # type: ignore[no-untyped-def]
-    """Carry the results of a batch's rows, which were put down at their leaves, to all nodes above.
-
-    Playouts that stand side by side in the batch and came by the same edge pass it together on their way back: an edge
-    hears once what they have changed below. So threads seldom wait for each other, and the nodes near the root, which
-    all of them change, seldom wander from core to core.
-
-    Args:
-        tree: the Tree.
-        worker: the calling thread's.
-        batch: the Batch.
-        row: the first row.
-        end: behind the last.
-        step: rows of a leaf.
-    """
-    begins = worker.begins
-    common = np.int64(0)
-    playouts = np.int64(0)
-    row = _kept(batch, row, end, step)
-    while row < end:
-        path, slots, depth = batch.path[U(row)], batch.slots[U(row)], np.int64(batch.depth[U(row)])
-        for level in range(common + 1, depth + 1):
-            begins[U(level)] = row
-        following = _kept(batch, row + step, end, step)
-        common = _common(batch, row, following) if following < end else np.int64(0)
-        level = U(depth)
-        below = np.int64(path[level])
-        lock(tree, below)
-        while level > U(common):
-            first = begins[level]
-            seen, proof = _seen(tree.nodes[U(below)]), np.int64(tree.nodes[U(below)].proof)
-            level -= U(1)
-            index = np.int64(path[level])
-            lock(tree, index)
-            unlock(tree, below)
-            below = index
-            node = tree.nodes[U(index)]
-            stat = tree.stats[U(node.stats) + U(slots[level])]
-            visits = np.int64(0)
-            for i in range(first, row + 1, step):
-                visits += np.int64(batch.results[U(i)].weight != 0.0)
-            is_lost, proof = _hear(tree, node, stat, seen, proof, visits)
-            mean = node.utility_sum / node.weight_sum
-            for i in range(first, row + 1, step):
-                result = batch.results[U(i)]
-                if result.weight == 0.0:
-                    continue
-                result.utility = mean if is_lost else -result.utility
-                result.score = -result.score
-                _count(node, result.utility, result.score, (0.0, result.score_variance), result.weight, proof)
-                if proof != 0:
-                    result.utility = float(proof)
-        unlock(tree, below)
-        playouts += 1
-        row = following
-    atomic_add(tree.counters[0], "playouts", playouts)
+    _climb(tree, path, slots, depth, utility, score, variances, weight, proof, _seen(node))
 
 
 @kernel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from native.spec import GameSpec, Inputs
-from native.tree.arrays import GROUP_DTYPE, LEAST_PATH, MOST_GROUPS, RESULT_DTYPE, VALUES, Batch, Worker
+from native.tree.arrays import GROUP_DTYPE, LEAST_PATH, MOST_GROUPS, VALUES, Batch, Worker
 
 
 def _path_size(spec: GameSpec) -> int:
@@ -44,7 +44,6 @@ def make_batch(spec: GameSpec, rows: int, inputs: Inputs) -> Batch:
         logits=np.zeros((rows, spec.policy_size), np.float32),
         values=np.zeros((rows, VALUES), np.float32),
         ownership=np.zeros((rows, spec.area), np.float32),
-        results=np.zeros(rows, RESULT_DTYPE),
     )
 
 
@@ -65,5 +64,4 @@ def make_worker(spec: GameSpec, seed: int) -> Worker:
         line=np.zeros(_path_size(spec), np.uint16),
         path=np.zeros(_path_size(spec), np.uint32),
         slots=np.zeros(_path_size(spec), np.uint16),
-        begins=np.zeros(_path_size(spec), np.int64),
     )

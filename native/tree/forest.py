@@ -65,7 +65,6 @@ def _of_tree(worker, history, rng):  # type: ignore[no-untyped-def]
         worker.line,
         worker.path,
         worker.slots,
-        worker.begins,
     )
 
 

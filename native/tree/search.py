@@ -42,7 +42,7 @@ from native.tree.arrays import (
     VALUE_ERROR,
     VALUES,
 )
-from native.tree.backup import back_up, climb_together, join, put_down, take_back
+from native.tree.backup import back_up, join, take_back
 from native.tree.bias import bucket_of
 from native.tree.cache import probe_cache, store_cache
 from native.tree.descent import FINISHED, NEW_LEAF, SHARED, put_group, replay, share_out
@@ -263,6 +263,14 @@ def _add_rows(tree, batch, worker, row, leaf, depth, key, count):  # type: ignor
 
 
 @inlined
+def _back_up_evaluation(tree, path, slots, depth, utility, values):  # type: ignore[no-untyped-def]
+    """Back up what an evaluator said of the leaf at the end of a path, a row of Batch.values."""
+    weight = evaluation_weight(tree, values, depth & 1)
+    value, lead, stdev = float(values[VALUE]), float(values[LEAD]), float(values[STDEV])
+    back_up(tree, path, slots, depth, utility, value, lead, stdev, weight, np.int64(0))
+
+
+@inlined
 def _open_leaf(tree, batch, worker, row, leaf, depth):  # type: ignore[no-untyped-def]
     """Settle the new leaf at worker.positions[0], or put it into the batch; return the next free row.
 
@@ -299,10 +307,7 @@ def _open_leaf(tree, batch, worker, row, leaf, depth):  # type: ignore[no-untype
         utility = leaf_utility(tree, values, opponent_to_move)
         tree.nodes[U(leaf)].own_utility = utility
         if expand(tree, leaf, worker.moves, worker.priors, count):
-            weight = evaluation_weight(tree, values, opponent_to_move)
-            value, score = float(values[VALUE]), float(values[LEAD])
-            stdev = float(values[STDEV])
-            back_up(tree, worker.path, worker.slots, depth, utility, value, score, stdev, weight, np.int64(0))
+            _back_up_evaluation(tree, worker.path, worker.slots, depth, utility, values)
             atomic_add(tree.counters[0], "cache_hits", 1)
         else:
             take_back(tree, worker.path, worker.slots, depth, 1)
@@ -473,7 +478,7 @@ def scatter(tree, root, worker, batch, row, end):  # type: ignore[no-untyped-def
     p = tree.parameters[0]
     rows = p.rows_per_leaf
     values = worker.values
-    first = row
+    used = end - row
     while row < end:
         leaf = np.int64(batch.node[U(row)])
         count = np.int64(batch.move_count[U(row)])
@@ -502,14 +507,13 @@ def scatter(tree, root, worker, batch, row, end):  # type: ignore[no-untyped-def
         utility = leaf_utility(tree, values, opponent_to_move)
         _settle(tree, worker, batch, U(row), leaf, utility)
         row += rows
-    climb_together(tree, worker, batch, first, end, rows)
-    atomic_add(tree.counters[0], "evaluated", np.int64(end - first))
+    atomic_add(tree.counters[0], "evaluated", np.int64(used))
 
 
 @inlined
 def _settle(tree, worker, batch, row, leaf, utility):  # type: ignore[no-untyped-def]
-    """Expand one evaluated leaf and add its evaluation; without memory for its edges its playout is taken back."""
-    batch.results[row].weight = 0.0
+    """Expand one evaluated leaf and back it up; without memory for its edges it stays pending and is taken back."""
+    path, slots, depth = batch.path[row], batch.slots[row], np.int64(batch.depth[row])
     tree.nodes[U(leaf)].own_utility = utility
     count = np.int64(batch.move_count[row])
     if count == 0:
@@ -518,12 +522,9 @@ def _settle(tree, worker, batch, row, leaf, utility):  # type: ignore[no-untyped
         if batch.is_root[row] == 0:
             store_cache(tree, batch.keys[row], batch.plain_indices[row], count, worker.priors, worker.values)
         if not expand(tree, leaf, batch.moves[row], worker.priors, count):
-            take_back(tree, batch.path[row], batch.slots[row], np.int64(batch.depth[row]), 1)
+            take_back(tree, path, slots, depth, 1)
             return
-    values = worker.values
-    weight = evaluation_weight(tree, values, np.int64(batch.opponent_to_move[row]))
-    value, lead, stdev = float(values[VALUE]), float(values[LEAD]), float(values[STDEV])
-    put_down(tree, leaf, batch.results[row], utility, value, lead, stdev, weight)
+    _back_up_evaluation(tree, path, slots, depth, utility, worker.values)
 
 
 @inlined
