@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import itertools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from bench.flags import board, count, network, positive
-from bench.options import BY_LEVEL, EVALUATOR_OPTIONS, GPU_OPTIONS, PRECISION_OPTIONS, SEARCH_OPTIONS, all_but
+from bench.flags import board, count, network, positive, winrate
+from bench.options import BY_LEVEL, EVALUATOR_OPTIONS, GPU_OPTIONS, PRECISION_OPTIONS, RULES, SEARCH_OPTIONS, all_but
 from engine.cli.errors import CliError, Parser
 from engine.cli.flags import add_options, collect, suited
 from engine.cli.games import GAMES, GO, SHOGI
@@ -40,6 +41,7 @@ examples:
   yomi bench rollouts --seconds 2
   yomi bench perft --depth 5
   yomi bench mate problems.sfen
+  yomi bench choices yomi:visits=200 yomi:visits=200,c_puct=0.8 --judge yomi:visits=2000 --positions selfplay --size 9
 """
 
 
@@ -137,6 +139,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     _add_perft(add)
     _add_mate(add)
     _add_levels(add, game)
+    _add_choices(add, game)
     _add_precision(add, game)
     _add_score(add)
     _add_train(add)
@@ -374,6 +377,44 @@ def _levels(args: argparse.Namespace) -> Rows:
     try:
         return levels.run(collect(args, GAMES[args.game]), GAMES[args.game], args.levels, args.games, args.out)
     except LoadingError as error:
+        raise CliError(str(error)) from None
+    except OSError as error:
+        raise CliError(f"{error.filename}: {error.strerror}") from None
+
+
+def _add_choices(add: Add, game: Game[Any, Any]) -> None:
+    choices = add(
+        "choices", "what the moves of engines are worth, judged by a stronger one in positions of games", _choices
+    )
+    _add_game(choices, game)
+    choices.add_argument("players", metavar="PLAYER", nargs="+", help="as for yomi match; compared with the first")
+    choices.add_argument("--judge", metavar="PLAYER", required=True, help="whose winrates count")
+    choices.add_argument("--positions", metavar="FILE", type=Path, required=True, help="records, or a folder of them")
+    choices.add_argument("--from", dest="begin", metavar="N", type=count, default=4, help="moves before the first (4)")
+    choices.add_argument("--every", metavar="N", type=count, default=3, help="moves from one to the next (3)")
+    choices.add_argument("--most", metavar="N", type=count, default=500, help="positions asked about (500)")
+    choices.add_argument(
+        "--balance", metavar="W", type=winrate, default=0.1, help="winrate that the judge gives both sides (0.1)"
+    )
+    choices.add_argument("--out", metavar="FILE", type=Path, help="keep what was said there, and go on with it")
+    add_options(choices, game, leave_out=all_but(RULES))
+
+
+def _choices(args: argparse.Namespace) -> Rows:
+    from bench import choices
+    from engine.clients.limits import SpecError
+    from engine.clients.process import EngineError
+    from engine.clients.spec import parse_spec, with_own_names
+
+    game = GAMES[args.game]
+    try:
+        specs = with_own_names([parse_spec(text, game.name, game.protocol) for text in args.players])
+        judge = parse_spec(args.judge, game.name, game.protocol)
+        kind = game.matches()
+        rules = kind.rules(collect(args, game), None, 0)
+        found = itertools.islice(choices.read_positions(args.positions, kind, rules, args.begin, args.every), args.most)
+        return choices.run(specs, judge, kind, rules, list(found), args.balance, args.out, say)
+    except (SpecError, EngineError, choices.PositionError, ValueError) as error:
         raise CliError(str(error)) from None
     except OSError as error:
         raise CliError(f"{error.filename}: {error.strerror}") from None

@@ -16,6 +16,17 @@ def positive(text: str) -> float:
     return value
 
 
+def winrate(text: str) -> float:
+    """Read a winrate of the side that is behind."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.0 <= value < 0.5:
+        raise ArgumentTypeError(f"expected a winrate from 0 to below 0.5, found {text!r}")
+    return value
+
+
 def count(text: str) -> int:
     """Read a positive number of things."""
     if not text.isdecimal() or not 0 < int(text) < 10**9:

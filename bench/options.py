@@ -25,6 +25,8 @@ PRECISION_OPTIONS = ("net", "device", "devices", "backend", "precision", "batch_
 GPU_OPTIONS = (*TUNED, "devices", "device_workers", "memory")
 """What `bench gpu` lets the user choose; the networks are its own."""
 
+RULES = ("size", "komi", "rules", "entering_king")
+
 
 def all_but(names: Collection[str]) -> list[str]:
     """Return the options to leave out where only those named mean something."""

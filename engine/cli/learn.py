@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.cli import logs
 from engine.cli.errors import CliError
-from engine.cli.flags import add_options, collect
+from engine.cli.flags import add_options, collect, suited
 from engine.cli.games import GAMES, add_children, add_flags, add_games, find_encoder
 from engine.cli.make import loading_errors, prepare
 from engine.cli.signals import stopped_by_a_signal
@@ -131,6 +131,9 @@ def run(args: argparse.Namespace) -> int:
         engines = _engines(args, settings, game)
         goal = _goal(args, settings, [*plain_anchors(game), *(each.name for each in engines)])
         options = collect(args, game, **game.defaults.get(COMMAND, {}))
+        start = tables.get("network", {}).get("start")
+        if isinstance(start, str) and start:  # it is searched as it was tuned
+            options = suited(options.with_values({"net": start}), args, game).with_values({"net": options.net})
         logs.set_up(options)
         if options.precision == "auto" and chooses_cpu(options.device):  # not compared with fp32 for every network
             options.precision = native_precision("auto")

@@ -102,6 +102,21 @@ def test_two_generations(run: Path) -> None:
     assert len(begun) > 1
 
 
+def test_a_network_that_learns_on_is_searched_as_it_was_tuned(run: Path, tmp_path: Path) -> None:
+    (last, *_) = (run / "networks").iterdir()
+    if last.suffix != ".safetensors":
+        pytest.skip("networks of this kind begin with none")
+    start = tmp_path / "start.safetensors"
+    start.write_bytes(last.read_bytes())
+    Path(f"{start}.ini").write_text("C_init=60\nC_fpu_reduction=30\nEval_Coef=300\n")
+    file = tmp_path / "net.toml"
+    file.write_text(f'[network]\nkind = "sparse-shogi"\nstart = "{start.name}"\n[training]\noptimizer = "adamw"\n')
+    words = [*WORDS.replace("--networks 2", "--networks 0").split(), "--fpu-reduction", "0.1"]
+    assert main(["learn", "shogi", *words, "--out", str(tmp_path / "run"), "--network", str(file)]) == 0
+    settings = json.loads((tmp_path / "run" / Store.SETTINGS).read_text())
+    assert (settings["c_puct"], settings["fpu_reduction"]) == (1.2, 0.1)
+
+
 def test_rows_are_what_the_records_make_of_them(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dataset = open_dataset(run / "rows")
     assert main(["dataset", "check", str(run / "rows")]) == 0
