@@ -396,10 +396,10 @@ class Options(SearchOptions):
     precision: str = option(
         "auto",
         "choice",
-        "numbers that the network computes with; auto: bf16 on a processor with AMX, else int16, fp16 on a GPU, if "
-        "they agree with fp32, which is tried once for each network",
+        "numbers that the network computes with; auto: bf16 on a processor with AMX, else int16, int8 in transformers "
+        "on one with VNNI, fp16 on a GPU, if they agree with fp32, which is tried once for each network",
         NETWORK,
-        choices=("auto", "fp32", "fp16", "int16", "bf16"),
+        choices=("auto", "fp32", "fp16", "int16", "int8", "bf16"),
         live=False,
     )
     visits: int | None = option(

@@ -117,7 +117,9 @@ def kernels() -> Iterator[Finding]:
     for game in PROCESSES:
         state = "compiled" if is_compiled(game) else "not compiled yet: the first start does it, up to a minute"
         yield OK, f"kernels for {game}: {state} (cache {CACHE_DIRECTORY})"
-    products = "int16, with VNNI" if HAS_DOT_PRODUCTS else "int16, without VNNI" if HAS_PAIRS else "fp32"
+    products = "int16, without VNNI" if HAS_PAIRS else "fp32"
+    if HAS_DOT_PRODUCTS:
+        products = "int16 (transformers: int8), with VNNI"
     if has_tiles():
         products = f"bf16, with AMX, or {products}"
     yield OK, f"networks on the processor: vectors of {WIDTH} floats, products in {products}"

@@ -57,7 +57,7 @@ def load(
         backend: native (our kernels, on the CPU), onnx (onnxruntime), tensorrt (TensorRT itself), or auto: the fastest
             that can, which the evaluator's description tells.
         batch_size: rows of a batch; None for what suits the network and the device.
-        precision: fp32, fp16 (GPUs only), int16 or bf16 (backend native only), or auto: the fastest there is.
+        precision: fp32, fp16 (GPUs only), int16, int8 or bf16 (backend native only), or auto: the fastest there is.
         keep: whether what a big network is packed into is kept for the next start.
 
     Raises:
@@ -75,9 +75,8 @@ def load(
         from engine.evaluators.native import NativeBackend, native_precision
 
         try:
-            chosen = native_precision(precision)
-            program = form.program(chosen, keep=keep)
-            return made(form, NativeBackend(program, form, chosen, batch_size))
+            program = form.program(native_precision(precision), keep=keep)
+            return made(form, NativeBackend(program, form, batch_size))
         except UnsupportedError as error:
             if backend == "native" or precision in NATIVE_PRECISIONS:
                 raise

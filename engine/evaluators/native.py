@@ -45,16 +45,15 @@ class NativeBackend:
     device = "cpu"
     takes_bits = False
 
-    def __init__(self, program: Program, form: Format, precision: str, batch_size: int | None = None) -> None:
+    def __init__(self, program: Program, form: Format, batch_size: int | None = None) -> None:
         """Begin without working memory; it is made as it is needed.
 
         Args:
             program: what is computed.
             form: the network that it was made of.
-            precision: that the program was made for.
             batch_size: rows of a batch; None for ROWS.
         """
-        self.precision = precision
+        self.precision = program.precision
         self.batch_size = batch_size or ROWS
         self._program = program
         self._form = form

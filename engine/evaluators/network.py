@@ -125,7 +125,7 @@ class Format(FileFormat):
         """Return the network as a program of our own kernels.
 
         Args:
-            precision: fp32, int16 or bf16.
+            precision: fp32, int16, int8 or bf16; the program says what it became.
             keep: whether the program of a big network is kept for the next start.
 
         Raises:
@@ -164,7 +164,7 @@ class Backend(Protocol):
     device: str
     """cpu, cuda or tensorrt, the latter two with or without a number."""
     precision: str
-    """fp32, int16, bf16, fp16."""
+    """fp32, int16, int8, bf16, fp16."""
     batch_size: int
     """Rows at which it is fastest."""
     takes_bits: bool

@@ -32,7 +32,7 @@ def graph_program(path: Path, ends: Ends, feeds: Sequence[Feed], precision: str)
         path: the file.
         ends: its inputs and outputs.
         feeds: its planes, and what is constant over the board if there is such an input.
-        precision: fp32 or int16.
+        precision: see Format.program.
 
     Raises:
         UnsupportedError: our kernels cannot compute it.

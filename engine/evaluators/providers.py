@@ -28,7 +28,7 @@ EXTRA_CUDAS = {13: "", 12: "12"}
 """Suffixes of the extras for GPUs, by CUDA's major version, the newest first."""
 DRIVER_REMEDY = "install NVIDIA's driver (Debian, Ubuntu: sudo apt install nvidia-driver), or choose --device cpu"
 
-NATIVE_PRECISIONS = ("int16", "bf16")
+NATIVE_PRECISIONS = ("int16", "int8", "bf16")
 """Of our own kernels alone."""
 
 

@@ -41,7 +41,7 @@ def load_program(digest: str, size: int, precision: str) -> tuple[Program, Netwo
     Args:
         digest: of the network's file (`nets.files.source_digest`).
         size: N of the N × N boards.
-        precision: fp32, int16 or bf16.
+        precision: that was asked for: fp32, int16, int8 or bf16.
     """
     path = _path(digest, size, precision)
     try:
@@ -63,7 +63,7 @@ def keep_program(program: Program, info: NetworkInfo, precision: str) -> None:
     Args:
         program: the program.
         info: of its network; source_sha256 and board_size are what it is found by.
-        precision: fp32, int16 or bf16.
+        precision: that was asked for.
     """
     if program.weights.nbytes < WORTH:
         return
@@ -101,6 +101,7 @@ def _write(stream: BinaryIO, program: Program, info: NetworkInfo) -> None:
     arrays = [np.array([program.plan], PLAN_DTYPE), program.ops, program.weights]
     header = {
         "info": info.to_json(),
+        "precision": program.precision,
         "max_rows": program.max_rows,
         "scratch_floats": program.scratch_floats,
         "ops": len(program.ops),
@@ -132,7 +133,7 @@ def _read(stream: Any) -> tuple[Program, NetworkInfo]:
             read += count
         if zlib.adler32(view) != expected:
             raise ValueError("it is damaged")
-    program = Program(plan[0], ops, weights, header["max_rows"], header["scratch_floats"])
+    program = Program(plan[0], ops, weights, header["max_rows"], header["scratch_floats"], header["precision"])
     return program, NetworkInfo.from_json(header["info"])
 
 

@@ -79,7 +79,7 @@ def _add_play(group: _ActionsContainer) -> None:
 
 def _add_teacher(group: _ActionsContainer) -> None:
     add_value(group, "--device", "auto", None, "where the teacher runs: auto, cpu, cuda, tensorrt")
-    add_value(group, "--precision", "auto", None, "the teacher's numbers: auto, fp32, int16, bf16")
+    add_value(group, "--precision", "auto", None, "the teacher's numbers: auto, fp32, int16, int8, bf16")
 
 
 def _add_make(group: _ActionsContainer) -> None:

@@ -42,7 +42,7 @@ MIN_SAME_MOVE, MAX_VALUE_ERROR = 0.95, 0.02
 POSITIONS, MIN_POSITIONS = 400, 100
 SECONDS = 6.0
 """After so long with the reference, MIN_POSITIONS are enough; the candidate takes less."""
-SLOWER = {"bf16": "int16"}
+SLOWER = {"bf16": "int16", "int8": "int16"}
 """What is tried next; behind all others stands fp32."""
 GAME_PLIES = 240
 POLL = 1e-3

@@ -10,9 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from native.forward import program
-from native.forward.emit import FLOATS, HAS_PAIRS, INTEGERS, TILES, WIDTH, has_tiles
+from native.forward.emit import (
+    BYTES,
+    FLOATS,
+    HAS_DOT_PRODUCTS,
+    HAS_PAIRS,
+    IN_WORD,
+    INTEGERS,
+    TILES,
+    WIDTH,
+    has_tiles,
+)
 from native.forward.entry import bind_program
-from native.forward.gemm import PANEL, FloatArray, pack, quantise
+from native.forward.gemm import PANEL, FloatArray, pack, quantise, quantise_to_bytes
 from native.forward.pointwise import CLAMP, MISH, SIGMOID, SILU
 from native.forward.program import FACTORS, OP_DTYPE, PLACE_GAP, PLAN_DTYPE, compiled_width
 from native.forward.squash import IDENTITY
@@ -24,8 +34,15 @@ Norm: TypeAlias = tuple[FloatArray, FloatArray, str]
 """What follows a sum x: activation(x * scale + shift), scale and shift being [channels] and the activation identity,
 relu, silu, mish or sigmoid."""
 
-NUMBERS = {"bf16": TILES, "int16": INTEGERS, "fp32": FLOATS}
-PRECISIONS = tuple(name for name, there in (("bf16", has_tiles()), ("int16", HAS_PAIRS), ("fp32", True)) if there)
+NUMBERS = {
+    "bf16": (TILES, TILES),
+    "int8": (INTEGERS, BYTES),
+    "int16": (INTEGERS, INTEGERS),
+    "fp32": (FLOATS, FLOATS),
+}
+"""What convolutions and attention multiply, and what feed-forward nets do, which mind the least."""
+_IS_THERE = {"bf16": has_tiles(), "int8": HAS_DOT_PRODUCTS, "int16": HAS_PAIRS, "fp32": True}
+PRECISIONS = tuple(name for name in NUMBERS if _IS_THERE[name])
 """What this processor, and the system, can compute with, the fastest first."""
 MIN_SIZE, MAX_SIZE = 2, 37
 MAX_KERNEL = 2 * MAX_SIZE - 1
@@ -87,6 +104,8 @@ class Program:
     max_rows: int
     """Rows that can be evaluated at a time."""
     scratch_floats: int
+    precision: str = "fp32"
+    """What it multiplies, one of NUMBERS; int16 in place of int8 if there is nothing to be multiplied in 8 bits."""
     squash: int = IDENTITY
     """What is done to the value in the end; see native.forward.squash."""
 
@@ -135,7 +154,8 @@ class ProgramBuilder:
             planes: input planes.
             globals_: input numbers that are not by point.
             precision: one of PRECISIONS: what convolutions after the first and transformer blocks multiply, where
-                nearly all of the time goes. All else is done in floats.
+                nearly all of the time goes; int8: feed-forward nets alone, the rest being int16. All else is done in
+                floats.
 
         Raises:
             ValueError: the size is out of range, or the processor has no such products.
@@ -147,7 +167,8 @@ class ProgramBuilder:
         if compiled_width() != WIDTH:
             raise RuntimeError(f"kernels compiled for vectors of {compiled_width()} floats found, expected {WIDTH}")
         self._size, self._planes, self._globals = size, planes, globals_
-        self._numbers = NUMBERS[precision]
+        self._precision = precision
+        self._numbers, self._feed_numbers = NUMBERS[precision]
         self._tile = choose_tile(size)
         self._side = (size if self._numbers == TILES else -(-size // self._tile) * self._tile) + 2
         self._ops: list[_Op] = []
@@ -328,7 +349,7 @@ class ProgramBuilder:
         inner = _widened(out.T, heads, width).T
         area, padded, depth = self._size**2, _padded(self._size**2), _padded(stream.channels)
         queries, keys = heads * width, groups * width
-        chunk = self._reserve_points(depth, matrix.shape[1], queries, depth)
+        chunk = self._reserve_points(self._numbers, depth, matrix.shape[1], queries, depth)
         for name, floats in (
             ("queries", area * queries),
             ("keys", padded * keys),
@@ -356,8 +377,8 @@ class ProgramBuilder:
             chunk=chunk,
             norms={
                 **turns,
-                **self._products_of_points("", matrix, epsilon, stream.channels),
-                **self._products_of_points("inner_", inner, 0.0, 1),
+                **self._products_of_points(self._numbers, "", matrix, epsilon, stream.channels),
+                **self._products_of_points(self._numbers, "inner_", inner, 0.0, 1),
             },
         )
 
@@ -376,7 +397,8 @@ class ProgramBuilder:
         width, depth = _padded(first.shape[1]), _padded(stream.channels)
         firsts = [first] if gate is None else [first, gate]
         matrix = np.concatenate([_widened(each, 1, width) for each in firsts], axis=1)
-        chunk = self._reserve_points(depth, matrix.shape[1], width, depth)
+        numbers, second = self._feed_numbers, _widened(second.T, 1, width).T
+        chunk = self._reserve_points(numbers, depth, matrix.shape[1], width, depth)
         self._append(
             program.FEED,
             {"source": stream},
@@ -384,32 +406,33 @@ class ProgramBuilder:
             width=width,
             chunk=chunk,
             norms={
-                **self._products_of_points("", matrix, epsilon, stream.channels),
-                **self._products_of_points("inner_", _widened(second.T, 1, width).T, 0.0, 1),
+                **self._products_of_points(numbers, "", matrix, epsilon, stream.channels),
+                **self._products_of_points(numbers, "inner_", second, 0.0, 1),
             },
         )
 
-    def _reserve_points(self, depth: int, products: int, inner: int, out: int) -> int:
+    def _reserve_points(self, numbers: int, depth: int, products: int, inner: int, out: int) -> int:
         """Reserve the areas of two products, one behind the other, and return how many lines are at work at a time."""
-        halves = 2 if self._numbers else 1
-        work, results = max(depth, inner) // halves, max(products, out)
+        work, results = max(depth, inner) // IN_WORD[numbers], max(products, out)
         lines = min(self._size, max(1, _LINE_BYTES // (self._size * (work + results) * 4)))
         self._work = max(self._work, lines * self._size * work)
         self._products = max(self._products, lines * self._size * results)
         return lines
 
-    def _products_of_points(self, prefix: str, matrix: FloatArray, epsilon: float, channels: int) -> dict[str, int]:
+    def _products_of_points(
+        self, numbers: int, prefix: str, matrix: FloatArray, epsilon: float, channels: int
+    ) -> dict[str, int]:
         """Return the fields of a product with a matrix [in, out] whose inputs have a factor for each point."""
         most = 0.0
-        if self._numbers == INTEGERS:
-            words, most, units = quantise(matrix[None])
+        if numbers in (INTEGERS, BYTES):
+            words, most, units = quantise(matrix[None]) if numbers == INTEGERS else quantise_to_bytes(matrix)
             padded = np.zeros(_padded(len(units)), np.float32)
             padded[: len(units)] = units / np.float32(most)
-            numbers = {f"{prefix}weights": self._constant(words), f"{prefix}units": self._constant(padded)}
+            fields = {f"{prefix}weights": self._constant(words), f"{prefix}units": self._constant(padded)}
         else:
-            numbers = {f"{prefix}weights": self._floats(matrix)["weights"]}
+            fields = {f"{prefix}weights": self._floats(matrix)["weights"]}
         constants = self._norm_constants(most, epsilon, channels)
-        return {"numbers": self._numbers, **numbers, f"{prefix}constants": constants}
+        return {"numbers": numbers, **fields, f"{prefix}constants": constants}
 
     def _norm_constants(self, most: float, epsilon: float, channels: int) -> int:
         return self._constant(np.array([most, epsilon, 1.0 / channels], np.float32))
@@ -574,7 +597,10 @@ class ProgramBuilder:
         plan = np.zeros(1, PLAN_DTYPE)[0]
         for name, number in {"size": self._size, "side": self._side, "planes": self._planes, **areas}.items():
             plan[name] = number
-        return Program(plan, ops, self._join_weights(), max_rows, self._scratch_floats)
+        precision = self._precision
+        if precision == "int8" and all(op.fields["kind"] != program.FEED for op in self._ops):
+            precision = "int16"
+        return Program(plan, ops, self._join_weights(), max_rows, self._scratch_floats, precision)
 
     def _join_weights(self) -> FloatArray:
         weights = aligned(self._weight_floats)

@@ -47,14 +47,20 @@ HAS_DOT_PRODUCTS = (WIDTH == 16 and _target_has("avx512vnni")) or (WIDTH == 8 an
 Lake on desktops; AMD since Zen 4)."""
 HAS_PAIRS = HAS_DOT_PRODUCTS or WIDTH == 8 or (WIDTH == 16 and _target_has("avx512bw", "x86-64-v4"))
 """Whether the processor adds up products of pairs of 16-bit integers at all, be it in two instructions."""
-FLOATS, INTEGERS, TILES = range(3)
-"""Numbers that are multiplied: floats; pairs of 16-bit integers; pairs of bfloats, a tile at a time (Intel's AMX)."""
+FLOATS, INTEGERS, TILES, BYTES = range(4)
+"""Numbers that are multiplied: floats; pairs of 16-bit integers; pairs of bfloats, a tile at a time (Intel's AMX); four
+8-bit integers, which takes HAS_DOT_PRODUCTS."""
+IN_WORD = (1, 2, 2, 4)
+"""Numbers in a word of four bytes, by kind."""
 KNOWS_TILES = WIDTH == 16 and _target_has("amx-bf16")
 """Whether the processor multiplies tiles; the system must allow it besides, see `has_tiles`."""
 PRODUCT_KINDS = (FLOATS, *((INTEGERS,) if HAS_PAIRS else ()), *((TILES,) if KNOWS_TILES else ()))
+MATRIX_KINDS = (*PRODUCT_KINDS, *((BYTES,) if HAS_DOT_PRODUCTS else ()))
+"""Kinds of matrix products; sums of BYTES are integers of 32 bits as those of INTEGERS are."""
 VECTOR = ir.VectorType(F32, WIDTH)
 INT_VECTOR = ir.VectorType(I32, WIDTH)
 SHORT_VECTOR = ir.VectorType(I16, WIDTH)
+BYTE_VECTOR = ir.VectorType(I8, WIDTH)
 PAIR_VECTOR = ir.VectorType(I16, 2 * WIDTH)
 REGISTERS = 32 if WIDTH == 16 else 16
 """Vector registers; NEON has 32, of which this leaves half unused."""
@@ -106,6 +112,11 @@ class Emitter:
         bits = self.ir.bitcast(self.fma(value, factor, self.splat(float(3 << 22))), INT_VECTOR)
         self.ir.store(self.ir.trunc(bits, SHORT_VECTOR), self.ir.inttoptr(address, SHORT_VECTOR.as_pointer()), align=2)
 
+    def store_bytes(self, value: Any, factor: Any, address: Any) -> None:
+        """Store a vector times another, rounded to the nearest integers, plus 128 each: bytes, which must hold them."""
+        bits = self.ir.bitcast(self.fma(value, factor, self.splat(float((3 << 22) + 128))), INT_VECTOR)
+        self.ir.store(self.ir.trunc(bits, BYTE_VECTOR), self.ir.inttoptr(address, BYTE_VECTOR.as_pointer()), align=1)
+
     def store_halves(self, value: Any, address: Any) -> None:
         """Store a vector of floats as bfloats, rounded to the nearest."""
         bits = self.ir.add(self.ir.bitcast(value, INT_VECTOR), ir.Constant(INT_VECTOR, [0x8000] * WIDTH))
@@ -136,6 +147,13 @@ class Emitter:
             return self._call(f"llvm.x86.avx512.vpdpwssd.{bits}", INT_VECTOR, [c, *words])
         name = "llvm.x86.avx512.pmaddw.d.512" if WIDTH == 16 else "llvm.x86.avx2.pmadd.wd"
         return self.ir.add(c, self._call(name, INT_VECTOR, [a, b]))
+
+    def add_products_of_bytes(self, a: Any, b: Any, c: Any) -> Any:
+        """Return integers c plus, in each place, the four products of the bytes there, those of b with a sign.
+
+        Takes HAS_DOT_PRODUCTS.
+        """
+        return self._call(f"llvm.x86.avx512.vpdpbusd.{32 * WIDTH}", INT_VECTOR, [c, a, b])
 
     def to_floats(self, integers: Any) -> Any:
         """Return a vector of integers as floats."""
@@ -185,6 +203,10 @@ class Emitter:
     def broadcast_pair(self, address: Any) -> Any:
         """Return a vector with the pair of integers at an address in each place."""
         return self.ir.bitcast(self.broadcast(address), PAIR_VECTOR)
+
+    def broadcast_bytes(self, address: Any) -> Any:
+        """Return a vector with the four bytes at an address in each place."""
+        return self.ir.bitcast(self.broadcast(address), INT_VECTOR)
 
     def add(self, a: Any, b: Any) -> Any:
         """Return a + b."""

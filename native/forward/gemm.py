@@ -4,8 +4,10 @@ B lies in panels of PANEL columns, [panels][depth][PANEL]; A and C have their ro
 BLOCK_ROWS rows and one panel is kept in registers while the loop runs over the depth. The rows are shared out evenly
 among the blocks, so that no block is left with so few that the latency of the additions shows.
 
-A and B hold words of four bytes: a float, or a pair of 16-bit integers or of bfloats that follow each other along the
-depth. C holds floats, or integers of 32 bits. Bfloats are multiplied by `native.forward.tiles`.
+A and B hold words of four bytes: a float, a pair of 16-bit integers or of bfloats, or four 8-bit integers that follow
+each other along the depth. C holds floats, or integers of 32 bits. Bfloats are multiplied by `native.forward.tiles`.
+Of 8-bit integers, processors multiply those of A without a sign: 128 is added to them, and each panel of B begins with
+a row of what its products so have to begin with.
 """
 
 from __future__ import annotations
@@ -18,12 +20,14 @@ import numpy.typing as npt
 from llvmlite import ir
 
 from native.forward.emit import (
+    BYTES,
     FLOAT_BYTES,
+    FLOATS,
     I64,
     INT_VECTOR,
     INTEGERS,
+    MATRIX_KINDS,
     PAIR_VECTOR,
-    PRODUCT_KINDS,
     REGISTERS,
     TILES,
     VECTOR,
@@ -44,17 +48,19 @@ BLOCK_ROWS = 12 if REGISTERS == 32 else 6
 _UNROLL = 4
 """Divides PANEL, and so every depth."""
 _CACHE_LINE = 64
+_MOST_BYTE = 127.0
 _LIMIT = 2.0**31 - 1.0
 _BALANCE = 40.0
 """Shares the bits of a product out between input and entry, so that the rounding of both does as much harm where the
 inputs' root mean square is a 32nd of the greatest and the entries' 5/4 of their mean magnitude."""
 
 
-def _block_routine(rows: int, narrow: bool) -> Routine:
+def _block_routine(rows: int, numbers: int) -> Routine:
     """Return the routine (a, lda, blocks, b, depth, panels, c, ldc) for blocks of `rows` rows."""
 
     def body(e: Emitter, a: Any, lda: Any, blocks: Any, b: Any, depth: Any, panels: Any, c: Any, ldc: Any) -> None:
-        panel_bytes = e.times(depth, PANEL * FLOAT_BYTES)
+        head = PANEL * FLOAT_BYTES if numbers == BYTES else 0
+        panel_bytes = e.at(e.times(depth, PANEL * FLOAT_BYTES), head)
         with e.loop(panels, 1) as panel:
             b_panel = e.at(b, e.ir.mul(panel.index, panel_bytes))
             c_panel = e.at(c, e.times(panel.index, PANEL * FLOAT_BYTES))
@@ -62,16 +68,16 @@ def _block_routine(rows: int, narrow: bool) -> Routine:
                 first = e.times(block.index, rows)
                 a_block = e.at(a, e.ir.mul(first, lda))
                 c_block = e.at(c_panel, e.ir.mul(first, ldc))
-                sums = _products(e, rows, narrow, a_block, lda, b_panel, depth, panel_bytes)
+                sums = _products(e, rows, numbers, a_block, lda, b_panel, depth, panel_bytes)
                 for row in range(rows):
                     for v in range(_VECTORS):
                         address = e.at(c_block, e.times(ldc, row), v * WIDTH * FLOAT_BYTES)
                         e.store(sums[row * _VECTORS + v], address)
 
-    return Routine(f"gemm_{rows}_{int(narrow)}", 8, body)
+    return Routine(f"gemm_{rows}_{numbers}", 8, body)
 
 
-def _products(e: Emitter, rows: int, narrow: bool, a: Any, lda: Any, b: Any, depth: Any, ahead: Any) -> list[Any]:
+def _products(e: Emitter, rows: int, numbers: int, a: Any, lda: Any, b: Any, depth: Any, ahead: Any) -> list[Any]:
     """Write the loop over the depth and return the sums, row by row.
 
     What will be read `ahead` bytes further, which is the next panel or matrix, is fetched meanwhile: the weights of a
@@ -79,8 +85,14 @@ def _products(e: Emitter, rows: int, narrow: bool, a: Any, lda: Any, b: Any, dep
     it a 6-block network takes 0.7 (9x9) to 0.8 (19x19) of the time for single positions.
     """
     row_addresses = [e.at(a, e.times(lda, row)) for row in range(rows)]
-    zeros = [ir.Constant(INT_VECTOR if narrow else VECTOR, None)] * (rows * _VECTORS)
-    with e.loop(depth, _UNROLL, zeros) as loop:
+    start = [ir.Constant(VECTOR if numbers == FLOATS else INT_VECTOR, None)] * _VECTORS
+    if numbers == BYTES:
+        start = [e.load(e.at(b, v * WIDTH * FLOAT_BYTES), INT_VECTOR) for v in range(_VECTORS)]
+        b = e.at(b, PANEL * FLOAT_BYTES)
+    kind = {FLOATS: VECTOR, INTEGERS: PAIR_VECTOR, BYTES: INT_VECTOR}[numbers]
+    spread = {FLOATS: e.broadcast, INTEGERS: e.broadcast_pair, BYTES: e.broadcast_bytes}[numbers]
+    add = {FLOATS: e.fma, INTEGERS: e.add_products_of_pairs, BYTES: e.add_products_of_bytes}[numbers]
+    with e.loop(depth, _UNROLL, start * rows) as loop:
         sums = list(loop.values)
         a_offset = e.times(loop.index, FLOAT_BYTES)
         b_here = e.at(b, e.times(loop.index, PANEL * FLOAT_BYTES))
@@ -88,25 +100,23 @@ def _products(e: Emitter, rows: int, narrow: bool, a: Any, lda: Any, b: Any, dep
             for line in range(0, PANEL * FLOAT_BYTES, _CACHE_LINE):
                 e.prefetch(e.at(b_here, ahead, k * PANEL * FLOAT_BYTES + line))
             places = [e.at(b_here, (k * PANEL + v * WIDTH) * FLOAT_BYTES) for v in range(_VECTORS)]
-            right = [e.load(place, PAIR_VECTOR) if narrow else e.load(place) for place in places]
+            right = [e.load(place, kind) for place in places]
             for row in range(rows):
-                where = e.at(row_addresses[row], a_offset, k * FLOAT_BYTES)
-                left = e.broadcast_pair(where) if narrow else e.broadcast(where)
-                add = e.add_products_of_pairs if narrow else e.fma
+                left = spread(e.at(row_addresses[row], a_offset, k * FLOAT_BYTES))
                 for v in range(_VECTORS):
                     sums[row * _VECTORS + v] = add(left, right[v], sums[row * _VECTORS + v])
         loop.results = sums
     return sums
 
 
-def _product_routine(narrow: bool) -> Routine:
+def _product_routine(numbers: int) -> Routine:
     """Return the routine of one kind of words, without the first argument of `multiply`."""
-    choices = [_block_routine(rows, narrow) for rows in range(1, BLOCK_ROWS + 1)]
+    choices = [_block_routine(rows, numbers) for rows in range(1, BLOCK_ROWS + 1)]
 
     def body(e: Emitter, *arguments: Any) -> None:
         _share_out(e, choices, *arguments)
 
-    return Routine(f"gemm_{int(narrow)}", 8, body)
+    return Routine(f"gemm_{numbers}", 8, body)
 
 
 def _share_out(
@@ -146,13 +156,13 @@ def _share_out(
 
 
 _ROUTINES: dict[tuple[int, ...], Routine] = {
-    (kind,): Routine("gemm_tiles", 8, write_product) if kind == TILES else _product_routine(kind == INTEGERS)
-    for kind in PRODUCT_KINDS
+    (kind,): Routine("gemm_tiles", 8, write_product) if kind == TILES else _product_routine(kind)
+    for kind in MATRIX_KINDS
 }
 multiply = Routine("multiply", 9, chosen(_ROUTINES)).intrinsic()
 """multiply(numbers, a, lda, rows, b, depth, panels, c, ldc)
 
-numbers: what words are: FLOATS, INTEGERS or TILES; nothing is done if the processor has no such products.
+numbers: what words are: FLOATS, INTEGERS, TILES or BYTES; nothing is done if the processor has no such products.
 Addresses and strides are in bytes, the depth in words; rows, depth and panels are positive.
 """
 
@@ -185,6 +195,30 @@ def quantise(matrices: FloatArray) -> tuple[FloatArray, float, FloatArray]:
     *lead, depth, columns = panels.shape
     pairs = np.swapaxes(panels.reshape(*lead, depth // 2, 2, columns), -1, -2)
     return np.ascontiguousarray(pairs).view(np.float32)[..., 0], most, (1.0 / factors).astype(np.float32)
+
+
+def quantise_to_bytes(matrix: FloatArray) -> tuple[FloatArray, float, FloatArray]:
+    """Return a matrix [depth, columns] as panels of four 8-bit integers, and what they stand for: see `quantise`.
+
+    Returns:
+        panels [panels, 1 + depth' / 4, PANEL], each of which begins with a row of 32-bit integers: minus 128 times the
+            sum of each column;
+        how great the inputs may be, as integers;
+        the unit of each column, [columns].
+
+    Raises:
+        ValueError: an entry is not finite.
+    """
+    if not np.isfinite(matrix).all():
+        raise ValueError("weights that are not finite found, expected finite ones")
+    largest = np.abs(matrix).max(axis=0).astype(np.float64)
+    largest[largest == 0.0] = 1.0
+    panels = pack(np.rint(matrix * (_MOST_BYTE / largest)).astype(np.float32)).astype(np.int8)
+    count, depth, columns = panels.shape
+    quads = np.ascontiguousarray(np.moveaxis(panels.reshape(count, depth // 4, 4, columns), 2, 3)).view(np.int32)
+    head = -128 * panels.sum(axis=1, dtype=np.int32)
+    joined = np.concatenate([head[:, None], quads[..., 0]], axis=1)
+    return joined.view(np.float32), _MOST_BYTE, (largest / _MOST_BYTE).astype(np.float32)
 
 
 def pack(matrices: FloatArray) -> FloatArray:

@@ -13,12 +13,15 @@ from typing import Any
 from llvmlite import ir
 
 from native.forward.emit import (
+    BYTES,
     F32,
     FLOAT_BYTES,
     I32,
     I64,
+    IN_WORD,
     INT_VECTOR,
     INTEGERS,
+    MATRIX_KINDS,
     PRODUCT_KINDS,
     SHORT_VECTOR,
     TILES,
@@ -51,12 +54,13 @@ def _condense_routine(numbers: int, normed: bool) -> Routine:
     ) -> None:
         builder = e.ir
         most, epsilon, share = (e.load(e.at(constants, place), F32) for place in (0, 4, 8))
-        number_bytes = FLOAT_BYTES // 2 if numbers else FLOAT_BYTES
+        is_whole = numbers in (INTEGERS, BYTES)
+        number_bytes = FLOAT_BYTES // IN_WORD[numbers]
         with e.loop(points, 1) as row:
             first = e.at(source, builder.mul(row.index, point))
             out = e.at(target, e.times(builder.mul(row.index, channels), number_bytes))
             by: Any = F32(1.0)
-            if numbers == INTEGERS or normed:
+            if is_whole or normed:
                 start = [e.splat(0.0), ir.Constant(INT_VECTOR, None)]
                 with e.loop(channels, WIDTH, start) as loop:
                     value = e.load(e.at(first, e.times(loop.index, FLOAT_BYTES)))
@@ -66,7 +70,7 @@ def _condense_routine(numbers: int, normed: bool) -> Routine:
                 squares, greatest = loop.results
                 if normed:
                     by = _root(e, e.sum_of(squares), share, epsilon)
-                if numbers == INTEGERS:
+                if is_whole:
                     height = builder.bitcast(e.greatest_of(greatest), F32)
                     e.store(e.mul(by, height), e.at(factors, e.times(row.index, FLOAT_BYTES)))
                     is_zero = builder.fcmp_ordered("<", height, F32(_LEAST))
@@ -77,6 +81,8 @@ def _condense_routine(numbers: int, normed: bool) -> Routine:
                 where = e.at(out, e.times(loop.index, number_bytes))
                 if numbers == INTEGERS:
                     e.store_rounded(value, spread, where)
+                elif numbers == BYTES:
+                    e.store_bytes(value, spread, where)
                 elif numbers == TILES:
                     e.store_halves(e.mul(value, spread), where)
                 else:
@@ -88,11 +94,12 @@ def _condense_routine(numbers: int, normed: bool) -> Routine:
 condense = Routine(
     "condense",
     9,
-    chosen({(kind, norm): _condense_routine(kind, norm) for kind in PRODUCT_KINDS for norm in (False, True)}),
+    chosen({(kind, norm): _condense_routine(kind, norm) for kind in MATRIX_KINDS for norm in (False, True)}),
 ).intrinsic()
 """condense(numbers, normed, source, point, points, channels, constants, target, factors): make inputs of a product.
 
-Copies points, `point` bytes apart, behind each other: as floats, or as 16-bit integers with a factor each in `factors`.
+Copies points, `point` bytes apart, behind each other: as floats, or as integers of 16 or 8 bits, to which 128 is added
+then, with a factor each in `factors`.
 Normed, they are divided by their root mean square. constants: three floats: the greatest integer, the norm's epsilon,
 and 1 / the number of channels.
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from native.bits import U
-from native.forward.emit import FLOATS, TILES
+from native.forward.emit import BYTES, FLOATS, IN_WORD, INTEGERS, TILES
 from native.forward.gemm import PANEL, multiply
 from native.forward.points import (
     add_points,
@@ -36,14 +36,20 @@ def _line(plan, source, point, row, y):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _condense_lines(plan, op, normed, source, row, top, lines, s, target, constants, depth):  # type: ignore[no-untyped-def]
-    """Make the inputs of a product from lines of a map."""
+def _counted_as(numbers):  # type: ignore[no-untyped-def]
+    """Return the kind of numbers whose sums of products those of a kind look like."""
+    return INTEGERS if numbers == BYTES else numbers
+
+
+@inlined
+def _condense_lines(plan, op, row, top, lines, w, s, target):  # type: ignore[no-untyped-def]
+    """Make the inputs of a product from the norm of lines of the stream."""
     point = op.source_channels * 4
-    words = depth // 2 if op.numbers else depth
+    words = op.depth // IN_WORD[op.numbers]
     for k in range(lines):
-        here, done = _line(plan, source, point, row, top + k), k * plan.size
-        factors = s + (plan.point_factors + done) * 4
-        condense(op.numbers, normed, here, point, plan.size, depth, constants, target + done * words * 4, factors)
+        here, done = _line(plan, s + op.source * 4, point, row, top + k), k * plan.size
+        constants, factors = w + op.constants * 4, s + (plan.point_factors + done) * 4
+        condense(op.numbers, 1, here, point, plan.size, op.depth, constants, target + done * words * 4, factors)
 
 
 @inlined
@@ -54,14 +60,14 @@ def _add_lines(plan, op, row, top, lines, s, products, products_point, units):  
         here, done = _line(plan, s + op.source * 4, point, row, top + k), k * plan.size
         factors = s + (plan.point_factors + done) * 4
         source = products + done * products_point
-        add_points(op.numbers, source, products_point, plan.size, op.depth, units, factors, here, point)
+        add_points(_counted_as(op.numbers), source, products_point, plan.size, op.depth, units, factors, here, point)
 
 
 @inlined
 def _turn_points(op, turned, source, source_point, points, units, factors, cosines, sines, point, target):  # type: ignore[no-untyped-def]
     """Write the queries or keys of one head, in a slot of `width` floats for each point."""
     turn(
-        op.numbers,
+        _counted_as(op.numbers),
         turned,
         source,
         source_point,
@@ -83,7 +89,7 @@ def _project(plan, op, row, w, s):  # type: ignore[no-untyped-def]
     size, width = plan.size, op.width
     area = size * size
     padded = (area + PANEL - 1) // PANEL * PANEL
-    words = op.depth // 2 if op.numbers else op.depth
+    words = op.depth // IN_WORD[op.numbers]
     query_point, key_point = op.heads * width * 4, op.groups * width * 4
     out_point = query_point + 2 * key_point
     work, products, factors = s + plan.work * 4, s + plan.products * 4, s + plan.point_factors * 4
@@ -92,7 +98,7 @@ def _project(plan, op, row, w, s):  # type: ignore[no-untyped-def]
     for top in range(0, size, op.chunk):
         lines = min(op.chunk, size - top)
         first, points = top * size, lines * size
-        _condense_lines(plan, op, 1, s + op.source * 4, row, top, lines, s, work, w + op.constants * 4, op.depth)
+        _condense_lines(plan, op, row, top, lines, w, s, work)
         panels = out_point // (PANEL * 4)
         multiply(op.numbers, work, words * 4, points, w + op.weights * 4, words, panels, products, out_point)
         slot = width * 4
@@ -116,7 +122,7 @@ def _project(plan, op, row, w, s):  # type: ignore[no-untyped-def]
             target = s + (plan.values + (panel * padded + first) * PANEL) * 4
             source = products + skip
             turn(
-                op.numbers,
+                _counted_as(op.numbers),
                 0,
                 source,
                 out_point,
@@ -142,7 +148,7 @@ def attend(plan, op, rows, w, s, scratch):  # type: ignore[no-untyped-def]
     work, products = s + plan.work * 4, s + plan.products * 4
     queries, keys, scores = s + plan.queries * 4, s + plan.keys * 4, s + plan.scores * 4
     sums = s + plan.point_factors * 4
-    words = op.heads * width // 2 if op.numbers else op.heads * width
+    words = op.heads * width // IN_WORD[op.numbers]
     scratch[plan.keys + area * op.groups * width : plan.keys + padded * op.groups * width] = 0.0
     for panel in range(op.groups * width // PANEL):
         end = plan.values + (panel + 1) * padded * PANEL
@@ -185,9 +191,7 @@ def attend(plan, op, rows, w, s, scratch):  # type: ignore[no-untyped-def]
 @inlined
 def feed(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
     """Add the feed-forward net of the stream's norm to the stream: `width` channels inside, gated if `heads` is 2."""
-    words, inner_words = op.depth, op.width
-    if op.numbers:
-        words, inner_words = op.depth // 2, op.width // 2
+    words, inner_words = op.depth // IN_WORD[op.numbers], op.width // IN_WORD[op.numbers]
     work, products, factors = s + plan.work * 4, s + plan.products * 4, s + plan.point_factors * 4
     hidden = op.heads * op.width
     hidden_point, out_point = hidden * 4, op.depth * 4
@@ -195,10 +199,19 @@ def feed(plan, op, rows, w, s):  # type: ignore[no-untyped-def]
         for top in range(0, plan.size, op.chunk):
             lines = min(op.chunk, plan.size - top)
             points = lines * plan.size
-            _condense_lines(plan, op, 1, s + op.source * 4, row, top, lines, s, work, w + op.constants * 4, op.depth)
+            _condense_lines(plan, op, row, top, lines, w, s, work)
             matrix, panels = w + op.weights * 4, hidden // PANEL
             multiply(op.numbers, work, words * 4, points, matrix, words, panels, products, hidden_point)
-            swiglu(op.numbers, op.heads - 1, products, hidden_point, points, op.width, w + op.units * 4, factors)
+            swiglu(
+                _counted_as(op.numbers),
+                op.heads - 1,
+                products,
+                hidden_point,
+                points,
+                op.width,
+                w + op.units * 4,
+                factors,
+            )
             constants = w + op.inner_constants * 4
             condense(op.numbers, 0, products, hidden_point, points, op.width, constants, work, factors)
             matrix, panels = w + op.inner_weights * 4, op.depth // PANEL

@@ -309,4 +309,4 @@ def test_the_network_is_told(make: Make, kind: str) -> None:
     assert model is not None
     assert model.version >= 8
     assert model.batch_size >= 1
-    assert model.precision in ("fp32", "int16", "bf16")
+    assert model.precision in ("fp32", "int16", "int8", "bf16")

@@ -13,8 +13,8 @@ from engine.evaluators.network import NetworkEvaluator
 from engine.go.networks.katago import KataGo, make_program, raw_outputs
 from native.forward import builder
 from native.forward.builder import PRECISIONS, ProgramBuilder
-from native.forward.emit import HAS_PAIRS, TILES
-from native.forward.gemm import BLOCK_ROWS, PANEL, multiply, pack, quantise
+from native.forward.emit import BYTES, HAS_PAIRS, TILES
+from native.forward.gemm import BLOCK_ROWS, PANEL, multiply, pack, quantise, quantise_to_bytes
 from native.forward.tiles import halve
 from native.forward.winograd import TILE_OUTPUTS, choose_tile, even_matrices, matrices
 from native.jit import kernel
@@ -32,10 +32,11 @@ narrow = pytest.mark.parametrize(
     "precision",
     [
         pytest.param(name, marks=pytest.mark.skipif(name not in PRECISIONS, reason=f"this processor has no {name}"))
-        for name in ("int16", "bf16")
+        for name in ("int16", "int8", "bf16")
     ],
 )
 needs_tiles = pytest.mark.skipif("bf16" not in PRECISIONS, reason="this processor multiplies no tiles")
+needs_bytes = pytest.mark.skipif("int8" not in PRECISIONS, reason="this processor has no products of 8-bit integers")
 needs_pairs = pytest.mark.skipif(not HAS_PAIRS, reason="this processor has no products of 16-bit integers")
 
 
@@ -115,6 +116,44 @@ def test_product_of_pairs(rows: int) -> None:
     np.testing.assert_array_equal(c.view(np.int32), a.astype(np.int64) @ b)
 
 
+@pytest.mark.parametrize("depth", [1, 3, 5 * PANEL])
+def test_quantising_to_bytes(depth: int) -> None:
+    rng = np.random.default_rng(depth)
+    matrix = rng.standard_normal((depth, PANEL + 1)).astype(np.float32) ** 3
+    matrix[:, 2] = 0.0
+    panels, most, units = quantise_to_bytes(matrix)
+    head, found = bytes_of(panels)
+    whole = found[:depth, : PANEL + 1].astype(np.int64)
+    np.testing.assert_allclose(whole * units, matrix, atol=0.501 * units.max())
+    np.testing.assert_array_equal(np.abs(whole).max(axis=0), [0 if k == 2 else 127 for k in range(PANEL + 1)])
+    assert most == 127
+    assert not found[:, PANEL + 1 :].any()
+    assert not found[depth:].any()
+    np.testing.assert_array_equal(head, -128 * found.astype(np.int64).sum(axis=0))
+    with pytest.raises(ValueError, match="weights that are not finite"):
+        quantise_to_bytes(np.full((2, 3), np.inf, np.float32))
+
+
+def bytes_of(panels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first rows of panels, int32[columns], and their other rows as int8[depth, columns]."""
+    count, rows, width = panels.shape
+    quads = np.ascontiguousarray(panels[:, 1:]).view(np.int8).reshape(count, rows - 1, width, 4)
+    return panels[:, 0].view(np.int32).reshape(-1), quads.transpose(1, 3, 0, 2).reshape(4 * (rows - 1), count * width)
+
+
+@needs_bytes
+@pytest.mark.parametrize("rows", [1, BLOCK_ROWS, BLOCK_ROWS + 1, 72])
+def test_product_of_bytes(rows: int) -> None:
+    rng = np.random.default_rng(rows)
+    panels, most, _ = quantise_to_bytes(rng.standard_normal((2 * PANEL, PANEL + 5)).astype(np.float32))
+    a = rng.integers(-int(most), int(most) + 1, (rows, 2 * PANEL))
+    b = bytes_of(panels)[1].astype(np.int64)
+    a[0] = np.where(b[:, 3] > 0, int(most), -int(most))
+    c = np.full((rows, 2 * PANEL), np.nan, np.float32)
+    multiply_arrays(BYTES, (a + 128).astype(np.uint8).view(np.float32), panels, c, PANEL // 2)
+    np.testing.assert_array_equal(c.view(np.int32), a @ b)
+
+
 @needs_tiles
 @pytest.mark.parametrize("rows", [1, 15, 16, 17, 31, 32, 33, 72])
 def test_product_of_tiles(rows: int) -> None:
@@ -146,11 +185,14 @@ def test_networks_in_fewer_bits_are_close(size: int, kinds: list[str], precision
     network = RandomNetworks(15).network(kinds, channels=40)
     planes, extras = inputs(size, 3)
     exact = raw_outputs(evaluator(network, size), planes, extras)
-    fewer = raw_outputs(evaluator(network, size, precision), planes, extras)
+    made = evaluator(network, size, precision)
+    fewer = raw_outputs(made, planes, extras)
+    most = 0.1 if made.precision == "int8" else 0.01
+    assert made.precision == ("int16" if precision == "int8" and "ordinary" in kinds else precision)
     for name in ("policy", "value", "misc", "ownership"):
         found, expected = getattr(fewer, name), getattr(exact, name)
         assert not np.array_equal(found, expected)
-        assert np.abs(found - expected).mean() < 0.01 * np.abs(expected).mean(), name
+        assert np.abs(found - expected).mean() < most * np.abs(expected).mean(), name
 
 
 @narrow
@@ -236,7 +278,7 @@ def evaluator(network: KataGoNetwork, size: int, precision: str = "fp32") -> Net
     program = make_program(network, size, precision)
     info = describe(network, size, "random.bin.gz", "")
     form = KataGo(Path(info.source_file), NetworkKind.KATAGO, size).described(info)
-    return NetworkEvaluator(form, NativeBackend(program, form, precision))
+    return NetworkEvaluator(form, NativeBackend(program, form))
 
 
 def inputs(size: int, batch: int, seed: int = 7) -> tuple[np.ndarray, np.ndarray]:

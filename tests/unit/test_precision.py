@@ -311,7 +311,8 @@ def test_verdicts_of_our_own_networks_come_with_them() -> None:
     expected = {f"{name}-int16-{precision.VERSION}.json" for name in names}
     found = {path.name for path in PRECISION_DIR.iterdir()}
     assert expected <= found
-    assert found <= expected | {name.replace("int16", "bf16") for name in expected}  # where there was such a processor
+    others = {name.replace("int16", each) for name in expected for each in ("bf16", "int8")}
+    assert found <= expected | others  # where there was such a processor
     for path in PRECISION_DIR.iterdir():
         verdict = Agreement(**json.loads(path.read_text()))
         assert verdict.positions == precision.POSITIONS

@@ -64,7 +64,7 @@ class NetworkTeacher:
             path: the network.
             visits: of the search for each position; 1 for the network alone, under a random symmetry.
             device: auto, cpu, cuda or tensorrt.
-            precision: fp32, int16, bf16, or auto: the fastest that agrees with fp32, as when it plays.
+            precision: fp32, int16, int8, bf16, or auto: the fastest that agrees with fp32, as when it plays.
             seed: of symmetries and searches.
         """
         self.path = path

@@ -147,7 +147,7 @@ def make_program(network: KataGoNetwork, size: int, precision: str) -> Program:
     Args:
         network: the parsed file; `nets.katago.cpu_program.unsupported` must have returned None.
         size: N.
-        precision: one that the processor has: fp32, int16 or bf16.
+        precision: one that the processor has: fp32, int16, int8 or bf16.
 
     Raises:
         EvaluatorError: the size is out of range.

@@ -48,7 +48,7 @@ class Model:
     batch_size: int
     """Positions that are evaluated together."""
     precision: str
-    """What it computes with: fp32, int16, bf16, fp16."""
+    """What it computes with: fp32, int16, int8, bf16, fp16."""
 
     def to_json(self, net: str | None) -> dict[str, Any]:
         """Return what KataGo tells of a network that was read from the file `net`."""
