@@ -14,6 +14,7 @@ from native.forward.emit import (
     BYTES,
     FLOATS,
     HAS_DOT_PRODUCTS,
+    HAS_HALF_PRODUCTS,
     HAS_PAIRS,
     IN_WORD,
     INTEGERS,
@@ -35,12 +36,13 @@ Norm: TypeAlias = tuple[FloatArray, FloatArray, str]
 relu, silu, mish or sigmoid."""
 
 NUMBERS = {
-    "bf16": (TILES, TILES),
-    "int8": (INTEGERS, BYTES),
-    "int16": (INTEGERS, INTEGERS),
-    "fp32": (FLOATS, FLOATS),
+    "bf16": (TILES, TILES, True),
+    "int8": (INTEGERS, BYTES, HAS_HALF_PRODUCTS),
+    "int16": (INTEGERS, INTEGERS, False),
+    "fp32": (FLOATS, FLOATS, False),
 }
-"""What convolutions and attention multiply, and what feed-forward nets do, which mind the least."""
+"""What is multiplied by weights, what in feed-forward nets, which mind the least, and whether attention multiplies
+bfloats."""
 _IS_THERE = {"bf16": has_tiles(), "int8": HAS_DOT_PRODUCTS, "int16": HAS_PAIRS, "fp32": True}
 PRECISIONS = tuple(name for name in NUMBERS if _IS_THERE[name])
 """What this processor, and the system, can compute with, the fastest first."""
@@ -154,8 +156,8 @@ class ProgramBuilder:
             planes: input planes.
             globals_: input numbers that are not by point.
             precision: one of PRECISIONS: what convolutions after the first and transformer blocks multiply, where
-                nearly all of the time goes; int8: feed-forward nets alone, the rest being int16. All else is done in
-                floats.
+                nearly all of the time goes. All else is done in floats. int8 means feed-forward nets; convolutions
+                are int16 then, and attention multiplies bfloats where there are such products.
 
         Raises:
             ValueError: the size is out of range, or the processor has no such products.
@@ -168,7 +170,7 @@ class ProgramBuilder:
             raise RuntimeError(f"kernels compiled for vectors of {compiled_width()} floats found, expected {WIDTH}")
         self._size, self._planes, self._globals = size, planes, globals_
         self._precision = precision
-        self._numbers, self._feed_numbers = NUMBERS[precision]
+        self._numbers, self._feed_numbers, self._halved = NUMBERS[precision]
         self._tile = choose_tile(size)
         self._side = (size if self._numbers == TILES else -(-size // self._tile) * self._tile) + 2
         self._ops: list[_Op] = []
@@ -356,7 +358,7 @@ class ProgramBuilder:
             ("key_panels", padded * width),
             ("values", padded * keys),
             ("scores", QUERIES * padded),
-            ("value_pairs", padded * width // 2 if self._numbers == TILES else 0),
+            ("value_pairs", padded * width // 2 if self._halved else 0),
         ):
             self._areas[name] = max(self._areas.get(name, 0), floats)
         turns = {"cosines": -1, "sines": -1, "key_cosines": -1, "key_sines": -1}
@@ -375,6 +377,7 @@ class ProgramBuilder:
             groups=groups,
             width=width,
             chunk=chunk,
+            halved=int(self._halved),
             norms={
                 **turns,
                 **self._products_of_points(self._numbers, "", matrix, epsilon, stream.channels),

@@ -26,6 +26,19 @@ from numba.extending import intrinsic
 I8, I16, I32, I64, F32 = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
 
 
+class _Bfloat(ir.Type):  # type: ignore[misc]  # llvmlite has no types
+    """A float of 16 bits with the exponent of one of 32, which llvmlite has no type for."""
+
+    def _to_string(self) -> str:
+        return "bfloat"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Bfloat)
+
+    def __hash__(self) -> int:
+        return hash(_Bfloat)
+
+
 def _target_has(feature: str, level: str | None = None) -> bool:
     """Whether the processor that numba compiles for has a feature.
 
@@ -54,12 +67,17 @@ IN_WORD = (1, 2, 2, 4)
 """Numbers in a word of four bytes, by kind."""
 KNOWS_TILES = WIDTH == 16 and _target_has("amx-bf16")
 """Whether the processor multiplies tiles; the system must allow it besides, see `has_tiles`."""
+HAS_HALF_PRODUCTS = WIDTH == 16 and not KNOWS_TILES and _target_has("avx512bf16")
+"""Whether one instruction adds up products of pairs of bfloats where there are no tiles (AMD since Zen 4)."""
 PRODUCT_KINDS = (FLOATS, *((INTEGERS,) if HAS_PAIRS else ()), *((TILES,) if KNOWS_TILES else ()))
-MATRIX_KINDS = (*PRODUCT_KINDS, *((BYTES,) if HAS_DOT_PRODUCTS else ()))
-"""Kinds of matrix products; sums of BYTES are integers of 32 bits as those of INTEGERS are."""
+INPUT_KINDS = (*PRODUCT_KINDS, *((BYTES,) if HAS_DOT_PRODUCTS else ()))
+"""Kinds that inputs of products are made in; sums of BYTES are integers of 32 bits as those of INTEGERS are."""
+MATRIX_KINDS = (*INPUT_KINDS, *((TILES,) if HAS_HALF_PRODUCTS else ()))
+"""Kinds of matrix products."""
 VECTOR = ir.VectorType(F32, WIDTH)
 INT_VECTOR = ir.VectorType(I32, WIDTH)
 SHORT_VECTOR = ir.VectorType(I16, WIDTH)
+HALF_VECTOR = ir.VectorType(_Bfloat(), 2 * WIDTH)
 BYTE_VECTOR = ir.VectorType(I8, WIDTH)
 PAIR_VECTOR = ir.VectorType(I16, 2 * WIDTH)
 REGISTERS = 32 if WIDTH == 16 else 16
@@ -148,6 +166,13 @@ class Emitter:
         name = "llvm.x86.avx512.pmaddw.d.512" if WIDTH == 16 else "llvm.x86.avx2.pmadd.wd"
         return self.ir.add(c, self._call(name, INT_VECTOR, [a, b]))
 
+    def add_products_of_halves(self, a: Any, b: Any, c: Any) -> Any:
+        """Return floats c plus, in each place, the two products of the pairs of bfloats there in a and b.
+
+        Takes HAS_HALF_PRODUCTS.
+        """
+        return self._call("llvm.x86.avx512bf16.dpbf16ps.512", VECTOR, [c, a, b])
+
     def add_products_of_bytes(self, a: Any, b: Any, c: Any) -> Any:
         """Return integers c plus, in each place, the four products of the bytes there, those of b with a sign.
 
@@ -203,6 +228,10 @@ class Emitter:
     def broadcast_pair(self, address: Any) -> Any:
         """Return a vector with the pair of integers at an address in each place."""
         return self.ir.bitcast(self.broadcast(address), PAIR_VECTOR)
+
+    def broadcast_halves(self, address: Any) -> Any:
+        """Return a vector with the pair of bfloats at an address in each place."""
+        return self.ir.bitcast(self.broadcast(address), HALF_VECTOR)
 
     def broadcast_bytes(self, address: Any) -> Any:
         """Return a vector with the four bytes at an address in each place."""

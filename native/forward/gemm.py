@@ -5,7 +5,8 @@ BLOCK_ROWS rows and one panel is kept in registers while the loop runs over the 
 among the blocks, so that no block is left with so few that the latency of the additions shows.
 
 A and B hold words of four bytes: a float, a pair of 16-bit integers or of bfloats, or four 8-bit integers that follow
-each other along the depth. C holds floats, or integers of 32 bits. Bfloats are multiplied by `native.forward.tiles`.
+each other along the depth. C holds floats, or integers of 32 bits. Bfloats are multiplied by `native.forward.tiles` if
+the processor has tiles.
 Of 8-bit integers, processors multiply those of A without a sign: 128 is added to them, and each panel of B begins with
 a row of what its products so have to begin with.
 """
@@ -23,9 +24,11 @@ from native.forward.emit import (
     BYTES,
     FLOAT_BYTES,
     FLOATS,
+    HALF_VECTOR,
     I64,
     INT_VECTOR,
     INTEGERS,
+    KNOWS_TILES,
     MATRIX_KINDS,
     PAIR_VECTOR,
     REGISTERS,
@@ -85,13 +88,16 @@ def _products(e: Emitter, rows: int, numbers: int, a: Any, lda: Any, b: Any, dep
     it a 6-block network takes 0.7 (9x9) to 0.8 (19x19) of the time for single positions.
     """
     row_addresses = [e.at(a, e.times(lda, row)) for row in range(rows)]
-    start = [ir.Constant(VECTOR if numbers == FLOATS else INT_VECTOR, None)] * _VECTORS
+    start = [ir.Constant(VECTOR if numbers in (FLOATS, TILES) else INT_VECTOR, None)] * _VECTORS
     if numbers == BYTES:
         start = [e.load(e.at(b, v * WIDTH * FLOAT_BYTES), INT_VECTOR) for v in range(_VECTORS)]
         b = e.at(b, PANEL * FLOAT_BYTES)
-    kind = {FLOATS: VECTOR, INTEGERS: PAIR_VECTOR, BYTES: INT_VECTOR}[numbers]
-    spread = {FLOATS: e.broadcast, INTEGERS: e.broadcast_pair, BYTES: e.broadcast_bytes}[numbers]
-    add = {FLOATS: e.fma, INTEGERS: e.add_products_of_pairs, BYTES: e.add_products_of_bytes}[numbers]
+    kind, spread, add = {
+        FLOATS: (VECTOR, e.broadcast, e.fma),
+        INTEGERS: (PAIR_VECTOR, e.broadcast_pair, e.add_products_of_pairs),
+        TILES: (HALF_VECTOR, e.broadcast_halves, e.add_products_of_halves),
+        BYTES: (INT_VECTOR, e.broadcast_bytes, e.add_products_of_bytes),
+    }[numbers]
     with e.loop(depth, _UNROLL, start * rows) as loop:
         sums = list(loop.values)
         a_offset = e.times(loop.index, FLOAT_BYTES)
@@ -156,7 +162,7 @@ def _share_out(
 
 
 _ROUTINES: dict[tuple[int, ...], Routine] = {
-    (kind,): Routine("gemm_tiles", 8, write_product) if kind == TILES else _product_routine(kind)
+    (kind,): Routine("gemm_tiles", 8, write_product) if kind == TILES and KNOWS_TILES else _product_routine(kind)
     for kind in MATRIX_KINDS
 }
 multiply = Routine("multiply", 9, chosen(_ROUTINES)).intrinsic()

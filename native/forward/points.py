@@ -19,9 +19,9 @@ from native.forward.emit import (
     I32,
     I64,
     IN_WORD,
+    INPUT_KINDS,
     INT_VECTOR,
     INTEGERS,
-    MATRIX_KINDS,
     PRODUCT_KINDS,
     SHORT_VECTOR,
     TILES,
@@ -94,7 +94,7 @@ def _condense_routine(numbers: int, normed: bool) -> Routine:
 condense = Routine(
     "condense",
     9,
-    chosen({(kind, norm): _condense_routine(kind, norm) for kind in MATRIX_KINDS for norm in (False, True)}),
+    chosen({(kind, norm): _condense_routine(kind, norm) for kind in INPUT_KINDS for norm in (False, True)}),
 ).intrinsic()
 """condense(numbers, normed, source, point, points, channels, constants, target, factors): make inputs of a product.
 
@@ -117,8 +117,8 @@ def _factor(e: Emitter, numbers: int, factors: Any, index: Any) -> Any:
     return e.broadcast(e.at(factors, e.times(index, FLOAT_BYTES))) if numbers == INTEGERS else None
 
 
-def _turn_routine(numbers: int, turned: bool) -> Routine:
-    """Return the routine of one kind, without the first two arguments of `turn`."""
+def _turn_routine(numbers: int, turned: bool, halved: bool) -> Routine:
+    """Return the routine of one kind, without the first three arguments of `turn`."""
 
     def body(
         e: Emitter,
@@ -147,23 +147,30 @@ def _turn_routine(numbers: int, turned: bool) -> Routine:
                     swapped = e.ir.shuffle_vector(value, ir.Constant(VECTOR, ir.Undefined), neighbours)
                     crossed = e.mul(swapped, e.load(e.at(sines, angles, offset)))
                     value = e.fma(value, e.load(e.at(cosines, angles, offset)), crossed)
-                if numbers == TILES:
+                if halved:
                     e.store_halves(value, e.at(out, e.times(loop.index, FLOAT_BYTES // 2)))
                 else:
                     e.store(value, e.at(out, offset))
 
-    return Routine(f"turn_{numbers}_{int(turned)}", 11, body)
+    return Routine(f"turn_{numbers}_{int(turned)}_{int(halved)}", 11, body)
 
 
 turn = Routine(
     "turn",
-    13,
-    chosen({(kind, turned): _turn_routine(kind, turned) for kind in PRODUCT_KINDS for turned in (False, True)}),
+    14,
+    chosen(
+        {
+            (kind, turned, halved): _turn_routine(kind, turned, halved)
+            for kind in PRODUCT_KINDS
+            for turned in (False, True)
+            for halved in (False, True)
+        }
+    ),
 ).intrinsic()
-"""turn(numbers, turned, source, source_point, points, channels, units, factors, cosines, sines, angle_point, target,
-point)
+"""turn(numbers, turned, halved, source, source_point, points, channels, units, factors, cosines, sines, angle_point,
+target, point)
 
-Write products as floats, or as bfloats for TILES; turned, each pair of channels (a, b) becomes (a cos - b sin, b cos +
+Write products as floats, or halved as bfloats; turned, each pair of channels (a, b) becomes (a cos - b sin, b cos +
 a sin). Cosines and sines of points are `angle_point` bytes apart, the sine of a pair's first channel has its sign
 changed.
 """

@@ -72,6 +72,7 @@ OP_DTYPE = np.dtype(
             "inner_weights",  # of the second product of a transformer block
             "inner_units",
             "inner_constants",
+            "halved",  # whether an attention multiplies bfloats, whatever it is made of
             "whole",  # whether a norm is of a whole board
         )
     ]

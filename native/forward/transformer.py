@@ -67,8 +67,9 @@ def _add_lines(plan, op, row, top, lines, s, products, products_point, units):  
 def _turn_points(op, turned, source, source_point, points, units, factors, cosines, sines, point, target):  # type: ignore[no-untyped-def]
     """Write the queries or keys of one head, in a slot of `width` floats for each point."""
     turn(
-        _counted_as(op.numbers),
+        op.numbers,
         turned,
+        op.halved,
         source,
         source_point,
         points,
@@ -122,8 +123,9 @@ def _project(plan, op, row, w, s):  # type: ignore[no-untyped-def]
             target = s + (plan.values + (panel * padded + first) * PANEL) * 4
             source = products + skip
             turn(
-                _counted_as(op.numbers),
+                op.numbers,
                 0,
+                op.halved,
                 source,
                 out_point,
                 points,
@@ -153,9 +155,9 @@ def attend(plan, op, rows, w, s, scratch):  # type: ignore[no-untyped-def]
     for panel in range(op.groups * width // PANEL):
         end = plan.values + (panel + 1) * padded * PANEL
         scratch[end - (padded - area) * PANEL : end] = 0.0
-    halved = 1 if op.numbers == TILES else 0
+    halved = op.halved
     numbers = TILES if halved else FLOATS
-    shrink = 2 if halved else 1
+    shrink = IN_WORD[numbers]
     for row in range(rows):
         _project(plan, op, row, w, s)
         for group in range(op.groups):
