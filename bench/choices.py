@@ -9,17 +9,21 @@ positions.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
 from engine.clients.client import RESIGN, WIN, EngineClient
 from engine.clients.limits import GameClock
+from engine.clients.process import EngineError
 from engine.clock import TimeSettings
-from engine.color import opponent
+from engine.color import DRAW, opponent
 from engine.matches.results import fault_of
+from engine.matches.schedule import record_files
 from engine.play import G
 
 if TYPE_CHECKING:
@@ -34,8 +38,8 @@ START_TIMEOUT = 300.0
 """Seconds that an engine has to start."""
 
 
-class PositionError(Exception):
-    """No positions can be made of a file; the message is one line."""
+class ChoicesError(Exception):
+    """A file or an engine that cannot be used; the message is one line."""
 
 
 class Sayings:
@@ -45,16 +49,16 @@ class Sayings:
         """Read a file if it is there; None keeps nothing.
 
         Raises:
-            PositionError: a line of it is none of ours.
+            ChoicesError: a line of it is none of ours.
         """
         self._said: Said = {}
         if path is not None and path.exists():
-            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            for number, line in enumerate(path.read_bytes().splitlines(), 1):
                 try:
                     engine, position, move, value = json.loads(line)
-                except ValueError:
-                    raise PositionError(f"{path}, line {number}: expected what `bench choices` has written") from None
-                self._said[engine, position, move] = value
+                    self._said[engine, position, move] = value
+                except (ValueError, TypeError):
+                    raise ChoicesError(f"{path}, line {number}: expected what `bench choices` has written") from None
         self._file = None if path is None else path.open("a", encoding="utf-8")
 
     def of(self, key: tuple[str, str, str], ask: Callable[[], Any]) -> Any:
@@ -75,58 +79,72 @@ class Sayings:
 class Asked(Generic[G]):
     """An engine that is asked about one position after the other; it starts with the first."""
 
-    def __init__(self, spec: EngineSpec, kind: MatchGame[G], sayings: Sayings) -> None:
-        """Remember what to start."""
-        self.name = f"{spec.name} {' '.join(spec.command[3:])} {spec.limits} {dict(spec.options)} {spec.commands}"
+    def __init__(self, spec: EngineSpec, kind: MatchGame[G], rules: dict[str, Any], sayings: Sayings) -> None:
+        """Remember what to start, and by which rules it plays."""
+        known = hashlib.sha256(json.dumps([asdict(spec), rules], sort_keys=True).encode()).hexdigest()
+        self.name = f"{spec.name} {known[:16]}"
         self._spec, self._kind, self._sayings = spec, kind, sayings
+        self._referee = kind.referee(rules, None)
         self._client: EngineClient | None = None
 
     def choice(self, position: str, game: G) -> str:
         """Return the move that it chooses.
 
         Raises:
-            EngineError: it fails.
+            ChoicesError: it fails.
         """
         return str(self._sayings.of((self.name, position, CHOICE), lambda: self._ask(game)[0]))
 
-    def winrate(self, position: str, game: G, move: str = "") -> float | None:
-        """Return what the side to move wins by its opinion, in [0, 1], after a move of it; None if it says nothing.
+    def winrate(self, position: str, game: G, move: str = "") -> float:
+        """Return what the side to move wins by its opinion, in [0, 1], after a move of it; of an ended game the result.
 
         Raises:
-            EngineError: it fails.
+            ChoicesError: it fails, or says no winrate; or the move is none.
         """
 
-        def ask() -> float | None:
+        def ask() -> float:
             if move.lower() == RESIGN:
                 return 0.0
-            if move == WIN:
-                return 1.0
             if not move:
                 return self._ask(game)[1]
-            played = self._kind.read_answer(game, move).move
-            assert played is not None, "it declares no win"
+            try:
+                played = self._kind.read_answer(game, move).move
+            except ValueError as error:
+                raise ChoicesError(f"{position or 'the beginning'}: {error}") from None
+            if played is None:  # a declaration of the win
+                return 1.0
             after = game.copy()
             after.push(played)
-            said = self._ask(after)[1]
-            return None if said is None else 1.0 - said
+            ended = self._referee.judge(after)
+            if ended is not None:
+                return 0.5 if ended.winner == DRAW else float(ended.winner == game.side_to_move)
+            return 1.0 - self._ask(after)[1]
 
-        found: float | None = self._sayings.of((self.name, position, move), ask)
-        return found
+        return float(self._sayings.of((self.name, position, move), ask))
 
     def close(self) -> None:
         """End it."""
         if self._client is not None:
             self._client.close()
 
-    def _ask(self, game: G) -> tuple[str, float | None]:
-        if self._client is None:
-            self._client = self._kind.client(self._spec, timeout=START_TIMEOUT)
+    def _ask(self, game: G) -> tuple[str, float]:
+        """Return its move and its winrate, which is not a number if it says none."""
         clock = TimeSettings()
-        self._kind.set_up(self._client, game, clock)
         moves = [self._kind.format_move(game, move) for _, move in game.moves]
         color, free = game.side_to_move, GameClock(clock, 0.0)
-        answer = self._client.choose(self._kind.start_of(game), moves, color, {color: free, opponent(color): free})
-        return answer.move, None if answer.evaluation is None else answer.evaluation.winrate
+        try:
+            if self._client is None:
+                self._client = self._kind.client(self._spec, timeout=START_TIMEOUT)
+            self._kind.set_up(self._client, game, clock)
+            answer = self._client.choose(self._kind.start_of(game), moves, color, {color: free, opponent(color): free})
+        except EngineError as error:
+            raise ChoicesError(f"player {self._spec.name}: {error}") from None
+        if answer.move.lower() == RESIGN:
+            return answer.move, 0.0
+        if answer.move == WIN:
+            return answer.move, 1.0
+        winrate = None if answer.evaluation is None else answer.evaluation.winrate
+        return answer.move, math.nan if winrate is None else winrate
 
 
 def read_positions(path: Path, kind: MatchGame[Any], rules: dict[str, Any], begin: int, step: int) -> Iterator[str]:
@@ -140,11 +158,10 @@ def read_positions(path: Path, kind: MatchGame[Any], rules: dict[str, Any], begi
         step: moves between two of them.
 
     Raises:
-        PositionError: a file cannot be read.
+        ChoicesError: a file cannot be read.
     """
-    files = sorted(each for each in path.iterdir() if each.is_file()) if path.is_dir() else [path]
     lines = []
-    for file in files:
+    for file in record_files(path, kind.suffixes):
         try:
             for number, record in enumerate(kind.load_records(file)):
                 whole = kind.begin(rules, kind.opening_of(record, None, rules))
@@ -152,7 +169,7 @@ def read_positions(path: Path, kind: MatchGame[Any], rules: dict[str, Any], begi
                 cut = kind.load_records(file)[number]
                 lines.append([kind.opening_of(cut, ply, rules) for ply in reversed(plies)][::-1])
         except ValueError as error:
-            raise PositionError(fault_of(file, error)) from None
+            raise ChoicesError(fault_of(file, error)) from None
     seen = set()
     for ply in range(max(map(len, lines), default=0)):
         for line in lines:
@@ -184,34 +201,37 @@ def run(
         say: told of the progress, line by line.
 
     Raises:
-        PositionError: the file has something else.
-        EngineError: an engine fails.
+        ChoicesError: the file has something else, an engine fails, or nothing can be said.
     """
     with contextlib.ExitStack() as stack:
         sayings = stack.enter_context(contextlib.closing(Sayings(path)))
-        judging = stack.enter_context(contextlib.closing(Asked(judge, kind, sayings)))
-        players = [stack.enter_context(contextlib.closing(Asked(spec, kind, sayings))) for spec in specs]
+        judging = stack.enter_context(contextlib.closing(Asked(judge, kind, rules, sayings)))
+        players = [stack.enter_context(contextlib.closing(Asked(spec, kind, rules, sayings))) for spec in specs]
         worth: list[list[float]] = [[] for _ in players]
         differs = [0] * len(players)
         for number, position in enumerate(positions, 1):
             game = kind.begin(rules, position)
             winrate = judging.winrate(position, game)
-            if winrate is None or not balance <= winrate <= 1.0 - balance:
+            if math.isnan(winrate):
+                raise ChoicesError(f"--judge {judge.name}: expected an engine that reports winrates")
+            if not balance <= winrate <= 1.0 - balance:
                 continue
             moves = [player.choice(position, game) for player in players]
             values = dict.fromkeys(moves, winrate)
             if len(values) > 1:
-                values = {move: judging.winrate(position, game, move) or 0.0 for move in values}
+                values = {move: judging.winrate(position, game, move) for move in values}
             for index, move in enumerate(moves):
                 worth[index].append(values[move] - values[moves[0]])
                 differs[index] += move != moves[0]
             if number % 100 == 0:
                 say(f"{number} positions, {len(worth[0])} of them even: " + ", ".join(map(_shown, worth)))
+    if not worth[0]:
+        raise ChoicesError(f"none of {len(positions)} positions is even, expected more, or a smaller --balance")
     return [
         {
             "player": spec.name,
             "positions": len(gained),
-            "differs": share / max(1, len(gained)),
+            "differs": share / len(gained),
             "gained_per_10000": 1e4 * _mean(gained),
             "standard_error": 1e4 * _error(gained),
         }

@@ -402,19 +402,21 @@ def _add_choices(add: Add, game: Game[Any, Any]) -> None:
 
 def _choices(args: argparse.Namespace) -> Rows:
     from bench import choices
-    from engine.clients.limits import SpecError
-    from engine.clients.process import EngineError
-    from engine.clients.spec import parse_spec, with_own_names
+    from engine.clients.limits import EngineLimits, SpecError
+    from engine.clients.spec import is_own, parse_spec, with_own_names
 
     game = GAMES[args.game]
     try:
         specs = with_own_names([parse_spec(text, game.name, game.protocol) for text in args.players])
         judge = parse_spec(args.judge, game.name, game.protocol)
+        for spec in (*specs, judge):
+            if is_own(spec) and spec.limits == EngineLimits():
+                raise CliError(f"player {spec.name}: expected a limit, such as visits=200")
         kind = game.matches()
         rules = kind.rules(collect(args, game), None, 0)
         found = itertools.islice(choices.read_positions(args.positions, kind, rules, args.begin, args.every), args.most)
         return choices.run(specs, judge, kind, rules, list(found), args.balance, args.out, say)
-    except (SpecError, EngineError, choices.PositionError, ValueError) as error:
+    except (SpecError, choices.ChoicesError, ValueError) as error:
         raise CliError(str(error)) from None
     except OSError as error:
         raise CliError(f"{error.filename}: {error.strerror}") from None

@@ -192,6 +192,8 @@ def run(args: argparse.Namespace) -> int:
     game = GAMES[args.game]
     try:
         check_counts(args, games=2)
+        if args.games % 2:
+            raise CliError(f"--games {args.games}: expected an even number, as each opening is played with both colors")
         test = None if args.sprt is None else Sprt(*args.sprt)
         first, second = (read_changes(getattr(args, side), f"--{side}", game) for side in ("first", "second"))
         players = read_players(args, game, first, second)
@@ -212,13 +214,12 @@ def _play(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options
     from engine.matches.journal import Journal
 
     terms = make_terms(args, game, players)
-    total = args.games + args.games % 2
     names = _names(args)
     with Journal(args.out, describe(game, players, terms, names)) as journal:
         standing = Standing(test)
         for number, points in points_of(journal.results).items():
             standing.note(number, points)
-        left = [Task(number) for number in range(total) if number not in standing.points]
+        left = [Task(number) for number in range(args.games) if number not in standing.points]
         if journal.results:
             logs.say(f"{len(journal.results)} games are in {journal.path}; going on")
         begin, played, told = time.monotonic(), 0, 0.0
@@ -230,7 +231,7 @@ def _play(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options
                     played += 1
                     if time.monotonic() - told >= INTERVAL:
                         told = time.monotonic()
-                        logs.say(f"{len(standing.points)}/{total} games, {standing.line()}")
+                        logs.say(f"{len(standing.points)}/{args.games} games, {standing.line()}")
                     if standing.is_decided:
                         break
         spent = time.monotonic() - begin

@@ -16,6 +16,7 @@ from engine.options import TABLE, OptionError, rows_for
 SEPARATOR = ";;"
 """Between a command line and the settings of the engine."""
 YOMI = "yomi"
+_OWN = (sys.executable, "-m", "yomi")
 YOMI_LIMITS = ("visits", "playouts", "seconds")
 """Options of yomi that are limits here, so that the match's own limits give way to them."""
 DETECTION_LINES = 200
@@ -155,6 +156,11 @@ def is_yomi(word: str) -> bool:
     return word == YOMI or word.startswith(f"{YOMI}:")
 
 
+def is_own(spec: EngineSpec) -> bool:
+    """Return whether an engine is this program, as `parse_spec` has it started."""
+    return spec.command[: len(_OWN)] == _OWN
+
+
 def detect_protocol(spec: EngineSpec) -> str:
     """Start an engine and return the protocol that it speaks: gtp or usi.
 
@@ -205,7 +211,7 @@ def _yomi(command: list[str], game: str, protocol: str) -> tuple[dict[str, objec
             flags.append(row.flag if parsed else row.flag.replace("--", "--no-", 1))
         else:
             flags += [row.flag, value]
-    return limits, [sys.executable, "-m", "yomi", protocol, *flags, *command[1:]]
+    return limits, [*_OWN, protocol, *flags, *command[1:]]
 
 
 def _short(word: str) -> str:

@@ -40,6 +40,7 @@ class GoMatches(MatchGame[GoGame]):
     """Go."""
 
     client = GtpClient
+    suffixes = GAME.suffixes
 
     def rules(self, options: Options, scorer: str | None, max_moves: int) -> dict[str, Any]:
         """Return board, komi and rules; for `scorer` see ScoringReferee."""

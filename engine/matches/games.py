@@ -27,6 +27,8 @@ class MatchGame(abc.ABC, Generic[G]):
 
     client: type[EngineClient]
     """Of the engines that play it."""
+    suffixes: tuple[str, ...]
+    """Endings of the names of records that are looked for in a folder."""
 
     @abc.abstractmethod
     def rules(self, options: Options, scorer: str | None, max_moves: int) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def schedule(pairs: Sequence[tuple[int, int]], games: int, openings: int) -> Ite
 
 
 def load_openings(path: Path, moves: int | None, kind: MatchGame[Any], rules: Mapping[str, Any]) -> list[str]:
-    """Return the openings in a file, or in the files of a folder in order of their names; each once.
+    """Return the openings in a file, or in the records of a folder in order of their names; each once.
 
     Args:
         path: records of the game.
@@ -90,7 +90,7 @@ def load_openings(path: Path, moves: int | None, kind: MatchGame[Any], rules: Ma
     Raises:
         MatchError: a file cannot be read, or has no opening for this game.
     """
-    files = sorted(each for each in path.iterdir() if each.is_file()) if path.is_dir() else [path]
+    files = record_files(path, kind.suffixes)
     found: dict[str, None] = {}
     for file in files:
         try:
@@ -99,8 +99,15 @@ def load_openings(path: Path, moves: int | None, kind: MatchGame[Any], rules: Ma
             raise MatchError(f"--openings {fault_of(file, error)}") from None
         found.update(dict.fromkeys(texts))
     if not found:
-        raise MatchError(f"--openings {path}: no file in it, expected records")
+        raise MatchError(f"--openings {path}: no record in it, expected files ending in {' '.join(kind.suffixes)}")
     return list(found)
+
+
+def record_files(path: Path, suffixes: Sequence[str]) -> list[Path]:
+    """Return a file as it is; of a folder the files that end in one of `suffixes`, in order of their names."""
+    if not path.is_dir():
+        return [path]
+    return sorted(each for each in path.iterdir() if each.is_file() and each.suffix.lower() in suffixes)
 
 
 def draw_openings(draw: Callable[[], str], count: int, known: Sequence[str] = ()) -> list[str]:

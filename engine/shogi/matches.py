@@ -13,6 +13,7 @@ from engine.color import BLACK, WHITE, opponent
 from engine.matches.games import MatchGame
 from engine.matches.results import GameResult, Sheet, key_of
 from engine.players.request import Decision
+from engine.shogi.descriptor import GAME
 from engine.shogi.game import ShogiGame
 from engine.shogi.notation import csa_line, format_usi, parse_usi, parse_usi_moves
 from engine.shogi.players.notes import LINE_MOVES
@@ -34,6 +35,7 @@ class ShogiMatches(MatchGame[ShogiGame]):
     """Shogi."""
 
     client = UsiClient
+    suffixes = GAME.suffixes
 
     def rules(self, options: Options, scorer: str | None, max_moves: int) -> dict[str, Any]:
         """Return the rule of declared wins and the length of games, which nothing needs to score."""

@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from bench.choices import PositionError, Sayings, read_positions
+from bench.choices import Asked, ChoicesError, Sayings, read_positions
 from bench.cli import main
 from engine.cli.games import GAMES
+from engine.clients.spec import parse_spec
 from engine.options import Options
+from tests.process.match_process import scripted
 
 PLAIN = "yomi:evaluator=material,workers=1,memory=16M,seed=1"
+BLIND = "yomi:evaluator=uniform,workers=1,memory=16M,visits=1"
 GAME = "startpos moves 7g7f 3c3d 8h2b+ 3a2b B*5e\n"
 """Black's bishop attacks a rook and a lance; before it, a bishop can be taken back."""
 
@@ -33,13 +36,13 @@ def test_positions_come_from_games(record: Path) -> None:
         "startpos moves 7g7f 3c3d 8h2b+",
     ]
     record.write_text("startpos moves 7g7f 7g7f\n")
-    with pytest.raises(PositionError, match=r"game\.sfen"):
+    with pytest.raises(ChoicesError, match=r"game\.sfen"):
         list(read_positions(record, kind, rules, 1, 2))
 
 
 def test_a_search_is_worth_more_than_none(record: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept, table = tmp_path / "said.jsonl", tmp_path / "table.json"
-    words = [f"{PLAIN},visits=200 ;; name=search", "yomi:evaluator=uniform,workers=1,memory=16M,visits=1 ;; name=none"]
+    words = [f"{PLAIN},visits=200 ;; name=search", f"{BLIND} ;; name=none"]
     words += ["--game", "shogi", "--judge", f"{PLAIN},visits=400 ;; name=judge", "--positions", str(record)]
     words += ["--from", "3", "--every", "1", "--balance", "0", "--out", str(kept), "--json", str(table)]
     assert main(["choices", *words]) == 0
@@ -55,13 +58,52 @@ def test_a_search_is_worth_more_than_none(record: Path, tmp_path: Path, capsys: 
 
 def test_a_file_of_something_else_is_told(record: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept = tmp_path / "said.jsonl"
-    kept.write_text("no json\n")
-    with pytest.raises(PositionError, match="line 1"):
-        Sayings(kept)
-    words = ["choices", PLAIN, "--game", "shogi", "--judge", PLAIN, "--positions", str(record), "--out", str(kept)]
-    assert main(words) == 2
-    assert main(["choices", PLAIN, "--game", "shogi", "--judge", PLAIN, "--positions", str(tmp_path / "none")]) == 2
-    assert main(["choices", PLAIN, "--judge", "no-such-engine", "--game", "shogi", "--positions", str(record)]) == 2
+    for text in (b"no json\n", b"5\n", b"[[1], 2, 3, 4]\n", b"\xf3\n"):
+        kept.write_bytes(text)
+        with pytest.raises(ChoicesError, match="line 1"):
+            Sayings(kept)
+    empty, board = tmp_path / "empty", tmp_path / "board.sgf"
+    empty.mkdir()
+    board.write_text("(;SZ[9];B[ee];W[cc];B[gg];W[cg];B[gc])")
+    quick = f"{PLAIN},visits=2"
+    shogi = [quick, "--game", "shogi", "--judge"]
+    for words in (
+        [*shogi, quick, "--positions", str(record), "--out", str(kept)],
+        [*shogi, quick, "--positions", str(tmp_path / "none")],
+        [*shogi, PLAIN, "--positions", str(record)],
+        [*shogi, "no-such-engine", "--positions", str(record), "--from", "1"],
+        [*shogi, quick, "--positions", str(empty)],
+        [scripted("gtp", "fine"), "--size", "9", "--judge", scripted("gtp", "fine"), "--positions", str(board)],
+    ):
+        assert main(["choices", *words]) == 2
     errors = capsys.readouterr().err
-    assert errors.count("yomi bench: ") == 3
+    assert errors.count("yomi bench: ") == 6
+    assert "expected a limit, such as visits=200" in errors
+    assert "player no-such-engine: " in errors
+    assert "none of 0 positions is even" in errors
+    assert "--judge fine: expected an engine that reports winrates" in errors
     assert "Traceback" not in errors
+
+
+def test_what_is_kept_is_of_one_engine_and_its_rules(record: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "said.jsonl"
+    words = ["--game", "shogi", "--judge", f"{PLAIN},visits=9 ;; name=judge", "--positions", str(record), "--from", "1"]
+    words += ["--every", "3", "--balance", "0", "--out", str(kept)]
+    lines = []
+    for seed, rule in ((1, "27"), (2, "27"), (1, "24"), (1, "24")):
+        assert main(["choices", f"{BLIND},seed={seed} ;; name=none", *words, "--entering-king", rule]) == 0
+        lines.append(len(kept.read_text().splitlines()))
+    assert lines[0] < lines[1] < lines[2] == lines[3]
+
+
+def test_moves_that_end_the_game_take_no_judge() -> None:
+    kind = GAMES["shogi"].matches()
+    rules = kind.rules(Options.for_game("shogi"), None, 0)
+    judge = Asked(parse_spec("no-such-engine", "shogi", "usi"), kind, rules, Sayings(None))
+    position = "sfen 4k4/9/4P4/9/9/9/9/9/3K5 b G 1"
+    game = kind.begin(rules, position)
+    assert [judge.winrate(position, game, move) for move in ("G*5b", "resign")] == [1.0, 0.0]
+    with pytest.raises(ChoicesError, match="illegal move 5b5a"):
+        judge.winrate(position, game, "5b5a")
+    with pytest.raises(ChoicesError, match="player no-such-engine: "):
+        judge.winrate(position, game, "G*4a")

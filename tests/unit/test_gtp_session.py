@@ -88,6 +88,17 @@ def test_a_board_without_an_evaluator_is_refused_and_the_game_stays(tmp_path: Pa
     assert session.send("move_history") == "= black E5\n\n"
 
 
+def test_a_wrong_move_number_is_told_from_a_missing_record(tmp_path: Path) -> None:
+    record = tmp_path / "game.sgf"
+    record.write_text("(;GM[1]FF[4]SZ[9];B[cc];W[gg])")
+    session = ScriptedSession(FakePlayer(Options(size=9)))
+    assert session.send(f"loadsgf {record} 2") == "= white\n\n"
+    for word in ("x", "-1"):
+        assert session.send(f"loadsgf {record} {word}") == f"? invalid move number '{word}': expected a number\n\n"
+    assert "cannot load file" in session.send(f"loadsgf {tmp_path / 'other.sgf'} 2")
+    assert session.send("lz-analyze maxmoves -2") == "? invalid maxmoves -2: expected a number from 0 on\n\n"
+
+
 def test_a_record_of_unknown_rules_is_loaded_under_the_present_ones(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -107,6 +107,8 @@ def test_go() -> None:
         assert (go.mate, faults) == (mate, [])
     assert not go.infinite
     assert go.nodes == 3
+    go, faults = parse("mate x")
+    assert (go.mate, faults) == (math.inf, ["mate: expected a number, found 'x'"])
     go, faults = parse("btime -500 wtime 1.5 nodes " + "9" * 5000)
     assert (go.btime, go.wtime, go.nodes, faults) == (0.0, 0.001, 10**15, [])
     assert not parse_go([])[0].has_clock

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.evaluators.base import EvaluatorError
 from engine.options import Options
 from engine.protocols.process import LoadError
 from engine.shogi.game import ShogiGame
@@ -56,6 +57,20 @@ def test_what_has_to_be_loaded_waits_for_isready() -> None:
     with pytest.raises(LoadError, match="no such network"):
         talk.say("isready")
     assert talk.player.calls.count("load") == 2
+
+
+def test_a_device_that_is_not_there_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    talk = Talk()
+
+    def fail(player: FakeShogiPlayer, game: ShogiGame) -> None:
+        raise EvaluatorError("device cuda: no driver")
+
+    monkeypatch.setattr(FakeShogiPlayer, "load", fail)
+    with pytest.raises(LoadError, match=r"^device cuda: no driver$"):
+        talk.say("isready")
+    assert not any(record.exc_info for record in caplog.records)
 
 
 def test_signs_of_life_while_loading(monkeypatch: pytest.MonkeyPatch) -> None:

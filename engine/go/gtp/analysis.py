@@ -87,7 +87,9 @@ def read_arguments(session: Session, request: Command) -> AnalysisArguments:
         elif key == "interval":
             arguments.interval = _seconds(_value(words, key))
         elif key == "maxmoves":
-            arguments.max_moves = max(integer(_value(words, key), key), 0)
+            arguments.max_moves = integer(_value(words, key), key)
+            if arguments.max_moves < 0:
+                raise GtpError(f"invalid maxmoves {arguments.max_moves}: expected a number from 0 on")
         elif key == "minmoves":
             integer(_value(words, key), key)  # only visited moves are reported
         elif key in FLAGS:

@@ -214,6 +214,8 @@ def loadsgf(session: Session, request: Command) -> str:
     if len(words) > 1 and words[-1].isascii() and words[-1].isdigit():
         moves = max(integer(words.pop(), "move number") - 1, 0)
     path = " ".join(words).strip('"')
+    if len(words) > 1 and not Path(path).exists() and Path(" ".join(words[:-1]).strip('"')).exists():
+        raise GtpError(f"invalid move number {words[-1]!r}: expected a number")
     try:
         record = load_sgf(path)
         game = record.game(moves, rules=session.game.rules, override_rules=record.rules is None)

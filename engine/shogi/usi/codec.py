@@ -137,6 +137,8 @@ def parse_go(words: Sequence[str]) -> tuple[Go, list[str]]:
                     else f"{key}: expected a number, found nothing"
                 )
                 i += 1 if i < len(words) and words[i].lower() not in _KEYS else 0
+                if key == "mate":  # whoever asks for one waits for `checkmate`
+                    go.mate = math.inf
                 continue
             i += 1
             setattr(go, key, number if key in _COUNTS else min(number, MAX_MILLISECONDS) / 1000)

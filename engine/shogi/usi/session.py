@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from engine.evaluators.base import EvaluatorError
 from engine.options import OptionError, Options
-from engine.players.request import LoadingError
 from engine.protocols.process import LoadError, internal_error, loading
 from engine.protocols.streams import Inbox, OutputClosedError, log_line, logged
 from engine.protocols.text import MAX_LINE
@@ -179,7 +179,7 @@ class Session:
 
     def _load(self) -> None:
         try:
-            with loading(log, LoadingError, OptionError):
+            with loading(log, EvaluatorError, OptionError):
                 player = self._player or self._make_player(self.note)
                 if self._game is None:
                     from engine.shogi.game import ShogiGame
