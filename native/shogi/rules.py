@@ -12,17 +12,13 @@ from native.shogi.position import (
     ENTERING_KING_NONE,
     FIRST_DROP,
     ROOKS,
-    copy,
-    gives_check,
     play,
     set_position,
 )
 from native.shogi.tables import HAND_GUARD, HANDS_MASK, KNIGHT, NO_SQUARE, ZONE
 
 __all__ = [
-    "copy",
     "declaration",
-    "gives_check",
     "has_legal_move",
     "is_legal",
     "legal_moves",

@@ -26,7 +26,6 @@ HAND_TYPES = (PAWN, LANCE, KNIGHT, SILVER, GOLD, BISHOP, ROOK)
 DIRECTIONS = ((0, 1), (1, -1), (1, 0), (1, 1), (-1, -1), (-1, 0), (-1, 1), (0, -1))
 """(files, ranks) of a step in each direction; 0 and 7 run along a file."""
 NO_DIRECTION = 8
-UP, DOWN = 7, 0
 
 _UP_LEFT, _UP_RIGHT, _DOWN_LEFT, _DOWN_RIGHT = (1, -1), (-1, -1), (1, 1), (-1, 1)
 _DIAGONAL = (_UP_LEFT, _UP_RIGHT, _DOWN_LEFT, _DOWN_RIGHT)
