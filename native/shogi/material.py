@@ -178,7 +178,7 @@ def aims(pos, effects, square, kind, side, rank):  # type: ignore[no-untyped-def
 
 
 @inlined
-def quiet_logit(pos, effects, kind, origin, target, side):  # type: ignore[no-untyped-def]
+def quiet_logit(pos, kind, origin, target, side):  # type: ignore[no-untyped-def]
     """Return the part of a board move's logit that tells shapes of the opening and the approach to the kings."""
     own_king = U(pos.king[U(side)])
     enemy_king = U(pos.king[U(1 - side)])
@@ -268,7 +268,7 @@ def prior_logit(pos, effects, move):  # type: ignore[no-untyped-def]
             if near < 3 and (kind == PAWN or kind == BISHOP or kind == ROOK):
                 logit -= 5.0  # never better than the promotion, but for drop-pawn mates
         if not in_check:
-            logit += quiet_logit(pos, effects, kind, origin, target, side)
+            logit += quiet_logit(pos, kind, origin, target, side)
     rank = np.int64(RANK[U(after)])
     gain = np.int64(0) if kind == KING and theirs != 0 else exchange(effects.gains, mine, theirs, prize, rank)
     if kind == KING:
