@@ -6,7 +6,7 @@ from native.bits import U
 from native.calls import entry, load, types_of
 from native.go.board import BLACK, MIN_SIZE, POSITION_DTYPE, SCORING_TERRITORY, WHITE, copy
 from native.go.planes import symmetry_steps
-from native.go.priors import prior_logit
+from native.go.priors import write_prior_logits
 from native.go.rollout import owner_of
 from native.go.rollout_policy import patterned_rollout
 from native.go.spec import go_spec
@@ -105,8 +105,7 @@ def write_priors(address, rows):  # type: ignore[no-untyped-def]
     """Write logits from tactics and patterns for a Batch with positions; values and ownership become 0."""
     (batch,) = load(address, _PRIOR_ARGUMENTS)
     for row in range(U(rows)):
-        for i in range(U(batch.move_count[row])):
-            batch.logits[row, U(batch.indices[row, i])] = prior_logit(batch.positions[row], batch.moves[row, i])
+        write_prior_logits(batch, row)
         for i in range(VALUES):
             batch.values[row, U(i)] = 0.0
         for i in range(U(batch.ownership.shape[1])):
