@@ -18,29 +18,34 @@ from native.shogi.effects import (
     EFFECTS_DTYPE,
     HAND_VALUE,
     JUMP,
-    KING,
     KING_RANK,
-    KNIGHT,
     NEXT,
-    NO_SQUARE,
     RANK,
     SLIDES,
     STEPS,
-    TYPES,
     VALUE,
     exchange,
     find_attacks,
     find_losses,
 )
 from native.shogi.spec import shogi_spec
+from native.shogi.tables import (
+    BISHOP,
+    GOLD,
+    HAND_TYPE,
+    KING,
+    KNIGHT,
+    LANCE,
+    NO_SQUARE,
+    PAWN,
+    PROMOTED,
+    ROOK,
+    SILVER,
+)
 from native.spec import Inputs
 from native.tree import arrays
 from native.tree.buffers import make_batch
 
-PAWN, LANCE, SILVER, BISHOP, ROOK, GOLD = (TYPES[k] for k in ("PAWN", "LANCE", "SILVER", "BISHOP", "ROOK", "GOLD"))
-PROMOTION = 8
-"""What promotion adds to a type."""
-HAND_TYPES = np.array([PAWN, LANCE, KNIGHT, SILVER, GOLD, BISHOP, ROOK], np.uint8)
 SQUASH = 1.0 / 1200.0
 """tanh(score * SQUASH) is the value: 600 is a winning probability of 73%, as engines for shogi usually have it."""
 TEMPO = 40
@@ -98,7 +103,7 @@ def balance(pos, effects):  # type: ignore[no-untyped-def]
             worth += 2 * (8 - square % 9 if color == 0 else square % 9)
         score += worth if color == 0 else -worth
     for i in range(U(7)):
-        worth = np.int64(HAND_VALUE[U(HAND_TYPES[i])])
+        worth = np.int64(HAND_VALUE[U(HAND_TYPE[i])])
         score += worth * (np.int64(pos.hand[U(0), i]) - np.int64(pos.hand[U(1), i]))
     score += king_danger(pos, effects, 1) - king_danger(pos, effects, 0)
     return score + np.int64(effects.influence[U(0)] - effects.influence[U(1)])
@@ -212,7 +217,7 @@ def quiet_logit(pos, kind, origin, target, side):  # type: ignore[no-untyped-def
         logit -= 0.8
     elif kind == KNIGHT:
         logit -= 0.3
-    elif kind > PROMOTION:
+    elif kind > PROMOTED:
         logit += 0.3 * (np.int64(DISTANCE[enemy_king, U(origin)]) - np.int64(DISTANCE[enemy_king, U(target)]))
     else:
         logit -= 0.2
@@ -259,7 +264,7 @@ def prior_logit(pos, effects, move):  # type: ignore[no-untyped-def]
         after = kind
     else:
         kind = np.int64(pos.board[U(origin)]) & 15
-        after = kind + PROMOTION * promotes
+        after = kind + PROMOTED * promotes
         mine -= U(1) << U(4 * np.int64(RANK[U(kind)]))
         saved = np.int64(effects.loss[U(origin)])
         prize += np.int64(VALUE[U(after)]) - np.int64(VALUE[U(kind)])
