@@ -142,7 +142,6 @@ COUNTERS_DTYPE = _apart(
     {"edge_top": np.int64},
     {
         "moves_made": np.int64,
-        "cache_hits": np.int64,
         "evaluated": np.int64,  # positions that came back from the evaluator since the search started
     },
     {

@@ -307,7 +307,6 @@ def _open_leaf(tree, batch, worker, row, leaf, depth):  # type: ignore[no-untype
         tree.nodes[U(leaf)].own_utility = utility
         if expand(tree, leaf, worker.moves, worker.priors, count):
             _back_up_evaluation(tree, worker.path, worker.slots, depth, utility, values)
-            atomic_add(tree.counters[0], "cache_hits", 1)
         else:
             take_back(tree, worker.path, worker.slots, depth, 1)
         return row
