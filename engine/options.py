@@ -10,22 +10,13 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.option_row import (
-    Option,
-    OptionError,
-    Usi,
-    Value,
-    did_you_mean,
-    format_memory,
-    option,
-    parse_memory,
-)
+from engine.option_row import Option, OptionError, Usi, Value, did_you_mean, option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["TABLE", "Option", "OptionError", "Options", "Value", "find", "format_memory", "parse_memory"]
+__all__ = ["TABLE", "Option", "OptionError", "Options", "Value", "find"]
 
 NETWORK, LIMITS, SEARCH, PLAY, GAME = "Network", "Limits", "Search", "Play", "Game"
 REPORTS, LOG = "Reports", "Log"

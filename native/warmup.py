@@ -26,6 +26,7 @@ from native.spec import Inputs
 
 if TYPE_CHECKING:
     from native.spec import GameSpec
+    from native.tree.arrays import Tree
 
 ROOT = Path(__file__).resolve().parent.parent
 MISTAKE = "a mistake in a kernel: "
@@ -103,12 +104,7 @@ def _compile_search(spec: "GameSpec", position: Any, history: Any) -> None:
     worker = make_worker(spec, 1)
     length = int(position["history_length"])
     worker.history[:length] = history[:length]
-    p = tree.parameters[0]
-    p.rows_per_leaf = 1
-    p.policy_temperature = p.root_policy_temperature = 1.0
-    p.c_puct = p.c_puct_base = p.root_c_puct = p.root_c_puct_base = 1.0
-    memory.clear_tree(tree)
-    tree.counters[0].claim_limit = 20
+    _begin(tree, 20)
     roots = spec.positions(1)
     roots[0] = position
     rows = 0
@@ -123,6 +119,18 @@ def _compile_search(spec: "GameSpec", position: Any, history: Any) -> None:
     expansion.complete_root(tree, roots[0], worker.history, worker.moves)
     search.dynamic_utility(tree, 1.0, 0.0, 0.0)
     search.recenter(tree, 1.0)
+
+
+def _begin(tree: "Tree", playouts: int) -> None:
+    """Empty a tree, and set what a search of a few playouts reads of its parameters."""
+    from native.tree.memory import clear_tree
+
+    p = tree.parameters[0]
+    p.rows_per_leaf = 1
+    p.policy_temperature = p.root_policy_temperature = 1.0
+    p.c_puct = p.c_puct_base = p.root_c_puct = p.root_c_puct_base = 1.0
+    clear_tree(tree)
+    tree.counters[0].claim_limit = playouts
 
 
 def compile_forest() -> None:
@@ -146,19 +154,14 @@ def _compile_learning(spec: "GameSpec", positions: Any, history: Any) -> None:
     """Compile searches side by side, and rows."""
     from native.calls import NO_CALLS
     from native.datasets.positions import index_moves, show_positions
-    from native.tree import arrays, memory, report
+    from native.tree import arrays, report
     from native.tree.buffers import make_batch, make_worker
     from native.tree.forest import advance_all, make_forest
 
     forest = make_forest(spec, 2, 16)
     for number in range(2):
         tree = arrays.Tree(*(array[number] for array in forest))
-        p = tree.parameters[0]
-        p.rows_per_leaf = 1
-        p.policy_temperature = p.root_policy_temperature = 1.0
-        p.c_puct = p.c_puct_base = p.root_c_puct = p.root_c_puct_base = 1.0
-        memory.clear_tree(tree)
-        tree.counters[0].claim_limit = 4
+        _begin(tree, 4)
     histories = np.zeros((2, spec.max_history), np.uint64)
     histories[:, : len(history)] = history
     rngs = np.ones((2, 1), np.uint64)

@@ -2,7 +2,3 @@
 
 Importing this package is cheap: neither onnx nor onnxruntime is imported before they are needed.
 """
-
-from nets.errors import NetworkError
-
-__all__ = ["NetworkError"]

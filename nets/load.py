@@ -86,11 +86,6 @@ def open_file(path: str | Path) -> NetworkFile:
     return NetworkFile(path, kind, header, NetworkInfo.from_props(header.metadata) if is_own and header else None)
 
 
-def identify(path: str | Path) -> NetworkKind:
-    """Tell the kind alone; see `open_file`."""
-    return _identify(Path(path))[0]
-
-
 def game_of(path: str | Path) -> str:
     """Return the game that a network plays, go or shogi; see `open_file`."""
     return open_file(path).game

@@ -15,12 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from nets.errors import NetworkError
-from nets.onnx_header import ELEMENT_TYPES, MalformedError, fields, varint
+from nets.onnx_header import ELEMENT_TYPES, GRAPH_INITIALIZER, GRAPH_NODE, MODEL_GRAPH, MalformedError, fields, varint
 
 Attribute: TypeAlias = int | float | str | list[int] | npt.NDArray[Any]
 
-_MODEL_GRAPH = 7
-_GRAPH_NODE, _GRAPH_INITIALIZER = 1, 5
 _FLOAT_DATA, _INT32_DATA, _INT64_DATA, _RAW_DATA, _DOUBLE_DATA, _DATA_LOCATION = 4, 5, 7, 9, 10, 14
 
 
@@ -60,12 +58,12 @@ def read_onnx_graph(path: Path) -> OnnxGraph:
     weights: dict[str, npt.NDArray[Any]] = {}
     try:
         for number, _, start, end in fields(view, 0, len(view)):
-            if number != _MODEL_GRAPH:
+            if number != MODEL_GRAPH:
                 continue
             for inner, _, inner_start, inner_end in fields(view, start, end):
-                if inner == _GRAPH_NODE:
+                if inner == GRAPH_NODE:
                     nodes.append(_node(view, inner_start, inner_end))
-                elif inner == _GRAPH_INITIALIZER:
+                elif inner == GRAPH_INITIALIZER:
                     name, array = _tensor(view, inner_start, inner_end)
                     weights[name] = array
     except (MalformedError, UnicodeDecodeError, struct.error):

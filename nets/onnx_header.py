@@ -16,8 +16,8 @@ from typing import TypeAlias, TypeVar
 
 T = TypeVar("T")
 _Buffer: TypeAlias = memoryview
-_MODEL_IR_VERSION, _MODEL_GRAPH, _MODEL_METADATA = 1, 7, 14
-_GRAPH_NODE, _GRAPH_INITIALIZER, _GRAPH_INPUT, _GRAPH_OUTPUT = 1, 5, 11, 12
+_MODEL_IR_VERSION, MODEL_GRAPH, _MODEL_METADATA = 1, 7, 14
+GRAPH_NODE, GRAPH_INITIALIZER, _GRAPH_INPUT, _GRAPH_OUTPUT = 1, 5, 11, 12
 _NODE_ATTRIBUTE, _ATTRIBUTE_TENSOR = 5, 5
 _TENSOR_NAME, _TENSOR_EXTERNAL_DATA = 8, 13
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
@@ -107,15 +107,15 @@ def _model(view: _Buffer) -> OnnxHeader | None:
     for number, value, start, end in fields(view, 0, len(view)):
         if number == _MODEL_IR_VERSION:
             ir_version = value
-        elif number == _MODEL_GRAPH:
+        elif number == MODEL_GRAPH:
             for inner, _, inner_start, inner_end in fields(view, start, end):
                 if inner == _GRAPH_INPUT:
                     inputs.append(_tensor(view, inner_start, inner_end))
                 elif inner == _GRAPH_OUTPUT:
                     outputs.append(_tensor(view, inner_start, inner_end))
-                elif inner == _GRAPH_INITIALIZER:
+                elif inner == GRAPH_INITIALIZER:
                     weights.add(_text(view, inner_start, inner_end, _TENSOR_NAME))
-                nodes += inner == _GRAPH_NODE
+                nodes += inner == GRAPH_NODE
         elif number == _MODEL_METADATA:
             metadata[_text(view, start, end, 1)] = _text(view, start, end, 2)
     if not (0 < ir_version < 1000 and outputs and nodes):
@@ -126,11 +126,11 @@ def _model(view: _Buffer) -> OnnxHeader | None:
 def _locations(view: _Buffer) -> list[str]:
     """Return the locations of external data, sorted: of initializers, and of tensors that nodes hold."""
     found: set[str] = set()
-    for start, end in _messages(view, 0, len(view), _MODEL_GRAPH):
+    for start, end in _messages(view, 0, len(view), MODEL_GRAPH):
         for number, _, inner_start, inner_end in fields(view, start, end):
-            if number == _GRAPH_INITIALIZER:
+            if number == GRAPH_INITIALIZER:
                 found |= _external(view, inner_start, inner_end)
-            elif number == _GRAPH_NODE:
+            elif number == GRAPH_NODE:
                 for attribute in _messages(view, inner_start, inner_end, _NODE_ATTRIBUTE):
                     for tensor in _messages(view, *attribute, _ATTRIBUTE_TENSOR):
                         found |= _external(view, *tensor)

@@ -21,7 +21,7 @@ from engine.color import BLACK, WHITE
 from engine.go.game import GoGame, IllegalMove, SetupError
 from engine.go.handicap import HandicapError
 from engine.go.rules import PRESETS, Rules, RulesError
-from engine.go.vertex import column_and_row, point_at
+from engine.go.vertex import LETTERS, column_and_row, point_at
 from engine.search.report import Counts
 from engine.version import VERSION
 from native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, PASS
@@ -30,7 +30,6 @@ RULE_NAMES = {"japanese": "Japanese", "chinese": "Chinese", "aga": "AGA", "new-z
 """SGF's own names of rule sets; others are written as in GTP."""
 
 MOVE_PROPERTIES = {"B": BLACK, "W": WHITE}
-LETTERS = {BLACK: "b", WHITE: "w"}
 SIDES = {"b": BLACK, "w": WHITE, "1": BLACK, "2": WHITE}
 """First letters of PL, in any case; old programs write numbers."""
 SETUP_PROPERTIES = {"AB": BLACK, "AW": WHITE, "AE": EMPTY}

@@ -6,6 +6,8 @@ from engine.color import BLACK, WHITE
 from native.go.board import PASS
 
 COLUMNS = "ABCDEFGHJKLMNOPQRST"
+COLORS = {"b": BLACK, "black": BLACK, "w": WHITE, "white": WHITE}
+LETTERS = {BLACK: "b", WHITE: "w"}
 
 
 class VertexError(ValueError):
@@ -59,12 +61,10 @@ def parse_color(text: str) -> int:
     Raises:
         VertexError: anything else.
     """
-    match text.strip().lower():
-        case "b" | "black":
-            return BLACK
-        case "w" | "white":
-            return WHITE
-    raise VertexError(f"invalid color '{text}': expected black or white")
+    color = COLORS.get(text.strip().lower())
+    if color is None:
+        raise VertexError(f"invalid color '{text}': expected black or white")
+    return color
 
 
 def format_color(color: int) -> str:

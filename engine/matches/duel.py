@@ -46,9 +46,9 @@ TEMPERATURE, HALF_LIFE = 0.6, 0.3
 temperature is left."""
 COLD = 0.01
 """Temperature below which a player takes the move that it thinks best."""
-OPENING_MOVES, OPENING_VISITS = 8, 32
-"""Of openings that are drawn, and of the search before each of their moves, whose visits are the chances: they follow
-the policy, but for moves that the next one refutes."""
+OPENING_VISITS = 32
+"""Of the search before each move of an opening that is drawn. Visits are the chances: openings follow the policy, but
+for moves that the next one refutes."""
 PLAYED_BY = SelfPlaySettings(noise=0.0, forced_playouts=0.0)
 
 

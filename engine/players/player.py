@@ -222,7 +222,7 @@ class Player(abc.ABC, Generic[G]):
         if line:
             return Decision(line[0], ponder=line[1] if len(line) > 1 else None, report=report, note="mate")
         if not report.moves:
-            return Decision(self._likeliest(root, avoid, allow), report=report)
+            return Decision(self._likeliest(root, allow), report=report)
         heat = temperature_at(root.ply, options.temperature, options.temperature_moves)
         drawn = self._draw(report, heat)
         pv = next(move.pv for move in report.moves if move.move == drawn)
@@ -432,7 +432,7 @@ class Player(abc.ABC, Generic[G]):
         return report
 
     @abc.abstractmethod
-    def _likeliest(self, root: G, avoid: Collection[int], allow: Collection[int] | None) -> int:
+    def _likeliest(self, root: G, allow: Collection[int] | None) -> int:
         """Return a move for a search that had time for nothing."""
 
     def _may_resign(self, game: G, report: SearchReport) -> bool:

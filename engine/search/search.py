@@ -212,7 +212,7 @@ class Search:
         self._ban(avoid, allow, prune)  # first of all, since `interrupt` asks how many visits the root has
         counters = self._counters
         counters.stop = counters.claimed = counters.playouts = 0
-        counters.moves_made = counters.cache_hits = counters.evaluated = 0
+        counters.moves_made = counters.evaluated = 0
         counters.claim_limit = self._claim_limit(limits)
         self._latency = 0.0
         self._error = None

@@ -31,7 +31,7 @@ from pathlib import Path
 
 from engine.clients.spec import text_of
 from engine.options import OptionError, Options, Value, find
-from engine.servers.passwords import Password, PasswordError, from_environment, from_file, from_keyring
+from engine.servers.passwords import Password, from_environment, from_file, from_keyring
 
 CGOS, CSA = "cgos", "csa"
 GAMES = {CGOS: "go", CSA: "shogi"}
@@ -323,6 +323,3 @@ class _Table:
     def tables(self, key: str) -> dict[str, _Table]:
         table = self.table(key)
         return {name: table.table(name) for name in table.data}
-
-
-__all__ = ["Account", "PasswordError", "Server", "Settings", "SettingsError", "read_settings"]

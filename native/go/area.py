@@ -317,22 +317,6 @@ def find_areas(s, pos, suicide):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def area(pos, s, out):  # type: ignore[no-untyped-def]
-    """Write the owner (BLACK, WHITE or 0) of every point to `out` (uint8[MAX_POINTS]), as `find_areas` sees it."""
-    load_sets(s, pos)
-    find_areas(s, pos, pos.suicide)
-    for p in range(U(MAX_POINTS)):
-        out[p] = 0
-    for p in range(U((pos.size + 2) * pos.stride)):
-        w = p >> U(6)
-        bit = p & U(63)
-        if (s.owned_black[w] >> bit) & U(1) != U(0):
-            out[p] = BLACK
-        elif (s.owned_white[w] >> bit) & U(1) != U(0):
-            out[p] = WHITE
-
-
-@kernel
 def pass_alive(pos, s, color, out):  # type: ignore[no-untyped-def]
     """Write `color` to `out` (uint8[MAX_POINTS]) at its pass-alive stones and territory (Benson), 0 elsewhere."""
     load_sets(s, pos)

@@ -49,7 +49,7 @@ from native.jit import kernel
 from native.spec import Inputs
 from native.tree.buffers import make_batch
 
-PLANES, VALUE_PLANES = 49, 50
+VALUE_PLANES = 50
 LIBERTIES, STONES, MOVES, KOS, DISTANCES = 0, 8, 16, 21, 24
 CHAINS, GROUPS, TERRITORY, HALF_EYES, RECAPTURES, BLACK_TO_MOVE = 29, 37, 43, 45, 47, 49
 DEAD, KILLABLE, KILLING, SAVING = 0, 1, 2, 3

@@ -3,8 +3,8 @@
 import numpy as np
 
 from native.bits import U
-from native.go.board import BLACK, BORDER, EMPTY, NO_POINT, WHITE, copy
-from native.go.rollout import uniform_rollout
+from native.go.board import BLACK, NO_POINT, WHITE, copy
+from native.go.rollout import owner_of, uniform_rollout
 from native.jit import kernel
 
 
@@ -31,13 +31,7 @@ def rollout_ownership(root, scratch, rng, n, totals):  # type: ignore[no-untyped
         uniform_rollout(scratch, rng)
         for y in range(size):
             for x in range(size):
-                i = (y + 1) * stride + x + 1
-                owner = np.int64(scratch.color[U(i)])
-                if owner == EMPTY:
-                    for neighbor in (i - 1, i + 1, i - stride, i + stride):
-                        c = np.int64(scratch.color[U(neighbor)])
-                        if c != BORDER:
-                            owner |= c
+                owner = owner_of(scratch, (y + 1) * stride + x + 1)
                 if owner == BLACK:
                     totals[U(y * size + x)] += 1
                 elif owner == WHITE:

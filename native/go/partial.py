@@ -7,7 +7,7 @@ import numpy as np
 from native.bits import U
 from native.calls import entry, load, types_of
 from native.go.board import BLACK, MIN_SIZE
-from native.go.priors import prior_logit
+from native.go.priors import prior_logit, write_prior_logits
 from native.go.rollout_evaluator import white_compensation
 from native.go.spec import go_spec
 from native.jit import kernel
@@ -21,13 +21,6 @@ POINTS = 10.0
 
 _MATRIX = np.zeros((1, 1), np.float32)
 _ARGUMENTS = types_of(_MATRIX, _MATRIX, _MATRIX, True, make_batch(go_spec(MIN_SIZE), 1, Inputs.POSITIONS))
-
-
-@kernel
-def _write_priors(batch, row):  # type: ignore[no-untyped-def]
-    """Write logits from tactics and patterns."""
-    for i in range(U(batch.move_count[row])):
-        batch.logits[row, U(batch.indices[row, i])] = prior_logit(batch.positions[row], batch.moves[row, i])
 
 
 @kernel
@@ -67,7 +60,7 @@ def decode_rows(rows, policy, value, score, is_blacks, batch):  # type: ignore[n
     for row in range(U(rows)):
         pos = batch.positions[row]
         if policy.shape[1] == 0:
-            _write_priors(batch, row)
+            write_prior_logits(batch, row)
         else:
             for i in range(U(policy.shape[1])):
                 batch.logits[row, i] = widened(policy[row, i])

@@ -5,7 +5,7 @@ import numpy as np
 from native.bits import U
 from native.go.move_features import move_features
 from native.go.prior_weights import unpack
-from native.jit import kernel
+from native.jit import inlined, kernel
 
 WEIGHTS = unpack()
 """float32[FEATURES]"""
@@ -18,3 +18,10 @@ def prior_logit(pos, move):  # type: ignore[no-untyped-def]
     for feature in move_features(pos, move):
         logit += WEIGHTS[U(feature)]
     return logit
+
+
+@inlined
+def write_prior_logits(batch, row):  # type: ignore[no-untyped-def]
+    """Write the logit of each legal move of one row of a Batch with positions."""
+    for i in range(U(batch.move_count[row])):
+        batch.logits[row, U(batch.indices[row, i])] = prior_logit(batch.positions[row], batch.moves[row, i])

@@ -3,8 +3,8 @@
 import numpy as np
 
 from native.bits import U, random_below
-from native.go.board import BORDER, EMPTY, copy, is_eye, is_suicide, place_stone
-from native.jit import kernel
+from native.go.board import BLACK, BORDER, EMPTY, WHITE, copy, is_eye, is_suicide, place_stone
+from native.jit import inlined, kernel
 
 
 @kernel
@@ -29,6 +29,22 @@ def uniform_move(pos, color, rng):  # type: ignore[no-untyped-def]
             return U(0)
 
 
+@inlined
+def owner_of(pos, i):  # type: ignore[no-untyped-def]
+    """Return the owner of point `i` in a finished rollout: its color, or if it is empty that of its neighbors.
+
+    BLACK | WHITE stands between both colors, EMPTY between none.
+    """
+    owner = np.int64(pos.color[U(i)])
+    if owner == EMPTY:
+        stride = np.int64(pos.stride)
+        for neighbor in (i - 1, i + 1, i - stride, i + stride):
+            color = np.int64(pos.color[U(neighbor)])
+            if color != BORDER:
+                owner |= color
+    return owner
+
+
 @kernel
 def area_balance(pos):  # type: ignore[no-untyped-def]
     """Return Black's points minus White's in a finished rollout: stones, and empty points between one color."""
@@ -37,18 +53,10 @@ def area_balance(pos):  # type: ignore[no-untyped-def]
     size = np.int64(pos.size)
     for y in range(size):
         for x in range(size):
-            i = (y + 1) * stride + x + 1
-            c = pos.color[U(i)]
-            if c == EMPTY:
-                seen = 0
-                for neighbor in (i - 1, i + 1, i - stride, i + stride):
-                    d = pos.color[U(neighbor)]
-                    if d != BORDER:
-                        seen |= d
-                c = np.uint8(seen)
-            if c == 1:
+            owner = owner_of(pos, (y + 1) * stride + x + 1)
+            if owner == BLACK:
                 balance += 1
-            elif c == 2:
+            elif owner == WHITE:
                 balance -= 1
     return balance
 

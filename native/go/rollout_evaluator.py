@@ -4,9 +4,10 @@ import numpy as np
 
 from native.bits import U
 from native.calls import entry, load, types_of
-from native.go.board import BLACK, BORDER, EMPTY, MIN_SIZE, POSITION_DTYPE, SCORING_TERRITORY, WHITE, copy
+from native.go.board import BLACK, MIN_SIZE, POSITION_DTYPE, SCORING_TERRITORY, WHITE, copy
 from native.go.planes import symmetry_steps
-from native.go.priors import prior_logit
+from native.go.priors import write_prior_logits
+from native.go.rollout import owner_of
 from native.go.rollout_policy import patterned_rollout
 from native.go.spec import go_spec
 from native.jit import kernel
@@ -23,15 +24,9 @@ def add_ownership(pos, color, ownership):  # type: ignore[no-untyped-def]
     k = U(0)
     for y in range(size):
         for x in range(size):
-            i = (y + 1) * stride + x + 1
-            c = np.int64(pos.color[U(i)])
-            if c == EMPTY:
-                for neighbor in (i - 1, i + 1, i - stride, i + stride):
-                    d = np.int64(pos.color[U(neighbor)])
-                    if d != BORDER:
-                        c |= d
-            if c in (BLACK, WHITE):
-                ownership[k] += np.float32(1.0) if c == color else np.float32(-1.0)
+            owner = owner_of(pos, (y + 1) * stride + x + 1)
+            if owner in (BLACK, WHITE):
+                ownership[k] += np.float32(1.0) if owner == color else np.float32(-1.0)
             k += U(1)
 
 
@@ -110,8 +105,7 @@ def write_priors(address, rows):  # type: ignore[no-untyped-def]
     """Write logits from tactics and patterns for a Batch with positions; values and ownership become 0."""
     (batch,) = load(address, _PRIOR_ARGUMENTS)
     for row in range(U(rows)):
-        for i in range(U(batch.move_count[row])):
-            batch.logits[row, U(batch.indices[row, i])] = prior_logit(batch.positions[row], batch.moves[row, i])
+        write_prior_logits(batch, row)
         for i in range(VALUES):
             batch.values[row, U(i)] = 0.0
         for i in range(U(batch.ownership.shape[1])):

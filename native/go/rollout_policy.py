@@ -29,8 +29,8 @@ THROW_IN = 1
 
 
 @kernel
-def capture_of(pos, stone, color):  # type: ignore[no-untyped-def]
-    """Return the point where `color` takes the chain of `stone`; NO_POINT if it is not in atari or ko forbids it."""
+def capture_of(pos, stone):  # type: ignore[no-untyped-def]
+    """Return the point where the chain of `stone` is taken; NO_POINT if it is not in atari or ko forbids it."""
     slot = U(pos.chain[U(stone)])
     if pos.liberties[slot] != 1:
         return U(NO_POINT)
@@ -68,7 +68,7 @@ def atari_answer(pos, color, last, rng):  # type: ignore[no-untyped-def]
             for side in (j - 1, j + 1, j - stride, j + stride):
                 r = U(side)
                 if pos.color[r] == enemy:
-                    point = capture_of(pos, r, own)
+                    point = capture_of(pos, r)
                     if point != U(NO_POINT):
                         found += U(1)
                         if random_below(rng, found) == U(0):
@@ -202,7 +202,7 @@ def random_move(pos, color, rng):  # type: ignore[no-untyped-def]
 def rollout_move(pos, color, last, rng):  # type: ignore[no-untyped-def]
     """Return the policy's move of `color`, NO_POINT for a pass, after the move `last` (NO_POINT for a pass or none)."""
     if last != U(NO_POINT) and pos.color[last] != EMPTY:
-        move = capture_of(pos, last, color)
+        move = capture_of(pos, last)
         if move != U(NO_POINT):
             return move
         move = atari_answer(pos, color, last, rng)

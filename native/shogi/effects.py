@@ -10,14 +10,13 @@ import numpy.typing as npt
 
 from native.bits import U, lowest_bit
 from native.jit import kernel
+from native.shogi.tables import KING, KNIGHT, NO_SQUARE
 
-NO_SQUARE = 81
 DIRECTIONS = 8
 """0 is towards a smaller rank (Black's forward), then clockwise as Black sees the board: file 1 is on the right."""
 
 _NAMES = "PAWN LANCE KNIGHT SILVER BISHOP ROOK GOLD KING PROM_PAWN PROM_LANCE PROM_KNIGHT PROM_SILVER HORSE DRAGON"
 TYPES = {name: i + 1 for i, name in enumerate(_NAMES.split())}
-KNIGHT, KING = TYPES["KNIGHT"], TYPES["KING"]
 _GOLDS = ("GOLD", "PROM_PAWN", "PROM_LANCE", "PROM_KNIGHT", "PROM_SILVER")
 
 

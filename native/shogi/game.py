@@ -21,7 +21,7 @@ def outcome(pos, history):  # type: ignore[no-untyped-def]
     if not rules.has_legal_move(pos):
         return OVER, -1.0, 0.0
     draw = min(max(float(pos.draw_value[U(pos.side_to_move) - U(1)]), -UNPROVEN_WIN), UNPROVEN_WIN)
-    kind = rules.repetition(pos, history, rules.ALL_PLIES)
+    kind = rules.repetition(pos, history)
     if kind == rules.DRAW:
         return OVER, draw, 0.0
     if kind != rules.NONE:

@@ -35,7 +35,7 @@ from native.shogi.tables import (
     DRAGON,
     FILES,
     GOLD,
-    HAND_TYPES,
+    HAND_TYPE,
     HIGH,
     HORSE,
     KING,
@@ -98,7 +98,6 @@ def _make_origins() -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
 ORIGINS = _make_origins()
 """uint64[2 * 7 * ROWS * 2]: by color of the mover, group of pieces and square of the king."""
 _GROUP_PLACES = np.array([place for place, _ in _GROUPS], np.uint64)
-_HAND_TYPE = np.array(HAND_TYPES, np.uint8)
 
 
 @inlined
@@ -139,7 +138,7 @@ def _write_dropped_checks(pos, moves, count, us, king, free_low, free_high, line
     for i in range(U(7)):
         if pos.hand[us, i] == 0:
             continue
-        kind = U(_HAND_TYPE[i])
+        kind = U(HAND_TYPE[i])
         low, high = _checked_from(lines, kind, them, king)
         dead = (kind + us * U(WHITE_PIECE)) * U(2)
         low &= free_low & ~DEAD[dead]

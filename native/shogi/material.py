@@ -18,29 +18,34 @@ from native.shogi.effects import (
     EFFECTS_DTYPE,
     HAND_VALUE,
     JUMP,
-    KING,
     KING_RANK,
-    KNIGHT,
     NEXT,
-    NO_SQUARE,
     RANK,
     SLIDES,
     STEPS,
-    TYPES,
     VALUE,
     exchange,
     find_attacks,
     find_losses,
 )
 from native.shogi.spec import shogi_spec
+from native.shogi.tables import (
+    BISHOP,
+    GOLD,
+    HAND_TYPE,
+    KING,
+    KNIGHT,
+    LANCE,
+    NO_SQUARE,
+    PAWN,
+    PROMOTED,
+    ROOK,
+    SILVER,
+)
 from native.spec import Inputs
 from native.tree import arrays
 from native.tree.buffers import make_batch
 
-PAWN, LANCE, SILVER, BISHOP, ROOK, GOLD = (TYPES[k] for k in ("PAWN", "LANCE", "SILVER", "BISHOP", "ROOK", "GOLD"))
-PROMOTION = 8
-"""What promotion adds to a type."""
-HAND_TYPES = np.array([PAWN, LANCE, KNIGHT, SILVER, GOLD, BISHOP, ROOK], np.uint8)
 SQUASH = 1.0 / 1200.0
 """tanh(score * SQUASH) is the value: 600 is a winning probability of 73%, as engines for shogi usually have it."""
 TEMPO = 40
@@ -98,7 +103,7 @@ def balance(pos, effects):  # type: ignore[no-untyped-def]
             worth += 2 * (8 - square % 9 if color == 0 else square % 9)
         score += worth if color == 0 else -worth
     for i in range(U(7)):
-        worth = np.int64(HAND_VALUE[U(HAND_TYPES[i])])
+        worth = np.int64(HAND_VALUE[U(HAND_TYPE[i])])
         score += worth * (np.int64(pos.hand[U(0), i]) - np.int64(pos.hand[U(1), i]))
     score += king_danger(pos, effects, 1) - king_danger(pos, effects, 0)
     return score + np.int64(effects.influence[U(0)] - effects.influence[U(1)])
@@ -178,7 +183,7 @@ def aims(pos, effects, square, kind, side, rank):  # type: ignore[no-untyped-def
 
 
 @inlined
-def quiet_logit(pos, effects, kind, origin, target, side):  # type: ignore[no-untyped-def]
+def quiet_logit(pos, kind, origin, target, side):  # type: ignore[no-untyped-def]
     """Return the part of a board move's logit that tells shapes of the opening and the approach to the kings."""
     own_king = U(pos.king[U(side)])
     enemy_king = U(pos.king[U(1 - side)])
@@ -212,7 +217,7 @@ def quiet_logit(pos, effects, kind, origin, target, side):  # type: ignore[no-un
         logit -= 0.8
     elif kind == KNIGHT:
         logit -= 0.3
-    elif kind > PROMOTION:
+    elif kind > PROMOTED:
         logit += 0.3 * (np.int64(DISTANCE[enemy_king, U(origin)]) - np.int64(DISTANCE[enemy_king, U(target)]))
     else:
         logit -= 0.2
@@ -259,7 +264,7 @@ def prior_logit(pos, effects, move):  # type: ignore[no-untyped-def]
         after = kind
     else:
         kind = np.int64(pos.board[U(origin)]) & 15
-        after = kind + PROMOTION * promotes
+        after = kind + PROMOTED * promotes
         mine -= U(1) << U(4 * np.int64(RANK[U(kind)]))
         saved = np.int64(effects.loss[U(origin)])
         prize += np.int64(VALUE[U(after)]) - np.int64(VALUE[U(kind)])
@@ -268,7 +273,7 @@ def prior_logit(pos, effects, move):  # type: ignore[no-untyped-def]
             if near < 3 and (kind == PAWN or kind == BISHOP or kind == ROOK):
                 logit -= 5.0  # never better than the promotion, but for drop-pawn mates
         if not in_check:
-            logit += quiet_logit(pos, effects, kind, origin, target, side)
+            logit += quiet_logit(pos, kind, origin, target, side)
     rank = np.int64(RANK[U(after)])
     gain = np.int64(0) if kind == KING and theirs != 0 else exchange(effects.gains, mine, theirs, prize, rank)
     if kind == KING:

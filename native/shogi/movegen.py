@@ -15,7 +15,7 @@ from native.shogi.tables import (
     DIAGONALS,
     DIRECTION,
     FILES,
-    HAND_TYPES,
+    HAND_TYPE,
     HIGH,
     NO_SQUARE,
     PAWN,
@@ -29,7 +29,6 @@ from native.shogi.tables import (
 )
 
 PROMOTES = 1 << 14
-HAND_TYPE = np.array(HAND_TYPES, np.uint8)
 ANYWHERE = (1 << 28) - (1 << 14)
 """The counts of silvers, golds, bishops and rooks in Black's packed hand."""
 

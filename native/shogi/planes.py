@@ -14,7 +14,7 @@ from native.jit import inlined, kernel
 from native.packing import set_bit, unpack_bits
 from native.shogi.bitboards import attacks, first_square, without_first
 from native.shogi.position import BISHOPS, FIRST_DROP, FORM_ALPHAZERO, ROOKS, WHITE
-from native.shogi.rules import ALL_PLIES, DRAW, repetition
+from native.shogi.rules import DRAW, repetition
 from native.shogi.tables import NO_SQUARE, SQUARES, ZONE
 from native.spec import packed_words
 
@@ -195,7 +195,7 @@ def write_alphazero(pos, history, planes):  # type: ignore[no-untyped-def]
         if code != U(0):
             # A White piece's code is 16 more, its plane 14.
             flat[(code - U(1) - (code >> U(4)) * U(2)) * U(SQUARES) + square] = np.float32(1.0)
-    if repetition(pos, history, ALL_PLIES) == DRAW:
+    if repetition(pos, history) == DRAW:
         planes[U(REPEATED)] = np.float32(1.0)
     for color in range(U(2)):
         for i in range(U(7)):

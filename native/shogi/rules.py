@@ -12,17 +12,13 @@ from native.shogi.position import (
     ENTERING_KING_NONE,
     FIRST_DROP,
     ROOKS,
-    copy,
-    gives_check,
     play,
     set_position,
 )
 from native.shogi.tables import HAND_GUARD, HANDS_MASK, KNIGHT, NO_SQUARE, ZONE
 
 __all__ = [
-    "copy",
     "declaration",
-    "gives_check",
     "has_legal_move",
     "is_legal",
     "legal_moves",
@@ -37,28 +33,21 @@ ALL_POINTS = 56
 """What all pieces make together, kings included, by the points of a declaration."""
 OCCURRENCES = 4
 """Of a position: the last of them ends a game."""
-ALL_PLIES = 1 << 20
-"""A window for `repetition` that holds every game."""
 
 
 @kernel
-def repetition(pos, history, window):  # type: ignore[no-untyped-def]
+def repetition(pos, history):  # type: ignore[no-untyped-def]
     """Compare a position with the earlier ones with the same side to move, the latest first.
 
     The first with the same pieces on the board decides. With the same hands it is a draw, or WIN where all of the
     other side's moves since then gave check, LOSE where those of the side to move did. With more in the side to move's
     hand than then (and less of nothing) it is SUPERIOR, with less INFERIOR.
-
-    Args:
-        pos: the position.
-        history: its history.
-        window: how many plies to look back.
     """
     length = U(pos.history_length)
     if length < U(10):
         return NONE
     here = length - U(2)
-    plies = min(here >> U(1), U(window))
+    plies = here >> U(1)
     board_key = history[here]
     hands = history[here + U(1)]
     shift = U(0) if pos.side_to_move == 1 else U(28)

@@ -26,7 +26,6 @@ HAND_TYPES = (PAWN, LANCE, KNIGHT, SILVER, GOLD, BISHOP, ROOK)
 DIRECTIONS = ((0, 1), (1, -1), (1, 0), (1, 1), (-1, -1), (-1, 0), (-1, 1), (0, -1))
 """(files, ranks) of a step in each direction; 0 and 7 run along a file."""
 NO_DIRECTION = 8
-UP, DOWN = 7, 0
 
 _UP_LEFT, _UP_RIGHT, _DOWN_LEFT, _DOWN_RIGHT = (1, -1), (-1, -1), (1, 1), (-1, 1)
 _DIAGONAL = (_UP_LEFT, _UP_RIGHT, _DOWN_LEFT, _DOWN_RIGHT)
@@ -144,6 +143,8 @@ FILES = _flat([list(range(square // 9 * 9, square // 9 * 9 + 9)) for square in r
 HIGH = (1 << (SQUARES - 64)) - 1
 """The bits of a high word that are squares."""
 
+HAND_TYPE = np.array(HAND_TYPES, np.uint8)
+"""uint8[7]: HAND_TYPES as kernels read them."""
 HAND_INDEX = np.array([HAND_TYPES.index(t % PROMOTED) if t % PROMOTED else 0 for t in range(16)], np.uint8)
 """uint8[16]: place in a hand of a piece of a type, promoted or not (a king has none)."""
 HAND_SHIFT = np.array([0, 6, 10, 14, 18, 22, 25, 28, 34, 38, 42, 46, 50, 53], np.uint8)

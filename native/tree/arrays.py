@@ -142,7 +142,6 @@ COUNTERS_DTYPE = _apart(
     {"edge_top": np.int64},
     {
         "moves_made": np.int64,
-        "cache_hits": np.int64,
         "evaluated": np.int64,  # positions that came back from the evaluator since the search started
     },
     {
@@ -208,8 +207,6 @@ class Batch(NamedTuple):
     """uint16[B, D]: the edge that leads on from each of them"""
     depth: Any
     """int32[B]: edges of this path"""
-    opponent_to_move: Any
-    """uint8[B]: 1 if the side to move at the leaf is not the one at the root"""
     is_root: Any
     """uint8[B]: 1 where the leaf is the root itself"""
     symmetry: Any

@@ -29,7 +29,6 @@ def make_batch(spec: GameSpec, rows: int, inputs: Inputs) -> Batch:
         path=np.zeros((rows, _path_size(spec)), np.uint32),
         slots=np.zeros((rows, _path_size(spec)), np.uint16),
         depth=np.zeros(rows, np.int32),
-        opponent_to_move=np.zeros(rows, np.uint8),
         is_root=np.zeros(rows, np.uint8),
         symmetry=np.zeros(rows, np.int32),
         keys=np.zeros(rows, np.uint64),

@@ -232,7 +232,6 @@ def _add_rows(tree, batch, worker, row, leaf, depth, key, count):  # type: ignor
         elif rows == 1:
             symmetry = np.int64(random_bits(worker.rng) & U(7))
         batch.node[r] = leaf
-        batch.opponent_to_move[r] = depth & 1
         batch.is_root[r] = 1 if leaf == tree.counters[0].root else 0
         batch.symmetry[r] = symmetry
         batch.keys[r] = key
@@ -308,7 +307,6 @@ def _open_leaf(tree, batch, worker, row, leaf, depth):  # type: ignore[no-untype
         tree.nodes[U(leaf)].own_utility = utility
         if expand(tree, leaf, worker.moves, worker.priors, count):
             _back_up_evaluation(tree, worker.path, worker.slots, depth, utility, values)
-            atomic_add(tree.counters[0], "cache_hits", 1)
         else:
             take_back(tree, worker.path, worker.slots, depth, 1)
         return row
@@ -482,7 +480,7 @@ def scatter(tree, root, worker, batch, row, end):  # type: ignore[no-untyped-def
     while row < end:
         leaf = np.int64(batch.node[U(row)])
         count = np.int64(batch.move_count[U(row)])
-        opponent_to_move = np.int64(batch.opponent_to_move[U(row)])
+        opponent_to_move = np.int64(batch.depth[U(row)]) & 1
         for i in range(VALUES):
             values[i] = 0.0
         for i in range(U(count)):

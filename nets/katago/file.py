@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 
-from nets.errors import NetworkError
 from nets.katago.network import (
     GLOBAL_CHANNELS,
     META_CHANNELS,
@@ -371,6 +370,3 @@ class _Reader:
 
 def _out(matmul: MatMul) -> int:
     return int(matmul.weights.shape[1])
-
-
-__all__ = ["NetworkError", "looks_like_network", "parse_network", "read_network"]

@@ -77,10 +77,6 @@ class Conv:
     """[out, in, ky, kx]"""
 
     @property
-    def in_channels(self) -> int:
-        return int(self.weights.shape[1])
-
-    @property
     def out_channels(self) -> int:
         return int(self.weights.shape[0])
 

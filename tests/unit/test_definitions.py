@@ -20,7 +20,7 @@ from nets.features import feature_set  # noqa: E402
 from nets.katago.file import parse_network, read_network  # noqa: E402
 from nets.katago.network import Activation  # noqa: E402
 from nets.katago.write import write_network  # noqa: E402
-from nets.load import NetworkKind, identify, prepare_shogi  # noqa: E402
+from nets.load import NetworkKind, open_file, prepare_shogi  # noqa: E402
 from nets.metadata import NetworkInfo  # noqa: E402
 from nets.training.export import export_file  # noqa: E402
 from tests.contract.networks import load_go, load_shogi, raw_shogi  # noqa: E402
@@ -153,7 +153,7 @@ def test_onnx_files_compute_the_same(kind: str, tmp_path: Path) -> None:
             np.testing.assert_allclose(raw.reshape(found[0].shape), found[0], atol=1e-4)
     info = NetworkInfo.from_props({p.key: p.value for p in export_onnx(network, "small", {}).metadata_props})
     assert info.feature_set == network.feature_set
-    assert identify(path) is NetworkKind.YOMI_ONNX
+    assert open_file(path).kind is NetworkKind.YOMI_ONNX
 
 
 @pytest.mark.parametrize(

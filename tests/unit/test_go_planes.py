@@ -44,8 +44,11 @@ def test_areas(suicide: bool, tax: int, scratch: Any) -> None:
                 expected = go_board.pass_alive(game.board, color, suicide)
                 assert marked == expected, game.board
                 alive += len(expected)
-            area.area(pos, scratch, out)
-            assert out[board_points(size)].tolist() == go_board.area(game.board, suicide, tax != TAX_NONE), game.board
+            area.load_sets(scratch, pos)
+            area.find_areas(scratch, pos, pos["suicide"])
+            owner = go_board.area(game.board, suicide, tax != TAX_NONE)
+            for color, name in ((BLACK, "owned_black"), (WHITE, "owned_white")):
+                assert bits(scratch[name], size) == {p for p, each in enumerate(owner) if each == color}, game.board
     assert alive > 60
 
 

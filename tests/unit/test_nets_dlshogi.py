@@ -13,12 +13,12 @@ from onnx import TensorProto, helper, numpy_helper
 
 from engine.cli.net import facts
 from engine.evaluators.base import EvaluatorError
-from nets import NetworkError
 from nets.dlshogi.definition import NetworkShape, make_model, write_network
 from nets.dlshogi.network import AREA, ShogiForm
 from nets.dlshogi.settings import read_settings
+from nets.errors import NetworkError
 from nets.graph_builder import GraphBuilder
-from nets.load import NetworkKind, identify, prepare, prepare_shogi
+from nets.load import NetworkKind, open_file, prepare, prepare_shogi
 from nets.onnx_graph import read_onnx_graph
 from nets.onnx_header import data_files
 from nets.packed import Variant, variant_file
@@ -48,7 +48,7 @@ def test_files_are_recognised_by_themselves(kind: str, tmp_path: Path) -> None:
     path = write_network(tmp_path / "weights.bin", shape)
     network, info = prepare_shogi(path)
     alphazero = shape.form is ShogiForm.ALPHAZERO
-    assert identify(path) is (NetworkKind.ALPHAZERO_SHOGI if alphazero else NetworkKind.DLSHOGI)
+    assert open_file(path).kind is (NetworkKind.ALPHAZERO_SHOGI if alphazero else NetworkKind.DLSHOGI)
     assert network.form is shape.form
     assert network.extras == (0 if alphazero else shape.extras)
     assert network.policy_size == (139 if alphazero else 27) * AREA
@@ -58,7 +58,7 @@ def test_files_are_recognised_by_themselves(kind: str, tmp_path: Path) -> None:
     with pytest.raises(NetworkError, match="a network for shogi found, expected one for Go"):
         prepare(path, 9)
     told = dict(facts(path))
-    assert (told["kind"], told["game"]) == (identify(path).value, "shogi")
+    assert (told["kind"], told["game"]) == (open_file(path).kind.value, "shogi")
     assert (told["blocks"], told["channels"]) == (str(shape.blocks), "16")
     assert told["computed by"].startswith("own kernels")
 

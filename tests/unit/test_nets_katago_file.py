@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nets import NetworkError
+from nets.errors import NetworkError
 from nets.katago.file import looks_like_network, parse_network, read_network
 from nets.katago.network import Activation, AttentionBlock
 from nets.katago.write import write_network

@@ -18,11 +18,11 @@ import pytest
 from onnx import TensorProto, helper
 
 from engine.cli.net import facts
-from nets import NetworkError
 from nets import files as files_module
+from nets.errors import NetworkError
 from nets.files import atomic_writer, default_cache_dir, naming, write_atomically
 from nets.katago.write import write_network
-from nets.load import NetworkKind, identify, prepare, prepare_shogi
+from nets.load import NetworkKind, open_file, prepare, prepare_shogi
 from nets.metadata import KATAGO_CONVERTER_VERSION, NetworkInfo
 from nets.models import default_network
 from nets.onnx_header import read_onnx_header
@@ -67,7 +67,7 @@ def test_human_networks_have_no_optimism(tmp_path: Path) -> None:
 
 def test_the_onnx_file_says_the_same_and_can_be_given_itself(network_file: Path, tmp_path: Path) -> None:
     path, info = prepare(network_file, 9, tmp_path)
-    assert identify(path) is NetworkKind.YOMI_ONNX
+    assert open_file(path).kind is NetworkKind.YOMI_ONNX
     assert prepare(path, 9, tmp_path / "other") == (path, info)
     assert not (tmp_path / "other").exists()
     header = read_onnx_header(path)
@@ -184,7 +184,7 @@ def test_a_warm_start_imports_neither_onnx_nor_onnxruntime(network_file: Path, t
 def test_katago_files_are_known_by_their_content(network_file: Path, tmp_path: Path) -> None:
     renamed = tmp_path / "weights.onnx"
     renamed.write_bytes(network_file.read_bytes())
-    assert identify(renamed) is NetworkKind.KATAGO
+    assert open_file(renamed).kind is NetworkKind.KATAGO
 
 
 def test_foreign_files_are_refused(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_foreign_files_are_refused(tmp_path: Path) -> None:
         path = tmp_path / name
         path.write_bytes(content)
         with pytest.raises(NetworkError, match=message):
-            identify(path)
+            open_file(path)
 
     refused("empty.bin.gz", b"", "an empty file found, expected a KataGo network")
     refused("readme.txt", b"This is a text.\n", "starts with b'This is a text")
@@ -203,16 +203,16 @@ def test_foreign_files_are_refused(tmp_path: Path) -> None:
         archive.writestr("data.pkl", b"x")
     refused("model.ckpt", checkpoint.read_bytes(), "zip archive")
     with pytest.raises(NetworkError, match="cannot be read: No such file"):
-        identify(tmp_path / "missing")
+        open_file(tmp_path / "missing")
     with pytest.raises(NetworkError, match="is a folder"):
-        identify(tmp_path)
+        open_file(tmp_path)
 
 
 def test_foreign_onnx_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(NetworkError, match=r"input1 \(float32 1\).* found, expected dlshogi's input1 Nx62x9x9"):
-        identify(foreign_onnx(tmp_path / "shogi.onnx", ["output_policy", "output_value"]))
+        open_file(foreign_onnx(tmp_path / "shogi.onnx", ["output_policy", "output_value"]))
     with pytest.raises(NetworkError, match="inputs input1 and outputs y found, expected one with yomi's metadata"):
-        identify(foreign_onnx(tmp_path / "other.onnx", ["y"]))
+        open_file(foreign_onnx(tmp_path / "other.onnx", ["y"]))
 
 
 def test_broken_networks_and_sizes_are_refused(network_file: Path, tmp_path: Path) -> None:

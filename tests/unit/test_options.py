@@ -15,14 +15,13 @@ from engine.cli.flags import add_options, check_limited, collect, suited, visits
 from engine.cli.games import GAMES, GO, SHOGI
 from engine.cli.main import main
 from engine.go.game import GoGame
+from engine.option_row import format_memory, parse_memory
 from engine.options import (
     ALIASES,
     TABLE,
     OptionError,
     Options,
     find,
-    format_memory,
-    parse_memory,
     read_config,
     reference,
 )

@@ -8,8 +8,9 @@ from engine.shogi.game import ShogiGame
 from engine.shogi.networks.material import MaterialEvaluator
 from engine.shogi.notation import parse_usi
 from native.shogi import material
-from native.shogi.effects import CAPTURE, EFFECTS_DTYPE, NO_SQUARE, RANK, TYPES, find_attacks, find_losses
+from native.shogi.effects import CAPTURE, EFFECTS_DTYPE, RANK, TYPES, find_attacks, find_losses
 from native.shogi.spec import shogi_spec
+from native.shogi.tables import NO_SQUARE
 from native.spec import Inputs
 from native.tree.arrays import SCORE, VALUE
 from native.tree.buffers import make_batch

@@ -423,10 +423,7 @@ def test_evaluations_are_found_again_in_the_cache() -> None:
         search.set_position(new_game(3))
         search.run(Limits(playouts=600))
         check_tree(search)
-    hits = int(cached.tree.counters[0].cache_hits)
-    assert hits > 20
-    assert plain.tree.counters[0].cache_hits == 0
-    assert plain.evaluations - cached.evaluations == hits
+    assert plain.evaluations - cached.evaluations > 20
     assert {m.move: m.visits for m in cached.report().moves} == {m.move: m.visits for m in plain.report().moves}
     # the same position again, with an empty tree and a full cache: only the root is evaluated anew
     cached.set_position(new_game(3, "B2"))

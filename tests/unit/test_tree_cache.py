@@ -75,15 +75,12 @@ def test_too_many_moves_are_not_kept() -> None:
 
 
 def test_shogi_finds_transpositions() -> None:
-    reports, hits = [], []
+    reports = []
     for cache_size in (0, 2**22):
         plain = {"workers": 1, "graph": False, "symmetry": "none", "seed": 1, "ownership": False}
         settings = SearchSettings(memory=2**22, cache_size=cache_size, c_puct=3.0, **plain)
         search = Search(shogi_spec(), InlineQueue(ScriptedEvaluator()), settings)
         search.set_position(ShogiGame("4k4/9/9/9/9/9/9/9/4K4 b G 1"))
         reports.append(search.run(Limits(playouts=2000)))
-        hits.append(int(search.tree.counters[0].cache_hits))
-    assert hits[0] == 0
-    assert hits[1] > 100
-    assert reports[0].evaluations - reports[1].evaluations == hits[1]
+    assert reports[0].evaluations - reports[1].evaluations > 100
     assert {m.move: m.visits for m in reports[0].moves} == {m.move: m.visits for m in reports[1].moves}

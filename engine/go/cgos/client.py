@@ -10,7 +10,6 @@ from pathlib import Path
 
 from engine.color import COLOR_NAMES, opponent
 from engine.go.cgos.codec import (
-    LETTERS,
     AnotherLogin,
     AskPassword,
     AskProtocol,
@@ -28,6 +27,7 @@ from engine.go.cgos.codec import (
 )
 from engine.go.cgos.game import CgosGame, Turn
 from engine.go.cgos.yomi_seat import GoReply, GoSeat
+from engine.go.vertex import LETTERS
 from engine.servers.client import LOGIN_TIMEOUT, OPPONENT_GRACE, RESUME_TIMEOUT, Client, Due, SessionOver
 from engine.servers.connection import ConnectionLostError, Line
 from engine.servers.passwords import STARS, Password

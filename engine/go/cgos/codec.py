@@ -10,11 +10,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from engine.color import BLACK, WHITE
+from engine.go.vertex import COLORS
 from engine.version import VERSION
 
-BLACK, WHITE = 1, 2
-COLORS = {"b": BLACK, "black": BLACK, "w": WHITE, "white": WHITE}
-LETTERS = {BLACK: "b", WHITE: "w"}
 ANALYZE = "genmove_analyze"
 MAX_ANALYSIS = 48_000
 """Characters; servers drop a connection whose line is longer than 64 KiB."""

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.color import opponent
-from engine.go.cgos.codec import BLACK, WHITE, Setup
+from engine.color import BLACK, WHITE, opponent
+from engine.go.cgos.codec import Setup
 from engine.go.cgos.yomi_seat import RULES, GoReply, GoStart
 from engine.go.sgf import GameRecord, Node, SgfError, load_sgf
 from engine.go.vertex import VertexError, parse_vertex

@@ -15,14 +15,13 @@ from engine.go.gtp.codec import Command
 from engine.go.gtp.formats import board_of, dboard, raw_evaluation
 from engine.go.gtp.session import GtpError, Session
 from engine.go.gtp.table import command
-from engine.go.vertex import board_points, format_color, format_vertex, parse_color
+from engine.go.vertex import COLORS, board_points, format_color, format_vertex, parse_color
 from engine.search.limits import Limits
 from engine.search.report import MoveReport, SearchReport
 from native.go.board import PASS
 
 SECONDS = 1.0
 """For a search that a map needs."""
-COLORS = ("b", "black", "w", "white")
 CANDIDATES = 5
 """Moves that get a label."""
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from engine.clock import MAX_TIME, ClockError, TimeSettings, TimeSystem
-from engine.color import BLACK, WHITE
 from engine.go.gtp.arguments import expect_count, integer, real
 from engine.go.gtp.codec import Command
-from engine.go.gtp.session import GtpError, Session
+from engine.go.gtp.session import Session
 from engine.go.gtp.table import command
+from engine.go.vertex import parse_color
 
 KGS_SYSTEMS = (TimeSystem.NONE, TimeSystem.ABSOLUTE, TimeSystem.BYOYOMI, TimeSystem.CANADIAN)
-COLORS = {"b": BLACK, "black": BLACK, "w": WHITE, "white": WHITE}
 
 
 @command("time_settings")
@@ -47,9 +46,7 @@ def kata_list_time_settings(session: Session, request: Command) -> str:
 def time_left(session: Session, request: Command) -> None:
     """Take over what the controller's clock shows."""
     expect_count(request, 2, 3, "COLOR TIME [STONES]")
-    color = COLORS.get(request.arguments[0].lower())
-    if color is None:
-        raise GtpError(f"invalid color {request.arguments[0]!r}: expected black or white")
+    color = parse_color(request.arguments[0])
     seconds = real(request.arguments[1], "time")
     stones = integer(request.arguments[2], "number of stones") if len(request.arguments) > 2 else 0
     if stones < 0 or seconds > MAX_TIME:

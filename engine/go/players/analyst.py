@@ -58,7 +58,7 @@ class QueuePool:
         """Return the queue for a game's board and rules, to be given back by `release`.
 
         Raises:
-            NetworkError, EvaluatorError: see `go_setup.make_queue`.
+            NetworkError, EvaluatorError: see `engine.go.players.setup.make_queue`.
         """
         key = queue_key(game.size, game.rules)
         with self._lock:

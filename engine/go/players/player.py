@@ -201,7 +201,7 @@ class GoPlayer(Player[GoGame]):
         report = replace(report, moves=moves)
         return choose(report, temperature, self._rng)
 
-    def _likeliest(self, root: GoGame, avoid: Collection[int], allow: Collection[int] | None) -> int:
+    def _likeliest(self, root: GoGame, allow: Collection[int] | None) -> int:
         move = self._search.likeliest()
         return PASS if move is None else move
 

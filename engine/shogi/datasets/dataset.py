@@ -1,4 +1,4 @@
-"""`yomi dataset make` for shogi: from CSA, KIF, hcpe and psv files to a folder of shards."""
+"""`yomi dataset make` for shogi: from game records, hcpe, hcpe3 and psv files to a folder of shards."""
 
 from __future__ import annotations
 
@@ -126,9 +126,7 @@ def fitted_scale(rows: npt.NDArray[np.void]) -> float:
     return float(scales[low])
 
 
-def shard_columns(
-    pool: ThreadPoolExecutor, rows: npt.NDArray[np.void], features: FeatureSet, scale: float = SCORE_SCALE
-) -> Columns:
+def shard_columns(pool: ThreadPoolExecutor, rows: npt.NDArray[np.void], features: FeatureSet, scale: float) -> Columns:
     """Return the columns of one shard; `scale` is that of its evaluations in centipawns.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Positions of shogi from records, hcpe and psv files as rows of numbers, filtered and with duplicates merged."""
+"""Positions of shogi from records, hcpe, hcpe3 and psv files as rows of numbers, filtered and duplicates merged."""
 
 from __future__ import annotations
 

@@ -269,7 +269,7 @@ class ShogiPlayer(Player[ShogiGame]):
     def _time_left(self, clock: Clock, options: Options) -> float | None:
         return time_left(clock, options.lag, options.byoyomi_margin, self._lateness.reserve)
 
-    def _likeliest(self, root: ShogiGame, avoid: Collection[int], allow: Collection[int] | None) -> int:
+    def _likeliest(self, root: ShogiGame, allow: Collection[int] | None) -> int:
         move, allowed = self._search.likeliest(), root.searched_moves() if allow is None else list(allow)
         return move if move in allowed else allowed[0]
 

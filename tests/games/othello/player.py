@@ -101,6 +101,6 @@ class OthelloPlayer(Player[OthelloGame]):
     def _is_forced(self, request: Request[OthelloGame], root: OthelloGame) -> bool:
         return not request.infinite and len(root.legal_moves()) == 1
 
-    def _likeliest(self, root: OthelloGame, avoid: Collection[int], allow: Collection[int] | None) -> int:
+    def _likeliest(self, root: OthelloGame, allow: Collection[int] | None) -> int:
         move = self._search.likeliest()
         return root.legal_moves()[0] if move is None else move
