@@ -5,6 +5,9 @@ DRAW = 0
 """Stands for the winner where nobody has won."""
 
 COLOR_NAMES = {BLACK: "Black", WHITE: "White"}
+COLORS = {"b": BLACK, "black": BLACK, "w": WHITE, "white": WHITE}
+"""As GTP and SGF write them."""
+LETTERS = {BLACK: "b", WHITE: "w"}
 
 
 def opponent(color: int) -> int:

@@ -17,11 +17,11 @@ from typing import Any
 
 from sgfmill import sgf, sgf_grammar, sgf_properties
 
-from engine.color import BLACK, WHITE
+from engine.color import BLACK, LETTERS, WHITE
 from engine.go.game import GoGame, IllegalMove, SetupError
 from engine.go.handicap import HandicapError
 from engine.go.rules import PRESETS, Rules, RulesError
-from engine.go.vertex import LETTERS, column_and_row, point_at
+from engine.go.vertex import column_and_row, point_at
 from engine.search.report import Counts
 from engine.version import VERSION
 from native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, PASS

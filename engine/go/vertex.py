@@ -2,12 +2,10 @@
 
 import functools
 
-from engine.color import BLACK, WHITE
+from engine.color import BLACK, COLORS
 from native.go.board import PASS
 
 COLUMNS = "ABCDEFGHJKLMNOPQRST"
-COLORS = {"b": BLACK, "black": BLACK, "w": WHITE, "white": WHITE}
-LETTERS = {BLACK: "b", WHITE: "w"}
 
 
 class VertexError(ValueError):

@@ -133,7 +133,9 @@ def test_unknown_backend(tmp_path: Path) -> None:
 
 
 def test_unknown_precision(tmp_path: Path) -> None:
-    with pytest.raises(EvaluatorError, match="precision int4 found, expected one of auto, fp32, fp16, int16, bf16"):
+    with pytest.raises(
+        EvaluatorError, match="precision int4 found, expected one of auto, fp32, fp16, int16, int8, bf16"
+    ):
         load_shogi(tmp_path / "net.onnx", precision="int4")
 
 

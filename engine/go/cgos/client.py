@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from engine.color import COLOR_NAMES, opponent
+from engine.color import COLOR_NAMES, LETTERS, opponent
 from engine.go.cgos.codec import (
     AnotherLogin,
     AskPassword,
@@ -27,7 +27,6 @@ from engine.go.cgos.codec import (
 )
 from engine.go.cgos.game import CgosGame, Turn
 from engine.go.cgos.yomi_seat import GoReply, GoSeat
-from engine.go.vertex import LETTERS
 from engine.servers.client import LOGIN_TIMEOUT, OPPONENT_GRACE, RESUME_TIMEOUT, Client, Due, SessionOver
 from engine.servers.connection import ConnectionLostError, Line
 from engine.servers.passwords import STARS, Password

@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from engine.color import BLACK, WHITE
-from engine.go.vertex import COLORS
+from engine.color import BLACK, COLORS, WHITE
 from engine.version import VERSION
 
 ANALYZE = "genmove_analyze"

@@ -11,9 +11,9 @@ from engine.clients.gtp import GtpClient
 from engine.clients.limits import GameClock
 from engine.clients.process import EngineError
 from engine.clock import TimeSettings, TimeSystem
+from engine.color import LETTERS
 from engine.go.cgos.yomi_seat import RULES, GoReply, GoStart
 from engine.go.gtp.formats import number
-from engine.go.vertex import LETTERS
 from engine.servers.seat import EngineSeat, GaveUpError
 from engine.servers.settings import Account
 

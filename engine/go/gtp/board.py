@@ -214,17 +214,24 @@ def loadsgf(session: Session, request: Command) -> str:
     if len(words) > 1 and words[-1].isascii() and words[-1].isdigit():
         moves = max(integer(words.pop(), "move number") - 1, 0)
     path = " ".join(words).strip('"')
-    if len(words) > 1 and not Path(path).exists() and Path(" ".join(words[:-1]).strip('"')).exists():
-        raise GtpError(f"invalid move number {words[-1]!r}: expected a number")
     try:
         record = load_sgf(path)
         game = record.game(moves, rules=session.game.rules, override_rules=record.rules is None)
     except SgfError as error:
+        if len(words) > 1 and _is_file(" ".join(words[:-1])) and not _is_file(path):
+            raise GtpError(f"invalid move number {words[-1]!r}: expected a number") from None
         raise GtpError(f"cannot load file: {error}") from None
     if record.rules_text:
         log.warning("%s: unknown rules '%s': %s stay in force", path, record.rules_text, game.rules)
     take_up(session, game)
     return "black" if game.side_to_move == BLACK else "white"
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text.strip('"')).is_file()
+    except (OSError, ValueError):  # no name that a file could have
+        return False
 
 
 @command("printsgf")

@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from engine.color import BLACK, opponent
+from engine.color import BLACK, COLORS, opponent
 from engine.go.gtp.arguments import integer, real
 from engine.go.gtp.codec import Command
 from engine.go.gtp.formats import board_of, dboard, raw_evaluation
 from engine.go.gtp.session import GtpError, Session
 from engine.go.gtp.table import command
-from engine.go.vertex import COLORS, board_points, format_color, format_vertex, parse_color
+from engine.go.vertex import board_points, format_color, format_vertex, parse_color
 from engine.search.limits import Limits
 from engine.search.report import MoveReport, SearchReport
 from native.go.board import PASS

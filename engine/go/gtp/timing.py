@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from engine.clock import MAX_TIME, ClockError, TimeSettings, TimeSystem
+from engine.color import COLORS
 from engine.go.gtp.arguments import expect_count, integer, real
 from engine.go.gtp.codec import Command
-from engine.go.gtp.session import Session
+from engine.go.gtp.session import GtpError, Session
 from engine.go.gtp.table import command
-from engine.go.vertex import parse_color
 
 KGS_SYSTEMS = (TimeSystem.NONE, TimeSystem.ABSOLUTE, TimeSystem.BYOYOMI, TimeSystem.CANADIAN)
 
@@ -46,7 +46,9 @@ def kata_list_time_settings(session: Session, request: Command) -> str:
 def time_left(session: Session, request: Command) -> None:
     """Take over what the controller's clock shows."""
     expect_count(request, 2, 3, "COLOR TIME [STONES]")
-    color = parse_color(request.arguments[0])
+    color = COLORS.get(request.arguments[0].lower())
+    if color is None:
+        raise GtpError(f"invalid color {request.arguments[0]!r}: expected black or white")
     seconds = real(request.arguments[1], "time")
     stones = integer(request.arguments[2], "number of stones") if len(request.arguments) > 2 else 0
     if stones < 0 or seconds > MAX_TIME:
