@@ -135,8 +135,9 @@ def run(args: argparse.Namespace) -> int:
         if isinstance(start, str) and start:  # it is searched as it was tuned
             options = suited(options.with_values({"net": start}), args, game).with_values({"net": options.net})
         logs.set_up(options)
-        if options.precision == "auto" and chooses_cpu(options.device):  # not compared with fp32 for every network
-            options.precision = native_precision("auto")
+        is_sparse = find_encoder(game.learnable(options).features) is not None
+        if options.precision == "auto" and chooses_cpu(options.device) and not is_sparse:
+            options.precision = native_precision("auto")  # not compared with fp32 for every network
         with loading_errors():
             prepare(game, options, learning=True)
         loop = _make_loop(args, game, options, settings, tables, engines)
