@@ -91,26 +91,34 @@ class Asked(Generic[G]):
         """Return the move that it chooses.
 
         Raises:
-            ChoicesError: it fails.
+            ChoicesError: it fails, or the move is not legal.
         """
-        return str(self._sayings.of((self.name, position, CHOICE), lambda: self._ask(game)[0]))
+        move = str(self._sayings.of((self.name, position, CHOICE), lambda: self._ask(game)[0]))
+        if move.lower() != RESIGN:
+            try:
+                self._kind.read_answer(game, move)
+            except ValueError as error:
+                raise ChoicesError(f"player {self._spec.name}: {error}") from None
+        return move
 
     def winrate(self, position: str, game: G, move: str = "") -> float:
-        """Return what the side to move wins by its opinion, in [0, 1], after a move of it; of an ended game the result.
+        """Return the winrate of the side to move, in [0, 1], as it sees it; if the game has ended the result counts.
+
+        Args:
+            position: the text that stands for the game.
+            game: the position.
+            move: a legal move, after which it is asked; empty for none.
 
         Raises:
-            ChoicesError: it fails, or says no winrate; or the move is none.
+            ChoicesError: it fails, or reports no winrates.
         """
 
         def ask() -> float:
             if move.lower() == RESIGN:
                 return 0.0
             if not move:
-                return self._ask(game)[1]
-            try:
-                played = self._kind.read_answer(game, move).move
-            except ValueError as error:
-                raise ChoicesError(f"{position or 'the beginning'}: {error}") from None
+                return self._opinion(game)
+            played = self._kind.read_answer(game, move).move
             if played is None:  # a declaration of the win
                 return 1.0
             after = game.copy()
@@ -118,7 +126,7 @@ class Asked(Generic[G]):
             ended = self._referee.judge(after)
             if ended is not None:
                 return 0.5 if ended.winner == DRAW else float(ended.winner == game.side_to_move)
-            return 1.0 - self._ask(after)[1]
+            return 1.0 - self._opinion(after)
 
         return float(self._sayings.of((self.name, position, move), ask))
 
@@ -127,8 +135,14 @@ class Asked(Generic[G]):
         if self._client is not None:
             self._client.close()
 
-    def _ask(self, game: G) -> tuple[str, float]:
-        """Return its move and its winrate, which is not a number if it says none."""
+    def _opinion(self, game: G) -> float:
+        winrate = self._ask(game)[1]
+        if winrate is None:
+            raise ChoicesError(f"--judge {self._spec.name}: expected an engine that reports winrates")
+        return winrate
+
+    def _ask(self, game: G) -> tuple[str, float | None]:
+        """Return its move and its winrate; None if it reports none."""
         clock = TimeSettings()
         moves = [self._kind.format_move(game, move) for _, move in game.moves]
         color, free = game.side_to_move, GameClock(clock, 0.0)
@@ -143,8 +157,7 @@ class Asked(Generic[G]):
             return answer.move, 0.0
         if answer.move == WIN:
             return answer.move, 1.0
-        winrate = None if answer.evaluation is None else answer.evaluation.winrate
-        return answer.move, math.nan if winrate is None else winrate
+        return answer.move, None if answer.evaluation is None else answer.evaluation.winrate
 
 
 def read_positions(path: Path, kind: MatchGame[Any], rules: dict[str, Any], begin: int, step: int) -> Iterator[str]:
@@ -163,11 +176,11 @@ def read_positions(path: Path, kind: MatchGame[Any], rules: dict[str, Any], begi
     lines = []
     for file in record_files(path, kind.suffixes):
         try:
-            for number, record in enumerate(kind.load_records(file)):
+            for record in kind.load_records(file):
                 whole = kind.begin(rules, kind.opening_of(record, None, rules))
                 plies = range(begin, len(whole.moves), step)
-                cut = kind.load_records(file)[number]
-                lines.append([kind.opening_of(cut, ply, rules) for ply in reversed(plies)][::-1])
+                # From the end on: `opening_of` may shorten the record.
+                lines.append([kind.opening_of(record, ply, rules) for ply in reversed(plies)][::-1])
         except ValueError as error:
             raise ChoicesError(fault_of(file, error)) from None
     seen = set()
@@ -212,8 +225,6 @@ def run(
         for number, position in enumerate(positions, 1):
             game = kind.begin(rules, position)
             winrate = judging.winrate(position, game)
-            if math.isnan(winrate):
-                raise ChoicesError(f"--judge {judge.name}: expected an engine that reports winrates")
             if not balance <= winrate <= 1.0 - balance:
                 continue
             moves = [player.choice(position, game) for player in players]

@@ -107,7 +107,7 @@ class Program:
     """Rows that can be evaluated at a time."""
     scratch_floats: int
     precision: str = "fp32"
-    """What it multiplies, one of NUMBERS; int16 in place of int8 if there is nothing to be multiplied in 8 bits."""
+    """What it multiplies, one of NUMBERS; int16 in place of int8 if nothing is multiplied in less."""
     squash: int = IDENTITY
     """What is done to the value in the end; see native.forward.squash."""
 
@@ -601,9 +601,12 @@ class ProgramBuilder:
         for name, number in {"size": self._size, "side": self._side, "planes": self._planes, **areas}.items():
             plan[name] = number
         precision = self._precision
-        if precision == "int8" and all(op.fields["kind"] != program.FEED for op in self._ops):
+        if precision == "int8" and not self._has_less_than_int16():
             precision = "int16"
         return Program(plan, ops, self._join_weights(), max_rows, self._scratch_floats, precision)
+
+    def _has_less_than_int16(self) -> bool:
+        return any(op.fields["kind"] == program.FEED or op.fields.get("halved") for op in self._ops)
 
     def _join_weights(self) -> FloatArray:
         weights = aligned(self._weight_floats)

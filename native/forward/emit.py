@@ -61,8 +61,8 @@ Lake on desktops; AMD since Zen 4)."""
 HAS_PAIRS = HAS_DOT_PRODUCTS or WIDTH == 8 or (WIDTH == 16 and _target_has("avx512bw", "x86-64-v4"))
 """Whether the processor adds up products of pairs of 16-bit integers at all, be it in two instructions."""
 FLOATS, INTEGERS, TILES, BYTES = range(4)
-"""Numbers that are multiplied: floats; pairs of 16-bit integers; pairs of bfloats, a tile at a time (Intel's AMX); four
-8-bit integers, which takes HAS_DOT_PRODUCTS."""
+"""Numbers that are multiplied: floats; pairs of 16-bit integers; pairs of bfloats, a tile at a time on processors with
+tiles (Intel's AMX), else in vectors (HAS_HALF_PRODUCTS); four 8-bit integers, which takes HAS_DOT_PRODUCTS."""
 IN_WORD = (1, 2, 2, 4)
 """Numbers in a word of four bytes, by kind."""
 KNOWS_TILES = WIDTH == 16 and _target_has("amx-bf16")

@@ -103,7 +103,11 @@ def test_moves_that_end_the_game_take_no_judge() -> None:
     position = "sfen 4k4/9/4P4/9/9/9/9/9/3K5 b G 1"
     game = kind.begin(rules, position)
     assert [judge.winrate(position, game, move) for move in ("G*5b", "resign")] == [1.0, 0.0]
-    with pytest.raises(ChoicesError, match="illegal move 5b5a"):
-        judge.winrate(position, game, "5b5a")
     with pytest.raises(ChoicesError, match="player no-such-engine: "):
         judge.winrate(position, game, "G*4a")
+
+
+def test_an_illegal_choice_names_its_engine(record: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [f"{PLAIN},visits=2", scripted("usi", "fine"), "--game", "shogi", "--judge", f"{PLAIN},visits=2"]
+    assert main(["choices", *words, "--positions", str(record), "--from", "3", "--balance", "0"]) == 2
+    assert "yomi bench: player fine: at move 4: illegal move" in capsys.readouterr().err

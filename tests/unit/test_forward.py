@@ -13,7 +13,7 @@ from engine.evaluators.network import NetworkEvaluator
 from engine.go.networks.katago import KataGo, make_program, raw_outputs
 from native.forward import builder
 from native.forward.builder import PRECISIONS, ProgramBuilder
-from native.forward.emit import BYTES, HAS_PAIRS, TILES
+from native.forward.emit import BYTES, HAS_HALF_PRODUCTS, HAS_PAIRS, TILES
 from native.forward.gemm import BLOCK_ROWS, PANEL, multiply, pack, quantise, quantise_to_bytes
 from native.forward.tiles import halve
 from native.forward.winograd import TILE_OUTPUTS, choose_tile, even_matrices, matrices
@@ -35,7 +35,9 @@ narrow = pytest.mark.parametrize(
         for name in ("int16", "int8", "bf16")
     ],
 )
-needs_tiles = pytest.mark.skipif("bf16" not in PRECISIONS, reason="this processor multiplies no tiles")
+needs_halves = pytest.mark.skipif(
+    "bf16" not in PRECISIONS and not HAS_HALF_PRODUCTS, reason="this processor multiplies no bfloats"
+)
 needs_bytes = pytest.mark.skipif("int8" not in PRECISIONS, reason="this processor has no products of 8-bit integers")
 needs_pairs = pytest.mark.skipif(not HAS_PAIRS, reason="this processor has no products of 16-bit integers")
 
@@ -154,7 +156,7 @@ def test_product_of_bytes(rows: int) -> None:
     np.testing.assert_array_equal(c.view(np.int32), a @ b)
 
 
-@needs_tiles
+@needs_halves
 @pytest.mark.parametrize("rows", [1, 15, 16, 17, 31, 32, 33, 72])
 def test_product_of_tiles(rows: int) -> None:
     rng = np.random.default_rng(rows)
