@@ -291,7 +291,7 @@ def compile_sparse() -> None:
     from native.tree.buffers import make_batch
 
     batch = make_batch(shogi_spec(), 1, Inputs.POSITIONS)
-    evaluate_rows.bind(batch, EXAMPLE, make_scratch(EXAMPLE), np.zeros(1, SCRATCH_DTYPE)[0])
+    evaluate_rows.bind(batch, EXAMPLE, make_scratch(EXAMPLE, 1), np.zeros(1, SCRATCH_DTYPE)[0])
 
 
 def compile_mate() -> None:

@@ -65,7 +65,7 @@ def _batch_judge(
     encoder = find_encoder(features.name)
     if encoder is not None and isinstance(form := recognise(formats, path, 0), SparseFormat):
         _expect(form.feature_set, path, dataset)
-        tensors = form.network._asdict()
+        tensors = form.tensors
         return lambda batch: judge(tensors, encoder, batch.columns, features.policy_size(batch.size))
     of_planes = make_judge(formats, path, dataset, device)
     return lambda batch: of_planes(batch.size, *unpack(batch, features))

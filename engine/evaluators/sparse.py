@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.network import FileEvaluator, FileFormat
 from native.forward.emit import WIDTH
-from native.sparse.network import SparseNetwork
+from native.sparse.network import network_of
 from native.spec import Inputs
 from nets.errors import NetworkError
 from nets.load import own_info
@@ -44,7 +44,8 @@ class SparseFormat(FileFormat):
         assert file.info is not None
         self.info = own_info(file.path, file.info)
         self.feature_set = self.info.feature_set
-        self.network = SparseNetwork(**read_sparse(file.path))
+        self.tensors = read_sparse(file.path)
+        self.network = network_of(self.tensors)
         found = self.network.rows.shape[0], self.network.moves.shape[0]
         if found != (self.inputs, self.move_rows):
             raise NetworkError(

@@ -38,7 +38,7 @@ def encode_boards(  # type: ignore[no-untyped-def]
             known += U(1)
         find_threats(pos, scratch)
         for k in range(U(searched_moves(pos, history, moves))):
-            find_move_rows(pos, scratch, moves[k])
+            find_move_rows(pos, scratch, moves[k], U(0))
             for part in range(U(PARTS)):
                 rows[move, part] = scratch.move_rows[part]
             labels[move] = policy_index(pos, moves[k], 0)

@@ -32,7 +32,7 @@ from native.jit import inlined, kernel
 from native.shogi.bitboards import attacks, first_square, without_first
 from native.shogi.movegen import lone_blockers
 from native.shogi.planes import DIRECTIONS, HAND_MAX
-from native.shogi.position import FIRST_DROP
+from native.shogi.position import FIRST_DROP, MAX_MOVES
 from native.shogi.tables import DIRECTION, HAND_INDEX, KING, NO_SQUARE, PROMOTED, ROWS, SQUARES, WHITE_PIECE
 
 KINDS = 14
@@ -129,7 +129,7 @@ SCRATCH_DTYPE = np.dtype(
         ("blockers", np.uint64, (2,)),  # own pieces that give check by moving away
         ("chair", np.uint64),  # row of VIEWS, times ROWS
         ("rows", np.uint16, (MAX_ACTIVE,)),
-        ("move_rows", np.uint16, (PARTS,)),
+        ("move_rows", np.uint16, (MAX_MOVES * PARTS,)),
     ],
     align=True,
 )
@@ -283,8 +283,11 @@ def find_threats(pos, scratch):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def find_move_rows(pos, scratch, move):  # type: ignore[no-untyped-def]
-    """Write the PARTS rows of a legal move into scratch.move_rows, after `find_rows` and `find_threats`."""
+def find_move_rows(pos, scratch, move, first):  # type: ignore[no-untyped-def]
+    """Write the PARTS rows of a legal move into scratch.move_rows, from `first` on.
+
+    After `find_rows` and `find_threats`.
+    """
     us = U(pos.side_to_move) - U(1)
     to = U(move) & U(127)
     origin = (U(move) >> U(7)) & U(127)
@@ -321,12 +324,12 @@ def find_move_rows(pos, scratch, move):  # type: ignore[no-untyped-def]
     ours, theirs = U(VIEWS[scratch.chair + U(pos.king[us])]), U(VIEWS[scratch.chair + U(pos.king[U(1) - us])])
     from_theirs = mover * U(OFFSETS) + U(OFFSET[theirs * U(ROWS) + seen_to])
     from_ours = (mover * U(OFFSETS) + U(OFFSET[ours * U(ROWS) + seen_to])) * U(2) + guards
-    rows = scratch.move_rows
-    rows[U(0)] = label
-    rows[U(1)] = U(FIRST_DEED) + deed
-    rows[U(2)] = source
-    rows[U(3)] = U(FIRST_FROM_THEIRS) + from_theirs
-    rows[U(4)] = U(FIRST_FROM_OURS) + from_ours
+    rows, first = scratch.move_rows, U(first)
+    rows[first] = label
+    rows[first + U(1)] = U(FIRST_DEED) + deed
+    rows[first + U(2)] = source
+    rows[first + U(3)] = U(FIRST_FROM_THEIRS) + from_theirs
+    rows[first + U(4)] = U(FIRST_FROM_OURS) + from_ours
 
 
 @inlined

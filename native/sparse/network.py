@@ -6,18 +6,32 @@ multiplied with a sum of some rows for each legal move, which gives the logit of
 of labels only what is legal is computed. (Efficiently updatable networks: Nasu 2018; from scratch at every leaf, with
 output rows by move, as in Monty, 2024.)
 
-Sums and products are of 16-bit integers, scaled so that none can overflow, whatever the position
-(nets/definitions/sparse_export.py); the rows of both tables, most of a network, have 8 bits. What is computed is so
-exactly the same on every processor but for the last layers, in fp32.
+Sums and products are of integers, scaled so that none can overflow, whatever the position
+(nets/definitions/sparse_export.py): 16 bits in the first layer and for the value, 8 for moves and for the rows of both
+tables, most of a network. What is computed is so exactly the same on every processor but for the last layers, in fp32.
 """
 
+import functools
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
 
 from native.bits import U
-from native.forward.emit import HAS_PAIRS, I16, I32, INT_VECTOR, PAIR_VECTOR, SHORT_VECTOR, WIDTH, Emitter, Routine
+from native.forward.emit import (
+    F32,
+    HAS_DOT_PRODUCTS,
+    HAS_PAIRS,
+    I16,
+    I32,
+    INT_VECTOR,
+    PAIR_VECTOR,
+    SHORT_VECTOR,
+    WIDTH,
+    Emitter,
+    Routine,
+)
 from native.jit import kernel
 
 ONE_BITS = 8
@@ -25,6 +39,8 @@ ONE = 1 << ONE_BITS
 """1 in the first layer's sums."""
 SQUARED_BITS = 12
 """1 in its squared, clipped outputs is 1 << SQUARED_BITS."""
+BYTE_ONE = 255
+"""1 in those that are multiplied with moves."""
 HIDDEN, LAST = 16, 32
 """Units of the two layers before the value."""
 LANES = 2 * WIDTH
@@ -45,7 +61,7 @@ class SparseNetwork(NamedTuple):
     direct: Any
     """float32[F]: what each row adds to the value's logit"""
     hidden: Any
-    """int16[HIDDEN, V]"""
+    """int16[V // 2, HIDDEN, 2]: for each pair of the first layer's outputs a pair of weights in each unit"""
     hidden_bias: Any
     """float32[HIDDEN]"""
     last: Any
@@ -59,7 +75,7 @@ class SparseNetwork(NamedTuple):
     move_bias: Any
     """float32[M]"""
     scales: Any
-    """float32[2]: of products with `hidden` and with `moves`"""
+    """float32[2]: of products of `hidden` and of `moves` with outputs of which 1 is 1 << SQUARED_BITS"""
 
 
 class SparseScratch(NamedTuple):
@@ -67,15 +83,34 @@ class SparseScratch(NamedTuple):
 
     units: Any
     """int16[V + P]: the first layer's outputs, by 1 << SQUARED_BITS"""
-    layer: Any
-    """float32[LAST]"""
-    product: Any
-    """int32[1]"""
+    move_units: Any
+    """uint8[P]: those for moves, by BYTE_ONE"""
+    hidden: Any
+    """float32[HIDDEN]: outputs of the layer behind them"""
+    value: Any
+    """float32[1]: what the last layer says"""
+    products: Any
+    """int32[moves]"""
+    logits: Any
+    """float32[moves]: `move_logits` writes them"""
 
 
-def make_scratch(network: SparseNetwork) -> SparseScratch:
-    """Return working memory for a network."""
-    return SparseScratch(np.zeros(network.bias.size, np.int16), np.zeros(LAST, np.float32), np.zeros(1, np.int32))
+def network_of(tensors: Mapping[str, Any]) -> SparseNetwork:
+    """Return the network of a file's tensors (nets.sparse.file), in which `hidden` lies unit by unit, [HIDDEN, V]."""
+    pairs = tensors["hidden"].reshape(HIDDEN, -1, 2).transpose(1, 0, 2)
+    return SparseNetwork(**{**tensors, "hidden": np.ascontiguousarray(pairs)})
+
+
+def make_scratch(network: SparseNetwork, moves: int) -> SparseScratch:
+    """Return working memory for a network and positions of at most so many legal moves, one at least."""
+    return SparseScratch(
+        np.zeros(network.bias.size, np.int16),
+        np.zeros(network.moves.shape[1], np.uint8),
+        np.zeros(HIDDEN, np.float32),
+        np.zeros(1, np.float32),
+        np.zeros(moves, np.int32),
+        np.zeros(moves, np.float32),
+    )
 
 
 BYTE_VECTOR = ir.VectorType(ir.IntType(8), LANES)
@@ -85,15 +120,17 @@ def _pairs(number: int) -> Any:
     return ir.Constant(PAIR_VECTOR, [number] * LANES)
 
 
-def _add_rows(e: Emitter, begin: list[Any], table: Any, row_bytes: Any, numbers: Any, count: Any) -> list[Any]:
-    """Return vectors of sums, from those at the beginning on: of the rows that `numbers` (uint16) names.
+def _row(e: Emitter, table: Any, row_bytes: Any, numbers: Any, index: Any) -> Any:
+    """Return the address of the row that `numbers` (uint16) names there; the rows of `table` lie `row_bytes` apart."""
+    place = e.ir.inttoptr(e.at(numbers, e.times(index, 2)), I16.as_pointer())
+    number = e.ir.zext(e.ir.load(place, align=2), row_bytes.type)
+    return e.at(table, e.ir.mul(number, row_bytes))
 
-    The parts of rows that are added up, 8-bit integers, begin at `table`, `row_bytes` apart.
-    """
+
+def _add_rows(e: Emitter, begin: list[Any], table: Any, row_bytes: Any, numbers: Any, count: Any) -> list[Any]:
+    """Return vectors of sums, from those at the beginning on, of rows of 8-bit integers: see `_row`."""
     with e.loop(count, 1, begin, may_be_empty=True) as rows:
-        place = e.ir.inttoptr(e.at(numbers, e.times(rows.index, 2)), I16.as_pointer())
-        number = e.ir.zext(e.ir.load(place, align=2), row_bytes.type)
-        row = e.at(table, e.ir.mul(number, row_bytes))
+        row = _row(e, table, row_bytes, numbers, rows.index)
         wide = [e.ir.sext(e.load(e.at(row, i * LANES), BYTE_VECTOR), PAIR_VECTOR) for i in range(CHUNK)]
         rows.results = [e.ir.add(*each) for each in zip(rows.values, wide, strict=True)]
     return list(rows.results)
@@ -134,39 +171,97 @@ def _write_sum(e: Emitter, total: Any, product: Any) -> None:
     e.ir.store(e.ir.call(summed, [total]), e.ir.inttoptr(product, I32.as_pointer()), align=4)
 
 
-def _write_product(e: Emitter, product: Any, units: Any, width: Any, row: Any) -> None:
-    """Write the product (int32) of units and a row, of `width` 16-bit integers each."""
+def _activated(e: Emitter, sums: Any) -> Any:
+    """Return a vector of floats clipped to [0, 1] and squared."""
+    clipped = e.minimum(e.maximum(sums, e.splat(0.0)), e.splat(1.0))
+    return e.mul(clipped, clipped)
+
+
+def _write_hidden(e: Emitter, outputs: Any, units: Any, width: Any, hidden: Any, scale: Any, bias: Any) -> None:
+    """Write the outputs (float32[HIDDEN]) of the layer behind `width` units."""
     zero = ir.Constant(INT_VECTOR, [0] * WIDTH)
-    with e.loop(width, 2 * LANES, [zero] * 2) as loop:
-        loop.results = []
-        for i in range(2):
-            place = e.at(e.times(loop.index, 2), 2 * i * LANES)
-            a, b = (e.load(e.at(each, place), PAIR_VECTOR) for each in (units, row))
-            loop.results.append(_add_products(e, a, b, loop.values[i]))
-    _write_sum(e, e.ir.add(*loop.results), product)
+    vectors, side_by_side = HIDDEN // WIDTH, 4
+    with e.loop(width, 2 * side_by_side, [zero] * (vectors * side_by_side)) as loop:
+        for k in range(side_by_side):
+            pair = e.broadcast_pair(e.at(units, e.times(loop.index, 2), 4 * k))
+            weights = e.at(hidden, e.times(loop.index, 2 * HIDDEN), 4 * HIDDEN * k)
+            for v in range(vectors):
+                weight = e.load(e.at(weights, 4 * WIDTH * v), PAIR_VECTOR)
+                loop.results.append(_add_products(e, pair, weight, loop.values[k * vectors + v]))
+    for v in range(vectors):
+        product = e.to_floats(functools.reduce(e.ir.add, loop.results[v::vectors]))
+        place = 4 * WIDTH * v
+        sums = e.fma(product, e.broadcast(scale), e.load(e.at(bias, place)))
+        e.store(_activated(e, sums), e.at(outputs, place))
 
 
-def _write_move_product(e: Emitter, product: Any, units: Any, table: Any, rows: Any, count: Any, width: Any) -> None:
-    """Write the product (int32) of units and the sum of the rows of a table that `rows` (uint16) names."""
-    zeros = [ir.Constant(PAIR_VECTOR, [0] * LANES)] * CHUNK
-    with e.loop(width, CHUNK * LANES, [ir.Constant(INT_VECTOR, [0] * WIDTH)]) as chunks:
-        first = e.times(chunks.index, 2)
-        sums = _add_rows(e, zeros, e.at(table, chunks.index), width, rows, count)
-        total = chunks.values[0]
-        for i, each in enumerate(sums):
-            total = _add_products(e, e.load(e.at(units, first, 2 * i * LANES), PAIR_VECTOR), each, total)
-        chunks.results = [total]
-    _write_sum(e, chunks.results[0], product)
+def _write_value(e: Emitter, value: Any, hidden: Any, last: Any, bias: Any, out: Any) -> None:
+    """Write the product (float32) of the last layer's outputs, behind those of `hidden`, and their weights."""
+    vectors = LAST // WIDTH
+    sums = [e.load(e.at(bias, 4 * WIDTH * v)) for v in range(vectors)]
+    for h in range(HIDDEN):
+        x = e.broadcast(e.at(hidden, 4 * h))
+        sums = [e.fma(x, e.load(e.at(last, 4 * (LAST * h + WIDTH * v))), total) for v, total in enumerate(sums)]
+    products = [e.mul(_activated(e, total), e.load(e.at(out, 4 * WIDTH * v))) for v, total in enumerate(sums)]
+    e.ir.store(e.sum_of(functools.reduce(e.add, products)), e.ir.inttoptr(value, F32.as_pointer()), align=4)
+
+
+def _write_bytes(e: Emitter, narrow: Any, units: Any, width: Any) -> None:
+    """Write outputs of the first layer by BYTE_ONE, rounded."""
+    with e.loop(width, LANES) as parts:
+        wide = e.load(e.at(units, e.times(parts.index, 2)), PAIR_VECTOR)
+        less = e.ir.sub(e.ir.add(wide, _pairs(8)), e.ir.lshr(wide, _pairs(8)))  # 255 / 256 of it, and half a step
+        e.store(e.ir.trunc(e.ir.lshr(less, _pairs(SQUARED_BITS - 8)), BYTE_VECTOR), e.at(narrow, parts.index))
+        parts.results = []
+
+
+def _write_move_products(
+    e: Emitter, products: Any, units: Any, table: Any, rows: Any, parts: Any, moves: Any, width: Any
+) -> None:
+    """Write the products (int32) of units, of 8 bits, and each move's sum of rows of a table.
+
+    `rows` (uint16) names those of the first move, `parts` of them, then those of the next. All moves at once: rows of
+    the table come from far, and here nothing keeps the processor from asking for those of the next moves.
+    """
+    with e.loop(moves, 1) as each:
+        own = e.at(rows, e.ir.mul(each.index, e.times(parts, 2)))
+        total = _move_product(e, units, table, own, parts, width)
+        _write_sum(e, total, e.at(products, e.times(each.index, 4)))
+        each.results = []
+
+
+def _move_product(e: Emitter, units: Any, table: Any, rows: Any, count: Any, width: Any) -> Any:
+    """Return a vector whose sum is the product of units and the sum of the rows that `rows` names."""
+    zero = ir.Constant(INT_VECTOR, [0] * WIDTH)
+    with e.loop(width, CHUNK * LANES, [zero] * (CHUNK // 2)) as chunks:
+        part, unit = e.at(table, chunks.index), e.at(units, chunks.index)
+        if HAS_DOT_PRODUCTS:
+            places = [4 * WIDTH * i for i in range(CHUNK // 2)]
+            words = [e.load(e.at(unit, place), INT_VECTOR) for place in places]
+            with e.loop(count, 1, chunks.values) as each:
+                row = _row(e, part, width, rows, each.index)
+                row_words = [e.load(e.at(row, place), INT_VECTOR) for place in places]
+                factors = zip(words, row_words, each.values, strict=True)
+                each.results = [e.add_products_of_bytes(a, b, total) for a, b, total in factors]
+            chunks.results = list(each.results)
+        else:
+            chunks.results = list(chunks.values)
+            for i, row in enumerate(_add_rows(e, [_pairs(0)] * CHUNK, part, width, rows, count)):
+                wide = e.ir.zext(e.load(e.at(unit, LANES * i), BYTE_VECTOR), PAIR_VECTOR)
+                chunks.results[i % 2] = _add_products(e, wide, row, chunks.results[i % 2])
+    return functools.reduce(e.ir.add, chunks.results)
 
 
 _first_layer = Routine("sparse_first_layer", 6, _write_first_layer).intrinsic()
-_product = Routine("sparse_product", 4, _write_product).intrinsic()
-_move_product = Routine("sparse_move_product", 6, _write_move_product).intrinsic()
+_hidden = Routine("sparse_hidden", 6, _write_hidden).intrinsic()
+_value = Routine("sparse_value", 5, _write_value).intrinsic()
+_bytes = Routine("sparse_bytes", 3, _write_bytes).intrinsic()
+_move_products = Routine("sparse_move_products", 7, _write_move_products).intrinsic()
 
 
 @kernel
 def first_layer(network, active, count, scratch):  # type: ignore[no-untyped-def]
-    """Write scratch.units for a position.
+    """Write scratch.units and scratch.move_units for a position.
 
     Args:
         network: a SparseNetwork.
@@ -183,51 +278,58 @@ def first_layer(network, active, count, scratch):  # type: ignore[no-untyped-def
         network.bias.ctypes.data,
         width,
     )
+    first = scratch.units.ctypes.data + 4 * np.int64(network.hidden.shape[0])
+    _bytes(scratch.move_units.ctypes.data, first, network.moves.shape[1])
 
 
 @kernel
 def value_logit(network, active, count, scratch):  # type: ignore[no-untyped-def]
     """Return the logit of the value for the side to move, after `first_layer`, whose arguments these are."""
-    layer, product = scratch.layer, scratch.product
-    wide = network.hidden.shape[1]
-    for i in range(U(LAST)):
-        layer[i] = network.last_bias[i]
-    for h in range(U(HIDDEN)):
-        place = network.hidden.ctypes.data + 2 * wide * np.int64(h)
-        _product(product.ctypes.data, scratch.units.ctypes.data, wide, place)
-        x = np.float32(product[U(0)]) * network.scales[U(0)] + network.hidden_bias[h]
-        x = min(max(x, np.float32(0.0)), np.float32(1.0))
-        x *= x
-        for i in range(U(LAST)):
-            layer[i] += x * network.last[h, i]
-    logit = network.out[U(LAST)]
-    for i in range(U(LAST)):
-        x = min(max(layer[i], np.float32(0.0)), np.float32(1.0))
-        logit += x * x * network.out[i]
+    _hidden(
+        scratch.hidden.ctypes.data,
+        scratch.units.ctypes.data,
+        2 * network.hidden.shape[0],
+        network.hidden.ctypes.data,
+        network.scales.ctypes.data,
+        network.hidden_bias.ctypes.data,
+    )
+    _value(
+        scratch.value.ctypes.data,
+        scratch.hidden.ctypes.data,
+        network.last.ctypes.data,
+        network.last_bias.ctypes.data,
+        network.out.ctypes.data,
+    )
+    # four sums: one would wait for each addition before the next
+    sums = (np.float32(0.0), np.float32(0.0), np.float32(0.0), np.float32(0.0))
     for k in range(U(count)):
-        logit += network.direct[U(active[k])]
-    return logit
+        sums = (sums[1], sums[2], sums[3], sums[0] + network.direct[U(active[k])])
+    return scratch.value[U(0)] + network.out[U(LAST)] + ((sums[0] + sums[1]) + (sums[2] + sums[3]))
 
 
 @kernel
-def move_logit(network, rows, count, scratch):  # type: ignore[no-untyped-def]
-    """Return the logit of a move, after `first_layer`.
+def move_logits(network, rows, parts, moves, scratch):  # type: ignore[no-untyped-def]
+    """Write the logits of some moves into scratch.logits, after `first_layer`.
 
     Args:
         network: a SparseNetwork.
-        rows: uint16[count], the move's rows.
-        count: how many.
+        rows: uint16[>= moves * parts], the rows of each move, one move after the other.
+        parts: rows of a move.
+        moves: how many.
         scratch: a SparseScratch.
     """
-    _move_product(
-        scratch.product.ctypes.data,
-        scratch.units.ctypes.data + 2 * np.int64(network.hidden.shape[1]),
+    _move_products(
+        scratch.products.ctypes.data,
+        scratch.move_units.ctypes.data,
         network.moves.ctypes.data,
         rows.ctypes.data,
-        count,
+        parts,
+        moves,
         network.moves.shape[1],
     )
-    logit = np.float32(scratch.product[U(0)]) * network.scales[U(1)]
-    for k in range(U(count)):
-        logit += network.move_bias[U(rows[k])]
-    return logit
+    scale = network.scales[U(1)] * np.float32((1 << SQUARED_BITS) / BYTE_ONE)
+    for i in range(U(moves)):
+        logit = np.float32(scratch.products[i]) * scale
+        for k in range(U(parts)):
+            logit += network.move_bias[U(rows[i * U(parts) + k])]
+        scratch.logits[i] = logit

@@ -6,7 +6,7 @@ from native.bits import U
 from native.calls import entry, load, types_of
 from native.shogi import sparse
 from native.shogi.spec import shogi_spec
-from native.sparse.network import SparseNetwork, first_layer, make_scratch, move_logit, value_logit
+from native.sparse.network import SparseNetwork, first_layer, make_scratch, move_logits, value_logit
 from native.spec import Inputs
 from native.tree import arrays
 from native.tree.buffers import make_batch
@@ -16,7 +16,7 @@ EXAMPLE = SparseNetwork(
     rows=_BYTES,
     bias=_SHORTS[0],
     direct=_FLOATS[0],
-    hidden=_SHORTS,
+    hidden=_SHORTS[None],
     hidden_bias=_FLOATS[0],
     last=_FLOATS,
     last_bias=_FLOATS[0],
@@ -29,7 +29,7 @@ EXAMPLE = SparseNetwork(
 _ARGUMENTS = types_of(
     make_batch(shogi_spec(), 1, Inputs.POSITIONS),
     EXAMPLE,
-    make_scratch(EXAMPLE),
+    make_scratch(EXAMPLE, 1),
     np.zeros(1, sparse.SCRATCH_DTYPE)[0],
 )
 
@@ -52,7 +52,10 @@ def evaluate_rows(address, rows):  # type: ignore[no-untyped-def]
         logit = value_logit(network, seen.rows, count, scratch)
         batch.values[row, U(arrays.VALUE)] = np.float32(np.tanh(np.float32(0.5) * logit))
         sparse.find_threats(pos, seen)
-        for i in range(U(batch.move_count[row])):
-            sparse.find_move_rows(pos, seen, batch.moves[row, i])
-            logit = move_logit(network, seen.move_rows, sparse.PARTS, scratch)
-            batch.logits[row, U(batch.indices[row, i])] = logit
+        moves = U(batch.move_count[row])
+        for i in range(moves):
+            sparse.find_move_rows(pos, seen, batch.moves[row, i], i * U(sparse.PARTS))
+        if moves != U(0):
+            move_logits(network, seen.move_rows, sparse.PARTS, moves, scratch)
+        for i in range(moves):
+            batch.logits[row, U(batch.indices[row, i])] = scratch.logits[i]

@@ -94,6 +94,83 @@ def raise_candidate(tree, node, is_root):  # type: ignore[no-untyped-def]
         tree.edges[first] = chosen
 
 
+@inlined
+def _mean_utility(stat, virtual_loss, urgency):  # type: ignore[no-untyped-def]
+    """Return the utility that an edge is taken to have, each playout that is under way counting as a loss."""
+    n, flying = float(stat.weight), float(stat.in_flight & IN_FLIGHT)
+    if stat.in_flight == 0 and n > 0.0:
+        q = float(stat.utility)
+    elif n + virtual_loss * flying > 0.0:
+        loss = virtual_loss * flying
+        q = (stat.utility * n - loss) / (n + loss)
+    else:
+        q = urgency
+    return q
+
+
+@inlined
+def _worth(stat, utility, factor, prior):  # type: ignore[no-untyped-def]
+    """Return what PUCT says of a tried edge of this utility and prior."""
+    return utility + factor * prior / (1.0 + float(stat.weight) + float(stat.in_flight & IN_FLIGHT))
+
+
+@inlined
+def _best_of_tried(tree, node, factor, urgency):  # type: ignore[no-untyped-def]
+    """Return the tried edge of greatest worth, -1 for none, what it is worth, and whether one is proven won."""
+    base, edges = U(node.stats), U(node.edges)
+    virtual_loss = tree.parameters[0].virtual_loss
+    best, best_value, is_won = np.int64(-1), -1e30, False
+    for i in range(U(node.tried)):
+        stat = tree.stats[base + i]
+        if stat.in_flight > IN_FLIGHT:
+            is_won |= stat.in_flight & WON_EDGE != 0
+            continue
+        value = _worth(stat, _mean_utility(stat, virtual_loss, urgency), factor, edge_prior(tree.edges[edges + i]))
+        if value > best_value:
+            best_value = value
+            best = np.int64(i)
+    return best, best_value, is_won
+
+
+@inlined
+def _best_of_tried_at_root(tree, node, factor, urgency, total, turn):  # type: ignore[no-untyped-def]
+    """Return the same at the root, whose moves may be banned, forced, compared in turn, or blurred by noise."""
+    base, edges = U(node.stats), U(node.edges)
+    p = tree.parameters[0]
+    bans = tree.counters[0].bans != 0
+    forced = p.forced_playouts * total
+    wide = p.wide_root_noise
+    best, best_value, is_won = np.int64(-1), -1e30, False
+    for i in range(U(node.tried)):
+        stat = tree.stats[base + i]
+        edge = tree.edges[edges + i]
+        if bans and tree.banned[U(edge_move(edge))] != 0:
+            continue
+        if stat.in_flight > IN_FLIGHT:
+            is_won |= stat.in_flight & WON_EDGE != 0
+            continue
+        utility, prior = _mean_utility(stat, p.virtual_loss, urgency), edge_prior(edge)
+        if wide > 0.0:
+            utility += wide * _noise(turn, edge_move(edge))
+            prior = _flattened(prior, wide)
+        value = _worth(stat, utility, factor, prior)
+        n, flying = float(stat.weight), float(stat.in_flight)
+        if p.halving:
+            value = -float(stat.visits) - flying
+        elif forced > 0.0 and (n + flying) * (n + flying) < forced * edge_prior(edge):
+            value = FORCED
+        if value > best_value:
+            best_value = value
+            best = np.int64(i)
+    return best, best_value, is_won
+
+
+@inlined
+def _flattened(prior, wide):  # type: ignore[no-untyped-def]
+    """Return a prior under wideRootNoise; they are not scaled to the sum of 1 again."""
+    return prior ** (1.0 / (4.0 * wide + 1.0))
+
+
 @kernel
 def select(tree, node, is_root):  # type: ignore[no-untyped-def]
     """Return the slot of the edge to follow at the locked, expanded `node`; `node.tried` means the candidate.
@@ -105,63 +182,29 @@ def select(tree, node, is_root):  # type: ignore[no-untyped-def]
     """
     tried = U(node.tried)
     base = U(node.stats)
-    edges = U(node.edges)
-    virtual_loss = tree.parameters[0].virtual_loss
     total = 0.0
+    under_way = U(0)
     for i in range(tried):
         stat = tree.stats[base + i]
         total += float(stat.weight) + float(stat.in_flight & IN_FLIGHT)
+        under_way += U(stat.in_flight & IN_FLIGHT)
     factor = exploration(tree, node, is_root, total)
     urgency = _first_play_urgency(tree, node, is_root)
-    bans = is_root and tree.counters[0].bans != 0
-    forced = tree.parameters[0].forced_playouts * total if is_root else 0.0
-    in_turn = is_root and tree.parameters[0].halving
-    wide = tree.parameters[0].wide_root_noise if is_root else 0.0
-    power = 1.0 / (4.0 * wide + 1.0)  # the priors are flattened, not scaled to the sum of 1 again
-    turn = U(node.visits)
-    if wide > 0.0:
-        for i in range(tried):
-            turn += U(tree.stats[base + i].in_flight & IN_FLIGHT)
-    best = np.int64(-1)
-    best_value = -1e30
-    is_won = False
-    for i in range(tried):
-        stat = tree.stats[base + i]
-        edge = tree.edges[edges + i]
-        if bans and tree.banned[U(edge_move(edge))] != 0:
-            continue
-        in_flight = stat.in_flight
-        if in_flight > IN_FLIGHT:
-            is_won |= in_flight & WON_EDGE != 0
-            continue
-        n = float(stat.weight)
-        flying = float(in_flight)
-        if in_flight == 0 and n > 0.0:
-            q = float(stat.utility)
-        elif n + virtual_loss * flying > 0.0:
-            loss = virtual_loss * flying
-            q = (stat.utility * n - loss) / (n + loss)
-        else:
-            q = urgency
-        prior = edge_prior(edge)
-        if wide > 0.0:
-            prior = prior**power
-            q += wide * _noise(turn, edge_move(edge))
-        value = q + factor * prior / (1.0 + n + flying)
-        if in_turn:
-            value = -float(stat.visits) - flying
-        elif forced > 0.0 and (n + flying) * (n + flying) < forced * edge_prior(edge):
-            value = FORCED
-        if value > best_value:
-            best_value = value
-            best = np.int64(i)
+    turn = U(node.visits) + under_way
+    if is_root:
+        best, best_value, is_won = _best_of_tried_at_root(tree, node, factor, urgency, total, turn)
+    else:
+        best, best_value, is_won = _best_of_tried(tree, node, factor, urgency)
     if tried < U(node.edge_count):
-        edge = tree.edges[edges + tried]
-        is_banned = bans and tree.banned[U(edge_move(edge))] != 0
-        value = urgency + factor * edge_prior(edge)
-        if wide > 0.0:
-            value = urgency + wide * _noise(turn, edge_move(edge)) + factor * edge_prior(edge) ** power
-        if not is_banned and (in_turn or value > best_value):
+        edge = tree.edges[U(node.edges) + tried]
+        prior, noise, is_banned, in_turn = edge_prior(edge), 0.0, False, False
+        if is_root:
+            wide = tree.parameters[0].wide_root_noise
+            is_banned = tree.counters[0].bans != 0 and tree.banned[U(edge_move(edge))] != 0
+            in_turn = tree.parameters[0].halving
+            if wide > 0.0:
+                prior, noise = _flattened(prior, wide), wide * _noise(turn, edge_move(edge))
+        if not is_banned and (in_turn or urgency + noise + factor * prior > best_value):
             best = np.int64(tried)
     elif tried < U(node.legal):  # the moves without an edge share what is left of the priors
         prior = max(0.0, 1.0 - float(node.tried_prior)) / float(U(node.legal) - tried)

@@ -4,8 +4,8 @@
     n bytes            JSON: for each tensor its type, shape and place; `__metadata__` with the record of nets.metadata
     the rest           the tensors, lowest bytes first
 
-Any reader of safetensors knows such files. The tensors are the fields of native.sparse.network.SparseNetwork, as they
-are played: integers of 8 and 16 bits, scaled so that no sum overflows, and float32.
+Any reader of safetensors knows such files. The tensors are the fields of native.sparse.network.SparseNetwork:
+integers of 8 and 16 bits, scaled so that no sum overflows, and float32; `hidden` lies unit by unit, [HIDDEN, V].
 """
 
 from __future__ import annotations

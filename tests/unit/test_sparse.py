@@ -17,9 +17,18 @@ from engine.shogi.game import ShogiGame
 from engine.shogi.networks import FORMATS
 from engine.shogi.notation import format_usi, parse_usi
 from engine.shogi.players.setup import make_queue, search_settings, spec_for
-from native.shogi.sparse import INPUTS, MOVE_ROWS, SCRATCH_DTYPE, find_move_rows, find_rows, find_threats
+from native.shogi.sparse import INPUTS, MOVE_ROWS, PARTS, SCRATCH_DTYPE, find_move_rows, find_rows, find_threats
 from native.sparse import network as kernels
-from native.sparse.network import ONE, SQUARED_BITS, SparseNetwork, first_layer, make_scratch, move_logit, value_logit
+from native.sparse.network import (
+    BYTE_ONE,
+    ONE,
+    SQUARED_BITS,
+    first_layer,
+    make_scratch,
+    move_logits,
+    network_of,
+    value_logit,
+)
 from native.spec import Inputs
 from native.tree.arrays import VALUE
 from native.tree.buffers import make_batch
@@ -85,9 +94,11 @@ def plain(tensors: Tensors, active: list[int], moves: list[list[int]]) -> tuple[
     hidden = np.clip(wide["hidden"] @ units[:value] * wide["scales"][0] + wide["hidden_bias"], 0.0, 1.0) ** 2
     last = np.clip(hidden @ wide["last"] + wide["last_bias"], 0.0, 1.0) ** 2
     logit = last @ wide["out"][:LAST] + wide["out"][LAST] + wide["direct"][active].sum()
-    logits = [
-        units[value:] @ wide["moves"][rows].sum(0) * wide["scales"][1] + wide["move_bias"][rows].sum() for rows in moves
-    ]
+    narrow = (units[value:] - (units[value:] >> 8) + 8) >> 4
+    assert narrow.max() <= BYTE_ONE
+    assert np.abs(narrow - units[value:] * (BYTE_ONE / (1 << SQUARED_BITS))).max() < 0.6
+    scale = wide["scales"][1] * (1 << SQUARED_BITS) / BYTE_ONE
+    logits = [narrow @ wide["moves"][rows].sum(0) * scale + wide["move_bias"][rows].sum() for rows in moves]
     return float(logit), [float(each) for each in logits]
 
 
@@ -107,8 +118,8 @@ def rows_of(game: ShogiGame, seen: np.void) -> tuple[list[int], list[list[int]]]
     find_threats(game.position, seen)
     moves = []
     for move in game.legal_moves():
-        find_move_rows(game.position, seen, np.uint16(move))
-        moves.append(seen["move_rows"].tolist())
+        find_move_rows(game.position, seen, np.uint16(move), 0)
+        moves.append(seen["move_rows"][:PARTS].tolist())
     return active, moves
 
 
@@ -123,14 +134,15 @@ def middle_game() -> ShogiGame:
 @pytest.mark.parametrize(("value", "policy"), [(128, 128), (384, 256)])
 def test_the_forward_pass_is_that_of_plain_numbers(value: int, policy: int) -> None:
     tensors = random_tensors(1, value, policy)
-    network = SparseNetwork(**tensors)
-    scratch, seen = make_scratch(network), np.zeros(1, SCRATCH_DTYPE)[0]
+    network = network_of(tensors)
+    scratch, seen = make_scratch(network, 593), np.zeros(1, SCRATCH_DTYPE)[0]
     game = middle_game()
     active, moves = rows_of(game, seen)
     first_layer(network, seen["rows"], len(active), scratch)
     logit, logits = plain(tensors, active, moves)
     assert value_logit(network, seen["rows"], len(active), scratch) == pytest.approx(logit, abs=1e-4)
-    found = [move_logit(network, np.array(rows, np.uint16), len(rows), scratch) for rows in moves]
+    move_logits(network, np.array(moves, np.uint16).ravel(), len(moves[0]), len(moves), scratch)
+    found = scratch.logits[: len(moves)]
     assert found == pytest.approx(logits, abs=1e-4)
     assert len(set(np.round(found, 3))) > len(found) // 2
 

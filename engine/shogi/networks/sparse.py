@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engine.evaluators.sparse import SparseFormat
+from native.shogi.position import MAX_MOVES
 from native.shogi.sparse import INPUTS, MOVE_ROWS, SCRATCH_DTYPE
 from native.shogi.spec import shogi_spec
 from native.sparse.network import make_scratch
@@ -36,4 +37,4 @@ class ShogiSparse(SparseFormat):
     def bind(self, batch: Batch) -> Calls:
         """See SparseFormat."""
         seen = np.zeros(1, SCRATCH_DTYPE)[0]
-        return evaluate_rows.bind(batch, self.network, make_scratch(self.network), seen)
+        return evaluate_rows.bind(batch, self.network, make_scratch(self.network, MAX_MOVES), seen)
