@@ -1,4 +1,4 @@
-"""`yomi dataset make|play|check|describe|convert|openings`: training data, and openings, from games."""
+"""`yomi dataset make|play|vary|check|describe|convert|openings`: training data, and openings, from games."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from engine.cli.logs import say
 from engine.datasets import SHARD_ROWS
 from engine.go.commands import SCORED_ROWS
 from engine.option_row import OptionError
+from engine.shogi.commands import add_score_scale
 from nets.files import atomic_writer, naming
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ examples:
   yomi dataset play shogi --engine fairy-stockfish --nodes 1000 --positions 1000000 --out games/shogi
   yomi dataset make games.sgfs.xz --out data/aya --features aya-49    moves of strong players
   yomi dataset make floodgate/ --features dlshogi-62-57 --out data/shogi --rating 3000
+  yomi dataset vary data/shogi --engine YaneuraOu --nodes 150 --positions 2000000 --out data/varied
   yomi dataset describe data/9
   yomi dataset convert teacher.psv teacher.hcpe
   yomi dataset convert learn-shogi/games games.hcpe3     games with the visits of their searches, for dlshogi
@@ -48,6 +50,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 
     _add_make(action("make", "make a data set from game records, or go on with it"))
     _add_play(action("play", "make a data set from games that a network or an engine plays with itself"))
+    _add_vary(
+        action("vary", "make positions beside those of data sets of shogi's boards, and have an engine value them")
+    )
     for name, text in (
         ("check", "see whether a data set is whole, and what its games' records make of it"),
         ("describe", "say what is in it"),
@@ -98,6 +103,21 @@ def _add_play(play: argparse.ArgumentParser) -> None:
         add_flags(child, command, game)
 
 
+def _add_vary(vary: argparse.ArgumentParser) -> None:
+    add = vary.add_argument
+    add("folders", type=Path, nargs="+", metavar="FOLDER", help="data sets of the features shogi-board")
+    add("--out", type=Path, required=True, metavar="FOLDER", help="the data set")
+    add("--engine", required=True, metavar="COMMAND", help="a USI engine, as yomi match has it")
+    add("--nodes", type=int, required=True, metavar="N", help="nodes of each evaluation")
+    add("--positions", type=int, required=True, metavar="N", help="positions of the whole set, at least")
+    add("--net", type=Path, metavar="FILE", help="sparse network that moves are drawn from (default: yomi's own)")
+    add_value(vary, "--moves", 3, "N", "moves after a position: 1 to N")
+    add_value(vary, "--temperature", 1.8, "T", "of the network's policy; above 1 flatter")
+    add_score_scale(vary)
+    add_value(vary, "--shard-rows", SHARD_ROWS, "N", "positions of a shard")
+    add_value(vary, "--seed", 1, "N", "seed of all choices")
+
+
 def _add_openings(openings: argparse.ArgumentParser) -> None:
     add = openings.add_argument
     add("paths", type=Path, nargs="+", metavar="PATH", help="games with evaluations: files or folders (CSA, hcpe, KIF)")
@@ -125,6 +145,7 @@ def run(args: argparse.Namespace) -> int:
     actions = {
         "make": make_dataset,
         "play": play_dataset,
+        "vary": vary_dataset,
         "check": check_dataset,
         "describe": describe_dataset,
         "convert": convert_file,
@@ -170,6 +191,15 @@ def play_dataset(args: argparse.Namespace) -> None:
         print(made)
     else:
         print_dataset(made)
+
+
+def vary_dataset(args: argparse.Namespace) -> None:
+    """Make positions beside those of data sets, or go on with them."""
+    from engine.shogi.commands import vary_dataset
+
+    check_counts(args, positions=1, nodes=1, moves=1, shard_rows=1, seed=0)
+    check_ranges(args, temperature=(0.01, 100.0))
+    print_dataset(vary_dataset(GAMES["shogi"], args, say))
 
 
 def check_dataset(args: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""`yomi net info|import|compress|tune`: a network file, its conversions, and the fastest way to compute it here."""
+"""`yomi net info|import|compress|join|tune`: a file, its conversions, and the fastest way to compute it here."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ examples:
   yomi net info resnet10x192.onnx
   yomi net import b18.bin.gz --size 9 --size 19     to ONNX, which GPUs, --backend onnx and transformers use
   yomi net compress b10c384.bin.gz --out b10c384.bin.xz     a third of the bytes, weights rounded
+  yomi net join values.safetensors moves.safetensors --out both.safetensors     halves of two sparse networks
   yomi net tune b6c96.bin.gz --size 9               find what is fastest on this machine; every command then uses it
 
 Converted networks are kept in the cache folder (YOMI_CACHE_DIR, or ~/.cache/yomi), one for each board size. Networks
@@ -44,6 +45,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     compress = action("compress", "round a KataGo network's weights and pack them into a third of the bytes")
     compress.add_argument("file", type=Path, metavar="FILE", help="KataGo network (.bin.gz, .txt.gz)")
     compress.add_argument("--out", type=Path, required=True, metavar="FILE", help="file to write (.bin.xz)")
+    join = action("join", "write a sparse network with the values of one and the moves of another")
+    join.add_argument("values", type=Path, metavar="VALUES", help="sparse network (.safetensors)")
+    join.add_argument("moves", type=Path, metavar="MOVES", help="sparse network with the same rows")
+    join.add_argument("--out", type=Path, required=True, metavar="FILE", help="file to write (.safetensors)")
     tune = action("tune", "measure what is fastest for a network on this machine, and keep it")
     tune.add_argument("file", type=Path, metavar="FILE", help="KataGo network, dlshogi network or ONNX file")
     add_value(tune, "--size", 19, "N", "Go: board size")
@@ -65,6 +70,8 @@ def run(args: argparse.Namespace) -> int:
             import_network(args.file, args.size or [19])
         elif args.action == "compress":
             compress_network(args.file, args.out)
+        elif args.action == "join":
+            join_networks(args.values, args.moves, args.out)
         else:
             tune_network(args.file, args.size, args.device, args.duration)
     except NetworkError as error:
@@ -157,18 +164,56 @@ def compress_network(path: Path, out: Path) -> None:
         CliError: it cannot be written there.
         NetworkError: it is no KataGo network.
     """
-    from nets.files import write_atomically
     from nets.katago.compress import compress
     from nets.katago.file import read_network
 
     if not out.name.endswith(".bin.xz"):
         raise CliError(f"--out {out}: expected a name ending in .bin.xz")
     content = compress(read_network(path))
+    _write(out, content)
+    print(f"{out}: {len(content):,} bytes of {path.stat().st_size:,}")
+
+
+def join_networks(values: Path, moves: Path, out: Path) -> None:
+    """Write a sparse network with the values of one and the moves of another.
+
+    Raises:
+        CliError: it cannot be written there.
+        NetworkError: they are no sparse networks, or do not fit.
+    """
+    from nets.errors import NetworkError
+    from nets.load import NetworkKind, open_file, own_info
+    from nets.sparse.file import joined, read_sparse, write_sparse
+
+    infos = []
+    for path in (values, moves):
+        file = open_file(path)
+        if file.kind is not NetworkKind.SPARSE or file.info is None:
+            raise NetworkError(f"{path}: {file.kind.value} found, expected a sparse network")
+        infos.append(own_info(path, file.info))
+    try:
+        tensors = joined(read_sparse(values), read_sparse(moves))
+    except NetworkError as error:
+        raise NetworkError(f"{moves}: {error}") from None
+    parts = zip(("values", "moves"), infos, strict=True)
+    training = {f"{part}: {name}": text for part, each in parts for name, text in each.training.items()}
+    info = dataclasses.replace(infos[0], name=out.stem, source_file="", source_sha256="", training=training)
+    _write(out, write_sparse(tensors, info))
+    print(f"{out}: values of {values.name}, moves of {moves.name}")
+
+
+def _write(out: Path, content: bytes) -> None:
+    """Write a file.
+
+    Raises:
+        CliError: it cannot be written there.
+    """
+    from nets.files import write_atomically
+
     try:
         write_atomically(out, content)
     except OSError as error:
         raise CliError(f"--out {out}: cannot be written: {error.strerror or error}") from None
-    print(f"{out}: {len(content):,} bytes of {path.stat().st_size:,}")
 
 
 def tune_network(path: Path, size: int, device: str, seconds: float) -> None:

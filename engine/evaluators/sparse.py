@@ -12,7 +12,7 @@ from native.sparse.network import network_of
 from native.spec import Inputs
 from nets.errors import NetworkError
 from nets.load import own_info
-from nets.sparse.file import read_sparse
+from nets.sparse.file import read_sparse, with_rows
 
 if TYPE_CHECKING:
     from native.calls import Calls
@@ -44,7 +44,7 @@ class SparseFormat(FileFormat):
         assert file.info is not None
         self.info = own_info(file.path, file.info)
         self.feature_set = self.info.feature_set
-        self.tensors = read_sparse(file.path)
+        self.tensors = with_rows(read_sparse(file.path), self.inputs)
         self.network = network_of(self.tensors)
         found = self.network.rows.shape[0], self.network.moves.shape[0]
         if found != (self.inputs, self.move_rows):

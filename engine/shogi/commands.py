@@ -101,16 +101,17 @@ def _add_openings(group: _ActionsContainer) -> None:
     group.add_argument("--openings", type=Path, metavar="FILE", help="positions or lines to begin with")
 
 
+def add_score_scale(group: _ActionsContainer, other: str = "") -> None:
+    """Add --score-scale; `other` says what else than a number it may be."""
+    text = f"centipawns of the sigmoid that turns evaluations into winrates{other} (default: dlshogi's 756)"
+    group.add_argument("--score-scale", metavar="CP", help=text)
+
+
 def _add_make(group: _ActionsContainer) -> None:
     add, value = group.add_argument, functools.partial(add_value, group)
     value("--rating", 0.0, "R", "leave out games in which a player is rated lower, or not at all", "none")
     value("--evaluation", 0.0, "CP", "leave out positions with evaluations beyond these centipawns", "none")
-    add(
-        "--score-scale",
-        metavar="CP",
-        help="centipawns of the sigmoid that turns evaluations into winrates; fit: what suits the results best"
-        " (default: dlshogi's 756)",
-    )
+    add_score_scale(group, "; fit: what suits the results best")
     add("--keep-duplicates", action="store_true", help="do not merge positions that come up again")
 
 
@@ -152,21 +153,50 @@ def make_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
     return make_shogi_dataset(args.paths, args.out, options, say)
 
 
-def _score_scale(text: str | None) -> float:
+def _score_scale(text: str | None, *, may_fit: bool = True) -> float:
     """Return the centipawns that --score-scale names, 0 for a fit."""
     from engine.shogi.datasets.dataset import MAX_SCALE, MIN_SCALE, SCORE_SCALE
 
     if text is None:
         return SCORE_SCALE
-    if text == "fit":
+    if text == "fit" and may_fit:
         return 0.0
     try:
         scale = float(text)
     except ValueError:
         scale = 0.0
     if not MIN_SCALE <= scale <= MAX_SCALE:
-        raise OptionError(f"--score-scale {text}: expected {MIN_SCALE:g} to {MAX_SCALE:g} centipawns, or fit")
+        raise OptionError(
+            f"--score-scale {text}: expected {MIN_SCALE:g} to {MAX_SCALE:g} centipawns{', or fit' * may_fit}"
+        )
     return scale
+
+
+def vary_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
+    """Make positions beside those of data sets, valued by an engine, or go on with them."""
+    from engine.clients.limits import SpecError
+    from engine.clients.process import EngineError
+    from engine.clients.spec import parse_spec
+    from engine.datasets.sources import named
+    from engine.evaluators.load import load
+    from engine.evaluators.sparse import SparseEvaluator
+    from engine.shogi.datasets.varied import ShogiVaryOptions, vary_positions
+    from nets.models import default_network
+
+    net = args.net or default_network(game.name, on_processor=True)
+    scale = _score_scale(args.score_scale, may_fit=False)
+    try:
+        spec = parse_spec(args.engine, game.name, game.protocol)
+        game.compile(say)
+        evaluator = load(game.formats, net, 9, device="cpu", precision="auto")
+        if not isinstance(evaluator, SparseEvaluator):
+            raise OptionError(f"--net {net}: a network of layers found, expected a sparse one")
+        options = filled(ShogiVaryOptions, args, net=named(Path(net)), score_scale=scale)
+        return vary_positions(args.folders, args.out, options, args.positions, evaluator, spec, say)
+    except EngineError as error:
+        raise OptionError(f"--engine {args.engine}: {error}") from None
+    except SpecError as error:
+        raise OptionError(str(error)) from None
 
 
 def play_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> str:

@@ -8,7 +8,8 @@ These are rows of the first layer:
   and whether it is loose;
 * each piece in hand, the n-th of its kind;
 * each square beside a king, as seen from it: what stands there, how often the other side attacks it, and whether
-  another piece than the king defends it.
+  another piece than the king defends it;
+* each piece at most three files and ranks away from a king, as seen from it.
 
 A move has one row of each of five tables:
 
@@ -51,8 +52,13 @@ GUARDS = 6
 BESIDE_STATES = (2 * KINDS + 1) * GUARDS + 1
 """With nothing there, the king's own pieces, the other side's; the last is what lies off the board."""
 FIRST_BESIDE = FIRST_HAND + 2 * HANDS
-INPUTS = FIRST_BESIDE + 2 * BESIDE * BESIDE_STATES
-MAX_ACTIVE = 40 + 2 * BESIDE
+FIRST_NEAR = FIRST_BESIDE + 2 * BESIDE * BESIDE_STATES
+NEAR = 3
+"""So many files and ranks away from a king pieces are near it."""
+PLACES_NEAR = (2 * NEAR + 1) ** 2
+FAR = 255
+INPUTS = FIRST_NEAR + 2 * 2 * KINDS * PLACES_NEAR
+MAX_ACTIVE = 40 + 2 * BESIDE + 2 * 38
 """Rows of a position: there are no more pieces."""
 
 LABELS = 27 * SQUARES
@@ -114,6 +120,19 @@ def _make_offsets() -> npt.NDArray[np.uint8]:
 
 OFFSET = _make_offsets()
 """uint8[ROWS * ROWS]: where one square lies from another (row); from a king that is not there, where none ever does."""
+
+
+def _make_places_near() -> npt.NDArray[np.uint8]:
+    places = np.arange(SQUARES)
+    files, ranks = (part[None] - part[:, None] for part in (places // 9, places % 9))
+    is_near = (np.abs(files) <= NEAR) & (np.abs(ranks) <= NEAR)
+    found = np.full((ROWS, ROWS), FAR, np.uint8)
+    found[:SQUARES, :SQUARES] = np.where(is_near, (files + NEAR) * (2 * NEAR + 1) + ranks + NEAR, FAR)
+    return found.ravel()
+
+
+PLACE_NEAR = _make_places_near()
+"""uint8[ROWS * ROWS]: where one square lies from a king's (row), FAR if it is not near, or there is no king."""
 FIRST_OF_HAND = np.concatenate([[0], np.cumsum(HAND_MAX)]).astype(np.uint8)
 """uint8[8]: the first row of each piece in a hand."""
 
@@ -202,6 +221,7 @@ def find_rows(pos, scratch):  # type: ignore[no-untyped-def]
     if king != U(NO_SQUARE) and VIEWS[view + king] >= 45:  # file 5 is in the middle
         view += U(ROWS)
     scratch.chair = view
+    ours, theirs = U(VIEWS[view + king]), U(VIEWS[view + U(pos.king[U(1) - us])])
     count = U(0)
     for side in range(U(2)):
         color = us ^ side
@@ -211,9 +231,13 @@ def find_rows(pos, scratch):  # type: ignore[no-untyped-def]
             square = first_square(low, high)
             low, high = without_first(low, high)
             kind = U(pos.board[square]) & U(15)
-            place = (side * U(KINDS) + kind - U(1)) * U(SQUARES) + U(VIEWS[view + square])
-            scratch.rows[count] = place * U(FLAGS) + _flags(scratch, side, kind, square)
+            seen = U(VIEWS[view + square])
+            piece = side * U(KINDS) + kind - U(1)
+            scratch.rows[count] = (piece * U(SQUARES) + seen) * U(FLAGS) + _flags(scratch, side, kind, square)
             count += U(1)
+            if kind != U(KING):
+                count = _add_near(scratch, count, piece, ours, seen)
+                count = _add_near(scratch, count, U(2 * KINDS) + piece, theirs, seen)
         first = U(FIRST_HAND) + side * U(HANDS)
         for i in range(U(7)):
             for n in range(min(U(pos.hand[color, i]), U(HAND_MAX[i]))):
@@ -222,6 +246,16 @@ def find_rows(pos, scratch):  # type: ignore[no-untyped-def]
         if pos.king[color] != NO_SQUARE:
             _add_beside(pos, scratch, side, count)
             count += U(BESIDE)
+    return count
+
+
+@inlined
+def _add_near(scratch, count, piece, king, square):  # type: ignore[no-untyped-def]
+    """Write the row of a piece behind `count` others if it is near a king; return how many there are then."""
+    place = U(PLACE_NEAR[king * U(ROWS) + square])
+    if place != U(FAR):
+        scratch.rows[count] = U(FIRST_NEAR) + piece * U(PLACES_NEAR) + place
+        count += U(1)
     return count
 
 

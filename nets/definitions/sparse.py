@@ -23,9 +23,9 @@ from nets.sparse.file import HIDDEN, LAST, ONE, WIDTH_STEP
 
 MOVE_ONE = 160
 """1 in the sums of moves' rows."""
-ROW_LIMIT, BIAS_LIMIT, MOVE_LIMIT = 127 / ONE, 64.0, 127 / MOVE_ONE
-"""Magnitudes of weights: rows, of the first layer and of moves, have 8 bits; the sum of 56 and a bias has 16."""
-MAX_ROWS = 56
+ROW_LIMIT, BIAS_LIMIT, MOVE_LIMIT = 127 / ONE, 32.0, 127 / MOVE_ONE
+"""Magnitudes of weights: rows, of the first layer and of moves, have 8 bits; the sum of MAX_ROWS and a bias has 16."""
+MAX_ROWS = 132
 LEAK = 0.2
 """Slope of the activation where it is clipped, in training."""
 
@@ -191,8 +191,9 @@ class SparseNetwork(Network):
 class SparseShogi(SparseNetwork):
     """Shogi's sparse network; rows and tables are those of native.shogi.sparse."""
 
-    INPUTS = 2 * 14 * 81 * 6 + 2 * 28 + 2 * 8 * (29 * 6 + 1)
-    """Pieces by side, kind and square, attacked or not, defended or not; pieces in hand; squares beside kings."""
+    INPUTS = 2 * 14 * 81 * 6 + 2 * 28 + 2 * 8 * (29 * 6 + 1) + 2 * 2 * 14 * 49
+    """Pieces by side, kind and square, attacked or not, defended or not; pieces in hand; squares beside kings; pieces
+    near a king by its side, theirs, and their kind."""
     TABLES = (27 * 81, 21 * 15 * 6 * 3 * 2, 14 * 81 * 6 * 2 + 7, 21 * 81, 21 * 81 * 2)
     """Where a move goes, what it does, where it comes from, where that lies from their king, and from ours."""
 

@@ -18,7 +18,7 @@ from nets.definitions.base import to_numpy
 from nets.definitions.onnx_export import describe_outputs
 from nets.definitions.sparse import MAX_ROWS, MOVE_ONE, SparseNetwork, SparseShogi
 from nets.errors import NetworkError
-from nets.sparse.file import ONE, SQUARED_ONE, write_sparse
+from nets.sparse.file import ONE, SQUARED_ONE, with_rows, write_sparse
 
 Array = npt.NDArray[Any]
 
@@ -73,6 +73,7 @@ def from_sparse(tensors: Mapping[str, Array]) -> SparseShogi:
     width, value = tensors["rows"].shape[1], tensors["hidden"].shape[1]
     network = SparseShogi(value, width - value)
     hidden_scale, moves_scale = (float(scale) * SQUARED_ONE for scale in tensors["scales"])
+    tensors = with_rows(tensors, SparseShogi.INPUTS)
     values = {
         "rows": tensors["rows"] / ONE,
         "bias": tensors["bias"] / ONE,

@@ -37,6 +37,10 @@ ONE, SQUARED_ONE = 256, 4096
 from which this may not import."""
 
 
+ROWWISE = ("rows", "direct")
+"""Tensors that have a number for each row of the first layer, or several."""
+
+
 def looks_sparse(start: bytes) -> bool:
     """Whether a file that begins with at least 9 bytes may be safetensors."""
     return 0 < int.from_bytes(start[:_LENGTH], "little") <= MAX_HEADER and start[_LENGTH : _LENGTH + 1] == b"{"
@@ -109,6 +113,36 @@ def read_sparse(path: Path) -> dict[str, Array]:
     except NetworkError as error:
         raise NetworkError(f"{path}: {error}") from None
     return tensors
+
+
+def with_rows(tensors: Mapping[str, Array], rows: int) -> dict[str, Array]:
+    """Return a network's tensors with so many rows of the first layer, if they have fewer: those say nothing.
+
+    Rows that are thought of later come last, so that files from before stay what they are.
+    """
+    missing = max(0, rows - len(tensors["rows"]))
+    padded = {name: np.pad(tensors[name], [(0, missing), *[(0, 0)] * (tensors[name].ndim - 1)]) for name in ROWWISE}
+    return {**tensors, **padded}
+
+
+def joined(values: Mapping[str, Array], moves: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the tensors of a network with the values of one and the moves of another: they share no unit.
+
+    Raises:
+        NetworkError: the two have other rows.
+    """
+    found, expected = ([len(each[name]) for name in ("rows", "moves")] for each in (moves, values))
+    if found != expected:
+        raise NetworkError(f"{found[0]} rows and {found[1]} of moves found, expected {expected[0]} and {expected[1]}")
+    first, second = values["hidden"].shape[1], moves["hidden"].shape[1]
+    return {
+        **values,
+        "rows": np.concatenate([values["rows"][:, :first], moves["rows"][:, second:]], 1),
+        "bias": np.concatenate([values["bias"][:first], moves["bias"][second:]]),
+        "moves": moves["moves"],
+        "move_bias": moves["move_bias"],
+        "scales": np.array([values["scales"][0], moves["scales"][1]], np.float32),
+    }
 
 
 def check_tensors(tensors: Mapping[str, Array]) -> None:

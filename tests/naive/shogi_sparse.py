@@ -12,6 +12,7 @@ COSTS = ((1,), (2, 3), (4,), (7, 9, 10, 11, 12), (5,), (6,), (13, 14), (8,))
 TABLES = (27 * 81, 21 * 15 * 6 * 3 * 2, 14 * 81 * 6 * 2 + 7, 21 * 81, 21 * 81 * 2)
 FIRST_HAND = 28 * 81 * 6
 FIRST_BESIDE = FIRST_HAND + 2 * 28
+FIRST_NEAR = FIRST_BESIDE + 2 * 8 * 175
 FIRST = [sum(TABLES[:part]) for part in range(5)]
 FIRST_DROPPED = FIRST[3] - 7
 
@@ -66,11 +67,23 @@ class SlowRows:
                 color = color_of(code)
                 piece = 14 * (color != self.us) + code % 16 - 1
                 rows.add((piece * 81 + self.seen(square)) * 6 + self._flags(color, square))
+                if code % 16 != KING:
+                    rows |= self._near(piece, self.seen(square))
         for side, color in enumerate((self.us, self.them)):
             for place, most in enumerate(HAND_MAX):
                 first = FIRST_HAND + side * 28 + sum(HAND_MAX[:place])
                 rows |= set(range(first, first + min(most, self.position.hands[color - 1][place])))
             rows |= {FIRST_BESIDE + side * 8 * 175 + row for row in self._beside(color)}
+        return rows
+
+    def _near(self, piece: int, seen: int) -> set[int]:
+        """Return the rows of a piece that is near a king, or both."""
+        rows = set()
+        for number, color in enumerate((self.us, self.them)):
+            king = self.seen(self.position.board.index(KING + 16 * (color - 1)))
+            files, ranks = seen // 9 - king // 9, seen % 9 - king % 9
+            if max(abs(files), abs(ranks)) < 4:
+                rows.add(FIRST_NEAR + (number * 28 + piece) * 49 + (files + 3) * 7 + ranks + 3)
         return rows
 
     def _beside(self, color: int) -> list[int]:

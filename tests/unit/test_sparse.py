@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from engine.cli.main import main
 from engine.evaluators.base import EvaluatorError
 from engine.evaluators.load import load
 from engine.evaluators.network import FileEvaluator
@@ -17,7 +18,16 @@ from engine.shogi.game import ShogiGame
 from engine.shogi.networks import FORMATS
 from engine.shogi.notation import format_usi, parse_usi
 from engine.shogi.players.setup import make_queue, search_settings, spec_for
-from native.shogi.sparse import INPUTS, MOVE_ROWS, PARTS, SCRATCH_DTYPE, find_move_rows, find_rows, find_threats
+from native.shogi.sparse import (
+    FIRST_NEAR,
+    INPUTS,
+    MOVE_ROWS,
+    PARTS,
+    SCRATCH_DTYPE,
+    find_move_rows,
+    find_rows,
+    find_threats,
+)
 from native.sparse import network as kernels
 from native.sparse.network import (
     BYTE_ONE,
@@ -173,6 +183,34 @@ def test_colors_and_sides_are_alike(tmp_path: Path) -> None:
     assert found[0] != 0.0
 
 
+def test_files_from_before_rows_were_added_play_as_they_did(tmp_path: Path) -> None:
+    """The last rows of the first layer count nothing where a file has none."""
+    tensors = random_tensors(2)
+    for name in ("rows", "direct"):
+        tensors[name][FIRST_NEAR:] = 0
+    whole = load(FORMATS, written(tmp_path, tensors), 9, precision="auto")
+    before = judged(whole, middle_game())
+    shorter = {**tensors, **{name: tensors[name][:FIRST_NEAR] for name in ("rows", "direct")}}
+    assert judged(load(FORMATS, written(tmp_path, shorter), 9, precision="auto"), middle_game()) == before
+
+
+def test_values_of_one_network_and_moves_of_another_are_joined(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [tmp_path / f"{name}.safetensors" for name in ("values", "moves", "both")]
+    for path, tensors in zip(paths, (random_tensors(2, 384, 128), random_tensors(3, 128, 256)), strict=False):
+        path.write_bytes(write_sparse(tensors, info()))
+    assert main(["net", "join", str(paths[0]), str(paths[1]), "--out", str(paths[2])]) == 0
+    values, moves, both = (judged(load(FORMATS, path, 9, precision="auto"), middle_game()) for path in paths)
+    assert both == (values[0], moves[1])
+    assert values[0] != moves[0]
+    shorter = random_tensors(3)
+    shorter["move_bias"], shorter["moves"] = shorter["move_bias"][:-1], shorter["moves"][:-1]
+    paths[1].write_bytes(write_sparse(shorter, info()))
+    assert main(["net", "join", str(paths[0]), str(paths[1]), "--out", str(paths[2])]) == 2
+    assert f"moves.safetensors: {INPUTS} rows and {MOVE_ROWS - 1} of moves found, expected" in capsys.readouterr().err
+
+
 def test_it_plays(tmp_path: Path) -> None:
     options = Options()
     options.set("net", str(written(tmp_path, random_tensors(4))))
@@ -240,7 +278,7 @@ def test_tensors_that_do_not_belong_together_are_refused(tmp_path: Path) -> None
     ):
         with pytest.raises(NetworkError, match=message):
             write_sparse({**tensors, name: wrong}, info())
-    other = {**tensors, "rows": tensors["rows"][:-1].copy(), "direct": tensors["direct"][:-1].copy()}
+    other = {**tensors, "moves": tensors["moves"][:-1].copy(), "move_bias": tensors["move_bias"][:-1].copy()}
     with pytest.raises(NetworkError, match="rows and"):
         load(FORMATS, written(tmp_path, other), 9)
 

@@ -293,7 +293,7 @@ def test_integers_cannot_overflow(size: float, lone: bool) -> None:
     ("name", "value", "message"),
     [
         ("rows", 9.0, r"rows of the first layer of up to 9 found, expected at most 0\.496"),
-        ("bias", -199.0, r"its biases of up to 199 found, expected at most 100\.2"),
+        ("bias", -199.0, r"its biases of up to 199 found, expected at most 62\.5"),
         ("moves", -5.0, r"rows of moves of up to 5 found, expected at most 0\.79"),
     ],
 )
