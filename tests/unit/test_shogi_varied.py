@@ -136,6 +136,14 @@ def test_what_cannot_be_is_refused(
     assert message in capsys.readouterr().err
 
 
+def test_an_engine_that_values_nothing_ends_it(
+    source: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeEngine, "choose", lambda *_: EngineMove("resign", 0.0))
+    assert vary(source, "--positions", "20", "--out", str(tmp_path / "out")) == 2
+    assert "fake: no evaluation of any position found, expected some" in capsys.readouterr().err
+
+
 def test_only_boards_are_varied(tmp_path: Path, source: Dataset, capsys: pytest.CaptureFixture[str]) -> None:
     options = ShogiDataOptions(test_share=0.3, shard_rows=50)
     planes = make_shogi_dataset([tmp_path / "a.csa"], tmp_path / "planes", options, lambda text: None)

@@ -81,7 +81,7 @@ def vary_positions(
         log: for lines of progress.
 
     Raises:
-        NetworkError: a source is of other features, or the folder holds another data set.
+        NetworkError: a source is of other features, the folder holds another data set, or the engine values nothing.
         EngineError: the engine does not start, or fails.
         OSError: the folder cannot be written.
     """
@@ -126,7 +126,12 @@ def _boards(folder: Path) -> Dataset:
 def _columns(
     source: Shard, options: ShogiVaryOptions, rng: np.random.Generator, evaluator: SparseEvaluator, engine: UsiClient
 ) -> Columns:
-    """Return a shard of positions beside those of another."""
+    """Return a shard of positions beside those of another.
+
+    Raises:
+        EngineError: the engine fails.
+        NetworkError: it values none of them.
+    """
     games, values = [], []
     clocks = {color: GameClock(TimeSettings(), 0.0) for color in (BLACK, WHITE)}
     engine.new_game()
@@ -136,6 +141,8 @@ def _columns(
             games.append(game)
             values.append(math.tanh(answer.evaluation.score / (2.0 * options.score_scale)))
     count = len(games)
+    if not count:
+        raise NetworkError(f"{options.engine}: no evaluation of any position found, expected some")
     boards = np.zeros((count, SIDE * SIDE), np.uint8)
     hands = np.zeros((count, feature_set(SHOGI_BOARD).globals), np.uint8)
     write_boards(np.array([game.position for game in games]), boards, hands)
