@@ -14,7 +14,7 @@ from engine.cli.logs import say
 from engine.datasets import SHARD_ROWS
 from engine.go.commands import SCORED_ROWS
 from engine.option_row import OptionError
-from engine.shogi.commands import add_score_scale
+from engine.shogi.commands import add_score_scale, vary_boards
 from nets.files import atomic_writer, naming
 
 if TYPE_CHECKING:
@@ -195,11 +195,9 @@ def play_dataset(args: argparse.Namespace) -> None:
 
 def vary_dataset(args: argparse.Namespace) -> None:
     """Make positions beside those of data sets, or go on with them."""
-    from engine.shogi.commands import vary_dataset
-
     check_counts(args, positions=1, nodes=1, moves=1, shard_rows=1, seed=0)
     check_ranges(args, temperature=(0.01, 100.0))
-    print_dataset(vary_dataset(GAMES["shogi"], args, say))
+    print_dataset(vary_boards(GAMES["shogi"], args, say))
 
 
 def check_dataset(args: argparse.Namespace) -> None:

@@ -185,14 +185,15 @@ def join_networks(values: Path, moves: Path, out: Path) -> None:
     from nets.load import NetworkKind, open_file, own_info
     from nets.sparse.file import joined, read_sparse, write_sparse
 
-    infos = []
+    infos, found = [], []
     for path in (values, moves):
         file = open_file(path)
         if file.kind is not NetworkKind.SPARSE or file.info is None:
             raise NetworkError(f"{path}: {file.kind.value} found, expected a sparse network")
         infos.append(own_info(path, file.info))
+        found.append(read_sparse(path))
     try:
-        tensors = joined(read_sparse(values), read_sparse(moves))
+        tensors = joined(*found)
     except NetworkError as error:
         raise NetworkError(f"{moves}: {error}") from None
     parts = zip(("values", "moves"), infos, strict=True)

@@ -172,7 +172,7 @@ def _score_scale(text: str | None, *, may_fit: bool = True) -> float:
     return scale
 
 
-def vary_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
+def vary_boards(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
     """Make positions beside those of data sets, valued by an engine, or go on with them."""
     from engine.clients.limits import SpecError
     from engine.clients.process import EngineError

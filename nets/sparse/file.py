@@ -116,9 +116,9 @@ def read_sparse(path: Path) -> dict[str, Array]:
 
 
 def with_rows(tensors: Mapping[str, Array], rows: int) -> dict[str, Array]:
-    """Return a network's tensors with so many rows of the first layer, if they have fewer: those say nothing.
+    """Return a network's tensors with `rows` rows of the first layer; those that are missing say nothing.
 
-    Rows that are thought of later come last, so that files from before stay what they are.
+    Rows that are thought of later come last, so that files from before play as they did.
     """
     missing = max(0, rows - len(tensors["rows"]))
     padded = {name: np.pad(tensors[name], [(0, missing), *[(0, 0)] * (tensors[name].ndim - 1)]) for name in ROWWISE}
