@@ -126,6 +126,23 @@ def atomic_compare_exchange(typing_context: Any, array: Any, index: Any, expecte
     return _element_type(array, index)(array, index, expected, value), codegen
 
 
+def _load_plainly(array: Any, index: Any) -> Any:
+    with _PLAIN_LOCK:
+        return array[index]
+
+
+@machine_code(_load_plainly)
+def atomic_load(typing_context: Any, array: Any, index: Any) -> Any:
+    """Return array[index], read with acquire ordering."""
+    element = _element_type(array, index)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = element_pointer(context, builder, signature, args)
+        return builder.load_atomic(pointer, "acquire", element.bitwidth // 8)
+
+    return element(array, index), codegen
+
+
 def _store_plainly(array: Any, index: Any, value: Any) -> None:
     with _PLAIN_LOCK:
         array[index] = value

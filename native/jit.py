@@ -39,8 +39,10 @@ BATCHES = ("tree/arrays.py", "tree/buffers.py")
 """What says how a batch lies in memory: evaluators load it by address (native.calls), which no signature tells."""
 WITHOUT_KERNELS = ("warmup.py", "typecheck.py", "plain.py")
 """Files that compiled kernels do not depend on."""
-FLAGS = ("NUMBA_BOUNDSCHECK", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
+FLAGS = ("NUMBA_BOUNDSCHECK", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "YOMI_CHECKED")
 """Environment variables that kernels are compiled by."""
+CHECKED = os.environ.get("YOMI_CHECKED", "0") not in ("", "0")
+"""Whether kernels check the tree while they search it (YOMI_CHECKED=1): see native.tree.search."""
 COMPLETE = ".complete"
 """Ending of the files that say that all kernels of a game are there."""
 

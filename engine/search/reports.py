@@ -161,6 +161,9 @@ def _root_means(tree: Tree, tried: npt.NDArray[Any], wanted: npt.NDArray[np.floa
     excess = tried["weight"] - wanted if is_noisy else np.zeros(len(tried))
     weight = max(LEAST_WEIGHT, float(root["weight_sum"]) - float(excess.sum()))
     value, utility, score = ((float(root[f"{each}_sum"]) - float(excess @ tried[each])) / weight for each in names)
+    if not math.isfinite(value + utility + score):  # a fault stopped the search: the moves know what the root does not
+        weights = tried["weight"] / max(LEAST_WEIGHT, float(tried["weight"].sum()))
+        value, utility, score = (float(weights @ np.nan_to_num(tried[each])) for each in names)
     return value, utility, score
 
 

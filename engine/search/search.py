@@ -26,7 +26,7 @@ from engine.search.root_evaluation import evaluate_root, is_renewed, replace_own
 from engine.search.root_priors import RootPriors
 from native.calls import NO_CALLS
 from native.tree import arrays
-from native.tree.arrays import Batch
+from native.tree.arrays import KEYS_BROKEN, SUMS_BROKEN, Batch
 from native.tree.buffers import make_batch, make_worker
 from native.tree.expansion import complete_root
 from native.tree.memory import clear_tree, compact
@@ -61,6 +61,13 @@ CENTER_TOLERANCE = 0.002
 """Utility that a tree may be off for the center of the score that it was counted with: counting it anew takes time."""
 MIN_VISITS = 2
 """Visits that a search makes however little time it has: the root's, and one move's."""
+FAULTS = {
+    SUMS_BROKEN: "a fault in the search: a node's values are not finite numbers. The search ends with the moves known "
+    "by now, and the next one starts with an empty tree. Please report this with the game",
+    KEYS_BROKEN: "a fault in the search: a node stands for another position than the moves lead to. The search ends, "
+    "and the next one starts with an empty tree. Please report this with the game",
+}
+"""Messages by fault, SUMS_BROKEN and KEYS_BROKEN."""
 SEARCH_HANG = 30.0
 """Seconds that a search may take to end after it was told to; the largest networks take some for a batch on a CPU."""
 
@@ -163,7 +170,7 @@ class Search:
         Raises:
             Exception: what an evaluator raised; the tree is empty then.
         """
-        self.stop()
+        self._stop_sound()
         root = Root(game.search_key, tuple(game.moves), int(game.position["side_to_move"]))
         line = self._root.line_to(root) if self._root is not None else None
         if self._root is not None and self._root.key != root.key:
@@ -207,7 +214,7 @@ class Search:
             prune: further root moves that are not; what is known of them from before stays in the root's sums.
             noise: mix the settings' Dirichlet noise into the root's priors.
         """
-        self.stop()
+        self._stop_sound()
         assert self._root is not None, "set_position comes first"
         self._ban(avoid, allow, prune)  # first of all, since `interrupt` asks how many visits the root has
         counters = self._counters
@@ -261,6 +268,12 @@ class Search:
             error, self._error = self._error, None
             self._drop_tree()
             raise error
+
+    def _stop_sound(self) -> None:
+        """End the search, and drop the tree if a fault was found in it."""
+        self.stop()
+        if self._counters.broken:
+            self._drop_tree()
 
     def time_batches(self) -> None:
         """Measure the latency of full batches, for which a young tree has too few leaves; the tree is dropped.
@@ -495,6 +508,8 @@ class Search:
                 self._running -= 1
                 last = self._running == 0
             if last:
+                if self._counters.broken:
+                    _log.error(FAULTS[int(self._counters.broken)])
                 self._end_time = time.perf_counter()
                 self._finished.set()
 

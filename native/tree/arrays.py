@@ -20,6 +20,8 @@ CACHE_LINE = 64
 """Bytes."""
 NONE = 0xFFFFFFFF
 """No node, no block."""
+RESERVED = 0xFFFFFFFE
+"""Child of an edge whose node one thread is making or looking up; no other thread can follow the edge until then."""
 
 PENDING, EXPANDED, TERMINAL, UNTOUCHED = 0, 1, 2, 3
 """States of a node: waiting for its evaluation; has edges; the game is over here; a root nobody has descended to."""
@@ -129,6 +131,7 @@ COUNTERS_DTYPE = _apart(
     {
         "root": np.int64,
         "full": np.int64,  # an allocation has failed: the tree must be pruned before it can grow
+        "broken": np.int64,  # SUMS_BROKEN or KEYS_BROKEN: a fault of the search was found, which has stopped it
         "stop": np.int64,  # search threads return as soon as they see it
         "claim_limit": np.int64,  # playouts that may be begun
         "bans": np.int64,  # whether any root move is banned
@@ -152,6 +155,9 @@ COUNTERS_DTYPE = _apart(
     },
 )
 """What changes while a tree grows."""
+SUMS_BROKEN, KEYS_BROKEN = 1, 2
+"""Faults in `broken`: a node's sums are not finite or have no weight; a node stands for another position (the checked
+build alone looks for that: CHECKED)."""
 
 VALUE, SCORE, STDEV, LEAD, VALUE_ERROR, SCORE_ERROR = range(6)
 """Columns of Batch.values. Utility is made of the score that the game would end with and its deviation; what is carried
@@ -239,9 +245,10 @@ class Batch(NamedTuple):
     """float32[B, A]: written by the evaluator for the side to move, in the row's symmetry, in [-1, 1]"""
 
 
-GOES_ON, IS_NEW, JOINS = 0, 1, 2
-"""Groups of visits: to a node that is there; to one that was made for the group; to one that says more than the edge to
-it has heard."""
+GOES_ON, IS_NEW, JOINS, WAITS = 0, 1, 2, 3
+"""Kinds of groups of visits. GOES_ON: the node is in the tree. IS_NEW: the node was allocated for this group, which has
+reserved the edge to it. JOINS: the node has more visits than the edge has seen. WAITS: another thread has reserved the
+edge, so that these visits are cancelled."""
 GROUP_DTYPE = np.dtype(
     [
         ("node", np.uint32),
@@ -249,7 +256,7 @@ GROUP_DTYPE = np.dtype(
         ("visits", np.int32),
         ("move", np.uint16),  # that leads to the node
         ("slot", np.uint16),  # of the edge that does
-        ("kind", np.uint8),  # GOES_ON, IS_NEW or JOINS
+        ("kind", np.uint8),  # GOES_ON, IS_NEW, JOINS or WAITS
     ],
     align=True,
 )

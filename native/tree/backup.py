@@ -12,11 +12,13 @@ that were under way. While others remain, a lost edge has no weight in its node'
 often it was tried before it was refuted.
 """
 
+import math
+
 import numpy as np
 
 from native.bits import U, atomic_add
 from native.jit import inlined, kernel
-from native.tree.arrays import EXPANDED, LOST_EDGE, VARIANCE_PLAYOUTS, WON_EDGE
+from native.tree.arrays import EXPANDED, LOST_EDGE, SUMS_BROKEN, VARIANCE_PLAYOUTS, WON_EDGE
 from native.tree.bias import correct
 from native.tree.memory import lock, unlock
 from native.tree.selection import all_lost
@@ -24,15 +26,17 @@ from native.tree.weighing import add_edge, weigh
 
 
 @inlined
-def _add_own(tree, node, weight, utility, value, score):  # type: ignore[no-untyped-def]
-    """Add an evaluation of the locked leaf `node` itself to its sums."""
+def _add_own(tree, node, state, weight, utility, value, score):  # type: ignore[no-untyped-def]
+    """Add an evaluation of the locked leaf `node` itself to its sums, and let other threads use the node."""
+    node.state = state
+    node.own_utility = utility
     node.own_weight = weight
     node.own_bias = 0.0
     node.weight_sum += weight
     node.utility_sum += weight * utility
     node.value_sum += weight * value
     node.score_sum += weight * score
-    if node.state == EXPANDED:
+    if state == EXPANDED:
         correct(tree, node)
 
 
@@ -82,6 +86,20 @@ def _seen(node):  # type: ignore[no-untyped-def]
 
 
 @inlined
+def report_fault(tree, fault):  # type: ignore[no-untyped-def]
+    """Stop the search because of a fault of the tree, SUMS_BROKEN or KEYS_BROKEN."""
+    tree.counters[0].broken = fault
+    tree.counters[0].stop = 1
+
+
+@inlined
+def _is_sound(seen):  # type: ignore[no-untyped-def]
+    """Whether the means that `_seen` returned are numbers, made of evaluations that have a weight."""
+    _, total, utility, value, score = seen
+    return total > 0.0 and math.isfinite(utility + value + score)
+
+
+@inlined
 def _tell_edge(node, stat, seen):  # type: ignore[no-untyped-def]
     """Let the edge `stat` of the locked `node` say what was seen of its child."""
     visits, total, utility, value, score = seen
@@ -104,11 +122,23 @@ def _count(node, utility, score, variances, weight, proof):  # type: ignore[no-u
         _prove(node, proof)
 
 
+@kernel
+def take_back(tree, path, slots, depth, visits):  # type: ignore[no-untyped-def]
+    """Undo the in-flight marks of playouts that ended at the end of a path without a result, and their claims."""
+    for level in range(U(depth)):
+        index = np.int64(path[level])
+        lock(tree, index)
+        tree.stats[U(tree.nodes[U(index)].stats) + U(slots[level])].in_flight -= visits
+        unlock(tree, index)
+    atomic_add(tree.counters[0], "claimed", -visits)
+
+
 @inlined
 def _climb(tree, path, slots, depth, utility, score, variances, weight, proof, seen):  # type: ignore[no-untyped-def]
     """Carry a playout's result from the locked node at the end of a path to all above it.
 
     A node stays locked until the one above is: what its edge hears comes in the order in which it became true.
+    If the node's sums are broken the search is stopped, and the nodes above keep the means that they have.
 
     Args:
         tree: the Tree.
@@ -125,6 +155,11 @@ def _climb(tree, path, slots, depth, utility, score, variances, weight, proof, s
     level = U(depth)
     below = np.int64(path[level])
     while level > U(0):
+        if not _is_sound(seen):
+            unlock(tree, below)
+            report_fault(tree, SUMS_BROKEN)
+            take_back(tree, path, slots, np.int64(level), 1)
+            return
         level -= U(1)
         utility = -utility
         score = -score
@@ -154,13 +189,16 @@ def _climb(tree, path, slots, depth, utility, score, variances, weight, proof, s
             utility = float(proof)
         seen = _seen(node)
     unlock(tree, below)
+    if not _is_sound(seen):
+        report_fault(tree, SUMS_BROKEN)
     atomic_add(tree.counters[0], "playouts", 1)
 
 
 @kernel
-def back_up(tree, path, slots, depth, utility, value, score, stdev, weight, proof):  # type: ignore[no-untyped-def]
+def back_up(tree, path, slots, depth, state, utility, value, score, stdev, weight, proof):  # type: ignore[no-untyped-def]
     """Add one playout's result, for the side to move at the leaf, to the leaf and everything above it.
 
+    A new leaf gets its state here, under the same lock as its first evaluation: no thread sees one without the other.
     If there are proofs, value and utility are one (SearchSettings.solver).
 
     Args:
@@ -168,6 +206,7 @@ def back_up(tree, path, slots, depth, utility, value, score, stdev, weight, proo
         path: uint32[> depth], the nodes from the root to the leaf that the playout ended at.
         slots: uint16[>= depth], the edges between them.
         depth: how many edges.
+        state: of the leaf, EXPANDED or TERMINAL.
         utility: what the search maximises.
         value: win minus loss.
         score: expected score.
@@ -180,7 +219,7 @@ def back_up(tree, path, slots, depth, utility, value, score, stdev, weight, proo
     leaf = np.int64(path[U(depth)])
     lock(tree, leaf)
     node = tree.nodes[U(leaf)]
-    _add_own(tree, node, weight, utility, value, score)
+    _add_own(tree, node, state, weight, utility, value, score)
     utility += float(node.own_bias)
     _count(node, utility, score, variances, weight, proof)
     if proof != 0:
@@ -198,14 +237,3 @@ def join(tree, path, slots, depth):  # type: ignore[no-untyped-def]
     visits, total, utility, _, score = seen
     variances = float(node.utility_variance), float(node.score_variance)
     _climb(tree, path, slots, depth, utility, score, variances, total / float(visits), np.int64(node.proof), seen)
-
-
-@kernel
-def take_back(tree, path, slots, depth, visits):  # type: ignore[no-untyped-def]
-    """Undo the in-flight marks of playouts that ended at the end of a path without a result, and their claims."""
-    for level in range(U(depth)):
-        index = np.int64(path[level])
-        lock(tree, index)
-        tree.stats[U(tree.nodes[U(index)].stats) + U(slots[level])].in_flight -= visits
-        unlock(tree, index)
-    atomic_add(tree.counters[0], "claimed", -visits)

@@ -12,7 +12,19 @@ import numpy as np
 from native.bits import U
 from native.game import copy, legal_moves, play
 from native.jit import inlined
-from native.tree.arrays import EXPANDED, GOES_ON, IN_FLIGHT, IS_NEW, JOINS, NONE, PENDING, TERMINAL, UNTOUCHED
+from native.tree.arrays import (
+    EXPANDED,
+    GOES_ON,
+    IN_FLIGHT,
+    IS_NEW,
+    JOINS,
+    NONE,
+    PENDING,
+    RESERVED,
+    TERMINAL,
+    UNTOUCHED,
+    WAITS,
+)
 from native.tree.edges import PRIOR_STEP, edge_move, edge_quantized
 from native.tree.expansion import complete
 from native.tree.memory import add_stats, lock, new_node, unlock
@@ -60,7 +72,7 @@ def share_out(tree, root, worker, index, depth, visits, groups):  # type: ignore
         if node.state == UNTOUCHED:
             node.state = PENDING
             found = NEW_LEAF
-        elif node.state == TERMINAL and node.visits > 0:  # with none it is being backed up elsewhere
+        elif node.state == TERMINAL:
             found = FINISHED
         unlock(tree, index)
         return found, top, left
@@ -76,13 +88,15 @@ def share_out(tree, root, worker, index, depth, visits, groups):  # type: ignore
             child = new_node(tree)
             if child == NONE:
                 break
-            stat.child = child
+            stat.child = RESERVED  # until the position is known, no other thread may reach the node
             if stat.visits > 0:
                 _restore(tree.nodes[U(child)], stat, node)
+        elif child == RESERVED:
+            kind = np.int64(WAITS)  # or one of the visits that this thread's new group has
         elif _says_more(tree.nodes[U(child)], stat):
             kind = np.int64(JOINS)
         place = np.int64(groups)
-        while place < top and not _is_of(worker.groups[U(place)], child, kind):
+        while place < top and not _is_of(worker.groups[U(place)], slot, kind):
             place += 1
         if place == top:
             move = edge_move(tree.edges[U(node.edges) + U(slot)])
@@ -97,14 +111,17 @@ def share_out(tree, root, worker, index, depth, visits, groups):  # type: ignore
 
 @inlined
 def _says_more(child, stat):  # type: ignore[no-untyped-def]
-    """Whether a node has visits that this edge has not heard of and does not wait for, or a proof."""
+    """Whether a node has visits that this edge has neither seen nor waits for, or a proof.
+
+    While another thread brings that proof to the edge, the visit counts at the edge alone: a proven mean is exact.
+    """
     return child.state != PENDING and (child.proof != 0 or child.visits > stat.visits + (stat.in_flight & IN_FLIGHT))
 
 
 @inlined
-def _is_of(group, node, kind):  # type: ignore[no-untyped-def]
-    """Whether visits of this kind to a node belong to the group."""
-    return np.int64(group.node) == node and (np.int64(group.kind) == JOINS) == (kind == JOINS)
+def _is_of(group, slot, kind):  # type: ignore[no-untyped-def]
+    """Whether visits of this kind to an edge belong to the group."""
+    return np.int64(group.slot) == slot and (np.int64(group.kind) == JOINS) == (kind == JOINS)
 
 
 @inlined

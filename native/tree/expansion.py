@@ -11,9 +11,9 @@ import numpy as np
 from native.bits import U
 from native.game import legal_moves
 from native.jit import inlined, kernel
-from native.tree.arrays import EXPANDED, NONE
+from native.tree.arrays import NONE
 from native.tree.edges import PRIOR_SCALE, edge_move, edge_quantized, pack_edge
-from native.tree.memory import lock, new_edges, unlock
+from native.tree.memory import new_edges
 from native.tree.selection import raise_candidate
 
 DROPPED = 0.02
@@ -37,7 +37,10 @@ def _least_prior(priors, count):  # type: ignore[no-untyped-def]
 
 @inlined
 def expand(tree, index, moves, priors, count):  # type: ignore[no-untyped-def]
-    """Give the pending node `index` its edges; False if the pool is used up (the node stays pending)."""
+    """Give the pending node `index` its edges; False if the pool is used up.
+
+    The node stays pending: no other thread may look at the edges before the evaluation is in the sums (see back_up).
+    """
     is_root = index == np.int64(tree.counters[0].root)
     least = np.float32(0.0)
     kept = np.int64(count)
@@ -54,14 +57,11 @@ def expand(tree, index, moves, priors, count):  # type: ignore[no-untyped-def]
         if priors[i] >= least:
             tree.edges[top] = pack_edge(priors[i], moves[i])
             top += U(1)
-    lock(tree, index)
     node = tree.nodes[U(index)]
     node.edges = first
     node.edge_count = kept
     node.legal = count
     raise_candidate(tree, node, is_root)
-    node.state = EXPANDED
-    unlock(tree, index)
     return True
 
 

@@ -172,6 +172,7 @@ def clear_tree(tree):  # type: ignore[no-untyped-def]
     counters.edge_top = 0
     counters.stats_top = 0
     counters.full = 0
+    counters.broken = 0
     counters.max_depth = 0
     for i in range(STATS_CLASSES):
         counters.free_stats[i] = NONE

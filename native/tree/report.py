@@ -1,10 +1,12 @@
 """Reading the tree: children of the root, principal variations. Safe while search threads run."""
 
+import math
+
 import numpy as np
 
 from native.bits import U
 from native.jit import inlined, kernel
-from native.tree.arrays import EXPANDED, IN_FLIGHT, LOST_EDGE, NONE, WON_EDGE
+from native.tree.arrays import EXPANDED, IN_FLIGHT, LOST_EDGE, NONE, RESERVED, WON_EDGE
 from native.tree.edges import edge_move, edge_prior
 from native.tree.memory import lock, unlock
 from native.tree.selection import ASSUMED_STDEV, expected_stdev, exploration, raise_candidate
@@ -59,7 +61,7 @@ def root_children(tree, children):  # type: ignore[no-untyped-def]
         if i < U(node.tried):
             stat = tree.stats[U(node.stats) + i]
             child.visits = child.node_visits = stat.visits
-            child.node = stat.child
+            child.node = NONE if stat.child == RESERVED else stat.child
             if stat.in_flight > IN_FLIGHT:
                 child.proven = 1 if stat.in_flight & WON_EDGE != 0 else -1
             if child.visits > 0:  # what the edge keeps where the node is pruned; a node that is there tells more
@@ -76,6 +78,9 @@ def root_children(tree, children):  # type: ignore[no-untyped-def]
             lock(tree, np.int64(child.node))
             below = tree.nodes[U(child.node)]
             total = below.weight_sum
+            if not (total > 0.0 and math.isfinite(below.utility_sum + below.value_sum + below.score_sum)):
+                unlock(tree, np.int64(child.node))  # a fault: the edge keeps the last sound means
+                continue
             share = min(1.0, float(child.visits) / float(below.visits))
             child.node_visits = below.visits
             child.node_weight = total
@@ -124,7 +129,7 @@ def most_visited_path(tree, start, moves, visits, node_visits):  # type: ignore[
         stat = tree.stats[U(node.stats) + U(slot)]
         moves[length] = edge_move(tree.edges[U(node.edges) + U(slot)])
         visits[length] = node_visits[length] = stat.visits
-        child = np.int64(stat.child)
+        child = np.int64(NONE if stat.child == RESERVED else stat.child)
         unlock(tree, index)
         if child != NONE:
             node_visits[length] = tree.nodes[U(child)].visits

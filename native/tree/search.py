@@ -25,11 +25,13 @@ from native.game import (
     write_bits,
     write_planes,
 )
-from native.jit import inlined, kernel
+from native.jit import CHECKED, inlined, kernel
 from native.tree.arrays import (
+    EXPANDED,
     GOES_ON,
     IS_NEW,
     JOINS,
+    KEYS_BROKEN,
     LEAD,
     LEAST_WEIGHT,
     NONE,
@@ -41,8 +43,9 @@ from native.tree.arrays import (
     VALUE,
     VALUE_ERROR,
     VALUES,
+    WAITS,
 )
-from native.tree.backup import back_up, join, take_back
+from native.tree.backup import back_up, join, report_fault, take_back
 from native.tree.bias import bucket_of
 from native.tree.cache import probe_cache, store_cache
 from native.tree.descent import FINISHED, NEW_LEAF, SHARED, put_group, replay, share_out
@@ -262,11 +265,11 @@ def _add_rows(tree, batch, worker, row, leaf, depth, key, count):  # type: ignor
 
 
 @inlined
-def _back_up_evaluation(tree, path, slots, depth, utility, values):  # type: ignore[no-untyped-def]
-    """Back up what an evaluator said of the leaf at the end of a path, a row of Batch.values."""
+def _back_up_evaluation(tree, path, slots, depth, state, utility, values):  # type: ignore[no-untyped-def]
+    """Back up the evaluation of the leaf at the end of a path, a row of Batch.values."""
     weight = evaluation_weight(tree, values, depth & 1)
     value, lead, stdev = float(values[VALUE]), float(values[LEAD]), float(values[STDEV])
-    back_up(tree, path, slots, depth, utility, value, lead, stdev, weight, np.int64(0))
+    back_up(tree, path, slots, depth, state, utility, value, lead, stdev, weight, np.int64(0))
 
 
 @inlined
@@ -286,14 +289,9 @@ def _open_leaf(tree, batch, worker, row, leaf, depth):  # type: ignore[no-untype
         values[STDEV] = 0.0
         values[LEAD] = score
         utility = leaf_utility(tree, values, opponent_to_move)
-        lock(tree, leaf)
-        node = tree.nodes[U(leaf)]
-        node.own_utility = utility
-        node.state = TERMINAL
-        unlock(tree, leaf)
         proof = np.int64(value) if tree.parameters[0].solver else np.int64(0)
         weight = tree.counters[0].most_weight
-        back_up(tree, worker.path, worker.slots, depth, utility, value, score, 0.0, weight, proof)
+        back_up(tree, worker.path, worker.slots, depth, TERMINAL, utility, value, score, 0.0, weight, proof)
         return row
     count = legal_moves(pos, history, worker.moves)
     key = U(position_key(pos, history, worker.moves, count))
@@ -304,9 +302,8 @@ def _open_leaf(tree, batch, worker, row, leaf, depth):  # type: ignore[no-untype
             worker.indices[i] = policy_index(pos, worker.moves[i], 0)
     if depth > 0 and count > 0 and probe_cache(tree, key, worker.indices, count, worker.priors, values):
         utility = leaf_utility(tree, values, opponent_to_move)
-        tree.nodes[U(leaf)].own_utility = utility
         if expand(tree, leaf, worker.moves, worker.priors, count):
-            _back_up_evaluation(tree, worker.path, worker.slots, depth, utility, values)
+            _back_up_evaluation(tree, worker.path, worker.slots, depth, EXPANDED, utility, values)
         else:
             take_back(tree, worker.path, worker.slots, depth, 1)
         return row
@@ -317,8 +314,8 @@ def _open_leaf(tree, batch, worker, row, leaf, depth):  # type: ignore[no-untype
 def _identify(tree, root, worker, made, depth):  # type: ignore[no-untyped-def]
     """Put the position at the end of worker.path into worker.positions[0]; return the node that stands for it.
 
-    That is `made`, the node made for it, unless another line has come there first. An edge that knows of more visits
-    than that one's node, from before its own was pruned, keeps its own.
+    That is `made`, the node allocated for it, unless another line has come there first. An edge that has seen more
+    visits than that line's node has, from before its own node was pruned, keeps `made`.
     """
     pos = worker.positions[0]
     move = worker.line[U(depth - 1)]
@@ -349,22 +346,40 @@ def back_up_again(tree, path, slots, depth, visits):  # type: ignore[no-untyped-
     proof = np.int64(node.proof)
     unlock(tree, leaf)
     for _ in range(visits):
-        back_up(tree, path, slots, depth, utility, value, score, stdev, weight, proof)
+        back_up(tree, path, slots, depth, TERMINAL, utility, value, score, stdev, weight, proof)
 
 
 @inlined
-def _meet(tree, worker, groups, made, node, depth, visits):  # type: ignore[no-untyped-def]
-    """Let the group at place `groups`, which led to a node made for it, go to the one that stands for its position.
+def _check_keys(tree, root, worker, depth):  # type: ignore[no-untyped-def]
+    """Stop the search if a node on worker.path stands for another position than the moves lead to."""
+    pos = worker.positions[0]
+    copy(pos, root)
+    key = U(tree.nodes[U(worker.path[U(0)])].key)
+    for i in range(U(depth)):
+        play(pos, worker.history, worker.line[i])
+        key = U(graph_key(pos, worker.history, worker.line[i], key, worker.scratch[0]))
+        if tree.nodes[U(worker.path[i + U(1)])].key != key:
+            report_fault(tree, KEYS_BROKEN)
 
-    Returns how many groups there are then: those that take up what it says, and those that go on from it.
-    """
-    joining = np.int64(0)
-    if tree.nodes[U(node)].state != PENDING:
-        joining = min(visits, np.int64(tree.nodes[U(node)].visits) - np.int64(tree.nodes[U(made)].visits))
+
+@inlined
+def _attach(tree, worker, node, depth):  # type: ignore[no-untyped-def]
+    """Let the reserved edge at the end of worker.path lead to `node`, for all threads."""
     above = np.int64(worker.path[U(depth - 1)])
     lock(tree, above)
     tree.stats[U(tree.nodes[U(above)].stats) + U(worker.slots[U(depth - 1)])].child = node
     unlock(tree, above)
+
+
+@inlined
+def _merge(tree, worker, groups, made, node, depth, visits):  # type: ignore[no-untyped-def]
+    """Redirect the group at place `groups`, whose new node `made` is a transposition, to the existing `node`.
+
+    Returns the number of groups then: visits that copy the node's statistics, and visits that go on from it.
+    """
+    joining = np.int64(0)
+    if tree.nodes[U(node)].state != PENDING:
+        joining = min(visits, np.int64(tree.nodes[U(node)].visits) - np.int64(tree.nodes[U(made)].visits))
     give_back(tree, made)
     group = worker.groups[U(groups)]
     move, slot = group.move, group.slot
@@ -432,17 +447,24 @@ def gather(tree, root, worker, batch, row, capacity):  # type: ignore[no-untyped
                     join(tree, worker.path, worker.slots, depth)
                 settled += visits
                 continue
+            if kind == WAITS:
+                take_back(tree, worker.path, worker.slots, depth, visits)
+                lost += visits
+                continue
             found, left = NEW_LEAF, visits
             if kind == IS_NEW:
                 moves_made += depth
-                other = _identify(tree, root, worker, index, depth)
-                if other != index:
-                    groups = _meet(tree, worker, groups, index, other, depth, visits)
+                node = _identify(tree, root, worker, index, depth)
+                _attach(tree, worker, node, depth)
+                if node != index:
+                    groups = _merge(tree, worker, groups, index, node, depth, visits)
                     continue
             else:
                 found, groups, left = share_out(tree, root, worker, index, depth, visits, groups)
                 if found == NEW_LEAF:
                     replay(worker, root, depth)
+            if CHECKED and tree.parameters[0].graph:  # a constant: costs nothing in the usual build
+                _check_keys(tree, root, worker, depth)
             if found == FINISHED:
                 back_up_again(tree, worker.path, worker.slots, depth, visits)
                 settled += visits
@@ -512,17 +534,16 @@ def scatter(tree, root, worker, batch, row, end):  # type: ignore[no-untyped-def
 def _settle(tree, worker, batch, row, leaf, utility):  # type: ignore[no-untyped-def]
     """Expand one evaluated leaf and back it up; without memory for its edges it stays pending and is taken back."""
     path, slots, depth = batch.path[row], batch.slots[row], np.int64(batch.depth[row])
-    tree.nodes[U(leaf)].own_utility = utility
     count = np.int64(batch.move_count[row])
-    if count == 0:
-        tree.nodes[U(leaf)].state = TERMINAL
-    else:
+    state = TERMINAL
+    if count > 0:
+        state = EXPANDED
         if batch.is_root[row] == 0:
             store_cache(tree, batch.keys[row], batch.plain_indices[row], count, worker.priors, worker.values)
         if not expand(tree, leaf, batch.moves[row], worker.priors, count):
             take_back(tree, path, slots, depth, 1)
             return
-    _back_up_evaluation(tree, path, slots, depth, utility, worker.values)
+    _back_up_evaluation(tree, path, slots, depth, state, utility, worker.values)
 
 
 @inlined

@@ -6,17 +6,20 @@ to it does not go on: it takes up what the node says (native.tree.backup.join). 
 native.game.graph_key. Source: KataGo's graph search (docs/GraphSearch.md).
 """
 
-from native.bits import U, atomic_compare_exchange
+from native.bits import U, atomic_compare_exchange, atomic_load
 from native.jit import kernel
 
 
 @kernel
 def find_or_enter(tree, key, index):  # type: ignore[no-untyped-def]
-    """Return the node that stands for `key`: `index`, which is entered now, or one that was before."""
+    """Return the node that stands for `key`: one entered before, or else `index`, which is entered now.
+
+    From then on every thread may find `index`: it must be complete.
+    """
     entered = tree.nodes[U(index)]
     entered.key = U(key)
     place = U(key) & U(tree.shared.size - 1)
-    first = tree.shared[place]
+    first = atomic_load(tree.shared, place)  # what the thread that entered it wrote is seen, too
     while True:
         number = first
         while number != 0:
@@ -33,7 +36,10 @@ def find_or_enter(tree, key, index):  # type: ignore[no-untyped-def]
 
 @kernel
 def give_back(tree, index):  # type: ignore[no-untyped-def]
-    """Take a node that nothing refers to out of the tree; if another was made since, it stays until compaction."""
+    """Free a node that no other thread has ever been able to reach.
+
+    If another node was allocated since, this one takes its place in the pool until the next compaction.
+    """
     atomic_compare_exchange(tree.counters[0], "node_top", index + 1, index)
 
 

@@ -171,7 +171,7 @@ def test_visits_from_before_a_node_was_pruned_stay_in_its_mean() -> None:
     node["weight_sum"] += 10_000.0
     node["utility_sum"] += 3000.0
     stat["in_flight"] += 1
-    back_up(tree, *path_to(tree, int(stat["child"])), 1.0, 1.0, 0.0, 0.0, 1.0, 1)
+    back_up(tree, *path_to(tree, int(stat["child"])), TERMINAL, 1.0, 1.0, 0.0, 0.0, 1.0, 1)
     assert marks_of(tree, index)[0].sum() == 1
     assert node["utility_sum"] / node["weight_sum"] == pytest.approx(0.3, abs=0.01)
 
@@ -224,10 +224,10 @@ def test_a_won_node_stays_exact_when_a_playout_comes_back_late(late: str) -> Non
     winner = child_of(tree, won, rank=1)
     for node in (leaf, winner):  # two threads have gone down; the second comes back first
         begin(tree, node)
-    back_up(tree, *path_to(tree, winner), -1.0, -1.0, 0.0, 0.0, 1.0, -1)
+    back_up(tree, *path_to(tree, winner), EXPANDED, -1.0, -1.0, 0.0, 0.0, 1.0, -1)
     assert mean_of(tree, won) == 1.0
     mean = mean_of(tree, root)
-    back_up(tree, *path_to(tree, leaf), utility, utility, 0.0, 0.0, 1.0, proof)
+    back_up(tree, *path_to(tree, leaf), EXPANDED, utility, utility, 0.0, 0.0, 1.0, proof)
     assert marks_of(tree, won)[1]
     assert mean_of(tree, won) == 1.0
     assert tree.nodes[won]["utility_variance"] == 0.0
@@ -244,11 +244,11 @@ def test_a_late_playout_may_bring_the_proof_on_its_way() -> None:
     begin(tree, other)
     winner = child_of(tree, won, rank=1)
     begin(tree, winner)
-    back_up(tree, *path_to(tree, winner), -1.0, -1.0, 0.0, 0.0, 1.0, -1)
+    back_up(tree, *path_to(tree, winner), EXPANDED, -1.0, -1.0, 0.0, 0.0, 1.0, -1)
     mean = mean_of(tree, root)
     stat = tree.stats[int(tree.nodes[root]["stats"]) + int(path_to(tree, won)[1][0])]
     stat["in_flight"] -= LOST_EDGE
-    back_up(tree, *path_to(tree, other), 0.3, 0.3, 0.0, 0.0, 1.0, 0)
+    back_up(tree, *path_to(tree, other), EXPANDED, 0.3, 0.3, 0.0, 0.0, 1.0, 0)
     assert marks_of(tree, root)[0].sum() == 1
     assert mean_of(tree, root) == pytest.approx(mean, abs=1e-3)
 

@@ -46,8 +46,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
 def back_up_often(tree, path, slots, depth, times):  # type: ignore[no-untyped-def]
     """Back up two results in turn, each `times` times."""
     for _ in range(times):
-        back_up(tree, path, slots, depth, 0.9, 0.9, 30.0, 2.0, 1.0, 0)
-        back_up(tree, path, slots, depth, 0.1, 0.1, 10.0, 2.0, 1.0, 0)
+        back_up(tree, path, slots, depth, arrays.EXPANDED, 0.9, 0.9, 30.0, 2.0, 1.0, 0)
+        back_up(tree, path, slots, depth, arrays.EXPANDED, 0.1, 0.1, 10.0, 2.0, 1.0, 0)
 
 
 def twins(size: int, line: str = "", rules: str = "tromp-taylor", **settings: Any) -> tuple[Search, naive.SlowSearch]:
@@ -176,6 +176,7 @@ def test_a_finished_game_that_is_being_backed_up_elsewhere_is_left_to_that_threa
     assert (node["state"], node["visits"], node["value_sum"]) == (arrays.TERMINAL, 1, 8.0)
     tree.counters[0].stop, tree.counters[0].claim_limit = 0, 100
     for visits in (0, 1):  # before the other thread has counted its visit, and after
+        node["state"] = arrays.TERMINAL if visits else arrays.PENDING
         node["visits"] = node["value_sum"] = node["weight_sum"] = node["own_weight"] = stat["visits"] = visits
         worker, batch = search._workers[0], search._make_batch(1)
         assert advance(tree, search._root_record, worker, batch, 0, NO_CALLS.table, 1) == 0
