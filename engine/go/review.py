@@ -21,7 +21,8 @@ from engine.go.game import GoGame, score_text
 from engine.go.players.analyst import make_analysts
 from engine.go.rules import Rules
 from engine.go.scoring import dead_stones
-from engine.go.sgf import GameRecord, Node, SgfError, load_sgf_games, load_size
+from engine.go.record_files import load_records, load_size
+from engine.go.sgf import GameRecord, Node, SgfError
 from engine.go.vertex import format_color, format_vertex
 from engine.own_network import network_file
 from engine.players.request import Request
@@ -237,7 +238,7 @@ def load(path: str, rules: Rules) -> list[Loaded]:
         ReviewError: the file cannot be read, or the first move of a game cannot be played.
     """
     try:
-        records = load_sgf_games(path)
+        records = load_records(path)
     except SgfError as error:
         raise ReviewError(str(error)) from None
     games = []

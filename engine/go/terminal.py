@@ -11,7 +11,8 @@ from engine.go.game import new_game, score_text
 from engine.go.handicap import HandicapError, fixed_handicap
 from engine.go.rules import Rules
 from engine.go.scoring import removed_stones
-from engine.go.sgf import SgfError, load_sgf, to_sgf
+from engine.go.record_files import load_record
+from engine.go.sgf import SgfError, to_sgf
 from engine.go.vertex import format_color, format_vertex, parse_vertex
 from engine.option_row import OptionError
 from engine.terminal import TerminalGame, TurnResult
@@ -129,7 +130,7 @@ def start_play(args: Namespace, options: Options) -> tuple[GoGame, tuple[str, st
 def _load(path: str, options: Options) -> tuple[GoGame, tuple[str, str]]:
     """Return the first game of a file, by its own size, komi and, if it names them, rules."""
     try:
-        record = load_sgf(path)
+        record = load_record(path)
     except SgfError as error:
         raise OptionError(f"--resume {path}: {error}") from None
     if record.result:

@@ -26,7 +26,8 @@ from engine.datasets.sources import sgf_texts
 from engine.go.game import GoGame
 from engine.go.handicap import handicap_stones
 from engine.go.rules import Rules
-from engine.go.sgf import GameRecord, SgfError, each_sgf_game
+from engine.go.record_files import each_record
+from engine.go.sgf import GameRecord, SgfError
 from native.datasets.replay import COLOR_SHIFT, GAME_DTYPE, black_wins, replay
 from native.go.board import POSITION_DTYPE
 from native.go.rules import MAX_HISTORY
@@ -182,7 +183,7 @@ def _read_piece(texts: Sequence[bytes], rules: Rules) -> tuple[GameTable, Counte
     rows, codes, refused = [], [], Counter[str]()
     position = 0
     for text in texts:
-        for found in each_sgf_game(text):
+        for found in each_record(text):
             try:
                 if isinstance(found, SgfError):
                     raise found

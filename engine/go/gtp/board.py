@@ -15,7 +15,8 @@ from engine.go.gtp.session import USER_ERRORS, GtpError, Session
 from engine.go.gtp.table import command
 from engine.go.handicap import HandicapError, fixed_handicap, free_handicap, parse_free_handicap
 from engine.go.rules import Rules, RulesError
-from engine.go.sgf import SgfError, load_sgf, to_sgf
+from engine.go.record_files import load_record
+from engine.go.sgf import SgfError, to_sgf
 from engine.go.vertex import VertexError, board_points, format_vertex, parse_color, parse_vertex
 from engine.options import MAX_KOMI
 from native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, PASS
@@ -215,7 +216,7 @@ def loadsgf(session: Session, request: Command) -> str:
         moves = max(integer(words.pop(), "move number") - 1, 0)
     path = " ".join(words).strip('"')
     try:
-        record = load_sgf(path)
+        record = load_record(path)
         game = record.game(moves, rules=session.game.rules, override_rules=record.rules is None)
     except SgfError as error:
         if len(words) > 1 and _is_file(" ".join(words[:-1])) and not _is_file(path):
