@@ -175,6 +175,7 @@ def _codec_of(charset: bytes) -> str | None:
     name = charset.decode("ascii", "replace").strip()
     name = CHARSETS.get(name.lower(), name)
     try:
-        return codecs.lookup(name).name if b"(;)".decode(name) == "(;)" else None
-    except (LookupError, ValueError):
+        is_text = b"(;[]\\x+-)\xff".decode(name, "replace").startswith("(;[]\\x+-)")
+        return codecs.lookup(name).name if is_text else None
+    except (LookupError, ValueError):  # UnicodeError is a ValueError
         return None

@@ -71,7 +71,7 @@ class Node:
     """All other properties, values as they stand in the file (escaped)."""
     children: list["Node"] = field(default_factory=list, compare=False, repr=False)
     """The main line first, variations after it. (Left out of == and repr, which would recurse once a move.)"""
-    fault: str = ""
+    fault: str = field(default="", compare=False)
     """Why the node's move cannot be read, with its place. The property is kept in `other`."""
 
     def add(self, color: int, move: int, comment: str = "") -> "Node":
@@ -180,7 +180,7 @@ class GameRecord:
             SgfError: an impossible move or set-up, or the record names rules that are not known.
         """
         if self.rules is None and self.rules_text and not override_rules:
-            raise SgfError(f"record has unknown rules '{self.rules_text}': expected one of {', '.join(PRESETS)}")
+            raise SgfError(f"record has unknown rules '{_line(self.rules_text)}': expected one of {', '.join(PRESETS)}")
         used = rules if override_rules or self.rules is None else self.rules
         komi = self.komi if self.komi is not None else (0.5 if self.handicap >= 2 else used.komi)
         try:
@@ -427,6 +427,8 @@ class _Reader:
                     self._note(raw, key, "a second move in one node: read as a node of its own")
                     last.children.append(last := Node())
                 self._read_move(raw, key, last)
+            elif key in ("SZ", "CA") and raw.parent >= 0:
+                self._note(raw, key, f"{_shown(key, values[0])} after the first node: left out")
             elif key and key not in NODE_PROPERTIES:
                 # Lower case letters are left out of names: Black is B, x is none.
                 node.other[key] = values
@@ -489,12 +491,13 @@ def komi_in_points(komi: float, *, is_fox: bool = False) -> float | None:
 
 
 def _text(raw: RawNode, key: str) -> str:
-    """Return a property's text; empty if the node has none."""
-    return _unescaped(raw.properties[key][0]) if key in raw.properties else ""
+    """Return a property's text, on one line except for comments; empty if the node has none."""
+    return _unescaped(raw.properties[key][0], has_lines=key == "C") if key in raw.properties else ""
 
 
-def _unescaped(value: str) -> str:
-    text: bytes = sgf_grammar.text_value(value.encode("utf-8", "replace"))
+def _unescaped(value: str, *, has_lines: bool = False) -> str:
+    convert = sgf_grammar.text_value if has_lines else sgf_grammar.simpletext_value
+    text: bytes = convert(value.encode("utf-8", "replace"))
     return text.decode("utf-8")
 
 
