@@ -88,7 +88,7 @@ def read_record_bytes(path: str | Path, limit: int | None = MAX_RECORD_BYTES) ->
 
 
 def printable(text: object, keep: str = "") -> str:
-    """Return text for a terminal: U+FFFD replaces control characters, lone surrogates and marks of direction.
+    """Return text for a terminal: U+FFFD replaces control characters, separators of lines and marks of direction.
 
     Args:
         text: a name or a message.
@@ -98,4 +98,4 @@ def printable(text: object, keep: str = "") -> str:
 
 
 def _is_control(c: str) -> bool:
-    return not (" " <= c <= "~") and (unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or c in _DIRECTIONS)
+    return not (" " <= c <= "~") and (unicodedata.category(c) in ("Cc", "Zl", "Zp") or c in _DIRECTIONS)

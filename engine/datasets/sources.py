@@ -55,7 +55,7 @@ def open_file(path: Path) -> IO[bytes]:
         raise NetworkError(f"{path}: {error.strerror or error}") from None
 
 
-SGF_SUFFIXES = (".sgf", ".sgfs", ".sgfs.xz", ".sgfs.gz", ".sgf.gz")
+GO_SUFFIXES = (".sgf", ".gib", ".ngf", ".sgfs", ".sgfs.xz", ".sgfs.gz", ".sgf.gz")
 
 
 def sgf_texts(path: Path) -> Iterator[bytes]:

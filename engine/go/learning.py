@@ -14,10 +14,10 @@ from engine.clients.client import Evaluation
 from engine.color import BLACK
 from engine.go.datasets.games import parse_result
 from engine.go.game import GoGame, score_text
+from engine.go.record_files import load_records
 from engine.go.referee import GoReferee, sgf_result
 from engine.go.rules import Ko, Rules
 from engine.go.scoring import owners, score
-from engine.go.record_files import load_records
 from engine.go.sgf import COUNTS, RULE_NAMES, GameRecord, SgfError
 from engine.go.vertex import format_color
 from engine.learning.learnable import Outcome

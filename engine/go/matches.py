@@ -17,10 +17,10 @@ from engine.clock import TimeSettings
 from engine.color import BLACK, WHITE
 from engine.go.descriptor import GAME
 from engine.go.game import GoGame, new_game
+from engine.go.record_files import load_records
 from engine.go.referee import MOVES_PER_POINT, GoReferee, read_sgf_result, sgf_result
 from engine.go.rules import Rules
 from engine.go.scoring import dead_stones, ownership_by_rollouts
-from engine.go.record_files import load_records
 from engine.go.sgf import GameRecord, SgfError, record_of
 from engine.go.vertex import VertexError, format_color, format_vertex, parse_vertex
 from engine.matches.games import MatchGame

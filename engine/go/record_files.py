@@ -9,8 +9,6 @@ from engine.go.gib_ngf import looks_like_gib, looks_like_ngf, read_gib, read_ngf
 from engine.go.sgf import GameRecord, SgfError, each_sgf_game, read_size
 from engine.records import Note, read_record_bytes
 
-SUFFIXES = (".sgf", ".gib", ".ngf")
-
 
 def each_record(data: bytes) -> Iterator[GameRecord | SgfError]:
     """Yield the games of a file, at least one, each as its record, or as the reason why it cannot be read."""

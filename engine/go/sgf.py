@@ -20,7 +20,7 @@ from sgfmill import sgf, sgf_grammar, sgf_properties
 from engine.color import BLACK, LETTERS, WHITE
 from engine.go.encodings import decode_sgf
 from engine.go.game import GoGame, IllegalMove, SetupError
-from engine.go.handicap import HandicapError
+from engine.go.handicap import HANDICAP_KOMI, HandicapError
 from engine.go.rules import PRESETS, Rules
 from engine.go.sgf_parser import GameParser, RawNode, find_game
 from engine.go.vertex import column_and_row, point_at
@@ -141,6 +141,7 @@ class GameRecord:
         rules: Rules = PRESETS["chinese"],
         override_rules: bool = False,
         cut: bool = False,
+        komi: float | None = None,
     ) -> GoGame:
         """Return the game after `moves` moves of a line (all of them for None).
 
@@ -149,27 +150,31 @@ class GameRecord:
             path: see `line`.
             rules: for a record that names none.
             override_rules: use `rules` whatever the record names.
+            komi: used instead of the record's.
             cut: end the game before a move that cannot be played, and add a note, instead of raising.
 
         Raises:
             SgfError: see `replay`.
         """
         count = None if moves is None else moves + 1
-        game = None
+        games: list[GoGame] = []
         try:
-            for game in itertools.islice(self.replay(path, rules=rules, override_rules=override_rules), count):
-                pass
+            games += itertools.islice(self.replay(path, rules=rules, override_rules=override_rules, komi=komi), count)
         except SgfError as error:
             note = Note(f"{error}: read up to there")
-            if not cut or game is None:
+            if not cut or not games:
                 raise
             if note not in self.notes:
                 self.notes.append(note)
-        assert game is not None
-        return game
+        return games[-1]
 
     def replay(
-        self, path: Sequence[int] = (), *, rules: Rules = PRESETS["chinese"], override_rules: bool = False
+        self,
+        path: Sequence[int] = (),
+        *,
+        rules: Rules = PRESETS["chinese"],
+        override_rules: bool = False,
+        komi: float | None = None,
     ) -> Iterator[GoGame]:
         """Yield the game before each move of a line, and at its end: one object, which changes in place.
 
@@ -182,7 +187,8 @@ class GameRecord:
         if self.rules is None and self.rules_text and not override_rules:
             raise SgfError(f"record has unknown rules '{_line(self.rules_text)}': expected one of {', '.join(PRESETS)}")
         used = rules if override_rules or self.rules is None else self.rules
-        komi = self.komi if self.komi is not None else (0.5 if self.handicap >= 2 else used.komi)
+        if komi is None:
+            komi = self.komi if self.komi is not None else (HANDICAP_KOMI if self.handicap >= 2 else used.komi)
         try:
             game = GoGame(self.size, used, komi)
         except SetupError as error:

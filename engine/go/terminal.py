@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from engine.color import BLACK, opponent
 from engine.go.game import new_game, score_text
-from engine.go.handicap import HandicapError, fixed_handicap
+from engine.go.handicap import HANDICAP_KOMI, HandicapError, fixed_handicap
+from engine.go.record_files import load_record
 from engine.go.rules import Rules
 from engine.go.scoring import removed_stones
-from engine.go.record_files import load_record
 from engine.go.sgf import SgfError, to_sgf
 from engine.go.vertex import format_color, format_vertex, parse_vertex
 from engine.option_row import OptionError
@@ -122,6 +122,8 @@ def start_play(args: Namespace, options: Options) -> tuple[GoGame, tuple[str, st
     if args.handicap:
         try:
             game.place_handicap(fixed_handicap(args.handicap, game.size))
+            if options.komi is None:
+                game.set_komi(HANDICAP_KOMI)
         except HandicapError as error:
             raise OptionError(f"--handicap {args.handicap}: {error}") from None
     return game, ("", "")

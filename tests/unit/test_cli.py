@@ -26,9 +26,10 @@ from engine.evaluators.base import EvaluatorError
 from engine.evaluators.onnx_session import GpuSession
 from engine.evaluators.providers import Fault
 from engine.go.game import GoGame, new_game
+from engine.go.record_files import load_record
 from engine.go.rules import PRESETS
 from engine.go.selfplay import GoRecorder
-from engine.go.sgf import load_sgf, read_sgf
+from engine.go.sgf import read_sgf
 from engine.go.terminal import GoTerminalGame
 from engine.options import Options, rows_for
 from engine.players.request import Decision, Request
@@ -219,7 +220,7 @@ def test_a_game_in_the_terminal(tmp_path: Path) -> None:
     assert "cannot write" in text
     assert "the game is over" in text
     assert "16 visits" in text
-    record = load_sgf(path)
+    record = load_record(path)
     assert (record.black, record.white) == ("you", "yomi")
     assert len(record.game().moves) == 2
 
@@ -240,7 +241,7 @@ def test_a_game_without_result_in_the_terminal(tmp_path: Path) -> None:
         take_kos_once_around(game, tops)
     path = tmp_path / "game.sgf"
     terminal, text = play_with(["score", f"save {path}", "quit"], FakePlayer(), game=game)
-    assert terminal.result == load_sgf(path).result == "Void"
+    assert terminal.result == load_record(path).result == "Void"
     assert "Result: Void" in text
     assert "as the board stands: Void" in text
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from engine.cli.main import main
-from engine.datasets.sources import SGF_SUFFIXES, find_files, sgf_texts
+from engine.datasets.sources import GO_SUFFIXES, find_files, sgf_texts
 from engine.evaluators.queue import InlineQueue
 from engine.go.datasets import games as go_games
 from engine.go.datasets import teacher as go_teacher
@@ -139,7 +139,7 @@ def test_suffixes_in_capitals(tmp_path: Path) -> None:
     (tmp_path / "A.SGFS").write_bytes(content)
     (tmp_path / "B.SGFS.GZ").write_bytes(gzip.compress(content))
     (tmp_path / "C.SGFS.XZ").write_bytes(lzma.compress(content))
-    files = find_files([tmp_path], SGF_SUFFIXES)
+    files = find_files([tmp_path], GO_SUFFIXES)
     assert [len(list(sgf_texts(path))) for path in files] == [3, 3, 3]
     assert [text.strip() for path in files for text in sgf_texts(path)] == [each.encode() for each in records] * 3
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from engine.color import BLACK
 from engine.datasets.making import Columns, Log, held_out, plan_shards, write_missing
-from engine.datasets.sources import SGF_SUFFIXES, find_files, named
+from engine.datasets.sources import GO_SUFFIXES, find_files, named
 from engine.go.datasets.games import GameTable, read_games, thinned, trusted, without_duplicates
 from engine.go.datasets.rows import PLY_DTYPE, Row, RowWriter, Teacher, blank_columns
 from engine.go.datasets.scores import KomiScorer
@@ -99,7 +99,7 @@ def make_go_dataset(
     """
     if options.unique not in UNIQUES:
         raise NetworkError(f"unique = {options.unique!r} found, expected one of {', '.join(UNIQUES)}")
-    files = find_files(paths, SGF_SUFFIXES)
+    files = find_files(paths, GO_SUFFIXES)
     manifest = Manifest(options.features, dataclasses.asdict(options), tuple(map(named, files)))
     # As it reads back: JSON has lists alone. Sets without such labels know nothing of them.
     kept = {**manifest.options, "sizes": list(options.sizes)}

@@ -25,8 +25,8 @@ from engine.color import BLACK, WHITE
 from engine.datasets.sources import sgf_texts
 from engine.go.game import GoGame
 from engine.go.handicap import handicap_stones
-from engine.go.rules import Rules
 from engine.go.record_files import each_record
+from engine.go.rules import Rules
 from engine.go.sgf import GameRecord, SgfError
 from native.datasets.replay import COLOR_SHIFT, GAME_DTYPE, black_wins, replay
 from native.go.board import POSITION_DTYPE
