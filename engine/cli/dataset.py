@@ -14,6 +14,7 @@ from engine.cli.logs import say
 from engine.datasets import SHARD_ROWS
 from engine.go.commands import SCORED_ROWS
 from engine.option_row import OptionError
+from engine.records import LeftOut
 from engine.shogi.commands import add_score_scale, vary_boards
 from nets.files import atomic_writer, naming
 
@@ -260,16 +261,22 @@ def _convert_games(source: Path, target: Path) -> None:
     from engine.shogi.datasets.rows import RECORD_SUFFIXES, read_games
     from engine.shogi.records.hcpe3 import write_hcpe3
     from engine.shogi.records.record import RecordError
+    from nets.errors import NetworkError
 
     games = 0
+    files, left_out = find_files([source], RECORD_SUFFIXES), LeftOut(say)
     with naming(target), atomic_writer(target) as stream:
-        for path in find_files([source], RECORD_SUFFIXES):
-            records = [record for record in read_games(path) if record.winner is not None]
+        for path in files:
             try:
+                records = [record for record in read_games(path) if record.winner is not None]
                 stream.write(write_hcpe3(records))
-            except RecordError as error:
-                raise CliError(f"{path}: {error}") from None
+            except (RecordError, NetworkError) as error:
+                left_out.add(path, error)
+                continue
             games += len(records)
+        if len(left_out.faults) == len(files):
+            raise CliError(left_out.faults[0])
+    left_out.report(len(files))
     print(f"{games} games written to {target}")
 
 
@@ -284,7 +291,11 @@ def write_openings(args: argparse.Namespace) -> None:
     if args.out.exists():
         raise CliError(f"{args.out}: is there already, expected a new file")
     limits = BalanceLimits(args.rating, args.evaluation, args.narrow, (first, last), args.min_moves)
-    lines, refused = balanced_openings(find_files(args.paths, OPENING_SUFFIXES), limits)
+    files, left_out = find_files(args.paths, OPENING_SUFFIXES), LeftOut(say)
+    lines, refused = balanced_openings(files, limits, left_out)
+    left_out.report(len(files))
+    if len(left_out.faults) == len(files):
+        raise CliError(left_out.faults[0])
     for why, count in refused.most_common():
         say(f"{count} games left out: {why}")
     if not lines:
