@@ -288,13 +288,13 @@ def _print(path: Path, name: str, review: Review, worst: int, written: Sequence[
     report_notes(logs.say, path, review.notes)
     rate = review.evaluations / review.seconds if review.seconds else 0.0
     number = f" ({name})" if name != path.stem else ""
-    print(printable(f"{path}{number}: {review.heading()}"))
-    print(printable(table(review, worst), keep="\n"))
-    print(
+    logs.echo(printable(f"{path}{number}: {review.heading()}"))
+    logs.echo(table(review, worst))
+    logs.echo(
         f"\n{len(review.opinions)} positions in {review.seconds:.1f} s, {review.evaluations} evaluations,"
         f" {rate:.0f}/s; {review.engine}"
     )
-    print(*(f"written to {printable(each)}\n" for each in written), sep="", flush=True)
+    logs.echo("".join(f"written to {printable(each)}\n" for each in written))
 
 
 def _write(path: Path, data: bytes) -> None:

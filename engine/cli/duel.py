@@ -239,9 +239,9 @@ def _play(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options
         spent = time.monotonic() - begin
         different = len({result.key for result in journal.results})
         plies = sum(result.plies for result in journal.results) / max(1, len(journal.results))
-    print(f"{names[0]} against {names[1]}: {standing.line()}")
+    logs.echo(f"{names[0]} against {names[1]}: {standing.line()}")
     speed = f"; {played} of them in {spent:.0f} s, {played / spent:.2f} a second" if played else ""
-    print(f"{len(journal.results)} games, {different} of them different, {plies:.0f} moves each{speed}")
+    logs.echo(f"{len(journal.results)} games, {different} of them different, {plies:.0f} moves each{speed}")
 
 
 def points_of(results: Iterable[GameResult]) -> dict[int, int]:

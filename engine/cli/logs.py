@@ -16,6 +16,11 @@ def say(line: str) -> None:
     print(f"yomi: {printable(line, keep=LINE_ENDS)}", file=sys.stderr, flush=True)
 
 
+def echo(text: str) -> None:
+    """Print text for the user on stdout. Names in it cannot control the terminal."""
+    print(printable(text, keep=LINE_ENDS), flush=True)
+
+
 class _TerminalFormatter(logging.Formatter):
     """Replaces control characters, which names in a message may have."""
 

@@ -36,7 +36,7 @@ from engine.color import BLACK, DRAW, WHITE
 from engine.matches.results import GameResult, MatchError
 from engine.matches.schedule import draw_openings, load_openings, openings_before, pairs_of, schedule, shuffled
 from engine.options import Options
-from engine.records import LeftOut
+from engine.records import LeftOut, printable
 
 if TYPE_CHECKING:
     from engine.game import Game
@@ -376,7 +376,7 @@ class _Progress:
             self._height = 0
 
     def _write(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+        print(printable(text, keep=logs.LINE_ENDS), file=sys.stderr, flush=True)
 
     def __enter__(self) -> _Progress:
         """Say what was there before."""
