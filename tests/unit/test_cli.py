@@ -265,6 +265,7 @@ def test_play_with_handicap(
     assert main(["play", "go", "--no-save", "--size", "9", "--color", "white", "--handicap", "2"]) == 0
     assert fake[0].requests[0].game.handicap == 2
     assert fake[0].requests[0].game.komi == 0.5
+    monkeypatch.setattr("sys.stdin", io.StringIO("C3\nhint\nquit\n"))
     assert main(["play", "go", "--no-save", "--size", "9", "--color", "white", "--handicap", "2", "--komi", "3.5"]) == 0
     assert fake[-1].requests[0].game.komi == 3.5
     assert fake[0].calls[-1] == "close"
