@@ -10,7 +10,6 @@ import itertools
 import math
 import multiprocessing
 import os
-import re
 import signal
 import threading
 from collections import Counter
@@ -47,8 +46,6 @@ ROLLOUT_SHARE = 0.6
 COLORS = {"B": BLACK, "W": WHITE}
 MAX_HANDICAP = 255
 """Stones, as many as a row can tell."""
-_PLACE = re.compile(r"line \d+, column \d+: ")
-"""Places are left out of reasons, which are counted."""
 RULE_FIELDS = ("ko_rule", "scoring", "tax", "suicide", "friendly_pass")
 
 
@@ -211,7 +208,7 @@ def _read_piece(texts: Sequence[bytes], rules: Rules) -> tuple[GameTable, Counte
                     raise found
                 row, game_codes = game_row(found, rules)
             except SgfError as error:
-                refused[_PLACE.sub("", str(error))[:60]] += 1
+                refused[error.note.text[:60]] += 1
                 continue
             row["start"] = position
             position += len(game_codes)
