@@ -175,7 +175,9 @@ class GoReviewer:
             while not stopped.is_set() and (index := parts.take(number)) is not None:
                 judgement = known.found.get(index) or self._judge(self.analysts[number], games[index], stopped)
                 with ticking:
-                    if index not in known.found and not stopped.is_set():
+                    if stopped.is_set():
+                        return  # the search was cut short
+                    if index not in known.found:
                         known.add(index, judgement)
                     tick()
 
