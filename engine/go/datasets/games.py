@@ -28,6 +28,7 @@ from engine.go.handicap import handicap_stones
 from engine.go.record_files import each_record
 from engine.go.rules import Rules
 from engine.go.sgf import GameRecord, SgfError
+from engine.go.words import result_in_words
 from engine.records import LeftOut
 from native.datasets.replay import COLOR_SHIFT, GAME_DTYPE, black_wins, replay
 from native.go.board import POSITION_DTYPE
@@ -75,6 +76,8 @@ def parse_result(text: str) -> tuple[int, bool, float]:
     if text in ("0", "Draw", "D"):
         return 0, False, 0.0
     winner, _, reason = text.partition("+")
+    if winner not in COLORS:
+        winner, _, reason = result_in_words(text).partition("+")
     if winner not in COLORS:
         return -1, False, math.nan
     try:
