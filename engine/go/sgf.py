@@ -435,6 +435,9 @@ class _Reader:
     def _read_node(self, raw: RawNode, node: Node) -> Node:
         """Read a node, and return the node that its children follow: two moves in one node become two nodes."""
         properties, last = raw.properties, node
+        if len(properties) == 1 and (only := next(iter(properties))) in MOVE_PROPERTIES:
+            self._read_move(raw, only, node)
+            return node
         for key, stone in SETUP_PROPERTIES.items():
             if key in properties:
                 node.setup += [(stone, point) for point in self._setup_points(raw, key)]

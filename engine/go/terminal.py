@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from engine.go.scoring import removed_stones
 from engine.go.sgf import SgfError, to_sgf
 from engine.go.vertex import format_color, format_vertex, parse_vertex
 from engine.option_row import OptionError
+from engine.records import report_notes
 from engine.terminal import TerminalGame, TurnResult
 from nets.files import write_atomically
 
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from engine.go.players.player import GoPlayer
     from engine.options import Options
     from engine.players.request import Decision
+
+log = logging.getLogger("yomi.play")
 
 OWNED = 0.5
 """Expected ownership from which on a point counts as somebody's in the map."""
@@ -135,6 +139,7 @@ def _load(path: str, options: Options) -> tuple[GoGame, tuple[str, str]]:
         record = load_record(path)
     except SgfError as error:
         raise OptionError(f"--resume {path}: {error}") from None
+    report_notes(log.warning, path, record.notes)
     if record.result:
         raise OptionError(f"--resume {path}: the game has ended ({record.result}), expected one that has not")
     try:

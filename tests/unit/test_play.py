@@ -6,6 +6,7 @@ import contextlib
 import signal
 from importlib import resources
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -397,3 +398,11 @@ def test_without_a_file_the_ladder_is_only_printed(
     monkeypatch.setattr(ladder, "_write", lambda path, subject, known: pytest.fail(f"{path} was written"))
     assert bench(["levels", "--games", "2", "--levels", "2", "--size", "5"]) == 0
     assert "elo_above_level_1" in capsys.readouterr().out
+
+
+def test_a_damaged_record_is_resumed_with_a_note(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "game.sgf"
+    path.write_text("(;GM[1]SZ[5];B[cc];W[bb]")
+    game, _ = GO.start_play(SimpleNamespace(resume=str(path)), Options())  # type: ignore[arg-type]
+    assert len(game.moves) == 2
+    assert caplog.messages == [f"{path}:1:25: the text ends: 1 ')' are missing"]
