@@ -18,6 +18,8 @@ from engine.records import Note
 
 CHARSETS = {"windows-31j": "cp932", "shift-jis": "cp932", "x-sjis": "cp932", "big-5": "cp950"}
 """Names that records give in CA, in lower case -> Python's names."""
+_SUPERSETS = {"gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949", "big5": "cp950"}
+"""Codec -> its superset: programs name the narrow encoding and write the wide one."""
 _CHARSET = re.compile(rb"[(;\]\s]CA\s*\[([^\]]*)\]")
 _GAME = re.compile(rb"\(\s*;\s*(?:GM|FF|SZ|CA|AP)\s*\[")
 """The first property tells the beginning of a game from that of a variation."""
@@ -100,15 +102,15 @@ def _decode(data: bytes, declared: str | None) -> tuple[str, list[Note]]:
     is_declared = declared not in (None, "utf-8", "ascii", *_LATIN)
     if b"\x1b$" in data and declared in (None, "iso2022_jp"):
         with contextlib.suppress(UnicodeDecodeError):  # the escapes may be a terminal's
-            return data.decode("iso2022_jp"), []
+            return _strict(data, "iso2022_jp"), []
     with contextlib.suppress(UnicodeDecodeError):
-        text = data.decode("utf-8")
+        text = _strict(data, "utf-8")
         # Characters of two bytes may be chance in another encoding.
         if not is_declared or text.isascii() or max(text) > "\u07ff":
             return text, []
     if declared is not None and is_declared:
         with contextlib.suppress(UnicodeDecodeError):
-            return data.decode(declared), []
+            return _strict(data, declared), []
     scores = {codec: _plausibility(data, codec) for codec in ("utf-8", "cp1252", "cp1251", *_USUAL)}
     best = max(scores, key=lambda codec: scores[codec])
     if declared is not None and scores[best] <= MIN_PLAUSIBILITY:
@@ -121,13 +123,22 @@ def _decode(data: bytes, declared: str | None) -> tuple[str, list[Note]]:
         except UnicodeDecodeError:
             return data.decode("iso8859-1"), []
     reason = f"the text is not {declared} (CA)" if declared else "no encoding (CA)"
-    return data.decode(best), [Note(f"{reason}: read as {_NAMES[best]}")]
+    return _strict(data, best), [Note(f"{reason}: read as {_NAMES[best]}")]
+
+
+def _strict(data: bytes, codec: str) -> str:
+    """Decode bytes. A character that the end of the data cuts is left out.
+
+    Raises:
+        UnicodeDecodeError: bytes are not of the encoding.
+    """
+    return codecs.getincrementaldecoder(codec)().decode(data)
 
 
 def _plausibility(data: bytes, codec: str) -> float:
     """Return how much the bytes look like text of an encoding: a sum over their characters, -inf if impossible."""
     try:
-        text = data.decode(codec, "replace" if codec in ("utf-8", "cp1252") else "strict")
+        text = data.decode(codec, "replace") if codec in ("utf-8", "cp1252") else _strict(data, codec)
     except UnicodeDecodeError:
         return -math.inf
     characters = Counter(text)
@@ -176,6 +187,8 @@ def _codec_of(charset: bytes) -> str | None:
     name = CHARSETS.get(name.lower(), name)
     try:
         is_text = b"(;[]\\x+-)\xff".decode(name, "replace").startswith("(;[]\\x+-)")
-        return codecs.lookup(name).name if is_text else None
+        codec = codecs.lookup(name).name
+        codecs.getincrementaldecoder(codec)
+        return _SUPERSETS.get(codec, codec) if is_text else None
     except (LookupError, ValueError):  # UnicodeError is a ValueError
         return None

@@ -257,6 +257,28 @@ def test_encodings_that_are_not_named(encoding: str, name: str) -> None:
         assert read_sgf(text.replace("SZ[19]", "SZ[19]CA[GB18030]").encode()).black == name, "UTF-8 in spite of CA"
 
 
+@pytest.mark.parametrize(
+    ("encoding", "name"),
+    [("UTF-8", "柯"), ("GB18030", "柯洁"), ("Big5", "許功蓋"), ("Shift_JIS", "予定表"), ("EUC-KR", "이창호")],
+)
+def test_a_character_that_the_end_cuts(encoding: str, name: str) -> None:
+    data = f"(;GM[1]SZ[9]PB[{name}];B[aa];W[bb]C[{name}".encode(encoding)[:-1]
+    record = read_sgf(data)
+    assert record.black == name
+    assert [node.move is not None for node in record.line()] == [False, True, True]
+
+
+def test_encodings_that_are_wider_than_their_names() -> None:
+    for charset, codec, name in (
+        ("gb2312", "gb18030", "朱镕基"),
+        ("Shift_JIS", "cp932", "①髙"),
+        ("EUC-KR", "cp949", "뷁"),
+    ):
+        record = read_sgf(f"(;CA[{charset}]SZ[9]PB[{name}];B[aa])".encode(codec))
+        assert record.black == name
+        assert not record.notes
+
+
 def test_bytes_that_are_not_of_the_encoding() -> None:
     record = read_sgf("(;SZ[9]CA[UTF-8]PB[本因坊\n".encode() + b"\xe6\x9c]PW[x];B[aa])")
     assert [(note.line, note.column) for note in record.notes] == [(2, 1)]
