@@ -34,7 +34,7 @@ class ReviewJournal:
         self._known: dict[str, dict[int, Judgement]] = {}
         self._stream: IO[str] | None = None
         self._is_kept = True
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        with contextlib.suppress(OSError):  # `append` reports a file that cannot be used
             for line in self.path.read_bytes().splitlines():
                 self._read(line)
 
