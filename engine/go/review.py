@@ -254,15 +254,18 @@ class Loaded:
 def load(path: str, rules: Rules, komi: float | None = None) -> list[Loaded]:
     """Read the games of a file, and see how far their main lines can be played.
 
+    A game whose first move cannot be played is left out, with a note in another game.
+
     Raises:
-        ReviewError: the file cannot be read, or the first move of a game cannot be played.
+        ReviewError: the file cannot be read, or no game can be played.
     """
     try:
         records = load_records(path)
     except SgfError as error:
         raise ReviewError(str(error)) from None
-    games = []
-    for number, record in enumerate(records, 1):
+    games: list[Loaded] = []
+    left_out: list[SgfError] = []
+    for record in records:
         positions, fault = 0, None
         try:
             for _ in record.replay(rules=rules, override_rules=record.rules is None, komi=komi):
@@ -270,8 +273,12 @@ def load(path: str, rules: Rules, komi: float | None = None) -> list[Loaded]:
         except SgfError as error:
             fault = error.note.extended("reviewed up to there")
             if positions < 2:
-                raise ReviewError(f"game {number}: {error}" if number > 1 else str(error)) from None
+                left_out.append(error)
+                continue
         games.append(Loaded(record, positions, fault))
+    if not games:
+        raise ReviewError(str(left_out[0]))
+    games[0].record.notes += [error.note.extended("this game is left out") for error in left_out]
     return games
 
 

@@ -429,6 +429,11 @@ def test_a_collection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     path.write_text("(;SZ[5];B[cc])\n(;SZ[5]AB[zz];B[cc])")
     assert main(["analyze", str(path)]) == 0
     assert f"yomi: {path}:2:8: AB[zz]: expected a point" in capsys.readouterr().err
+    path.write_text("(;SZ[5];B[cc])\n(;SZ[5];B[zz];W[cc])")
+    assert main(["analyze", str(path)]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    fault = "move 1 of the record: B[zz]: expected a point of a 5x5 board"
+    assert f"yomi: {path}:2:9: {fault}: this game is left out" in lines
 
 
 def test_a_report_is_replaced_where_there_is_something_to_report(
