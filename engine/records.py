@@ -75,6 +75,7 @@ class LeftOut:
         self._say = say
         self.faults: list[str] = []
         """One line for each file."""
+        self._noted = 0
 
     def add(self, path: str | Path, error: object) -> None:
         """Leave out a file, or a game of it."""
@@ -83,13 +84,18 @@ class LeftOut:
             self._say(f"{self.faults[-1]}: left out")
 
     def report_notes(self, path: str | Path, notes: Iterable[Note]) -> None:
-        """Report faults of a file that is used all the same."""
-        report_notes(self._say, path, notes)
+        """Report faults of a file that is used all the same, of MAX_NAMED files at most."""
+        found = list(notes)
+        self._noted += bool(found)
+        if self._noted <= MAX_NAMED:
+            report_notes(self._say, path, found)
 
     def report(self, files: int) -> None:
         """Count the files and games that were left out of `files` files."""
         if self.faults:
             self._say(f"{len(self.faults)} left out, of {files} files")
+        if self._noted > MAX_NAMED:
+            self._say(f"{self._noted} files have faults and are used all the same")
 
 
 def refuse_special(path: str | Path) -> None:

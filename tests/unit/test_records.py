@@ -52,6 +52,14 @@ def test_files_left_out_are_named_and_counted() -> None:
     assert lines[0] == "0.sgf: broken: left out"
     assert len(lines) == MAX_NAMED + 1
     assert lines[-1] == f"{MAX_NAMED + 2} left out, of 50 files"
+    lines.clear()
+    left_out = LeftOut(lines.append)
+    for number in range(MAX_NAMED + 3):
+        left_out.report_notes(f"{number}.sgf", [Note("fault")] if number else [])
+    left_out.report(50)
+    assert lines[0] == "1.sgf: fault"
+    assert len(lines) == MAX_NAMED + 1
+    assert lines[-1] == f"{MAX_NAMED + 2} files have faults and are used all the same"
 
 
 def test_only_files_of_reasonable_size_are_read(tmp_path: Path) -> None:
