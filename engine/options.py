@@ -727,7 +727,7 @@ class Options(SearchOptions):
     komi: float | None = option(
         None,
         "real",
-        "komi until komi is sent; none: that of the rules",
+        "komi until GTP sends one, or instead of those of reviewed records; none: that of the rules",
         GAME,
         low=-MAX_KOMI,
         high=MAX_KOMI,

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.color import BLACK, opponent
 from engine.go.game import new_game, score_text
-from engine.go.handicap import HandicapError, fixed_handicap
+from engine.go.handicap import HANDICAP_KOMI, HandicapError, fixed_handicap
+from engine.go.record_files import load_record
 from engine.go.rules import Rules
 from engine.go.scoring import removed_stones
-from engine.go.sgf import SgfError, load_sgf, to_sgf
+from engine.go.sgf import SgfError, to_sgf
 from engine.go.vertex import format_color, format_vertex, parse_vertex
 from engine.option_row import OptionError
+from engine.records import report_notes
 from engine.terminal import TerminalGame, TurnResult
 from nets.files import write_atomically
 
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     from engine.go.players.player import GoPlayer
     from engine.options import Options
     from engine.players.request import Decision
+
+log = logging.getLogger("yomi.play")
 
 OWNED = 0.5
 """Expected ownership from which on a point counts as somebody's in the map."""
@@ -121,6 +126,8 @@ def start_play(args: Namespace, options: Options) -> tuple[GoGame, tuple[str, st
     if args.handicap:
         try:
             game.place_handicap(fixed_handicap(args.handicap, game.size))
+            if options.komi is None:
+                game.set_komi(HANDICAP_KOMI)
         except HandicapError as error:
             raise OptionError(f"--handicap {args.handicap}: {error}") from None
     return game, ("", "")
@@ -129,9 +136,10 @@ def start_play(args: Namespace, options: Options) -> tuple[GoGame, tuple[str, st
 def _load(path: str, options: Options) -> tuple[GoGame, tuple[str, str]]:
     """Return the first game of a file, by its own size, komi and, if it names them, rules."""
     try:
-        record = load_sgf(path)
+        record = load_record(path)
     except SgfError as error:
         raise OptionError(f"--resume {path}: {error}") from None
+    report_notes(log.warning, path, record.notes)
     if record.result:
         raise OptionError(f"--resume {path}: the game has ended ({record.result}), expected one that has not")
     try:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.color import BLACK, DRAW, WHITE
+from engine.records import read_record_bytes, refuse_special
 from engine.shogi.moves import is_move
 from engine.shogi.notation import format_usi
 from engine.shogi.placement import Placement
@@ -86,19 +87,26 @@ def read_games(path: Path) -> list[GameRecord]:
         NetworkError: the file is broken.
     """
     try:
-        data = path.read_bytes()
-        return read_hcpe3(data) if path.suffix.lower() == ".hcpe3" else read_records(data)
+        if path.suffix.lower() == ".hcpe3":
+            return read_hcpe3(read_record_bytes(path, None))
+        return read_records(read_record_bytes(path))
     except RecordError as error:
         raise NetworkError(f"{path}: {error}") from None
+    except OSError as error:
+        raise NetworkError(f"{path}: {error.strerror}") from None
 
 
 def records_of(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[np.void]:
     """Return the records of a file.
 
     Raises:
-        NetworkError: it does not hold whole ones.
+        NetworkError: it cannot be read, or does not hold whole ones.
     """
-    data = np.fromfile(path, np.uint8)
+    try:
+        refuse_special(path)
+        data = np.fromfile(path, np.uint8)
+    except OSError as error:
+        raise NetworkError(f"{path}: {error.strerror}") from None
     if data.size % dtype.itemsize:
         raise NetworkError(f"{path}: {data.size} bytes found, expected whole records of {dtype.itemsize}")
     return data.view(dtype)
