@@ -151,11 +151,11 @@ class ShogiReviewer:
 
 
 def _notes(loaded: Loaded) -> list[str]:
-    """Return what the annotated record will not have of the record."""
-    lost = list(loaded.record.left_out)
+    """Return the faults of the record, and the parts that the annotated record will not have."""
+    notes = [str(note) for note in loaded.record.notes]
     if loaded.record.variations and loaded.suffix == ".csa":
-        lost.append(f"the variations ({len(loaded.record.variations)}), which CSA does not have")
-    return [f"left out: {what}" for what in lost]
+        notes.append(f"left out: the variations ({len(loaded.record.variations)}), which CSA does not have")
+    return notes
 
 
 def _with_forced(found: list[Opinion | None], record: GameRecord) -> list[Opinion]:

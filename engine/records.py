@@ -1,0 +1,101 @@
+"""Reading game records, for both games: files that are safe to read, notes about faults, text for a terminal."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import unicodedata
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+MAX_RECORD_BYTES = 2**28
+"""Size limit of a file of records, and of a compressed file after decompression."""
+MAX_NOTES = 5
+"""Notes of a file that are printed. A last line counts the others."""
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+}
+_DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Marks that change the direction of the text after them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A fault of a record that did not stop the reader, and the reader's remedy."""
+
+    text: str
+    line: int = 0
+    """From 1; 0 if the note concerns the whole file."""
+    column: int = 0
+    """In characters, from 1; 0 if the note concerns the whole line."""
+
+    @classmethod
+    def at(cls, source: str, offset: int, text: str) -> Note:
+        """Return a note about the character at `offset` of `source`. CR, LF and CR LF end a line."""
+        before = source[:offset].replace("\r\n", "\n").replace("\r", "\n")
+        return cls(text, before.count("\n") + 1, len(before) - before.rfind("\n"))
+
+    @property
+    def place(self) -> str:
+        """Text `:LINE:COLUMN`, which follows a file's name; empty if the note concerns the whole file."""
+        return "".join(f":{number}" for number in (self.line, self.column) if number)
+
+    def __str__(self) -> str:
+        """Return `line 3, column 14: text`."""
+        places = [f"{name} {n}" for name, n in (("line", self.line), ("column", self.column)) if n]
+        return f"{', '.join(places)}: {self.text}" if places else self.text
+
+
+def report_notes(say: Callable[[str], None], path: str | Path, notes: Iterable[Note]) -> None:
+    """Pass the notes of a file to `say`: one line `FILE:LINE:COLUMN: text` each, MAX_NOTES at most."""
+    lines = [f"{path}{note.place}: {note.text}" for note in notes]
+    for line in lines[:MAX_NOTES]:
+        say(line)
+    if len(lines) > MAX_NOTES:
+        say(f"{path}: {len(lines) - MAX_NOTES} further notes")
+
+
+def read_record_bytes(path: str | Path, limit: int | None = MAX_RECORD_BYTES) -> bytes:
+    """Return the content of a file of records.
+
+    Args:
+        path: of the file.
+        limit: most bytes; None for files that may fill the memory.
+
+    Raises:
+        OSError: the file cannot be read, is no regular file (a device, a pipe, a folder), or is larger than `limit`.
+            `strerror` describes the reason.
+    """
+    # Without O_NONBLOCK, opening a pipe waits for its writer.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with open(descriptor, "rb") as stream:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            kind = _KINDS.get(stat.S_IFMT(status.st_mode), "no file")
+            raise OSError(errno.EINVAL, f"{kind}, expected a file", str(path))
+        if limit is None:
+            return stream.read()
+        data = b"" if status.st_size > limit else stream.read(limit + 1)
+        if status.st_size > limit or len(data) > limit:
+            raise OSError(errno.EFBIG, f"larger than {limit >> 20} MiB, expected a smaller file", str(path))
+        return data
+
+
+def printable(text: object, keep: str = "") -> str:
+    """Return text for a terminal: U+FFFD replaces control characters, lone surrogates and marks of direction.
+
+    Args:
+        text: a name or a message.
+        keep: control characters that stay, such as "\\n".
+    """
+    return "".join(c if c in keep or not _is_control(c) else "\ufffd" for c in str(text))
+
+
+def _is_control(c: str) -> bool:
+    return not (" " <= c <= "~") and (unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or c in _DIRECTIONS)
