@@ -50,8 +50,8 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
     networks = "dlshogi's .onnx"
     plain_evaluator = "material"
     score = Score("cp", 0, "Black's evaluation (centipawns)", limit=3000)  # a mate would flatten all else
-    suffixes = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".usi", ".sfen")
-    rated = (".csa", ".kif", ".kifu", ".ki2")
+    suffixes = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".jkf", ".bod", ".usi", ".sfen")
+    rated = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".jkf")
     saved = (".kifu", ".kif", ".csa", ".usi", ".sfen")
     recorded = ("sfen",)
     examples = EXAMPLES

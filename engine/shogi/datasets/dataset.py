@@ -93,7 +93,7 @@ def chosen_rows(files: Sequence[Path], options: ShogiDataOptions, log: Log) -> n
     limits = ShogiLimits(options.rating, options.evaluation, options.min_moves)
     parts, game = [], 0
     for path in files:
-        parts.append(read_rows(path, limits, game))
+        parts.append(read_rows(path, limits, game, log))
         game = int(parts[-1]["game"].max()) + 1 if len(parts[-1]) else game
     rows = joined(parts)
     log(f"{len(rows)} positions of {game} games read")

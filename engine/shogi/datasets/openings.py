@@ -21,7 +21,7 @@ from engine.shogi.records.hcpe import read_hcpe
 from engine.shogi.records.record import START, GameRecord, RecordedMove, RecordError, format_usi_line
 from nets.errors import NetworkError
 
-OPENING_SUFFIXES = (".csa", ".kif", ".kifu", ".ki2", ".usi", ".sfen", ".hcpe")
+OPENING_SUFFIXES = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".jkf", ".usi", ".sfen", ".hcpe")
 ENDINGS = ("TORYO", "TSUMI", "SENNICHITE", "KACHI", "JISHOGI", "HIKIWAKE", "MAX_MOVES")
 """Endings by the rules: games lost on time or by a fault say little of their openings."""
 
