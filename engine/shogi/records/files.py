@@ -74,8 +74,8 @@ def decode(data: bytes) -> tuple[str, list[Note]]:
     elif _is_utf8(data):
         encoding = "utf-8"
     else:
-        encoding = min(ENCODINGS, key=lambda name: _penalty(data.decode(name, "replace")))
-    text = INVALID.sub("\ufffd", data.decode(encoding, "replace"))
+        encoding = min(ENCODINGS, key=lambda name: _penalty(_decoded(data, name)))
+    text = _decoded(data, encoding)
     broken = text.count("\ufffd")
     if broken > MAX_BROKEN_SHARE * len(text):
         raise RecordError("neither UTF-8 nor Shift JIS nor EUC-JP: expected a record in CSA, KIF, KI2, JKF or USI")
@@ -83,6 +83,10 @@ def decode(data: bytes) -> tuple[str, list[Note]]:
         return text, []
     name = ENCODINGS.get(encoding, encoding)
     return text, [Note.at(text, text.index("\ufffd"), f"characters that are not {name} are replaced: {broken}")]
+
+
+def _decoded(data: bytes, encoding: str) -> str:
+    return INVALID.sub("\ufffd", data.decode(encoding, "replace"))
 
 
 def _penalty(text: str) -> int:
