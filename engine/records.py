@@ -14,6 +14,8 @@ MAX_RECORD_BYTES = 2**28
 """Size limit of a file of records, and of a compressed file after decompression."""
 MAX_NOTES = 5
 """Notes of a file that are printed. A last line counts the others."""
+MAX_NAMED = 20
+"""Files left out that are named. A last line counts all."""
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFCHR: "a device",
@@ -61,6 +63,46 @@ def report_notes(say: Callable[[str], None], path: str | Path, notes: Iterable[N
         say(f"{path}: {len(lines) - MAX_NOTES} further notes")
 
 
+class LeftOut:
+    """Files that a command leaves out, because one bad record must not stop a folder."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        """Name files by `say`, MAX_NAMED at most."""
+        self._say = say
+        self.faults: list[str] = []
+        """One line for each file."""
+
+    def add(self, path: str | Path, error: object) -> None:
+        """Leave out a file, or a game of it."""
+        self.faults.append(str(error) if str(path) in str(error) else f"{path}: {error}")
+        if len(self.faults) <= MAX_NAMED:
+            self._say(f"{self.faults[-1]}: left out")
+
+    def report_notes(self, path: str | Path, notes: Iterable[Note]) -> None:
+        """Report faults of a file that is used all the same."""
+        report_notes(self._say, path, notes)
+
+    def report(self, files: int) -> None:
+        """Count the files and games that were left out of `files` files."""
+        if self.faults:
+            self._say(f"{len(self.faults)} left out, of {files} files")
+
+
+def refuse_special(path: str | Path) -> None:
+    """Refuse what is no regular file: a device or a pipe may never end.
+
+    Raises:
+        OSError: the file is not there, or is no regular file. `strerror` describes the reason.
+    """
+    _refuse_kind(os.stat(path).st_mode, path)
+
+
+def _refuse_kind(mode: int, path: str | Path) -> None:
+    if not stat.S_ISREG(mode):
+        kind = _KINDS.get(stat.S_IFMT(mode), "no file")
+        raise OSError(errno.EINVAL, f"{kind}, expected a file", str(path))
+
+
 def read_record_bytes(path: str | Path, limit: int | None = MAX_RECORD_BYTES) -> bytes:
     """Return the content of a file of records.
 
@@ -76,9 +118,7 @@ def read_record_bytes(path: str | Path, limit: int | None = MAX_RECORD_BYTES) ->
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with open(descriptor, "rb") as stream:
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            kind = _KINDS.get(stat.S_IFMT(status.st_mode), "no file")
-            raise OSError(errno.EINVAL, f"{kind}, expected a file", str(path))
+        _refuse_kind(status.st_mode, path)
         if limit is None:
             return stream.read()
         data = b"" if status.st_size > limit else stream.read(limit + 1)
@@ -88,14 +128,14 @@ def read_record_bytes(path: str | Path, limit: int | None = MAX_RECORD_BYTES) ->
 
 
 def printable(text: object, keep: str = "") -> str:
-    """Return text for a terminal: U+FFFD replaces control characters, lone surrogates and marks of direction.
+    """Return text for a terminal: U+FFFD replaces control characters, separators of lines and marks of direction.
 
     Args:
         text: a name or a message.
-        keep: control characters that stay, such as "\\n".
+        keep: control characters that stay, for example a line feed.
     """
     return "".join(c if c in keep or not _is_control(c) else "\ufffd" for c in str(text))
 
 
 def _is_control(c: str) -> bool:
-    return not (" " <= c <= "~") and (unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or c in _DIRECTIONS)
+    return not (" " <= c <= "~") and (unicodedata.category(c) in ("Cc", "Zl", "Zp") or c in _DIRECTIONS)

@@ -6,7 +6,7 @@ How records are reviewed stands in the review modules of the games.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -14,6 +14,8 @@ from engine.color import BLACK, COLOR_NAMES, WHITE, opponent
 from engine.plotting import figure, png
 
 if TYPE_CHECKING:
+    from engine.options import Options
+    from engine.records import Note
     from engine.scores import Score
 
 LETTERS = {BLACK: "B", WHITE: "W"}
@@ -26,6 +28,8 @@ WIDTH, HEIGHT = 10.0, 4.5
 """Inches."""
 MARKED = 3
 """Moves of each side that are marked."""
+MIN_LOSS = 0.0005
+"""Smaller losses are 0.0% in the table: a move that lost no more is not listed."""
 
 
 class ReviewError(ValueError):
@@ -81,11 +85,13 @@ class ReviewedMove:
     pv_text: tuple[str, ...]
     before: Opinion
     after: Opinion
+    is_mirrored: bool = False
+    """Whether a symmetry of the position makes it the best move."""
 
     @property
     def is_best(self) -> bool:
-        """Whether the engine would have played it."""
-        return self.move == self.before.best
+        """Whether the engine would have played it, or a mirror image of it."""
+        return self.move == self.before.best or self.is_mirrored
 
     @property
     def winrate_after(self) -> float:
@@ -105,9 +111,20 @@ class ReviewedMove:
             return None
         return 0.0 if self.is_best else max(0.0, before - after)
 
+    def limited_loss(self, limit: float) -> float | None:
+        """Return `score_loss` for a mean: both scores and the loss count up to `limit`."""
+        before, after = self.before.score_for(self.color), self.after.score_for(self.color)
+        if before is None or after is None or self.is_best:
+            return self.score_loss
+        return min(limit, max(0.0, max(-limit, min(limit, before)) - max(-limit, min(limit, after))))
+
 
 def reviewed_moves(
-    moves: Sequence[int], opinions: Sequence[Opinion], name: Callable[[int], str], pv_moves: int
+    moves: Sequence[int],
+    opinions: Sequence[Opinion],
+    name: Callable[[int], str],
+    pv_moves: int,
+    is_mirrored: Callable[[int, int, int], bool] = lambda *_: False,
 ) -> list[ReviewedMove]:
     """Return the moves of a record with what is thought of the positions around them.
 
@@ -116,6 +133,7 @@ def reviewed_moves(
         opinions: of the position before each move, and of the last one.
         name: returns a move as text.
         pv_moves: moves of a principal variation that are told.
+        is_mirrored: returns whether, in position n, a symmetry maps a move to another one.
     """
     return [
         ReviewedMove(
@@ -127,6 +145,7 @@ def reviewed_moves(
             pv_text=tuple(map(name, before.pv[:pv_moves])),
             before=before,
             after=after,
+            is_mirrored=before.best is not None and is_mirrored(number - 1, move, before.best),
         )
         for number, (move, before, after) in enumerate(zip(moves, opinions[:-1], opinions[1:], strict=True), 1)
     ]
@@ -152,18 +171,34 @@ class Review:
     seconds: float = 0.0
     info: dict[str, Any] = field(default_factory=dict)
     """What else the JSON tells of the game: size, komi, rules, initial position."""
-    notes: list[str] = field(default_factory=list)
-    """What the user should know of how the record was read."""
+    notes: list[Note] = field(default_factory=list)
+    """Faults of the record."""
+    limit: str = ""
+    """Limit of each search, such as "100 visits"."""
+
+    def heading(self) -> str:
+        """Return players, rules, komi and the limit of each search, on one line."""
+        players = [
+            f"{self.names[color]} ({COLOR_NAMES[color]})" if self.names.get(color) else COLOR_NAMES[color]
+            for color in (BLACK, WHITE)
+        ]
+        parts = [" against ".join(players)]
+        if "rules" in self.info:
+            parts.append(f"rules {self.info['rules']}")
+        if "komi" in self.info:
+            parts.append(f"komi {self.info['komi']:g}")
+        return ", ".join([*parts, f"{self.limit} a position"] if self.limit else parts)
 
     def worst(self, color: int, count: int) -> list[ReviewedMove]:
         """Return the moves of a side that lost most winrate, the worst first; none that lost nothing."""
-        moves = [move for move in self.moves if move.color == color and move.winrate_loss > 0.0]
+        moves = [move for move in self.moves if move.color == color and move.winrate_loss >= MIN_LOSS]
         return sorted(moves, key=lambda move: (-move.winrate_loss, -(move.score_loss or 0.0), move.number))[:count]
 
     def summary(self, color: int) -> dict[str, Any]:
         """Return the number of a side's moves, the share that were the engine's choice, and their mean losses."""
         moves = [move for move in self.moves if move.color == color]
-        scores = [move.score_loss for move in moves if move.score_loss is not None]
+        losses = [move.limited_loss(self.score.mean_limit) for move in moves]
+        scores = [loss for loss in losses if loss is not None]
         return {
             "name": self.names.get(color, ""),
             "moves": len(moves),
@@ -183,7 +218,7 @@ class Review:
             "result": self.result,
             "evaluations": self.evaluations,
             "seconds": round(self.seconds, 3),
-            "notes": self.notes,
+            "notes": [str(note) for note in self.notes],
             "positions": [self._position(turn, opinion) for turn, opinion in enumerate(self.opinions)],
             "moves": [_move(move) for move in self.moves],
         }
@@ -233,6 +268,26 @@ class Annotated(Protocol):
 
 Tick = Callable[[], None]
 """Called after every position."""
+Judgement = tuple[Opinion | None, int]
+"""Opinion of a position (None if one move is forced), and the evaluations that it took."""
+
+
+class KnownPositions:
+    """The positions of a game that are searched already. A review adds to them, one after the other."""
+
+    def __init__(self, found: Mapping[int, Judgement] | None = None) -> None:
+        """Begin with the judgements of some positions, by their numbers from 0."""
+        self.found = dict(found or {})
+
+    def add(self, index: int, judgement: Judgement) -> None:
+        """Add a position. Threads may call this, one at a time."""
+        self.found[index] = judgement
+
+
+def limit_text(options: Options) -> str:
+    """Return the limits of a search, such as "100 visits"."""
+    given = {name: options.get(name) for name in ("visits", "playouts", "seconds", "depth")}
+    return ", ".join(f"{value:,} {name}" for name, value in given.items() if value is not None)
 
 
 class Reviewer(Protocol):
@@ -248,8 +303,8 @@ class Reviewer(Protocol):
     def length(self, record: Any) -> int:
         """Return the positions of a game that are to be searched."""
 
-    def review(self, record: Any, tick: Tick) -> Annotated:
-        """Search every position of a game."""
+    def review(self, record: Any, tick: Tick, known: KnownPositions | None = None) -> Annotated:
+        """Search every position of a game that is not known, and add it to the known ones."""
 
     def close(self) -> None:
         """Release the engine."""

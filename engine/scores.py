@@ -24,6 +24,8 @@ class Score:
     """In pictures."""
     limit: float = math.inf
     """Scores are drawn up to here."""
+    mean_limit: float = math.inf
+    """Scores and losses count up to here in a mean: a mate is 30,000 centipawns."""
 
 
 def record_score(winrate: float, mate: int | None, scale: float) -> int:

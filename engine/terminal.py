@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic
 from engine.color import BLACK, WHITE
 from engine.play import G, PlayerSide
 from engine.players.request import Request
+from engine.records import printable
 
 if TYPE_CHECKING:
     from engine.options import Value
@@ -169,6 +170,10 @@ class Terminal:
         self._complaint = ""
         """What was last wrong with keeping the game."""
 
+    def _tell(self, text: str) -> None:
+        """Show a message. Names of files in it cannot control the terminal; boards have colors."""
+        self.write(printable(text, keep="\n"))
+
     def run(self) -> None:
         """Play until the end of the game or of the input; save the game, whatever ends it, and after every move."""
         try:
@@ -234,14 +239,14 @@ class Terminal:
                 case "score":
                     self.write(self.game.score())
                 case "save":
-                    self.write(self._save(rest.strip()))
+                    self._tell(self._save(rest.strip()))
                 case "resign":
                     self.result = self.result or self.game.resigned()
                     self._is_saved = False
                 case name:
                     self._other(name, rest.strip(), line)
         except ValueError as error:  # a move or a file that cannot be: the message says what was expected
-            self.write(str(error))
+            self._tell(str(error))
 
     def _other(self, word: str, rest: str, line: str) -> None:
         """Obey a command of the game, or play a move."""
@@ -296,7 +301,7 @@ class Terminal:
         except ValueError as error:
             if str(error) != self._complaint:
                 self._complaint = str(error)
-                self.write(f"the game is not saved yet: {error}")
+                self._tell(f"the game is not saved yet: {error}")
 
     def _save_at_last(self) -> None:
         """Save what is not saved yet, in the file that was named last, and remove the draft if that is another."""
@@ -308,7 +313,7 @@ class Terminal:
             except ValueError as error:
                 told = str(error)
             with contextlib.suppress(OSError):  # the terminal may have gone
-                self.write(told)
+                self._tell(told)
         if self._draft is None or not self._is_saved:
             return
         try:
@@ -317,4 +322,4 @@ class Terminal:
         except FileNotFoundError:
             pass  # the user has saved the game before the first move
         except OSError as error:
-            self.write(f"cannot remove {self._draft}: {error.strerror}")
+            self._tell(f"cannot remove {self._draft}: {error.strerror}")

@@ -22,14 +22,17 @@ from engine.cli.flags import add_options, check_limited, collect, visits_without
 from engine.cli.games import GAMES
 from engine.cli.make import loading_errors, prepare
 from engine.cli.report import plot_check
+from engine.cli.review_journal import ReviewJournal
+from engine.cli.signals import ended_by_a_signal
 from engine.go.descriptor import GAME as GO
 from engine.options import NOT_FOR_ANALYSIS
+from engine.records import printable, read_record_bytes, report_notes
 from engine.review import ReviewError
 
 if TYPE_CHECKING:
     from engine.game import Game
     from engine.options import Options
-    from engine.review import Annotated, Review, Reviewer
+    from engine.review import Annotated, KnownPositions, Review, Reviewer
 
 COMMAND = "analyze"
 USAGE = "yomi analyze FILE|FOLDER... [options]"
@@ -39,19 +42,26 @@ examples:
   yomi analyze game.csa --net model.onnx --seconds 1 --plot
   yomi analyze games --net b18.bin.gz --out reviewed --json reviewed.json
 
-SGF is Go; CSA, KIF, KI2 and lines of USI are shogi. The worst moves of each side are printed, and the annotated record
-is written beside the record (or in --out) as NAME.yomi.sgf, .csa, .kif or .kifu: winrates, best moves and losses as
-comments, in SGF also as variations, marks and Sabaki's graph. The record's own variations are kept, but not reviewed.
-Without a limit a move gets 100 visits. Games of Go without rules (RU) are reviewed under Chinese ones, by which dead
-stones are taken off at the end, unless --rules says otherwise. A game with a move that cannot be played is reviewed
-up to that. A record that cannot be read, or that the network cannot take, is named on stderr, the others are reviewed
-all the same, and the exit status is 1.
+SGF, GIB (Tygem) and NGF (Cyberoro) are Go; CSA, KIF, KI2 and lines of USI are shogi. The worst moves of each side are
+printed. The annotated record is written beside the record (or in --out) as NAME.yomi.sgf, .csa, .kif or .kifu:
+winrates, best moves and losses as comments, in SGF also as variations, marks and Sabaki's graph. The record's own
+variations are kept, but not reviewed. Without a limit a move gets 100 visits.
+
+Games of Go without rules (RU) are reviewed under Chinese rules, which take dead stones off at the end. --rules changes
+that; --komi replaces the komi of every record. A broken record is read as far as possible: stderr shows each fault as
+FILE:LINE:COLUMN. A game is reviewed up to the first move that cannot be played. If a record cannot be read, or the
+network cannot take it, stderr names the record, the others are reviewed, and the exit status is 1.
+
+Ctrl-C keeps the positions that were searched, in a file .yomi-analyze-*.jsonl in --out or beside the first record. The
+same command continues there.
 """
 
 MARK = ".yomi"
 """Stands before the ending of the files that a review writes."""
 DEFAULT_VISITS = 100
-LEFT_OUT = (*NOT_FOR_ANALYSIS, "size", "komi")
+LEFT_OUT = (*NOT_FOR_ANALYSIS, "size")
+OUTPUT_OPTIONS = ("records", "out", "worst", "json", "plot", "record", "run", "command")
+"""Arguments that change no search."""
 BROKEN = 1
 """Exit status where a record could not be reviewed."""
 
@@ -69,6 +79,7 @@ class Job:
 class Outcome:
     """What has come of all records."""
 
+    journal: ReviewJournal
     reviewed: list[dict[str, Any]] = field(default_factory=list)
     """For the JSON file, in order."""
     broken: int = 0
@@ -99,18 +110,29 @@ def run(args: argparse.Namespace) -> int:
     if args.plot:
         plot_check()
     reviewers = Reviewers(args)
-    outcome = Outcome()
+    folder = jobs[0].folder if args.record or args.plot else jobs[0].path.parent
+    outcome = Outcome(ReviewJournal(folder, _settings(args)))
     try:
-        for number, job in enumerate(jobs, 1):
-            _review_file(job, reviewers, args, outcome, f"{number}/{len(jobs)}" if len(jobs) > 1 else "")
-    except BaseException:
+        with ended_by_a_signal():
+            for number, job in enumerate(jobs, 1):
+                _review_file(job, reviewers, args, outcome, f"{number}/{len(jobs)}" if len(jobs) > 1 else "")
+    except BaseException as error:
         if outcome.reviewed:  # else what a run before this one has written is worth more
             _write_json(args.json, outcome)
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            logs.say(outcome.journal.interrupted())
         raise
     finally:
+        outcome.journal.close()
         reviewers.close()
     _write_json(args.json, outcome)
+    outcome.journal.remove()
     return BROKEN if outcome.broken else 0
+
+
+def _settings(args: argparse.Namespace) -> str:
+    """Return the options that change a search, as text."""
+    return repr(sorted((name, str(value)) for name, value in vars(args).items() if name not in OUTPUT_OPTIONS))
 
 
 def _write_json(path: Path | None, outcome: Outcome) -> None:
@@ -158,7 +180,7 @@ def game_of(path: Path) -> Game[Any, Any]:
         if path.suffix.lower() in game.suffixes:
             return game
     try:
-        content = path.read_bytes().lstrip(b"\xef\xbb\xbf \t\r\n")
+        content = read_record_bytes(path).lstrip(b"\xef\xbb\xbf \t\r\n")
     except OSError as error:
         raise ReviewError(f"cannot read {path}: {error.strerror}") from None
     found = next((game for game in GAMES.values() if game.may_be_record(content)), None)
@@ -219,21 +241,22 @@ def _review_file(job: Job, reviewers: Reviewers, args: argparse.Namespace, outco
         records = reviewer.read(str(job.path))
         for number, record in enumerate(records, 1):
             name = job.path.stem + (f"-{number}" if len(records) > 1 else "")
-            annotated = _search(reviewer, record, f"{count} {name}".strip())
+            known = outcome.journal.game(job.path, number)
+            annotated = _search(reviewer, record, f"{count} {printable(name)}".strip(), known)
             _publish(job, name, annotated, args, outcome.written)
             outcome.reviewed.append({"file": str(job.path), "number": number, **annotated.review.to_json()})
     except (ReviewError, NetworkError, EvaluatorError) as error:
         text = str(error) if str(job.path) in str(error) else f"{job.path}: {error}"
         outcome.broken += 1
         outcome.reviewed.append({"file": str(job.path), "error": text})
-        print(f"yomi: error: {text}", file=sys.stderr)
+        logs.say(f"error: {text}")
 
 
-def _search(reviewer: Reviewer, record: Any, name: str) -> Annotated:
+def _search(reviewer: Reviewer, record: Any, name: str, known: KnownPositions) -> Annotated:
     from tqdm import tqdm
 
     with tqdm(total=reviewer.length(record), desc=name, unit="move", mininterval=0.5, file=sys.stderr) as bar:
-        return reviewer.review(record, lambda: bar.update() and None)
+        return reviewer.review(record, lambda: bar.update() and None, known)
 
 
 def _publish(job: Job, name: str, annotated: Annotated, args: argparse.Namespace, written: set[Path]) -> None:
@@ -243,11 +266,12 @@ def _publish(job: Job, name: str, annotated: Annotated, args: argparse.Namespace
         from engine.review import draw
 
         files[".png"] = draw(annotated.review, name)
+    paths = []
     for suffix, data in files.items():
-        path = _unused(job, name, suffix, written)
+        paths.append(path := _unused(job, name, suffix, written))
         written.add(path)
         _write(path, data)
-    _print(job.path, name, annotated.review, args.worst)
+    _print(job.path, name, annotated.review, args.worst, paths)
 
 
 def _unused(job: Job, name: str, suffix: str, written: set[Path]) -> Path:
@@ -258,19 +282,19 @@ def _unused(job: Job, name: str, suffix: str, written: set[Path]) -> Path:
     return next(path for path in paths if path not in written)
 
 
-def _print(path: Path, name: str, review: Review, worst: int) -> None:
+def _print(path: Path, name: str, review: Review, worst: int, written: Sequence[Path]) -> None:
     from engine.review import table
 
+    report_notes(logs.say, path, review.notes)
     rate = review.evaluations / review.seconds if review.seconds else 0.0
-    print(f"{path}: {name}" if name != path.stem else f"{path}")
-    for note in review.notes:
-        print(f"note: {note}")
-    print(table(review, worst))
-    print(
+    number = f" ({name})" if name != path.stem else ""
+    logs.echo(printable(f"{path}{number}: {review.heading()}"))
+    logs.echo(table(review, worst))
+    logs.echo(
         f"\n{len(review.opinions)} positions in {review.seconds:.1f} s, {review.evaluations} evaluations,"
-        f" {rate:.0f}/s; {review.engine}\n",
-        flush=True,
+        f" {rate:.0f}/s; {review.engine}"
     )
+    logs.echo("".join(f"written to {printable(each)}\n" for each in written))
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from engine.arguments import add_value, check_counts, check_ranges
 from engine.cli.errors import CliError
 from engine.cli.games import GAMES, add_flags, add_games
-from engine.cli.logs import say
+from engine.cli.logs import echo, say
 from engine.datasets import SHARD_ROWS
 from engine.go.commands import SCORED_ROWS
 from engine.option_row import OptionError
+from engine.records import LeftOut
 from engine.shogi.commands import add_score_scale, vary_boards
 from nets.files import atomic_writer, naming
 
@@ -188,7 +189,7 @@ def play_dataset(args: argparse.Namespace) -> None:
     check_counts(args, positions=1, shard_rows=1, seed=0)
     made = GAMES[args.game].play_dataset(args, say)
     if isinstance(made, str):
-        print(made)
+        echo(made)
     else:
         print_dataset(made)
 
@@ -209,11 +210,11 @@ def check_dataset(args: argparse.Namespace) -> None:
     features = dataset.manifest.features
     for shard in dataset.shards:
         check_shard(shard, features, features.policy_size(shard.size))
-    print(f"{len(dataset.shards)} shards whole, {dataset.rows('train')} + {dataset.rows('test')} positions")
+    echo(f"{len(dataset.shards)} shards whole, {dataset.rows('train')} + {dataset.rows('test')} positions")
     records = {shard: record for shard in dataset.shards if (record := record_beside(shard)) is not None}
     if records:
         faults = sum(_replay(features, shard, record) for shard, record in records.items())
-        print(f"{sum(shard.rows for shard in records)} positions played again from their records")
+        echo(f"{sum(shard.rows for shard in records)} positions played again from their records")
         if faults:
             raise CliError(f"{args.folder}: {faults} faults found, expected none")
 
@@ -225,7 +226,7 @@ def _replay(features: FeatureSet, shard: Shard, record: Path) -> int:
     spec, show, games = GAMES[features.game].replay(record, features, shard.size)
     faults = 0
     for faults, line in enumerate(check_rows(shard, games, spec, show), 1):  # noqa: B007  (counted)
-        print(line)
+        echo(line)
     return faults
 
 
@@ -253,7 +254,7 @@ def convert_file(args: argparse.Namespace) -> None:
         raise CliError(f"{args.source}: no positions found, expected games with a result and all 40 pieces")
     with naming(args.target):
         args.target.write_bytes(writers[args.target.suffix](rows, marks_of(args.source, rows)))
-    print(f"{len(rows)} positions written to {args.target}")
+    echo(f"{len(rows)} positions written to {args.target}")
 
 
 def _convert_games(source: Path, target: Path) -> None:
@@ -261,17 +262,27 @@ def _convert_games(source: Path, target: Path) -> None:
     from engine.datasets.sources import find_files
     from engine.shogi.datasets.rows import RECORD_SUFFIXES, read_games, without_handicap
     from engine.shogi.records.hcpe3 import write_hcpe3
+    from engine.shogi.records.record import RecordError
+    from nets.errors import NetworkError
 
     games = 0
+    files, left_out = find_files([source], RECORD_SUFFIXES), LeftOut(say)
     with naming(target), atomic_writer(target) as stream:
-        for path in find_files([source], RECORD_SUFFIXES):
-            records = without_handicap(path, read_games(path, say), say)
-            records = [record for record in records if record.winner is not None]
-            stream.write(write_hcpe3(records))
+        for path in files:
+            try:
+                records = without_handicap(path, read_games(path, say), say)
+                records = [record for record in records if record.winner is not None]
+                stream.write(write_hcpe3(records))
+            except (RecordError, NetworkError) as error:
+                left_out.add(path, error)
+                continue
             games += len(records)
+        if len(left_out.faults) == len(files):
+            raise CliError(left_out.faults[0])
         if not games:
             raise CliError(f"{source}: no games found, expected games with a result and all 40 pieces")
-    print(f"{games} games written to {target}")
+    left_out.report(len(files))
+    echo(f"{games} games written to {target}")
 
 
 def write_openings(args: argparse.Namespace) -> None:
@@ -285,14 +296,18 @@ def write_openings(args: argparse.Namespace) -> None:
     if args.out.exists():
         raise CliError(f"{args.out}: is there already, expected a new file")
     limits = BalanceLimits(args.rating, args.evaluation, args.narrow, (first, last), args.min_moves)
-    lines, refused = balanced_openings(find_files(args.paths, OPENING_SUFFIXES), limits)
+    files, left_out = find_files(args.paths, OPENING_SUFFIXES), LeftOut(say)
+    lines, refused = balanced_openings(files, limits, left_out)
+    left_out.report(len(files))
+    if len(left_out.faults) == len(files):
+        raise CliError(left_out.faults[0])
     for why, count in refused.most_common():
         say(f"{count} games left out: {why}")
     if not lines:
         raise CliError(f"0 of {refused.total()} games left, expected some: see the options that choose games")
     with naming(args.out):
         args.out.write_text("".join(f"{line}\n" for line in lines), encoding="ascii")
-    print(f"{len(lines)} openings written to {args.out}")
+    echo(f"{len(lines)} openings written to {args.out}")
 
 
 # -- what they have in common ----------------------------------------------------------------------------------------
@@ -321,4 +336,4 @@ def print_dataset(dataset: Dataset) -> None:
     rows.append(("sources", ", ".join(dataset.manifest.sources[:5]) + (" ..." * (len(dataset.manifest.sources) > 5))))
     rows += [(name.replace("_", " "), str(value)) for name, value in sorted(dataset.manifest.options.items())]
     for name, value in rows:
-        print(f"{name:16} {value}")
+        echo(f"{name:16} {value}")

@@ -20,6 +20,7 @@ from engine.cli.signals import ended_by_a_signal
 from engine.machine import usable_cores
 from engine.option_row import OptionError, did_you_mean
 from engine.options import NETWORK, TABLE, SearchOptions, Value, rows_for
+from engine.records import LeftOut
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -155,7 +156,8 @@ def make_terms(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Op
     if args.openings is not None:
         rules = game.matches().rules(players[0], None, players[0].max_moves or 0)
         moves = args.opening_moves or None
-        openings = shuffled(load_openings(args.openings, moves, game.matches(), rules), args.seed)
+        found = load_openings(args.openings, moves, game.matches(), rules, LeftOut(logs.say))
+        openings = shuffled(found, args.seed)
     first, second = (player.visits or VISITS for player in players)
     drawn = 0 if openings else args.opening_moves
     return Terms((first, second), args.seed, None, openings, drawn, args.temperature)
@@ -237,9 +239,9 @@ def _play(args: argparse.Namespace, game: Game[Any, Any], players: tuple[Options
         spent = time.monotonic() - begin
         different = len({result.key for result in journal.results})
         plies = sum(result.plies for result in journal.results) / max(1, len(journal.results))
-    print(f"{names[0]} against {names[1]}: {standing.line()}")
+    logs.echo(f"{names[0]} against {names[1]}: {standing.line()}")
     speed = f"; {played} of them in {spent:.0f} s, {played / spent:.2f} a second" if played else ""
-    print(f"{len(journal.results)} games, {different} of them different, {plies:.0f} moves each{speed}")
+    logs.echo(f"{len(journal.results)} games, {different} of them different, {plies:.0f} moves each{speed}")
 
 
 def points_of(results: Iterable[GameResult]) -> dict[int, int]:

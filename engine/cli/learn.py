@@ -164,7 +164,7 @@ def _tell(folder: Path) -> int:
     if not (folder / Store.SETTINGS).exists():
         raise CliError(f"{folder}: no run found, expected a folder of yomi learn")
     try:
-        print(status_text(folder))
+        logs.echo(status_text(folder))
         write_page(folder)
     except LearningError as error:
         raise CliError(str(error)) from None

@@ -5,11 +5,27 @@ import sys
 
 from engine.cli.errors import CliError
 from engine.options import Options
+from engine.records import printable
+
+LINE_ENDS = "\n\t"
+"""Control characters that messages may have."""
 
 
 def say(line: str) -> None:
-    """Tell the user what is going on, on stderr."""
-    print(f"yomi: {line}", file=sys.stderr, flush=True)
+    """Show the user a line on stderr. Names in it cannot control the terminal."""
+    print(f"yomi: {printable(line, keep=LINE_ENDS)}", file=sys.stderr, flush=True)
+
+
+def echo(text: str) -> None:
+    """Print text for the user on stdout. Names in it cannot control the terminal."""
+    print(printable(text, keep=LINE_ENDS), flush=True)
+
+
+class _TerminalFormatter(logging.Formatter):
+    """Replaces control characters, which names in a message may have."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record), keep=LINE_ENDS)
 
 
 def set_up(options: Options) -> None:
@@ -23,7 +39,7 @@ def set_up(options: Options) -> None:
     root.setLevel(logging.DEBUG)
     console = logging.StreamHandler(sys.stderr)
     console.setLevel(logging.WARNING)
-    console.setFormatter(logging.Formatter("yomi: %(levelname)s: %(message)s"))
+    console.setFormatter(_TerminalFormatter("yomi: %(levelname)s: %(message)s"))
     root.addHandler(console)
     if options.log_file is not None:
         try:

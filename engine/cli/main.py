@@ -10,6 +10,8 @@ import sys
 from collections.abc import Sequence
 
 from engine.cli.errors import CliError, Parser
+from engine.cli.logs import LINE_ENDS
+from engine.records import printable
 from engine.version import VERSION
 from native.errors import CompileError
 
@@ -103,7 +105,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         status: int = args.run(args)
         return status
     except (CliError, CompileError) as error:
-        print(f"yomi: error: {error}", file=sys.stderr)
+        print(f"yomi: error: {printable(error, keep=LINE_ENDS)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130

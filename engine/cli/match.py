@@ -36,6 +36,7 @@ from engine.color import BLACK, DRAW, WHITE
 from engine.matches.results import GameResult, MatchError
 from engine.matches.schedule import draw_openings, load_openings, openings_before, pairs_of, schedule, shuffled
 from engine.options import Options
+from engine.records import LeftOut, printable
 
 if TYPE_CHECKING:
     from engine.game import Game
@@ -192,7 +193,7 @@ def make_openings(
     if settings.openings is None:
         return [""]
     if settings.openings != POLICY:
-        found = load_openings(Path(settings.openings), settings.opening_moves, game.matches(), rules)
+        found = load_openings(Path(settings.openings), settings.opening_moves, game.matches(), rules, LeftOut(logs.say))
         return shuffled(found, settings.opening_seed)
     moves = settings.opening_moves or POLICY_MOVES
     options = _options(game, settings, "size")
@@ -375,7 +376,7 @@ class _Progress:
             self._height = 0
 
     def _write(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+        print(printable(text, keep=logs.LINE_ENDS), file=sys.stderr, flush=True)
 
     def __enter__(self) -> _Progress:
         """Say what was there before."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.arguments import add_value
+from engine.cli import logs
 from engine.cli.errors import CliError
 from engine.cli.games import GAMES
 from engine.cli.logs import say
@@ -65,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         if args.action == "info":
             for name, value in facts(args.file):
-                print(f"{name:16} {value}")
+                logs.echo(f"{name:16} {value}")
         elif args.action == "import":
             import_network(args.file, args.size or [19])
         elif args.action == "compress":
@@ -154,7 +155,7 @@ def import_network(path: Path, sizes: list[int]) -> None:
         if not 2 <= size <= 19:
             raise CliError(f"--size {size}: expected 2 to 19")
         target, info = prepare(path, size)
-        print(f"{info.name} for {size}x{size}: {target}")
+        logs.echo(f"{info.name} for {size}x{size}: {target}")
 
 
 def compress_network(path: Path, out: Path) -> None:
@@ -171,7 +172,7 @@ def compress_network(path: Path, out: Path) -> None:
         raise CliError(f"--out {out}: expected a name ending in .bin.xz")
     content = compress(read_network(path))
     _write(out, content)
-    print(f"{out}: {len(content):,} bytes of {path.stat().st_size:,}")
+    logs.echo(f"{out}: {len(content):,} bytes of {path.stat().st_size:,}")
 
 
 def join_networks(values: Path, moves: Path, out: Path) -> None:
@@ -200,7 +201,7 @@ def join_networks(values: Path, moves: Path, out: Path) -> None:
     training = {f"{part}: {name}": text for part, each in parts for name, text in each.training.items()}
     info = dataclasses.replace(infos[0], name=out.stem, source_file="", source_sha256="", training=training)
     _write(out, write_sparse(tensors, info))
-    print(f"{out}: values of {values.name}, moves of {moves.name}")
+    logs.echo(f"{out}: values of {values.name}, moves of {moves.name}")
 
 
 def _write(out: Path, content: bytes) -> None:
@@ -250,4 +251,4 @@ def tune_network(path: Path, size: int, device: str, seconds: float) -> None:
         raise CliError(f"the choice cannot be kept: {error.strerror or error}") from None
     print_facts()
     print_table(rows)
-    print(f"{path.name} on {size}x{size} is searched with {tuning}\nkept in {target}")
+    logs.echo(f"{path.name} on {size}x{size} is searched with {tuning}\nkept in {target}")

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 from engine.cli.errors import CliError
 from engine.cli.games import GAMES
+from engine.cli.logs import echo, say
 from engine.cli.report import plot_check
+from engine.records import LeftOut
 
 if TYPE_CHECKING:
     from engine.matches.results import GameResult
@@ -53,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     if args.plot is not None:
         plot_check(args.plot)
     try:
-        results = read_results(args.files, GAMES.values())
+        results = read_results(args.files, GAMES.values(), LeftOut(say))
     except MatchError as error:
         raise CliError(str(error)) from None
     show(args, results)
@@ -74,7 +76,7 @@ def show(args: argparse.Namespace, results: Sequence[GameResult]) -> None:
         json.dump(to_json(made), sys.stdout, indent=2)
         print()
     else:
-        print(to_markdown(made) if args.format == "markdown" else to_text(made), end="")
+        echo((to_markdown(made) if args.format == "markdown" else to_text(made)).removesuffix("\n"))
     if args.plot is not None:
         try:
             plot_ratings(made, args.plot)

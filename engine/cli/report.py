@@ -9,6 +9,7 @@ from typing import Any
 
 from engine.cli.errors import CliError
 from engine.machine import package_versions, processor_name, usable_cores
+from engine.records import printable
 
 Row = Mapping[str, Any]
 """One line of a table: column name -> value. Rows of one table have the same columns."""
@@ -36,7 +37,7 @@ def format_cell(value: Any) -> str:
     if isinstance(value, float):
         size = abs(value)
         return f"{value:,.0f}" if size >= 1000 else f"{value:.1f}" if size >= 100 else f"{value:.3f}"
-    return str(value)
+    return printable(value)
 
 
 def format_table(rows: Sequence[Row]) -> str:

@@ -189,7 +189,7 @@ def run(args: argparse.Namespace) -> int:
         raise CliError(f"{error.filename or args.out}: {error.strerror}") from None
     finally:  # what has been played is told whatever ends the games
         series.close()
-        print(f"{_summary(games, time.monotonic() - start)}; records in {args.out}")
+        logs.echo(f"{_summary(games, time.monotonic() - start)}; records in {args.out}")
     return 0
 
 

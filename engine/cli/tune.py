@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
     try:
         if args.game == STATUS:
-            print(status(args.folder))
+            logs.echo(status(args.folder))
             return 0
         game = GAMES[args.game]
         check_counts(args, games=2, pairs=1, confirm=0)
@@ -134,7 +134,7 @@ def _tune(
             folder = args.out / CONFIRMATION
             with Journal(folder, {**described, "tuned": values}) as last:
                 _play_confirmation(last, values, referees, tasks, args.confirm + args.confirm % 2)
-    print(status(args.out))
+    logs.echo(status(args.out))
 
 
 def _start(game: Game[Any, Any], options: Options, ranges: Mapping[str, list[float]]) -> dict[str, float]:

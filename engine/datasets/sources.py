@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, cast
 
+from engine.records import MAX_RECORD_BYTES, LeftOut, refuse_special
 from nets.errors import NetworkError
 from nets.files import source_digest
 
@@ -40,6 +42,28 @@ def named(path: Path) -> str:
     return f"{path.name} {source_digest(path)[:16]}"
 
 
+def readable_files(
+    paths: Sequence[Path], suffixes: Sequence[str], left_out: LeftOut
+) -> tuple[list[Path], tuple[str, ...]]:
+    """Return the files of `find_files` that can be read, and how a manifest names them; the others are left out.
+
+    Raises:
+        NetworkError: see `find_files`, or no file can be read.
+    """
+    names: dict[Path, str] = {}
+    for path in find_files(paths, suffixes):
+        try:
+            refuse_special(path)
+            names[path] = named(path)
+        except OSError as error:
+            left_out.add(path, error.strerror)
+        except NetworkError as error:
+            left_out.add(path, error)
+    if not names:
+        raise NetworkError(left_out.faults[0])
+    return list(names), tuple(names.values())
+
+
 def open_file(path: Path) -> IO[bytes]:
     """Open a file that may be compressed.
 
@@ -55,20 +79,30 @@ def open_file(path: Path) -> IO[bytes]:
         raise NetworkError(f"{path}: {error.strerror or error}") from None
 
 
-SGF_SUFFIXES = (".sgf", ".sgfs", ".sgfs.xz", ".sgfs.gz", ".sgf.gz")
+GO_SUFFIXES = (".sgf", ".gib", ".ngf", ".sgfs", ".sgfs.xz", ".sgfs.gz", ".sgf.gz")
 
 
 def sgf_texts(path: Path) -> Iterator[bytes]:
     """Yield the texts of a file, which hold games: each line of a collection (.sgfs), else the whole file.
 
     Raises:
-        NetworkError: the file cannot be read, or its compression is broken.
+        NetworkError: the file cannot be read, its compression is broken, or a text is too long.
     """
+    is_collection = ".sgfs" in map(str.lower, path.suffixes)
     try:
+        refuse_special(path)
         with open_file(path) as stream:
-            if ".sgfs" in map(str.lower, path.suffixes):
-                yield from (line for line in stream if line.strip())
-            else:
-                yield stream.read()
-    except (OSError, EOFError, lzma.LZMAError) as error:
-        raise NetworkError(f"{path}: {error}: expected a whole file") from None
+            if not is_collection:
+                yield _checked_text(path, stream.read(MAX_RECORD_BYTES + 1))
+                return
+            while line := stream.readline(MAX_RECORD_BYTES + 1):
+                if line.strip():
+                    yield _checked_text(path, line)
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+        raise NetworkError(f"{path}: {getattr(error, 'strerror', None) or error}: expected a whole file") from None
+
+
+def _checked_text(path: Path, text: bytes) -> bytes:
+    if len(text) > MAX_RECORD_BYTES:
+        raise NetworkError(f"{path}: a text of more than {MAX_RECORD_BYTES >> 20} MiB, expected a shorter one")
+    return text

@@ -146,7 +146,7 @@ FLAGS = {"play": _add_play, "learn": _add_learn, "dataset make": _add_make, "dat
 def make_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
     """See engine.game.Game."""
     from engine.datasets.making import announce_kernels
-    from engine.datasets.sources import SGF_SUFFIXES, find_files, named
+    from engine.datasets.sources import GO_SUFFIXES, find_files, named
     from engine.go.datasets.dataset import GoDataOptions, make_go_dataset
     from engine.go.datasets.games import TRUSTS
     from engine.go.datasets.teacher import NetworkTeacher
@@ -157,7 +157,7 @@ def make_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
     check_counts(args, visits=1, rollouts=1, positions=0)
     if args.trust not in TRUSTS:
         raise OptionError(f"--trust {args.trust}: expected one of {', '.join(TRUSTS)}")
-    find_files(args.paths, SGF_SUFFIXES)
+    find_files(args.paths, GO_SUFFIXES)
     announce_kernels(game, say)
     scorer, scored = _make_scorer(args)
     teacher = None

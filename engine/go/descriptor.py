@@ -44,8 +44,8 @@ class Go(Game["GoGame", "GoPlayer"]):
     networks = "KataGo .bin.gz or .txt.gz, or .onnx"
     plain_evaluator = "rollouts"
     score = Score("points", 1, "Black's lead (points)")
-    suffixes = (".sgf",)
-    rated = (".sgf",)
+    suffixes = (".sgf", ".gib", ".ngf")
+    rated = suffixes
     saved = (".sgf",)
     recorded = ("handicap", "size", "komi")
     examples = EXAMPLES
@@ -129,7 +129,7 @@ class Go(Game["GoGame", "GoPlayer"]):
         return GoMatches()
 
     def start_play(self, args: Namespace, options: Options) -> tuple[GoGame, tuple[str, str]]:
-        """Return an empty board, with handicap stones, or the game of an SGF file."""
+        """Return an empty board, with handicap stones, or the game of a record."""
         from engine.go.terminal import start_play
 
         return start_play(args, options)
@@ -141,11 +141,13 @@ class Go(Game["GoGame", "GoPlayer"]):
         return GoTerminalGame(player, game, advice)
 
     def may_be_record(self, content: bytes) -> bool:
-        """See whether it begins as SGF does."""
-        return content.startswith(b"(")
+        """Return whether it begins as SGF, GIB or NGF does."""
+        from engine.go.gib_ngf import looks_like_gib, looks_like_ngf
+
+        return content.startswith(b"(") or looks_like_gib(content) or looks_like_ngf(content)
 
     def reviewer(self, options: Options, path: Path) -> GoReviewer:
-        """Return a reviewer of SGF."""
+        """Return a reviewer of records of Go."""
         from engine.go.review import open_reviewer
 
         return open_reviewer(options, path)

@@ -6,6 +6,9 @@ from engine.color import BLACK, WHITE
 from engine.go.vertex import board_points, column_and_row, parse_vertex, point_at
 from native.go.board import PASS
 
+HANDICAP_KOMI = 0.5
+"""Komi of a handicap game for which none is given."""
+
 
 class HandicapError(ValueError):
     """A number or list of handicap stones that the board does not allow; the message is one line."""

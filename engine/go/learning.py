@@ -14,10 +14,11 @@ from engine.clients.client import Evaluation
 from engine.color import BLACK
 from engine.go.datasets.games import parse_result
 from engine.go.game import GoGame, score_text
+from engine.go.record_files import load_records
 from engine.go.referee import GoReferee, sgf_result
 from engine.go.rules import Ko, Rules
 from engine.go.scoring import owners, score
-from engine.go.sgf import COUNTS, RULE_NAMES, GameRecord, SgfError, load_sgf_games
+from engine.go.sgf import COUNTS, RULE_NAMES, GameRecord, SgfError
 from engine.go.vertex import format_color
 from engine.learning.learnable import Outcome
 from engine.learning.replay import Recorded
@@ -159,7 +160,7 @@ def replay(path: Path, features: FeatureSet, size: int) -> tuple[GameSpec, Show,
     try:
         spec = go_spec(size)
         show = functools.partial(planes_of, spec=spec, features=features)
-        return spec, show, [_recorded(record) for record in load_sgf_games(path)]
+        return spec, show, [_recorded(record) for record in load_records(path)]
     except SgfError as error:
         raise OptionError(f"{path}: {error}") from None
 

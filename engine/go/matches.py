@@ -17,10 +17,11 @@ from engine.clock import TimeSettings
 from engine.color import BLACK, WHITE
 from engine.go.descriptor import GAME
 from engine.go.game import GoGame, new_game
+from engine.go.record_files import load_records
 from engine.go.referee import MOVES_PER_POINT, GoReferee, read_sgf_result, sgf_result
 from engine.go.rules import Rules
 from engine.go.scoring import dead_stones, ownership_by_rollouts
-from engine.go.sgf import GameRecord, SgfError, load_sgf_games, record_of
+from engine.go.sgf import GameRecord, SgfError, record_of
 from engine.go.vertex import VertexError, format_color, format_vertex, parse_vertex
 from engine.matches.games import MatchGame
 from engine.matches.results import GameResult, MatchError, Sheet, UnscoredError, key_of
@@ -98,7 +99,7 @@ class GoMatches(MatchGame[GoGame]):
 
     def load_records(self, path: Path) -> list[GameRecord]:
         """Return the games of an SGF file."""
-        return load_sgf_games(path)
+        return load_records(path)
 
     def opening_of(self, record: GameRecord, moves: int | None, rules: Mapping[str, Any]) -> str:
         """Return the vertices of a game in turn from an empty board of the match's size."""

@@ -19,13 +19,27 @@ from engine.color import BLACK, WHITE, opponent
 from engine.go.descriptor import GAME
 from engine.go.game import GoGame, score_text
 from engine.go.players.analyst import make_analysts
+from engine.go.record_files import load_records, load_size
 from engine.go.rules import Rules
 from engine.go.scoring import dead_stones
-from engine.go.sgf import GameRecord, Node, SgfError, load_sgf_games, load_size
-from engine.go.vertex import format_color, format_vertex
+from engine.go.sgf import GameRecord, Node, SgfError
+from engine.go.vertex import column_and_row, format_color, format_vertex, point_at
 from engine.own_network import network_file
 from engine.players.request import Request
-from engine.review import MARK, Opinion, Review, ReviewedMove, ReviewError, Tick, reviewed_moves
+from engine.records import Note
+from engine.review import (
+    MARK,
+    Judgement,
+    KnownPositions,
+    Opinion,
+    Review,
+    ReviewedMove,
+    ReviewError,
+    Tick,
+    limit_text,
+    reviewed_moves,
+)
+from native.go.board import NO_POINT, PASS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,9 +47,6 @@ if TYPE_CHECKING:
 
     from engine.go.players.player import GoPlayer
     from engine.options import Options
-
-Judgement = tuple[Opinion, int]
-"""What is thought of a position, and the evaluations that it took."""
 
 MISTAKE, BLUNDER = 0.05, 0.15
 """Losses of winrate from which on a move is marked as doubtful (DO) or bad (BM)."""
@@ -102,29 +113,34 @@ class GoReviewer:
 
     def read(self, path: str) -> list[Loaded]:
         """Return the games of an SGF file."""
-        return load(path, Rules.parse(self.options.rules))
+        return load(path, Rules.parse(self.options.rules), self.options.komi)
 
     def length(self, loaded: Loaded) -> int:
         """Return the positions of a game."""
         return loaded.positions
 
-    def review(self, loaded: Loaded, tick: Tick) -> AnnotatedGo:
+    def review(self, loaded: Loaded, tick: Tick, known: KnownPositions | None = None) -> AnnotatedGo:
         """Search every position of a game, up to a fault of its record."""
         begin = time.monotonic()
         record = loaded.record
-        replay = record.replay(rules=Rules.parse(self.options.rules), override_rules=record.rules is None)
+        rules = Rules.parse(self.options.rules)
+        replay = record.replay(rules=rules, override_rules=record.rules is None, komi=self.options.komi)
         games = [game.copy() for game in itertools.islice(replay, loaded.positions)]
         played = [node.move for node in record.line() if node.move is not None][: len(games) - 1]
         for game, (color, _) in zip(games[:-1], played, strict=True):
             game.turn_to(color)  # a side may have played twice
-        found = self._judge_all(games, tick)
-        opinions = [opinion for opinion, _ in found]
+        found = self._judge_all(games, tick, known or KnownPositions())
+        opinions = [opinion for opinion, _ in found if opinion is not None]
         review = Review(
             game=GAME.name,
             score=GAME.score,
             engine=self.analysts[0].description,
             moves=reviewed_moves(
-                [move for _, move in played], opinions, lambda move: format_vertex(move, record.size), PV_MOVES
+                [move for _, move in played],
+                opinions,
+                lambda move: format_vertex(move, record.size),
+                PV_MOVES,
+                lambda index, move, best: are_mirrored(games[index], move, best),
             ),
             opinions=opinions,
             names={BLACK: record.black, WHITE: record.white},
@@ -132,11 +148,13 @@ class GoReviewer:
             evaluations=sum(count for _, count in found),
             seconds=time.monotonic() - begin,
             info={"size": record.size, "rules": str(games[-1].rules), "komi": games[-1].komi},
+            notes=list(record.notes),
+            limit=limit_text(self.options),
         )
         if record.rules_text:
-            review.notes.append(f"unknown rules '{record.rules_text}': reviewed under {games[-1].rules}")
+            review.notes.append(Note(f"unknown rules '{record.rules_text}': reviewed under {games[-1].rules}"))
         if loaded.fault:
-            review.notes.append(f"{loaded.fault}: reviewed up to there")
+            review.notes.append(Note(f"{loaded.fault}: reviewed up to there"))
         return AnnotatedGo(review, record)
 
     def close(self) -> None:
@@ -144,20 +162,21 @@ class GoReviewer:
         for analyst in self.analysts:
             analyst.close()
 
-    def _judge_all(self, games: Sequence[GoGame], tick: Tick) -> list[Judgement]:
+    def _judge_all(self, games: Sequence[GoGame], tick: Tick, known: KnownPositions) -> list[Judgement]:
         """Return what is thought of each position.
 
         Raises:
             Exception: what an analyst raises, or a KeyboardInterrupt; the others stop then.
         """
-        found: dict[int, Judgement] = {}
         parts = Parts(len(games), len(self.analysts))
         stopped, ticking = threading.Event(), threading.Lock()
 
         def go_through(number: int) -> None:
             while not stopped.is_set() and (index := parts.take(number)) is not None:
-                found[index] = self._judge(self.analysts[number], games[index], stopped)
+                judgement = known.found.get(index) or self._judge(self.analysts[number], games[index], stopped)
                 with ticking:
+                    if index not in known.found and not stopped.is_set():
+                        known.add(index, judgement)
                     tick()
 
         with ThreadPoolExecutor(len(self.analysts)) as pool:
@@ -170,7 +189,7 @@ class GoReviewer:
                 for analyst in self.analysts:
                     analyst.interrupt()
                 raise
-        return [found[index] for index in range(len(games))]
+        return [known.found[index] for index in range(len(games))]
 
     def _judge(self, player: GoPlayer, game: GoGame, stopped: threading.Event) -> Judgement:
         """Return the opinion of a position, and the evaluations that it took."""
@@ -230,21 +249,21 @@ class Loaded:
     """Why the line goes no further; empty if it can be played to its end."""
 
 
-def load(path: str, rules: Rules) -> list[Loaded]:
-    """Read the games of an SGF file, and see how far their main lines can be played.
+def load(path: str, rules: Rules, komi: float | None = None) -> list[Loaded]:
+    """Read the games of a file, and see how far their main lines can be played.
 
     Raises:
         ReviewError: the file cannot be read, or the first move of a game cannot be played.
     """
     try:
-        records = load_sgf_games(path)
+        records = load_records(path)
     except SgfError as error:
         raise ReviewError(str(error)) from None
     games = []
     for number, record in enumerate(records, 1):
         positions, fault = 0, ""
         try:
-            for _ in record.replay(rules=rules, override_rules=record.rules is None):
+            for _ in record.replay(rules=rules, override_rules=record.rules is None, komi=komi):
                 positions += 1
         except SgfError as error:
             fault = str(error)
@@ -252,6 +271,27 @@ def load(path: str, rules: Rules) -> list[Loaded]:
                 raise ReviewError(f"game {number}: {fault}" if number > 1 else fault) from None
         games.append(Loaded(record, positions, fault))
     return games
+
+
+def are_mirrored(game: GoGame, one: int, other: int) -> bool:
+    """Return whether a symmetry of the board, with its stones and a simple ko, maps one move to another."""
+    if PASS in (one, other) or one == other or int(game.position["simple_ko"]) != NO_POINT:
+        return False
+    size, colors = game.size, {point: color for color, point in game.stones()}
+    for flip in range(1, 8):
+        if _mirrored(one, flip, size) == other and all(
+            colors.get(_mirrored(point, flip, size)) == color for point, color in colors.items()
+        ):
+            return True
+    return False
+
+
+def _mirrored(point: int, flip: int, size: int) -> int:
+    """Return the image of a point: bit 0 swaps the axes, bits 1 and 2 turn columns and rows round."""
+    column, row = column_and_row(point, size)
+    if flip & 1:
+        column, row = row, column
+    return point_at(size - 1 - column if flip & 2 else column, size - 1 - row if flip & 4 else row, size)
 
 
 # -- the annotated record ------------------------------------------------------------------------------------------
@@ -268,6 +308,9 @@ def annotate(record: GameRecord, review: Review) -> None:
         _clean(node)
     _set_values(record.root, review.opinions[0])
     _add_comment(record.root, f"reviewed by {review.engine}")
+    komi = review.info.get("komi")
+    if komi is not None and record.komi is not None and komi != record.komi:
+        _add_comment(record.root, f"reviewed with komi {komi:g}")
     reviewed = iter(review.moves)
     for parent, node in zip((None, *nodes[:-1]), nodes, strict=True):
         if node.move is None:

@@ -7,6 +7,7 @@ Source of the fields and of the presets: KataGo's `kata-set-rules` (docs/GTP_Ext
 import json
 import re
 import sys
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar, get_args
@@ -71,6 +72,25 @@ class Rules:
                 raise RulesError("rules with a button (aga-button) are not supported")
             raise RulesError(f"unknown rules '{text}': expected a JSON object or one of {', '.join(PRESETS)}")
         return rules
+
+    @classmethod
+    def named(cls, text: str) -> "Rules | None":
+        """Return the rules that a record means: "Chinese, Pair Go", "JP" or "日本"; None if no rules or several are.
+
+        Unlike `parse`, this accepts any text that names one country or rule set.
+        """
+        try:
+            return cls.parse(text)
+        except RulesError:
+            text = unicodedata.normalize("NFKC", text).casefold()
+        words = set(re.findall(r"[^\W\d_]+", text))
+        found = {
+            name
+            for name, parts in _RECORD_NAMES.items()
+            if any(part in words if part.isascii() else part in text for part in parts)
+        }
+        presets = {PRESETS[name] for name in found}
+        return PRESETS[found.pop()] if len(presets) == 1 else None
 
     def with_rule(self, key: str, value: str) -> "Rules":
         """Return these rules with one field changed; `key` as in the JSON form, `value` unquoted and in any case.
@@ -162,7 +182,27 @@ def _squash(name: str) -> str:
     return "".join(c for c in name.lower() if c not in " -_")
 
 
-_ALIASES = {_squash(name): name for name in PRESETS} | {"nz": "new-zealand", "tt": "tromp-taylor"}
+_ALIASES = {_squash(name): name for name in PRESETS} | {
+    "nz": "new-zealand",
+    "tt": "tromp-taylor",
+    "jp": "japanese",
+    "cn": "chinese",
+    "kr": "korean",
+}
+
+
+_RECORD_NAMES: dict[str, tuple[str, ...]] = {
+    "japanese": ("japanese", "japan", "jp", "jpn", "jap", "japonaise", "japanisch", "nihon", "日本", "일본"),
+    "chinese": ("chinese", "china", "cn", "chn", "chinoise", "chinesisch", "中国", "中國", "중국"),
+    "korean": ("korean", "korea", "kr", "kor", "baduk", "韩国", "韓国", "韓國", "한국"),
+    "aga": ("aga", "american"),
+    "bga": ("bga", "british"),
+    "french": ("french", "ffg", "française", "francaise"),
+    "new-zealand": ("nz", "zealand"),
+    "ing": ("ing", "goe", "应氏", "應氏", "応氏", "응씨"),
+    "tromp-taylor": ("tromp", "taylor", "tt"),
+}
+"""Preset -> words that name it in records. Words of ASCII letters must be whole."""
 
 
 def _parse_json(text: str) -> Rules:

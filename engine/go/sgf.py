@@ -1,27 +1,32 @@
 """Game records: SGF in and out, with variations, set-up stones and comments. sgfmill interprets values and writes.
 
 A `GameRecord` is the tree of a game, a `GoGame` one position in it with the moves before it. Not done: boards that are
-not square, other games than Go, writing collections.
+not square, other games than Go, writing collections. Files: `engine.go.record_files`.
+
+Faults of a record become notes if moves can be read all the same: `GameRecord.notes`.
 """
 
-import codecs
-import contextlib
 import itertools
 import math
 import re
 import string
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from sgfmill import sgf, sgf_grammar, sgf_properties
 
 from engine.color import BLACK, LETTERS, WHITE
+from engine.go.encodings import decode_sgf
 from engine.go.game import GoGame, IllegalMove, SetupError
-from engine.go.handicap import HandicapError
-from engine.go.rules import PRESETS, Rules, RulesError
+from engine.go.handicap import HANDICAP_KOMI, HandicapError
+from engine.go.rules import PRESETS, Rules
+from engine.go.sgf_parser import GameParser, RawNode, find_game
 from engine.go.vertex import column_and_row, point_at
+from engine.go.words import komi_in_text
+from engine.options import MAX_KOMI
+from engine.records import Note
 from engine.search.report import Counts
 from engine.version import VERSION
 from native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, PASS
@@ -33,27 +38,18 @@ MOVE_PROPERTIES = {"B": BLACK, "W": WHITE}
 SIDES = {"b": BLACK, "w": WHITE, "1": BLACK, "2": WHITE}
 """First letters of PL, in any case; old programs write numbers."""
 SETUP_PROPERTIES = {"AB": BLACK, "AW": WHITE, "AE": EMPTY}
-BRACKET_CODECS = ("shift_jis", "cp932", "big5", "big5hkscs", "cp950", "gbk", "gb18030", "johab", "iso2022_jp")
-"""Python's names of encodings in which the second byte of a character may be SGF's backslash or bracket."""
-CHARSETS = {"windows-31j": "cp932", "x-sjis": "cp932"}
-"""Names that records give and Python does not know, and Python's; in small letters."""
 HUNDREDTHS = ("foxwq", "SGFC:2.0")
-"""Programs (AP) whose komi is in hundredths also where it is small (KM[50]), and in stones where it is 350."""
+"""Programs (AP) that write a komi in hundredths even if it is small (KM[50]), and 350 for 3.5 stones."""
+FOX_PROPERTIES = ("TC", "TT", "RL")
+"""Properties that only Fox writes. Other programs have replaced its AP in many files."""
+MAX_HUNDREDTHS = 1000
+"""A larger komi is no komi in hundredths."""
 MAX_STONES = 5
 """A komi with a quarter is in points from here on, in stones below."""
 COUNTS = "VN"
 """A property of our own: visits of the moves in the search for the node's move, VN[cd:40][:2] for 2 of a pass."""
 APPLICATION = "yomi"
 """What records that are written here name (AP). Their komi is in points, whatever it looks like."""
-_TOKEN = re.compile(rb"\s*(?:\[([^\\\]]*(?:\\.[^\\\]]*)*)\]|([A-Za-z]{1,64})|([;()]))", re.DOTALL)
-"""A property's value, a property's name, or what nodes and variations begin and end with."""
-_BRACKET = re.compile(rb"\[[^\\\]]*(?:\\.[^\\\]]*)*\]|([()])", re.DOTALL)
-"""The beginning or the end of a variation, or a value, in which there may be brackets too."""
-_LOWER_CASE = string.ascii_lowercase.encode()
-_CHARSET = re.compile(rb"[;\]\s]CA\s*\[([^\]]*)\]")
-_START = re.compile(rb"\(\s*;")
-_ROOT = re.compile(rb"\(\s*;\s*(?:GM|FF|SZ|CA|AP)\s*\[")
-"""The beginning of a game and not of a variation."""
 
 
 class SgfError(ValueError):
@@ -75,6 +71,8 @@ class Node:
     """All other properties, values as they stand in the file (escaped)."""
     children: list["Node"] = field(default_factory=list, compare=False, repr=False)
     """The main line first, variations after it. (Left out of == and repr, which would recurse once a move.)"""
+    fault: str = field(default="", compare=False)
+    """Why the node's move cannot be read, with its place. The property is kept in `other`."""
 
     def add(self, color: int, move: int, comment: str = "") -> "Node":
         """Append a child with a move and return it; the first child is the main line."""
@@ -105,6 +103,8 @@ class GameRecord:
     overtime: str = ""
     """Byo-yomi in words (OT)."""
     root: Node = field(default_factory=Node)
+    notes: list[Note] = field(default_factory=list, compare=False)
+    """Faults that did not stop the reader. The first record of a file has those of the whole file."""
 
     def line(self, path: Sequence[int] = ()) -> Iterator[Node]:
         """Yield the nodes of one line from the root to its end.
@@ -140,6 +140,8 @@ class GameRecord:
         *,
         rules: Rules = PRESETS["chinese"],
         override_rules: bool = False,
+        cut: bool = False,
+        komi: float | None = None,
     ) -> GoGame:
         """Return the game after `moves` moves of a line (all of them for None).
 
@@ -148,15 +150,31 @@ class GameRecord:
             path: see `line`.
             rules: for a record that names none.
             override_rules: use `rules` whatever the record names.
+            komi: used instead of the record's.
+            cut: end the game before a move that cannot be played, and add a note, instead of raising.
 
         Raises:
             SgfError: see `replay`.
         """
         count = None if moves is None else moves + 1
-        return list(itertools.islice(self.replay(path, rules=rules, override_rules=override_rules), count))[-1]
+        games: list[GoGame] = []
+        try:
+            games += itertools.islice(self.replay(path, rules=rules, override_rules=override_rules, komi=komi), count)
+        except SgfError as error:
+            note = Note(f"{error}: read up to there")
+            if not cut or not games:
+                raise
+            if note not in self.notes:
+                self.notes.append(note)
+        return games[-1]
 
     def replay(
-        self, path: Sequence[int] = (), *, rules: Rules = PRESETS["chinese"], override_rules: bool = False
+        self,
+        path: Sequence[int] = (),
+        *,
+        rules: Rules = PRESETS["chinese"],
+        override_rules: bool = False,
+        komi: float | None = None,
     ) -> Iterator[GoGame]:
         """Yield the game before each move of a line, and at its end: one object, which changes in place.
 
@@ -167,9 +185,10 @@ class GameRecord:
             SgfError: an impossible move or set-up, or the record names rules that are not known.
         """
         if self.rules is None and self.rules_text and not override_rules:
-            raise SgfError(f"record has unknown rules '{self.rules_text}': expected one of {', '.join(PRESETS)}")
+            raise SgfError(f"record has unknown rules '{_line(self.rules_text)}': expected one of {', '.join(PRESETS)}")
         used = rules if override_rules or self.rules is None else self.rules
-        komi = self.komi if self.komi is not None else (0.5 if self.handicap >= 2 else used.komi)
+        if komi is None:
+            komi = self.komi if self.komi is not None else (HANDICAP_KOMI if self.handicap >= 2 else used.komi)
         try:
             game = GoGame(self.size, used, komi)
         except SetupError as error:
@@ -177,15 +196,20 @@ class GameRecord:
         nodes = list(self.line(path))
         played = 0
         for i, node in enumerate(nodes):
-            if node.setup or node.side not in (None, game.side_to_move):
+            if node.setup or (node.move is None and node.side not in (None, game.side_to_move)):
                 self._set_up(game, node, nodes[i:])
-            if node.move:
+            if node.move or node.fault:
                 yield game
                 played += 1
+            if node.fault:
+                raise SgfError(f"move {played} of the record: {node.fault}")
+            if node.move:
                 try:
                     game.play(*node.move, strict=False)
                 except IllegalMove as error:
                     raise SgfError(f"move {played} of the record: {error}") from None
+                if node.side is not None:
+                    game.turn_to(node.side)
         yield game
 
     def to_sgf(self) -> str:
@@ -249,7 +273,8 @@ class GameRecord:
         """Apply the set-up of a node; the side to move is as stated, or else as the next move shows."""
         follower = next((later.move[0] for later in rest if later.move), None)
         black_only = self.handicap >= 2 and all(color == BLACK for color, _ in node.setup)
-        side = node.side or follower or (WHITE if black_only else None)
+        stated = None if node.move else node.side  # beside a move, PL is about the position after it
+        side = stated or follower or (WHITE if black_only else None)
         try:
             if black_only and node is self.root and len(node.setup) == self.handicap and side == WHITE:
                 game.place_handicap([point for _, point in node.setup])
@@ -262,200 +287,246 @@ class GameRecord:
 def read_sgf(data: bytes | str) -> GameRecord:
     """Read the first game of SGF data.
 
-    Text without CA, or with one that is unknown, is UTF-8 where it can be, else Latin-1 (the standard's default).
-    Characters that the encoding does not have are replaced in names and comments. A TM that is no number is kept as
-    text (in `other`), a HA that is none is left out.
+    Encodings: see `decode_sgf`. Broken text is read as far as possible; the record's notes name each place. A TM that
+    is no number is kept as text (in `other`), a HA that is none is left out.
 
     Raises:
-        SgfError: not SGF, not Go, a board that is not square or not from 2x2 to 19x19, or a property that is broken.
+        SgfError: not SGF, not Go, or a board that is not square or not from 2x2 to 19x19.
     """
-    raw, encoding = (data.encode("utf-8"), "utf-8") if isinstance(data, str) else _recoded(data)
-    return _read_game(raw, encoding)
+    found = next(each_sgf_game(data))
+    if isinstance(found, SgfError):
+        raise found
+    return found
 
 
-def read_sgf_games(data: bytes) -> list[GameRecord]:
-    """Read all games of a file, at least one; see `read_sgf`.
-
-    Raises:
-        SgfError: see `read_sgf`; from the second game on with its number.
-    """
-    records: list[GameRecord] = []
-    for found in each_sgf_game(data):
-        if isinstance(found, SgfError):
-            raise SgfError(f"game {len(records) + 1}: {found}" if records else str(found))
-        records.append(found)
-    return records
-
-
-def each_sgf_game(data: bytes) -> Iterator[GameRecord | SgfError]:
-    """Yield the games of a file, at least one, each as its record, or as why it cannot be read; see `read_sgf`.
+def each_sgf_game(data: bytes | str) -> Iterator[GameRecord | SgfError]:
+    """Yield the games of a file, at least one, each as its record, or as the reason why it cannot be read.
 
     A game without an end is left at the next root that can be told from a variation by its first property.
     """
-    raw, encoding = _recoded(data)
-    start = _START.search(raw)
-    if start is None:
-        yield SgfError("broken SGF: no SGF data found")
-    while start is not None:
-        end = _end_of_game(raw, start.start())
-        if end is None:
-            following = _ROOT.search(raw, start.end())
-            end = following.start() if following else len(raw)
+    text, notes = (data, []) if isinstance(data, str) else decode_sgf(data)
+    start = find_game(text)
+    if start < 0:
+        yield SgfError("no game of SGF found, expected '(;'")
+    while start >= 0:
+        parser = GameParser(text, start)
         try:
-            yield _read_game(raw[start.start() : end], encoding)
+            record = _Reader(parser).read()
+            record.notes[:0] = notes
+            notes = []
+            yield record
         except SgfError as error:
+            for _ in parser.nodes():  # finds the end
+                pass
             yield error
-        start = _START.search(raw, end)
+        start = find_game(text, parser.end)
 
 
-def _end_of_game(raw: bytes, begin: int) -> int | None:
-    """Return where the game that begins at `begin` ends; None where it does not."""
-    depth = 0
-    for match in _BRACKET.finditer(raw, begin):
-        depth += {b"(": 1, b")": -1}.get(match[1], 0)
-        if depth == 0:
-            return match.end()
-    return None
-
-
-def _read_game(raw: bytes, encoding: str) -> GameRecord:
-    """Read the game that `raw` begins with; `encoding` is empty where the game itself has to tell."""
-    nodes = _parse(raw)
-    _, first = next(nodes)
-    encoding = encoding or _encoding(raw, first)
-    size = _checked_size(first)
-    presenter = sgf_properties.Presenter(size, encoding)
-    record = _read_root(_Source(first, presenter), size)
-    made = [record.root]
-    for parent, properties in nodes:
-        node = Node()
-        _read_node(_Source(properties, presenter), node)
-        made[parent].children.append(node)
-        made.append(node)
-    return record
-
-
-def _parse(raw: bytes) -> Iterator[tuple[int, dict[str, list[bytes]]]]:
-    """Yield (parent, properties) of each node of a game, in the order of the file.
-
-    The parent is a node's number in that order, the root's is -1. Values are as in the file, without their brackets.
-    Nothing is kept of nodes that were yielded, since files of a million have been seen; sgfmill's parser, the tests'
-    oracle, keeps 1 to 2 KB of each.
+def read_size(data: bytes) -> int:
+    """Return the board size of the first game of SGF data. Only its root is read.
 
     Raises:
-        SgfError: the data is no game tree.
+        SgfError: see `read_sgf`.
     """
-    token = _START.search(raw)
-    if token is None:
-        raise SgfError("broken SGF: no SGF data found")
-    place = token.start()
-    number = tip = -1  # the last node; the one that the next follows
-    starts: list[int] = []  # the nodes that the open variations follow
-    properties: dict[str, list[bytes]] | None = None  # of the node at hand
-    values: list[bytes] = []  # of the property at hand
-    wanted = 0  # values that it has with its first
-    is_empty, is_closed = (
-        False,
-        True,
-    )  # whether the variation has no node yet, or can have no further one
-    while token := _TOKEN.match(raw, place):
-        place = token.end()
-        value, name, mark = token.groups()
-        if value is not None:
-            if not wanted:
-                raise SgfError("broken SGF: unexpected value")
-            values.append(value)
-            continue
-        if len(values) < wanted:
-            raise SgfError("broken SGF: property with no values")
-        if name is not None:
-            if properties is None:
-                raise SgfError("broken SGF: property value outside a node")
-            values = properties.setdefault(name.translate(None, _LOWER_CASE).decode("ascii"), [])
-            wanted = len(values) + 1
-            continue
-        wanted = 0
-        if properties is not None:
-            yield tip, properties
-            number += 1
-            tip, properties = number, None
-        if mark == b";":
-            if is_closed:
-                raise SgfError("broken SGF: unexpected node")
-            properties, is_empty = {}, False
-            continue
-        if is_empty:
-            raise SgfError("broken SGF: empty sequence")
-        is_empty = mark == b"("
-        is_closed = not is_empty
-        if is_empty:
-            starts.append(tip)
-        else:
-            tip = starts.pop()
-            if not starts:
-                return
-    raise SgfError("broken SGF: unexpected end of SGF data")
+    text, _ = decode_sgf(data)
+    start = find_game(text)
+    if start < 0:
+        raise SgfError("no game of SGF found, expected '(;'")
+    return _Reader(GameParser(text, start)).read_root()[0].size
 
 
-@dataclass(slots=True)
-class _Source:
-    """A node as it stands in the file."""
+class _Reader:
+    """Makes a record of parsed nodes."""
 
-    properties: dict[str, list[bytes]]
-    presenter: sgf_properties.Presenter
+    def __init__(self, parser: GameParser) -> None:
+        """Read the game of a parser."""
+        self._parser = parser
+        self._nodes = parser.nodes()
+        self._size = 19
 
-    def text(self, key: str) -> str:
-        """Return a property's text; empty where the node has none."""
-        if key not in self.properties:
-            return ""
-        text: bytes = sgf_grammar.text_value(self.properties[key][0])
-        return text.decode(self.presenter.encoding, "replace")
+    def read(self) -> GameRecord:
+        """Return the whole record."""
+        record, last = self.read_root()
+        made = [last]
+        for raw in self._nodes:
+            node = Node()
+            made[max(raw.parent, 0)].children.append(node)
+            made.append(self._read_node(raw, node))
+        record.notes = self._parser.notes
+        return record
 
-    def number(self, key: str) -> float | None:
-        """Return a number, NaN for text that is none; None where there is no text."""
-        text = self.text(key).strip()
+    def read_root(self) -> tuple[GameRecord, Node]:
+        """Return a record of the root's properties, and the node that the next ones follow."""
+        raw = next(self._nodes)
+        self._size = self._read_size(raw)
+        record = GameRecord(self._size)
+        record.black, record.white = _text(raw, "PB"), _text(raw, "PW")
+        record.result, record.date, record.overtime = _text(raw, "RE"), _text(raw, "DT"), _text(raw, "OT")
+        record.komi = self._read_komi(raw)
+        handicap, seconds = _number(raw, "HA"), _number(raw, "TM")
+        record.handicap = int(handicap) if handicap is not None and handicap >= 2 else 0
+        is_text = seconds is not None and math.isnan(seconds)
+        record.seconds = None if is_text else seconds
+        name = _text(raw, "RU").strip()
+        record.rules = Rules.named(name) if name else None
+        if record.rules is None:
+            record.rules_text = name  # `game` says so when the rules are needed; a viewer may not need them
+        last = self._read_node(raw, record.root)
+        for key in ROOT_PROPERTIES:
+            if not (key == "TM" and is_text):
+                record.root.other.pop(key, None)
+        return record, last
+
+    def _note(self, raw: RawNode, key: str, text: str) -> None:
+        self._parser.note(raw.places.get(key, 0), text)
+
+    def _error(self, raw: RawNode, key: str, text: str) -> SgfError:
+        return SgfError(str(Note.at(self._parser.text, raw.places[key], text)))
+
+    def _read_size(self, raw: RawNode) -> int:
+        game = _text(raw, "GM").strip()
+        if game.lower() not in ("1", "", "go"):
+            raise self._error(raw, "GM", f"not a game of Go: GM is {_line(game)}, expected 1")
+        text = unicodedata.normalize("NFKC", _text(raw, "SZ")).strip()
+        if not text:
+            if "SZ" in raw.properties:
+                self._note(raw, "SZ", "SZ is empty: read as 19")
+            return 19
+        found = _SIZE.fullmatch(text)
+        expected = f"expected a number from {MIN_SIZE} to {MAX_SIZE}"
+        if found is None:
+            raise self._error(raw, "SZ", f"board size '{_line(text)}': {expected}")
+        size = int(found[1])
+        if found[2] and int(found[2]) != size:
+            wanted = f"{MIN_SIZE}x{MIN_SIZE} to {MAX_SIZE}x{MAX_SIZE}"
+            raise self._error(raw, "SZ", f"board {_line(text)} is not square: expected {wanted}")
+        if not MIN_SIZE <= size <= MAX_SIZE:
+            raise self._error(raw, "SZ", f"board size {size}: expected {MIN_SIZE} to {MAX_SIZE}")
+        return size
+
+    def _read_komi(self, raw: RawNode) -> float | None:
+        """Return the komi in points; see `komi_in_points` for other units."""
+        key = "KM" if "KM" in raw.properties else "KO"  # KO: records of the Nihon Ki-in
+        text = _text(raw, key).strip()
         if not text:
             return None
+        komi = komi_in_text(text)
+        applications = [_unescaped(value) for value in raw.properties.get("AP", [])]
+        is_fox = any(name in each for name in HUNDREDTHS for each in applications)
+        is_fox |= all(name in raw.properties for name in FOX_PROPERTIES)
+        if komi is not None and not any(each.partition(":")[0].strip() == APPLICATION for each in applications):
+            komi = komi_in_points(komi, is_fox=is_fox)
+        if komi is None or abs(komi) > MAX_KOMI:
+            self._note(raw, key, f"{_shown(key, text)}: no komi, the usual one is used")
+            return None
+        return komi
+
+    def _read_node(self, raw: RawNode, node: Node) -> Node:
+        """Read a node, and return the node that its children follow: two moves in one node become two nodes."""
+        properties, last = raw.properties, node
+        for key, stone in SETUP_PROPERTIES.items():
+            if key in properties:
+                node.setup += [(stone, point) for point in self._setup_points(raw, key)]
+        for key, values in properties.items():
+            if key in MOVE_PROPERTIES:
+                if last.move or last.fault:
+                    self._note(raw, key, "a second move in one node: read as a node of its own")
+                    last.children.append(last := Node())
+                self._read_move(raw, key, last)
+            elif key in ("SZ", "CA") and raw.parent >= 0:
+                self._note(raw, key, f"{_shown(key, values[0])} after the first node: left out")
+            elif key and key not in NODE_PROPERTIES:
+                # Lower case letters are left out of names: Black is B, x is none.
+                node.other[key] = values
+        if "PL" in properties:
+            node.side = SIDES.get(_text(raw, "PL").strip().lower()[:1])
+            if node.side is None:
+                self._note(raw, "PL", f"{_shown('PL', properties['PL'][0])}: expected B or W, left out")
+        node.comment = _text(raw, "C")
+        return last
+
+    def _read_move(self, raw: RawNode, key: str, node: Node) -> None:
+        value = raw.properties[key][0]
+        text = value.strip()
+        if text.lower() == "pass":
+            text = ""
         try:
-            value = float(text)
+            position = sgf_properties.interpret_go_point(text.encode("ascii", "replace"), self._size)
         except ValueError:
-            return math.nan
-        return value if math.isfinite(value) else math.nan
+            fault = f"{_shown(key, value)}: expected a point of a {self._size}x{self._size} board"
+            node.fault = str(Note.at(self._parser.text, raw.places[key], fault))
+            node.other[key] = [value]
+            return
+        node.move = (MOVE_PROPERTIES[key], PASS if position is None else _point(position, self._size))
+
+    def _setup_points(self, raw: RawNode, key: str) -> list[int]:
+        """Return the points that a property lists, alone or as corners of rectangles."""
+        size, values = self._size, raw.properties[key]
+        presenter = sgf_properties.Presenter(size, "UTF-8")
+        positions = set()
+        for value in [] if values == [""] else values:
+            try:
+                positions |= sgf_properties.interpret_point_list([value.strip().encode("ascii", "replace")], presenter)
+            except ValueError:
+                self._note(raw, key, f"{_shown(key, value)}: expected a point of a {size}x{size} board, left out")
+        return [_point(position, size) for position in sorted(positions)]
 
 
-def load_sgf(path: str | Path) -> GameRecord:
-    """Read the first game of a file.
+ROOT_PROPERTIES = ("FF", "GM", "SZ", "CA", "AP", "PB", "PW", "RE", "DT", "OT", "KM", "HA", "TM", "RU")
+NODE_PROPERTIES = ("B", "W", *SETUP_PROPERTIES, "PL", "C")
+_SIZE = re.compile(r"([0-9]{1,4})\s*(?:[:x*×路][\s]*([0-9]{1,4})?)?", re.IGNORECASE)
 
-    Raises:
-        SgfError: the file cannot be opened, or see `read_sgf`.
+
+def komi_in_points(komi: float, *, is_fox: bool = False) -> float | None:
+    """Convert a record's komi: hundredths (KM[650]) and Chinese stones of two points (KM[3.75], KM[375]).
+
+    Args:
+        komi: the number in the record.
+        is_fox: whether the program writes hundredths always, and stones without a quarter (KM[350] for 7 points).
+
+    Returns:
+        The komi in points; None if it is none in any unit.
     """
-    return read_sgf(_bytes_of(path))
+    if abs(komi) >= MAX_HUNDREDTHS:
+        return None
+    if komi % 25 == 0 and abs(komi) >= (25 if is_fox else 100):
+        komi /= 100
+        if is_fox and komi == 3.5:
+            return 7.0
+    return 2 * komi if komi % 0.5 == 0.25 and abs(komi) < MAX_STONES else komi
 
 
-def load_size(path: str | Path) -> int:
-    """Return the board size of the first game of a file, whose further nodes are not read.
-
-    Raises:
-        SgfError: the file cannot be opened, or see `read_sgf`.
-    """
-    _, root = next(_parse(_recoded(_bytes_of(path))[0]))
-    return _checked_size(root)
+def _text(raw: RawNode, key: str) -> str:
+    """Return a property's text, on one line except for comments; empty if the node has none."""
+    return _unescaped(raw.properties[key][0], has_lines=key == "C") if key in raw.properties else ""
 
 
-def load_sgf_games(path: str | Path) -> list[GameRecord]:
-    """Read all games of a file, at least one.
-
-    Raises:
-        SgfError: the file cannot be opened, or see `read_sgf_games`.
-    """
-    return read_sgf_games(_bytes_of(path))
+def _unescaped(value: str, *, has_lines: bool = False) -> str:
+    convert = sgf_grammar.text_value if has_lines else sgf_grammar.simpletext_value
+    text: bytes = convert(value.encode("utf-8", "replace"))
+    return text.decode("utf-8")
 
 
-def _bytes_of(path: str | Path) -> bytes:
+def _number(raw: RawNode, key: str) -> float | None:
+    """Return a number, NaN for text that is none; None if there is no text."""
+    text = _text(raw, key).strip()
+    if not text:
+        return None
     try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise SgfError(f"cannot read {path}: {error.strerror}") from None
+        value = float(text)
+    except ValueError:
+        return math.nan
+    return value if math.isfinite(value) else math.nan
+
+
+def _line(text: str) -> str:
+    """Return the beginning of a text on one line, for a message."""
+    return " ".join(text[:40].split())
+
+
+def _shown(key: str, value: str) -> str:
+    """Return a property on one line, for a message."""
+    return f"{key}[{_line(value)}]"
 
 
 def record_of(game: GoGame, comments: Sequence[str] = (), counts: Sequence[Counts] = ()) -> GameRecord:
@@ -497,104 +568,6 @@ def to_sgf(game: GoGame, comments: Sequence[str] = (), counts: Sequence[Counts] 
     return record.to_sgf()
 
 
-def _recoded(data: bytes) -> tuple[bytes, str]:
-    """Return a file in UTF-8, and "utf-8", where its characters may hold bytes of brackets; others as they are."""
-    found = _CHARSET.search(data)
-    codec = _codec_of(found[1]) if found else None
-    if codec in BRACKET_CODECS:
-        with contextlib.suppress(UnicodeError):
-            return data.decode(codec).encode("utf-8"), "utf-8"
-    return data, ""
-
-
-def _encoding(raw: bytes, root: dict[str, list[bytes]]) -> str:
-    """Return the encoding that CA names, or else that of the bytes."""
-    codec = _codec_of(root["CA"][0]) if "CA" in root else None
-    if codec is not None:
-        return codec
-    try:
-        raw.decode("utf-8")
-    except UnicodeDecodeError:
-        return "iso8859-1"
-    return "utf-8"
-
-
-def _codec_of(charset: bytes) -> str | None:
-    """Return Python's name of a charset; None for one that is unknown or cannot hold SGF."""
-    name = charset.decode("ascii", "replace").strip()
-    name = CHARSETS.get(name.lower(), name)
-    try:
-        return codecs.lookup(name).name if b"(;)".decode(name) == "(;)" else None
-    except (LookupError, ValueError):
-        return None
-
-
-def _checked_size(root: dict[str, list[bytes]]) -> int:
-    """Return the board size of the root's raw properties, in which a square `n:n` is rewritten to `n`."""
-    if root.get("GM", [b"1"])[0].strip() not in (b"1", b""):
-        raise SgfError(f"not a game of Go: GM is {root['GM'][0].decode('ascii', 'replace')}, expected 1")
-    text = root.get("SZ", [b"19"])[0].decode("ascii", "replace").strip()
-    width, _, height = text.partition(":")
-    if height and height.strip() != width.strip():
-        raise SgfError(f"board {text} is not square: expected {MIN_SIZE}x{MIN_SIZE} to {MAX_SIZE}x{MAX_SIZE}")
-    try:
-        size = int(width)
-    except ValueError:
-        raise SgfError(f"board size '{text}': expected a number from {MIN_SIZE} to {MAX_SIZE}") from None
-    if not MIN_SIZE <= size <= MAX_SIZE:
-        raise SgfError(f"board size {size}: expected {MIN_SIZE} to {MAX_SIZE}")
-    root["SZ"] = [str(size).encode()]
-    return size
-
-
-def _read_root(root: _Source, size: int) -> GameRecord:
-    """Return a record of what only the root says."""
-    record = GameRecord(size)
-    record.black, record.white = root.text("PB"), root.text("PW")
-    record.result, record.date, record.overtime = root.text("RE"), root.text("DT"), root.text("OT")
-    record.komi = _read_komi(root)
-    handicap, seconds = root.number("HA"), root.number("TM")
-    record.handicap = int(handicap) if handicap is not None and handicap >= 2 else 0
-    is_text = seconds is not None and math.isnan(seconds)
-    record.seconds = None if is_text else seconds
-    name = root.text("RU").strip()
-    try:
-        record.rules = Rules.parse(name) if name else None
-    except RulesError:
-        record.rules_text = name  # `game` says so when the rules are needed; a viewer may not need them
-    _read_node(root, record.root)
-    for key in ROOT_PROPERTIES:
-        if not (key == "TM" and is_text):
-            record.root.other.pop(key, None)
-    return record
-
-
-ROOT_PROPERTIES = ("FF", "GM", "SZ", "CA", "AP", "PB", "PW", "RE", "DT", "OT", "KM", "HA", "TM", "RU")
-NODE_PROPERTIES = ("B", "W", *SETUP_PROPERTIES, "PL", "C")
-
-
-def _read_node(source: _Source, node: Node) -> None:
-    properties, size = source.properties, source.presenter.size
-    for key, color in MOVE_PROPERTIES.items():
-        if key in properties:
-            if node.move:
-                raise SgfError("a node has moves of both colors")
-            node.move = (color, _move(key, properties[key][0], size))
-    for key, stone in SETUP_PROPERTIES.items():
-        if key in properties:
-            node.setup += [(stone, point) for point in _setup_points(source, key)]
-    if "PL" in properties:
-        raw = properties["PL"][0]
-        side = raw.decode("ascii", "replace").strip().lower()[:1]
-        if side not in SIDES:
-            raise SgfError(f"{_shown('PL', raw)}: expected B or W")
-        node.side = SIDES[side]
-    node.comment = source.text("C")
-    for key, values in properties.items():
-        if key and key not in NODE_PROPERTIES:  # lower case letters are left out of names: Black is B, x is none
-            node.other[key] = [value.decode(source.presenter.encoding, "replace") for value in values]
-
-
 def _write_node(node: Node, target: Any, size: int) -> None:
     if node.move:
         color, move = node.move
@@ -609,38 +582,12 @@ def _write_node(node: Node, target: Any, size: int) -> None:
         target.set_raw_list(key, [value.encode("utf-8") for value in values])
 
 
-def _move(key: str, raw: bytes, size: int) -> int:
-    """Return the point of a move, or PASS."""
-    try:
-        position = sgf_properties.interpret_go_point(raw, size)
-    except ValueError:
-        raise SgfError(f"{_shown(key, raw)}: expected a point of a {size}x{size} board") from None
-    return PASS if position is None else _point(position, size)
-
-
 def _letters(move: int, size: int) -> str:
     """Return a move as SGF writes it; nothing for a pass."""
     if move == PASS:
         return ""
     row, column = _row_and_column(move, size)
     return string.ascii_lowercase[column] + string.ascii_lowercase[size - 1 - row]
-
-
-def _setup_points(source: _Source, key: str) -> list[int]:
-    """Return the points that a property lists, alone or as corners of rectangles."""
-    values, size = source.properties[key], source.presenter.size
-    positions = set()
-    for raw in [] if values == [b""] else values:
-        try:
-            positions |= sgf_properties.interpret_point_list([raw], source.presenter)
-        except ValueError:
-            raise SgfError(f"{_shown(key, raw)}: expected a point of a {size}x{size} board") from None
-    return [_point(position, size) for position in sorted(positions)]
-
-
-def _shown(key: str, raw: bytes) -> str:
-    """Return a property on one line, for a message."""
-    return f"{key}[{' '.join(raw[:40].decode('ascii', 'replace').split())}]"
 
 
 def _point(position: tuple[int, int], size: int) -> int:
@@ -652,21 +599,3 @@ def _point(position: tuple[int, int], size: int) -> int:
 def _row_and_column(point: int, size: int) -> tuple[int, int]:
     column, row = column_and_row(point, size)
     return size - 1 - row, column
-
-
-def _read_komi(root: _Source) -> float | None:
-    """Return the komi; hundredths (KM[650]) and Chinese stones, two points each (KM[3.75], KM[375]), are known."""
-    komi = root.number("KM")
-    if komi is None:
-        return None
-    if math.isnan(komi):
-        raise SgfError(f"property KM is '{root.text('KM').strip()}': expected a number")
-    application = root.text("AP")
-    if application.partition(":")[0].strip() == APPLICATION:
-        return komi
-    is_known = any(name in application for name in HUNDREDTHS)
-    if komi % 25 == 0 and abs(komi) >= (25 if is_known else 100):
-        komi /= 100
-        if is_known and komi == 3.5:
-            return 7.0
-    return 2 * komi if komi % 0.5 == 0.25 and abs(komi) < MAX_STONES else komi

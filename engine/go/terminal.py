@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from engine.color import BLACK, opponent
 from engine.go.game import new_game, score_text
-from engine.go.handicap import HandicapError, fixed_handicap
+from engine.go.handicap import HANDICAP_KOMI, HandicapError, fixed_handicap
+from engine.go.record_files import load_record
 from engine.go.rules import Rules
 from engine.go.scoring import removed_stones
-from engine.go.sgf import SgfError, load_sgf, to_sgf
+from engine.go.sgf import SgfError, to_sgf
 from engine.go.vertex import format_color, format_vertex, parse_vertex
 from engine.option_row import OptionError
 from engine.terminal import TerminalGame, TurnResult
@@ -121,6 +122,8 @@ def start_play(args: Namespace, options: Options) -> tuple[GoGame, tuple[str, st
     if args.handicap:
         try:
             game.place_handicap(fixed_handicap(args.handicap, game.size))
+            if options.komi is None:
+                game.set_komi(HANDICAP_KOMI)
         except HandicapError as error:
             raise OptionError(f"--handicap {args.handicap}: {error}") from None
     return game, ("", "")
@@ -129,7 +132,7 @@ def start_play(args: Namespace, options: Options) -> tuple[GoGame, tuple[str, st
 def _load(path: str, options: Options) -> tuple[GoGame, tuple[str, str]]:
     """Return the first game of a file, by its own size, komi and, if it names them, rules."""
     try:
-        record = load_sgf(path)
+        record = load_record(path)
     except SgfError as error:
         raise OptionError(f"--resume {path}: {error}") from None
     if record.result:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from engine.clock import TimeSettings
     from engine.matches.results import GameResult
     from engine.options import Options
+    from engine.records import Note
 
 
 class MatchGame(abc.ABC, Generic[G]):
@@ -89,6 +90,10 @@ class MatchGame(abc.ABC, Generic[G]):
         Raises:
             ValueError: it cannot be read.
         """
+
+    def notes_of(self, records: Sequence[Any]) -> list[Note]:
+        """Return the faults that did not stop the reader of some records."""
+        return [note for record in records for note in getattr(record, "notes", ())]
 
     @abc.abstractmethod
     def opening_of(self, record: Any, moves: int | None, rules: Mapping[str, Any]) -> str:

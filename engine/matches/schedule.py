@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.matches.results import MatchError, fault_of
+from engine.records import LeftOut
 
 if TYPE_CHECKING:
     from engine.matches.games import MatchGame
@@ -78,7 +79,9 @@ def schedule(pairs: Sequence[tuple[int, int]], games: int, openings: int) -> Ite
                 yield Pairing(number + turn, black, white, opening)
 
 
-def load_openings(path: Path, moves: int | None, kind: MatchGame[Any], rules: Mapping[str, Any]) -> list[str]:
+def load_openings(
+    path: Path, moves: int | None, kind: MatchGame[Any], rules: Mapping[str, Any], left_out: LeftOut | None = None
+) -> list[str]:
     """Return the openings in a file, or in the records of a folder in order of their names; each once.
 
     Args:
@@ -86,21 +89,39 @@ def load_openings(path: Path, moves: int | None, kind: MatchGame[Any], rules: Ma
         moves: of each game, counted from its first position; None for all.
         kind: what is played.
         rules: those of the match.
+        left_out: games that cannot be read, or give no opening for this match, are added; None: raise at the first.
 
     Raises:
-        MatchError: a file cannot be read, or has no opening for this game.
+        MatchError: a file cannot be read, or no game gives an opening.
     """
     files = record_files(path, kind.suffixes)
     found: dict[str, None] = {}
     for file in files:
         try:
-            texts = [kind.opening_of(record, moves, rules) for record in kind.load_records(file)]
+            records = kind.load_records(file)
         except ValueError as error:
-            raise MatchError(f"--openings {fault_of(file, error)}") from None
-        found.update(dict.fromkeys(texts))
+            _leave_out(file, error, left_out)
+            continue
+        if left_out is not None:
+            left_out.report_notes(file, kind.notes_of(records))
+        for record in records:
+            try:
+                found[kind.opening_of(record, moves, rules)] = None
+            except ValueError as error:
+                _leave_out(file, error, left_out)
+    if left_out is not None:
+        left_out.report(len(files))
+    if not found and left_out is not None and left_out.faults:
+        raise MatchError(f"--openings {left_out.faults[0]}")
     if not found:
         raise MatchError(f"--openings {path}: no record in it, expected files ending in {' '.join(kind.suffixes)}")
     return list(found)
+
+
+def _leave_out(file: Path, error: ValueError, left_out: LeftOut | None) -> None:
+    if left_out is None:
+        raise MatchError(f"--openings {fault_of(file, error)}") from None
+    left_out.add(file, error)
 
 
 def record_files(path: Path, suffixes: Sequence[str]) -> list[Path]:

@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 from typing import IO
 
+from engine.records import printable
+
 log = logging.getLogger("yomi.servers")
 
 
@@ -53,7 +55,7 @@ class Reporter:
             log.info("%s: %s", account, text)
         with self._lock:
             if text:
-                self._print(f"{time.strftime('%H:%M:%S')} {account}: {text}\n")
+                self._print(f"{time.strftime('%H:%M:%S')} {printable(f'{account}: {text}')}\n")
             if self._events is not None:
                 fields = {"time": round(time.time(), 3), "account": account, "event": kind, **data}
                 try:
@@ -88,7 +90,7 @@ class Reporter:
         if self._has_status:
             width = shutil.get_terminal_size().columns - 1
             shown = " | ".join(f"{name}: {text}" for name, text in self._status.items())
-            line = f"\r\x1b[K{line}{shown[:width]}"
+            line = f"\r\x1b[K{line}{printable(shown)[:width]}"
         self._write(line)
 
     def _write(self, text: str) -> None:

@@ -49,7 +49,8 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
     protocol = "usi"
     networks = "dlshogi's .onnx"
     plain_evaluator = "material"
-    score = Score("cp", 0, "Black's evaluation (centipawns)", limit=3000)  # a mate would flatten all else
+    # A mate would flatten all else.
+    score = Score("cp", 0, "Black's evaluation (centipawns)", limit=3000, mean_limit=2000)
     suffixes = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".jkf", ".bod", ".usi", ".sfen")
     rated = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".jkf")
     saved = (".kifu", ".kif", ".csa", ".usi", ".sfen")

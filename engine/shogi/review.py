@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING
 
 from engine.color import BLACK, WHITE
 from engine.players.request import Request
-from engine.review import MARK, Opinion, Review, ReviewedMove, ReviewError, Tick, reviewed_moves
+from engine.records import Note
+from engine.review import (
+    MARK,
+    Judgement,
+    KnownPositions,
+    Opinion,
+    Review,
+    ReviewedMove,
+    ReviewError,
+    Tick,
+    limit_text,
+    reviewed_moves,
+)
 from engine.scores import MATE_SCORE, record_score
 from engine.shogi.descriptor import GAME
 from engine.shogi.game import ShogiGame
@@ -82,22 +94,21 @@ class ShogiReviewer:
         """Return the positions of a game."""
         return len(loaded.record.moves) + 1
 
-    def review(self, loaded: Loaded, tick: Tick) -> AnnotatedShogi:
+    def review(self, loaded: Loaded, tick: Tick, known: KnownPositions | None = None) -> AnnotatedShogi:
         """Search every position of a game."""
         begin = time.monotonic()
         record, player, options = loaded.record, self.player, self.player.options
         game = ShogiGame(format_sfen(record.initial), entering_king=options.entering_king)
         player.new_game(game)
-        found: list[Opinion | None] = []
-        evaluations = 0
-        for recorded in (*record.moves, None):
-            opinion, count = self._judge(game, is_last=recorded is None)
-            found.append(opinion)
-            evaluations += count
+        known = known or KnownPositions()
+        for index, recorded in enumerate((*record.moves, None)):
+            if index not in known.found:
+                known.add(index, self._judge(game, is_last=recorded is None))
             tick()
             if recorded is not None:
                 game.play(recorded.move)
-        opinions = _with_forced(found, record)
+        found = [known.found[index] for index in range(len(record.moves) + 1)]
+        opinions = _with_forced([opinion for opinion, _ in found], record)
         review = Review(
             game=GAME.name,
             score=GAME.score,
@@ -106,10 +117,11 @@ class ShogiReviewer:
             opinions=opinions,
             names={BLACK: record.black, WHITE: record.white},
             result=record.ending,
-            evaluations=evaluations,
+            evaluations=sum(count for _, count in found),
             seconds=time.monotonic() - begin,
             info={"position": format_usi_line(GameRecord(record.initial))},
             notes=_notes(loaded),
+            limit=limit_text(options),
         )
         return AnnotatedShogi(review, record, loaded.suffix)
 
@@ -117,8 +129,8 @@ class ShogiReviewer:
         """Release the engine."""
         self.player.close()
 
-    def _judge(self, game: ShogiGame, *, is_last: bool) -> tuple[Opinion | None, int]:
-        """Return the opinion of a position, and the evaluations that it took; None where one move is forced."""
+    def _judge(self, game: ShogiGame, *, is_last: bool) -> Judgement:
+        """Return the judgement of a position."""
         color = game.side_to_move
         outcome = game.outcome()
         if outcome is not None and (is_last or outcome.ending == "TSUMI"):
@@ -151,11 +163,11 @@ class ShogiReviewer:
         return Opinion(color, winrate, score, best, pv, mate, visits)
 
 
-def _notes(loaded: Loaded) -> list[str]:
+def _notes(loaded: Loaded) -> list[Note]:
     """Return the faults of the record, and the parts that the annotated record will not have."""
-    notes = [str(note) for note in loaded.record.notes]
+    notes = list(loaded.record.notes)
     if loaded.record.variations and loaded.suffix == ".csa":
-        notes.append(f"left out: the variations ({len(loaded.record.variations)}), which CSA does not have")
+        notes.append(Note(f"left out: the variations ({len(loaded.record.variations)}), which CSA does not have"))
     return notes
 
 

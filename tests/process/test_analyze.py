@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from engine.go.sgf import load_sgf
+from engine.go.record_files import load_record
 from engine.shogi.records.files import load_records
 from tests.process.engine_process import PATIENCE, ROOT
 
@@ -40,5 +40,5 @@ def test_records_of_both_games(tmp_path: Path) -> None:
         assert f"{tmp_path / name}\nBlack: 3 moves" in done.stdout
     bishop = found["shogi.usi"]["moves"][4]
     assert bishop["move"] == "B*9f"
-    assert len(list(load_sgf(tmp_path / "go.yomi.sgf").line())) == 7
+    assert len(list(load_record(tmp_path / "go.yomi.sgf").line())) == 7
     assert [each.comment[:6] for each in load_records(tmp_path / "shogi.yomi.csa")[0].moves] == ["yomi: "] * 5

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.go.sgf import read_sgf_games
+from engine.go.sgf import each_sgf_game
 from engine.learning.store import digest_of
 from nets.data.shards import check_shard, open_dataset
 from nets.features import feature_set
@@ -33,7 +33,7 @@ def games_in(folder: Path) -> int:
     for shard in dataset.shards:
         check_shard(shard, feature_set("katago-v7"), SIZE**2 + 1)
         record = folder / "games" / f"{shard.path.name.removeprefix('train-')}.sgf"
-        count = len(read_sgf_games(record.read_bytes()))
+        count = len(list(each_sgf_game(record.read_bytes())))
         assert set(shard.open()["game"].tolist()) == set(range(count))
         games += count
     for network in (folder / "networks").iterdir():

@@ -16,7 +16,7 @@ from engine.cli.games import GAMES
 from engine.cli.main import main
 from engine.color import BLACK, DRAW, WHITE
 from engine.go.learning import LearnableGo
-from engine.go.sgf import read_sgf_games
+from engine.go.sgf import each_sgf_game
 from engine.learning import opponents
 from engine.learning.errors import LearningError
 from engine.learning.opponents import FAILURES, Dropped, anchor_specs, opponent_spec
@@ -72,7 +72,7 @@ def test_a_share_of_the_games_is_played_by_an_engine_whose_moves_are_not_learned
         assert all(ply.found is None and not ply.learned for ply in foreign)
         rows = rows_of(each, selfplay.learnable, 0.0, np.random.default_rng(1))
         assert len(rows["value"]) == sum(ply.learned for ply in own)
-        (record,) = read_sgf_games(selfplay.learnable.record(each, "net"))
+        (record,) = each_sgf_game(selfplay.learnable.record(each, "net"))
         assert {color: "other", BLACK + WHITE - color: "net"} == {BLACK: record.black, WHITE: record.white}
         assert record.result == each.ended.detail
 

@@ -10,7 +10,7 @@ import pytest
 
 from engine.cli.games import GAMES
 from engine.cli.main import main
-from engine.go.sgf import load_sgf
+from engine.go.record_files import load_record
 from engine.matches.journal import NAME, read_journal
 from engine.matches.read import read_results
 from engine.matches.results import GameResult
@@ -66,7 +66,7 @@ def test_a_tournament_of_go_with_engines_that_go_wrong(tmp_path: Path) -> None:
     assert sum(result.ending == "score" for result in results) == 2
     assert "faults" in done.stdout
     assert done.stderr.count("[fault of ") == 40
-    record = load_sgf(tmp_path / next(result.files[0] for result in results if result.blamed == "illegal"))
+    record = load_record(tmp_path / next(result.files[0] for result in results if result.blamed == "illegal"))
     assert record.result in ("B+F", "W+F")
     assert "illegal move A1" in record.root.comment
 
@@ -156,7 +156,7 @@ def test_openings_and_a_scorer(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert [(result.detail, result.plies) for result in results] == [("W+7.5", 20)] * 2
-    record = load_sgf(tmp_path / "out" / "game-00001.sgf")
+    record = load_record(tmp_path / "out" / "game-00001.sgf")
     assert [node.comment for node in record.line() if node.move][:2] == ["opening", "opening"]
 
 
@@ -171,8 +171,8 @@ def test_a_scorer_that_fails(tmp_path: Path) -> None:
     assert done.returncode == 2
     record = tmp_path / "failing" / "game-00001-unscored.sgf"
     assert f"refused 'final_score': cannot score; the game is in {record}" in done.stderr
-    assert len(list(load_sgf(record).line())) == 19
-    assert load_sgf(record).result == "Void"
+    assert len(list(load_record(record).line())) == 19
+    assert load_record(record).result == "Void"
 
 
 def test_a_match_goes_on_with_more_openings(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.go.sgf import load_sgf
+from engine.go.record_files import load_record
 from engine.shogi.records.files import load_records
 from tests.fakes.game_servers import CgosServer, CsaServer, FakeServer
 from tests.process.engine_process import PATIENCE, ROOT
@@ -85,7 +85,7 @@ def test_games_with_another_engine(server: FakeServer, tmp_path: Path) -> None:
     assert len(server.results) == 2
     paths = sorted((tmp_path / "games" / "one").iterdir())
     if isinstance(server, CgosServer):
-        assert [sum(node.move is not None for node in load_sgf(path).line()) for path in paths] == [9, 9]
+        assert [sum(node.move is not None for node in load_record(path).line()) for path in paths] == [9, 9]
         assert json.loads(server.analyses[0])["moves"]
     else:
         assert [len(load_records(path)[0].moves) for path in paths] == [9, 9]

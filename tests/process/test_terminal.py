@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from engine.go.sgf import load_sgf
+from engine.go.record_files import load_record
 from engine.shogi.records.files import load_records
 from tests.process.engine_process import ROOT
 from tests.waiting import wait_until
@@ -57,7 +57,7 @@ def test_a_terminal_without_japanese() -> None:
 @pytest.mark.parametrize(
     ("words", "move", "ending", "load"),
     [
-        (["go", "--size", "5", "--evaluator", "rollouts"], "C3", ".sgf", lambda path: load_sgf(path).game()),
+        (["go", "--size", "5", "--evaluator", "rollouts"], "C3", ".sgf", lambda path: load_record(path).game()),
         (["shogi", "--evaluator", "material"], "7g7f", ".kifu", lambda path: load_records(path)[0].game()),
     ],
 )

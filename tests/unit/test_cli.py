@@ -26,9 +26,10 @@ from engine.evaluators.base import EvaluatorError
 from engine.evaluators.onnx_session import GpuSession
 from engine.evaluators.providers import Fault
 from engine.go.game import GoGame, new_game
+from engine.go.record_files import load_record
 from engine.go.rules import PRESETS
 from engine.go.selfplay import GoRecorder
-from engine.go.sgf import load_sgf, read_sgf
+from engine.go.sgf import read_sgf
 from engine.go.terminal import GoTerminalGame
 from engine.options import Options, rows_for
 from engine.players.request import Decision, Request
@@ -219,7 +220,7 @@ def test_a_game_in_the_terminal(tmp_path: Path) -> None:
     assert "cannot write" in text
     assert "the game is over" in text
     assert "16 visits" in text
-    record = load_sgf(path)
+    record = load_record(path)
     assert (record.black, record.white) == ("you", "yomi")
     assert len(record.game().moves) == 2
 
@@ -240,7 +241,7 @@ def test_a_game_without_result_in_the_terminal(tmp_path: Path) -> None:
         take_kos_once_around(game, tops)
     path = tmp_path / "game.sgf"
     terminal, text = play_with(["score", f"save {path}", "quit"], FakePlayer(), game=game)
-    assert terminal.result == load_sgf(path).result == "Void"
+    assert terminal.result == load_record(path).result == "Void"
     assert "Result: Void" in text
     assert "as the board stands: Void" in text
 
@@ -263,6 +264,10 @@ def test_play_with_handicap(
     monkeypatch.setattr("sys.stdin", io.StringIO("C3\nhint\nquit\n"))
     assert main(["play", "go", "--no-save", "--size", "9", "--color", "white", "--handicap", "2"]) == 0
     assert fake[0].requests[0].game.handicap == 2
+    assert fake[0].requests[0].game.komi == 0.5
+    monkeypatch.setattr("sys.stdin", io.StringIO("C3\nhint\nquit\n"))
+    assert main(["play", "go", "--no-save", "--size", "9", "--color", "white", "--handicap", "2", "--komi", "3.5"]) == 0
+    assert fake[-1].requests[0].game.komi == 3.5
     assert fake[0].calls[-1] == "close"
     assert "W> " in capsys.readouterr().out
 

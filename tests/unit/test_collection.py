@@ -11,8 +11,9 @@ import pytest
 from engine.cli.games import GO, SHOGI
 from engine.cli.main import main
 from engine.cli.selfplay import Series
+from engine.go import record_files
 from engine.go.selfplay import GoRecorder
-from engine.go.sgf import load_sgf_games, read_sgf
+from engine.go.sgf import read_sgf
 from engine.learning.collection import Collection
 from engine.options import Options
 from engine.shogi.records.csa import read_csa
@@ -35,7 +36,7 @@ def test_rows_of_go(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     series.close()
     (shard,) = open_dataset(tmp_path / "a").shards
     (path,) = (tmp_path / "a" / "games").iterdir()
-    games = load_sgf_games(path)
+    games = record_files.load_records(path)
     moves = [len(game.game().moves) for game in games]
     assert moves[2] == 3
     columns = shard.open()

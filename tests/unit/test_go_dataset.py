@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from engine.cli.main import main
-from engine.datasets.sources import SGF_SUFFIXES, find_files, sgf_texts
+from engine.datasets.sources import GO_SUFFIXES, find_files, readable_files, sgf_texts
 from engine.evaluators.queue import InlineQueue
 from engine.go.datasets import games as go_games
 from engine.go.datasets import teacher as go_teacher
@@ -27,6 +27,7 @@ from engine.go.game import GoGame
 from engine.go.rules import PRESETS
 from engine.go.sgf import to_sgf
 from engine.players import precision
+from engine.records import LeftOut
 from engine.search.limits import Limits
 from engine.search.parameters import SearchSettings
 from engine.search.search import Search
@@ -125,12 +126,38 @@ def test_all_games_of_a_file_count(tmp_path: Path) -> None:
 def test_one_bad_game_leaves_the_others_of_its_file(tmp_path: Path) -> None:
     path = tmp_path / "many.sgf"
     games = [f"(;GM[1]SZ[9];B[{letter}{letter}])" for letter in "abcdefgh"]
-    games[2] = "(;GM[1]SZ[9];B[zz])"  # cannot be read
+    games[2] = "(;GM[1]SZ[9];B[cc];W[dd];B[zz];W[ee])"  # ends before a move off the board
+    games[3] = "(;GM[1]SZ[99];B[aa])"  # cannot be read
     games[5] = "(;GM[1]SZ[9];B[aa];W[aa])"  # nor played
     path.write_text("\n".join(games))
     table, refused = read_games([path], tmp_path / "parts", CHINESE, lambda read, bad: None)
-    assert len(table.games) == 6
-    assert refused.total() == 2
+    assert table.games["moves"].tolist() == [1, 1, 2, 1, 1, 1]
+    assert refused == {
+        "board size 99: expected 2 to 19": 1,
+        "move 2 of the record: illegal move W A9: occupied": 1,
+    }
+
+
+def test_one_bad_file_leaves_the_others(tmp_path: Path) -> None:
+    (tmp_path / "a.sgf").write_text(random_record(7, 1, 30, "B+R"))
+    (tmp_path / "b.sgf").write_text("no game")
+    (tmp_path / "c.sgfs.xz").write_bytes(lzma.compress(random_record(7, 2, 30, "B+R").encode())[:-20])
+    (tmp_path / "d.sgf.gz").write_bytes(b"not compressed")
+    (tmp_path / "e.ngf").write_text("Rated\n9\nwhite\nblack\n\n0\n0\n6\n\n5\nWhite wins\n1\nPMABBDDDD\n")
+    (tmp_path / "f.sgf").symlink_to(tmp_path / "gone")
+    lines: list[str] = []
+    left_out = LeftOut(lines.append)
+    files, names = readable_files([tmp_path], GO_SUFFIXES, left_out)
+    assert len(files) == len(names) == 5
+    table, _ = read_games(files, tmp_path / "parts", CHINESE, lambda read, bad: None, left_out)
+    assert table.games["size"].tolist() == [7, 9]
+    assert [line.partition(": ")[0] for line in lines] == [
+        str(tmp_path / name) for name in ("f.sgf", "b.sgf", "c.sgfs.xz", "d.sgf.gz")
+    ]
+    left_out.report(6)
+    assert lines[-1] == "4 left out, of 6 files"
+    with pytest.raises(NetworkError, match="a device, expected a file"):
+        readable_files([Path("/dev/zero")], GO_SUFFIXES, LeftOut(lines.append))
 
 
 def test_suffixes_in_capitals(tmp_path: Path) -> None:
@@ -139,7 +166,7 @@ def test_suffixes_in_capitals(tmp_path: Path) -> None:
     (tmp_path / "A.SGFS").write_bytes(content)
     (tmp_path / "B.SGFS.GZ").write_bytes(gzip.compress(content))
     (tmp_path / "C.SGFS.XZ").write_bytes(lzma.compress(content))
-    files = find_files([tmp_path], SGF_SUFFIXES)
+    files = find_files([tmp_path], GO_SUFFIXES)
     assert [len(list(sgf_texts(path))) for path in files] == [3, 3, 3]
     assert [text.strip() for path in files for text in sgf_texts(path)] == [each.encode() for each in records] * 3
 

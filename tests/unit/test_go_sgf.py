@@ -11,23 +11,20 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sgfmill import sgf, sgf_grammar
 
-from engine.go import sgf as sgf_module
 from engine.go.game import GoGame
+from engine.go.record_files import load_record, load_records, load_size
 from engine.go.rules import PRESETS
 from engine.go.sgf import (
     GameRecord,
     Node,
     SgfError,
     each_sgf_game,
-    load_sgf,
-    load_sgf_games,
-    load_size,
     read_sgf,
-    read_sgf_games,
     record_of,
     to_sgf,
 )
-from engine.go.vertex import parse_vertex
+from engine.go.sgf_parser import GameParser
+from engine.go.vertex import parse_vertex, point_at
 from engine.version import VERSION
 from native.go.board import BLACK, EMPTY, PASS, WHITE
 from tests.shared_data import shared_path
@@ -115,7 +112,13 @@ def test_set_up_in_mid_game_keeps_the_compensation_for_handicap(setup: str) -> N
     for start in ("AB[gc][cg]", ";B[gc];B[cg]"):
         game = from_sgf(f"(;SZ[9]RU[Chinese]KM[0.5]HA[2]{start};W[ee];B[cc];W[gg];{setup}B[dd])")
         assert game.position["komi"] == 2.5
-        assert game.side_to_move == WHITE
+        assert game.side_to_move == (BLACK if "PL[B]" in setup else WHITE)
+
+
+def test_the_side_to_move_beside_a_move_is_the_side_after_it() -> None:
+    game = from_sgf("(;SZ[9]PL[B];B[bb];W[ab];B[aa];W[gg];B[ac];W[ff];B[cc]PL[W];W[ee];B[gc]PL[B])")
+    assert len(game.moves) == 9
+    assert game.side_to_move == BLACK
 
 
 def test_a_side_to_move_that_is_no_news_changes_nothing() -> None:
@@ -219,7 +222,44 @@ def test_characters_with_bytes_that_are_brackets(encoding: str, name: str) -> No
         assert_equal_records(read_sgf(record.to_sgf().encode()), record)
 
 
+@pytest.mark.parametrize(
+    ("encoding", "name"),
+    [
+        ("Big5", "許功蓋"),
+        ("Big5", "成功大學"),
+        ("Big5", "林海峰九段"),
+        ("Shift_JIS", "予定表"),
+        ("Shift_JIS", "ソ連の棋士"),
+        ("Shift_JIS", "本因坊秀策"),
+        ("EUC-JP", "井山裕太"),
+        ("GB18030", "古力"),
+        ("GB18030", "黑中盘胜"),
+        ("EUC-KR", "이창호"),
+        ("EUC-KR", "백불계승"),
+        ("UTF-16", "흑선수"),
+        ("UTF-16-LE", "흑선수"),
+        ("UTF-8-sig", "表"),
+        ("ISO-2022-JP", "本因坊"),
+        ("Windows-1252", "it’s José"),
+        ("Windows-1251", "Иван Петров"),
+    ],
+)
+def test_encodings_that_are_not_named(encoding: str, name: str) -> None:
+    text = f"(;GM[1]FF[4]SZ[19]PB[{name}]PW[x]KM[6.5];B[pd]C[{name}];W[dp])"
+    for charset in ("", "CA[UTF-8]", "CA[]", "CA[ISO-8859-1]")[: 1 if encoding.startswith("UTF") else 4]:
+        record = read_sgf(text.replace("SZ[19]", f"SZ[19]{charset}").encode(encoding))
+        if charset and encoding in ("ISO-2022-JP", "Windows-1252", "Windows-1251"):
+            continue
+        assert (record.black, record.white, record.komi) == (name, "x", 6.5)
+        assert [node.comment for node in record.line()] == ["", name, ""]
+        assert f"PB[{name}]" in record.to_sgf()
+    if not encoding.startswith("Windows"):
+        assert read_sgf(text.replace("SZ[19]", "SZ[19]CA[GB18030]").encode()).black == name, "UTF-8 in spite of CA"
+
+
 def test_bytes_that_are_not_of_the_encoding() -> None:
+    record = read_sgf("(;SZ[9]CA[UTF-8]PB[本因坊\n".encode() + b"\xe6\x9c]PW[x];B[aa])")
+    assert [(note.line, note.column) for note in record.notes] == [(2, 1)]
     record = read_sgf(b"(;CA[Shift_JIS]PB[\x95\xff]PW[x];B[aa])")
     assert (record.black[0], record.white, len(record.root.children)) == ("�", "x", 1)
 
@@ -256,6 +296,17 @@ def test_the_side_to_move_in_other_words() -> None:
         ("KM[650]", 6.5),
         ("KM[350]", 3.5),
         ("KM[50]", 50.0),
+        ("KM[6,5]", 6.5),
+        ("KM[7.5目]", 7.5),
+        ("KM[6目半]", 6.5),
+        ("KM[3又3/4子]", 7.5),
+        ("KM[6½]", 6.5),
+        ("KM[７．５]", 7.5),
+        ("KM[900]", 9.0),
+        ("KO[7.5]", 7.5),
+        ("AP[GNU Go:3.8]KM[50]HA[2]AP[foxwq]", 0.5),
+        ("AP[GNU Go:3.8]KM[350]AP[foxwq]", 7.0),
+        ("AP[x]KM[50]HA[2]TM[300]TC[3]TT[30]RL[0]", 0.5),
         ("KM[3.75]", 7.5),
         ("KM[2.75]", 5.5),
         ("KM[-3.75]", -7.5),
@@ -293,6 +344,23 @@ def test_komi_and_rules_that_need_interpretation() -> None:
     assert from_sgf("(;SZ[9]RU[japanese])").komi == 6.5
     assert from_sgf("(;SZ[9]RU[Japanese Rules])").rules == PRESETS["japanese"]
     assert from_sgf("(;SZ[9]RU[koSIMPLEscoreTERRITORYtaxSEKIsui0])").rules == PRESETS["japanese"]
+    for name, rules in (
+        ("jp", "japanese"),
+        ("JP", "japanese"),
+        ("cn", "chinese"),
+        ("Chinese, Pair Go", "chinese"),
+        ("日本", "japanese"),
+        ("日本ルール", "japanese"),
+        ("中国规则", "chinese"),
+        ("中國", "chinese"),
+        ("한국", "korean"),
+        ("Korean rule", "korean"),
+        ("應氏規則", "ing"),
+        ("New Zealand Rules", "new-zealand"),
+    ):
+        assert read_sgf(f"(;SZ[9]RU[{name}])").rules == PRESETS[rules], name
+    for name in ("Japanese or Chinese", "shopping", "5"):
+        assert read_sgf(f"(;SZ[9]RU[{name}])").rules is None
     record = read_sgf("(;SZ[9]RU[Calvinball];B[aa])")
     assert record.rules is None
     with pytest.raises(SgfError, match="unknown rules 'Calvinball'"):
@@ -304,29 +372,81 @@ def test_komi_and_rules_that_need_interpretation() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "broken SGF"),
-        ("hello", "broken SGF"),
-        ("(;SZ[9];B[aa]", "broken SGF"),
-        ("(;SZ[9:13])", "board 9:13 is not square"),
+        ("", "no game of SGF found"),
+        ("hello", "no game of SGF found"),
+        ("(;SZ[9:13])", r"^line 1, column 3: board 9:13 is not square"),
         ("(;SZ[25])", "board size 25: expected 2 to 19"),
         ("(;SZ[1])", "board size 1"),
-        ("(;SZ[big])", "board size 'big'"),
+        ("(;\nSZ[big])", r"^line 2, column 1: board size 'big'"),
         ("(;GM[2]SZ[8])", "not a game of Go"),
-        ("(;SZ[9];B[jj])", r"^B\[jj\]: expected a point of a 9x9 board"),
-        ("(;SZ[13];W[a])", r"^W\[a\]: expected a point of a 13x13 board"),
-        ("(;SZ[9];B[a\n\n])", r"^B\[a\]: expected a point"),
-        ("(;SZ[9]AB[aa][zz][bb])", r"^AB\[zz\]: expected a point of a 9x9 board"),
-        ("(;SZ[9]AE[aa:zz])", r"^AE\[aa:zz\]: expected a point"),
-        ("(;SZ[9]KM[six])", "KM is 'six'"),
-        ("(;SZ[9];B[aa]W[bb])", "moves of both colors"),
-        ("(;SZ[9]PL[green])", r"^PL\[green\]: expected B or W"),
-        ("(;SZ[9]PL[])", r"^PL\[\]: expected B or W"),
     ],
 )
-def test_broken_files_are_one_clear_line(text: str, words: str) -> None:
+def test_files_without_a_game_are_one_clear_line(text: str, words: str) -> None:
     with pytest.raises(SgfError, match=words) as caught:
         read_sgf(text.encode())
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "moves", "notes"),
+    [
+        ("(;SZ[9];B[aa];W[bb]", "aa bb", ["1:20 the text ends: 1 ')' are missing"]),
+        ("(;SZ[9];B[aa];W[b", "aa", ["1:16 the text ends within a value of W: left out", "1:18 the text ends: 1"]),
+        ("(;SZ[9];B[aa]C[half", "aa", ["1:15 the text ends within a value of C", "1:20 the text ends"]),
+        ("(;SZ[9];B[aa]\n\\;W[bb])", "aa bb", ["2:1 '\\' found, expected a property or a node"]),
+        ("(;SZ[9];B[aa]];W[bb])", "aa bb", ["1:14 ']' found"]),
+        ("(;SZ[9];B[aa]\r\n;W[bb] x;B[cc])", "aa bb cc", ["2:8 'x' found"]),
+        ("(;SZ[9];B[aa;W[bb])", "aa bb", ["1:13 no ']' after B[aa"]),
+        ("(;SZ[9];B[aa]C[text ;W[bb];B[cc])", "aa bb cc", ["1:21 no ']' after a value of C"]),
+        ("(;SZ[9]C[a ] b];B[aa])", "aa", ["1:12 ']' without a backslash in a value of C: read as text"]),
+        ("(;SZ[9]US[Someone[3d]]KM[6.5];B[aa])", "aa", ["1:21 ']' without a backslash in a value of US"]),
+        ("(;SZ[9];B[aa](;W[bb]);W[cc])", "aa bb", ["1:22 a node after the variations"]),
+        ("(;SZ[9];B[aa]())", "aa", ["1:15 a variation without nodes"]),
+        (";SZ[9];B[aa])", "aa", ["1:1 no '(' at the beginning"]),
+        ("(SZ[9];B[aa])", "aa", []),
+        ("(;SZ[9];B[aa]W[bb];B[cc])", "aa bb cc", ["1:14 a second move in one node"]),
+        ("(;SZ[9]PL[green];B[aa])", "aa", ["1:8 PL[green]: expected B or W, left out"]),
+        ("(;SZ[9]PL[];B[aa])", "aa", ["1:8 PL[]: expected B or W, left out"]),
+        ("(;SZ[9]AB[ab][zz][bb];W[aa])", "aa", ["1:8 AB[zz]: expected a point of a 9x9 board, left out"]),
+        ("(;SZ[9]AB[bb]AE[aa:zz];W[aa])", "aa", ["1:14 AE[aa:zz]: expected a point of a 9x9 board, left out"]),
+        ("(;SZ[9]KM[six];B[aa])", "aa", ["1:8 KM[six]: no komi, the usual one is used"]),
+        ("(;SZ[9]KM[1e9];B[aa])", "aa", ["1:8 KM[1e9]: no komi, the usual one is used"]),
+        ("(;SZ[];B[aa])", "aa", ["1:3 SZ is empty: read as 19"]),
+        ("(;SZ[9];B[aa];W[PASS];B[  ])", "aa pass pass", []),
+    ],
+)
+def test_broken_text_is_read_with_notes(text: str, moves: str, notes: list[str]) -> None:
+    record = read_sgf(text.encode())
+    size = record.size
+    expected = [
+        PASS if word == "pass" else point_at(ord(word[0]) - 97, ord(word[1]) - 97, size) for word in moves.split()
+    ]
+    assert [node.move[1] for node in record.line() if node.move] == expected
+    found = [f"{note.line}:{note.column} {note.text}" for note in record.notes]
+    assert len(found) == len(notes)
+    assert all(one.startswith(beginning) for one, beginning in zip(found, notes, strict=True)), found
+    assert_equal_records(read_sgf(record.to_sgf()), record)
+
+
+@pytest.mark.parametrize("value", ["zz", "jj", "a", "a\n\n", "aa:bb"])
+def test_a_move_off_the_board_ends_the_game_with_a_note(value: str) -> None:
+    record = read_sgf(f"(;SZ[9];B[aa];W[{value}];B[bb])")
+    with pytest.raises(
+        SgfError, match=r"^move 2 of the record: line 1, column 15: W\[a?.*\]: expected a point of a 9x9"
+    ):
+        record.game()
+    assert record.game(1).moves == record.game(cut=True).moves == [(BLACK, point_at(0, 0, 9))]
+    assert [note.text.endswith("read up to there") for note in record.notes] == [True]
+    assert f";W[{value}]" in record.to_sgf(), "the record keeps it"
+
+
+def test_games_that_end_nowhere_leave_the_next_one_whole() -> None:
+    data = b"(;GM[1]SZ[9];B[aa]C[lost (;GM[1]SZ[13];B[bb])"
+    first, second = each_sgf_game(data)
+    assert isinstance(first, GameRecord)
+    assert isinstance(second, GameRecord)
+    assert (first.size, second.size) == (9, 13)
+    assert first.root.children[0].comment == "lost "
 
 
 @pytest.mark.parametrize(
@@ -335,7 +455,6 @@ def test_broken_files_are_one_clear_line(text: str, words: str) -> None:
         ("(;SZ[9];B[aa];W[aa])", "move 2 of the record: illegal move W A9"),
         ("(;SZ[9];B[ab];W[ee];B[ba];W[aa])", "move 4 of the record"),
         ("(;SZ[2]AB[aa][ab][ba][bb])", "no liberties"),
-        ("(;SZ[9]KM[1e9])", "unacceptable komi"),
         ("(;SZ[2]HA[4]AB[aa][ab][ba][bb])", "set-up of the record: invalid number of stones 4: expected 2 to 3"),
     ],
 )
@@ -352,44 +471,52 @@ def test_square_sizes_in_two_numbers() -> None:
 def test_files(tmp_path: Path) -> None:
     path = tmp_path / "game.sgf"
     path.write_bytes(b"\xef\xbb\xbf(;SZ[9];B[aa])\n")
-    assert load_sgf(path).game().moves == [(BLACK, parse_vertex("A9", 9))]
+    assert load_record(path).game().moves == [(BLACK, parse_vertex("A9", 9))]
     with pytest.raises(SgfError, match=r"cannot read .*missing\.sgf: No such file"):
-        load_sgf(tmp_path / "missing.sgf")
+        load_record(tmp_path / "missing.sgf")
 
 
 def test_collections(tmp_path: Path) -> None:
     path = tmp_path / "games.sgf"
     path.write_bytes(b"two (;SZ[5]PB[A];B[cc](;W[dd])(;W[bb])) and (;SZ[9]PB[B]CA[ISO8859-1]PW[M\xfcller])\n(end)")
-    records = load_sgf_games(path)
+    records = load_records(path)
     assert [(record.size, record.black, record.white) for record in records] == [(5, "A", ""), (9, "B", "Müller")]
     assert len(list(records[0].line())) == 3
-    assert_equal_records(load_sgf(path), records[0])
-    assert [len(read_sgf_games(text)) for text in (b"(;)", b"(;)(;SZ[13])")] == [1, 2]
+    assert_equal_records(load_record(path), records[0])
+    assert [len(list(each_sgf_game(text))) for text in (b"(;)", b"(;)(;SZ[13])")] == [1, 2]
     text = "(;GM[1]CA[gb18030]PB[\u6aa0])(;CA[gb18030]PB[\u6aa0])"
-    assert [record.black for record in read_sgf_games(text.encode("gb18030"))] == ["\u6aa0"] * 2
-    for text, words in (
-        ("", "broken SGF: no SGF data"),
-        ("(;B[cc", "broken SGF: unexpected"),
-        ("(;)(;SZ[5];B[zz])", "game 2: B.zz.: expected"),
-    ):
-        with pytest.raises(SgfError, match=f"^{words}"):
-            read_sgf_games(text.encode())
+    assert [record.black for record in map(read_sgf, [text.encode("gb18030")])] == ["\u6aa0"]
+    found = list(each_sgf_game(text.encode("gb18030")))
+    assert [record.black for record in found if isinstance(record, GameRecord)] == ["\u6aa0"] * 2
+    path.write_bytes(b"(;SZ[5])(;GM[2])(;SZ[7])")
+    records = load_records(path)
+    assert [record.size for record in records] == [5, 7]
+    assert [note.text for note in records[0].notes] == [
+        "game 2: line 1, column 11: not a game of Go: GM is 2, expected 1: left out"
+    ]
+    path.write_bytes(b"(;GM[2])")
+    with pytest.raises(SgfError, match="not a game of Go"):
+        load_records(path)
 
 
 @pytest.mark.parametrize(
-    ("bad", "why"),
+    ("bad", "moves"),
     [
-        ("(;SZ[9];B[zz];W[aa])", "B[zz]: expected a point of a 9x9 board"),
-        ("(;GM[1]SZ[9];B[aa]", "broken SGF: unexpected end of SGF data"),
-        ("(;GM[1]SZ[9];B[aa]C[a ] b](;W[bb])(;W[cc]))", "broken SGF: unexpected end of SGF data"),
+        ("(;GM[1]SZ[9];B[aa]", 1),
+        ("(;GM[1]SZ[9];B[aa]C[a ] b](;W[bb])(;W[cc]))", 2),
+        ("(;GM[1]SZ[9];B[aa]C[(;];W[bb]", 2),
     ],
 )
-def test_games_beside_one_that_cannot_be_read(bad: str, why: str) -> None:
+def test_games_beside_one_that_is_broken(bad: str, moves: int) -> None:
     found = list(each_sgf_game(f"(;SZ[5])\n{bad}\n(;GM[1]SZ[7];B[cc])\n(;SZ[13])".encode()))
-    assert [each.size if isinstance(each, GameRecord) else str(each) for each in found] == [5, why, 7, 13]
-    (only,) = each_sgf_game(bad.encode())
-    assert str(only) == why
-    assert [str(each) for each in each_sgf_game(b"")] == ["broken SGF: no SGF data found"]
+    assert all(isinstance(each, GameRecord) for each in found)
+    records = [each for each in found if isinstance(each, GameRecord)]
+    assert [each.size for each in records] == [5, 9, 7, 13]
+    assert [bool(each.notes) for each in records] == [False, True, False, False]
+    assert [each.notes[0].line for each in records if each.notes] == [
+        3 if bad.endswith("]") and "C[a" not in bad else 2
+    ]
+    assert len(list(records[1].line())) == moves + 1
 
 
 def test_deep_trees_need_no_recursion() -> None:
@@ -414,14 +541,15 @@ def test_games_of_servers(name: str) -> None:
             assert len(record.game(50).moves) == min(50, len(game.moves))
 
 
-def by_sgfmill(raw: bytes) -> list[tuple[int, dict[str, list[bytes]]]]:
-    """Return what `_parse` should yield."""
-    found: list[tuple[int, dict[str, list[bytes]]]] = []
+def by_sgfmill(raw: bytes) -> list[tuple[int, dict[str, list[str]]]]:
+    """Return the nodes by sgfmill's parser, the oracle for text without faults."""
+    found: list[tuple[int, dict[str, list[str]]]] = []
     pending = [(sgf_grammar.parse_sgf_game(raw), -1)]
     while pending:
         tree, parent = pending.pop()
         for properties in tree.sequence:
-            found.append((parent, properties))
+            texts = {name: [value.decode() for value in values] for name, values in properties.items()}
+            found.append((parent, texts))
             parent = len(found) - 1
         pending += [(child, parent) for child in reversed(tree.children)]
     return found
@@ -440,7 +568,7 @@ WORDS = [
     "[aa]",
     "[bc]",
     "[a\\]b]",
-    "[(;]",
+    "C[(;]",
     "[]",
     " ",
     "\n",
@@ -455,16 +583,17 @@ WORDS = [
 @example("(;B[aa](;W[bb]);B[cc])")
 @example("(;(;B[aa])")
 def test_games_are_parsed_as_by_sgfmill(text: str) -> None:
-    raw = f"(;GM[1]{text})".encode()
+    text = f"(;GM[1]{text})"
+    parser = GameParser(text, 0)
+    nodes = [(node.parent, node.properties) for node in parser.nodes()]
+    assert nodes, "faults end nothing"
     try:
-        expected: list[tuple[int, dict[str, list[bytes]]]] | None = by_sgfmill(raw)
+        expected = by_sgfmill(text.encode())
     except ValueError:
-        expected = None
-    if expected is None:
-        with pytest.raises(SgfError):
-            list(sgf_module._parse(raw))
-    else:
-        assert list(sgf_module._parse(raw)) == expected
+        assert parser.notes
+        return
+    assert nodes == expected
+    assert not parser.notes
 
 
 @pytest.mark.parametrize(
@@ -484,7 +613,7 @@ def test_games_are_written_as_by_sgfmill(text: str) -> None:
 
 def test_the_size_of_a_file(tmp_path: Path) -> None:
     path = tmp_path / "a.sgf"
-    path.write_text("(;GM[1]SZ[13];B[aa]")  # only what is read must be whole
+    path.write_text("(;GM[1]SZ[13];B[aa]")
     assert load_size(path) == 13
     path.write_text("(;GM[1]SZ[99])")
     with pytest.raises(SgfError, match="board size 99: expected 2 to 19"):
@@ -497,7 +626,7 @@ def test_files_of_many_variations_take_little_memory() -> None:
     read_sgf("(;GM[1])")  # imports what it needs
     tracemalloc.start()
     try:
-        (record,) = read_sgf_games(text.encode())
+        record = read_sgf(text.encode())
         most = tracemalloc.get_traced_memory()[1]
         before = tracemalloc.get_traced_memory()[0]
         tracemalloc.reset_peak()
@@ -509,3 +638,20 @@ def test_files_of_many_variations_take_little_memory() -> None:
     assert most < 1000 * 2 * variations
     assert written.count("(;B[dd];W[pp])") > 0.8 * variations  # in the others stand the ends of lines
     assert more < 200 * 2 * variations
+
+
+def test_every_case_of_go(tmp_path: Path) -> None:
+    """Report of each file: see the README beside the cases."""
+    folder = shared_path("cases", "go")
+    moves = {}
+    for path in sorted(folder.iterdir()):
+        (record,) = load_records(path)
+        game = record.game(cut=True, override_rules=record.rules is None)
+        moves[path.name] = len(game.moves)
+        assert load_size(path) == game.size
+        assert_equal_records(read_sgf(record.to_sgf()), record)
+    assert moves["big5-no-ca-eats-a-move.sgf"] == 2
+    assert moves["shift-jis-comment-eats-a-move.sgf"] == 5
+    assert moves["cut-off.sgf"] == 3
+    assert moves["pl-in-a-move-node.sgf"] == 10
+    assert moves["small.gib"] == moves["small.ngf"] == 2

@@ -99,6 +99,25 @@ def test_a_wrong_move_number_is_told_from_a_missing_record(tmp_path: Path) -> No
     assert session.send("lz-analyze maxmoves -2") == "? invalid maxmoves -2: expected a number from 0 on\n\n"
 
 
+def test_broken_records_are_loaded_with_notes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    session = ScriptedSession(FakePlayer(Options(size=9)))
+    record = tmp_path / "game.sgf"
+    record.write_text("(;GM[1]FF[4]SZ[9];B[cc]\n;W[zz];B[dd]")
+    assert session.send(f"loadsgf {record}") == "= white\n\n"
+    assert session.send("move_history") == "= black C7\n\n"
+    off_board = "move 2 of the record: line 2, column 2: W[zz]: expected a point of a 9x9 board: read up to there"
+    assert caplog.messages == [f"{record}:2:13: the text ends: 1 ')' are missing", f"{record}: {off_board}"]
+    record.write_text("\\HS\n\\[GAMEBLACKNAME=a\\]\n\\GS\nSTO 0 2 1 15 3\n\\GE\n")
+    assert session.send(f"loadsgf {record}") == "= white\n\n"
+    assert session.send("move_history") == "= black Q16\n\n"
+
+
+def test_files_that_never_end_are_no_records(tmp_path: Path) -> None:
+    session = ScriptedSession(FakePlayer(Options(size=9)))
+    error = "? cannot load file: cannot read /dev/zero: a device, expected a file\n\n"
+    assert session.send("loadsgf /dev/zero") == error
+
+
 def test_a_record_of_unknown_rules_is_loaded_under_the_present_ones(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

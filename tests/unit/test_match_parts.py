@@ -28,6 +28,7 @@ from engine.matches.results import GameResult, MatchError
 from engine.matches.schedule import draw_openings, load_openings, openings_before, pairs_of, schedule, shuffled
 from engine.matches.sprt import PAIR_SCORES, Sprt, pair_counts
 from engine.play import Referee
+from engine.records import LeftOut
 
 # -- schedule --------------------------------------------------------------------------------------------------------
 
@@ -212,6 +213,16 @@ def test_openings_from_records(tmp_path: Path) -> None:
     assert load_openings(tmp_path, 2, go, nine) == ["E5 C7"]
     with pytest.raises(MatchError, match=r"a.sgf: a board of 9, expected 13"):
         load_openings(tmp_path, None, go, {"size": 13})
+    for name, text in (("c.sgf", "(;SZ[13];B[aa])"), ("d.sgf", "no game"), ("e.sgf", "(;SZ[9];B[bb];W[zz])")):
+        (tmp_path / name).write_text(text)
+    lines: list[str] = []
+    assert load_openings(tmp_path, 1, go, nine, LeftOut(lines.append)) == ["E5", "B8"]
+    assert [Path(line.partition(": ")[0]).name for line in lines[:-1]] == ["c.sgf", "d.sgf"]
+    assert lines[-1] == "2 left out, of 5 files"
+    with pytest.raises(MatchError, match=r"--openings .*d.sgf: no game"):
+        load_openings(tmp_path / "d.sgf", None, go, nine, LeftOut(lines.append))
+    for name in ("c.sgf", "d.sgf", "e.sgf"):
+        (tmp_path / name).unlink()
     (tmp_path / "b.sgf").write_text("(;SZ[9];B[aa])\n(;SZ[9];B[bb])")
     assert load_openings(tmp_path / "b.sgf", None, go, nine) == ["A9", "B8"]
     (tmp_path / "b.sgf").write_text("(;SZ[9]AB[aa];W[cc])")

@@ -16,6 +16,7 @@ from engine.matches.journal import Journal
 from engine.matches.report import plot_boxes, plot_ratings, report, to_json, to_markdown, to_text, without_duplicates
 from engine.matches.results import GameResult, MatchError
 from engine.plotting import PlotError, check
+from engine.records import LeftOut
 from engine.shogi.notation import parse_usi
 from engine.shogi.records.files import save_records
 from engine.shogi.records.record import GameRecord, RecordedMove
@@ -220,8 +221,26 @@ def test_records_of_go_are_rated(tmp_path: Path) -> None:
         (WHITE, "time"), (BLACK, "failure"), (DRAW, "score"), (WHITE, "score"),
     ]  # fmt: skip
     (tmp_path / "a.sgf").write_text("(;RE[B+R])(;SZ[99])")
-    with pytest.raises(MatchError, match=r"a\.sgf: game 2: board size 99"):
-        read_results([tmp_path])
+    lines: list[str] = []
+    assert len(read_results([tmp_path], left_out=LeftOut(lines.append))) == 1
+    assert lines == [f"{tmp_path / 'a.sgf'}: game 2: line 1, column 13: board size 99: expected 2 to 19: left out"]
+
+
+def test_broken_files_do_not_stop_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.sgf").write_text("(;PB[A]PW[B]RE[B+R];B[cc])")
+    (tmp_path / "b.sgf").write_text("(;SZ[99])")
+    (tmp_path / "c.csa").write_text("")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "match.jsonl").write_text("no journal\n")
+    (tmp_path / "d.gib").write_text("\\HS\n\\[GAMERESULT=white wins by time\\]\nSTO 0 2 1 15 3\n\\GE\n")
+    assert main(["rate", str(tmp_path)]) == 0
+    errors = capsys.readouterr().err.splitlines()
+    assert len(errors) == 4
+    for name in ("b.sgf", "c.csa", "match.jsonl"):
+        assert sum(name in line and line.endswith("left out") for line in errors) == 1
+    assert errors[-1] == "yomi: 3 left out, of 5 files"
+    assert main(["rate", str(tmp_path / "b.sgf")]) == 2
+    assert "board size 99" in capsys.readouterr().err
 
 
 def test_the_form_of_a_plot_is_checked_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,7 @@ from engine.cli.main import main
 from engine.cli.signals import NUMBERS, ended_by_a_signal
 from engine.go.game import new_game
 from engine.go.players.player import GoPlayer
-from engine.go.sgf import load_sgf
+from engine.go.record_files import load_record
 from engine.go.terminal import GoTerminalGame
 from engine.levels import Rating
 from engine.options import Options
@@ -63,7 +63,7 @@ def test_a_game_is_saved_on_interrupt(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         terminal.run()
     assert shown[-1] == f"saved {path}"
-    record = load_sgf(path)
+    record = load_record(path)
     assert (record.black, record.result, len(record.game().moves)) == ("you", "", 2)
 
 
@@ -72,13 +72,13 @@ def test_a_game_is_kept_after_every_move(tmp_path: Path) -> None:
     lines, kept, shown = ["C3", "B2", "undo", "resign", "quit"], [], list[str]()
 
     def read(prompt: str) -> str:
-        kept.append(len(load_sgf(path).game().moves) if path.exists() else 0)
+        kept.append(len(load_record(path).game().moves) if path.exists() else 0)
         return lines.pop(0)
 
     Terminal(go_game(), 1, read, shown.append, str(path)).run()
     assert kept == [0, 2, 4, 2, 2]
     assert sum(line.startswith("saved") for line in shown) == 1
-    assert load_sgf(path).result == "W+R"
+    assert load_record(path).result == "W+R"
 
 
 def test_a_game_that_cannot_be_kept_is_played_on(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_game_that_cannot_be_kept_is_played_on(tmp_path: Path) -> None:
     terminal.run()
     complaints = [line for line in shown if line.startswith("the game is not saved yet: cannot write")]
     assert len(complaints) == 1
-    assert len(load_sgf(tmp_path / "game.sgf").game().moves) == 4
+    assert len(load_record(tmp_path / "game.sgf").game().moves) == 4
 
 
 @pytest.mark.parametrize("word", ["%CHUDAN", "%MATTA", "%ERROR"])
@@ -134,7 +134,7 @@ def test_an_interrupt_while_a_game_is_saved(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(game, "save", interrupted)
     with pytest.raises(KeyboardInterrupt):
         Terminal(game, 1, Interrupted("C3", "quit"), [].append, str(path)).run()
-    assert len(load_sgf(path).game().moves) == 1
+    assert len(load_record(path).game().moves) == 1
 
 
 @pytest.mark.parametrize("number", NUMBERS)
@@ -163,7 +163,7 @@ def test_a_game_is_saved_on_a_signal(number: int, tmp_path: Path, monkeypatch: p
         assert signal.getsignal(number) not in (signal.SIG_IGN, signal.SIG_DFL)
     finally:
         signal.signal(number, before)
-    assert len(load_sgf(path).game().moves) == 2
+    assert len(load_record(path).game().moves) == 2
 
 
 def test_a_signal_that_is_ignored_stays_so() -> None:
@@ -212,8 +212,8 @@ def test_the_file_that_yomi_named_goes_away_once_the_user_has_saved_the_game(
     with contextlib.suppress(KeyboardInterrupt):
         main(["play", "go", "--color", "black", *(words.split() or ["--size", "5"])])
     assert {path.name for path in tmp_path.iterdir()} == left
-    last = max(left, key=lambda name: len(load_sgf(name).game().moves))
-    assert len(load_sgf(last).game().moves) >= 2
+    last = max(left, key=lambda name: len(load_record(name).game().moves))
+    assert len(load_record(last).game().moves) >= 2
 
 
 @pytest.mark.parametrize("lines", [["quit"], ["board", "hint", "score", "quit"]])
@@ -238,7 +238,7 @@ def test_the_default_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert main(["play", "go", "--size", "5"]) == 0
     (path,) = tmp_path.iterdir()
     assert path.name.startswith("yomi-2")
-    assert len(load_sgf(path).game().moves) == 2
+    assert len(load_record(path).game().moves) == 2
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from engine.cli.games import GAMES, GO
 from engine.cli.main import main
-from engine.go.sgf import load_sgf_games
+from engine.go.record_files import load_records
 from engine.learning.journal import Event
 from engine.learning.page import status_text
 from engine.learning.selfplay import Finished, SelfPlay
@@ -137,7 +137,7 @@ def test_their_rows_are_learned_but_they_are_no_games_that_were_played(tmp_path:
     again.close()
     assert main(["dataset", "check", str(tmp_path / "rows")]) == 0
     (record,) = (tmp_path / "games").iterdir()
-    names = [each.black for each in load_sgf_games(record)]
+    names = [each.black for each in load_records(record)]
     assert names.count("new reanalyzing") == sum(each.reanalyzed and len(each.rows["value"]) > 0 for each in games)
 
 

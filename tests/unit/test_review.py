@@ -20,7 +20,7 @@ from engine.cli.main import main
 from engine.color import BLACK, WHITE
 from engine.evaluators.base import EvaluatorError
 from engine.go.game import GoGame
-from engine.go.review import MARK, AnnotatedGo, GoReviewer, only_size
+from engine.go.review import MARK, AnnotatedGo, GoReviewer, are_mirrored, only_size
 from engine.go.rules import PRESETS
 from engine.go.sgf import read_sgf, to_sgf
 from engine.go.vertex import parse_vertex
@@ -128,7 +128,8 @@ def test_go_record_is_annotated(tmp_path: Path) -> None:
 def test_a_game_of_go_is_reviewed_up_to_a_move_that_cannot_be_played(tmp_path: Path) -> None:
     annotated = go_review("(;SZ[5];B[cc];W[bb];B[cc]C[again];W[dd])", tmp_path)
     assert [move.text for move in annotated.review.moves] == ["C3", "B4"]
-    assert annotated.review.notes == ["move 3 of the record: illegal move B C3: occupied: reviewed up to there"]
+    (note,) = annotated.review.notes
+    assert str(note) == "move 3 of the record: illegal move B C3: occupied: reviewed up to there"
     nodes = list(read_sgf(annotated.files()[".sgf"].decode()).line())
     assert len(nodes) == 5
     assert nodes[3].comment == f"again\n{MARK}this move cannot be played: the review ends here"
@@ -151,7 +152,8 @@ def test_a_game_of_shogi_is_reviewed_up_to_a_move_that_cannot_be_played(
     path.write_text(text)
     annotated = shogi_review(path)
     assert len(annotated.review.moves) == 1
-    assert any(fault in note and note.endswith("; the game is read up to there") for note in annotated.review.notes)
+    texts = [str(note) for note in annotated.review.notes]
+    assert any(fault in text and text.endswith("; the game is read up to there") for text in texts)
     assert annotated.files()
 
 
@@ -226,7 +228,7 @@ def test_a_game_without_result_is_nobodys(tmp_path: Path) -> None:
 
 def test_unknown_rules_are_told(tmp_path: Path) -> None:
     annotated = go_review(SGF.replace("Chinese", "Klingon"), tmp_path)
-    assert annotated.review.notes == ["unknown rules 'Klingon': reviewed under tromp-taylor"]
+    assert [str(note) for note in annotated.review.notes] == ["unknown rules 'Klingon': reviewed under tromp-taylor"]
     assert annotated.review.info["rules"] == "tromp-taylor"
 
 
@@ -281,7 +283,7 @@ def test_variations_of_a_record_are_not_lost_in_silence(tmp_path: Path) -> None:
         path = tmp_path / f"game{suffix}"
         path.write_text(text)
         annotated = shogi_review(path)
-        assert annotated.review.notes == lost
+        assert [str(note) for note in annotated.review.notes] == lost
     path = tmp_path / "game.kif"
     (record,) = read_records(shogi_review(path).files()[".kif"])
     assert [format_usi(each.moves[0].move) for each in record.variations] == ["8c8d"]
@@ -363,7 +365,7 @@ def fake_reviewers(monkeypatch: pytest.MonkeyPatch) -> None:
 def make_folder(folder: Path) -> Path:
     (folder / "sub").mkdir(parents=True)
     (folder / "a.sgf").write_text(SGF)
-    (folder / "b.sgf").write_text("(;SZ[5];B[cc]")
+    (folder / "b.sgf").write_text("(;SZ[25];B[cc])")
     (folder / "sub" / "two.csa").write_text(CSA + "/\n" + CSA)
     (folder / "sub" / "two-1.usi").write_text("startpos moves 7g7f 3c3d\n")
     (folder / "a.yomi.sgf").write_text("broken, but written by a review")
@@ -391,7 +393,7 @@ def test_a_folder_with_a_broken_record(
     status = main(["analyze", str(folder), "--out", str(out), "--json", str(report), "--visits", "16"])
     printed = capsys.readouterr()
     assert status == analyze.BROKEN
-    assert f"yomi: error: {folder / 'b.sgf'}: broken SGF: unexpected end of SGF data" in printed.err
+    assert f"yomi: error: {folder / 'b.sgf'}: line 1, column 3: board size 25: expected 2 to 19" in printed.err
     assert "Black (Ann): 2 moves" in printed.out
     names = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
     assert names == {"a.yomi.sgf", "sub/two-1.yomi.csa", "sub/two-1.csa.yomi.csa", "sub/two-2.yomi.csa"}
@@ -437,12 +439,13 @@ def test_a_collection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     path, report = tmp_path / "two.sgf", tmp_path / "report.json"
     path.write_text(SGF + "\n(;SZ[5]PB[Bob];B[cc])")
     assert main(["analyze", str(path), "--json", str(report)]) == 0
-    assert f"{path}: two-2\nBlack (Bob): 1 moves" in capsys.readouterr().out
+    heading = "(two-2): Bob (Black) against White, rules chinese, komi 7.5, 100 visits a position"
+    assert f"{path} {heading}\nBlack (Bob): 1 moves" in capsys.readouterr().out
     assert sorted(each.name for each in tmp_path.glob("*.yomi.sgf")) == ["two-1.yomi.sgf", "two-2.yomi.sgf"]
     assert [each["number"] for each in json.loads(report.read_text())] == [1, 2]
-    path.write_text("(;SZ[5];B[cc])(;SZ[5]AB[zz];B[cc])")
-    assert main(["analyze", str(path)]) == analyze.BROKEN
-    assert f"{path}: game 2: AB[zz]: expected a point" in capsys.readouterr().err
+    path.write_text("(;SZ[5];B[cc])\n(;SZ[5]AB[zz];B[cc])")
+    assert main(["analyze", str(path)]) == 0
+    assert f"yomi: {path}:2:8: AB[zz]: expected a point" in capsys.readouterr().err
 
 
 def test_a_report_is_replaced_where_there_is_something_to_report(
@@ -544,3 +547,169 @@ def test_plot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(["analyze", str(tmp_path), "--plot"]) == 0
     for name in ("a.yomi.png", "b.yomi.png"):
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG\r\n")
+
+
+# -- what the user sees --------------------------------------------------------------------------------------------
+
+
+def test_the_first_line_names_the_game_and_the_last_one_the_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake_reviewers(monkeypatch)
+    game, other = tmp_path / "game.sgf", tmp_path / "game.csa"
+    game.write_text(SGF)
+    other.write_text(CSA)
+    assert main(["analyze", str(game), str(other), "--visits", "16"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    players = "Ann (Black) against Bob (White)"
+    assert lines[0] == f"{game}: {players}, rules chinese, komi 6.5, 16 visits a position"
+    assert f"{other}: {players}, 16 visits a position" in lines
+    written = [line for line in lines if line.startswith("written to ")]
+    assert written == [f"written to {tmp_path / name}" for name in ("game.yomi.sgf", "game.yomi.csa")]
+
+
+def test_the_komi_of_the_command_line_goes_before_the_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake_reviewers(monkeypatch)
+    path, report = tmp_path / "game.sgf", tmp_path / "report.json"
+    path.write_text(SGF)
+    assert main(["analyze", str(path), "--komi", "0.5", "--json", str(report)]) == 0
+    assert "rules chinese, komi 0.5, 100 visits" in capsys.readouterr().out
+    assert json.loads(report.read_text())[0]["komi"] == 0.5
+    text = (tmp_path / "game.yomi.sgf").read_text()
+    assert "KM[6.5]" in text
+    assert f"{MARK}reviewed with komi 0.5" in text
+
+
+@pytest.mark.parametrize("suffix", [".sgf", ".csa"])
+def test_an_interrupted_review_continues(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    searched: list[int] = []
+    interrupt_at = 5
+
+    class Interrupted(FakePlayer):
+        def decide(self, request: Request[GoGame]) -> Decision:
+            if len(searched) == interrupt_at:
+                raise KeyboardInterrupt
+            searched.append(len(request.game.moves))
+            return super().decide(request)
+
+    class InterruptedShogi(ShogiPlayerWithSearch):
+        def decide(self, request: Any) -> Any:
+            if len(searched) == interrupt_at:
+                raise KeyboardInterrupt
+            searched.append(request.game.ply)
+            return super().decide(request)
+
+    monkeypatch.setattr("engine.cli.analyze.prepare", lambda *_: None)
+    monkeypatch.setattr("engine.go.review.make_analysts", lambda options, count, prompt: [Interrupted()])
+    monkeypatch.setattr(type(SHOGI), "make_player", lambda game, options: InterruptedShogi(options))
+    for name in ("a", "b"):
+        (tmp_path / f"{name}{suffix}").write_text((SGF if suffix == ".sgf" else CSA).replace("Ann", name))
+    command = ["analyze", str(tmp_path / f"a{suffix}"), str(tmp_path / f"b{suffix}"), "--visits", "16"]
+    assert main(command) == 130
+    printed = capsys.readouterr()
+    assert "interrupted: the same command continues" in printed.err
+    (journal,) = tmp_path.glob(".yomi-analyze-*.jsonl")
+    journal.write_text(journal.read_text() + '{"game": "cut')  # as a crash leaves it
+    interrupt_at = -1
+    report = tmp_path / "report.json"
+    assert main([*command, "--json", str(report)]) == 0
+    assert len(searched) == 8, "no position is searched twice"
+    assert [len(each["positions"]) for each in json.loads(report.read_text())] == [4, 4]
+    assert not list(tmp_path.glob(".yomi-analyze-*"))
+    assert main([*command[:-1], "32"]) == 0
+    assert len(searched) == 16, "other settings begin again"
+
+
+def test_a_review_in_a_folder_that_cannot_be_written_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake_reviewers(monkeypatch)
+    path = tmp_path / "game.sgf"
+    path.write_text(SGF)
+
+    normal = Path.open
+
+    def refuse(self: Path, mode: str = "r", **others: Any) -> Any:
+        if mode == "a":
+            raise PermissionError(13, "Permission denied")
+        return normal(self, mode, **others)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    assert main(["analyze", str(path), "--no-record"]) == 0
+    assert capsys.readouterr().err.count("an interrupted review will begin again") == 1
+
+
+def test_a_mate_counts_little_in_a_mean() -> None:
+    def mean(before: float, after: float) -> float:
+        moves = [reviewed(opinion(BLACK, 0.9, before, best=2), opinion(BLACK, 0.1, after))]
+        return float(Review("shogi", SHOGI.score, "fake", moves, []).summary(BLACK)["score_loss"])
+
+    assert mean(29_997.0, 500.0) == 1500.0
+    assert mean(500.0, -29_990.0) == 2000.0
+    assert mean(15_000.0, 4_000.0) == 0.0
+    assert mean(300.0, 100.0) == 200.0
+
+
+def test_a_mirror_image_of_the_best_move_loses_nothing() -> None:
+    game = GoGame(9)
+    move, best = (parse_vertex(text, 9) for text in ("C3", "G7"))
+    assert are_mirrored(game, move, best)
+    assert not are_mirrored(game, move, parse_vertex("C4", 9))
+    game.play(BLACK, parse_vertex("E5", 9))
+    game.play(WHITE, parse_vertex("C5", 9))
+    assert not are_mirrored(game, move, best)
+    assert are_mirrored(game, move, parse_vertex("C7", 9))
+    mirrored = ReviewedMove(
+        1, BLACK, move, "C3", "G7", ("G7",), Opinion(BLACK, 0.6, best=best), Opinion(WHITE, 0.5), is_mirrored=True
+    )
+    assert (mirrored.is_best, mirrored.winrate_loss) == (True, 0.0)
+    assert Review("go", GO.score, "fake", [mirrored], []).worst(BLACK, 5) == []
+
+
+def test_losses_that_are_shown_as_none_are_not_listed() -> None:
+    moves = [reviewed(opinion(BLACK, 0.5, best=2), opinion(WHITE, 0.5 + loss)) for loss in (0.0004, 0.0006)]
+    assert Review("go", GO.score, "fake", moves, []).worst(BLACK, 5) == moves[1:]
+
+
+def test_names_cannot_control_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake_reviewers(monkeypatch)
+    escape = "\x1b[31mred\x1b[2J\x9b0m\u202e"
+    path = tmp_path / f"{escape}.sgf"
+    path.write_text(SGF.replace("Ann", escape).replace("bb]", f"bb]BAD[{escape}"))
+    (tmp_path / "bad\x1b.sgf").write_text("(;SZ[99])")
+    (tmp_path / "bad\x07.csa").write_text(CSA.replace("Bob", f"Bob{escape}"))
+    assert main(["analyze", str(tmp_path)]) == analyze.BROKEN
+    printed = capsys.readouterr()
+    for text in (printed.out, printed.err):
+        assert "\ufffd" in text
+        assert not set(text) & set("\x1b\x9b\x07\u202e")
+    assert main(["analyze", str(tmp_path / "none\x1b[2J")]) == 2
+    assert "\x1b" not in capsys.readouterr().err
+
+
+def test_records_of_other_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_reviewers(monkeypatch)
+    (tmp_path / "a.gib").write_text(
+        "\\HS\n\\[GAMECONDITION=Even : Black 6.5 Dum\\]\n\\HE\n\\GS\nSTO 0 2 1 15 3\n\\GE\n"
+    )
+    (tmp_path / "b.ngf").write_text("Rated\n9\nwhite 7D\nblack 5D\n\n0\n0\n6\n\n5\nWhite wins\n1\nPMABBDDDD\n")
+    assert main(["analyze", str(tmp_path)]) == 0
+    assert sorted(path.name for path in tmp_path.glob("*.yomi.sgf")) == ["a.yomi.sgf", "b.yomi.sgf"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes of Unix")
+def test_files_that_never_end_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake_reviewers(monkeypatch)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path, kind in (("/dev/zero", "a device"), (pipe, "a pipe")):
+        assert main(["analyze", str(path)]) == analyze.BROKEN
+        assert f"cannot read {path}: {kind}, expected a file" in capsys.readouterr().err

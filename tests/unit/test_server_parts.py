@@ -387,3 +387,10 @@ def test_a_connection_carries_lines() -> None:
     for host in ("yss-aya..com", "a" * 70 + ".com"):
         with pytest.raises(ConnectionLostError, match=re.escape(f"{host}:1: this is no name of a host")):
             Connection.open(host, 1)
+
+
+def test_names_from_servers_cannot_control_the_terminal() -> None:
+    stream = io.StringIO()
+    reporter = Reporter(terminal=stream)
+    reporter.event("me", "game", "against \x1b[2Jevil\nname")
+    assert stream.getvalue().endswith("me: against \ufffd[2Jevil\ufffdname\n")

@@ -372,3 +372,27 @@ def test_boards_are_seen_by_the_side_to_move(tmp_path: Path) -> None:
     ):
         mine, other = (tuple(int(count) for count in each) for each in (hands[:7], hands[7:]))
         assert expected[tuple(board.tolist()), (mine, other)] == (label[0], value)
+
+
+def test_broken_files_do_not_stop_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "games"
+    folder.mkdir()
+    (folder / "a.csa").write_text(format_csa_record(random_record(1, 60)))
+    for name, content in (("b.csa", b""), ("c.hcpe", b"123"), ("d.kif", b"\xff\xff\xff")):
+        (folder / name).write_bytes(content)
+    lines: list[str] = []
+    options = ShogiDataOptions(test_share=0.0)
+    (shard,) = make_shogi_dataset([folder], tmp_path / "set", options, lines.append).shards
+    assert shard.rows == 60
+    named = [line for line in lines if line.endswith("left out")]
+    assert [Path(line.partition(": ")[0]).name for line in named] == ["b.csa", "c.hcpe", "d.kif"]
+    assert "3 left out, of 4 files" in lines
+    with pytest.raises(NetworkError, match=r"b\.csa: "):
+        make_shogi_dataset([folder / "b.csa"], tmp_path / "other", options, quiet)
+    target = tmp_path / "games.hcpe3"
+    assert main(["dataset", "convert", str(folder), str(target)]) == 0
+    printed = capsys.readouterr()
+    assert "1 games written" in printed.out
+    assert "2 left out, of 3 files" in printed.err
+    assert main(["dataset", "convert", str(folder / "b.csa"), str(tmp_path / "none.hcpe3")]) == 2
+    assert not (tmp_path / "none.hcpe3").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from engine.cli.main import main
 from engine.matches.schedule import load_openings
+from engine.records import LeftOut
 from engine.shogi.datasets.openings import BalanceLimits, balanced_openings, why_unbalanced
 from engine.shogi.game import ShogiGame
 from engine.shogi.matches import ShogiMatches
@@ -121,3 +123,15 @@ def test_the_command_writes_what_matches_read(tmp_path: Path, capsys: pytest.Cap
     assert main(words) == 2
     assert main([*words, "--plies", "36", "24"]) == 2
     assert "expected the second after the first" in capsys.readouterr().err
+
+
+def test_broken_files_do_not_stop_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = {"empty.csa": b"", "half.hcpe": b"123"}
+    for name, content in names.items():
+        (tmp_path / name).write_bytes(content)
+    lines: list[str] = []
+    left_out = LeftOut(lines.append)
+    assert balanced_openings([tmp_path / name for name in names], LIMITS, left_out) == ([], Counter())
+    assert [Path(line.partition(": ")[0]).name for line in lines] == list(names)
+    assert main(["dataset", "openings", str(tmp_path), "--out", str(tmp_path / "out.sfen")]) == 2
+    assert "2 left out, of 2 files" in capsys.readouterr().err

@@ -11,7 +11,8 @@ from pathlib import Path
 from engine.color import BLACK, WHITE, opponent
 from engine.go.cgos.codec import Setup
 from engine.go.cgos.yomi_seat import RULES, GoReply, GoStart
-from engine.go.sgf import GameRecord, Node, SgfError, load_sgf
+from engine.go.record_files import load_record
+from engine.go.sgf import GameRecord, Node, SgfError
 from engine.go.vertex import VertexError, parse_vertex
 from engine.servers.recording import RecordFile
 
@@ -112,7 +113,7 @@ class CgosGame:
         """Go on with the record that was written before this program was started, and keep what it says of moves."""
         for path in self.file.of_all_days():
             try:
-                record = load_sgf(path)
+                record = load_record(path)
             except SgfError as error:
                 log.warning("the record of the game so far is passed over: %s", error)
                 continue

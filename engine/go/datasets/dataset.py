@@ -18,12 +18,13 @@ import numpy.typing as npt
 
 from engine.color import BLACK
 from engine.datasets.making import Columns, Log, held_out, plan_shards, write_missing
-from engine.datasets.sources import SGF_SUFFIXES, find_files, named
+from engine.datasets.sources import GO_SUFFIXES, readable_files
 from engine.go.datasets.games import GameTable, read_games, thinned, trusted, without_duplicates
 from engine.go.datasets.rows import PLY_DTYPE, Row, RowWriter, Teacher, blank_columns
 from engine.go.datasets.scores import KomiScorer
 from engine.go.datasets.teacher import LABELS_VERSION
 from engine.go.rules import Rules
+from engine.records import LeftOut
 from native.datasets.replay import write_keys
 from native.go.board import POSITION_DTYPE
 from native.go.rules import MAX_HISTORY
@@ -99,8 +100,9 @@ def make_go_dataset(
     """
     if options.unique not in UNIQUES:
         raise NetworkError(f"unique = {options.unique!r} found, expected one of {', '.join(UNIQUES)}")
-    files = find_files(paths, SGF_SUFFIXES)
-    manifest = Manifest(options.features, dataclasses.asdict(options), tuple(map(named, files)))
+    left_out = LeftOut(log)
+    files, sources = readable_files(paths, GO_SUFFIXES, left_out)
+    manifest = Manifest(options.features, dataclasses.asdict(options), sources)
     # As it reads back: JSON has lists alone. Sets without such labels know nothing of them.
     kept = {**manifest.options, "sizes": list(options.sizes)}
     if not options.scores:
@@ -116,7 +118,8 @@ def make_go_dataset(
     def progress(read: int, refused: int) -> None:
         log(f"{read} games read, {refused} refused")
 
-    table, refused = read_games(files, folder / "games", rules, progress)
+    table, refused = read_games(files, folder / "games", rules, progress, left_out)
+    left_out.report(len(files))
     for reason, count in refused.most_common(3):
         log(f"refused {count} times: {reason}")
     table, believed = choose_games(table, options)

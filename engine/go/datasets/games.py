@@ -10,6 +10,7 @@ import itertools
 import math
 import multiprocessing
 import os
+import re
 import signal
 import threading
 from collections import Counter
@@ -25,14 +26,18 @@ from engine.color import BLACK, WHITE
 from engine.datasets.sources import sgf_texts
 from engine.go.game import GoGame
 from engine.go.handicap import handicap_stones
+from engine.go.record_files import each_record
 from engine.go.rules import Rules
-from engine.go.sgf import GameRecord, SgfError, each_sgf_game
+from engine.go.sgf import GameRecord, SgfError
+from engine.records import LeftOut
 from native.datasets.replay import COLOR_SHIFT, GAME_DTYPE, black_wins, replay
 from native.go.board import POSITION_DTYPE
 from native.go.rules import MAX_HISTORY
 from nets.errors import NetworkError
 from nets.files import atomic_writer, remove_drafts, source_digest
 
+READER = 2
+"""Version of the reader: parts that another one has made are read again."""
 PART_GAMES = 4096
 PIECE_GAMES = 256
 """Games that a process reads at a time; so few, or fewer, are read without one."""
@@ -42,6 +47,8 @@ ROLLOUT_SHARE = 0.6
 COLORS = {"B": BLACK, "W": WHITE}
 MAX_HANDICAP = 255
 """Stones, as many as a row can tell."""
+_PLACE = re.compile(r"line \d+, column \d+: ")
+"""Places are left out of reasons, which are counted."""
 RULE_FIELDS = ("ko_rule", "scoring", "tax", "suicide", "friendly_pass")
 
 
@@ -81,12 +88,13 @@ def parse_result(text: str) -> tuple[int, bool, float]:
 
 
 def game_row(record: GameRecord, rules: Rules) -> tuple[npt.NDArray[np.void], list[int]]:
-    """Return a game's row, with start 0, and its codes.
+    """Return a game's row, with start 0, and its codes; a game ends before a move off the board.
 
     Raises:
         SgfError: the record cannot be played.
     """
-    game: GoGame = record.game(rules=rules, override_rules=record.rules is None)
+    has_fault = any(node.fault for node in record.line())
+    game: GoGame = record.game(rules=rules, override_rules=record.rules is None, cut=has_fault)
     row = np.zeros(1, GAME_DTYPE)
     row["stones"], row["moves"], row["size"] = len(game.setup), len(game.moves), game.size
     row["side"], row["komi"] = game.initial_side, float(game.position["komi"])
@@ -101,7 +109,11 @@ def game_row(record: GameRecord, rules: Rules) -> tuple[npt.NDArray[np.void], li
 
 
 def read_games(
-    paths: Sequence[Path], folder: Path, rules: Rules, progress: Callable[[int, int], None]
+    paths: Sequence[Path],
+    folder: Path,
+    rules: Rules,
+    progress: Callable[[int, int], None],
+    left_out: LeftOut | None = None,
 ) -> tuple[GameTable, Counter[str]]:
     """Read all games of files, by way of the parts in `folder`.
 
@@ -112,6 +124,8 @@ def read_games(
         folder: where parts are kept; those of other files or rules are read again.
         rules: of records that name none (or none that is known).
         progress: called with the games read and those refused so far.
+        left_out: files that cannot be read, or whose games are refused, are added; None: raise at the first file that
+            cannot be read.
 
     Returns:
         The table, and how many records were refused for which reason.
@@ -126,10 +140,19 @@ def read_games(
     tables: list[GameTable] = []
     # Spawned: a process that has threads, numba's for one, cannot be forked safely.
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"), initializer=_begin_reader) as pool:
-        for table, reasons in itertools.chain.from_iterable(_parts(pool, path, folder, rules) for path in paths):
-            tables.append(table)
-            refused += reasons
-            progress(sum(len(table.games) for table in tables), refused.total())
+        for path in paths:
+            try:
+                for table, reasons in _parts(pool, path, folder, rules):
+                    tables.append(table)
+                    refused += reasons
+                    if left_out is not None and reasons:
+                        (reason, _), *_ = reasons.most_common(1)
+                        left_out.add(path, f"{reasons.total()} games, such as: {reason}")
+                    progress(sum(len(table.games) for table in tables), refused.total())
+            except NetworkError as error:
+                if left_out is None:
+                    raise
+                left_out.add(path, error)
     if not any(len(table.games) for table in tables):
         reason = refused.most_common(1)[0][0] if refused else "empty files"
         raise NetworkError(f"{paths[0]}: no game that can be used found ({reason})")
@@ -140,7 +163,7 @@ def _parts(
     pool: ProcessPoolExecutor, path: Path, folder: Path, rules: Rules
 ) -> Iterator[tuple[GameTable, Counter[str]]]:
     """Yield the games of a file in parts, as they were kept, or read now and kept."""
-    key = hashlib.sha256(f"{source_digest(path)} {rules.to_json()}".encode()).hexdigest()[:12]
+    key = hashlib.sha256(f"{READER} {source_digest(path)} {rules.to_json()}".encode()).hexdigest()[:12]
     texts = sgf_texts(path)
     for number in itertools.count():
         part = folder / f"{key}-{number:05d}.npz"
@@ -182,13 +205,13 @@ def _read_piece(texts: Sequence[bytes], rules: Rules) -> tuple[GameTable, Counte
     rows, codes, refused = [], [], Counter[str]()
     position = 0
     for text in texts:
-        for found in each_sgf_game(text):
+        for found in each_record(text):
             try:
                 if isinstance(found, SgfError):
                     raise found
                 row, game_codes = game_row(found, rules)
             except SgfError as error:
-                refused[str(error)[:60]] += 1
+                refused[_PLACE.sub("", str(error))[:60]] += 1
                 continue
             row["start"] = position
             position += len(game_codes)

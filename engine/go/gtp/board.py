@@ -14,10 +14,12 @@ from engine.go.gtp.codec import Command
 from engine.go.gtp.session import USER_ERRORS, GtpError, Session
 from engine.go.gtp.table import command
 from engine.go.handicap import HandicapError, fixed_handicap, free_handicap, parse_free_handicap
+from engine.go.record_files import load_record
 from engine.go.rules import Rules, RulesError
-from engine.go.sgf import SgfError, load_sgf, to_sgf
+from engine.go.sgf import SgfError, to_sgf
 from engine.go.vertex import VertexError, board_points, format_vertex, parse_color, parse_vertex
 from engine.options import MAX_KOMI
+from engine.records import report_notes
 from native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, PASS
 
 log = logging.getLogger("yomi.gtp")
@@ -206,7 +208,8 @@ def gogui_play_sequence(session: Session, request: Command) -> None:
 def loadsgf(session: Session, request: Command) -> str:
     """Load a game record up to before move N, or to its end; answer who is to move.
 
-    The present rules stay where it names none, or none that are known.
+    SGF, GIB and NGF are read. A broken record is loaded as far as it can be played; stderr shows each fault. The
+    present rules stay if the record names none, or none that are known.
     """
     expect_count(request, 1, None, "FILE [MOVE]")
     words = list(request.arguments)
@@ -215,12 +218,13 @@ def loadsgf(session: Session, request: Command) -> str:
         moves = max(integer(words.pop(), "move number") - 1, 0)
     path = " ".join(words).strip('"')
     try:
-        record = load_sgf(path)
-        game = record.game(moves, rules=session.game.rules, override_rules=record.rules is None)
+        record = load_record(path)
+        game = record.game(moves, rules=session.game.rules, override_rules=record.rules is None, cut=True)
     except SgfError as error:
         if len(words) > 1 and _is_file(" ".join(words[:-1])) and not _is_file(path):
             raise GtpError(f"invalid move number {words[-1]!r}: expected a number") from None
         raise GtpError(f"cannot load file: {error}") from None
+    report_notes(log.warning, path, record.notes)
     if record.rules_text:
         log.warning("%s: unknown rules '%s': %s stay in force", path, record.rules_text, game.rules)
     take_up(session, game)

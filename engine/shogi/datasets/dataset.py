@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.datasets.making import Columns, Log, held_out, plan_shards, write_missing
-from engine.datasets.sources import find_files, named
+from engine.datasets.sources import readable_files
+from engine.records import LeftOut
 from engine.shogi.datasets.rows import (
     NO_MOVE,
     SHOGI_SUFFIXES,
@@ -63,12 +64,14 @@ def make_shogi_dataset(paths: Sequence[Path], folder: Path, options: ShogiDataOp
         NetworkError: a source or an option cannot be used, or the folder holds another data set.
         OSError: the folder cannot be written.
     """
-    files = find_files(paths, SHOGI_SUFFIXES)
-    manifest = Manifest(options.features, dataclasses.asdict(options), tuple(map(named, files)))
+    left_out = LeftOut(log)
+    files, sources = readable_files(paths, SHOGI_SUFFIXES, left_out)
+    manifest = Manifest(options.features, dataclasses.asdict(options), sources)
     if manifest.features.game != "shogi":
         raise NetworkError(f"feature set {options.features} of {manifest.features.game} found, expected one of shogi")
     dataset = begin_dataset(folder, manifest)
-    rows = chosen_rows(files, options, log)
+    rows = chosen_rows(files, options, log, left_out)
+    left_out.report(len(files))
     scale = options.score_scale
     if not scale:
         scale = fitted_scale(rows)
@@ -84,16 +87,20 @@ def make_shogi_dataset(paths: Sequence[Path], folder: Path, options: ShogiDataOp
     return write_missing(dataset, planned, columns, log)
 
 
-def chosen_rows(files: Sequence[Path], options: ShogiDataOptions, log: Log) -> npt.NDArray[np.void]:
-    """Return the positions of all files that are used.
+def chosen_rows(files: Sequence[Path], options: ShogiDataOptions, log: Log, left_out: LeftOut) -> npt.NDArray[np.void]:
+    """Return the positions of all files that are used; broken files are left out.
 
     Raises:
-        NetworkError: a file is broken, or nothing is left.
+        NetworkError: no positions are left.
     """
     limits = ShogiLimits(options.rating, options.evaluation, options.min_moves)
     parts, game = [], 0
     for path in files:
-        parts.append(read_rows(path, limits, game, log))
+        try:
+            parts.append(read_rows(path, limits, game, log))
+        except NetworkError as error:
+            left_out.add(path, error)
+            continue
         game = int(parts[-1]["game"].max()) + 1 if len(parts[-1]) else game
     rows = joined(parts)
     log(f"{len(rows)} positions of {game} games read")
@@ -101,6 +108,8 @@ def chosen_rows(files: Sequence[Path], options: ShogiDataOptions, log: Log) -> n
         rows = merged(rows)
         log(f"{len(rows)} positions differ")
     if not len(rows):
+        if len(left_out.faults) == len(files):
+            raise NetworkError(left_out.faults[0])
         raise NetworkError(f"{files[0]}: no positions left, expected some: see the options that choose games")
     return rows
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.color import DRAW
+from engine.records import LeftOut, read_record_bytes
 from engine.shogi.datasets.rows import ratings_of
 from engine.shogi.placement import Placement
 from engine.shogi.records.files import load_records
@@ -41,8 +42,15 @@ class BalanceLimits:
     min_moves: int = 50
 
 
-def balanced_openings(files: Sequence[Path], limits: BalanceLimits) -> tuple[list[str], Counter[str]]:
+def balanced_openings(
+    files: Sequence[Path], limits: BalanceLimits, left_out: LeftOut | None = None
+) -> tuple[list[str], Counter[str]]:
     """Return openings as lines `startpos moves ...`, and how many games were left out for which reason.
+
+    Args:
+        files: records.
+        limits: which games are used.
+        left_out: files that cannot be read are added; None: raise at the first.
 
     Raises:
         NetworkError: a file cannot be read.
@@ -50,7 +58,16 @@ def balanced_openings(files: Sequence[Path], limits: BalanceLimits) -> tuple[lis
     lines: dict[Placement, str] = {}
     refused = Counter[str]()
     for path in files:
-        for record in _records(path):
+        try:
+            records = list(_records(path))
+        except NetworkError as error:
+            if left_out is None:
+                raise
+            left_out.add(path, error)
+            continue
+        if left_out is not None:
+            left_out.report_notes(path, [note for record in records for note in record.notes])
+        for record in records:
             why = why_unbalanced(record, limits)
             if why:
                 refused[why] += 1
@@ -96,6 +113,8 @@ def _records(path: Path) -> Iterator[GameRecord]:
             yield from load_records(path)
     except RecordError as error:
         raise NetworkError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
+    except OSError as error:
+        raise NetworkError(f"{path}: {error.strerror}") from None
 
 
 def _games_of_hcpe(path: Path) -> Iterator[GameRecord]:
@@ -104,7 +123,7 @@ def _games_of_hcpe(path: Path) -> Iterator[GameRecord]:
     Their ending is not known but for the winner: wins are taken for resignations.
     """
     record, following = GameRecord(), START
-    for position in read_hcpe(path.read_bytes()):
+    for position in read_hcpe(read_record_bytes(path, None)):
         if position.placement != following and record.moves:
             yield record
             record = GameRecord()

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.color import BLACK, DRAW, WHITE
-from engine.records import MAX_RECORD_BYTES, read_record_bytes, report_notes
+from engine.records import MAX_RECORD_BYTES, read_record_bytes, refuse_special, report_notes
 from engine.shogi.moves import is_move
 from engine.shogi.notation import format_usi
 from engine.shogi.placement import Placement
@@ -95,7 +95,7 @@ def read_games(path: Path, say: Say = silent) -> list[GameRecord]:
         data = read_record_bytes(path, None if path.suffix.lower() == ".hcpe3" else MAX_RECORD_BYTES)
         records = read_hcpe3(data) if path.suffix.lower() == ".hcpe3" else read_records(data)
     except OSError as error:
-        raise NetworkError(f"cannot read {path}: {error.strerror}") from None
+        raise NetworkError(f"{path}: {error.strerror}") from None
     except RecordError as error:
         raise NetworkError(f"{path}: {error}") from None
     report_notes(say, path, (note for record in records for note in record.notes))
@@ -114,9 +114,13 @@ def records_of(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[np.void]:
     """Return the records of a file.
 
     Raises:
-        NetworkError: it does not hold whole ones.
+        NetworkError: it cannot be read, or does not hold whole ones.
     """
-    data = np.fromfile(path, np.uint8)
+    try:
+        refuse_special(path)
+        data = np.fromfile(path, np.uint8)
+    except OSError as error:
+        raise NetworkError(f"{path}: {error.strerror}") from None
     if data.size % dtype.itemsize:
         raise NetworkError(f"{path}: {data.size} bytes found, expected whole records of {dtype.itemsize}")
     return data.view(dtype)

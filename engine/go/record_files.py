@@ -1,0 +1,72 @@
+"""Files of Go records: SGF, GIB (Tygem) and NGF (Cyberoro, WBaduk). Their content shows the format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from engine.go.gib_ngf import looks_like_gib, looks_like_ngf, read_gib, read_ngf
+from engine.go.sgf import GameRecord, SgfError, each_sgf_game, read_size
+from engine.records import Note, read_record_bytes
+
+
+def each_record(data: bytes) -> Iterator[GameRecord | SgfError]:
+    """Yield the games of a file, at least one, each as its record, or as the reason why it cannot be read."""
+    reader = read_gib if looks_like_gib(data) else read_ngf if looks_like_ngf(data) else None
+    if reader is None:
+        yield from each_sgf_game(data)
+        return
+    try:
+        yield reader(data)
+    except SgfError as error:
+        yield error
+
+
+def load_records(path: str | Path) -> list[GameRecord]:
+    """Read all games of a file, at least one. A game that cannot be read becomes a note of another one.
+
+    Raises:
+        SgfError: the file cannot be opened, or no game in it can be read.
+    """
+    records: list[GameRecord] = []
+    faults: list[Note] = []
+    for number, found in enumerate(each_record(_bytes_of(path)), 1):
+        if isinstance(found, GameRecord):
+            records.append(found)
+        else:
+            faults.append(Note(f"game {number}: {found}: left out" if number > 1 or records else str(found)))
+    if not records:
+        raise SgfError(faults[0].text)
+    records[0].notes += faults
+    return records
+
+
+def load_record(path: str | Path) -> GameRecord:
+    """Read the first game of a file.
+
+    Raises:
+        SgfError: the file cannot be opened, or the game cannot be read.
+    """
+    found = next(each_record(_bytes_of(path)))
+    if isinstance(found, SgfError):
+        raise found
+    return found
+
+
+def load_size(path: str | Path) -> int:
+    """Return the board size of the first game of a file. Of SGF only the root is read.
+
+    Raises:
+        SgfError: see `load_record`.
+    """
+    data = _bytes_of(path)
+    if looks_like_gib(data) or looks_like_ngf(data):
+        return load_record(path).size
+    return read_size(data)
+
+
+def _bytes_of(path: str | Path) -> bytes:
+    try:
+        return read_record_bytes(path)
+    except OSError as error:
+        raise SgfError(f"cannot read {path}: {error.strerror}") from None

@@ -1,0 +1,131 @@
+"""Records of Tygem and Cyberoro."""
+
+from pathlib import Path
+
+import pytest
+
+from engine.color import BLACK, WHITE
+from engine.go.gib_ngf import looks_like_gib, looks_like_ngf, read_gib, read_ngf
+from engine.go.record_files import each_record, load_size
+from engine.go.sgf import SgfError
+from engine.go.vertex import format_vertex
+from native.go.board import PASS
+
+GIB = r"""\HS
+\[GAMEBLACKNAME=흑선수 (9D)\]
+\[GAMEWHITENAME=white (10D)\]
+\[GAMEINFOMAIN=GBKIND:3,GTIME:30-3-1200,GRLT:1,ZIPSU:25,DUM:0,GONGJE:65,TCNT:30\]
+\[GAMETAG=S1,R3,D5,G65,W1,Z25,T30-3-1200,C2016:03:26:17:29,I:x,L:9\]
+\HE
+\GS
+2 1 0
+119 0 &4
+INI 0 1 0 &4
+STO 0 2 1 15 3
+STO 0 3 2 3 15
+SKI 0 4
+STO 0 5 2 4 4
+\GE
+"""
+NGF = """Rated game
+19
+white      7D*
+흑선수      5D
+www.example.com
+3
+0
+0
+20170316 [09:51]
+5
+White wins by 3.5 points!
+2
+PMABWQQQQ
+PMACBFFFF
+PMADWAAAA
+"""
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "euc-kr"])
+def test_a_record_of_tygem(encoding: str) -> None:
+    record = read_gib(GIB.encode(encoding))
+    assert (record.black, record.white, record.result, record.date) == ("흑선수", "white", "W+2.5", "2016-03-26")
+    assert (record.size, record.komi, record.handicap) == (19, 6.5, 0)
+    assert (record.root.other["BR"], record.root.other["WR"]) == (["9D"], ["10D"])
+    moves = [(color, format_vertex(move, 19)) for color, move in record.game().moves]
+    assert moves == [(BLACK, "Q16"), (WHITE, "D4"), (BLACK, "pass"), (WHITE, "E15")]
+
+
+@pytest.mark.parametrize(
+    ("change", "result"),
+    [
+        (("W1,Z25", "W3,Z0"), "B+R"),
+        (("W1,Z25", "W8,Z0"), "W+T"),
+        (("W1,Z25", "W0,Z100"), "B+10"),
+    ],
+)
+def test_results_of_tygem(change: tuple[str, str], result: str) -> None:
+    text = GIB.replace(*change).replace("GRLT:1,ZIPSU:25,", "")
+    assert read_gib(text.encode()).result == result
+
+
+@pytest.mark.parametrize(
+    ("condition", "result", "komi", "read"),
+    [
+        ("Even : Black 6.5 Dum", "white wins by time", 6.5, "W+T"),
+        ("분선 : 흑 6집반 덤", "흑 불계승", 6.5, "B+R"),
+        ("分先 : 黑贴6目半", "白 3.5 目胜", 6.5, "W+3.5"),
+        ("Handicap", "unknown", None, ""),
+    ],
+)
+def test_komi_and_results_of_tygem_in_words(condition: str, result: str, komi: float | None, read: str) -> None:
+    text = rf"\HS\n\[GAMECONDITION={condition}\]\[GAMERESULT={result}\]".replace(r"\n", "\n")
+    record = read_gib(f"{text}\nSTO 0 2 1 3 3\n\\GE".encode())
+    assert (record.komi, record.result) == (komi, read)
+
+
+def test_handicap_of_tygem() -> None:
+    record = read_gib(GIB.replace("INI 0 1 0", "INI 0 1 3").replace("STO 0 2 1 15 3", "STO 0 2 2 15 15").encode())
+    game = record.game(1)
+    assert sorted(format_vertex(point, 19) for _, point in game.setup) == ["D16", "D4", "Q16"]
+    assert (game.handicap, game.moves[0][0]) == (3, WHITE)
+
+
+def test_a_record_of_cyberoro() -> None:
+    record = read_ngf(NGF.encode("euc-kr"))
+    assert (record.black, record.white, record.result, record.date) == ("흑선수", "white", "W+3.5", "2017-03-16")
+    assert (record.size, record.komi, record.handicap) == (19, 0.0, 3)
+    assert [move for _, move in record.game().moves][2] == PASS
+    even = read_ngf(
+        NGF.replace("\n3\n0\n0\n", "\n0\n0\n6\n").replace("White wins by 3.5 points", "Black win time").encode()
+    )
+    assert (even.komi, even.handicap, even.result) == (6.5, 0, "B+T")
+
+
+def test_faults_are_notes() -> None:
+    record = read_gib(GIB.replace("STO 0 3 2 3 15", "STO 0 3 2 3 19").replace("\\GE\n", "").encode())
+    assert len(record.game(cut=True).moves) == 1
+    assert [str(note) for note in record.notes] == [
+        "the text ends without \\GE: moves may be missing",
+        "move 2 of the record: line 12: 'STO 0 3 2 3 19': expected a move on a 19x19 board: read up to there",
+    ]
+    for data, word in ((b"\\HS\n\\HE\n", "STO"), (NGF.encode().replace(b"PM", b"xx"), "PM")):
+        (found,) = each_record(data)
+        assert isinstance(found, SgfError)
+        assert word in str(found)
+
+
+def test_the_content_shows_the_format(tmp_path: Path) -> None:
+    assert looks_like_gib(GIB.encode())
+    assert looks_like_ngf(NGF.encode())
+    for other in (
+        b"",
+        b"(;GM[1]C[\nPMABBQQQQ])",
+        b"PI\n+\n+7776FU\n",
+        "手合割：平手\n".encode(),
+        b"startpos moves 7g7f",
+    ):
+        assert not looks_like_gib(other)
+        assert not looks_like_ngf(other)
+    path = tmp_path / "a.ngf"
+    path.write_text(NGF.replace("\n19\n", "\n9\n"))
+    assert load_size(path) == 9
