@@ -811,6 +811,7 @@ def test_encodings(encoding: str) -> None:
 def test_broken_bytes_are_replaced() -> None:
     (record,) = read_records(FLOODGATE.encode().replace(b"summary", b"\xff\xfe\x81"))
     assert str(record.notes[0]) == "line 23, column 2: characters that are not UTF-8 are replaced: 3"
+    assert read_records(to_bytes([record], ".csa"))[0].notes == []
     for encoding, name in (("utf-8", "UTF-8"), ("cp932", "Shift JIS"), ("euc_jp", "EUC-JP")):
         data = KIF_TEXT.encode(encoding).replace("良い".encode(encoding), "良い".encode(encoding) + b"\xff\xff \0")
         (record,) = read_records(data)

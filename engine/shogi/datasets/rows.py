@@ -103,10 +103,17 @@ def read_games(path: Path, say: Say = silent) -> list[GameRecord]:
 
 
 def without_handicap(path: Path, records: Sequence[GameRecord], say: Say) -> list[GameRecord]:
-    """Return the games that begin with all 40 pieces, and say how many others the file has."""
+    """Return the games that begin with all 40 pieces, and say how many others the file has.
+
+    Raises:
+        NetworkError: the file has no game that begins so.
+    """
     found = [record for record in records if is_packable(record.initial)]
     if left := len(records) - len(found):
-        say(f"{path}: games left out because hcpe and psv hold positions with all 40 pieces only (handicap): {left}")
+        why = f"handicap games or positions without all 40 pieces, which hcpe, hcpe3 and psv cannot hold: {left}"
+        if not found:
+            raise NetworkError(f"{path}: {why}")
+        say(f"{path}: {why}, left out")
     return found
 
 

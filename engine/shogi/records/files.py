@@ -72,7 +72,7 @@ def decode(data: bytes) -> tuple[str, list[Note]]:
     elif b"\x1b$" in data:
         encoding = "iso2022_jp"
     elif _is_utf8(data):
-        encoding = "utf-8"
+        return data.decode("utf-8"), []
     else:
         encoding = min(ENCODINGS, key=lambda name: _penalty(_decoded(data, name)))
     text = _decoded(data, encoding)
@@ -85,20 +85,19 @@ def decode(data: bytes) -> tuple[str, list[Note]]:
     return text, [Note.at(text, text.index("\ufffd"), f"characters that are not {name} are replaced: {broken}")]
 
 
+def _is_utf8(data: bytes) -> bool:
+    try:
+        return "\0" not in data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+
+
 def _decoded(data: bytes, encoding: str) -> str:
     return INVALID.sub("\ufffd", data.decode(encoding, "replace"))
 
 
 def _penalty(text: str) -> int:
     return sum(weight * len(re.findall(letters, text)) for letters, weight in UNLIKELY.items())
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def load_records(path: str | Path, *, cut: bool = False) -> list[GameRecord]:
