@@ -658,19 +658,23 @@ def test_broken_hcpe() -> None:
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.sampled_from([FLOODGATE, KIF_TEXT, KI2_TEXT]), st.data())
-def test_damaged_records_are_read_or_get_one_line(text: str, data: st.DataObject) -> None:
-    letters = list(text)
+@given(st.sampled_from(["floodgate", "kif", "ki2", "bod", "jkf"]), st.booleans(), st.data())
+def test_damaged_records_are_read_or_get_one_line(form: str, cut: bool, data: st.DataObject) -> None:
+    texts = {"floodgate": FLOODGATE, "kif": KIF_TEXT, "ki2": KI2_TEXT, "bod": BOD, "jkf": json.dumps(JKF)}
+    letters = list(texts[form])
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(letters) - 1))
-        letters[at] = data.draw(st.sampled_from([*"+-PN%'T,0179\n|(:", "", "同", "歩", "１", "：", "▲", "成", "まで"]))
+        letters[at] = data.draw(
+            st.sampled_from([*"+-PN%'T,0179\n|(:{}[]\0\x1c", "", "同", "歩", "１", "：", "▲", "成", "まで", "評価値 1"])
+        )
     try:
-        records = read_records("".join(letters))
+        records = read_records("".join(letters), cut=cut)
     except RecordError as error:
         assert len(str(error).splitlines()) == 1  # noqa: PT017
         return
     for record in records:
         assert record.placements()
+        assert all(to_bytes([record], suffix) for suffix in (".csa", ".kifu", ".usi"))
 
 
 def test_files(tmp_path: Path) -> None:
@@ -793,6 +797,19 @@ def test_what_is_unknown_is_a_note(text: str, moves: int, ending: str, notes: li
     record = read_records(text)[0]
     assert (len(record.moves), record.ending) == (moves, ending)
     assert [(note.line, note.text[: len(begin)]) for note, (_, begin) in zip(record.notes, notes, strict=True)] == notes
+
+
+def test_errors_and_notes_are_one_line() -> None:
+    with pytest.raises(RecordError, match="line 3: move 1: not a move: '\\+7776FU \ufffd x'"):
+        read_records("PI\n+\n+7776FU \x1c x\n")
+    (record,) = read_records("PI\n+\n+7776FU\nhello \x1b[2J \u2028.\n")
+    assert record.notes == [Note("'hello \ufffd[2J \ufffd.' is no statement of CSA and left out", 4)]
+
+
+def test_a_position_that_cannot_be_is_no_game_that_is_cut() -> None:
+    for cut in (False, True):
+        with pytest.raises(RecordError, match="line 2: the position: no king"):
+            read_records("P1-KY\n-3334FU\n", cut=cut)
 
 
 def test_notes_are_bounded() -> None:

@@ -251,11 +251,12 @@ class _Reader:
             return
         board = self.board if self.has_board else START.board
         hands = (tuple(self.hands[0]), tuple(self.hands[1]))
-        self.placement = self.record.initial = Placement(tuple(board), hands, color)
+        placement = Placement(tuple(board), hands, color)
         try:
-            check(self.placement)
+            check(placement)
         except SfenError as error:
             raise RecordError(f"the position: {error}") from None
+        self.placement = self.record.initial = placement
 
     def _move(self, line: str) -> None:
         if self.placement is None:
@@ -382,7 +383,7 @@ def read_csa(text: str, *, cut: bool = False) -> list[GameRecord]:
             except RecordError as error:
                 if isinstance(error, ImpossibleMoveError) and reader.ends_by_foul():
                     reader.note(f"{error}; the illegal move is left out")
-                elif cut and MOVE_START.match(statement):
+                elif cut and MOVE_START.match(statement) and reader.placement is not None:
                     reader.is_over = True
                     reader.note(cut_before(error))
                 else:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from engine.color import DRAW, opponent
-from engine.records import Note
+from engine.records import Note, printable
 from engine.search.report import Counts
 from engine.shogi.moves import is_move
 from engine.shogi.notation import NotationError, format_usi, guilty_of, parse_usi
@@ -56,7 +56,11 @@ MAX_NOTES = 50
 
 
 class RecordError(ValueError):
-    """A record that cannot be read or written; the message is one line."""
+    """A record that cannot be read or written; the message is one line without control characters."""
+
+    def __init__(self, message: str) -> None:
+        """Make an error."""
+        super().__init__(printable(message))
 
 
 class ImpossibleMoveError(RecordError):
@@ -118,7 +122,7 @@ class GameRecord:
     def add_note(self, text: str, line: int = 0) -> None:
         """Add a note, up to MAX_NOTES."""
         if len(self.notes) < MAX_NOTES:
-            self.notes.append(Note(text, line))
+            self.notes.append(Note(printable(text), line))
         elif len(self.notes) == MAX_NOTES:
             self.notes.append(Note("there are more faults, which are not listed", line))
 
