@@ -790,6 +790,25 @@ def test_faults_of_other_programs_are_notes(name: str) -> None:
             "TORYO",
             [(7, "the ending '通信切断、後手の勝ち' is re")],
         ),
+        (
+            KI2_TEXT.replace("後手の勝ち", "後手の時間切れ勝ち"),
+            8,
+            "TIME_UP",
+            [(7, "the ending '後手の時間切れ勝ち' is read")],
+        ),
+        (
+            KI2_TEXT.replace("後手の勝ち", "先手の宣言勝ち"),
+            8,
+            "KACHI",
+            [(7, "the ending '先手の宣言勝ち' is read as KACHI")],
+        ),
+        (
+            KI2_TEXT.replace("後手の勝ち", "後手の宣言勝ち"),
+            8,
+            "",
+            [(7, "the ending '後手の宣言勝ち' is left out: it is the l")],
+        ),
+        (KI2_TEXT.replace("後手の勝ち", "先手の時間切れ"), 8, "TIME_UP", []),
         (KI2_TEXT.replace("まで8手で後手の勝ち", "▲まいった"), 8, "", [(7, "the ending '▲まいった' is unknown")]),
     ],
 )
@@ -810,6 +829,12 @@ def test_a_position_that_cannot_be_is_no_game_that_is_cut() -> None:
     for cut in (False, True):
         with pytest.raises(RecordError, match="line 2: the position: no king"):
             read_records("P1-KY\n-3334FU\n", cut=cut)
+
+
+def test_bookmarks_are_kept() -> None:
+    (record,) = read_records(KIF_TEXT.replace("*良い手", "*良い手\n&しおり"))
+    assert record.moves[0].comment == "良い手\n&しおり"
+    assert "\n*良い手\n&しおり\n" in to_bytes([record], ".kifu").decode()
 
 
 def test_notes_are_bounded() -> None:
@@ -1083,5 +1108,8 @@ def test_words_of_usi_that_end_a_game() -> None:
     for word, ending in (("resign", "TORYO"), ("win", "KACHI")):
         (record,) = read_records(f"startpos moves 7g7f 3c3d {word}\n")
         assert (len(record.moves), record.ending) == (2, ending)
+    (record,) = read_records("startpos moves 7g7f 3c3d rep_draw\n")
+    assert (len(record.moves), record.ending) == (2, "")
+    assert record.notes == [Note("the ending 'rep_draw' is unknown and left out", 1)]
     (record,) = read_records("startpos moves 7g7f hello 3c3d\n", cut=True)
     assert (len(record.moves), record.notes[0].line) == (1, 1)

@@ -103,12 +103,19 @@ TURN = re.compile(r"(先手|後手|上手|下手)番")
 COUNT = re.compile(r"手数[＝=]\s*([0-9]+).*")
 FRAME = re.compile(r"\+-+\+|[９9]\s*[８8].*|盤面回転")
 """Lines around a diagram, and a line about its orientation."""
+BOOKMARK = "&"
+"""Begins the name of a position, which is kept as a line of the comment."""
 VARIATION = re.compile(r"変化[：:]\s*([0-9]+)手.*")
 RESULT = re.compile(r"\s*まで、?\s*(?:\d+手で?)?(.*)")
 SIDE_RESULT = re.compile(
-    r"(先手|後手|上手|下手)の?(反則負け|反則勝ち|入玉勝ち|時間切れ負け|切れ負け|時間切れ|勝ち|負け)"
+    r"(先手|後手|上手|下手)[のが]?[^先後上下、。]*?"
+    r"(反則負け|反則勝ち|入玉勝ち|時間切れ負け|切れ負け|時間切れ(?!勝ち|により|で)|勝ち|負け)"
 )
-USUAL_RESULT = re.compile(rf"(?:(?:時間切れ|反則|投了|詰み|入玉宣言|宣言)(?:により|で)?、?)?{SIDE_RESULT.pattern}")
+USUAL_RESULT = re.compile(
+    r"(?:(?:時間切れ|反則|投了|詰み|入玉宣言|宣言)(?:により|で)?、?)?(?:先手|後手|上手|下手)の?"
+    r"(?:反則負け|反則勝ち|入玉勝ち|時間切れ負け|切れ負け|時間切れ|勝ち|負け)"
+)
+"""Results that need no note."""
 
 
 def looks_like_kif(lines: list[str]) -> bool:
@@ -156,10 +163,10 @@ class _Reader:
     def read(self, line: str) -> None:
         if line.startswith("変化"):
             self._variation(line)
-        elif self.is_skipped or line.startswith(("#", "&", "手数----")):
+        elif self.is_skipped or line.startswith(("#", "手数----")):
             return
-        elif line.startswith("*"):
-            self._comment(line[1:])
+        elif line.startswith(("*", BOOKMARK)):
+            self._comment(line.removeprefix("*"))
         elif match := RESULT.fullmatch(line):
             self._result(match[1].strip())
         elif self.is_over:
@@ -517,4 +524,4 @@ def _notes(recorded: RecordedMove, before: Placement) -> list[str]:
 
 
 def _comments(text: str) -> list[str]:
-    return [f"*{line}" for line in lines_of(text)] if text else []
+    return [line if line.startswith(BOOKMARK) else f"*{line}" for line in lines_of(text)] if text else []

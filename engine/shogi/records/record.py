@@ -228,7 +228,7 @@ def record_of(game: ShogiGame, notes: Sequence[RecordedMove] = (), **info: str) 
 def parse_usi_line(line: str, *, cut: bool = False) -> GameRecord:
     """Read `[position] startpos [moves ...]` or `[position] sfen SFEN [moves ...]`; a bare SFEN is a position, too.
 
-    A last word `resign` or `win` is the game's ending.
+    A last word `resign` or `win` is the game's ending; another word is a note.
 
     Args:
         line: the line.
@@ -244,15 +244,17 @@ def parse_usi_line(line: str, *, cut: bool = False) -> GameRecord:
     head = words[:at]
     if head[:1] == ["sfen"]:
         head = head[1:]
-    moves, ending = words[at + 1 :], ""
-    if moves and moves[-1] in USI_ENDINGS:
-        ending = USI_ENDINGS[moves.pop()]
+    moves, last = words[at + 1 :], ""
+    if len(moves) > 1 and re.fullmatch("[a-z_]+", moves[-1]):
+        last = moves.pop()
     try:
         record = GameRecord(START if head == [START_WORD] else parse_sfen(" ".join(head)))
         placement = record.initial
         for word in moves:
             placement = record.add(placement, parse_usi(word))
-        record.ending = ending
+        record.ending = USI_ENDINGS.get(last, "")
+        if last and not record.ending:
+            record.add_note(f"the ending '{last[:40]}' is unknown and left out")
     except ImpossibleMoveError as error:
         if not cut:
             raise
