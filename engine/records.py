@@ -43,6 +43,10 @@ class Note:
         before = source[:offset].replace("\r\n", "\n").replace("\r", "\n")
         return cls(text, before.count("\n") + 1, len(before) - before.rfind("\n"))
 
+    def extended(self, text: str) -> Note:
+        """Return the note with a further text, such as the remedy."""
+        return Note(f"{self.text}: {text}", self.line, self.column)
+
     @property
     def place(self) -> str:
         """Text `:LINE:COLUMN`, which follows a file's name; empty if the note concerns the whole file."""

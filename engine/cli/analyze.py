@@ -247,6 +247,8 @@ def _review_file(job: Job, reviewers: Reviewers, args: argparse.Namespace, outco
             outcome.reviewed.append({"file": str(job.path), "number": number, **annotated.review.to_json()})
     except (ReviewError, NetworkError, EvaluatorError) as error:
         text = str(error) if str(job.path) in str(error) else f"{job.path}: {error}"
+        if isinstance(error, ReviewError) and job.path.suffix.lower() not in _suffixes():
+            text += f" (its name shows no form of records: {' '.join(_suffixes())})"
         outcome.broken += 1
         outcome.reviewed.append({"file": str(job.path), "error": text})
         logs.say(f"error: {text}")

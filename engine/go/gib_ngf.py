@@ -88,7 +88,7 @@ def read_ngf(data: bytes) -> GameRecord:
     header += [""] * (12 - len(header))
     size = int(header[1]) if header[1].isdecimal() else _GIB_SIZE
     if not MIN_SIZE <= size <= MAX_SIZE:
-        raise SgfError(f"line 2: board size {size}: expected {MIN_SIZE} to {MAX_SIZE}")
+        raise SgfError(f"board size {size}: expected {MIN_SIZE} to {MAX_SIZE}", Note("", 2))
     record = GameRecord(size, notes=notes)
     record.white, record.black = (
         _with_rank(record, key, *_last_word(text)) for key, text in (("WR", header[2]), ("BR", header[3]))
@@ -159,7 +159,7 @@ def _add_move(record: GameRecord, node: Node, words: list[str], line: int, text:
         return node.add(color, PASS)
     if color is None or len(numbers) != 2 or not all(0 <= number < record.size for number in numbers):
         shown = " ".join(text[:40].split())
-        fault = str(Note(f"'{shown}': expected a move on a {record.size}x{record.size} board", line))
+        fault = Note(f"'{shown}': expected a move on a {record.size}x{record.size} board", line)
         node.children.append(broken := Node(fault=fault))
         return broken
     return node.add(color, point_at(numbers[0], numbers[1], record.size))

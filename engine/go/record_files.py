@@ -7,7 +7,7 @@ from pathlib import Path
 
 from engine.go.gib_ngf import looks_like_gib, looks_like_ngf, read_gib, read_ngf
 from engine.go.sgf import GameRecord, SgfError, each_sgf_game, read_size
-from engine.records import Note, read_record_bytes
+from engine.records import read_record_bytes
 
 
 def each_record(data: bytes) -> Iterator[GameRecord | SgfError]:
@@ -29,15 +29,15 @@ def load_records(path: str | Path) -> list[GameRecord]:
         SgfError: the file cannot be opened, or no game in it can be read.
     """
     records: list[GameRecord] = []
-    faults: list[Note] = []
-    for number, found in enumerate(each_record(_bytes_of(path)), 1):
+    faults: list[SgfError] = []
+    for found in each_record(_bytes_of(path)):
         if isinstance(found, GameRecord):
             records.append(found)
         else:
-            faults.append(Note(f"game {number}: {found}: left out" if number > 1 or records else str(found)))
+            faults.append(found)
     if not records:
-        raise SgfError(faults[0].text)
-    records[0].notes += faults
+        raise faults[0]
+    records[0].notes += [fault.note.extended("this game is left out") for fault in faults]
     return records
 
 

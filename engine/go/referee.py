@@ -7,6 +7,7 @@ from collections.abc import Callable
 from engine.color import BLACK, DRAW, WHITE
 from engine.go.game import GoGame, score_text
 from engine.go.vertex import format_color
+from engine.go.words import result_in_words
 from engine.play import (
     ADJUDICATION,
     FAILURE,
@@ -27,6 +28,8 @@ SGF_ENDINGS = {"R": RESIGNATION, "T": TIME, "F": FAILURE}
 
 def read_sgf_result(text: str) -> tuple[int, str] | None:
     """Return winner and ending of a game whose result SGF writes like this; None if it tells none."""
+    if "+" not in text:
+        text = result_in_words(text) or text
     letter, _, how = text.strip().partition("+")
     winner = {"B": BLACK, "BLACK": BLACK, "W": WHITE, "WHITE": WHITE}.get(letter.upper())
     if text.strip().lower() in ("0", "draw", "jigo"):

@@ -154,7 +154,7 @@ class GoReviewer:
         if record.rules_text:
             review.notes.append(Note(f"unknown rules '{record.rules_text}': reviewed under {games[-1].rules}"))
         if loaded.fault:
-            review.notes.append(Note(f"{loaded.fault}: reviewed up to there"))
+            review.notes.append(loaded.fault)
         return AnnotatedGo(review, record)
 
     def close(self) -> None:
@@ -175,7 +175,9 @@ class GoReviewer:
             while not stopped.is_set() and (index := parts.take(number)) is not None:
                 judgement = known.found.get(index) or self._judge(self.analysts[number], games[index], stopped)
                 with ticking:
-                    if index not in known.found and not stopped.is_set():
+                    if stopped.is_set():
+                        return  # the search was cut short
+                    if index not in known.found:
                         known.add(index, judgement)
                     tick()
 
@@ -245,8 +247,8 @@ class Loaded:
     record: GameRecord
     positions: int
     """Of its main line, those before and after the moves that can be played."""
-    fault: str
-    """Why the line goes no further; empty if it can be played to its end."""
+    fault: Note | None
+    """Why the line goes no further; None if it can be played to its end."""
 
 
 def load(path: str, rules: Rules, komi: float | None = None) -> list[Loaded]:
@@ -261,14 +263,14 @@ def load(path: str, rules: Rules, komi: float | None = None) -> list[Loaded]:
         raise ReviewError(str(error)) from None
     games = []
     for number, record in enumerate(records, 1):
-        positions, fault = 0, ""
+        positions, fault = 0, None
         try:
             for _ in record.replay(rules=rules, override_rules=record.rules is None, komi=komi):
                 positions += 1
         except SgfError as error:
-            fault = str(error)
+            fault = error.note.extended("reviewed up to there")
             if positions < 2:
-                raise ReviewError(f"game {number}: {fault}" if number > 1 else fault) from None
+                raise ReviewError(f"game {number}: {error}" if number > 1 else str(error)) from None
         games.append(Loaded(record, positions, fault))
     return games
 

@@ -6,6 +6,8 @@ not square, other games than Go, writing collections. Files: `engine.go.record_f
 Faults of a record become notes if moves can be read all the same: `GameRecord.notes`.
 """
 
+from __future__ import annotations
+
 import itertools
 import math
 import re
@@ -53,7 +55,16 @@ APPLICATION = "yomi"
 
 
 class SgfError(ValueError):
-    """A game record that cannot be read or played; the message is one line."""
+    """A game record that cannot be read or played; the message is one line, with the place if there is one."""
+
+    def __init__(self, text: str, place: Note | None = None) -> None:
+        """Raise with a text, about the place of a note."""
+        self.note = Note(text, place.line, place.column) if place else Note(text)
+        super().__init__(str(self.note))
+
+    def __reduce__(self) -> tuple[type[SgfError], tuple[str, Note]]:
+        """Let the error pass between processes."""
+        return SgfError, (self.note.text, self.note)
 
 
 @dataclass(slots=True)
@@ -69,12 +80,12 @@ class Node:
     comment: str = ""
     other: dict[str, list[str]] = field(default_factory=dict)
     """All other properties, values as they stand in the file (escaped)."""
-    children: list["Node"] = field(default_factory=list, compare=False, repr=False)
+    children: list[Node] = field(default_factory=list, compare=False, repr=False)
     """The main line first, variations after it. (Left out of == and repr, which would recurse once a move.)"""
-    fault: str = field(default="", compare=False)
-    """Why the node's move cannot be read, with its place. The property is kept in `other`."""
+    fault: Note | None = field(default=None, compare=False)
+    """Why the node's move cannot be read. The property is kept in `other`."""
 
-    def add(self, color: int, move: int, comment: str = "") -> "Node":
+    def add(self, color: int, move: int, comment: str = "") -> Node:
         """Append a child with a move and return it; the first child is the main line."""
         child = Node((color, move), comment=comment)
         self.children.append(child)
@@ -161,7 +172,7 @@ class GameRecord:
         try:
             games += itertools.islice(self.replay(path, rules=rules, override_rules=override_rules, komi=komi), count)
         except SgfError as error:
-            note = Note(f"{error}: read up to there")
+            note = error.note.extended("read up to there")
             if not cut or not games:
                 raise
             if note not in self.notes:
@@ -202,7 +213,7 @@ class GameRecord:
                 yield game
                 played += 1
             if node.fault:
-                raise SgfError(f"move {played} of the record: {node.fault}")
+                raise SgfError(f"move {played} of the record: {node.fault.text}", node.fault)
             if node.move:
                 try:
                     game.play(*node.move, strict=False)
@@ -381,7 +392,7 @@ class _Reader:
         self._parser.note(raw.places.get(key, 0), text)
 
     def _error(self, raw: RawNode, key: str, text: str) -> SgfError:
-        return SgfError(str(Note.at(self._parser.text, raw.places[key], text)))
+        return SgfError(text, Note.at(self._parser.text, raw.places[key], text))
 
     def _read_size(self, raw: RawNode) -> int:
         game = _text(raw, "GM").strip()
@@ -454,7 +465,7 @@ class _Reader:
             position = sgf_properties.interpret_go_point(text.encode("ascii", "replace"), self._size)
         except ValueError:
             fault = f"{_shown(key, value)}: expected a point of a {self._size}x{self._size} board"
-            node.fault = str(Note.at(self._parser.text, raw.places[key], fault))
+            node.fault = Note.at(self._parser.text, raw.places[key], fault)
             node.other[key] = [value]
             return
         node.move = (MOVE_PROPERTIES[key], PASS if position is None else _point(position, self._size))

@@ -84,6 +84,10 @@ def make(path: Path, folder: Path, labels: Any = None, **options: Any) -> Any:
         ("0", 0, False, 0.0),
         ("B+T", 1, False, None),
         ("Void", -1, False, None),
+        ("黑中盘胜", 1, True, None),
+        ("白胜3.5目", 2, False, 3.5),
+        ("흑 불계승", 1, True, None),
+        ("White wins by time", 2, False, None),
         ("", -1, False, None),
     ],
 )

@@ -106,7 +106,7 @@ def test_faults_are_notes() -> None:
     assert len(record.game(cut=True).moves) == 1
     assert [str(note) for note in record.notes] == [
         "the text ends without \\GE: moves may be missing",
-        "move 2 of the record: line 12: 'STO 0 3 2 3 19': expected a move on a 19x19 board: read up to there",
+        "line 12: move 2 of the record: 'STO 0 3 2 3 19': expected a move on a 19x19 board: read up to there",
     ]
     for data, word in ((b"\\HS\n\\HE\n", "STO"), (NGF.encode().replace(b"PM", b"xx"), "PM")):
         (found,) = each_record(data)

@@ -432,7 +432,7 @@ def test_broken_text_is_read_with_notes(text: str, moves: str, notes: list[str])
 def test_a_move_off_the_board_ends_the_game_with_a_note(value: str) -> None:
     record = read_sgf(f"(;SZ[9];B[aa];W[{value}];B[bb])")
     with pytest.raises(
-        SgfError, match=r"^move 2 of the record: line 1, column 15: W\[a?.*\]: expected a point of a 9x9"
+        SgfError, match=r"^line 1, column 15: move 2 of the record: W\[a?.*\]: expected a point of a 9x9"
     ):
         record.game()
     assert record.game(1).moves == record.game(cut=True).moves == [(BLACK, point_at(0, 0, 9))]
@@ -491,9 +491,7 @@ def test_collections(tmp_path: Path) -> None:
     path.write_bytes(b"(;SZ[5])(;GM[2])(;SZ[7])")
     records = load_records(path)
     assert [record.size for record in records] == [5, 7]
-    assert [note.text for note in records[0].notes] == [
-        "game 2: line 1, column 11: not a game of Go: GM is 2, expected 1: left out"
-    ]
+    assert [note.text for note in records[0].notes] == ["not a game of Go: GM is 2, expected 1: this game is left out"]
     path.write_bytes(b"(;GM[2])")
     with pytest.raises(SgfError, match="not a game of Go"):
         load_records(path)

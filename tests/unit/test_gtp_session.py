@@ -105,8 +105,8 @@ def test_broken_records_are_loaded_with_notes(tmp_path: Path, caplog: pytest.Log
     record.write_text("(;GM[1]FF[4]SZ[9];B[cc]\n;W[zz];B[dd]")
     assert session.send(f"loadsgf {record}") == "= white\n\n"
     assert session.send("move_history") == "= black C7\n\n"
-    off_board = "move 2 of the record: line 2, column 2: W[zz]: expected a point of a 9x9 board: read up to there"
-    assert caplog.messages == [f"{record}:2:13: the text ends: 1 ')' are missing", f"{record}: {off_board}"]
+    off_board = "move 2 of the record: W[zz]: expected a point of a 9x9 board: read up to there"
+    assert caplog.messages == [f"{record}:2:13: the text ends: 1 ')' are missing", f"{record}:2:2: {off_board}"]
     record.write_text("\\HS\n\\[GAMEBLACKNAME=a\\]\n\\GS\nSTO 0 2 1 15 3\n\\GE\n")
     assert session.send(f"loadsgf {record}") == "= white\n\n"
     assert session.send("move_history") == "= black Q16\n\n"

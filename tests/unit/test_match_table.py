@@ -223,7 +223,7 @@ def test_records_of_go_are_rated(tmp_path: Path) -> None:
     (tmp_path / "a.sgf").write_text("(;RE[B+R])(;SZ[99])")
     lines: list[str] = []
     assert len(read_results([tmp_path], left_out=LeftOut(lines.append))) == 1
-    assert lines == [f"{tmp_path / 'a.sgf'}: game 2: line 1, column 13: board size 99: expected 2 to 19: left out"]
+    assert lines == [f"{tmp_path / 'a.sgf'}:1:13: board size 99: expected 2 to 19: this game is left out"]
 
 
 def test_broken_files_do_not_stop_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

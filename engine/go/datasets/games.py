@@ -10,7 +10,6 @@ import itertools
 import math
 import multiprocessing
 import os
-import re
 import signal
 import threading
 from collections import Counter
@@ -29,6 +28,7 @@ from engine.go.handicap import handicap_stones
 from engine.go.record_files import each_record
 from engine.go.rules import Rules
 from engine.go.sgf import GameRecord, SgfError
+from engine.go.words import result_in_words
 from engine.records import LeftOut
 from native.datasets.replay import COLOR_SHIFT, GAME_DTYPE, black_wins, replay
 from native.go.board import POSITION_DTYPE
@@ -47,8 +47,6 @@ ROLLOUT_SHARE = 0.6
 COLORS = {"B": BLACK, "W": WHITE}
 MAX_HANDICAP = 255
 """Stones, as many as a row can tell."""
-_PLACE = re.compile(r"line \d+, column \d+: ")
-"""Places are left out of reasons, which are counted."""
 RULE_FIELDS = ("ko_rule", "scoring", "tax", "suicide", "friendly_pass")
 
 
@@ -78,6 +76,8 @@ def parse_result(text: str) -> tuple[int, bool, float]:
     if text in ("0", "Draw", "D"):
         return 0, False, 0.0
     winner, _, reason = text.partition("+")
+    if winner not in COLORS:
+        winner, _, reason = result_in_words(text).partition("+")
     if winner not in COLORS:
         return -1, False, math.nan
     try:
@@ -211,7 +211,7 @@ def _read_piece(texts: Sequence[bytes], rules: Rules) -> tuple[GameTable, Counte
                     raise found
                 row, game_codes = game_row(found, rules)
             except SgfError as error:
-                refused[_PLACE.sub("", str(error))[:60]] += 1
+                refused[error.note.text[:60]] += 1
                 continue
             row["start"] = position
             position += len(game_codes)
