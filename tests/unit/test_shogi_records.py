@@ -831,6 +831,15 @@ def test_a_position_that_cannot_be_is_no_game_that_is_cut() -> None:
             read_records("P1-KY\n-3334FU\n", cut=cut)
 
 
+def test_text_before_a_record_does_not_hide_its_form() -> None:
+    title = "第1期 甲乙戦\n" * 60
+    for text in (KIF_TEXT, KI2_TEXT, BOD, FLOODGATE):
+        (record,) = read_records(title + text)
+        assert replace(record, notes=[]) == read_records(text)[0]
+        assert record.notes[0].line == 1
+    assert len(read_records("-\n" + KIF_TEXT)[0].moves) == 5
+
+
 def test_bookmarks_are_kept() -> None:
     (record,) = read_records(KIF_TEXT.replace("*良い手", "*良い手\n&しおり"))
     assert record.moves[0].comment == "良い手\n&しおり"
@@ -1006,6 +1015,14 @@ def test_expected_lines_are_written_in_the_notation_of_the_form() -> None:
     assert read_records(to_bytes(read_records(text), ".csa"))[0].moves == record.moves
     record.moves[0].pv = "3c3d 2g2f"
     assert "'** 30 -3334FU +2726FU\n" in to_bytes([record], ".csa").decode()
+
+
+def test_evaluations_of_interfaces_in_csa() -> None:
+    text = "PI\n+\n+7776FU\n'*互角\n'*#評価値=30\n'*#読み筋=△３四歩▲２六歩\n-3334FU\n'**対局 深さ 9 評価値 -5 読み筋 ▲２六歩(27)\n"
+    (record,) = read_records(text)
+    assert [(each.score, each.pv, each.comment) for each in record.moves[:1]] == [(30, "△３四歩▲２六歩", "互角")]
+    assert (record.moves[1].score, record.moves[1].pv) == (5, "▲２六歩(27)")
+    assert "'** 30 -3334FU +2726FU\n'*互角\n" in to_bytes([record], ".csa").decode()
 
 
 def test_csa_3_is_kept() -> None:

@@ -19,6 +19,8 @@ SUFFIXES = (".csa", ".kif", ".kifu", ".usi", ".sfen", ".hcpe", ".hcpe3")
 ENCODINGS = {"utf-8": "UTF-8", "cp932": "Shift JIS", "euc_jp": "EUC-JP"}
 """Names of encodings by Python's names. The first one is preferred."""
 BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+HEAD = 40
+"""Lines in which a KIF file shows its form, as a rule."""
 MAX_BROKEN_SHARE = 0.3
 """A file with more broken characters than this share is no text."""
 UNLIKELY = {"\ufffd": 4, "[\ue000-\uf8ff\x80-\x9f]": 2, "[\uff61-\uff9f]": 1}
@@ -43,10 +45,10 @@ def read_records(data: bytes | str, *, cut: bool = False) -> list[GameRecord]:
         raise RecordError("an empty record: expected CSA, KIF, KI2, JKF or lines of USI")
     if lines[0].lstrip().startswith("{"):
         records = [read_jkf(text, cut=cut)]
+    elif looks_like_kif(lines[:HEAD]) or (not looks_like_csa(lines) and looks_like_kif(lines)):
+        records = [read_kif(text, cut=cut)]
     elif looks_like_csa(lines):
         records = read_csa(text, cut=cut)
-    elif looks_like_kif(lines):
-        records = [read_kif(text, cut=cut)]
     else:
         records = read_usi_lines(text, cut=cut)
     if cut:
