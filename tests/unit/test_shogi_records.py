@@ -1018,8 +1018,8 @@ def test_expected_lines_are_written_in_the_notation_of_the_form() -> None:
 
 
 def test_evaluations_of_interfaces_in_csa() -> None:
-    text = "PI\n+\n+7776FU\n'*互角\n'*#評価値=30\n'*#読み筋=△３四歩▲２六歩\n-3334FU\n'**対局 深さ 9 評価値 -5 読み筋 ▲２六歩(27)\n"
-    (record,) = read_records(text)
+    text = "PI\n+\n+7776FU\n'*互角\n'*#評価値=30\n'*#読み筋=△３四歩▲２六歩\n-3334FU\n"
+    (record,) = read_records(f"{text}'**対局 深さ 9 評価値 -5 読み筋 ▲２六歩(27)\n")
     assert [(each.score, each.pv, each.comment) for each in record.moves[:1]] == [(30, "△３四歩▲２六歩", "互角")]
     assert (record.moves[1].score, record.moves[1].pv) == (5, "▲２六歩(27)")
     assert "'** 30 -3334FU +2726FU\n'*互角\n" in to_bytes([record], ".csa").decode()

@@ -63,11 +63,14 @@ WORDS = {word: name for name, (word, _) in reversed(ENDINGS.items()) if word} | 
     "最大手数": "MAX_MOVES",
     "引き分け": "HIKIWAKE",
 }
-"""KIF's words for an ending, those of ShogiHome included. CSA has none for a king on the other's first square (トライ),
-nor for a player who has not come (不戦敗): there the side to move has lost, as when it resigns."""
+"""KIF's words for an ending, also those of ShogiHome.
+
+CSA has no word for a king that reaches the opponent's first square (トライ), nor for a player who has not come (不戦敗).
+They are read as a resignation: the side to move has lost.
+"""
 
 WINS = ("反則勝ち", "不戦勝")
-"""Words by which the side to move has won, since the other one has done what is forbidden, or has not come."""
+"""Words for a win of the side to move: the opponent has broken a rule (反則勝ち), or has not come (不戦勝)."""
 
 KNOWN_HEADERS = frozenset(
     [

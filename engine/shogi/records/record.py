@@ -44,8 +44,10 @@ ENDINGS: dict[str, tuple[str, str | None]] = {
     "ERROR": ("中断", None),
     "FUZUMI": ("不詰", None),
 }
-"""Ways to end by CSA's names: KIF's word, and who wins, the side to move (mover), the other one or nobody. The guilty
-side of an ILLEGAL_ACTION, perpetual check for example, stands in its sign."""
+"""Endings by CSA's names: KIF's word, and the winner (the side to move, the other side or nobody; None if unknown).
+
+The sign of an ILLEGAL_ACTION, such as perpetual check, is that of the guilty side.
+"""
 
 INTERRUPTED = ("CHUDAN", "MATTA", "ERROR")
 """Endings of games that may continue."""
