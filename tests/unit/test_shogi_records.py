@@ -840,6 +840,46 @@ def test_text_before_a_record_does_not_hide_its_form() -> None:
     assert len(read_records("-\n" + KIF_TEXT)[0].moves) == 5
 
 
+def test_numbers_without_end() -> None:
+    many = "9" * 5000
+    for text in (
+        FLOODGATE.replace("'** 35", f"'** {many}"),
+        FLOODGATE.replace("'*a comment", f"'visits +7776FU:{many}"),
+        FLOODGATE.replace("T12", f"T{many}"),
+        *(
+            KIF_TEXT.replace("*良い手", f"*{line}")
+            for line in (f"*#詰み=先手勝ち:{many}手", f"*評価値={many}", f"*評価値 +詰 {many}")
+        ),
+        KIF_TEXT.replace("変化：2", f"変化：{many}"),
+        KIF_TEXT.replace("   6 投了", f"{many} 投了"),
+        KIF_TEXT.replace("0:16", f"0:{many}"),
+        BOD.replace("40", many) + KIF_TEXT[KIF_TEXT.index("変化") :],
+    ):
+        (record,) = read_records(text)
+        to_bytes([record], ".csa")
+    for text in (
+        BOD.replace("十七", many),
+        f"sfen {format_sfen(START)}{many}",
+        json.dumps(JKF).replace(": 7", f": {many}"),
+    ):
+        with pytest.raises(RecordError):
+            read_records(text)
+    (record,) = read_records(FLOODGATE.replace("'*a comment", "'visits +7776FU:4"))
+    assert record.moves[1].comment == "visits +7776FU:4"
+    assert record.notes[0].text.startswith("visits of +7776FU: ")
+
+
+@pytest.mark.parametrize(
+    "key", ["変化", "まで", "1 歩", "先手", "後手の持駒", "手合割", "*a", "#a", "", "TIME+", "先手省略名"]
+)
+def test_headers_of_csa_are_only_headers_in_kif(key: str) -> None:
+    (record,) = read_records(FLOODGATE.replace("$EVENT:wdoor", f"${key}:3手"))
+    (again,) = read_records(to_bytes([record], ".kifu"))
+    assert (again.black, again.white, again.initial) == (record.black, record.white, record.initial)
+    assert [each.move for each in again.moves] == [each.move for each in record.moves]
+    assert key in " ".join((*again.info, *again.info.values()))
+
+
 def test_bookmarks_are_kept() -> None:
     (record,) = read_records(KIF_TEXT.replace("*良い手", "*良い手\n&しおり"))
     assert record.moves[0].comment == "良い手\n&しおり"

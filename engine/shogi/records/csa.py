@@ -50,10 +50,10 @@ BEGINNING = re.compile(
 """Lines that tell CSA from other forms."""
 PROGRAM_LINE = re.compile(r"\$[A-Z_]+:.*|(summary|rating|black_rate|white_rate|Max_Moves|Least_Time_Unit|Increment):.*")
 """Comments of Floodgate for programs, which begin without a star."""
-VISITS = re.compile(r"visits((?: [+-][0-9]{4}[A-Z]{2}:[0-9]+)+)\s*")
+VISITS = re.compile(r"visits((?: [+-][0-9]{4}[A-Z]{2}:[0-9]{1,12})+)\s*")
 CELL = re.compile(r"[+-][A-Z]{2}| [* ] |\*  |  \*")
 LAST_MOVE = re.compile(r"[+-][0-9]{4}[A-Z]{2}\s*$")
-SCORE = re.compile(r"\*\*\s*(-?[0-9]+)(?:\s+(.*))?$")
+SCORE = re.compile(r"\*\*\s*(-?[0-9]{1,9})(?:\s+(.*))?$")
 
 
 def looks_like_csa(lines: list[str]) -> bool:
@@ -132,7 +132,7 @@ class _Reader:
         return True
 
     def _is_foul(self) -> bool | None:
-        """Whether the game ends by a fault of the side to move here; None where only comments follow."""
+        """Whether the game ends by a fault of the side to move here; None if only comments follow."""
         for _, statement in itertools.islice(self.statements, self.index + 1, None):
             if statement == "/":
                 break
@@ -164,12 +164,17 @@ class _Reader:
         return True
 
     def _visits(self, text: str) -> bool:
-        """Read the visits of the search for the last move, if the text tells them."""
+        """Read the visits of the search for the last move, if the text has them."""
         counts = VISITS.fullmatch(text)
-        if counts:
-            pairs = [word.split(":") for word in counts[1].split()]
+        if counts is None:
+            return False
+        pairs = [word.split(":") for word in counts[1].split()]
+        try:
             self.record.moves[-1].counts = tuple((self._parse(move), int(visits)) for move, visits in pairs)
-        return counts is not None
+        except RecordError as error:
+            self.note(f"{error}; the visits are kept as a comment")
+            return False
+        return True
 
     def _parse(self, text: str) -> int:
         """Return a move of the position before the last one.

@@ -24,9 +24,10 @@ from engine.shogi.records.record import RecordedMove, one_line
 NUMBER = r"[+-]?[0-9]+(?:\.[0-9]+)?"
 LABELLED = re.compile(
     r"(?:[*#]*|[*#]*(?P<kind>対局|解析|検討)\s.*?|\*\s.*?\s)評価値[ =＝：:]*"
-    rf"(?:(?P<score>{NUMBER})|(?P<sign>[+-]?)詰\s*(?P<plies>[0-9]*))[↑↓]?(?:\s+(?:読み筋[ =＝：:]*)?(?P<line>.*))?"
+    rf"(?:(?P<score>{NUMBER})|(?P<sign>[+-]?)詰\s*(?P<plies>[0-9]{{0,6}}))[↑↓]?"
+    r"(?:\s+(?:読み筋[ =＝：:]*)?(?P<line>.*))?"
 )
-MATE = re.compile(r"[*#]*詰み=(?P<winner>先手|後手)勝ち(?::(?P<plies>[0-9]+)手)?")
+MATE = re.compile(r"[*#]*詰み=(?P<winner>先手|後手)勝ち(?::(?P<plies>[0-9]{1,6})手)?")
 BRACKETED = re.compile(rf"#(?:形勢|指し手)\[(?P<score>{NUMBER})\](?P<line>.*)")
 FLOODGATE = re.compile(rf"\*\s*(?P<score>{NUMBER})(?P<line>(?:\s+[+-][0-9]{{4}}[A-Z]{{2}})*(?:\s+#[0-9]+)?)")
 LINE = re.compile(r"[*#]?読み筋[=＝](?P<line>.*)")

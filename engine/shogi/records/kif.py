@@ -6,6 +6,7 @@ Evaluations are comments: see `engine.shogi.records.evaluation`.
 """
 
 import itertools
+import math
 import re
 
 from engine.color import BLACK, WHITE, opponent
@@ -65,12 +66,12 @@ WORDS = {word: name for name, (word, _) in reversed(ENDINGS.items()) if word} | 
 }
 """KIF's words for an ending, also those of ShogiHome.
 
-CSA has no word for a king that reaches the opponent's first square (トライ), nor for a player who has not come (不戦敗).
+CSA has no word for a king that reaches the opponent's first square (トライ), nor for an absent player (不戦敗).
 They are read as a resignation: the side to move has lost.
 """
 
 WINS = ("反則勝ち", "不戦勝")
-"""Words for a win of the side to move: the opponent has broken a rule (反則勝ち), or has not come (不戦勝)."""
+"""Words for a win of the side to move: the opponent has broken a rule, or has not come (不戦勝)."""
 
 KNOWN_HEADERS = frozenset(
     [
@@ -93,7 +94,8 @@ KNOWN_HEADERS = frozenset(
 """Headers that need no note. They are kept by their Japanese names."""
 
 MOVE_LINE = re.compile(
-    r"\s*([0-9]+)\s+(\S.*?)\s*(?:[(（]\s*([0-9]+:[0-9:. ]*?)\s*(?:/[0-9:. ]*)?[)）]\s*(?:[(（][0-9:/. ]+[)）])?)?\s*\+?"
+    r"\s*([0-9]{1,6})\s+(\S.*?)\s*"
+    r"(?:[(（]\s*([0-9]+:[0-9:. ]*?)\s*(?:/[0-9:. ]*)?[)）]\s*(?:[(（][0-9:/. ]+[)）])?)?\s*\+?"
 )
 """A number, a move, its time, and a second time (東大将棋), which is not read."""
 LIKE_MOVE = re.compile(
@@ -101,6 +103,7 @@ LIKE_MOVE = re.compile(
 )
 """A text that is meant as a move."""
 HEADER = re.compile(r"([^：:]+)[：:](.*)")
+SAFE_KEY = re.compile(r"(?!変化|まで|(?:手合割|手番|(?:先手|後手|上手|下手)(?:の?持ち?駒)?)$)[^\W\d][\w+-]*")
 POSITION_HEADER = re.compile(r"手合割|手番|((先手|後手|上手|下手)の?持ち?駒)")
 TURN = re.compile(r"(先手|後手|上手|下手)番")
 COUNT = re.compile(r"手数[＝=]\s*([0-9]+).*")
@@ -108,7 +111,7 @@ FRAME = re.compile(r"\+-+\+|[９9]\s*[８8].*|盤面回転")
 """Lines around a diagram, and a line about its orientation."""
 BOOKMARK = "&"
 """Begins the name of a position, which is kept as a line of the comment."""
-VARIATION = re.compile(r"変化[：:]\s*([0-9]+)手.*")
+VARIATION = re.compile(r"変化[：:]\s*([0-9]{1,6})手.*")
 RESULT = re.compile(r"\s*まで、?\s*(?:\d+手で?)?(.*)")
 SIDE_RESULT = re.compile(
     r"(先手|後手|上手|下手)[のが]?[^先後上下、。]*?"
@@ -413,6 +416,8 @@ class _Reader:
         try:
             for part in text.replace(" ", "").split(":"):
                 total = 60 * total + float(part)
+            if total == math.inf:
+                raise ValueError
         except ValueError:
             self.note(f"time '{text}' is left out: expected minutes and seconds such as 0:16")
             return None
@@ -450,7 +455,11 @@ def read_kif(text: str, *, cut: bool = False) -> GameRecord:
 
 def _headers(record: GameRecord) -> list[str]:
     names = {name: key for key, name in KEYS.items()}
-    lines = [f"{names.get(key, key)}：{line}" for key, value in record.info.items() for line in lines_of(value)]
+    lines = []
+    for key, value in record.info.items():
+        # A key of CSA may be any text, and a line must not be read as another kind of line.
+        name = names.get(key, key) if SAFE_KEY.fullmatch(key) else f"備考：{key}"
+        lines += [f"{name}：{line}" for line in lines_of(value)]
     lines += format_position(record.initial)
     sides = sides_of(record.initial)
     return [*lines, f"{sides[BLACK]}：{one_line(record.black)}", f"{sides[WHITE]}：{one_line(record.white)}"]
