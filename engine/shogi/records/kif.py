@@ -98,6 +98,7 @@ MOVE_LINE = re.compile(
     r"(?:[(（]\s*([0-9]+:[0-9:. ]*?)\s*(?:/[0-9:. ]*)?[)）]\s*(?:[(（][0-9:/. ]+[)）])?)?\s*\+?"
 )
 """A number, a move, its time, and a second time (東大将棋), which is not read."""
+MAX_MOVE_LINE = 500
 LIKE_MOVE = re.compile(
     rf"[{SIDE_MARKS}]?\s*(?:同|[1-9１-９](?:[{RANKS}]|[1-9１-９][{''.join(JAPANESE_NAMES)}]))|.*[(（][1-9１-９]{{2}}[)）]"
 )
@@ -124,13 +125,19 @@ USUAL_RESULT = re.compile(
 """Results that need no note."""
 
 
+def _numbered_move(line: str) -> re.Match[str] | None:
+    """Return the number, the move and its time of a line; None for another line."""
+    # The expression takes quadratic time, and no line with a move is long.
+    return MOVE_LINE.fullmatch(line) if len(line) <= MAX_MOVE_LINE else None
+
+
 def looks_like_kif(lines: list[str]) -> bool:
     """Whether the lines of a text (none of them empty) are those of KIF, KI2 or BOD."""
     return any(
         line.startswith(("#KIF", "手数----", "手合割", "開始日時"))
         or ((header := HEADER.fullmatch(line)) and (header[1] in NAMES or POSITION_HEADER.fullmatch(header[1])))
         or MARKED_MOVE.match(line)
-        or (MOVE_LINE.fullmatch(line) and re.search(f"[{RANKS}]|同", line))
+        or (_numbered_move(line) and re.search(f"[{RANKS}]|同", line))
         for line in map(str.strip, lines)
     )
 
@@ -180,7 +187,7 @@ class _Reader:
             self.is_skipped = True
         elif MARKED_MOVE.match(line):
             self._ki2_line(line)
-        elif match := MOVE_LINE.fullmatch(line):
+        elif match := _numbered_move(line):
             self._move_line(match)
         elif not self._position_line(line) and not FRAME.fullmatch(line):
             match = HEADER.fullmatch(line)
@@ -317,7 +324,7 @@ class _Reader:
                 break
             if MARKED_MOVE.match(line):
                 return 0
-            if match := MOVE_LINE.fullmatch(line):
+            if match := _numbered_move(line):
                 return int(match[1])
         return None
 
@@ -366,7 +373,7 @@ class _Reader:
         for line in (following, *self.lines[self.number :]):
             if line.startswith("変化"):
                 break
-            if RESULT.match(line) or MOVE_LINE.fullmatch(line) or MARKED_MOVE.match(line):
+            if RESULT.match(line) or _numbered_move(line) or MARKED_MOVE.match(line):
                 won = re.search("(先手|後手|上手|下手)の勝ち", line)
                 return "反則" in line or (won is not None and NAMES[won[1]] != mover)
         return None
