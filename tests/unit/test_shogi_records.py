@@ -853,7 +853,7 @@ def test_numbers_without_end() -> None:
         ),
         KIF_TEXT.replace("変化：2", f"変化：{many}"),
         KIF_TEXT.replace("   6 投了", f"{many} 投了"),
-        KIF_TEXT.replace("0:16", f"0:{many[:400]}"),
+        KIF_TEXT.replace("0:16", f"0:{many[:200]}"),
         BOD.replace("40", many) + KIF_TEXT[KIF_TEXT.index("変化") :],
     ):
         (record,) = read_records(text)

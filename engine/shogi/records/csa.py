@@ -6,7 +6,6 @@ comment.
 """
 
 import itertools
-import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -28,6 +27,7 @@ from engine.shogi.records.evaluation import csa_pv, is_read, read_evaluation
 from engine.shogi.records.record import (
     ENDINGS,
     INTERRUPTED,
+    MAX_SECONDS,
     START,
     GameRecord,
     ImpossibleMoveError,
@@ -325,7 +325,7 @@ class _Reader:
     def _time(self, line: str) -> None:
         try:
             seconds = float(line[1:])
-            if not 0.0 <= seconds < math.inf:
+            if not 0.0 <= seconds <= MAX_SECONDS:
                 raise ValueError
         except ValueError:
             self.note(f"time '{line[:40]}' is left out: expected T and seconds")

@@ -6,7 +6,6 @@ Evaluations are comments: see `engine.shogi.records.evaluation`.
 """
 
 import itertools
-import math
 import re
 
 from engine.color import BLACK, WHITE, opponent
@@ -36,6 +35,7 @@ from engine.shogi.records.kif_position import (
 from engine.shogi.records.record import (
     ENDINGS,
     INTERRUPTED,
+    MAX_SECONDS,
     START,
     GameRecord,
     ImpossibleMoveError,
@@ -423,7 +423,7 @@ class _Reader:
         try:
             for part in text.replace(" ", "").split(":"):
                 total = 60 * total + float(part)
-            if total == math.inf:
+            if total > MAX_SECONDS:
                 raise ValueError
         except ValueError:
             self.note(f"time '{text}' is left out: expected minutes and seconds such as 0:16")

@@ -53,6 +53,8 @@ INTERRUPTED = ("CHUDAN", "MATTA", "ERROR")
 """Endings of games that may continue."""
 USI_ENDINGS = {"resign": "TORYO", "win": "KACHI"}
 """Words of USI in place of a last move."""
+MAX_SECONDS = 10**8
+"""Time of a move. A longer one is a fault."""
 MAX_NOTES = 50
 """Notes of a record. A last note says that there are more."""
 
