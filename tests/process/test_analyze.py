@@ -37,7 +37,8 @@ def test_records_of_both_games(tmp_path: Path) -> None:
         assert len(found[name]["moves"]) == moves
         assert len(found[name]["positions"]) == moves + 1
         assert all(0.0 <= each["winrate"] <= 1.0 for each in found[name]["positions"])
-        assert f"{tmp_path / name}\nBlack: 3 moves" in done.stdout
+        assert f"{tmp_path / name}: Black against White, " in done.stdout
+    assert done.stdout.count("\nBlack: 3 moves") == 2
     bishop = found["shogi.usi"]["moves"][4]
     assert bishop["move"] == "B*9f"
     assert len(list(load_record(tmp_path / "go.yomi.sgf").line())) == 7
