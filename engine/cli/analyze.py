@@ -42,8 +42,8 @@ examples:
   yomi analyze game.csa --net model.onnx --seconds 1 --plot
   yomi analyze games --net b18.bin.gz --out reviewed --json reviewed.json
 
-SGF, GIB (Tygem) and NGF (Cyberoro) are Go; CSA, KIF, KI2 and lines of USI are shogi. The worst moves of each side are
-printed. The annotated record is written beside the record (or in --out) as NAME.yomi.sgf, .csa, .kif or .kifu:
+SGF, GIB (Tygem) and NGF (Cyberoro) are Go; CSA, KIF, KI2, JKF, BOD and lines of USI are shogi. The worst moves of each
+side are printed. The annotated record is written beside the record (or in --out) as NAME.yomi.sgf, .csa, .kif or .kifu:
 winrates, best moves and losses as comments, in SGF also as variations, marks and Sabaki's graph. The record's own
 variations are kept, but not reviewed. Without a limit a move gets 100 visits.
 

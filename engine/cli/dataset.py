@@ -239,7 +239,7 @@ def describe_dataset(args: argparse.Namespace) -> None:
 
 def convert_file(args: argparse.Namespace) -> None:
     """Convert positions of shogi."""
-    from engine.shogi.datasets.rows import ShogiLimits, read_rows, to_hcpe, to_psv
+    from engine.shogi.datasets.rows import ShogiLimits, marks_of, read_rows, to_hcpe, to_psv
 
     writers = {".hcpe": to_hcpe, ".psv": to_psv}
     if args.target.suffix not in (*writers, ".hcpe3"):
@@ -249,16 +249,18 @@ def convert_file(args: argparse.Namespace) -> None:
     if args.target.suffix == ".hcpe3":
         _convert_games(args.source, args.target)
         return
-    rows = read_rows(args.source, ShogiLimits(min_moves=0), 0)
+    rows = read_rows(args.source, ShogiLimits(min_moves=0), 0, say)
+    if not len(rows):
+        raise CliError(f"{args.source}: no positions found, expected games with a result and all 40 pieces")
     with naming(args.target):
-        args.target.write_bytes(writers[args.target.suffix](rows))
+        args.target.write_bytes(writers[args.target.suffix](rows, marks_of(args.source, rows)))
     echo(f"{len(rows)} positions written to {args.target}")
 
 
 def _convert_games(source: Path, target: Path) -> None:
     """Write the games of a file or of a folder's files as hcpe3."""
     from engine.datasets.sources import find_files
-    from engine.shogi.datasets.rows import RECORD_SUFFIXES, read_games
+    from engine.shogi.datasets.rows import RECORD_SUFFIXES, read_games, without_handicap
     from engine.shogi.records.hcpe3 import write_hcpe3
     from engine.shogi.records.record import RecordError
     from nets.errors import NetworkError
@@ -268,7 +270,8 @@ def _convert_games(source: Path, target: Path) -> None:
     with naming(target), atomic_writer(target) as stream:
         for path in files:
             try:
-                records = [record for record in read_games(path) if record.winner is not None]
+                records = without_handicap(path, read_games(path, say), say)
+                records = [record for record in records if record.winner is not None]
                 stream.write(write_hcpe3(records))
             except (RecordError, NetworkError) as error:
                 left_out.add(path, error)
@@ -276,6 +279,8 @@ def _convert_games(source: Path, target: Path) -> None:
             games += len(records)
         if len(left_out.faults) == len(files):
             raise CliError(left_out.faults[0])
+        if not games:
+            raise CliError(f"{source}: no games found, expected games with a result and all 40 pieces")
     left_out.report(len(files))
     echo(f"{games} games written to {target}")
 

@@ -101,6 +101,8 @@ class Player(abc.ABC, Generic[G]):
             self._end_background()
         try:
             search = self._load(game)
+        except LoadingError:
+            raise
         except (NetworkError, EvaluatorError, OptionError) as error:
             raise LoadingError(str(error)) from None
         except MemoryError:

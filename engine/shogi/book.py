@@ -1,8 +1,9 @@
 """Books of openings: YaneuraOu's text form and Apery's binary form, found by position and never read into memory.
 
-A text book (`#YANEURAOU-DB2016 1.00`) has a line `sfen POSITION` for each position, and below it lines
-`MOVE PONDER SCORE DEPTH COUNT`, of which only the move must be there. A binary book has records of 16 bytes, sorted by
-the position's key: key u64, move u16, count u16, score i32, little endian. The keys are those of Apery and cshogi:
+A text book begins with `#YANEURAOU-DB2016 1.00`; books without this header are read, too. It has a line `sfen POSITION`
+for each position, and below it lines `MOVE PONDER SCORE DEPTH COUNT`, of which only the move must be there. A binary
+book has records of 16 bytes, sorted by the position's key: key u64, move u16, count u16, score i32, little endian. The
+keys are those of Apery and cshogi:
 numbers of the 64-bit Mersenne twister with its usual seed.
 """
 
@@ -24,10 +25,13 @@ from engine.color import WHITE
 from engine.shogi.moves import is_move, turned
 from engine.shogi.notation import NotationError, parse_usi
 from engine.shogi.placement import Placement
-from engine.shogi.sfen import format_sfen
+from engine.shogi.sfen import SfenError, format_sfen, parse_sfen
 
 TEXT_HEADER = b"#YANEURAOU-DB2016 1.00"
-POSITION_LINE = re.compile(rb"^sfen ([^\r\n]*)", re.MULTILINE)
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+POSITION_LINE = re.compile(rb"^(?:\xef\xbb\xbf)?sfen ([^\r\n]*)", re.MULTILINE)
+FIRST_LINE = re.compile(rb"(?:\s*(?://|#(?!YANEURAOU))[^\n]*\n)*\s*sfen ([^\r\n]*)")
+"""The first position of a book without a header, after comments."""
 RECORD = struct.Struct("<QHHi")
 NO_MOVES = ("none", "resign", "win", "pass", "0000")
 """Words that may stand where a move is missing."""
@@ -160,7 +164,7 @@ class YaneuraouBook:
     """A text book in any order: it is scanned once, and 16 bytes are kept for each position."""
 
     def __init__(self, path: Path, data: mmap.mmap, *, ignore_ply: bool) -> None:
-        """Use a file's content, which begins with the header; a million positions take five seconds.
+        """Use a file's content. A million positions take five seconds.
 
         A position is found at any move of a game with `ignore_ply`, else only at the one whose number it has.
         """
@@ -182,7 +186,7 @@ class YaneuraouBook:
         at = int(np.searchsorted(self._keys, wanted))
         while at < len(self._keys) and self._keys[at] == wanted:
             offset = int(self._offsets[at])
-            line = self._data[self._data.rfind(b"\n", 0, offset) + 1 : offset]
+            line = self._data[self._data.rfind(b"\n", 0, offset) + 1 : offset].removeprefix(BYTE_ORDER_MARK)
             number = line[5:].split()[3:4]
             if _position_of(line[5:]) == text and (self._ignores_ply or number == [b"%d" % placement.number]):
                 return list(self._read_moves(offset))
@@ -269,7 +273,7 @@ def open_book(path: str | Path, *, both_colors: bool = False, ignore_ply: bool =
     path = Path(path)
     try:
         with path.open("rb") as file:
-            head = file.read(64)
+            head = file.read(4096)
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if head else None
     except OSError as error:
         raise BookError(f"cannot read the book {path}: {error.strerror}") from None
@@ -277,17 +281,28 @@ def open_book(path: str | Path, *, both_colors: bool = False, ignore_ply: bool =
         raise BookError(f"{path} is empty: expected a book of openings")
     book: Book
     try:
-        if head.removeprefix(b"\xef\xbb\xbf").startswith(TEXT_HEADER):
+        if _is_text_book(head.removeprefix(BYTE_ORDER_MARK)):
             book = YaneuraouBook(path, data, ignore_ply=ignore_ply)
-        elif re.match(rb"#YANEURAOU|\s*sfen |#", head):
-            raise BookError(f"{path} begins '{head.splitlines()[0].decode('utf-8', 'replace')}': expected "
-                            f"'{TEXT_HEADER.decode()}'")  # fmt: skip
+        elif re.match(rb"#YANEURAOU|\s*sfen |#|//", head.removeprefix(BYTE_ORDER_MARK)):
+            raise BookError(f"{path} begins '{head.splitlines()[0].decode('utf-8', 'replace')[:60]}': expected "
+                            f"'{TEXT_HEADER.decode()}' or a position")  # fmt: skip
         else:
             book = AperyBook(path, data)
     except BookError:
         data.close()
         raise
     return TurnedBook(book) if both_colors else book
+
+
+def _is_text_book(head: bytes) -> bool:
+    """Whether a file begins with the header of text books, or with a position that can be."""
+    if head.startswith(TEXT_HEADER):
+        return True
+    match = FIRST_LINE.match(head)
+    try:
+        return match is not None and bool(parse_sfen(match[1].decode("ascii")))
+    except (SfenError, UnicodeDecodeError):
+        return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,8 +51,8 @@ class Shogi(Game["ShogiGame", "ShogiPlayer"]):
     plain_evaluator = "material"
     # A mate would flatten all else.
     score = Score("cp", 0, "Black's evaluation (centipawns)", limit=3000, mean_limit=2000)
-    suffixes = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".usi", ".sfen")
-    rated = (".csa", ".kif", ".kifu", ".ki2")
+    suffixes = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".jkf", ".bod", ".usi", ".sfen")
+    rated = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".jkf")
     saved = (".kifu", ".kif", ".csa", ".usi", ".sfen")
     recorded = ("sfen",)
     examples = EXAMPLES

@@ -47,6 +47,10 @@ ENTERING_KING = {
 SETTINGS = ("max_moves", "entering_king", "mate_depth", "all_moves", "draw_value", "form")
 """Fields of the position record that belong to the game's rules and the search, not to the position."""
 
+MAX_GAME = 10_000
+"""Moves that `going_on` takes: more of them would take seconds."""
+MAX_PLY = 64_000
+"""Moves of a game, those before the initial position included. The kernels count plies in 16 bits, also in a search."""
 KEPT, ROOM = 768, 1024
 """Positions whose history stays when there are more than ROOM of them; the rest of the array is the search's."""
 
@@ -170,6 +174,8 @@ class ShogiGame:
         Raises:
             IllegalMove: the rules forbid it; the message says why.
         """
+        if self.ply >= MAX_PLY:
+            raise IllegalMove(f"move {self.ply + 1}: expected at most {MAX_PLY} moves in a game")
         if not self.is_legal(move):
             why = self.placement.why_not(move) or DROP_PAWN_MATE
             raise IllegalMove(f"illegal move {format_usi(move) if is_move(move) else move}: {why}")
@@ -214,8 +220,10 @@ class ShogiGame:
             moves: the moves since, in USI.
 
         Raises:
-            ValueError: no position, or no legal move; this game stays as it is.
+            ValueError: no position, an illegal move or more than MAX_GAME moves; this game stays as it is.
         """
+        if len(moves) > MAX_GAME:
+            raise ValueError(f"{len(moves)} moves: expected at most {MAX_GAME}")
         initial = STARTPOS if sfen == START_WORD else sfen
         known = [format_usi(move) for _, move in self.moves]
         if format_sfen(parse_sfen(initial)) == self.initial_sfen and list(moves[: len(known)]) == known:

@@ -58,6 +58,8 @@ JAPANESE_MOVE = re.compile(
     r"(?:[(（](?P<source>[1-9１-９0０]{2})[)）])?"
 )
 BLACK_MARKS = "▲▼☗"
+SIDE_MARKS = "▲△▽▼☗☖"
+MARKED_MOVE = re.compile(f"[{SIDE_MARKS}][^{SIDE_MARKS}]*")
 
 
 class NotationError(ValueError):
@@ -398,6 +400,45 @@ def japanese_line(moves: Iterable[int], placement: Placement, previous: int | No
         words.append(format_japanese(move, before, previous))
         previous = target_of(move)
     return words
+
+
+def format_kif_line(moves: Iterable[int], placement: Placement, previous: int | None = None) -> list[str]:
+    """Return the moves of a line in the notation of KIF with a mark: `▲７六歩(77)`. See `japanese_line`."""
+    words = []
+    for move, before in _playable(moves, placement):
+        words.append(MARKS[before.side] + format_kif(move, before, previous))
+        previous = target_of(move)
+    return words
+
+
+def parse_line(text: str, placement: Placement, previous: int | None = None) -> list[int] | None:
+    """Read the moves of a line in USI, CSA or Japanese; None if one of them cannot be read or played.
+
+    Args:
+        text: the line. Blanks stand between the moves, or their marks (▲△) in Japanese.
+        placement: the position before the line.
+        previous: the square where the move before it ended, for 同.
+    """
+    marked = MARKED_MOVE.findall(text)
+    words = ["".join(word.split()) for word in marked] if marked else text.split()
+    if marked and not text.lstrip().startswith(marked[0][0]):
+        return None
+    moves = []
+    for word in words:
+        try:
+            move = parse_any(word, placement, previous, is_playable(placement))
+        except NotationError:
+            return None
+        if placement.why_not(move) is not None:
+            return None
+        moves.append(move)
+        previous, placement = target_of(move), placement.after(move)
+    return moves
+
+
+def is_playable(placement: Placement) -> Callable[[int], bool]:
+    """Return a test whether a move can be played in a position, except for drop-pawn mate."""
+    return lambda move: placement.why_not(move) is None
 
 
 def _playable(moves: Iterable[int], placement: Placement) -> Iterator[tuple[int, Placement]]:

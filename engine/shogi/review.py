@@ -29,8 +29,9 @@ from engine.shogi.game import ShogiGame
 from engine.shogi.moves import target_of
 from engine.shogi.notation import csa_line, format_usi, japanese_line
 from engine.shogi.placement import Placement
+from engine.shogi.records.evaluation import csa_pv, japanese_pv
 from engine.shogi.records.files import load_records, to_bytes
-from engine.shogi.records.record import GameRecord, RecordedMove, RecordError, format_usi_line
+from engine.shogi.records.record import GameRecord, RecordedMove, RecordError, format_usi_line, joined
 from engine.shogi.sfen import format_sfen
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 
 PV_MOVES = 8
 """Moves of a line that a record gets."""
-FORMS = {".csa": ".csa", ".kif": ".kif", ".kifu": ".kifu", ".ki2": ".kifu", ".ki2u": ".kifu"}
-"""Form of the annotated record by that of the record; all others become CSA. KI2 has no room for comments."""
+FORMS = {".csa": ".csa", ".kif": ".kif"} | dict.fromkeys((".kifu", ".ki2", ".ki2u", ".jkf", ".bod"), ".kifu")
+"""Suffix of the annotated record by the suffix of the record; all others become CSA. KI2 has no room for comments."""
 
 
 @dataclass(slots=True)
@@ -119,7 +120,7 @@ class ShogiReviewer:
             evaluations=sum(count for _, count in found),
             seconds=time.monotonic() - begin,
             info={"position": format_usi_line(GameRecord(record.initial))},
-            notes=[Note(text) for text in _notes(loaded)],
+            notes=_notes(loaded),
             limit=limit_text(options),
         )
         return AnnotatedShogi(review, record, loaded.suffix)
@@ -162,12 +163,12 @@ class ShogiReviewer:
         return Opinion(color, winrate, score, best, pv, mate, visits)
 
 
-def _notes(loaded: Loaded) -> list[str]:
-    """Return what the annotated record will not have of the record."""
-    lost = list(loaded.record.left_out)
+def _notes(loaded: Loaded) -> list[Note]:
+    """Return the faults of the record, and the parts that the annotated record will not have."""
+    notes = list(loaded.record.notes)
     if loaded.record.variations and loaded.suffix == ".csa":
-        lost.append(f"the variations ({len(loaded.record.variations)}), which CSA does not have")
-    return [f"left out: {what}" for what in lost]
+        notes.append(Note(f"left out: the variations ({len(loaded.record.variations)}), which CSA does not have"))
+    return notes
 
 
 def _with_forced(found: list[Opinion | None], record: GameRecord) -> list[Opinion]:
@@ -190,21 +191,22 @@ def _with_forced(found: list[Opinion | None], record: GameRecord) -> list[Opinio
 
 
 def annotate(record: GameRecord, review: Review, *, japanese: bool) -> None:
-    """Write a review into its record; an earlier one is replaced.
+    """Write a review into its record. It replaces an earlier review.
 
-    Each move gets its evaluation (of the position after it, for the side that played it), the line expected after it,
-    and a comment with the better move and what was lost. An evaluation that the record had becomes a comment.
+    Each move gets an evaluation (of the position after it, for the side that played it), the line expected after it,
+    and a comment with the better move and the loss. The record's own evaluation becomes a comment.
 
     Args:
         record: the game.
-        review: of it.
-        japanese: write moves in Japanese, else in CSA.
+        review: of the game.
+        japanese: write moves in Japanese, otherwise in CSA.
     """
     record.comment = _with_comment(record.comment, f"reviewed by {review.engine}")
     placements, previous = record.placements(), None
     for index, (recorded, move) in enumerate(zip(record.moves, review.moves, strict=True)):
         before, after = placements[index], placements[index + 1]
-        _keep_score(recorded)
+        _keep_score(recorded, before, japanese)
+        recorded.is_review = True
         score = move.after.score_for(move.color)
         recorded.score = None if score is None else round(score)
         recorded.pv = _line(move.after.pv[:PV_MOVES], after, recorded.move, japanese)
@@ -213,11 +215,16 @@ def annotate(record: GameRecord, review: Review, *, japanese: bool) -> None:
         previous = recorded.move
 
 
-def _keep_score(recorded: RecordedMove) -> None:
-    """Turn the record's own evaluation into a comment, if it has one that is not an earlier review's."""
-    if recorded.score is not None and MARK not in recorded.comment:
-        text = f"evaluation of the record: {recorded.score} {recorded.pv}".rstrip()
-        recorded.comment = "\n".join(filter(None, (recorded.comment, text)))
+def _keep_score(recorded: RecordedMove, before: Placement, japanese: bool) -> None:
+    """Turn the record's own evaluation, if it has one that is not an earlier review's, into a comment.
+
+    Its centipawns are for Black, as in all records.
+    """
+    if recorded.score is None or MARK in recorded.comment:
+        return
+    score = recorded.score if before.side == BLACK else -recorded.score
+    line = japanese_pv(recorded, before) if japanese else csa_pv(recorded, before)
+    recorded.comment = joined(recorded.comment, f"evaluation of the record: {score} {line}".rstrip())
 
 
 def _with_comment(comment: str, text: str) -> str:

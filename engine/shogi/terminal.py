@@ -14,7 +14,7 @@ from engine.shogi.diagram import draw
 from engine.shogi.game import IllegalMove, ShogiGame, new_game
 from engine.shogi.notation import format_japanese, format_usi, japanese_line, parse_any
 from engine.shogi.records.files import load_records, save_records
-from engine.shogi.records.record import GameRecord, RecordError, record_of
+from engine.shogi.records.record import INTERRUPTED, GameRecord, RecordError, record_of
 from engine.shogi.sfen import STARTPOS, SfenError, format_sfen
 from engine.terminal import TerminalGame, TurnResult
 
@@ -193,7 +193,7 @@ def _load(path: str) -> GameRecord:
         record = load_records(path)[0]
     except RecordError as error:
         raise OptionError(f"--resume {path}: {error}") from None
-    if record.ending:
+    if record.ending and record.ending not in INTERRUPTED:
         raise OptionError(f"--resume {path}: the game has ended ({record.ending}), expected one that has not")
     return record
 

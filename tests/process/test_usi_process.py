@@ -250,7 +250,7 @@ def diagram(engine: UsiProcess) -> str:
     return [engine.line() for _ in range(14)][-1]
 
 
-def test_what_is_wrong_is_said_and_nothing_is_lost() -> None:
+def test_faults_are_reported_and_do_not_end_the_session() -> None:
     with UsiProcess(FAKE) as engine:
         engine.ready()
         engine.send("position startpos moves 7g7f 3c3d")
@@ -272,6 +272,10 @@ def test_what_is_wrong_is_said_and_nothing_is_lost() -> None:
             engine.send(line)
             assert engine.line().startswith(f"info string Error! {start}")
         engine.send("d")
+        assert engine.line().startswith(
+            "info string Error! d: there is no position: the last one was refused (expected"
+        )
+        engine.send("position startpos moves 7g7f 3c3d", "d")
         assert diagram(engine).endswith("b - 3")
         engine.send("go byoyomi many nodes")
         lines = engine.until("bestmove")

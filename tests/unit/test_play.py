@@ -26,7 +26,7 @@ from engine.levels import Rating
 from engine.options import Options
 from engine.shogi.game import ShogiGame
 from engine.shogi.players.player import ShogiPlayer
-from engine.shogi.records.files import load_records
+from engine.shogi.records.files import load_records, read_records, to_bytes
 from engine.shogi.terminal import ShogiTerminalGame
 from engine.terminal import Terminal
 from tests.fakes.player import FakePlayer
@@ -90,6 +90,20 @@ def test_a_game_that_cannot_be_kept_is_played_on(tmp_path: Path) -> None:
     complaints = [line for line in shown if line.startswith("the game is not saved yet: cannot write")]
     assert len(complaints) == 1
     assert len(load_record(tmp_path / "game.sgf").game().moves) == 4
+
+
+@pytest.mark.parametrize("word", ["%CHUDAN", "%MATTA", "%ERROR"])
+@pytest.mark.parametrize("suffix", [".csa", ".kif", ".kifu"])
+def test_an_interrupted_game_of_shogi_is_resumed(
+    word: str, suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"game{suffix}"
+    path.write_bytes(to_bytes(read_records(f"N+you\nN-yomi\nPI\n+\n+7776FU\n-3334FU\n{word}\n"), suffix))
+    monkeypatch.setattr(engine.cli.make, "make_player", lambda game, options: FakeShogiPlayer(options))
+    monkeypatch.setattr("builtins.input", Interrupted("2g2f", "quit"))
+    assert main(["play", "shogi", "--resume", str(path)]) == 0
+    (record,) = load_records(path)
+    assert (len(record.moves), record.ending, record.notes) == (4, "", [])
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import sys
 import threading
 from pathlib import Path
@@ -151,7 +152,8 @@ def test_a_game_of_shogi_is_reviewed_up_to_a_move_that_cannot_be_played(
     path.write_text(text)
     annotated = shogi_review(path)
     assert len(annotated.review.moves) == 1
-    assert any(f"the game from its illegal move on ({fault}" in note.text for note in annotated.review.notes)
+    texts = [str(note) for note in annotated.review.notes]
+    assert any(fault in text and text.endswith("; the game is read up to there") for text in texts)
     assert annotated.files()
 
 
@@ -253,20 +255,35 @@ def test_kif_record_is_annotated_in_japanese(tmp_path: Path) -> None:
 
     path.write_bytes(to_bytes(read_records(CSA), ".kif"))
     text = shogi_review(path).files()[".kif"].decode("cp932")
-    assert "*評価値 " in text
+    assert re.search(r"^\*\*解析 0 候補1 評価値 -?[0-9]+ 読み筋 △..\S*\([0-9]{2}\)", text, re.MULTILINE)
     assert "best 75.0%: ▲" in text
     (record,) = read_records(text)
     assert len(record.moves) == 3
+    assert all(recorded.is_review for recorded in record.moves)
+
+
+@pytest.mark.parametrize(("form", "line"), [(".kifu", "▲２二角成(88)"), (".csa", "+8822UM")])
+def test_the_evaluation_of_the_record_is_kept_for_black(form: str, line: str, tmp_path: Path) -> None:
+    from engine.shogi.records.files import to_bytes
+
+    records = read_records(CSA.replace("-3334FU\n+8822UM", "-3334FU\n'** -122 +8822UM\n+8822UM"))
+    path = tmp_path / f"game{form}"
+    path.write_bytes(to_bytes(records, form))
+    text = shogi_review(path).files()[form].decode()
+    assert f"*evaluation of the record: -122 {line}\n" in text
+    assert "*evaluation of the record: 42 " in text
+    path.write_text(text, encoding="utf-8")
+    assert shogi_review(path).files()[form].decode().count("evaluation of the record") == 2
 
 
 def test_variations_of_a_record_are_not_lost_in_silence(tmp_path: Path) -> None:
     text = "手合割：平手\n   1 ７六歩(77)\n   2 ３四歩(33)\n\n変化：2手\n   2 ８四歩(83)\n\n変化：7手\n"
-    why = "the rest of the variation at line 8: '変化：7手': expected a move from 1 to 3, such as 変化：1手"
-    for suffix, lost in ((".kif", [why]), (".usi", [why, "the variations (1), which CSA does not have"])):
+    why = "line 8: '変化：7手': expected a move from 1 to 3, such as 変化：1手; the rest of the variation is left out"
+    for suffix, lost in ((".kif", [why]), (".usi", [why, "left out: the variations (1), which CSA does not have"])):
         path = tmp_path / f"game{suffix}"
         path.write_text(text)
         annotated = shogi_review(path)
-        assert [note.text for note in annotated.review.notes] == [f"left out: {what}" for what in lost]
+        assert [str(note) for note in annotated.review.notes] == lost
     path = tmp_path / "game.kif"
     (record,) = read_records(shogi_review(path).files()[".kif"])
     assert [format_usi(each.moves[0].move) for each in record.variations] == ["8c8d"]

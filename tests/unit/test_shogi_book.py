@@ -202,6 +202,7 @@ def test_the_depth_limit_counts_moves_of_the_game(tmp_path: Path) -> None:
         (b"", "is empty"),
         (b"#YANEURAOU-DB2016 2.00\n", "expected '#YANEURAOU-DB2016 1.00'"),
         (b"sfen x\n", "begins 'sfen x': expected"),
+        (b"# a comment\nhello\n", "begins '# a comment': expected"),
         (b"x" * 17, "17 bytes, expected whole records of 16 bytes"),
         (bytes([9] * 16 + [1] * 16), "not sorted"),
         (b"x" * 1600, None),
@@ -216,6 +217,22 @@ def test_files_that_are_no_books(tmp_path: Path, content: bytes, words: str | No
     with pytest.raises(BookError, match=words) as caught:
         open_book(path)
     assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "begin", ["", "\ufeff", "# a comment\n", "// made by hand\n\n", "\ufeff#YANEURAOU-DB2016 1.00\n"]
+)
+def test_a_text_book_without_its_header(tmp_path: Path, begin: str) -> None:
+    text = "".join(line for line in TEXT.splitlines(keepends=True) if not line.startswith("#"))
+    path = tmp_path / "plain.db"
+    path.write_text(begin + text, encoding="utf-8")
+    expected = open_book(text_book(tmp_path))
+    book = open_book(path)
+    for position in (START, START.after(parse_usi("7g7f"))):
+        assert book.moves(position) == expected.moves(position)
+    assert book.moves(START)
+    book.close()
+    expected.close()
 
 
 def test_a_missing_book() -> None:

@@ -21,9 +21,10 @@ from engine.shogi.moves import board_move
 from engine.shogi.notation import parse_usi
 from engine.shogi.placement import Placement
 from engine.shogi.records.csa import format_csa_record, format_csa_records
+from engine.shogi.records.files import read_records, to_bytes
 from engine.shogi.records.hcpe import HCPE_DTYPE, pack, read_hcpe, write_hcpe
 from engine.shogi.records.psv import PSV_DTYPE, from_psv_move, pack_psv, to_psv_move
-from engine.shogi.records.record import GameRecord, record_of
+from engine.shogi.records.record import GameRecord, RecordError, record_of
 from engine.shogi.sfen import format_sfen, parse_sfen
 from native.datasets.packed import HCP, PSV, unpack_board
 from native.shogi.planes import SCRATCH_DTYPE, policy_index, write_planes
@@ -119,6 +120,41 @@ def test_files_are_converted_without_loss(tmp_path: Path) -> None:
     hcpe.write_bytes(hcpe.read_bytes()[:-1])
     with pytest.raises(NetworkError, match="expected whole records of 38"):
         read_rows(hcpe, limits, 0)
+
+
+def test_marks_of_games_are_kept(tmp_path: Path) -> None:
+    """Converting hcpe to psv and back gives the same bytes and, at all stages, the same games."""
+    records = [random_record(seed, length) for seed, length in enumerate((40, 50, 60))]
+    (tmp_path / "a.csa").write_text(format_csa_records(records))
+    for source, target in (("a.csa", "b.hcpe"), ("b.hcpe", "c.psv"), ("c.psv", "d.hcpe"), ("a.csa", "e.psv")):
+        assert main(["dataset", "convert", str(tmp_path / source), str(tmp_path / target)]) == 0
+        rows = read_rows(tmp_path / target, ShogiLimits(min_moves=0), 0)
+        assert np.unique(rows["game"], return_counts=True)[1].tolist() == [40, 50, 60]
+    assert (tmp_path / "d.hcpe").read_bytes() == (tmp_path / "b.hcpe").read_bytes()
+    assert (tmp_path / "e.psv").read_bytes() == (tmp_path / "c.psv").read_bytes()
+    plain = write_hcpe(records)
+    (tmp_path / "f.hcpe").write_bytes(plain)
+    for source, target in (("f.hcpe", "g.psv"), ("g.psv", "h.hcpe")):
+        assert main(["dataset", "convert", str(tmp_path / source), str(tmp_path / target)]) == 0
+    assert (tmp_path / "h.hcpe").read_bytes() == plain
+
+
+@pytest.mark.parametrize("suffix", [".hcpe", ".psv", ".hcpe3"])
+def test_handicap_games_are_no_training_positions(
+    suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, target = tmp_path / "a.kif", tmp_path / f"a{suffix}"
+    source.write_text("手合割：二枚落ち\n   1 ３二金(41)\n*評価値 -500\n   2 ７六歩(77)\n   3 投了\n", encoding="utf-8")
+    assert main(["dataset", "convert", str(source), str(target)]) == 2
+    assert not target.exists()
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.endswith("handicap games or positions without all 40 pieces, which hcpe, hcpe3 and psv cannot hold: 1")
+    handicap = read_records(source.read_bytes())
+    with pytest.raises(RecordError, match="without all 40 pieces found, such as that of a handicap game"):
+        to_bytes(handicap, ".hcpe")
+    handicap[0].ending = ""
+    with pytest.raises(RecordError, match="without all 40 pieces"):
+        to_bytes(handicap, ".hcpe")
 
 
 def test_suffixes_in_capitals(tmp_path: Path) -> None:

@@ -304,3 +304,16 @@ def test_hands_in_japanese() -> None:
     assert japanese_hand((18, 0, 1, 0, 0, 2, 1)) == "飛　角二　桂　歩十八"
     assert japanese_hand((10, 0, 0, 0, 0, 0, 0)) == "歩十"
     assert japanese_hand((0,) * 7) == "なし"
+
+
+def test_plies_never_wrap() -> None:
+    """The kernels count plies in 16 bits, also in a search below the position."""
+    game = ShogiGame(STARTPOS[:-1] + "60000")
+    line = ["7i6h", "3a4b", "6h7i", "4b3a"] * 1000
+    game = game.going_on(game.initial_sfen, line)
+    assert (game.ply, game.placement.number) == (63999, 64000)
+    game.play(parse_usi("7i6h"))
+    with pytest.raises(IllegalMove, match="move 64001: expected at most 64000 moves in a game"):
+        game.play(parse_usi("3a4b"))
+    with pytest.raises(ValueError, match="10004 moves: expected at most 10000"):
+        ShogiGame().going_on("startpos", line * 2 + line[:2004])

@@ -45,7 +45,7 @@ def test_variations_are_kept() -> None:
     assert (first.comment, first.ending, first.winner) == ("別の手", "CHUDAN", None)
     assert (first.moves[0].seconds, first.moves[0].score, first.moves[0].pv) == (3.0, 120, "▲２八飛")
     assert record.variations[1].initial == first.placements()[1]
-    assert record.left_out == []
+    assert record.notes == []
     again = read_records(to_bytes([record], ".kif"))[0]
     assert again == record
     resigned = read_records(KIF_TEXT[: KIF_TEXT.index("変化")] + "変化：6手\n   6 ３三銀(22)\n")[0]
@@ -57,17 +57,17 @@ def test_variations_are_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "left_out", "kept"),
+    ("text", "note", "kept"),
     [
         ("変化：9手\n   9 ８四歩(83)", "line 17: '変化：9手': expected a move from 1 to 6, such as 変化：1手", []),
         ("変化：多手", "line 17: '変化：多手': expected a move from 1 to 6", []),
         ("変化：2手\n   2 ８四歩(83)\n   3 ８五歩(84)\n   4 ２六歩(27)", "line 19: move 3", [(2, "8c8d")]),
-        ("変化：2手\nnonsense\n変化：1手\n   1 ２六歩(27)", "line 18: 'nonsense': expected a line", [(1, "2g2f")]),
+        ("変化：2手\nnonsense\n変化：1手\n   1 ２六歩(27)", "line 18: 'nonsense' is no line of KIF", [(1, "2g2f")]),
     ],
 )
-def test_what_is_wrong_with_a_variation_is_said(text: str, left_out: str, kept: list[tuple[int, str]]) -> None:
+def test_faults_of_a_variation_are_notes(text: str, note: str, kept: list[tuple[int, str]]) -> None:
     record = read_records(KIF_TEXT[: KIF_TEXT.index("変化")] + text)[0]
     assert len(record.moves) == 5
-    assert len(record.left_out) == 1
-    assert record.left_out[0].startswith(f"the rest of the variation at {left_out}")
+    assert len(record.notes) == 1
+    assert str(record.notes[0]).startswith(note)
     assert lines_of(record) == kept

@@ -11,6 +11,7 @@ from engine.evaluators.base import EvaluatorError
 from engine.options import Options
 from engine.protocols.process import LoadError
 from engine.shogi.game import ShogiGame
+from engine.shogi.players.player import BookLoadingError
 from engine.shogi.usi.serve import SHOWN
 from engine.shogi.usi.session import Session
 from tests.fakes.shogi_player import FakeShogiPlayer
@@ -107,6 +108,54 @@ def test_every_go_gets_one_answer_before_the_end(go: str, seconds: float) -> Non
         talk.session.receive(b"go nodes 1")  # nobody reads this
         talk.session.run()
         assert len(talk.answers) == 1 + (middle == "go nodes 1"), middle
+
+
+REFUSED = (
+    "position startpos moves 7g7f 7g7f",
+    "position startpos moves 7g7f resign",
+    "position sfen 8k/7p1/7pP/9/9/9/9/9/9 b G2r2b3g4s4n4l15p 1",
+    "position nonsense",
+    f"position startpos moves {'7g7f 3c3d ' * 50_000}",
+)
+
+
+@pytest.mark.parametrize("refused", REFUSED)
+@pytest.mark.parametrize("go", [*GOES, "go nodes 1", "go mate 100", "go mate infinite"])
+def test_a_refused_position_has_no_answer(refused: str, go: str) -> None:
+    """Neither is there an answer for the position before, nor one before `stop` if that has to come first."""
+    talk = Talk()
+    talk.say("isready", "position startpos moves 7g7f", refused, go)
+    assert talk.session.turn is not None
+    if go in GOES[1:]:
+        assert not talk.session.turn.join(0.05)
+    talk.say("stop")
+    lines = "".join(talk.written).splitlines()
+    assert lines[-1] == ("checkmate timeout" if "mate" in go else "bestmove resign")
+    assert re.match("info string Error! go: the last position was refused (.+)", lines[-2])
+    assert re.match("info string Error! position: .*; no move is searched until", lines[-3])
+    assert "decide" not in talk.player.calls
+    talk.say("d", "moves", "usinewgame", "go nodes 1", "stop")
+    lines = "".join(talk.written).splitlines()[len(lines) :]
+    assert [line.split(": ")[1] for line in lines[:2]] == ["there is no position"] * 2
+    assert lines[-1] == "bestmove resign"
+    talk.say("position startpos", "go nodes 1", "stop")
+    assert talk.answers[-1] == "bestmove 1g1f ponder 1a1b"
+
+
+def test_a_book_that_cannot_be_used_does_not_end_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    talk, load = Talk(), FakeShogiPlayer.load
+
+    def fail(player: FakeShogiPlayer, game: ShogiGame) -> None:
+        if player.options.book_file is not None:
+            raise BookLoadingError(f"{player.options.book_file}: no book")
+        load(player, game)
+
+    monkeypatch.setattr(FakeShogiPlayer, "load", fail)
+    talk.say("setoption name BookFile value a.db", "isready", "position startpos", "go nodes 1", "stop")
+    lines = "".join(talk.written).splitlines()
+    assert lines[0] == "info string Error! a.db: no book; the engine plays without a book"
+    assert "readyok" in lines
+    assert len(talk.answers) == 1
 
 
 def test_whatever_the_player_warns_of_is_shown() -> None:

@@ -97,7 +97,7 @@ def chosen_rows(files: Sequence[Path], options: ShogiDataOptions, log: Log, left
     parts, game = [], 0
     for path in files:
         try:
-            parts.append(read_rows(path, limits, game))
+            parts.append(read_rows(path, limits, game, log))
         except NetworkError as error:
             left_out.add(path, error)
             continue

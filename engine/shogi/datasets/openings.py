@@ -22,7 +22,7 @@ from engine.shogi.records.hcpe import read_hcpe
 from engine.shogi.records.record import START, GameRecord, RecordedMove, RecordError, format_usi_line
 from nets.errors import NetworkError
 
-OPENING_SUFFIXES = (".csa", ".kif", ".kifu", ".ki2", ".usi", ".sfen", ".hcpe")
+OPENING_SUFFIXES = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".jkf", ".usi", ".sfen", ".hcpe")
 ENDINGS = ("TORYO", "TSUMI", "SENNICHITE", "KACHI", "JISHOGI", "HIKIWAKE", "MAX_MOVES")
 """Endings by the rules: games lost on time or by a fault say little of their openings."""
 
@@ -65,6 +65,8 @@ def balanced_openings(
                 raise
             left_out.add(path, error)
             continue
+        if left_out is not None:
+            left_out.report_notes(path, [note for record in records for note in record.notes])
         for record in records:
             why = why_unbalanced(record, limits)
             if why:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.color import BLACK, DRAW, WHITE
-from engine.records import read_record_bytes, refuse_special
+from engine.records import MAX_RECORD_BYTES, read_record_bytes, refuse_special, report_notes
 from engine.shogi.moves import is_move
 from engine.shogi.notation import format_usi
 from engine.shogi.placement import Placement
@@ -26,7 +26,7 @@ from engine.shogi.sfen import format_sfen
 from native.datasets.packed import HCP, PSV, unpack_board
 from nets.errors import NetworkError
 
-RECORD_SUFFIXES = (".csa", ".kif", ".kifu", ".ki2", ".usi", ".sfen")
+RECORD_SUFFIXES = (".csa", ".kif", ".kifu", ".ki2", ".ki2u", ".jkf", ".usi", ".sfen")
 SHOGI_SUFFIXES = (*RECORD_SUFFIXES, ".hcpe", ".hcpe3", ".psv")
 ROW_DTYPE = np.dtype(
     [
@@ -41,10 +41,15 @@ ROW_DTYPE = np.dtype(
 NO_MOVE = 0
 """What hcpe and psv files hold where there is no move."""
 MARKS = 255
-"""`yomi dataset play` counts games from 1 to this in the last byte of hcpe, which is 0 and means nothing elsewhere."""
+"""yomi counts games from 1 to this in the last byte of hcpe and psv. Other programs write 0 there."""
 GAME_BLOCK = 1024
 """Neighbors in a file without games that are taken for one."""
+Say = Callable[[str], None]
 _RATE = re.compile(r"(black|white)_rate:.*:([\d.]+)\s*$", re.MULTILINE)
+
+
+def silent(text: str) -> None:
+    """Say nothing."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +63,10 @@ class ShogiLimits:
     min_moves: int = 50
 
 
-def read_rows(path: Path, limits: ShogiLimits, game: int) -> npt.NDArray[np.void]:
+def read_rows(path: Path, limits: ShogiLimits, game: int, say: Say = silent) -> npt.NDArray[np.void]:
     """Return the positions of a file: ROW_DTYPE[n], its games numbered from `game` on.
 
-    Handicap games are left out: hcp cannot hold a board without all 40 pieces.
+    Handicap games are left out, with a line: hcp cannot hold a board without all 40 pieces.
 
     Raises:
         NetworkError: the file is broken.
@@ -72,7 +77,7 @@ def read_rows(path: Path, limits: ShogiLimits, game: int) -> npt.NDArray[np.void
     elif suffix == ".psv":
         rows = _psv_rows(path, game)
     else:
-        records = read_games(path)
+        records = without_handicap(path, read_games(path, say), say)
         found = [row for number, record in enumerate(records, game) for row in _record_rows(record, limits, number)]
         rows = np.array(found, ROW_DTYPE)
     if limits.evaluation:
@@ -80,20 +85,36 @@ def read_rows(path: Path, limits: ShogiLimits, game: int) -> npt.NDArray[np.void
     return rows
 
 
-def read_games(path: Path) -> list[GameRecord]:
-    """Return the games of a file with one of RECORD_SUFFIXES, or .hcpe3.
+def read_games(path: Path, say: Say = silent) -> list[GameRecord]:
+    """Return the games of a file with one of RECORD_SUFFIXES, or .hcpe3, and say their notes.
 
     Raises:
-        NetworkError: the file is broken.
+        NetworkError: the file cannot be read, or is broken.
     """
     try:
-        if path.suffix.lower() == ".hcpe3":
-            return read_hcpe3(read_record_bytes(path, None))
-        return read_records(read_record_bytes(path))
-    except RecordError as error:
-        raise NetworkError(f"{path}: {error}") from None
+        data = read_record_bytes(path, None if path.suffix.lower() == ".hcpe3" else MAX_RECORD_BYTES)
+        records = read_hcpe3(data) if path.suffix.lower() == ".hcpe3" else read_records(data)
     except OSError as error:
         raise NetworkError(f"{path}: {error.strerror}") from None
+    except RecordError as error:
+        raise NetworkError(f"{path}: {error}") from None
+    report_notes(say, path, (note for record in records for note in record.notes))
+    return records
+
+
+def without_handicap(path: Path, records: Sequence[GameRecord], say: Say) -> list[GameRecord]:
+    """Return the games that begin with all 40 pieces, and say how many others the file has.
+
+    Raises:
+        NetworkError: the file has no game that begins so.
+    """
+    found = [record for record in records if is_packable(record.initial)]
+    if left := len(records) - len(found):
+        why = f"handicap games or positions without all 40 pieces, which hcpe, hcpe3 and psv cannot hold: {left}"
+        if not found:
+            raise NetworkError(f"{path}: {why}")
+        say(f"{path}: {why}, left out")
+    return found
 
 
 def records_of(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[np.void]:
@@ -121,11 +142,7 @@ def _hcpe_rows(path: Path, game: int) -> npt.NDArray[np.void]:
     for winner, result in RESULTS.items():
         winners[result] = 0 if winner == DRAW else winner
     rows["winner"] = winners[data["result"] & 3]
-    marks = data["mark"]
-    if len(marks) and marks.all():
-        rows["game"] = game + np.concatenate([[0], np.cumsum(marks[1:] != marks[:-1])])
-    else:
-        rows["game"] = game + np.arange(len(data)) // GAME_BLOCK
+    rows["game"] = game + _games_of(data["mark"])
     return rows
 
 
@@ -136,8 +153,25 @@ def _psv_rows(path: Path, game: int) -> npt.NDArray[np.void]:
     rows["move"] = _moves(path, data, _psv_move)
     side = 1 + (data["sfen"][:, 0] & 1).astype(np.int8)
     rows["winner"] = np.where(data["result"] == 0, 0, np.where(data["result"] > 0, side, 3 - side))
-    rows["game"] = game + np.arange(len(data)) // GAME_BLOCK
+    rows["game"] = game + _games_of(data["spare"])
     return rows
+
+
+def _games_of(marks: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+    """Return the number of each position's game by the marks, or by blocks of positions if there are no marks."""
+    if len(marks) and marks.all():
+        return np.concatenate([[0], np.cumsum(marks[1:] != marks[:-1])])
+    return np.arange(len(marks)) // GAME_BLOCK
+
+
+def marks_of(path: Path, rows: npt.NDArray[np.void]) -> npt.NDArray[np.uint8]:
+    """Return the marks of games for all rows of a file; 0 if its games are unknown."""
+    suffix = path.suffix.lower()
+    if suffix in (".hcpe", ".psv"):
+        data = records_of(path, HCPE_DTYPE if suffix == ".hcpe" else PSV_DTYPE)
+        marks: npt.NDArray[np.uint8] = data["mark" if suffix == ".hcpe" else "spare"]
+        return marks if marks.all() else np.zeros(len(rows), np.uint8)
+    return np.asarray(1 + rows["game"] % MARKS, np.uint8)
 
 
 def _moves(path: Path, data: npt.NDArray[np.void], read: Callable[[int], int | None]) -> npt.NDArray[np.uint16]:
@@ -174,15 +208,13 @@ def _record_rows(record: GameRecord, limits: ShogiLimits, game: int) -> Iterator
         return
     if limits.rating and min(ratings_of(record), default=0.0) < limits.rating:
         return
-    if not _is_packable(record.initial):
-        return
     winner = record.winner if record.winner in (BLACK, WHITE) else 0
     for recorded, placement in zip(record.moves, record.placements(), strict=False):
         score = np.nan if recorded.score is None else float(recorded.score)
         yield np.frombuffer(pack(placement), np.uint8), HCP, recorded.move, score, winner, game
 
 
-def _is_packable(placement: Placement) -> bool:
+def is_packable(placement: Placement) -> bool:
     try:
         pack(placement)
     except RecordError:
@@ -249,11 +281,11 @@ def why_not(row: npt.NDArray[np.void]) -> str | None:
     return None if why is None else f"{format_usi(move)} in {format_sfen(placement)}: {why}"
 
 
-def to_hcpe(rows: npt.NDArray[np.void]) -> bytes:
-    """Return rows as an hcpe file's content; those without an evaluation get 0."""
+def to_hcpe(rows: npt.NDArray[np.void], marks: npt.NDArray[np.uint8] | int = 0) -> bytes:
+    """Return rows as the content of an hcpe file. An unknown evaluation becomes 0."""
     results = {0: RESULTS[DRAW], BLACK: RESULTS[BLACK], WHITE: RESULTS[WHITE]}
     data = np.zeros(len(rows), HCPE_DTYPE)
-    data["hcp"], data["move"] = rows["packed"], rows["move"]
+    data["hcp"], data["move"], data["mark"] = rows["packed"], rows["move"], marks
     data["score"] = np.clip(np.nan_to_num(rows["score"]), -MAX_SCORE, MAX_SCORE)
     data["result"] = [results[winner] for winner in rows["winner"].tolist()]
     for index in np.flatnonzero(rows["form"] != HCP):
@@ -261,9 +293,10 @@ def to_hcpe(rows: npt.NDArray[np.void]) -> bytes:
     return data.tobytes()
 
 
-def to_psv(rows: npt.NDArray[np.void]) -> bytes:
-    """Return rows as a psv file's content; the ply is not known and 0."""
+def to_psv(rows: npt.NDArray[np.void], marks: npt.NDArray[np.uint8] | int = 0) -> bytes:
+    """Return rows as the content of a psv file. The ply is unknown and 0."""
     data = np.zeros(len(rows), PSV_DTYPE)
+    data["spare"] = marks
     for target, row in zip(data, rows, strict=True):
         placement = placement_of(row)
         target["sfen"] = np.frombuffer(pack_psv(placement), np.uint8)

@@ -50,6 +50,10 @@ MATE_NODES = 10**9
 """Positions that `go mate` may look at; its time ends it long before."""
 
 
+class BookLoadingError(LoadingError):
+    """A book that cannot be used. The player can be loaded without it."""
+
+
 class ShogiPlayer(Player[ShogiGame]):
     """Plays shogi."""
 
@@ -103,7 +107,7 @@ class ShogiPlayer(Player[ShogiGame]):
             try:
                 book = make_book(self.options)
             except BookError as error:
-                raise LoadingError(str(error)) from None
+                raise BookLoadingError(str(error)) from None
             if book is not None:
                 opened.callback(book.close)
             queue = make_queue(tuned(self.options, "shogi", SIDE))

@@ -1,14 +1,16 @@
 """Records in CSA's form (the standard's versions 2 to 3), with times, evaluations and comments.
 
-Evaluations are the comments that Floodgate writes, `'** SCORE LINE` after a move, in centipawns for Black. The visits
-of a search are a comment of our own, `'visits +7776FU:40 +2726FU:9`, without the star that asks programs to show it.
+Evaluations are comments `'** SCORE LINE` after a move, as Floodgate writes them, in centipawns for Black. The visits of
+a search are a comment of our own, `'visits +7776FU:40 +2726FU:9`. It has no star, because stars ask programs to show a
+comment.
 """
 
 import itertools
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from engine.color import BLACK, WHITE
+from engine.color import BLACK, WHITE, opponent
 from engine.shogi.notation import (
     CSA_NAMES,
     CSA_SIGNS,
@@ -21,18 +23,42 @@ from engine.shogi.notation import (
 )
 from engine.shogi.pieces import COUNTS, HAND_INDEX, HAND_TYPES, code_of, color_of, type_of, unpromoted
 from engine.shogi.placement import DROP_PAWN_MATE, Placement
-from engine.shogi.records.record import ENDINGS, START, GameRecord, ImpossibleMoveError, RecordError, rest_from
+from engine.shogi.records.evaluation import csa_pv, is_read, read_evaluation
+from engine.shogi.records.record import (
+    ENDINGS,
+    INTERRUPTED,
+    MAX_SECONDS,
+    START,
+    GameRecord,
+    ImpossibleMoveError,
+    RecordedMove,
+    RecordError,
+    cut_before,
+    joined,
+    lines_of,
+    one_line,
+)
 from engine.shogi.sfen import SfenError, check
 
 COLORS = {"+": BLACK, "-": WHITE}
-LINE = re.compile(r"V[0-9.]+|N[+-].*|\$.*|P[I1-9+-].*|[+-]|[+-][0-9]{4}[A-Z]{2}.*|T[0-9.]+|%.*|/|'.*")
-VISITS = re.compile(r"visits((?: [+-][0-9]{4}[A-Z]{2}:[0-9]+)+)\s*")
-SCORE = re.compile(r"\*\*\s*(-?[0-9]+)(?:\s+(.*))?$")
+LINE = re.compile(r"V[0-9.]+|N[+-].*|\$.*|P[I1-9+-].*|[+-]|[+-][0-9]{4}[A-Z]{2}.*|T.*|%.*|/|'.*")
+MOVE_START = re.compile(r"[+-][0-9]")
+BEGINNING = re.compile(
+    r"V[123](\.[0-9])?|N[+-].*|PI.*|P[1-9](?:[+-][A-Z]{2}| ?\*).*|P[+-][0-9]{2}[A-Z]{2}.*|[+-]|[+-][0-9]{4}[A-Z]{2}.*"
+    r"|%[+-]?[A-Z_]+|'CSA encoding=.*"
+)
+"""Lines that tell CSA from other forms."""
+PROGRAM_LINE = re.compile(r"\$[A-Z_]+:.*|(summary|rating|black_rate|white_rate|Max_Moves|Least_Time_Unit|Increment):.*")
+"""Comments of Floodgate for programs, which begin without a star."""
+VISITS = re.compile(r"visits((?: [+-][0-9]{4}[A-Z]{2}:[0-9]{1,12})+)\s*")
+CELL = re.compile(r"[+-][A-Z]{2}| [* ] |\*  |  \*")
+LAST_MOVE = re.compile(r"[+-][0-9]{4}[A-Z]{2}\s*$")
+SCORE = re.compile(r"\*\*\s*(-?[0-9]{1,9})(?:\s+(.*))?$")
 
 
 def looks_like_csa(lines: list[str]) -> bool:
-    """Whether the first lines of a text (none of them empty) are CSA's."""
-    return bool(LINE.fullmatch(lines[0].rstrip()))
+    """Whether the lines of a text (none of them empty) are CSA's."""
+    return any(BEGINNING.fullmatch(line.rstrip()) for line in lines)
 
 
 class _Reader:
@@ -47,13 +73,33 @@ class _Reader:
         self.board = [0] * 81
         self.hands = ([0] * 7, [0] * 7)
         self.has_board = False
+        self.is_collapsed = False
         self.placement: Placement | None = None
         """The position after the moves so far, once the side to move is known."""
         self.before: Placement | None = None
-        """The one before the last move."""
+        """The position before the last move."""
+        self.last_comment = ""
+        """Comment since the last move."""
+        self.is_over = False
+        """The rest of the game is left out."""
+
+    @property
+    def number(self) -> int:
+        """Number of the line that is being read."""
+        return self.statements[self.index][0]
+
+    def note(self, text: str) -> None:
+        self.record.add_note(text, self.number)
 
     def read(self, line: str) -> None:
+        if not LINE.fullmatch(line):
+            if MOVE_START.match(line):
+                raise RecordError(f"'{line}': expected a statement of CSA, such as +7776FU or %TORYO")
+            self.note(f"'{line[:40]}' is no statement of CSA and left out")
+            return
         match line[0]:
+            case "V":
+                self.record.is_csa3 = line[1:2] == "3"
             case "'":
                 self._comment(line[1:])
             case "N":
@@ -63,7 +109,8 @@ class _Reader:
                     self.record.white = line[2:]
             case "$":
                 key, _, value = line[1:].partition(":")
-                self.record.info[key] = value
+                info = self.record.info
+                info[key] = joined(info[key], value) if key in info else value
             case "P":
                 self._pieces(line)
             case "+" | "-":
@@ -85,7 +132,7 @@ class _Reader:
         return True
 
     def _is_foul(self) -> bool | None:
-        """Whether the game ends by a fault of the side to move here; None where only comments follow."""
+        """Whether the game ends by a fault of the side to move here; None if only comments follow."""
         for _, statement in itertools.islice(self.statements, self.index + 1, None):
             if statement == "/":
                 break
@@ -97,26 +144,37 @@ class _Reader:
 
     def _comment(self, text: str) -> None:
         record = self.record
+        self.last_comment = text
+        if not record.moves:
+            if self.has_board or not text.startswith("CSA encoding="):
+                record.comment = joined(record.comment, text.removeprefix("*"))
+        elif record.ending:
+            record.end_comment = joined(record.end_comment, text.removeprefix("*"))
+        elif not self._evaluation(text) and not self._visits(text):
+            record.moves[-1].comment = joined(record.moves[-1].comment, text.removeprefix("*"))
+
+    def _evaluation(self, text: str) -> bool:
+        """Read the evaluation of the last move, if the text is one. A later one takes the place of an earlier one."""
+        last, by_black = self.record.moves[-1], self._mover() == WHITE
         score = SCORE.match(text)
-        if record.moves and score and not record.ending:
-            last = record.moves[-1]
-            black = self._mover() == WHITE  # who played the last move
-            last.score = int(score[1]) if black else -int(score[1])
-            last.pv = score[2] or ""
-            return
+        if score is None:
+            return text.startswith("*") and read_evaluation(last, text[1:], by_black=by_black)
+        last.score = int(score[1]) if by_black else -int(score[1])
+        last.pv = score[2] or ""
+        return True
+
+    def _visits(self, text: str) -> bool:
+        """Read the visits of the search for the last move, if the text has them."""
         counts = VISITS.fullmatch(text)
-        if record.moves and counts and not record.ending:
-            pairs = [word.split(":") for word in counts[1].split()]
-            record.moves[-1].counts = tuple((self._parse(move), int(visits)) for move, visits in pairs)
-            return
-        if not record.moves and not self.has_board and text.startswith("CSA encoding="):
-            return
-        text = text.removeprefix("*")
-        if record.moves:
-            last = record.moves[-1]
-            last.comment = f"{last.comment}\n{text}" if last.comment else text
-        else:
-            record.comment = f"{record.comment}\n{text}" if record.comment else text
+        if counts is None:
+            return False
+        pairs = [word.split(":") for word in counts[1].split()]
+        try:
+            self.record.moves[-1].counts = tuple((self._parse(move), int(visits)) for move, visits in pairs)
+        except RecordError as error:
+            self.note(f"{error}; the visits are kept as a comment")
+            return False
+        return True
 
     def _parse(self, text: str) -> int:
         """Return a move of the position before the last one.
@@ -151,8 +209,16 @@ class _Reader:
 
     def _row(self, rank: int, line: str) -> None:
         cells = line[2:].ljust(27)
-        for column in range(9):
-            cell = cells[3 * column : 3 * column + 3]
+        found = [cells[i : i + 3] for i in range(0, 27, 3)]
+        if cells[27:].strip() or not all(CELL.fullmatch(cell) for cell in found):
+            collapsed = re.findall(r"[+-][A-Z]{2}|\*", line[2:])
+            if len(collapsed) == 9 and "".join(collapsed) == "".join(line[2:].split()):
+                if not self.is_collapsed:
+                    self.note(f"'{line}' has too few blanks, as other ranks of the board may have")
+                self.is_collapsed, found = True, collapsed
+            elif cells[27:].strip():
+                raise RecordError(f"'{line}' has more than 9 squares")
+        for column, cell in enumerate(found):
             square = 9 * (8 - column) + rank
             if cell.strip() in ("*", ""):
                 self.board[square] = 0
@@ -160,8 +226,6 @@ class _Reader:
                 self.board[square] = code_of(CSA_TYPES[cell[1:]], COLORS[cell[0]])
             else:
                 raise RecordError(f"'{cell}' in '{line}': expected ' * ' or a piece such as +FU")
-        if len(line) > 29 and line[29:].strip():
-            raise RecordError(f"'{line}' has more than 9 squares")
 
     def _put(self, line: str) -> None:
         color = COLORS[line[1]]
@@ -188,21 +252,30 @@ class _Reader:
 
     def _side(self, color: int) -> None:
         if self.placement is not None:
-            raise RecordError(f"a second side to move '{CSA_SIGNS[color]}'")
+            self.note(f"a second side to move '{CSA_SIGNS[color]}' is left out")
+            return
         board = self.board if self.has_board else START.board
         hands = (tuple(self.hands[0]), tuple(self.hands[1]))
-        self.placement = self.record.initial = Placement(tuple(board), hands, color)
+        placement = Placement(tuple(board), hands, color)
         try:
-            check(self.placement)
+            check(placement)
         except SfenError as error:
             raise RecordError(f"the position: {error}") from None
+        self.placement = self.record.initial = placement
 
     def _move(self, line: str) -> None:
         if self.placement is None:
             self._side(COLORS[line[0]])  # some programs leave the line of the side to move out
         assert self.placement is not None
-        if self.record.ending:
-            raise RecordError(f"'{line}' after the end of the game")
+        if self.record.ending in INTERRUPTED:
+            self.note("the game continues after its interruption")
+            self.record.ending, self.record.ending_seconds = "", None
+        elif self.record.ending:
+            self.note(f"the moves from '{line}' on, after the end of the game, are left out")
+            self.is_over = True
+            return
+        if COLORS[line[0]] != self.placement.side and not self._take_from_comment() and not self.record.moves:
+            self.placement = self.record.initial = self._other_side()
         number = len(self.record.moves) + 1
         try:
             move = parse_csa(line.strip(), self.placement)
@@ -211,21 +284,63 @@ class _Reader:
         name = f"{number} '{line}'"
         if self.placement.is_drop_pawn_mate(move) and self._is_foul():
             raise ImpossibleMoveError(f"move {name}: {DROP_PAWN_MATE}")
+        self._play(move, name)
+
+    def _play(self, move: int, name: str) -> None:
+        assert self.placement is not None
         self.before, self.placement = self.placement, self.record.add(self.placement, move, name)
+        self.last_comment = ""
+
+    def _take_from_comment(self) -> bool:
+        """Play a move that stands at the end of the last comment's line, because its own line has been joined to it."""
+        assert self.placement is not None
+        found = LAST_MOVE.search(self.last_comment)
+        if found is None:
+            return False
+        try:
+            move = parse_csa(found[0], self.placement)
+        except NotationError:
+            return False
+        if self.placement.why_not(move) is not None:
+            return False
+        self._play(move, "")
+        self.note(f"move {len(self.record.moves)} '{found[0]}' is taken from the end of the comment before it")
+        return True
+
+    def _other_side(self) -> Placement:
+        """Return the first position with the other side to move, which the first move asks for.
+
+        Raises:
+            RecordError: that side cannot be to move.
+        """
+        assert self.placement is not None
+        turned = replace(self.placement, side=opponent(self.placement.side))
+        try:
+            check(turned)
+        except SfenError as error:
+            raise RecordError(f"the position, whose first move is {CSA_SIGNS[turned.side]}: {error}") from None
+        self.note(f"the first move is {CSA_SIGNS[turned.side]}, which is taken for the side to move")
+        return turned
 
     def _time(self, line: str) -> None:
         try:
             seconds = float(line[1:])
+            if not 0.0 <= seconds <= MAX_SECONDS:
+                raise ValueError
         except ValueError:
-            raise RecordError(f"time '{line}': expected T and seconds") from None
+            self.note(f"time '{line[:40]}' is left out: expected T and seconds")
+            return
         if self.record.ending:
             self.record.ending_seconds = seconds
-        elif self.record.moves:
+        elif self.record.moves or (self.placement is not None and self._take_from_comment()):
             self.record.moves[-1].seconds = seconds
+        else:
+            self.note(f"time '{line[:40]}' before the first move is left out")
 
     def _end(self, name: str) -> None:
         if name not in ENDINGS:
-            raise RecordError(f"'%{name}': expected one of %{', %'.join(ENDINGS)}")
+            self.note(f"the ending '%{name[:40]}' is unknown and left out")
+            return
         if self.placement is None:
             self._side(BLACK)
         if not self.record.ending:
@@ -244,38 +359,38 @@ def _pairs(text: str) -> list[tuple[int, str]]:
 
 
 def read_csa(text: str, *, cut: bool = False) -> list[GameRecord]:
-    """Read the games of CSA text, which a line `/` separates. A last move that is illegal is left out, and said to be.
+    """Read the games of CSA text, which a line `/` separates. Lines that cannot be read are notes.
+
+    A last move that is illegal is left out, with a note.
 
     Args:
         text: the text.
-        cut: leave a game out from any move on that cannot be, and say so in its `left_out`.
+        cut: cut a game before an impossible move and add a note.
 
     Raises:
-        RecordError: a line that is not CSA's, an impossible position or, unless it is cut, move; it names the line.
+        RecordError: an impossible position or, without `cut`, an impossible move; the message names the line.
     """
     statements = list(_statements(text))
     records, reader = [], _Reader(statements)
     number = 0
-    is_cut = False
     try:
-        for index, (number, statement) in enumerate(statements):
-            if not LINE.fullmatch(statement):
-                raise RecordError(f"'{statement}': expected a statement of CSA, such as +7776FU or %TORYO")
+        for index, (line, statement) in enumerate(statements):
+            number = line
             if statement == "/":
                 records.append(_finished(reader))
-                reader, is_cut = _Reader(statements), False
+                reader = _Reader(statements)
                 continue
-            if is_cut:
+            if reader.is_over:
                 continue
             reader.index = index
             try:
                 reader.read(statement)
             except RecordError as error:
                 if isinstance(error, ImpossibleMoveError) and reader.ends_by_foul():
-                    reader.record.left_out.append(f"the illegal move at line {number}: {error}")
-                elif cut and statement[0] in COLORS and len(statement) > 1:
-                    is_cut = True
-                    reader.record.left_out.append(rest_from(f"line {number}: {error}"))
+                    reader.note(f"{error}; the illegal move is left out")
+                elif cut and MOVE_START.match(statement) and reader.placement is not None:
+                    reader.is_over = True
+                    reader.note(cut_before(error))
                 else:
                     raise
         if not (records and reader.is_empty):  # a last "/" ends a game as well as it begins one
@@ -287,9 +402,9 @@ def read_csa(text: str, *, cut: bool = False) -> list[GameRecord]:
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
     """Yield each statement with the number of its line."""
-    for number, line in enumerate(text.splitlines(), 1):
-        # statements may share a line, but for comments, names, and what else may hold a comma
-        for part in [line] if line[:1] in ("'", "N", "$") else line.split(","):
+    for number, line in enumerate(lines_of(text), 1):
+        # Statements may share a line, except comments, names and headers, which may contain a comma.
+        for part in [line] if line[:1] in ("'", "N", "$", "#") else line.split(","):
             statement = part.rstrip() if part[:1] == "P" else part.strip()
             if statement:
                 yield number, statement
@@ -324,25 +439,27 @@ def format_position(placement: Placement) -> list[str]:
 
 
 def format_csa_record(record: GameRecord) -> str:
-    """Return a game as CSA text (version 2.2): names, times in whole seconds, evaluations and comments."""
-    lines = ["V2.2", f"N+{_line(record.black)}", f"N-{_line(record.white)}"]
-    lines += [f"${key}:{_line(value)}" for key, value in record.info.items()]
+    """Return a game as CSA text with names, times, evaluations and comments.
+
+    The version is 2.2, whose times are whole seconds, or 3.0 if that is the record's.
+    """
+    lines = [f"V{'3.0' if record.is_csa3 else '2.2'}", f"N+{one_line(record.black)}", f"N-{one_line(record.white)}"]
+    lines += [f"${key}:{line}" for key, value in record.info.items() for line in lines_of(value)]
     lines += _comments(record.comment)
     lines += format_position(record.initial)
     for recorded, placement in zip(record.moves, record.placements(), strict=False):
         lines.append(format_csa(recorded.move, placement))
-        if recorded.seconds is not None:
-            lines.append(f"T{int(recorded.seconds)}")
+        lines += _time(recorded.seconds, record.is_csa3)
         if recorded.score is not None:
             score = recorded.score if placement.side == BLACK else -recorded.score
-            lines.append(f"'** {score} {_line(recorded.pv)}".rstrip())
+            lines.append(f"'** {score} {csa_pv(recorded, placement)}".rstrip())
         if recorded.counts:
             lines.append(f"'visits {' '.join(f'{format_csa(move, placement)}:{n}' for move, n in recorded.counts)}")
-        lines += _comments(recorded.comment)
+        lines += _comments(recorded.comment, recorded)
     if record.ending:
         lines.append(f"%{record.ending}")
-        if record.ending_seconds is not None:
-            lines.append(f"T{int(record.ending_seconds)}")
+        lines += _time(record.ending_seconds, record.is_csa3)
+    lines += _comments(record.end_comment)
     return "\n".join(lines) + "\n"
 
 
@@ -352,10 +469,16 @@ def format_csa_records(records: list[GameRecord]) -> str:
     return text if text.isascii() else f"'CSA encoding=UTF-8\n{text}"
 
 
-def _line(text: str) -> str:
-    return " ".join(text.split())
+def _time(seconds: float | None, has_decimals: bool) -> list[str]:
+    if seconds is None:
+        return []
+    return [f"T{f'{seconds:.3f}'.rstrip('0').rstrip('.')}" if has_decimals else f"T{int(seconds)}"]
 
 
-def _comments(text: str) -> list[str]:
-    """Return the lines of a comment; one that begins with a star is moved on: two stars are an evaluation."""
-    return [f"'*{' ' if line.startswith('*') else ''}{line}" for line in text.splitlines()]
+def _comments(text: str, recorded: RecordedMove | None = None) -> list[str]:
+    """Return the lines of a comment. A blank keeps a line from being read as an evaluation."""
+    lines = []
+    for line in lines_of(text) if text else []:
+        is_number = line.startswith("*") or (recorded is not None and is_read(recorded, line))
+        lines.append(f"'{line}" if PROGRAM_LINE.fullmatch(line) else f"'*{' ' if is_number else ''}{line}")
+    return lines

@@ -1,35 +1,51 @@
-"""Files of game records in every form: CSA, KIF, KI2, lines of USI, hcpe3, and hcpe, which is written alone."""
+"""Files of game records in every form: CSA, KIF, KI2, JKF, lines of USI and hcpe3. hcpe is written only."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from engine.records import Note, read_record_bytes
 from engine.shogi.records.csa import format_csa_records, looks_like_csa, read_csa
 from engine.shogi.records.hcpe import write_hcpe
 from engine.shogi.records.hcpe3 import write_hcpe3
+from engine.shogi.records.jkf import read_jkf
 from engine.shogi.records.kif import format_kif_record, looks_like_kif, read_kif
-from engine.shogi.records.record import GameRecord, RecordError, format_usi_line, read_usi_lines
+from engine.shogi.records.record import GameRecord, RecordError, format_usi_line, lines_of, read_usi_lines
 from nets.files import write_atomically
 
 SUFFIXES = (".csa", ".kif", ".kifu", ".usi", ".sfen", ".hcpe", ".hcpe3")
+ENCODINGS = {"utf-8": "UTF-8", "cp932": "Shift JIS", "euc_jp": "EUC-JP"}
+"""Names of encodings by Python's names. The first one is preferred."""
+BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+HEAD = 40
+"""Lines in which a KIF file shows its form, as a rule."""
+MAX_BROKEN_SHARE = 0.3
+"""A file with more broken characters than this share is no text."""
+UNLIKELY = {"\ufffd": 4, "[\ue000-\uf8ff\x80-\x9f]": 2, "[\uff61-\uff9f]": 1}
+"""Penalties for characters that appear when the encoding is wrong: broken, private or control, half-width katakana."""
+INVALID = re.compile("[\0\uf8f0-\uf8f3]")
+"""NUL, and Python's characters for bytes that Shift JIS does not have."""
 
 
 def read_records(data: bytes | str, *, cut: bool = False) -> list[GameRecord]:
-    """Read the games of CSA, KIF, KI2 or USI text, which its content tells apart.
+    """Read the games of CSA, KIF, KI2, JKF or USI text. The content decides the form.
 
     Args:
-        data: the text; bytes are UTF-8 where they can be, else Shift JIS.
-        cut: leave games out from any move on that the rules forbid, and say so in their `left_out`.
+        data: the text; see `decode` for bytes.
+        cut: cut games before a move that the rules forbid, and add a note.
 
     Raises:
-        RecordError: in none of the forms, or broken.
+        RecordError: the text has none of the forms, or is broken.
     """
-    text = data if isinstance(data, str) else decode(data)
-    lines = [line for line in text.splitlines() if line.strip()]
+    text, notes = (data, []) if isinstance(data, str) else decode(data)
+    lines = [line for line in lines_of(text) if line.strip()]
     if not lines:
-        raise RecordError("an empty record: expected CSA, KIF, KI2 or lines of USI")
-    if looks_like_kif(lines):
+        raise RecordError("an empty record: expected CSA, KIF, KI2, JKF or lines of USI")
+    if lines[0].lstrip().startswith("{"):
+        records = [read_jkf(text, cut=cut)]
+    elif looks_like_kif(lines[:HEAD]) or (not looks_like_csa(lines) and looks_like_kif(lines)):
         records = [read_kif(text, cut=cut)]
     elif looks_like_csa(lines):
         records = read_csa(text, cut=cut)
@@ -38,23 +54,52 @@ def read_records(data: bytes | str, *, cut: bool = False) -> list[GameRecord]:
     if cut:
         for record in records:
             record.cut_at_fault()
+    if records:
+        records[0].notes[:0] = notes
     return records
 
 
-def decode(data: bytes) -> str:
-    """Decode a record: UTF-8 (a byte order mark may stand before it), or Shift JIS.
+def decode(data: bytes) -> tuple[str, list[Note]]:
+    """Decode a record and return the text with notes about broken bytes, which become U+FFFD.
+
+    A byte order mark decides the encoding. Otherwise it is UTF-8 if the bytes allow that, and if not, the one of Shift
+    JIS and EUC-JP that gives fewer unlikely characters.
 
     Raises:
-        RecordError: neither.
+        RecordError: the bytes are no text.
     """
+    mark = next((mark for mark in BYTE_ORDER_MARKS if data.startswith(mark)), None)
+    if mark is not None:
+        encoding = BYTE_ORDER_MARKS[mark]
+    elif b"\x1b$" in data:
+        encoding = "iso2022_jp"
+    elif _is_utf8(data):
+        return data.decode("utf-8"), []
+    else:
+        encoding = min(ENCODINGS, key=lambda name: _penalty(_decoded(data, name)))
+    text = _decoded(data, encoding)
+    broken = text.count("\ufffd")
+    if broken > MAX_BROKEN_SHARE * len(text):
+        raise RecordError("neither UTF-8 nor Shift JIS nor EUC-JP: expected a record in CSA, KIF, KI2, JKF or USI")
+    if not broken:
+        return text, []
+    name = ENCODINGS.get(encoding, encoding)
+    return text, [Note.at(text, text.index("\ufffd"), f"characters that are not {name} are replaced: {broken}")]
+
+
+def _is_utf8(data: bytes) -> bool:
     try:
-        return data.decode("utf-8-sig")
+        return "\0" not in data.decode("utf-8")
     except UnicodeDecodeError:
-        pass
-    try:
-        return data.decode("cp932")
-    except UnicodeDecodeError:
-        raise RecordError("neither UTF-8 nor Shift JIS: expected a record in CSA, KIF, KI2 or USI") from None
+        return False
+
+
+def _decoded(data: bytes, encoding: str) -> str:
+    return INVALID.sub("\ufffd", data.decode(encoding, "replace"))
+
+
+def _penalty(text: str) -> int:
+    return sum(weight * len(re.findall(letters, text)) for letters, weight in UNLIKELY.items())
 
 
 def load_records(path: str | Path, *, cut: bool = False) -> list[GameRecord]:
@@ -64,7 +109,7 @@ def load_records(path: str | Path, *, cut: bool = False) -> list[GameRecord]:
         RecordError: the file cannot be read, or see `read_records`.
     """
     try:
-        return read_records(Path(path).read_bytes(), cut=cut)
+        return read_records(read_record_bytes(path), cut=cut)
     except OSError as error:
         raise RecordError(f"cannot read {path}: {error.strerror}") from None
     except RecordError as error:

@@ -37,7 +37,7 @@ from engine.shogi.records.record import GameRecord, RecordError
 from engine.shogi.sfen import SfenError, check
 
 HCPE_DTYPE = np.dtype([("hcp", np.uint8, (32,)), ("score", "<i2"), ("move", "<u2"), ("result", "u1"), ("mark", "u1")])
-"""The last byte is 0 and means nothing, but in files of `yomi dataset play`."""
+"""yomi marks games in the last byte, which is 0 in files of other programs. See `engine.shogi.datasets.rows`."""
 BITS = 256
 MAX_SCORE = 0x7FFF
 RESULTS = {DRAW: 0, BLACK: 1, WHITE: 2}
@@ -96,7 +96,7 @@ def pack_bits(
     """
     kings = [placement.king_square(color) for color in (BLACK, WHITE)]
     if None in kings:
-        raise RecordError(f"a position without two kings: expected one that {form} can hold")
+        raise RecordError(f"a position without two kings found, expected all 40 pieces: {form} holds no others")
     parts = ["1" if placement.side == WHITE else "0", *(f"{king:07b}"[::-1] for king in kings)]
     for code in placement.board:
         piece_type = type_of(code) if code else KING
@@ -111,7 +111,9 @@ def pack_bits(
             parts += [hand_codes[piece_type] + color] * count
     bits = "".join(parts)
     if len(bits) != BITS:
-        raise RecordError(f"a position without all 40 pieces: expected one that {form} can hold")
+        raise RecordError(
+            f"a position without all 40 pieces found, such as that of a handicap game: {form} holds no others"
+        )
     return int(bits[::-1], 2).to_bytes(BITS // 8, "little")
 
 
@@ -174,13 +176,14 @@ def unpack(data: bytes) -> Placement:
 
 
 def write_hcpe(records: Iterable[GameRecord]) -> bytes:
-    """Return the positions of finished games that were played with an evaluation.
+    """Return the positions with an evaluation of finished games.
 
     Raises:
-        RecordError: a position that the form cannot hold.
+        RecordError: a game that the form cannot hold, such as a handicap game.
     """
     rows = []
     for record in records:
+        pack(record.initial)
         if record.winner is None:
             continue
         for recorded, placement in zip(record.moves, record.placements(), strict=False):

@@ -1,58 +1,52 @@
-"""Records in KIF and KI2, the forms of Japanese shogi programs.
+"""Records in KIF and KI2, the forms of Japanese shogi programs, and diagrams (BOD).
 
-KIF has a move a line with the square it comes from and the time, KI2 moves as players write them. Behind the game stand
-its variations, each headed by `変化：N手`: it leaves the line read last, of which the first N - 1 moves stay.
-Evaluations are comments `*評価値 SCORE LINE` below the move, in centipawns for Black.
+A KIF file has one move a line, with the square from which the piece comes and the time. KI2 has moves as players write
+them. Variations follow the game. A variation begins with `変化：N手` and leaves the line before it after N - 1 moves.
+Evaluations are comments: see `engine.shogi.records.evaluation`.
 """
 
 import itertools
 import re
-from collections.abc import Callable
 
 from engine.color import BLACK, WHITE, opponent
-from engine.shogi.diagram import SHORT_NAMES, japanese_hand
 from engine.shogi.moves import target_of
 from engine.shogi.notation import (
-    JAPANESE_TYPES,
+    JAPANESE_NAMES,
+    MARKED_MOVE,
     RANKS,
+    SIDE_MARKS,
     NotationError,
     format_kif,
     guilty_of,
     illegal_action,
-    japanese_number,
+    is_playable,
     parse_japanese,
 )
-from engine.shogi.pieces import HAND_INDEX, code_of, color_of, type_of
 from engine.shogi.placement import DROP_PAWN_MATE, Placement
+from engine.shogi.records.evaluation import format_evaluation, is_read, read_evaluation
+from engine.shogi.records.kif_position import (
+    HANDICAPS,
+    format_position,
+    parse_board,
+    parse_hand,
+    parse_handicap,
+    sides_of,
+)
 from engine.shogi.records.record import (
     ENDINGS,
+    INTERRUPTED,
+    MAX_SECONDS,
     START,
     GameRecord,
     ImpossibleMoveError,
     RecordedMove,
     RecordError,
-    rest_from,
+    cut_before,
+    joined,
+    lines_of,
+    one_line,
 )
-from engine.shogi.sfen import SfenError, check, format_sfen, parse_sfen
-
-HANDICAPS = {
-    "香落ち": "lnsgkgsn1/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
-    "右香落ち": "1nsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
-    "角落ち": "lnsgkgsnl/1r7/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
-    "飛車落ち": "lnsgkgsnl/7b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
-    "飛香落ち": "lnsgkgsn1/7b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
-    "二枚落ち": "lnsgkgsnl/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
-    "三枚落ち": "lnsgkgsn1/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
-    "四枚落ち": "1nsgkgsn1/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
-    "五枚落ち": "2sgkgsn1/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
-    "左五枚落ち": "1nsgkgs2/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
-    "六枚落ち": "2sgkgs2/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
-    "左七枚落ち": "2sgkg3/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
-    "右七枚落ち": "3gkgs2/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
-    "八枚落ち": "3gkg3/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
-    "十枚落ち": "4k4/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL",
-}
-"""What White, who moves first then, gives as a handicap: the board of the start."""
+from engine.shogi.sfen import MAX_NUMBER, SfenError, check
 
 KEYS = {"開始日時": "START_TIME", "終了日時": "END_TIME", "棋戦": "EVENT", "場所": "SITE", "持ち時間": "TIME_LIMIT"}
 """CSA's names of headers."""
@@ -70,34 +64,81 @@ WORDS = {word: name for name, (word, _) in reversed(ENDINGS.items()) if word} | 
     "最大手数": "MAX_MOVES",
     "引き分け": "HIKIWAKE",
 }
-"""KIF's words for an ending, those of ShogiHome included. CSA has none for a king on the other's first square (トライ),
-nor for a player who has not come (不戦敗): there the side to move has lost, as when it resigns."""
+"""KIF's words for an ending, also those of ShogiHome.
+
+CSA has no word for a king that reaches the opponent's first square (トライ), nor for an absent player (不戦敗).
+They are read as a resignation: the side to move has lost.
+"""
 
 WINS = ("反則勝ち", "不戦勝")
-"""Words by which the side to move has won, since the other one has done what is forbidden, or has not come."""
+"""Words for a win of the side to move: the opponent has broken a rule, or has not come (不戦勝)."""
+
+KNOWN_HEADERS = frozenset(
+    [
+        *(
+            "表題",
+            "対局日",
+            "戦型",
+            "秒読み",
+            "消費時間",
+            "掲載",
+            "備考",
+            "先手省略名",
+            "後手省略名",
+            "作品番号",
+            "作品名",
+        ),
+        *("作者", "発表誌", "発表年月", "出典", "手数", "完全性", "分類", "受賞", "図", "詰手数", "開始局面", "対局ID"),
+    ]
+)
+"""Headers that need no note. They are kept by their Japanese names."""
 
 MOVE_LINE = re.compile(
-    r"\s*([0-9]+)\s+(\S.*?)\s*(?:[(（]\s*([0-9]+:[0-9:. ]*?)\s*(?:/[0-9:. ]*)?[)）]\s*(?:[(（][0-9:/. ]+[)）])?)?\s*\+?"
+    r"\s*([0-9]{1,6})\s+(\S.*?)\s*"
+    r"(?:[(（]\s*([0-9]+:[0-9:. ]*?)\s*(?:/[0-9:. ]*)?[)）]\s*(?:[(（][0-9:/. ]+[)）])?)?\s*\+?"
 )
-"""A number, a move, its time, and a second time (東大将棋), which is passed over."""
-SIDE_MARKS = "▲△▽▼☗☖"
-KI2_MOVE = re.compile(f"[{SIDE_MARKS}][^{SIDE_MARKS}]*")
-UNKNOWN = re.compile(rf"(?![{SIDE_MARKS}]?同)\D+")
-"""A word that is no move: moves have a digit, or begin with 同."""
-HEADER = re.compile(r"([^：:]{1,12})[：:](.*)")
-VARIATION = re.compile(r"変化[：:]\s*([0-9]+)手.*")
+"""A number, a move, its time, and a second time (東大将棋), which is not read."""
+MAX_MOVE_LINE = 500
+LIKE_MOVE = re.compile(
+    rf"[{SIDE_MARKS}]?\s*(?:同|[1-9１-９](?:[{RANKS}]|[1-9１-９][{''.join(JAPANESE_NAMES)}]))|.*[(（][1-9１-９]{{2}}[)）]"
+)
+"""A text that is meant as a move."""
+HEADER = re.compile(r"([^：:]+)[：:](.*)")
+SAFE_KEY = re.compile(r"(?!変化|まで|(?:手合割|手番|(?:先手|後手|上手|下手)(?:の?持ち?駒)?)$)[^\W\d][\w+-]*")
+POSITION_HEADER = re.compile(r"手合割|手番|((先手|後手|上手|下手)の?持ち?駒)")
+TURN = re.compile(r"(先手|後手|上手|下手)番")
+COUNT = re.compile(r"手数[＝=]\s*([0-9]+).*")
+FRAME = re.compile(r"\+-+\+|[９9]\s*[８8].*|盤面回転")
+"""Lines around a diagram, and a line about its orientation."""
+BOOKMARK = "&"
+"""Begins the name of a position, which is kept as a line of the comment."""
+VARIATION = re.compile(r"変化[：:]\s*([0-9]{1,6})手.*")
 RESULT = re.compile(r"\s*まで、?\s*(?:\d+手で?)?(.*)")
-SCORE = re.compile(r"[*#]*評価値[ =＝：:]*([+-]?[0-9]+)(?:\s+(.*))?$")
+SIDE_RESULT = re.compile(
+    r"(先手|後手|上手|下手)[のが]?[^先後上下、。]*?"
+    r"(反則負け|反則勝ち|入玉勝ち|時間切れ負け|切れ負け|時間切れ(?!勝ち|により|で)|勝ち|負け)"
+)
+USUAL_RESULT = re.compile(
+    r"(?:(?:時間切れ|反則|投了|詰み|入玉宣言|宣言)(?:により|で)?、?)?(?:先手|後手|上手|下手)の?"
+    r"(?:反則負け|反則勝ち|入玉勝ち|時間切れ負け|切れ負け|時間切れ|勝ち|負け)"
+)
+"""Results that need no note."""
+
+
+def _numbered_move(line: str) -> re.Match[str] | None:
+    """Return the number, the move and its time of a line; None for another line."""
+    # The expression takes quadratic time, and no line with a move is long.
+    return MOVE_LINE.fullmatch(line) if len(line) <= MAX_MOVE_LINE else None
 
 
 def looks_like_kif(lines: list[str]) -> bool:
-    """Whether the lines of a text (none of them empty) are those of KIF or KI2."""
+    """Whether the lines of a text (none of them empty) are those of KIF, KI2 or BOD."""
     return any(
         line.startswith(("#KIF", "手数----", "手合割", "開始日時"))
-        or ((header := HEADER.fullmatch(line)) and header[1] in NAMES)
-        or KI2_MOVE.match(line)
-        or (MOVE_LINE.fullmatch(line) and re.search(f"[{RANKS}]|同", line))
-        for line in map(str.strip, lines[:40])
+        or ((header := HEADER.fullmatch(line)) and (header[1] in NAMES or POSITION_HEADER.fullmatch(header[1])))
+        or MARKED_MOVE.match(line)
+        or (_numbered_move(line) and re.search(f"[{RANKS}]|同", line))
+        for line in map(str.strip, lines)
     )
 
 
@@ -112,66 +153,95 @@ class _Reader:
         self.record = self.game
         """The game, or the variation that is being read."""
         self.path: list[tuple[Placement, int]] = []
-        """(position, move) from the start of the game to where the reader is."""
+        """(position, move) from the start of the game to the line that is being read."""
         self.placement: Placement | None = None
         """The position after the moves so far; None before the first."""
         self.rows: list[str] = []
         self.hands: dict[int, tuple[int, ...]] = {BLACK: (0,) * 7, WHITE: (0,) * 7}
-        self.side = BLACK
+        self.side: int | None = None
+        self.count = 0
+        """Moves before a diagram."""
         self.handicap = ""
         self.is_over = False
+        """The line まで... has been read."""
+        self.is_skipped = False
+        """The rest of the game or the variation is left out."""
         self.is_variation = False
         self.unknown: str | None = None
-        """The word for the ending, where it is none of WORDS."""
+        """The word for the ending, if it is none of WORDS."""
+
+    def note(self, text: str) -> None:
+        self.game.add_note(text, self.number)
 
     def read(self, line: str) -> None:
         if line.startswith("変化"):
             self._variation(line)
-        elif self.is_over or line.startswith(("#", "&", "手数----")):
+        elif self.is_skipped or line.startswith(("#", "手数----")):
             return
-        elif line.startswith("*"):
-            self._comment(line[1:])
-        elif line.startswith("|"):
-            self.rows.append(line)
+        elif line.startswith(("*", BOOKMARK)):
+            self._comment(line.removeprefix("*"))
         elif match := RESULT.fullmatch(line):
             self._result(match[1].strip())
-        elif KI2_MOVE.match(line):
+        elif self.is_over:
+            self.note("the lines from here on, after the end of the game, are left out")
+            self.is_skipped = True
+        elif MARKED_MOVE.match(line):
             self._ki2_line(line)
-        elif match := MOVE_LINE.fullmatch(line):
+        elif match := _numbered_move(line):
             self._move_line(match)
-        elif match := HEADER.fullmatch(line):
-            self._header(match[1].strip(), match[2].strip(" 　"))
-        elif line in ("後手番", "上手番"):
-            self.side = WHITE
-        elif line in ("先手番", "下手番", "盤面回転") or re.match(r"\+-+\+|[９9]\s*[８8]|手数＝", line):
-            pass  # what is drawn around a diagram, and how
+        elif not self._position_line(line) and not FRAME.fullmatch(line):
+            match = HEADER.fullmatch(line)
+            if match:
+                self._header(match[1].strip(), match[2].strip(" 　"))
+            else:
+                self.note(f"'{line[:40]}' is no line of KIF or KI2 and left out")
+
+    def _position_line(self, line: str) -> bool:
+        """Read a line about the first position; False for another line."""
+        header = HEADER.fullmatch(line)
+        key, value = (header[1].strip(), header[2].strip(" 　")) if header else ("", "")
+        turn, count = TURN.fullmatch(line), COUNT.fullmatch(line)
+        is_row = line.startswith(("|", "｜"))
+        if not (is_row or turn or count or POSITION_HEADER.fullmatch(key)):
+            return False
+        if self.placement is not None:
+            self.note(f"'{line[:40]}' after the first move is left out")
+        elif is_row:
+            self.rows.append(line)
+        elif turn:
+            self.side = NAMES[turn[1]]
+        elif count:
+            self.count = int(count[1][:8])
+        elif key == "手合割":
+            self.handicap = value
+        elif key == "手番":
+            self.side = WHITE if value.startswith(("後", "上")) else BLACK
         else:
-            raise RecordError(f"'{line[:40]}': expected a line of KIF or KI2")
+            self.hands[NAMES[key[:2]]] = parse_hand(value)
+        return True
 
     def _header(self, key: str, value: str) -> None:
         if key in NAMES and NAMES[key] == BLACK:
             self.record.black = value
         elif key in NAMES:
             self.record.white = value
-        elif key == "手合割":
-            self.handicap = value
-        elif key.endswith("持駒") and key[:2] in NAMES:
-            self.hands[NAMES[key[:2]]] = _parse_hand(value)
-        elif key == "手番":
-            self.side = WHITE if value.startswith(("後", "上")) else BLACK
         else:
-            self.record.info[KEYS.get(key, key)] = value
+            name = KEYS.get(key, key)
+            self.record.info[name] = joined(self.record.info[name], value) if name in self.record.info else value
+            if key not in KEYS and key not in KNOWN_HEADERS and not re.fullmatch("[A-Z_+-]+", key):
+                self.note(f"the header '{key[:40]}' is unknown and kept as it is")
 
-    def _begin(self) -> Placement:
-        """Return the position of the next move; the first call puts up the initial one."""
+    def begin(self) -> Placement:
+        """Return the position of the next move; the first call sets up the initial position."""
         if self.placement is None:
+            named = parse_handicap(self.handicap)
             if self.rows:
-                board = _parse_board(self.rows)
-                self.placement = Placement(board, (self.hands[BLACK], self.hands[WHITE]), self.side)
-            elif self.handicap in HANDICAPS:
-                self.placement = parse_sfen(f"{HANDICAPS[self.handicap]} w - 1")
-            elif self.handicap in ("", "平手"):
-                self.placement = START
+                side = self.side or (named or START).side
+                hands = (self.hands[BLACK], self.hands[WHITE])
+                number = self.count + 1 if self.count < MAX_NUMBER else 1
+                self.placement = Placement(parse_board(self.rows), hands, side, number)
+            elif named is not None:
+                self.placement = named
             else:
                 names = ", ".join(("平手", *HANDICAPS))
                 raise RecordError(f"手合割：{self.handicap} without a diagram: expected one of {names}")
@@ -184,7 +254,7 @@ class _Reader:
 
     def _variation(self, line: str) -> None:
         """Go back to before a move of the line read last, or on from its end."""
-        placement = self._begin()
+        placement = self.begin()
         self.is_variation = True
         match = VARIATION.fullmatch(line)
         last = len(self.path) + 1
@@ -195,62 +265,68 @@ class _Reader:
         del self.path[number - 1 :]
         self.record = GameRecord(self.placement)
         self.game.variations.append(self.record)
-        self.is_over = False
+        self.is_over = self.is_skipped = False
         self.unknown = None
 
     def leave_out(self, error: RecordError, *, cut: bool) -> bool:
-        """Pass over the rest of a variation that cannot be read, or of a game that is to be cut; False for neither."""
-        why = f"line {self.number}: {error}"
+        """Skip the rest of a variation that cannot be read, or of a game that is to be cut; False for neither."""
         if self.is_variation:
-            self.game.left_out.append(f"the rest of the variation at {why}")
+            self.note(f"{error}; the rest of the variation is left out")
         elif cut and isinstance(error, ImpossibleMoveError):
-            self.game.left_out.append(rest_from(why))
+            self.note(cut_before(error))
         else:
             return False
-        self.is_over = True
+        self.is_skipped = True
         return True
 
     def _comment(self, text: str) -> None:
         record = self.record
-        score = SCORE.match(text)
         if not record.moves:
-            record.comment = f"{record.comment}\n{text}" if record.comment else text
-        elif score and record.moves[-1].score is None and not record.ending:
-            black = self._begin().side == WHITE  # who played the last move
-            record.moves[-1].score = int(score[1]) if black else -int(score[1])
-            record.moves[-1].pv = score[2] or ""
-        else:
-            last = record.moves[-1]
-            last.comment = f"{last.comment}\n{text}" if last.comment else text
+            record.comment = joined(record.comment, text)
+        elif record.ending or self.is_over or self.unknown is not None:
+            record.end_comment = joined(record.end_comment, text)
+        elif not read_evaluation(record.moves[-1], text, by_black=self.begin().side == WHITE):
+            record.moves[-1].comment = joined(record.moves[-1].comment, text)
 
     def _move_line(self, match: re.Match[str]) -> None:
-        seconds = _seconds(match[3]) if match[3] else None
+        seconds = self._seconds(match[3]) if match[3] else None
         word = match[2].strip(" 　")
         if word in WORDS or word in WINS:
             self._end(word, seconds)
-        elif UNKNOWN.fullmatch(word) and self._is_last():
-            self.unknown = word
-            self.game.left_out.append(f"the ending '{word[:40]}' at line {self.number}, which is unknown")
-        else:
+        elif LIKE_MOVE.match(word):
             self._move(word.replace("　", ""), seconds)
+        elif (following := self._next_number()) is None:
+            self._unknown_ending(word)
+        elif int(match[1]) == len(self.path) or following <= int(match[1]):
+            self.note(f"'{word[:40]}' is no move and left out")
+        else:
+            self._move(word, seconds)
+
+    def _unknown_ending(self, word: str) -> None:
+        self.unknown = word
+        self.note(f"the ending '{word[:40]}' is unknown and left out")
 
     def _ki2_line(self, line: str) -> None:
-        """Read moves, the last of which may be a word for the ending (△投了)."""
-        texts = [text.strip().replace("　", "") for text in KI2_MOVE.findall(line)]
+        """Read moves. The last one may be a word for the ending (△投了)."""
+        texts = [text.strip().replace("　", "") for text in MARKED_MOVE.findall(line)]
         for text, following in itertools.pairwise([*texts, ""]):
             if not following and (text[1:] in WORDS or text[1:] in WINS):
                 self._end(text[1:])
+            elif not following and not LIKE_MOVE.match(text) and self._next_number() is None:
+                self._unknown_ending(text)
             else:
                 self._move(text, following=following)
 
-    def _is_last(self) -> bool:
-        """Whether no numbered line follows in the game or the variation."""
+    def _next_number(self) -> int | None:
+        """Return the number of the game's or variation's next line with a move; 0 in KI2, None if there is none."""
         for line in self.lines[self.number :]:
             if line.startswith("変化") or RESULT.match(line):
                 break
-            if MOVE_LINE.fullmatch(line):
-                return False
-        return True
+            if MARKED_MOVE.match(line):
+                return 0
+            if match := _numbered_move(line):
+                return int(match[1])
+        return None
 
     def _move(self, text: str, seconds: float | None = None, *, following: str = "") -> None:
         """Read a move; an impossible one that ends the game is left out, and its side has lost.
@@ -260,12 +336,17 @@ class _Reader:
             seconds: its time.
             following: the move or the ending behind it on its line.
         """
-        placement, number = self._begin(), len(self.path) + 1
-        if self.record.ending:
-            raise RecordError(f"'{text}' after the end of the game")
+        placement, number = self.begin(), len(self.path) + 1
+        if self.record.ending in INTERRUPTED:
+            self.note("the game continues after its interruption")
+            self.record.ending, self.record.ending_seconds = "", None
+        elif self.record.ending:
+            self.note(f"the moves from '{text}' on, after the end of the game, are left out")
+            self.is_skipped = True
+            return
         previous = target_of(self.path[-1][1]) if self.path else None
         try:
-            move = parse_japanese(text, placement, previous, _is_possible(placement))
+            move = parse_japanese(text, placement, previous, is_playable(placement))
             if placement.is_drop_pawn_mate(move) and self._is_foul(placement.side, following):
                 raise ImpossibleMoveError(f"move {number} '{text}': {DROP_PAWN_MATE}")
             self.placement = self.record.add(placement, move, f"{number} '{text}'")
@@ -274,124 +355,95 @@ class _Reader:
         except ImpossibleMoveError as error:
             if self._is_foul(placement.side, following) is False:
                 raise
-            self.game.left_out.append(f"the illegal move at line {self.number}: {error}")
+            self.note(f"{error}; the illegal move is left out")
             self.game.ending, self.game.ending_seconds = illegal_action(placement.side), seconds
         else:
             self.record.moves[-1].seconds = seconds
             self.path.append((placement, move))
 
     def _is_foul(self, mover: int, following: str) -> bool | None:
-        """Whether the game, and no variation, ends by a fault of `mover` here; None where only comments follow.
+        """Whether the game, and no variation, ends by a fault of `mover` here; None if only comments follow.
 
         Args:
-            mover: whose fault it is.
-            following: what stands behind the move on its line.
+            mover: the side that has moved.
+            following: the text behind the move on its line.
         """
         if self.is_variation:
             return False
         for line in (following, *self.lines[self.number :]):
             if line.startswith("変化"):
                 break
-            if RESULT.match(line) or MOVE_LINE.fullmatch(line) or KI2_MOVE.match(line):
+            if RESULT.match(line) or _numbered_move(line) or MARKED_MOVE.match(line):
                 won = re.search("(先手|後手|上手|下手)の勝ち", line)
                 return "反則" in line or (won is not None and NAMES[won[1]] != mover)
         return None
 
     def _end(self, word: str, seconds: float | None = None) -> None:
-        """Note how the game has ended, unless a line before has said it: some programs add a second ending."""
-        side = self._begin().side
+        """Set the ending, unless a line before has set it: some programs add a second ending."""
+        side = self.begin().side
         if not self.record.ending:
             self.record.ending = illegal_action(opponent(side)) if word in WINS else WORDS[word]
             self.record.ending_seconds = seconds
 
     def _result(self, text: str) -> None:
-        """Read the line まで...; what it says counts only where no line of the moves has said it."""
+        """Read the line まで...; it counts only if no line of the moves has told the ending."""
         self.is_over = True
-        placement = self._begin()
+        mover = self.begin().side
         if self.record.ending or text == self.unknown:
             return
-        for word in (*WORDS, *WINS):
-            if text.startswith(word):
+        match = SIDE_RESULT.search(text)
+        if match is None:
+            word = next((word for word in (*WORDS, *WINS) if text.startswith(word)), None)
+            if word is None:
+                self.note(f"the ending '{text[:40]}' is unknown and left out")
+            else:
                 self._end(word)
-                return
-        match = re.fullmatch(r"(先手|後手|上手|下手)の(反則負け|反則勝ち|入玉勝ち|勝ち|時間切れ負け|.*)", text)
-        if not match:
-            raise RecordError(f"'{text}': expected how the game ended, such as 先手の勝ち or 千日手")
-        color, what = NAMES[match[1]], match[2]
-        if what.startswith("反則"):
-            guilty = color if what == "反則負け" else opponent(color)
-            self.record.ending = illegal_action(guilty)
-        elif what == "入玉勝ち":
-            self.record.ending = "KACHI"
-        elif "時間切れ" in what or "切れ負け" in what:
-            self.record.ending = "TIME_UP"
-        elif color != placement.side:
-            self.record.ending = "TORYO"
+            return
+        color = NAMES[match[1]]
+        winner = color if match[2].endswith("勝ち") else opponent(color)
+        if "反則" in text or "連続王手" in text:
+            ending = illegal_action(opponent(winner))
+        elif "入玉" in text or "宣言" in text:
+            ending = "KACHI"
+        elif "切れ" in text:
+            ending = "TIME_UP"
         else:
-            raise RecordError(f"'{text}', but it is the winner's turn")
+            ending = "TSUMI" if text.startswith("詰") else "TORYO"
+        self.record.ending = ending
+        if self.record.winner != winner:
+            self.record.ending = ""
+            why = "it is the winner's turn" if winner == mover else "it is the loser's turn"
+            self.note(f"the ending '{text[:40]}' is left out: {why}")
+        elif not USUAL_RESULT.fullmatch(text):
+            self.note(f"the ending '{text[:40]}' is read as {ending}")
 
-
-def _is_possible(placement: Placement) -> Callable[[int], bool]:
-    return lambda move: placement.why_not(move) is None
-
-
-def _seconds(text: str) -> float:
-    """Return the seconds of `0:16` or `00:01:02`."""
-    total = 0.0
-    try:
-        for part in text.replace(" ", "").split(":"):
-            total = 60 * total + float(part)
-    except ValueError:
-        raise RecordError(f"time '{text}': expected minutes and seconds such as 0:16") from None
-    return total
-
-
-def _parse_hand(text: str) -> tuple[int, ...]:
-    hand = [0] * 7
-    for item in re.split(r"[\s　]+", text):
-        if not item or item == "なし":
-            continue
-        index = HAND_INDEX.get(JAPANESE_TYPES.get(item[0], 0))
-        count = _number(item[1:])
-        if index is None or count is None:
-            raise RecordError(f"'{item}' in the hand '{text}': expected pieces such as 歩三")
-        hand[index] += count
-    return tuple(hand)
-
-
-def _number(text: str) -> int | None:
-    """Return a number of 1 to 19 in Japanese; 1 for nothing, None for anything else."""
-    return next((n for n in range(1, 20) if text in (japanese_number(n), str(n))), None) if text else 1
-
-
-def _parse_board(rows: list[str]) -> tuple[int, ...]:
-    if len(rows) != 9:
-        raise RecordError(f"a diagram of {len(rows)} ranks: expected 9")
-    board = [0] * 81
-    for rank, row in enumerate(rows):
-        cells = re.findall(r"([ v+^-]?)([^ v|+^-])", row.strip()[1:].partition("|")[0])
-        if len(cells) != 9:
-            raise RecordError(f"'{row}' has {len(cells)} squares: expected 9")
-        for column, (mark, name) in enumerate(cells):
-            if name in "・．.":
-                continue
-            if name not in JAPANESE_TYPES:
-                raise RecordError(f"'{name}' in '{row}': expected a piece")
-            board[9 * (8 - column) + rank] = code_of(JAPANESE_TYPES[name], WHITE if mark in ("v", "-") else BLACK)
-    return tuple(board)
+    def _seconds(self, text: str) -> float | None:
+        """Return the seconds of `0:16` or `00:01:02`; None, with a note, for another text."""
+        total = 0.0
+        try:
+            for part in text.replace(" ", "").split(":"):
+                total = 60 * total + float(part)
+            if total > MAX_SECONDS:
+                raise ValueError
+        except ValueError:
+            self.note(f"time '{text}' is left out: expected minutes and seconds such as 0:16")
+            return None
+        return total
 
 
 def read_kif(text: str, *, cut: bool = False) -> GameRecord:
-    """Read the game of KIF or KI2 text. Of its variations what cannot be read is left out, and said to be.
+    """Read the game of KIF or KI2 text, or the position of a diagram.
+
+    Lines that cannot be read are notes. A variation is read up to its first fault.
 
     Args:
         text: the text.
-        cut: leave the game out from any move on that cannot be, and say so in `left_out`.
+        cut: cut the game before an impossible move and add a note.
 
     Raises:
-        RecordError: a line that is neither's, an impossible position or, unless it is cut, move; it names the line.
+        RecordError: an impossible position or, without `cut`, an impossible move; the message names the line.
     """
-    reader = _Reader([line.strip() for line in text.splitlines()])
+    reader = _Reader([line.strip() for line in lines_of(text)])
     for line in reader.lines:
         reader.number += 1
         try:
@@ -401,44 +453,23 @@ def read_kif(text: str, *, cut: bool = False) -> GameRecord:
             if not reader.leave_out(error, cut=cut):
                 raise RecordError(f"line {reader.number}: {error}") from None
     try:
-        reader._begin()
+        reader.begin()
     except RecordError as error:
         raise RecordError(f"line {reader.number}: {error}") from None
     reader.game.variations = [variation for variation in reader.game.variations if variation.moves]
     return reader.game
 
 
-def format_position(placement: Placement) -> list[str]:
-    """Return the header lines of a position: the name of a handicap, or a diagram."""
-    bare = format_sfen(placement, number=False)
-    if placement.number == 1 and placement == START:
-        return ["手合割：平手"]
-    for name, board in HANDICAPS.items():
-        if bare == f"{board} w -":
-            return [f"手合割：{name}"]
-    lines = [f"後手の持駒：{japanese_hand(placement.hands[1])}", "  ９ ８ ７ ６ ５ ４ ３ ２ １"]
-    lines.append("+---------------------------+")
-    for rank in range(9):
-        cells = ""
-        for file in range(8, -1, -1):
-            code = placement.board[9 * file + rank]
-            cells += ("v" if color_of(code) == WHITE else " ") + SHORT_NAMES[type_of(code)] if code else " ・"
-        lines.append(f"|{cells}|{RANKS[rank]}")
-    lines += ["+---------------------------+", f"先手の持駒：{japanese_hand(placement.hands[0])}"]
-    return lines if placement.side == BLACK else [*lines, "後手番"]
-
-
 def _headers(record: GameRecord) -> list[str]:
     names = {name: key for key, name in KEYS.items()}
-    lines = [f"{names.get(key, key)}：{_line(value)}" for key, value in record.info.items()]
+    lines = []
+    for key, value in record.info.items():
+        # A key of CSA may be any text, and a line must not be read as another kind of line.
+        name = names.get(key, key) if SAFE_KEY.fullmatch(key) else f"備考：{key}"
+        lines += [f"{name}：{line}" for line in lines_of(value)]
     lines += format_position(record.initial)
-    sides = _sides(record.initial)
-    return [*lines, f"{sides[BLACK]}：{_line(record.black)}", f"{sides[WHITE]}：{_line(record.white)}"]
-
-
-def _sides(initial: Placement) -> dict[int, str]:
-    """Return what the sides of a game are called, which begins so; those of handicap games have names of their own."""
-    return {BLACK: "下手", WHITE: "上手"} if "落ち" in format_position(initial)[0] else {BLACK: "先手", WHITE: "後手"}
+    sides = sides_of(record.initial)
+    return [*lines, f"{sides[BLACK]}：{one_line(record.black)}", f"{sides[WHITE]}：{one_line(record.white)}"]
 
 
 def format_kif_record(record: GameRecord, encoding: str) -> str:
@@ -446,7 +477,7 @@ def format_kif_record(record: GameRecord, encoding: str) -> str:
 
     Args:
         record: the game.
-        encoding: what the text will be encoded in, which its first line tells.
+        encoding: name of the text's encoding, for its first line.
     """
     lines = [f"#KIF version=2.0 encoding={encoding}", *_headers(record)]
     lines += ["手数----指手---------消費時間--", *_comments(record.comment)]
@@ -466,12 +497,12 @@ def _move_lines(record: GameRecord, first: int) -> list[str]:
     for number, recorded in enumerate(record.moves, first):
         text = format_kif(recorded.move, placement, previous)
         lines.append(_numbered(number, text, recorded.seconds, totals, placement.side))
-        lines += _notes(recorded, placement.side)
+        lines += _notes(recorded, placement)
         previous, placement = target_of(recorded.move), placement.after(recorded.move)
     if record.ending:
         number = first + len(record.moves)
         lines.append(_numbered(number, _word(record), record.ending_seconds, totals, placement.side))
-    return lines
+    return lines + _comments(record.end_comment)
 
 
 def _word(record: GameRecord) -> str:
@@ -485,7 +516,7 @@ def _word(record: GameRecord) -> str:
 
 def _result_line(record: GameRecord, word: str) -> str:
     """Return the last line, まで...手で..."""
-    sides = _sides(record.initial)
+    sides = sides_of(record.initial)
     how = word
     if record.winner:
         winner, loser = sides[record.winner], sides[opponent(record.winner)]
@@ -505,18 +536,11 @@ def _numbered(number: int, text: str, seconds: float | None, totals: dict[int, i
     return f"{number:4} {text}{' ' * max(13 - width, 1)}{clock}"
 
 
-def _notes(recorded: RecordedMove, side: int) -> list[str]:
-    """Return a move's evaluation and comment; without one, what would be read as one is moved on by a blank."""
-    comments = _comments(recorded.comment)
-    if recorded.score is None:
-        return [f"* {line[1:]}" if SCORE.match(line[1:]) else line for line in comments]
-    score = recorded.score if side == BLACK else -recorded.score
-    return [f"*評価値 {score} {_line(recorded.pv)}".rstrip(), *comments]
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())
+def _notes(recorded: RecordedMove, before: Placement) -> list[str]:
+    """Return a move's evaluation and comment. A blank keeps a line of the comment from being read as an evaluation."""
+    comments = [f"* {line[1:]}" if is_read(recorded, line[1:]) else line for line in _comments(recorded.comment)]
+    return comments if recorded.score is None else [format_evaluation(recorded, before), *comments]
 
 
 def _comments(text: str) -> list[str]:
-    return [f"*{line}" for line in text.splitlines()]
+    return [line if line.startswith(BOOKMARK) else f"*{line}" for line in lines_of(text)] if text else []

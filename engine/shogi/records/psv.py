@@ -1,7 +1,8 @@
 """psv files, YaneuraOu's training positions of 40 bytes (PackedSfenValue).
 
 A record is the board in 32 bytes, the evaluation in centipawns for the side to move, the move, the ply, the game's
-result for the side to move (1, 0, -1) and a spare byte. Reading whole files: engine.shogi.datasets.rows.
+result for the side to move (1, 0, -1) and a spare byte, in which yomi marks games. Reading whole files:
+engine.shogi.datasets.rows.
 """
 
 from __future__ import annotations

@@ -1,17 +1,21 @@
-"""Game records: what a record holds, and lines of USI. Files of every form: `engine.shogi.records.files`.
+"""Game records: the content of a record, and lines of USI. Files of every form: `engine.shogi.records.files`.
 
-Reading checks every move by the plain rules of `engine.shogi.placement`, so that a broken record is told by its
-line. The text forms are read and written here and not by cshogi, whose readers take impossible moves without a word.
+Readers check every move by the plain rules of `engine.shogi.placement`. An error names the line of an impossible move.
+A line that a reader does not understand is a note, and the moves are kept. cshogi is not used, because its readers
+accept impossible moves silently.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from engine.color import DRAW, opponent
+from engine.records import Note, printable
 from engine.search.report import Counts
+from engine.shogi.moves import is_move
 from engine.shogi.notation import NotationError, format_usi, guilty_of, parse_usi
 from engine.shogi.placement import Placement
 from engine.shogi.sfen import START_WORD, STARTPOS, SfenError, format_sfen, parse_sfen
@@ -40,12 +44,27 @@ ENDINGS: dict[str, tuple[str, str | None]] = {
     "ERROR": ("中断", None),
     "FUZUMI": ("不詰", None),
 }
-"""Ways to end by CSA's names: KIF's word, and who wins, the side to move (mover), the other one or nobody. The guilty
-side of an ILLEGAL_ACTION, perpetual check for example, stands in its sign."""
+"""Endings by CSA's names: KIF's word, and the winner (the side to move, the other side or nobody; None if unknown).
+
+The sign of an ILLEGAL_ACTION, such as perpetual check, is that of the guilty side.
+"""
+
+INTERRUPTED = ("CHUDAN", "MATTA", "ERROR")
+"""Endings of games that may continue."""
+USI_ENDINGS = {"resign": "TORYO", "win": "KACHI"}
+"""Words of USI in place of a last move."""
+MAX_SECONDS = 10**8
+"""Time of a move. A longer one is a fault."""
+MAX_NOTES = 50
+"""Notes of a record. A last note says that there are more."""
 
 
 class RecordError(ValueError):
-    """A record that cannot be read or written; the message is one line."""
+    """A record that cannot be read or written; the message is one line without control characters."""
+
+    def __init__(self, message: str) -> None:
+        """Make an error."""
+        super().__init__(printable(message))
 
 
 class ImpossibleMoveError(RecordError):
@@ -54,18 +73,20 @@ class ImpossibleMoveError(RecordError):
 
 @dataclass(slots=True)
 class RecordedMove:
-    """A move, and what was said of it."""
+    """A move with its time, evaluation and comment."""
 
     move: int
     seconds: float | None = None
-    """Time taken; None where the record does not say."""
+    """Time taken; None if unknown."""
     score: int | None = None
-    """Centipawns for the side that played it; None where the record does not say."""
+    """Centipawns for the side that played the move; None if unknown."""
     pv: str = ""
-    """The line expected after it, as the record writes it."""
+    """The line expected after the move, as text in CSA, USI or Japanese."""
     comment: str = ""
     counts: Counts = ()
-    """Visits of the search for it; empty where the record does not say."""
+    """Visits of the search for the move; empty if unknown."""
+    is_review: bool = False
+    """The score is that of a later review, not of the player."""
 
 
 @dataclass(slots=True)
@@ -77,16 +98,20 @@ class GameRecord:
     black: str = ""
     white: str = ""
     ending: str = ""
-    """One of ENDINGS; empty where the record does not say."""
+    """One of ENDINGS; empty if unknown."""
     ending_seconds: float | None = None
     info: dict[str, str] = field(default_factory=dict)
-    """CSA's names of what else is known, such as EVENT, SITE, START_TIME."""
+    """Other headers by CSA's names, such as EVENT, SITE, START_TIME. A header that is repeated has several lines."""
     comment: str = ""
-    """What stands before the first move."""
+    """Comment before the first move."""
+    end_comment: str = ""
+    """Comment after the end of the game, such as Floodgate's summary."""
     variations: list[GameRecord] = field(default_factory=list)
     """Lines that leave the game, or the one before them, at their initial position, in the file's order (KIF)."""
-    left_out: list[str] = field(default_factory=list)
-    """What of the file could not be read, on one line each."""
+    notes: list[Note] = field(default_factory=list)
+    """Lines that could not be read or were corrected."""
+    is_csa3: bool = False
+    """The record is CSA 3.0, whose times have decimals."""
 
     @property
     def winner(self) -> int | None:
@@ -97,6 +122,13 @@ class GameRecord:
         mover = self.initial.side if len(self.moves) % 2 == 0 else opponent(self.initial.side)
         who = ENDINGS[self.ending][1] if self.ending else None
         return None if who is None else {MOVER: mover, WAITER: opponent(mover), NOBODY: DRAW}[who]
+
+    def add_note(self, text: str, line: int = 0) -> None:
+        """Add a note, up to MAX_NOTES."""
+        if len(self.notes) < MAX_NOTES:
+            self.notes.append(Note(printable(text), line))
+        elif len(self.notes) == MAX_NOTES:
+            self.notes.append(Note("there are more faults, which are not listed", line))
 
     def placements(self) -> list[Placement]:
         """Return the position before each move, and the last one."""
@@ -123,7 +155,7 @@ class GameRecord:
         return placement.after(move)
 
     def cut_at_fault(self) -> None:
-        """Leave the game out from the first move on that the rules forbid, and say so in `left_out`."""
+        """Cut the game before the first move that the rules forbid, and add a note."""
         from engine.shogi.game import IllegalMove, ShogiGame
 
         game = ShogiGame(format_sfen(self.initial))
@@ -133,7 +165,7 @@ class GameRecord:
             except IllegalMove as error:
                 del self.moves[count:]
                 self.ending = ""
-                self.left_out.append(rest_from(f"move {count + 1}: {error}"))
+                self.add_note(cut_before(f"move {count + 1}: {error}"))
                 return
 
     def game(self, moves: int | None = None) -> ShogiGame:
@@ -153,16 +185,28 @@ class GameRecord:
         return game
 
 
-def rest_from(fault: RecordError | str) -> str:
-    """Return what `left_out` says of a game that is cut at a move that cannot be."""
-    return f"the game from its illegal move on ({fault})"
+def cut_before(fault: RecordError | str) -> str:
+    """Return the text of a note about a game that is cut before an impossible move."""
+    return f"{fault}; the game is read up to there"
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a record. CR, LF and CR LF end a line, no other character does."""
+    return re.split(r"\r\n|\r|\n", text)
+
+
+def one_line(text: str) -> str:
+    """Return text without line ends, for a header."""
+    return " ".join(line.strip() for line in lines_of(text) if line.strip())
+
+
+def joined(text: str, line: str) -> str:
+    """Return a comment with a further line."""
+    return f"{text}\n{line}" if text else line
 
 
 def _name(move: int) -> str:
-    try:
-        return format_usi(move)
-    except IndexError:
-        return str(move)
+    return format_usi(move) if is_move(move) else str(move)
 
 
 def record_of(game: ShogiGame, notes: Sequence[RecordedMove] = (), **info: str) -> GameRecord:
@@ -188,12 +232,14 @@ def record_of(game: ShogiGame, notes: Sequence[RecordedMove] = (), **info: str) 
 def parse_usi_line(line: str, *, cut: bool = False) -> GameRecord:
     """Read `[position] startpos [moves ...]` or `[position] sfen SFEN [moves ...]`; a bare SFEN is a position, too.
 
+    A last word `resign` or `win` is the game's ending; another word is a note.
+
     Args:
         line: the line.
-        cut: leave a game out from the first move on that cannot be, and say so in `left_out`.
+        cut: cut a game before an impossible move and add a note.
 
     Raises:
-        RecordError: neither, or, unless it is cut, a move that cannot be.
+        RecordError: not such a line, or, without `cut`, an impossible move.
     """
     words = line.split()
     if words[:1] == ["position"]:
@@ -202,16 +248,26 @@ def parse_usi_line(line: str, *, cut: bool = False) -> GameRecord:
     head = words[:at]
     if head[:1] == ["sfen"]:
         head = head[1:]
+    moves, last = words[at + 1 :], ""
+    if len(moves) > 1 and re.fullmatch("[a-z_]+", moves[-1]):
+        last = moves.pop()
     try:
         record = GameRecord(START if head == [START_WORD] else parse_sfen(" ".join(head)))
         placement = record.initial
-        for word in words[at + 1 :]:
+        for word in moves:
             placement = record.add(placement, parse_usi(word))
+        record.ending = USI_ENDINGS.get(last, "")
+        if last and not record.ending:
+            record.add_note(f"the ending '{last[:40]}' is unknown and left out")
     except ImpossibleMoveError as error:
         if not cut:
             raise
-        record.left_out.append(rest_from(error))
-    except (SfenError, NotationError) as error:
+        record.add_note(cut_before(error))
+    except NotationError as error:
+        if not cut:
+            raise RecordError(str(error)) from None
+        record.add_note(cut_before(f"move {len(record.moves) + 1}: {error}"))
+    except SfenError as error:
         raise RecordError(str(error)) from None
     return record
 
@@ -224,16 +280,17 @@ def format_usi_line(record: GameRecord) -> str:
 
 
 def read_usi_lines(text: str, *, cut: bool = False) -> list[GameRecord]:
-    """Read a game from each line that is not empty and no comment (#); `cut` as in `parse_usi_line`.
+    """Read a game from each line, except empty ones and comments (#); `cut` as in `parse_usi_line`.
 
     Raises:
-        RecordError: a line that is none.
+        RecordError: a line that is no game.
     """
     records = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(lines_of(text), 1):
         if line.strip() and not line.startswith("#"):
             try:
                 records.append(parse_usi_line(line, cut=cut))
             except RecordError as error:
-                raise RecordError(f"line {number}: {error}") from None
+                raise RecordError(str(Note(str(error), number))) from None
+            records[-1].notes = [replace(note, line=number) for note in records[-1].notes]
     return records

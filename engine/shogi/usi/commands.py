@@ -88,19 +88,27 @@ def quit_(session: Session, request: Command) -> None:
 
 @command("position")
 def position(session: Session, request: Command) -> None:
-    """Take up a position; where anything is wrong with it the old one stays."""
+    """Take up a position. After a refused one, searches answer that there is no move, until a position is accepted."""
     session.end_turn()
     try:
         sfen, moves = parse_position(request.text)
         session.game = session.game.going_on(sfen, moves)
     except ValueError as error:
-        raise UsiError(f"{error}; the position stays as it was") from None
+        session.position_fault = str(error)
+        raise UsiError(f"{error}; no move is searched until a position is accepted") from None
+    session.position_fault = None
+
+
+def _check_position(session: Session) -> None:
+    if session.position_fault is not None:
+        raise UsiError(f"there is no position: the last one was refused ({session.position_fault})")
 
 
 @command("d")
 def diagram(session: Session, request: Command) -> None:
     """Show the position."""
     session.end_turn()
+    _check_position(session)
     game = session.game
     session.send(*(f"info string {line}" for line in f"{game}\n{game.sfen()}".splitlines()))
 
@@ -111,6 +119,7 @@ def moves(session: Session, request: Command) -> None:
     from engine.shogi.notation import format_usi
 
     session.end_turn()
+    _check_position(session)
     found = sorted(format_usi(move) for move in session.game.legal_moves())
     session.send(f"info string {len(found)} moves: {' '.join(found)}")
 
@@ -125,7 +134,7 @@ def go(session: Session, request: Command) -> None:
 
     session.end_turn()
     arguments, faults = parse_go(request.words)
-    allowed = _searchmoves(session, arguments, faults)
+    allowed = _searchmoves(session, arguments, faults) if session.position_fault is None else None
     if faults:
         session.send(*(format_error(f"go: {fault}") for fault in faults))
     turn = Turn(session, session.player, arguments, allowed)

@@ -93,6 +93,8 @@ class Session:
         self._player: ShogiPlayer | None = None
         self._game: ShogiGame | None = None
         self._failure: str | None = None
+        self.position_fault: str | None = None
+        """Why the last `position` was refused; None if it was accepted."""
         self._is_output_closed = False
         self._quitting = False
         self._last_sent = 0.0
@@ -180,17 +182,28 @@ class Session:
     def _load(self) -> None:
         try:
             with loading(log, EvaluatorError, OptionError):
-                player = self._player or self._make_player(self.note)
-                if self._game is None:
-                    from engine.shogi.game import ShogiGame
+                from engine.shogi.players.player import BookLoadingError
 
-                    self._game = ShogiGame()
-                player.load(self._game)
-                self._player = player
+                try:
+                    self._make()
+                except BookLoadingError as error:
+                    self.send(format_error(f"{error}; the engine plays without a book"))
+                    self.options.set("book_file", None)
+                    self._make()
         except LoadError as error:
             self._failure = str(error)
         except OutputClosedError:
             pass  # the loop hears of it by itself
+
+    def _make(self) -> None:
+        """Make or load the player, and the first game."""
+        from engine.shogi.game import ShogiGame
+
+        player = self._player or self._make_player(self.note)
+        if self._game is None:
+            self._game = ShogiGame()
+        player.load(self._game)
+        self._player = player
 
     def _wants_to_end(self) -> bool:
         if self.is_patient:

@@ -59,6 +59,7 @@ class Turn:
         self._session = session
         self._player = player
         self._go = go
+        self._fault = session.position_fault
         self._may_answer = threading.Event()
         self._answered = threading.Event()
         self.request: Request[ShogiGame] = Request(
@@ -115,6 +116,9 @@ class Turn:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
+        if self._fault is not None:
+            self._give_up(f"go: the last position was refused ({self._fault})")
+            return
         try:
             lines = self._mate() if self._go.mate is not None else self._move()
             self._answer(lines)
