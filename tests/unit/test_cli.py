@@ -477,6 +477,26 @@ def test_misspelt_words_get_a_suggestion(words: str, meant: str, capsys: pytest.
     assert error.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("play go --level 11", "--level: invalid choice: '11': expected 1 to 10, or max for full strength"),
+        ("play shogi --level 0", "--level: invalid choice: '0': expected 1 to 10, or max for full strength"),
+        ("play go --level -1", "--level: invalid choice: '-1': expected 1 to 10, or max for full strength"),
+        ("analysis -config a.cfg", "leave KataGo's -config out"),
+        ("analysis -config=a.cfg", "--config FILE with a TOML file"),
+        ("gtp -config a.cfg -model b.bin.gz", "KataGo's -model is --net FILE here"),
+        ("gtp -override-config x=1", "read by yomi analysis only"),
+    ],
+)
+def test_messages_tell_what_to_do(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words.split()) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert "did you mean" not in error
+    assert error.count("\n") == 1
+
+
 def test_a_folder_is_no_network(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"--net {tmp_path}: is a folder; expected a network" in error_of(capsys, "gtp", "--net", str(tmp_path))
 

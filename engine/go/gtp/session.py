@@ -94,6 +94,8 @@ class Session:
         """Set by a handler: think in the opponent's time once all is answered, until a command ends that for good."""
         self.proposed: tuple[int, int, int] | None = None
         """(ply, color, move) that `kata-search` found last: when it is played, the opponent is to move."""
+        self.warned: set[str] = set()
+        """Warnings that are logged once a session."""
         self.is_hurried = False
         """The controller has gone away: answer what it asked for without thinking."""
         self._has_told_hurry = False
