@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from engine.cli.errors import CliError, Parser
+from engine.protocols.streams import CheckedStdout, OutputClosedError
 from engine.version import VERSION
 from native.errors import CompileError
 
@@ -88,8 +89,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status: 0, or 2 after an error, which is one line on stderr."""
     words = list(sys.argv[1:] if argv is None else argv)
     open_closed()
+    check_stdout()
     if not words or words[0] not in PROTOCOLS:
         escape_unknown()
+    try:
+        try:
+            return _run(words)
+        finally:
+            sys.stdout.flush()
+    except OutputClosedError as error:
+        print(f"yomi: error: {error}", file=sys.stderr)
+        drop_stdout()
+        return 2
+    except BrokenPipeError:
+        drop_stdout()
+        return 1
+
+
+def _run(words: list[str]) -> int:
     try:
         if words[:1] == [BENCH]:
             from bench.cli import main as bench
@@ -107,9 +124,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 1
 
 
 def open_closed() -> None:
@@ -120,6 +134,27 @@ def open_closed() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  (until the program ends)
+
+
+def check_stdout() -> None:
+    """Have each failed write to the process's stdout end the command with an error."""
+    stream = sys.stdout
+    if stream is sys.__stdout__ and isinstance(stream, io.TextIOWrapper):
+        stream.flush()
+        file = CheckedStdout(stream.fileno(), "w", closefd=False)
+        is_unbuffered = isinstance(stream.buffer, io.FileIO)  # PYTHONUNBUFFERED
+        sys.stdout = io.TextIOWrapper(
+            file if is_unbuffered else io.BufferedWriter(file),
+            encoding=stream.encoding,
+            errors=stream.errors,
+            line_buffering=stream.line_buffering,
+            write_through=stream.write_through,
+        )
+
+
+def drop_stdout() -> None:
+    """Point stdout at the null device: the interpreter writes the rest of its buffer when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def escape_unknown() -> None:

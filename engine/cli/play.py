@@ -71,7 +71,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 def _level(text: str) -> str:
     """Read a level; argparse prints the error."""
     if text != FULL and text not in map(str, range(1, COUNT + 1)):
-        raise argparse.ArgumentTypeError(f"invalid choice: {text!r}: expected 1 to {COUNT}, or {FULL} for full strength")
+        raise argparse.ArgumentTypeError(
+            f"invalid choice: {text!r}: expected 1 to {COUNT}, or {FULL} for full strength"
+        )
     return text
 
 

@@ -95,12 +95,15 @@ def run_session(make_session: Callable[[Callable[[str], None]], ServedSession]) 
         session.run()
         session.close()
     except OutputClosedError:
-        pass  # the controller has gone: nothing is left to do
+        pass  # the controller has gone, or `output.failure` says why not
     except LoadError as error:
         print(f"yomi: error: {error}", file=sys.stderr)
         status = FAILED
     except KeyboardInterrupt:
         status = 130
+    if output.failure is not None:
+        print(f"yomi: error: {output.failure}", file=sys.stderr)
+        status = FAILED
     sys.stderr.flush()
     # Threads that compile kernels or search cannot be stopped from here; the interpreter's own end would wait for them.
     os._exit(status)

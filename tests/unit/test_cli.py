@@ -3,9 +3,11 @@
 import dataclasses
 import importlib
 import io
+import os
 import re
 import shlex
 import signal
+import subprocess
 import sys
 import types
 from pathlib import Path
@@ -433,6 +435,28 @@ def test_closed_standard_streams(monkeypatch: pytest.MonkeyPatch, fake: list[Fak
     for stream in opened:
         stream.close()
     assert fake[0].calls[-1] == "close"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is full")
+@pytest.mark.parametrize("buffering", ["", "1"], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize(
+    "words", ["yomi --version", "yomi --help", "yomi gtp --help", "yomi doctor", "tests.process.fake_engine"]
+)
+def test_a_full_device(words: str, buffering: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        found = subprocess.run(
+            [sys.executable, "-m", *words.split()],
+            input="name\n",
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONUNBUFFERED": buffering},
+            cwd=Path(__file__).parents[2],
+            check=False,
+        )
+    assert found.returncode == 2
+    assert found.stderr.startswith("yomi: error: cannot write to stdout: No space left on device: expected a pipe")
+    assert found.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(("command", "errors"), [("doctor", "backslashreplace"), ("gtp", "strict")])
