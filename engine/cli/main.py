@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from engine.address_space import MIN_TO_START, address_space_limit, limit_text, memory_fault
 from engine.cli.errors import CliError, Parser
 from engine.protocols.streams import CheckedStdout, OutputClosedError
 from engine.version import VERSION
@@ -108,6 +109,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     try:
+        if words and not words[0].startswith("-"):
+            check_address_space()
         if words[:1] == [BENCH]:
             from bench.cli import main as bench
 
@@ -124,6 +127,23 @@ def _run(words: list[str]) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
+    except (MemoryError, ImportError, OSError, RuntimeError) as error:
+        why = memory_fault(error)
+        if why is None:
+            raise
+        print(f"yomi: error: {why}", file=sys.stderr)
+        return 2
+
+
+def check_address_space() -> None:
+    """Refuse to begin if the libraries of the engine could not even be loaded.
+
+    Raises:
+        CliError: this process may use too little address space.
+    """
+    limit = address_space_limit()
+    if limit is not None and limit < MIN_TO_START:
+        raise CliError(limit_text(limit))
 
 
 def open_closed() -> None:

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
+from engine.address_space import memory_fault
 from engine.protocols.streams import Output, OutputClosedError, claim_stdout, read_lines
 
 FAILED = 2
@@ -48,10 +49,12 @@ def loading(log: logging.Logger, *known: type[Exception]) -> Iterator[None]:
         yield
     except (LoadError, OutputClosedError):
         raise
-    except known as error:
-        raise LoadError(str(error)) from error
-    except BaseException as error:  # a fault of ours: handed over to the thread that asks for the player
-        raise LoadError(internal_error(log, "while loading", error)) from error
+    except BaseException as error:  # handed over to the thread that asks for the player
+        if why := memory_fault(error):
+            raise LoadError(why) from error
+        if isinstance(error, known):
+            raise LoadError(str(error)) from error
+        raise LoadError(internal_error(log, "while loading", error)) from error  # a fault of ours
 
 
 class ServedSession(Protocol):

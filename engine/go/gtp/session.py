@@ -275,7 +275,9 @@ class Session:
         if row.background != table.QUIET:
             self.ponder_after = self.ponder_after and row.background == table.RESUMES
             self._end_background()
-        return table.load(row)(self, command)
+        with loading(log):  # a module that cannot be imported ends the session, as a player that cannot be made does
+            handler = table.load(row)
+        return handler(self, command)
 
     def _end_background(self) -> None:
         """End analysis or pondering; how it failed goes to the log, for it is no answer to the command in progress."""
