@@ -459,6 +459,23 @@ def test_a_full_device(words: str, buffering: str) -> None:
     assert found.stderr.count("\n") == 1
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is full")
+def test_a_log_file_on_a_full_device_is_reported_once() -> None:
+    words = ["gtp", "--evaluator", "rollouts", "--log-file", "/dev/full", "--log-level", "debug"]
+    found = subprocess.run(
+        [sys.executable, "-m", "yomi", *words],
+        input="name\nversion\nquit\n",
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+        check=False,
+    )
+    assert found.stdout.startswith("= yomi\n\n= ")
+    reason = "No space left on device; yomi goes on without it"
+    assert found.stderr == f"yomi: warning: cannot write to the log file /dev/full: {reason}\n"
+    assert found.returncode == 0
+
+
 @pytest.mark.parametrize(("command", "errors"), [("doctor", "backslashreplace"), ("gtp", "strict")])
 def test_letters_that_the_terminal_lacks(command: str, errors: str, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.TextIOWrapper(io.BytesIO(), "iso8859-1")
