@@ -159,7 +159,9 @@ def open_closed() -> None:
 def check_stdout() -> None:
     """Have each failed write to the process's stdout end the command with an error."""
     stream = sys.stdout
-    if stream is sys.__stdout__ and isinstance(stream, io.TextIOWrapper):
+    if stream is not sys.__stdout__ or not isinstance(stream, io.TextIOWrapper):
+        return
+    if isinstance(getattr(stream.buffer, "raw", stream.buffer), io.FileIO):  # no console of Windows, which has no disk
         stream.flush()
         file = CheckedStdout(stream.fileno(), "w", closefd=False)
         is_unbuffered = isinstance(stream.buffer, io.FileIO)  # PYTHONUNBUFFERED

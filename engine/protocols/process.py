@@ -50,11 +50,16 @@ def loading(log: logging.Logger, *known: type[Exception]) -> Iterator[None]:
     except (LoadError, OutputClosedError):
         raise
     except BaseException as error:  # handed over to the thread that asks for the player
-        if why := memory_fault(error):
-            raise LoadError(why) from error
-        if isinstance(error, known):
-            raise LoadError(str(error)) from error
-        raise LoadError(internal_error(log, "while loading", error)) from error  # a fault of ours
+        raise load_error(log, error, *known) from error
+
+
+def load_error(log: logging.Logger, error: BaseException, *known: type[Exception]) -> LoadError:
+    """Return the error for the user of what failed while loading; the arguments are those of `loading`."""
+    if why := memory_fault(error):
+        return LoadError(why)
+    if isinstance(error, known):
+        return LoadError(str(error))
+    return LoadError(internal_error(log, "while loading", error))  # a fault of ours
 
 
 class ServedSession(Protocol):

@@ -275,6 +275,7 @@ def test_each_side_may_have_a_time_of_its_own() -> None:
     [
         ("Game_ID:test+match-5-1F+a+b+1", "", "a game's summary without Game_ID"),
         ("Your_Turn:-", "Your_Turn:x", "Your_Turn:x: expected + or -"),
+        ("1sec", "0sec", "Time_Unit:0sec: expected a number and msec, sec or min"),
         ("1sec", "1year", "Time_Unit:1year: expected a number and msec, sec or min"),
         ("Total_Time:300", "Total_Time:soon", "Total_Time:soon: expected a number"),
         ("+7776FU,T12", "+7775FU,T12", "the position of a game's summary: ended by +ILLEGAL_ACTION"),

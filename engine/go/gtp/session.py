@@ -23,7 +23,7 @@ from engine.go.gtp.clock import GtpClocks
 from engine.go.gtp.codec import Command, format_response, header, is_interrupt, parse_line
 from engine.options import OptionError, Options
 from engine.players.request import Request
-from engine.protocols.process import LoadError, internal_error, loading
+from engine.protocols.process import LoadError, internal_error, load_error, loading
 from engine.protocols.streams import Inbox, OutputClosedError, log_line, logged
 from engine.protocols.text import MAX_LINE
 from nets.errors import NetworkError
@@ -275,8 +275,10 @@ class Session:
         if row.background != table.QUIET:
             self.ponder_after = self.ponder_after and row.background == table.RESUMES
             self._end_background()
-        with loading(log):  # a module that cannot be imported ends the session, as a player that cannot be made does
+        try:
             handler = table.load(row)
+        except Exception as error:  # a module cannot be imported: each further command would fail in the same way
+            raise load_error(log, error) from error
         return handler(self, command)
 
     def _end_background(self) -> None:

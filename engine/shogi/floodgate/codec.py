@@ -267,13 +267,13 @@ def _fields(lines: list[str]) -> dict[str, str]:
 def _time_rule(fields: dict[str, str]) -> TimeRule:
     unit_text = fields.get("Time_Unit", "1sec")
     match = _UNIT.fullmatch(unit_text)
-    if not match or match[2].lower() not in UNITS:
+    if not match or match[2].lower() not in UNITS or int(match[1] or 1) == 0:
         raise ValueError(f"Time_Unit:{unit_text[:20]}: expected a number and msec, sec or min")
     unit = int(match[1] or 1) * UNITS[match[2].lower()]
     total, byoyomi, increment, delay = (
         _seconds(fields, key, unit) for key in ("Total_Time", "Byoyomi", "Increment", "Delay")
     )
-    return TimeRule(total, byoyomi, increment, delay, unit or 1.0, fields.get("Time_Roundup", "NO").upper() == "YES")
+    return TimeRule(total, byoyomi, increment, delay, unit, fields.get("Time_Roundup", "NO").upper() == "YES")
 
 
 def _seconds(fields: dict[str, str], key: str, unit: float) -> float:
