@@ -527,6 +527,7 @@ def test_misspelt_words_get_a_suggestion(words: str, meant: str, capsys: pytest.
         ("analysis -config a.cfg", "leave KataGo's -config out"),
         ("analysis -config=a.cfg", "--config FILE with a TOML file"),
         ("gtp -config a.cfg -model b.bin.gz", "KataGo's -model is --net FILE here"),
+        ("gtp --level 11", "levels of strength are in yomi play only: yomi play GAME --level 1 to 10"),
         ("gtp -override-config x=1", "read by yomi analysis only"),
     ],
 )
