@@ -302,6 +302,12 @@ def _add_gpu(add: Add) -> None:
 
 
 def _check_gpu(args: argparse.Namespace) -> None:
+    from engine.evaluators.providers import gpu_command
+
+    missing = [name for name in ("onnx", "onnxruntime") if importlib.util.find_spec(name) is None]
+    if missing:
+        need = f"this benchmark needs {' and '.join(missing)}, not installed here; the extra cuda brings what it needs"
+        raise CliError(f"{need}: {gpu_command('cuda')}")
     from bench import gpu
 
     gpu.choose_gpu(collect(args, GO))

@@ -27,13 +27,17 @@ class OptionError(ValueError):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return a question that names up to three known words that are spelt like `word` or contain it, or nothing."""
+    """Return a question with up to three known words that are spelt like `word` or contain it.
+
+    It is empty if there are none, and for numbers: no number looks like another.
+    """
     import difflib  # here, for it costs a millisecond of every start
 
-    words = list(known)
-    close = difflib.get_close_matches(word, words, 3, 0.7)
-    close = close or [each for each in words if word and (each in word or word in each)]
-    return f"; did you mean {', '.join(close[:3])}?" if close else ""
+    key, words = word.lower(), {each.lower(): each for each in known}
+    if not key or key.lstrip("+-").isdecimal():
+        return ""
+    close = difflib.get_close_matches(key, words, 3, 0.7) or [each for each in words if each in key or key in each]
+    return f"; did you mean {', '.join(words[each] for each in close[:3])}?" if close else ""
 
 
 class Usi:

@@ -26,7 +26,8 @@ examples:
   yomi analysis --net b18.bin.gz
   yomi analysis --net b18.bin.gz --visits 1000 --perspective side-to-move < queries.jsonl > answers.jsonl
 
-In KaTrain enter such a line under General Settings as the override for the engine's command. KataGo's spellings
+In KaTrain enter such a line under General Settings as the override for the engine's command: on Linux and macOS with
+exec before it, or KaTrain hangs when it restarts the engine (exec /path/to/yomi analysis). KataGo's spellings
 -model, -override-config, -analysis-threads and -quit-without-waiting are understood too, as clients add them. A query
 without maxVisits gets 500 visits unless --visits, --playouts or --seconds say otherwise. docs/ANALYSIS.md tells what is
 answered and how.

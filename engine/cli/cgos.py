@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.cli import servers
+from engine.cli import logs, servers
 from engine.cli.errors import CliError
 from engine.cli.make import load_player
 from engine.go.descriptor import GAME as GO
@@ -70,6 +70,7 @@ def make_client(account: Account, password: Password, records: Path, reporter: R
         if account.command:
             from engine.go.cgos.gtp_seat import GtpSeat
 
+            GO.compile(logs.say)  # the client checks moves
             return GtpSeat(account)
         try:
             return YomiGoSeat(load_player(GO, options.copy()))

@@ -6,6 +6,17 @@ import argparse
 
 from engine.option_row import did_you_mean
 
+FOREIGN_FLAGS = {
+    "-config": "leave KataGo's -config out, yomi does not read its files: expected flags such as --visits 500, or"
+    " --config FILE with a TOML file (docs/OPTIONS.md)",
+    "-model": "KataGo's -model is --net FILE here",
+    "-human-model": "yomi has no human model: leave KataGo's -human-model out",
+    "-override-config": "KataGo's -override-config is read by yomi analysis only: expected flags such as --visits 500",
+    "-override-version": "leave KataGo's -override-version out",
+    "--level": "levels of strength are in yomi play only: yomi play GAME --level 1 to 10",
+}
+"""What to do about flags of KataGo and of other commands, if a command does not know them."""
+
 
 class CliError(Exception):
     """Something the user has to put right; one line that says what was expected. Exit status 2."""
@@ -23,7 +34,8 @@ class Parser(argparse.ArgumentParser):
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             flags = [word.partition("=")[0] for word in unknown if word.startswith("-")]
-            hint = did_you_mean(flags[0], self._option_string_actions) if flags else ""
+            hints = [f"; {FOREIGN_FLAGS[flag]}" for flag in dict.fromkeys(flags) if flag in FOREIGN_FLAGS]
+            hint = "".join(hints) or (did_you_mean(flags[0], self._option_string_actions) if flags else "")
             self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
         return found, unknown
 

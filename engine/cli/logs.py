@@ -28,6 +28,21 @@ class _TerminalFormatter(logging.Formatter):
         return printable(super().format(record), keep=LINE_ENDS)
 
 
+class LogFile(logging.FileHandler):
+    """The log file. A write that fails, as on a full device, is reported once; each later record is tried again."""
+
+    has_failed = False
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  (logging's name)
+        """Report the error that is being handled."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            super().handleError(record)
+        elif not self.has_failed:
+            self.has_failed = True
+            say(f"warning: cannot write to the log file {self.baseFilename}: {error.strerror}; yomi goes on without it")
+
+
 def set_up(options: Options) -> None:
     """Send warnings and errors to stderr, and what the options say to the log file.
 
@@ -43,7 +58,7 @@ def set_up(options: Options) -> None:
     root.addHandler(console)
     if options.log_file is not None:
         try:
-            file = logging.FileHandler(options.log_file, encoding="utf-8", errors="backslashreplace")
+            file = LogFile(options.log_file, encoding="utf-8", errors="backslashreplace")
         except OSError as error:
             raise CliError(f"--log-file {options.log_file}: {error.strerror}") from None
         file.setLevel(options.log_level.upper())

@@ -9,8 +9,10 @@ import os
 import sys
 from collections.abc import Sequence
 
+from engine.address_space import MIN_TO_START, address_space_limit, limit_text, memory_fault
 from engine.cli.errors import CliError, Parser
 from engine.cli.logs import LINE_ENDS
+from engine.protocols.streams import CheckedStdout, OutputClosedError
 from engine.records import printable
 from engine.version import VERSION
 from native.errors import CompileError
@@ -90,9 +92,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status: 0, or 2 after an error, which is one line on stderr."""
     words = list(sys.argv[1:] if argv is None else argv)
     open_closed()
+    check_stdout()
     if not words or words[0] not in PROTOCOLS:
         escape_unknown()
     try:
+        try:
+            return _run(words)
+        finally:
+            sys.stdout.flush()
+    except OutputClosedError as error:
+        print(f"yomi: error: {error}", file=sys.stderr)
+        drop_stdout()
+        return 2
+    except BrokenPipeError:
+        drop_stdout()
+        return 1
+
+
+def _run(words: list[str]) -> int:
+    try:
+        if words and not words[0].startswith("-"):
+            check_address_space()
         if words[:1] == [BENCH]:
             from bench.cli import main as bench
 
@@ -109,9 +129,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 1
+    except (MemoryError, ImportError, OSError, RuntimeError) as error:
+        why = memory_fault(error)
+        if why is None:
+            raise
+        print(f"yomi: error: {why}", file=sys.stderr)
+        return 2
+
+
+def check_address_space() -> None:
+    """Refuse to begin if the libraries of the engine could not even be loaded.
+
+    Raises:
+        CliError: this process may use too little address space.
+    """
+    limit = address_space_limit()
+    if limit is not None and limit < MIN_TO_START:
+        raise CliError(limit_text(limit))
 
 
 def open_closed() -> None:
@@ -122,6 +156,29 @@ def open_closed() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  (until the program ends)
+
+
+def check_stdout() -> None:
+    """Have each failed write to the process's stdout end the command with an error."""
+    stream = sys.stdout
+    if stream is not sys.__stdout__ or not isinstance(stream, io.TextIOWrapper):
+        return
+    if isinstance(getattr(stream.buffer, "raw", stream.buffer), io.FileIO):  # no console of Windows, which has no disk
+        stream.flush()
+        file = CheckedStdout(stream.fileno(), "w", closefd=False)
+        is_unbuffered = isinstance(stream.buffer, io.FileIO)  # PYTHONUNBUFFERED
+        sys.stdout = io.TextIOWrapper(
+            file if is_unbuffered else io.BufferedWriter(file),
+            encoding=stream.encoding,
+            errors=stream.errors,
+            line_buffering=stream.line_buffering,
+            write_through=stream.write_through,
+        )
+
+
+def drop_stdout() -> None:
+    """Point stdout at the null device: the interpreter writes the rest of its buffer when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def escape_unknown() -> None:

@@ -50,7 +50,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         )
         child.add_argument(
             "--level",
-            choices=[*map(str, range(1, COUNT + 1)), FULL],
+            metavar="LEVEL",
+            type=_level,
             default=FULL,
             help=f"strength, from a beginner's (1) to {COUNT}; max: full strength (default: max)",
         )
@@ -65,6 +66,15 @@ def add(parser: argparse.ArgumentParser) -> None:
         child.add_argument("--no-save", dest="save", action="store_const", const=None, help="do not save the game")
         add_flags(child, COMMAND, game)
         add_options(child, game, leave_out=("ponder", "stochastic_ponder"))
+
+
+def _level(text: str) -> str:
+    """Read a level; argparse prints the error."""
+    if text != FULL and text not in map(str, range(1, COUNT + 1)):
+        raise argparse.ArgumentTypeError(
+            f"invalid choice: {text!r}: expected 1 to {COUNT}, or {FULL} for full strength"
+        )
+    return text
 
 
 def with_level(args: argparse.Namespace, game: Game[Any, Any]) -> tuple[Options, str]:

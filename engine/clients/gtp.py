@@ -274,7 +274,7 @@ def _read_json(line: str) -> Evaluation | None:
         return Evaluation(
             _float(data.get("winrate")), _float(data.get("score")), None if visits is None else int(visits), pv
         )
-    except (ValueError, TypeError, AttributeError, IndexError, KeyError):
+    except (ValueError, TypeError, AttributeError, IndexError, KeyError, OverflowError, RecursionError):
         return None  # the move counts all the same
 
 
@@ -283,10 +283,22 @@ def _read_info(line: str, unit: float) -> Evaluation | None:
     pairs = dict(itertools.pairwise(words))
     try:
         pv = tuple(words[words.index("pv") + 1 :]) if "pv" in words else ()
-        return Evaluation(float(pairs["winrate"]) / unit, _float(pairs.get("scoreLead")), int(pairs["visits"]), pv)
+        return Evaluation(_finite(pairs["winrate"]) / unit, _float(pairs.get("scoreLead")), int(pairs["visits"]), pv)
     except (ValueError, KeyError):
         return None
 
 
 def _float(value: object) -> float | None:
-    return None if value is None else float(str(value))
+    return None if value is None else _finite(value)
+
+
+def _finite(value: object) -> float:
+    """Return a number of a report.
+
+    Raises:
+        ValueError: it is no finite number.
+    """
+    number = float(str(value))
+    if not math.isfinite(number):
+        raise ValueError(f"found {number}, expected a finite number")
+    return number

@@ -63,6 +63,8 @@ class EngineProcess:
         # Not a SimpleQueue: before Python 3.13 its `get` waits for ever if time is up between two of its steps.
         self._lines: queue.Queue[tuple[float, str] | None] = queue.Queue()
         self._fault = ""
+        self._killing = threading.Lock()
+        self._is_killed = False
         try:
             with _pinned(cpus):
                 self._process = subprocess.Popen(
@@ -122,11 +124,12 @@ class EngineProcess:
         return found
 
     def last_words(self) -> str:
-        """Say in one line how the process ended, and what it wrote to stderr last."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(1.0)
+        """Say in one line how the process ended, and what it wrote to stderr last; its children end now, if it has."""
+        has_ended = self._wait(time.monotonic() + 1.0)
         self._readers[1].join(1.0)
-        status = self._process.poll()
+        if has_ended:
+            self.kill()
+        status = self._process.returncode
         if status is None:
             text = "closed its output"
         elif status < 0:
@@ -142,13 +145,28 @@ class EngineProcess:
 
     @property
     def is_running(self) -> bool:
-        """Whether the process is there."""
-        return self._process.poll() is None
+        """Whether the process is there; its children may live on without it, until `kill` or `close`.
+
+        A process that has ended is left to `kill`, if the system can tell without collecting it: as long as it is
+        there no other process and no other group gets its number.
+        """
+        if self._process.returncode is not None:
+            return False
+        if not hasattr(os, "waitid"):
+            return self._process.poll() is None
+        try:
+            return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+        except ChildProcessError:  # `kill` has collected it meanwhile
+            return False
 
     # -- ending ------------------------------------------------------------------------------------------------------
 
     def close(self, farewell: str = "") -> None:
-        """End the process: by a last line and the end of its input, and if that does not help, by force."""
+        """End the process: by a last line and the end of its input, and what is left of it by force.
+
+        With a last line it has PATIENCE_AT_END seconds, and so have children that hold its output open.
+        """
+        deadline = time.monotonic() + (PATIENCE_AT_END if farewell else 0.0)
         if farewell and self.is_running:
             with contextlib.suppress(EngineError):
                 self.send(farewell)
@@ -156,23 +174,36 @@ class EngineProcess:
         if stdin is not None:
             with contextlib.suppress(OSError):
                 stdin.close()
-        try:
-            self._process.wait(PATIENCE_AT_END if farewell else 0.0)
-        except subprocess.TimeoutExpired:
-            self.kill()
+        self._wait(deadline)
         for reader in self._readers:
-            reader.join(1.0)  # a grandchild that holds a pipe open is left to its daemon thread
+            reader.join(max(deadline - time.monotonic(), 0.0))
+        self.kill()
+        for reader in self._readers:
+            reader.join(1.0)  # a child in a session of its own may hold a pipe open: it is left to the daemon thread
 
     def kill(self) -> None:
-        """End the process and its children at once; callable from any thread."""
-        if self._process.poll() is not None:
-            return
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            if hasattr(os, "killpg"):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            else:
-                self._process.kill()
-        self._process.wait()
+        """End the process and its children at once, if it has ended already its children; callable from any thread."""
+        with self._killing:
+            if self._is_killed:
+                return
+            self._is_killed = True
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                if hasattr(os, "killpg"):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+                else:
+                    self._process.kill()
+            self._process.wait()
+
+    def _wait(self, deadline: float) -> bool:
+        """Wait until the process has ended; False if it still runs at the deadline."""
+        pause = 0.0005
+        while self.is_running:
+            left = deadline - time.monotonic()
+            if left <= 0.0:
+                return False
+            pause = min(2.0 * pause, 0.05)
+            time.sleep(min(pause, left))
+        return True
 
     # -- the readers' threads ----------------------------------------------------------------------------------------
 

@@ -279,7 +279,7 @@ def read_info(line: str, before: Evaluation | None) -> Evaluation | None:
     score, mate = found
     nodes = words[words.index("nodes") + 1] if "nodes" in words[:-1] else ""
     pv = tuple(words[words.index("pv") + 1 :]) if "pv" in words else ()
-    visits = int(nodes) if nodes.isdecimal() else None
+    visits = int(nodes) if re.fullmatch(r"[0-9]{1,18}", nodes) else None
     return Evaluation(winrate_of(score, CENTIPAWNS), score, visits, pv or (before.pv if before else ()), mate)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar, get_args
 
-from engine.option_row import OptionError
+from engine.option_row import OptionError, did_you_mean
 
 Ko = Literal["SIMPLE", "POSITIONAL", "SITUATIONAL"]
 Scoring = Literal["AREA", "TERRITORY"]
@@ -70,7 +70,8 @@ class Rules:
         if rules is None:
             if _squash(text) == "agabutton":
                 raise RulesError("rules with a button (aga-button) are not supported")
-            raise RulesError(f"unknown rules '{text}': expected a JSON object or one of {', '.join(PRESETS)}")
+            known = f"a JSON object or one of {', '.join(PRESETS)}{did_you_mean(text, PRESETS)}"
+            raise RulesError(f"unknown rules '{text[:100]}': expected {known}")
         return rules
 
     @classmethod
@@ -247,8 +248,8 @@ def _with_field(rules: Rules, key: str, value: object) -> Rules:
             return rules
         case "komi":
             return replace(rules, komi=_number(value))
-    known = "ko, scoring, tax, suicide, hasButton, whiteHandicapBonus, friendlyPassOk"
-    raise RulesError(f"unknown rule '{key}': expected one of {known}")
+    known = ("ko", "scoring", "tax", "suicide", "hasButton", "whiteHandicapBonus", "friendlyPassOk", "komi")
+    raise RulesError(f"unknown rule '{key[:100]}': expected one of {', '.join(known)}{did_you_mean(key, known)}")
 
 
 def _one_of(key: str, value: object, choices: tuple[T, ...]) -> T:

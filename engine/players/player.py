@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
+from engine.address_space import RESERVE, address_space_left, address_space_limit, limit_text
 from engine.evaluators.base import EvaluatorError
 from engine.options import OptionError
 from engine.players.request import Decision, G, LoadingError, Request
@@ -107,7 +108,9 @@ class Player(abc.ABC, Generic[G]):
             raise LoadingError(str(error)) from None
         except MemoryError:
             wanted = f"memory {self.options.memory} and cache_size {self.options.cache_size}"
-            raise LoadingError(f"{wanted}: the system has not as much, expected fewer bytes") from None
+            limit = address_space_limit()
+            why = "" if limit is None else f"; {limit_text(limit)}"
+            raise LoadingError(f"{wanted}: the system has not as much, expected fewer bytes{why}") from None
         if self._loaded is not None:
             self._drop_queue(self._search.queue)
         self._search = search
@@ -118,6 +121,9 @@ class Player(abc.ABC, Generic[G]):
         """Return a search with a queue, warmed up at the beginning of a game; the queue is dropped if it fails."""
         try:
             search = Search(spec, queue, self._search_settings(self.options, empty, queue))
+            left = address_space_left()
+            if left is not None and left < RESERVE:
+                raise MemoryError
             self._warm_up(search, empty)
         except BaseException:
             self._drop_queue(queue)

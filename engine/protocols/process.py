@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
+from engine.address_space import memory_fault
 from engine.protocols.streams import Output, OutputClosedError, claim_stdout, read_lines
 
 FAILED = 2
@@ -48,10 +49,17 @@ def loading(log: logging.Logger, *known: type[Exception]) -> Iterator[None]:
         yield
     except (LoadError, OutputClosedError):
         raise
-    except known as error:
-        raise LoadError(str(error)) from error
-    except BaseException as error:  # a fault of ours: handed over to the thread that asks for the player
-        raise LoadError(internal_error(log, "while loading", error)) from error
+    except BaseException as error:  # handed over to the thread that asks for the player
+        raise load_error(log, error, *known) from error
+
+
+def load_error(log: logging.Logger, error: BaseException, *known: type[Exception]) -> LoadError:
+    """Return the error for the user of what failed while loading; the arguments are those of `loading`."""
+    if why := memory_fault(error):
+        return LoadError(why)
+    if isinstance(error, known):
+        return LoadError(str(error))
+    return LoadError(internal_error(log, "while loading", error))  # a fault of ours
 
 
 class ServedSession(Protocol):
@@ -95,12 +103,15 @@ def run_session(make_session: Callable[[Callable[[str], None]], ServedSession]) 
         session.run()
         session.close()
     except OutputClosedError:
-        pass  # the controller has gone: nothing is left to do
+        pass  # the controller has gone, or `output.failure` says why not
     except LoadError as error:
         print(f"yomi: error: {error}", file=sys.stderr)
         status = FAILED
     except KeyboardInterrupt:
         status = 130
+    if output.failure is not None:
+        print(f"yomi: error: {output.failure}", file=sys.stderr)
+        status = FAILED
     sys.stderr.flush()
     # Threads that compile kernels or search cannot be stopped from here; the interpreter's own end would wait for them.
     os._exit(status)

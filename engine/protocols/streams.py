@@ -2,20 +2,50 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import logging
 import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 from engine.protocols.text import MAX_LINE, encode
 
 CHUNK = 65536
 
 
+GONE = (errno.EPIPE, errno.ECONNRESET, errno.EIO)
+"""Errors of a write to a pipe, socket or terminal whose other end was closed."""
+
+
 class OutputClosedError(Exception):
-    """Nobody reads the answers any more."""
+    """Nobody reads the answers any more, or they cannot be written."""
+
+
+class CheckedStdout(io.FileIO):
+    """Stdout of a command. Its errors are OutputClosedError: argparse and others swallow an OSError of a print."""
+
+    def write(self, data: Any, /) -> int:
+        """Write bytes.
+
+        Raises:
+            BrokenPipeError: the reader has gone.
+            OutputClosedError: the bytes cannot be written; the message is one line.
+        """
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputClosedError(cannot_write(error)) from error
+
+
+def cannot_write(error: OSError) -> str:
+    """Return the message for the user of a failed write to stdout."""
+    return f"cannot write to stdout: {error.strerror or error}: expected a pipe, a terminal, or a file with space left"
 
 
 class Inbox:
@@ -101,18 +131,22 @@ class Output:
     def __init__(self, descriptor: int) -> None:
         """Write to `descriptor`, which nobody else uses."""
         self._descriptor = descriptor
+        self.failure: str | None = None
+        """Why answers cannot be written; None if they can, or if the controller has closed its end."""
 
     def write(self, text: str) -> None:
         """Write at once.
 
         Raises:
-            OutputClosedError: The controller has closed its end.
+            OutputClosedError: The controller has closed its end, or `failure` says why this cannot be written.
         """
         data = memoryview(encode(text))
         try:
             while data:
                 data = data[os.write(self._descriptor, data) :]
         except OSError as error:
+            if error.errno not in GONE:
+                self.failure = cannot_write(error)
             raise OutputClosedError(str(error)) from error
 
 

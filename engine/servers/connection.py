@@ -29,6 +29,14 @@ class ConnectionLostError(Exception):
     """The connection cannot be made or is gone; the message is one line."""
 
 
+class OutOfStepError(ConnectionLostError):
+    """A line from the server does not fit the game: the session is given up, and the server is asked again later."""
+
+    def __init__(self, why: str) -> None:
+        """Say why the line does not fit."""
+        super().__init__(f"out of step with the server: {why}")
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """A line from the server."""

@@ -3,9 +3,11 @@
 import dataclasses
 import importlib
 import io
+import os
 import re
 import shlex
 import signal
+import subprocess
 import sys
 import types
 from pathlib import Path
@@ -440,6 +442,45 @@ def test_closed_standard_streams(monkeypatch: pytest.MonkeyPatch, fake: list[Fak
     assert fake[0].calls[-1] == "close"
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is full")
+@pytest.mark.parametrize("buffering", ["", "1"], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize(
+    "words", ["yomi --version", "yomi --help", "yomi gtp --help", "yomi doctor", "tests.process.fake_engine"]
+)
+def test_a_full_device(words: str, buffering: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        found = subprocess.run(
+            [sys.executable, "-m", *words.split()],
+            input="name\n",
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONUNBUFFERED": buffering},
+            cwd=Path(__file__).parents[2],
+            check=False,
+        )
+    assert found.returncode == 2
+    assert found.stderr.startswith("yomi: error: cannot write to stdout: No space left on device: expected a pipe")
+    assert found.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is full")
+def test_a_log_file_on_a_full_device_is_reported_once() -> None:
+    words = ["gtp", "--evaluator", "rollouts", "--log-file", "/dev/full", "--log-level", "debug"]
+    found = subprocess.run(
+        [sys.executable, "-m", "yomi", *words],
+        input="name\nversion\nquit\n",
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+        check=False,
+    )
+    assert found.stdout.startswith("= yomi\n\n= ")
+    reason = "No space left on device; yomi goes on without it"
+    assert found.stderr == f"yomi: warning: cannot write to the log file /dev/full: {reason}\n"
+    assert found.returncode == 0
+
+
 @pytest.mark.parametrize(("command", "errors"), [("doctor", "backslashreplace"), ("gtp", "strict")])
 def test_letters_that_the_terminal_lacks(command: str, errors: str, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.TextIOWrapper(io.BytesIO(), "iso8859-1")
@@ -479,6 +520,27 @@ def test_misspelt_words_get_a_suggestion(words: str, meant: str, capsys: pytest.
     assert main(words.split()) == 2
     error = capsys.readouterr().err
     assert meant in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("play go --level 11", "--level: invalid choice: '11': expected 1 to 10, or max for full strength"),
+        ("play shogi --level 0", "--level: invalid choice: '0': expected 1 to 10, or max for full strength"),
+        ("play go --level -1", "--level: invalid choice: '-1': expected 1 to 10, or max for full strength"),
+        ("analysis -config a.cfg", "leave KataGo's -config out"),
+        ("analysis -config=a.cfg", "--config FILE with a TOML file"),
+        ("gtp -config a.cfg -model b.bin.gz", "KataGo's -model is --net FILE here"),
+        ("gtp --level 11", "levels of strength are in yomi play only: yomi play GAME --level 1 to 10"),
+        ("gtp -override-config x=1", "read by yomi analysis only"),
+    ],
+)
+def test_messages_tell_what_to_do(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words.split()) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert "did you mean" not in error
     assert error.count("\n") == 1
 
 

@@ -203,6 +203,14 @@ def test_evaluations_of_gtp_engines() -> None:
     assert read_evaluation(cgos, command) == Evaluation(0.5, -2.0, 9, ("D4", "E5", "PASS"))
     for report in ("{broken", "info of another kind", ""):
         assert read_evaluation(report, command) is None
+    for number in ("NaN", "Infinity", "-1e999", '"x"', "[1]"):  # as Python reads JSON
+        assert read_evaluation(f'{{"winrate":{number},"score":1,"visits":1}}', command) is None
+        assert read_evaluation(f'{{"winrate":0.5,"score":{number},"visits":1}}', command) is None
+        assert read_evaluation(f'{{"winrate":0.5,"score":1,"visits":{number}}}', command) is None
+    assert read_evaluation('{"moves":' + "[" * 100_000, command) is None
+    for number in ("nan", "inf", "1e999", "x"):
+        assert read_evaluation(f"info move D4 visits 7 winrate {number} pv D4", "kata-genmove_analyze B 20") is None
+        assert read_evaluation(f"info move D4 visits {number} winrate 1 pv D4", "kata-genmove_analyze B 20") is None
 
 
 def analysis(monkeypatch: pytest.MonkeyPatch, *lines: str) -> tuple[GtpClient, FakeProcess]:
@@ -441,6 +449,10 @@ def test_evaluations_of_usi_engines() -> None:
     assert found.winrate == pytest.approx(0.475, abs=0.001)
     assert read_info("info multipv 2 score cp 500", found) is found
     assert read_info("info string score", found) is found
+    for nodes in ("9" * 5000, "٣", "-1", "x"):
+        odd = read_info(f"info score cp 5 nodes {nodes}", None)
+        assert odd is not None
+        assert odd.visits is None
     for digits, winrate in ((6, 0.0), (18, 0.0), (400, found.winrate)):  # so many are no score
         answer = read_info(f"info score cp -{'9' * digits}", found)
         assert answer is not None

@@ -5,10 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from engine.clients.process import EngineProcess
+from engine.clients import process as process_module
+from engine.clients.process import EngineError, EngineProcess
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -16,6 +19,43 @@ def echo() -> Iterator[EngineProcess]:
     process = EngineProcess(["cat"])
     yield process
     process.close()
+
+
+def is_there(pid: int) -> bool:
+    """Whether a process runs; a zombie does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] not in "ZX"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system has no /proc")
+@pytest.mark.parametrize("end", ["kill", "close", "farewell", "last words"])
+@pytest.mark.parametrize("output", ["", ">/dev/null 2>&1 </dev/null"], ids=["holds pipes", "holds none"])
+def test_grandchildren_end_although_the_leader_has_ended(
+    end: str, output: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_module, "PATIENCE_AT_END", 0.1)
+    engine = EngineProcess(["sh", "-c", f"sleep 1000 {output} & echo $!"])
+    pid = int(engine.line(time.monotonic() + 30.0)[1])
+    wait_until(lambda: not engine.is_running)
+    assert is_there(pid)
+    if end == "kill":
+        engine.kill()
+    elif end == "last words":
+        assert engine.last_words() == "exited with status 0"
+    else:
+        engine.close("quit" if end == "farewell" else "")
+    wait_until(lambda: not is_there(pid))
+    engine.close()
+    assert engine.last_words() == "exited with status 0"
+
+
+def test_how_an_engine_ended_is_known_after_its_children_were_killed() -> None:
+    engine = EngineProcess(["sh", "-c", "echo gone >&2; kill -9 $$"])
+    with pytest.raises(EngineError, match=r"^killed by signal 9 \(SIGKILL\); stderr: gone$"):
+        engine.line(time.monotonic() + 30.0)
+    engine.close("quit")
 
 
 def test_lines_come_with_their_time(echo: EngineProcess) -> None:

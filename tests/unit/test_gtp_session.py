@@ -131,6 +131,36 @@ def test_a_record_of_unknown_rules_is_loaded_under_the_present_ones(
     assert caplog.messages == [f"{record}: unknown rules 'Calvinball': aga stay in force"]
 
 
+def test_a_field_given_to_kata_set_rules_gets_the_name_of_the_other_command() -> None:
+    session = ScriptedSession(FakePlayer(Options(size=9)))
+    assert session.send("kata-set-rules ko SIMPLE").endswith("; kata-set-rule FIELD VALUE changes one field\n\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "warnings"),
+    [
+        (
+            "kata-analyze b 5 movesOwnership true noResultValue true ownershipStdev true movesOwnershipStdev 1",
+            ["movesOwnership", "noResultValue", "ownershipStdev", "movesOwnershipStdev"],
+        ),
+        ("kata-genmove_analyze b noResultValue true ownership true pvVisits true", ["noResultValue"]),
+        ("kata-search_analyze b movesOwnership true rootInfo true pvEdgeVisits true", ["movesOwnership"]),
+        ("lz-analyze b 5 ownership true", ["ownership"]),
+        ("analyze b 5 ownership true pvVisits true", ["pvVisits"]),
+        ("kata-analyze b 5 minmoves 3", ["minmoves"]),
+        ("kata-analyze b 5 movesOwnership false noResultValue 0 minmoves 0", []),
+    ],
+)
+def test_arguments_that_are_not_answered_get_one_warning(
+    line: str, warnings: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    session = ScriptedSession(FakePlayer(Options(size=9)))
+    for _ in range(2):
+        assert session.send(line, ticks=1).startswith("=")
+    name = line.split()[0]
+    assert [message.split(" is ignored")[0] for message in caplog.messages] == [f"{name}: {each}" for each in warnings]
+
+
 def test_rules_without_an_evaluator_are_refused_and_the_old_ones_stay() -> None:
     class AreaOnly(FakePlayer):
         def load(self, game: GoGame) -> None:

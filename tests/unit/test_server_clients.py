@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from engine.go.cgos import client as cgos_client
+from engine.go.cgos.yomi_seat import GoReply
 from engine.go.sgf import read_sgf
 from engine.players.request import Decision
 from engine.servers import backoff, client
@@ -293,6 +294,68 @@ def test_endless_noise_is_not_listened_to(make_server: Callable[..., FakeServer]
     running.join()
     assert "more than 200 lines that mean nothing" in str(running.events("lost")[0]["why"])
     assert len(server.results) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("setup 1 99 7 60000 fake yomi-1", "a game that cannot be played: board size 99: expected 2 to 19"),
+        ("setup 1 1 7 60000 fake yomi-1", "a game that cannot be played: board size 1: expected 2 to 19"),
+        ("setup 1 9 999 60000 fake yomi-1", "a game that cannot be played: komi 999: expected -400 to 400"),
+        ("setup 1 9 7 60000 fake yomi-1 z9 1", "a game that cannot be played: move 1: invalid vertex 'z9'"),
+        ("setup 1 9 7 60000 fake yomi-1 e5 1 e5 1", "out of step with the server: move 2: illegal move W E5: occupied"),
+        ("setup 1 9 7 60000 fake somebody", "a game of fake and somebody, not of yomi-1"),
+        ("setup 2 9 7 60000 fake yomi-1\nplay w e5 1", "out of step with the server: White plays e5 out of turn"),
+        ("setup 2 9 7 60000 yomi-1 fake\nplay b z9 1", "out of step with the server: move 1: invalid vertex 'z9'"),
+        ("setup 2 9 7 60000 yomi-1 fake\ngenmove w 1", "out of step with the server: a move of White is asked for"),
+    ],
+)
+def test_a_game_that_cannot_be_played_is_not_the_fault_of_the_engine(line: str, why: str, tmp_path: Path) -> None:
+    """The session is lost, the pauses grow, and the account plays on when the server makes sense again."""
+    server = CgosServer(plies=9)
+    begin = server.begin
+    server.begin = lambda: server.send(server.link, line)  # type: ignore[method-assign]
+    running = Running(tmp_path, server.port, FakeGoSeat(), games=0)
+    server.wait(lambda: len(running.events("lost")) >= 4)
+    with server.lock:
+        server.begin = begin  # type: ignore[method-assign]
+    server.wait(lambda: len(server.results) == 1)
+    running.client.finish()
+    running.join()
+    server.close()
+    assert running.events("engine_failed") == running.events("error") == []
+    pauses = [float(str(event["pause"])) for event in running.events("lost")]
+    assert pauses[3] > pauses[0]
+    assert {str(event["why"])[: len(why)] for event in running.events("lost")[:4]} == {why}
+
+
+@pytest.mark.parametrize("vertex", ["a9", "e10"])
+def test_an_illegal_move_of_the_engine_is_not_sent(vertex: str, tmp_path: Path) -> None:
+    server = CgosServer(plies=9)
+    seat, genmove = FakeGoSeat(), FakeGoSeat.genmove
+
+    def choose_badly_once(self: FakeGoSeat, *arguments) -> GoReply:
+        reply = genmove(self, *arguments)
+        return GoReply(vertex) if "genmove 2" in self.calls[-1:] and "close" not in self.calls else reply
+
+    seat.genmove = choose_badly_once.__get__(seat)  # type: ignore[method-assign]
+    running = Running(tmp_path, server.port, seat)
+    running.join()
+    server.close()
+    assert server.errors == []
+    assert [str(event["why"]) for event in running.events("engine_failed")] != []
+    assert [moves_of(record) for record in running.records()] == [9]
+
+
+def test_ratings_that_sgf_has_signs_for_are_recorded(tmp_path: Path) -> None:
+    server = CgosServer(plies=5)
+    server.send = lambda link, *lines: FakeServer.send(  # type: ignore[method-assign]
+        server, link, *(line.replace("fake(1800?)", "fake(18]0\\)") for line in lines)
+    )
+    running = Running(tmp_path, server.port, FakeGoSeat())
+    running.join()
+    server.close()
+    assert "WR[18\\]0\\\\]" in running.records()[0]
 
 
 def test_a_connection_that_has_gone_silent(

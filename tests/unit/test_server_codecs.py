@@ -174,6 +174,34 @@ def test_other_lines_of_cgos(line: str) -> None:
     assert cgos_codec.parse_line(line) == cgos_codec.Other(line)
 
 
+@pytest.mark.parametrize(
+    ("size", "komi", "moves", "why"),
+    [
+        ("99", "7", "", "board size 99: expected 2 to 19"),
+        ("1", "7", "", "board size 1: expected 2 to 19"),
+        ("0", "7", "", "board size 0: expected 2 to 19"),
+        ("9" * 5000, "7", "", f"board size {'9' * 20}: expected 2 to 19"),
+        ("9", "401", "", "komi 401: expected -400 to 400"),
+        ("9", "9" * 5000, "", f"komi {'9' * 20}: expected -400 to 400"),
+        ("9", "nan", "", "komi nan: expected -400 to 400"),
+        ("9", "-inf", "", "komi -inf: expected -400 to 400"),
+        ("9", "1e9", "", "komi 1e9: expected -400 to 400"),
+        ("9", "٧", "", "komi ٧: expected -400 to 400"),
+        ("9", "7", " j9 1 k1 1", "move 2: invalid vertex 'k1': expected A1 to J9 or pass"),
+        ("9", "7", " resign 1", "move 1: invalid vertex 'resign': expected A1 to J9 or pass"),
+    ],
+)
+def test_games_of_cgos_that_cannot_be_played(size: str, komi: str, moves: str, why: str) -> None:
+    assert cgos_codec.parse_line(f"setup 7 {size} {komi} 1000 w b{moves}") == cgos_codec.Broken(why)
+
+
+@pytest.mark.parametrize("time", ["٣", "1.5", "nan", "inf", "1e3", "1_000", "9" * 16, "9" * 5000])
+def test_times_of_cgos_that_are_no_numbers(time: str) -> None:
+    for line in (f"play b e5 {time}", f"genmove b {time}", f"setup 7 9 7 {time} w b", f"setup 7 9 7 1 w b e5 {time}"):
+        assert cgos_codec.parse_line(line) == cgos_codec.Other(line)
+    assert cgos_codec.parse_line(f"genmove b {'9' * 15}") == cgos_codec.Genmove(1, 1e7)
+
+
 def test_an_overdrawn_clock_of_cgos_shows_nothing_left() -> None:
     assert cgos_codec.parse_line("genmove w -120") == cgos_codec.Genmove(2, 0.0)
 
@@ -247,9 +275,17 @@ def test_each_side_may_have_a_time_of_its_own() -> None:
     [
         ("Game_ID:test+match-5-1F+a+b+1", "", "a game's summary without Game_ID"),
         ("Your_Turn:-", "Your_Turn:x", "Your_Turn:x: expected + or -"),
+        ("1sec", "0sec", "Time_Unit:0sec: expected a number and msec, sec or min"),
         ("1sec", "1year", "Time_Unit:1year: expected a number and msec, sec or min"),
         ("Total_Time:300", "Total_Time:soon", "Total_Time:soon: expected a number"),
         ("+7776FU,T12", "+7775FU,T12", "the position of a game's summary: ended by +ILLEGAL_ACTION"),
+        ("Max_Moves:256", "Max_Moves:٢", "Max_Moves:٢: expected a number"),
+        ("Max_Moves:256", f"Max_Moves:{'9' * 5000}", f"Max_Moves:{'9' * 20}: expected a number"),
+        ("Byoyomi:0", "Byoyomi:nan", "Byoyomi:nan: expected a number"),
+        ("Byoyomi:0", "Remaining_Time+:٣", "Remaining_Time+:٣: expected a number"),
+        ("Byoyomi:0", f"Remaining_Time-:{'9' * 400}", f"Remaining_Time-:{'9' * 20}: expected a number"),
+        ("+7776FU,T12", f"+7776FU,T{'9' * 400}", "the position of a game's summary: a move of more than 10000000 s"),
+        ("P5 *  *  *  *", "P5 *  *  * +OU", "the position of a game's summary: "),
     ],
 )
 def test_summaries_that_cannot_be_used(old: str, new: str, message: str) -> None:

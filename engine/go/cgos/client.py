@@ -14,6 +14,7 @@ from engine.go.cgos.codec import (
     AskPassword,
     AskProtocol,
     AskUser,
+    Broken,
     Gameover,
     Genmove,
     Info,
@@ -27,8 +28,9 @@ from engine.go.cgos.codec import (
 )
 from engine.go.cgos.game import CgosGame, Turn
 from engine.go.cgos.yomi_seat import GoReply, GoSeat
+from engine.go.vertex import VertexError, parse_vertex
 from engine.servers.client import LOGIN_TIMEOUT, OPPONENT_GRACE, RESUME_TIMEOUT, Client, Due, SessionOver
-from engine.servers.connection import ConnectionLostError, Line
+from engine.servers.connection import ConnectionLostError, Line, OutOfStepError
 from engine.servers.passwords import STARS, Password
 from engine.servers.reporter import Reporter
 from engine.servers.settings import Account
@@ -125,6 +127,8 @@ class CgosClient(Client):
                 self.refused(message.text)
             case Setup():
                 self._set_up(message)
+            case Broken():
+                raise ConnectionLostError(f"a game that cannot be played: {message.why}")
             case Other():
                 self.noise(message.text)
             case _ if self._game is None:
@@ -140,19 +144,18 @@ class CgosClient(Client):
         """Take note that we are in: the server does not say so, but it would have said if we were not."""
         if self._logged_in_at is not None:
             self._logged_in_at = None
-            self.made_progress()
             self.let_in()
 
     # -- a game ----------------------------------------------------------------------------------------------------
 
     def _set_up(self, setup: Setup) -> None:
         """Take up a new game, or the one that the server still holds."""
-        self._welcome()
         colors = [color for color, name in setup.names.items() if name == self.account.user]
         if not colors:
             raise ConnectionLostError(f"a game of {' and '.join(setup.names.values())}, not of {self.account.user}")
         game = self._game
-        if game is not None and game.id == setup.game_id:
+        self._welcome()
+        if game is not None and game.is_resumed_by(setup):
             if len(setup.moves) > game.resumed_at:
                 game.resumed_at = len(setup.moves)
                 self.made_progress()
@@ -186,15 +189,17 @@ class CgosClient(Client):
         self.submit("begin", lambda: self.seat.begin(start))
 
     def _played(self, game: CgosGame, message: Played) -> None:
-        self.made_progress()
+        if message.color == game.color or message.color != game.side_to_move:
+            raise OutOfStepError(f"{COLOR_NAMES[message.color]} plays {message.vertex[:20]} out of turn")
         game.play(message.color, message.vertex, message.left)
+        self.made_progress()
         self.submit("play", lambda: self.seat.play(message.color, message.vertex))
         self._after_move(game)
 
     def _genmove(self, game: CgosGame, message: Genmove, at: float) -> None:
         """See to it that a move is sent: the one that is decided, the one that is thought about, or a new one."""
-        if message.color != game.color:
-            raise ConnectionLostError("a move is asked of the wrong color")
+        if message.color != game.color or message.color != game.side_to_move:
+            raise OutOfStepError(f"a move of {COLOR_NAMES[message.color]} is asked for out of turn")
         if game.sent is not None:
             left, taken = game.sent
             self.lag.note(left - message.left - taken)
@@ -215,12 +220,16 @@ class CgosClient(Client):
     def on_done(self, done: Done) -> None:
         """Take what the engine has done."""
         game = self._game
-        if done.error is not None:
-            self._start_over(game, done.error)
-        elif game is not None and game.turn is not None and done.tag is game.turn:
+        turn = game.turn if game is not None and done.tag is game.turn else None
+        error = done.error
+        if game is not None and turn is not None and error is None:
+            error = _fault_of(game, turn, done.result)
+        if error is not None:
+            self._start_over(game, error)
+        elif game is not None and turn is not None:
             assert isinstance(done.result, GoReply)
             self.engine_worked()
-            game.decided, game.turn = (game.turn.ply, done.result), None
+            game.decided, game.turn = (turn.ply, done.result), None
             if self.is_connected and game.due is not None:
                 self._answer(game, done.result)
 
@@ -318,3 +327,15 @@ class CgosClient(Client):
             self.drop_game("it ended while there was no connection")
             if self.wants_no_more:
                 self._quit()
+
+
+def _fault_of(game: CgosGame, turn: Turn, reply: object) -> Exception | None:
+    """Return the error of an engine that chose an illegal move; None if the move is legal, or its turn is over."""
+    assert isinstance(reply, GoReply)
+    if reply.vertex == "resign" or turn.ply != game.ply:
+        return None
+    try:
+        why = game.board.why_illegal(game.color, parse_vertex(reply.vertex, game.setup.size), strict=False)
+    except VertexError as error:
+        return error
+    return None if why is None else ValueError(f"illegal move {reply.vertex}: {why}")

@@ -11,7 +11,10 @@ import re
 from dataclasses import dataclass
 
 from engine.color import BLACK, COLORS, WHITE
+from engine.go.vertex import VertexError, parse_vertex
+from engine.options import MAX_KOMI
 from engine.version import VERSION
+from native.go.board import MAX_SIZE, MIN_SIZE
 
 ANALYZE = "genmove_analyze"
 MAX_ANALYSIS = 48_000
@@ -104,6 +107,13 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
+class Broken:
+    """A game that cannot be played."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Other:
     """Anything else."""
 
@@ -111,7 +121,18 @@ class Other:
 
 
 Message = (
-    AskProtocol | AskUser | AskPassword | Info | AnotherLogin | Setup | Played | Genmove | Gameover | Refused | Other
+    AskProtocol
+    | AskUser
+    | AskPassword
+    | Info
+    | AnotherLogin
+    | Setup
+    | Broken
+    | Played
+    | Genmove
+    | Gameover
+    | Refused
+    | Other
 )
 
 
@@ -146,25 +167,36 @@ def parse_line(line: str) -> Message:
     return Other(text)
 
 
-def _setup(words: list[str]) -> Setup | None:
-    """Read the arguments of `setup`: id, size, komi, time, White, Black, and pairs of move and time."""
+def _setup(words: list[str]) -> Setup | Broken | None:
+    """Read the arguments of `setup`: id, size, komi, time, White, Black, and pairs of move and time.
+
+    Returns:
+        None if this is not a `setup`; Broken if a number or a move is outside its range.
+    """
     if len(words) < 6:
         return None
-    game_id, size, komi, level, white, black, *rest = words
+    game_id, size_text, komi_text, level, white, black, *rest = words
     seconds = _seconds(level)
-    if not re.fullmatch(r"[0-9]{1,2}", size) or not re.fullmatch(r"-?[0-9]{1,4}(\.[0-9]+)?", komi) or seconds is None:
+    lefts = [_seconds(word) for word in rest[1::2]]
+    if not re.fullmatch(r"[0-9]+", size_text) or seconds is None or None in lefts:
         return None
-    moves = []
-    for vertex, time_left in zip(rest[0::2], rest[1::2], strict=False):
-        left = _seconds(time_left)
-        if left is None:
-            return None
-        moves.append((vertex.lower(), left))
+    size = int(size_text[:9])
+    if not MIN_SIZE <= size <= MAX_SIZE:
+        return Broken(f"board size {size_text[:20]}: expected {MIN_SIZE} to {MAX_SIZE}")
+    is_number = re.fullmatch(r"[+-]?[0-9]{1,9}(\.[0-9]{1,9})?", komi_text)
+    if not is_number or abs(float(komi_text)) > MAX_KOMI:
+        return Broken(f"komi {komi_text[:20]}: expected {-MAX_KOMI:g} to {MAX_KOMI:g}")
+    moves = [(vertex.lower(), left) for vertex, left in zip(rest[0::2], lefts, strict=False) if left is not None]
+    for number, (vertex, _) in enumerate(moves, 1):
+        try:
+            parse_vertex(vertex[:20], size)
+        except VertexError as error:
+            return Broken(f"move {number}: {error}")
     players = {WHITE: _player(white), BLACK: _player(black)}
     return Setup(
         game_id,
-        int(size),
-        float(komi),
+        size,
+        float(komi_text),
         seconds,
         {color: name for color, (name, _) in players.items()},
         {color: rating for color, (_, rating) in players.items()},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,9 +12,11 @@ from pathlib import Path
 from engine.color import BLACK, WHITE, opponent
 from engine.go.cgos.codec import Setup
 from engine.go.cgos.yomi_seat import RULES, GoReply, GoStart
+from engine.go.game import GoGame, IllegalMove
 from engine.go.record_files import load_record
 from engine.go.sgf import GameRecord, Node, SgfError
 from engine.go.vertex import VertexError, parse_vertex
+from engine.servers.connection import OutOfStepError
 from engine.servers.recording import RecordFile
 
 log = logging.getLogger("yomi.servers")
@@ -49,11 +52,13 @@ class CgosGame:
 
         Raises:
             OSError: the folder of the records cannot be made.
+            OutOfStepError: the server sent an illegal move.
         """
         self.setup = setup
         self.id = setup.game_id
         self.color = color
         self.moves = _moves_of(setup)
+        self.board = _board_of(setup)
         self.left = {BLACK: setup.seconds, WHITE: setup.seconds}
         self.turn: Turn | None = None
         self.decided: tuple[int, GoReply] | None = None
@@ -83,6 +88,16 @@ class CgosGame:
         """The other side's name."""
         return self.setup.names[opponent(self.color)]
 
+    @property
+    def side_to_move(self) -> int:
+        """BLACK or WHITE: the sides move in turn, Black first."""
+        return BLACK if self.ply % 2 == 0 else WHITE
+
+    def is_resumed_by(self, setup: Setup) -> bool:
+        """Whether the server continues this game; without its moves, times and ratings the setup is the same."""
+        ours, theirs = ((each.game_id, each.size, each.komi, each.names) for each in (self.setup, setup))
+        return ours == theirs
+
     def start(self, is_new: bool) -> GoStart:
         """Return what the engine has to know of the game."""
         setup = self.setup
@@ -93,8 +108,12 @@ class CgosGame:
     def resume(self, setup: Setup) -> bool:
         """Bring the game to what the server says; return whether the engine's game still is the same.
 
-        It is where the server has all moves, or lacks but our last one, which has been lost on its way.
+        It is the same if the server has all moves, or lacks only our last one, which has been lost on its way.
+
+        Raises:
+            OutOfStepError: the server sent an illegal move; nothing has changed.
         """
+        self.board = _board_of(setup)
         ours = [(move.color, move.vertex) for move in self.moves]
         server = _moves_of(setup)
         theirs = [(move.color, move.vertex) for move in server]
@@ -137,7 +156,12 @@ class CgosGame:
         return is_same and not record.result and len(played) <= len(known) + 1 and played[:count] == known[:count]
 
     def play(self, color: int, vertex: str, left: float | None = None, comment: str = "") -> None:
-        """Add a move of either side."""
+        """Add a move of either side.
+
+        Raises:
+            OutOfStepError: the move is illegal; nothing has changed.
+        """
+        _play(self.board, color, vertex)
         self.moves.append(Move(color, vertex, left, comment))
         if left is not None:
             self.left[color] = left
@@ -165,7 +189,8 @@ class CgosGame:
         record = GameRecord(setup.size, setup.komi, RULES, black=setup.names[BLACK], white=setup.names[WHITE])
         record.result, record.date, record.seconds = result, self._date, setup.seconds
         node = record.root = Node()
-        node.other = {key: [value] for key, value in (("BR", setup.ratings[1]), ("WR", setup.ratings[2])) if value}
+        ratings = {key: setup.ratings[color] for key, color in (("BR", BLACK), ("WR", WHITE))}
+        node.other = {key: [re.sub(r"([]\\])", r"\\\1", text)] for key, text in ratings.items() if text}
         for move in self.moves:
             try:
                 point = parse_vertex(move.vertex, setup.size)
@@ -188,3 +213,23 @@ class CgosGame:
 
 def _moves_of(setup: Setup) -> list[Move]:
     return [Move(BLACK if i % 2 == 0 else WHITE, vertex, left) for i, (vertex, left) in enumerate(setup.moves)]
+
+
+def _board_of(setup: Setup) -> GoGame:
+    """Return the position after the moves of a setup.
+
+    Raises:
+        OutOfStepError: one of them is illegal.
+    """
+    board = GoGame(setup.size, RULES, setup.komi)
+    for move in _moves_of(setup):
+        _play(board, move.color, move.vertex)
+    return board
+
+
+def _play(board: GoGame, color: int, vertex: str) -> None:
+    """Play a move; ko is up to the server."""
+    try:
+        board.play(color, parse_vertex(vertex, board.size), strict=False)
+    except (VertexError, IllegalMove) as error:
+        raise OutOfStepError(f"move {board.ply + 1}: {error}") from None

@@ -32,7 +32,9 @@ FLAGS = {
     "movesownershipstdev",
     "noresultvalue",
 }
-"""Those that take true or false. movesOwnership, the two Stdev and noResultValue are read and not answered."""
+"""Arguments that take true or false."""
+ANSWERED = {KATA: {"ownership", "rootinfo", "pvvisits", "pvedgevisits"}, SABAKI: {"ownership"}, LZ: set[str]()}
+"""Flags that change the lines of a form; each other flag gets a warning."""
 
 
 @dataclass
@@ -91,9 +93,13 @@ def read_arguments(session: Session, request: Command) -> AnalysisArguments:
             if arguments.max_moves < 0:
                 raise GtpError(f"invalid maxmoves {arguments.max_moves}: expected a number from 0 on")
         elif key == "minmoves":
-            integer(_value(words, key), key)  # only visited moves are reported
+            if integer(_value(words, key), key) > 0:
+                _warn_once(session, request, "minmoves is ignored: only moves with visits are reported")
         elif key in FLAGS:
-            (arguments.flags.add if boolean(_value(words, key), word) else arguments.flags.discard)(key)
+            is_on = boolean(_value(words, key), word)
+            (arguments.flags.add if is_on else arguments.flags.discard)(key)
+            if is_on and key not in ANSWERED[form_of(request.name)]:
+                _warn_once(session, request, f"{word} is ignored: the lines leave it out")
         elif key in ("avoid", "allow"):
             _restrict(arguments, key, [_value(words, key) for _ in range(3)], game.size)
         else:
@@ -107,6 +113,14 @@ def read_arguments(session: Session, request: Command) -> AnalysisArguments:
             key = "avoid" if arguments.avoid else "allow"
             raise GtpError(f"{key}: expected at least one legal move to be left")
     return arguments
+
+
+def _warn_once(session: Session, request: Command, text: str) -> None:
+    """Log a warning unless this session has logged it before: clients send the same arguments at every move."""
+    warning = f"{request.name}: {text}"
+    if warning not in session.warned:
+        session.warned.add(warning)
+        log.warning("%s", warning)
 
 
 def _value(words: Iterator[str], key: str) -> str:

@@ -339,7 +339,13 @@ def set_rules(session: Session, rules: Rules) -> None:
 def kata_set_rules(session: Session, request: Command) -> None:
     """Set the rules by name or in KataGo's JSON form; board and komi stay."""
     expect_count(request, 1, None, "RULES")
-    set_rules(session, Rules.parse(request.text))
+    try:
+        rules = Rules.parse(request.text)
+    except RulesError as error:
+        if len(request.arguments) == 2 and not request.text.startswith("{"):
+            raise GtpError(f"{error}; kata-set-rule FIELD VALUE changes one field") from None
+        raise
+    set_rules(session, rules)
 
 
 @command("kata-set-rule")

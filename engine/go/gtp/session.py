@@ -23,7 +23,7 @@ from engine.go.gtp.clock import GtpClocks
 from engine.go.gtp.codec import Command, format_response, header, is_interrupt, parse_line
 from engine.options import OptionError, Options
 from engine.players.request import Request
-from engine.protocols.process import LoadError, internal_error, loading
+from engine.protocols.process import LoadError, internal_error, load_error, loading
 from engine.protocols.streams import Inbox, OutputClosedError, log_line, logged
 from engine.protocols.text import MAX_LINE
 from nets.errors import NetworkError
@@ -94,6 +94,8 @@ class Session:
         """Set by a handler: think in the opponent's time once all is answered, until a command ends that for good."""
         self.proposed: tuple[int, int, int] | None = None
         """(ply, color, move) that `kata-search` found last: when it is played, the opponent is to move."""
+        self.warned: set[str] = set()
+        """Warnings that are logged once a session."""
         self.is_hurried = False
         """The controller has gone away: answer what it asked for without thinking."""
         self._has_told_hurry = False
@@ -273,7 +275,11 @@ class Session:
         if row.background != table.QUIET:
             self.ponder_after = self.ponder_after and row.background == table.RESUMES
             self._end_background()
-        return table.load(row)(self, command)
+        try:
+            handler = table.load(row)
+        except Exception as error:  # a module cannot be imported: each further command would fail in the same way
+            raise load_error(log, error) from error
+        return handler(self, command)
 
     def _end_background(self) -> None:
         """End analysis or pondering; how it failed goes to the log, for it is no answer to the command in progress."""

@@ -38,7 +38,7 @@ from engine.shogi.floodgate.codec import (
     format_login,
     format_move,
 )
-from engine.shogi.floodgate.game import CsaGame, OutOfStepError
+from engine.shogi.floodgate.game import CsaGame
 from engine.shogi.floodgate.yomi_seat import ShogiSeat, Turn
 from engine.shogi.notation import format_usi
 from engine.shogi.players.notes import note_of
@@ -172,7 +172,7 @@ class CsaClient(Client):
     def _propose(self, summary: Summary) -> None:
         """Take up a game that the server proposes, or one that it still holds."""
         self._resume_due = None
-        if self._game is not None and self._game.id != summary.game_id:
+        if self._game is not None and (self._game.id, self._game.color) != (summary.game_id, summary.color):
             self.drop_game("another game was proposed")
         game = self._game
         if self.is_leaving or (self.wants_no_more and game is None):
@@ -249,10 +249,7 @@ class CsaClient(Client):
             game.sent_at = None
             game.charge(color, message.units)
         else:
-            try:
-                played = game.play_theirs(message.move)
-            except OutOfStepError as error:
-                raise ConnectionLostError(f"out of step with the server: {error}") from None
+            played = game.play_theirs(message.move)
             game.charge(color, message.units)
             game.asked_at = at
             self._after_their_move(game, played, at)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from engine.color import BLACK, WHITE
 from engine.shogi.records.csa import read_csa
 from engine.shogi.records.record import GameRecord, RecordError
+from engine.shogi.sfen import SfenError, check
 
 COLORS = {"+": BLACK, "-": WHITE}
 RESULTS = ("WIN", "LOSE", "DRAW", "CENSORED", "CHUDAN")
@@ -21,6 +22,8 @@ MAX_SUMMARY = 5000
 """Lines of a game's summary; what goes on longer is none."""
 MAX_SECONDS = 10.0**7
 UNITS = {"msec": 0.001, "ms": 0.001, "sec": 1.0, "s": 1.0, "min": 60.0}
+
+NUMBER = r"[0-9]{1,9}"
 
 _MOVE = re.compile(r"([+-][0-9]{4}[A-Z]{2})(?:,T([0-9]{1,9}))?(?:,.*)?")
 _SPECIAL = re.compile(r"%([A-Z_+-]+)(?:,T([0-9]{1,9}))?(?:,.*)?")
@@ -237,6 +240,9 @@ def parse_summary(lines: Iterable[str]) -> Summary:
             raise ValueError(f"a game's summary without {key}")
     if fields["Your_Turn"] not in COLORS:
         raise ValueError(f"Your_Turn:{fields['Your_Turn'][:20]}: expected + or -")
+    max_moves = fields.get("Max_Moves") or "0"
+    if not re.fullmatch(NUMBER, max_moves):
+        raise ValueError(f"Max_Moves:{max_moves[:20]}: expected a number")
     common = _fields(sections["Time"])
     rules = {color: _time_rule(common | _fields(sections[f"Time{sign}"])) for sign, color in COLORS.items()}
     return Summary(
@@ -246,11 +252,11 @@ def parse_summary(lines: Iterable[str]) -> Summary:
         rules=rules,
         record=_position(sections["Position"]),
         remaining={
-            color: float(common[f"Remaining_Time{sign}"]) * rules[color].unit
+            color: _seconds(common, f"Remaining_Time{sign}", rules[color].unit)
             for sign, color in COLORS.items()
-            if common.get(f"Remaining_Time{sign}", "").isdecimal()
+            if common.get(f"Remaining_Time{sign}")
         },
-        max_moves=int(fields["Max_Moves"]) if fields.get("Max_Moves", "").isdecimal() else 0,
+        max_moves=int(max_moves),
     )
 
 
@@ -261,36 +267,41 @@ def _fields(lines: list[str]) -> dict[str, str]:
 def _time_rule(fields: dict[str, str]) -> TimeRule:
     unit_text = fields.get("Time_Unit", "1sec")
     match = _UNIT.fullmatch(unit_text)
-    if not match or match[2].lower() not in UNITS:
+    if not match or match[2].lower() not in UNITS or int(match[1] or 1) == 0:
         raise ValueError(f"Time_Unit:{unit_text[:20]}: expected a number and msec, sec or min")
     unit = int(match[1] or 1) * UNITS[match[2].lower()]
-
-    def seconds(key: str) -> float:
-        text = fields.get(key) or "0"
-        if not re.fullmatch(r"[0-9]{1,9}", text, re.ASCII):
-            raise ValueError(f"{key}:{text[:20]}: expected a number")
-        return min(int(text) * unit, MAX_SECONDS)
-
-    return TimeRule(
-        seconds("Total_Time"),
-        seconds("Byoyomi"),
-        seconds("Increment"),
-        seconds("Delay"),
-        unit or 1.0,
-        fields.get("Time_Roundup", "NO").upper() == "YES",
+    total, byoyomi, increment, delay = (
+        _seconds(fields, key, unit) for key in ("Total_Time", "Byoyomi", "Increment", "Delay")
     )
+    return TimeRule(total, byoyomi, increment, delay, unit, fields.get("Time_Roundup", "NO").upper() == "YES")
+
+
+def _seconds(fields: dict[str, str], key: str, unit: float) -> float:
+    """Return a time of at most MAX_SECONDS; 0 if it is missing.
+
+    Raises:
+        ValueError: it is not a number of units.
+    """
+    text = fields.get(key) or "0"
+    if not re.fullmatch(NUMBER, text):
+        raise ValueError(f"{key}:{text[:20]}: expected a number")
+    return min(int(text) * unit, MAX_SECONDS)
 
 
 def _position(lines: list[str]) -> GameRecord:
     if not lines:
         raise ValueError("a game's summary without a position")
     try:
-        records = read_csa("\n".join(lines))
-    except RecordError as error:
+        record, *_ = read_csa("\n".join(lines))
+        check(record.initial)
+    except (RecordError, SfenError) as error:
         raise ValueError(f"the position of a game's summary: {error}") from None
-    if records[0].ending:  # such as an illegal move
-        raise ValueError(f"the position of a game's summary: ended by {records[0].ending}, expected moves only")
-    return records[0]
+    if record.ending:  # such as an illegal move
+        raise ValueError(f"the position of a game's summary: ended by {record.ending}, expected moves only")
+    for move in record.moves:
+        if move.seconds is not None and not move.seconds <= MAX_SECONDS:
+            raise ValueError(f"the position of a game's summary: a move of more than {MAX_SECONDS:.0f} s")
+    return record
 
 
 # -- to the server -------------------------------------------------------------------------------------------------

@@ -8,11 +8,13 @@ from pathlib import Path
 
 from engine.color import BLACK, DRAW, WHITE, opponent
 from engine.players.request import Decision
+from engine.servers.connection import OutOfStepError
 from engine.servers.recording import RecordFile
 from engine.shogi.floodgate.clock import CsaClock
 from engine.shogi.floodgate.codec import Summary
 from engine.shogi.floodgate.yomi_seat import Turn
 from engine.shogi.notation import NotationError, format_csa, format_usi, illegal_action, parse_csa
+from engine.shogi.placement import DROP_PAWN_MATE
 from engine.shogi.records.files import load_records, to_bytes
 from engine.shogi.records.record import START, GameRecord, RecordedMove, RecordError
 from engine.shogi.sfen import START_WORD, format_sfen
@@ -30,10 +32,6 @@ ENDINGS = {
 """CSA's names of endings in records by the server's words; `#OUTE_SENNICHITE` names the loser, see `finish`."""
 OUTCOMES = {"WIN": 1, "LOSE": -1, "DRAW": 0, "CENSORED": 0}
 """For us, by the server's words; CHUDAN has none. See engine.servers.client.OUTCOME_NAMES."""
-
-
-class OutOfStepError(Exception):
-    """A move from the server does not fit the game."""
 
 
 class CsaGame:
@@ -154,7 +152,10 @@ class CsaGame:
             move = parse_csa(text, self.placement)
         except NotationError as error:
             raise OutOfStepError(f"move {self.ply + 1}: {error}") from None
-        if why := self.placement.why_not(move):
+        why = self.placement.why_not(move)
+        if why is None and self.placement.is_drop_pawn_mate(move):
+            why = DROP_PAWN_MATE
+        if why is not None:
             raise OutOfStepError(f"move {self.ply + 1} {text}: {why}")
         self._append(RecordedMove(move))
         return self.usi[-1]
