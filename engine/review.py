@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.color import BLACK, COLOR_NAMES, WHITE, opponent
 from engine.plotting import figure, png
+from nets.errors import LineError
 
 if TYPE_CHECKING:
     from engine.scores import Score
@@ -28,7 +29,7 @@ MARKED = 3
 """Moves of each side that are marked."""
 
 
-class ReviewError(ValueError):
+class ReviewError(LineError, ValueError):
     """A record that cannot be reviewed; the message is one line."""
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 
 from engine.option_row import did_you_mean
+from nets.errors import LineError
 
 
-class CliError(Exception):
+class CliError(LineError):
     """Something the user has to put right; one line that says what was expected. Exit status 2."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, cast
@@ -70,5 +71,5 @@ def sgf_texts(path: Path) -> Iterator[bytes]:
                 yield from (line for line in stream if line.strip())
             else:
                 yield stream.read()
-    except (OSError, EOFError, lzma.LZMAError) as error:
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise NetworkError(f"{path}: {error}: expected a whole file") from None

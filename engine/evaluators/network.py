@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -241,9 +242,22 @@ class NetworkEvaluator(FileEvaluator):
     def evaluate(self, batch: Batch, rows: int) -> None:
         """Write logits, values and ownership of the first `rows` rows."""
         for part, outputs in self._backend.run(self._shown(batch, rows)):
+            self._expect_shapes(outputs)
             halves = [output.view(np.uint16) if output.dtype == np.float16 else output for output in outputs]
             arguments = self.format.arguments(halves, type(batch)(*(array[part] for array in batch)))
             self.format.decode_rows(part.stop - part.start, *arguments)
+
+    def _expect_shapes(self, outputs: Sequence[Array]) -> None:
+        """Check the outputs of a batch: an ONNX file may compute anything, and kernels trust the sizes.
+
+        Raises:
+            EvaluatorError: an output has another size.
+        """
+        for name, output, shape in zip(self.format.outputs, outputs, self.format.output_shapes, strict=True):
+            if output.size != len(output) * math.prod(shape):
+                raise EvaluatorError(
+                    f"{self.info.source_file}: {name} {output.shape} found, expected {math.prod(shape)} numbers a row"
+                )
 
     def bind(self, batch: Batch) -> Calls | None:
         """Return the calls that evaluate this batch without Python; None if the backend has none."""
@@ -260,7 +274,10 @@ class NetworkEvaluator(FileEvaluator):
         if self.inputs is Inputs.BITS:
             packed = len(self.spec.bits)
             given = [*map(pack, inputs[:packed]), *inputs[packed:]]
-        parts = [[output.astype(np.float32) for output in outputs] for _, outputs in self._backend.run(given)]
+        parts = []
+        for _, outputs in self._backend.run(given):
+            self._expect_shapes(outputs)
+            parts.append([output.astype(np.float32) for output in outputs])
         joined = (np.concatenate(each) for each in zip(*parts, strict=True))
         return [each.reshape(-1, *shape) for each, shape in zip(joined, self.format.output_shapes, strict=True)]
 

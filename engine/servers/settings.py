@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +31,8 @@ from pathlib import Path
 from engine.clients.spec import text_of
 from engine.options import OptionError, Options, Value, find
 from engine.servers.passwords import Password, from_environment, from_file, from_keyring
+from nets.errors import LineError
+from nets.text import parse_toml
 
 CGOS, CSA = "cgos", "csa"
 GAMES = {CGOS: "go", CSA: "shogi"}
@@ -40,7 +41,7 @@ NAME = re.compile(r"[A-Za-z0-9_.@-]+")
 MAX_KEEPALIVE = 86400.0
 
 
-class SettingsError(Exception):
+class SettingsError(LineError):
     """Something in the file is wrong; one line that names the file, the line, the key and what was found."""
 
 
@@ -120,10 +121,10 @@ def read_settings(path: Path, protocol: str) -> Settings:
     """
     try:
         text = path.read_text(encoding="utf-8")
-        data = tomllib.loads(text)
+        data = parse_toml(text)
     except OSError as error:
         raise SettingsError(f"cannot read {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise SettingsError(f"{path} is not a TOML file: {error}") from None
     return _Reader(path, text).read(data, protocol)
 

@@ -28,9 +28,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from nets.arrays import read_header
 from nets.errors import NetworkError
 from nets.features import FeatureSet, feature_set
 from nets.files import naming, remove_drafts, write_atomically
+from nets.text import parse_json
 
 Array: TypeAlias = npt.NDArray[Any]
 Arrays: TypeAlias = Mapping[str, Array]
@@ -122,11 +124,15 @@ class Shard:
         columns = {}
         for path in sorted(self.path.glob("*.npy")):
             try:
-                columns[path.stem] = np.load(path, mmap_mode="r")
-            except (OSError, ValueError) as error:
-                raise NetworkError(f"{path}: {str(error).splitlines()[0]}: expected an array") from None
-            if len(columns[path.stem]) != self.rows:
-                raise NetworkError(f"{path}: {len(columns[path.stem])} rows found, expected {self.rows}")
+                with path.open("rb") as stream:
+                    header = read_header(stream, path.stat().st_size)
+                columns[path.stem] = np.memmap(path, header.dtype, "r", header.offset, header.shape)
+            except OSError as error:
+                raise NetworkError(f"{path}: {error.strerror or error}: expected an array") from None
+            except NetworkError as error:
+                raise NetworkError(f"{path}: {error}") from None
+            if header.shape[:1] != (self.rows,):
+                raise NetworkError(f"{path}: an array of shape {header.shape} found, expected {self.rows} rows")
         return columns
 
     def columns(self) -> dict[str, Column]:
@@ -199,7 +205,7 @@ def _shards(folder: Path) -> Iterator[Shard]:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = parse_json(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise NetworkError(f"{path}: {error.strerror}: expected a data set (made by yomi dataset make)") from None
     except ValueError as error:
@@ -221,7 +227,7 @@ def begin_dataset(folder: str | Path, manifest: Manifest) -> Dataset:
     path = folder / "manifest.json"
     if not path.exists():
         write_atomically(path, manifest.to_json().encode())
-    elif path.read_text(encoding="utf-8") != manifest.to_json():
+    elif path.read_bytes() != manifest.to_json().encode():
         found, wanted = json.loads(open_dataset(folder).manifest.to_json()), json.loads(manifest.to_json())
         names = [name for name in wanted if found.get(name) != wanted[name]]
         which = "; ".join(_first_difference(name, found[name], wanted[name]) for name in names)

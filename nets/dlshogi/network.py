@@ -95,7 +95,8 @@ class ShogiNetwork:
     def ends(self) -> Ends:
         """What a program is written from."""
         hands = None if self.hands is None else self.hands.name
-        return Ends(SIDE, self.board.name, self.policy.name, self.policy_size, self.value.name, hands)
+        names = self.board.name, self.policy.name, self.policy_size, self.value.name, hands
+        return Ends(SIDE, *names, channels=self.planes, extras=self.extras)
 
     @property
     def feature_set(self) -> str:
