@@ -28,7 +28,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.clients.spec import text_of
+from engine.clients.spec import MAX_COMMAND, text_of
 from engine.options import OptionError, Options, Value, find
 from engine.servers.passwords import Password, from_environment, from_file, from_keyring
 from nets.errors import LineError
@@ -39,6 +39,8 @@ GAMES = {CGOS: "go", CSA: "shogi"}
 PASSWORD_KEYS = ("password_env", "password_file", "password_keyring")
 NAME = re.compile(r"[A-Za-z0-9_.@-]+")
 MAX_KEEPALIVE = 86400.0
+MAX_LINE = 1000
+"""Characters of a line that is searched for a key: the patterns take the square of their number."""
 
 
 class SettingsError(LineError):
@@ -210,8 +212,11 @@ class _Reader:
 
     def _command(self, table: _Table) -> tuple[str, ...]:
         """Return the words of a command line; a path of the engine is seen from the file's folder, a name is not."""
+        text = table.text("command", "")
+        if len(text) > MAX_COMMAND:
+            raise table.error("command", f"at most {MAX_COMMAND} characters")
         try:
-            words = shlex.split(table.text("command", ""))
+            words = shlex.split(text)
         except ValueError as error:
             raise table.error("command", f"a command line ({str(error).lower()})") from None
         if words and "/" in words[0]:
@@ -240,6 +245,8 @@ class _Reader:
         section: tuple[str, ...] = ()
         best, length = None, 0
         for number, line in enumerate(self.lines, 1):
+            if len(line) > MAX_LINE:
+                continue
             if header := re.fullmatch(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?", line):
                 section = _path(header[1])
                 here = section

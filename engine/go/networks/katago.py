@@ -129,7 +129,10 @@ class KataGo(Format):
         reason = unsupported(network)
         if reason is not None:
             raise UnsupportedError(path, reason)
-        program = make_program(network, size, precision)
+        try:
+            program = make_program(network, size, precision)
+        except NetworkError as error:
+            raise NetworkError(f"{path}: {error}") from None
         self.described(describe(network, size, path.name, digest))
         if keep:
             keep_program(program, self.info, precision)
