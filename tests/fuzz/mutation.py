@@ -37,7 +37,7 @@ EXTREMES = tuple(
 VARINTS = (0, 1, 2**31 - 1, 2**31, 2**32, 2**63 - 1, 2**63, 2**64 - 1)
 VALUES: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 255, 1 << 31, 1 << 63, -(1 << 63) - 1, 1 << 64, 10**400, 1.5, -0.0, 1e308,
-    float("inf"), float("nan"), "", "x", "\ud800", "a" * 5000, "\x1b[31m\n", [], {}, [[]], {"": None}, [None], "../../x",
+    float("inf"), float("nan"), "", "x", "\ud800", "a" * 5000, "\x1b[31m\n", [], {}, [[]], {"": None}, [None],
 )  # fmt: skip
 
 

@@ -345,9 +345,10 @@ def _read_played(path: Path) -> None:
 # -- records -------------------------------------------------------------------------------------------------------
 
 SGF = """(;GM[1]FF[4]CA[UTF-8]AP[test:1]SZ[9]KM[6.5]RU[Chinese]HA[2]AB[gc][cg]PB[黒]PW[白]RE[B+12.5]
-DT[2024-01-01]TM[600]OT[3x30 byo-yomi]C[first \\] comment];W[ee]BL[1.5]C[50%];B[cc]MN[7](;W[gg]LB[aa:1]TR[bb];B[tt])(;W[fc]AE[cc]PL[B]
-;B[]))
+DT[2024-01-01]TM[600]OT[3x30 byo-yomi]C[first \\] comment];W[ee]BL[1.5]C[50%];B[cc]MN[7](;W[gg]LB[aa:1]TR[bb];B[tt])
+(;W[fc]AE[cc]PL[B];B[]))
 """.encode()
+PLAIN_SGF = b"(;GM[1]SZ[9]KM[7]RU[tromp-taylor]RE[W+R];B[ee];W[ec];B[cd]C[a\\]b];W[])"
 GIB = b"""\\HS
 \\[GAMEBLACKNAME=black\\]
 \\[GAMEWHITENAME=white\\]
@@ -380,7 +381,7 @@ PMACWDPD
 
 
 def _go_files() -> Files:
-    return {"game.sgf": SGF, "two.sgf": SGF + SGF, "game.gib": GIB, "game.ngf": NGF}
+    return {"game.sgf": SGF, "plain.sgf": PLAIN_SGF, "two.sgf": SGF + SGF, "game.gib": GIB, "game.ngf": NGF}
 
 
 def _read_go(path: Path) -> None:
@@ -391,7 +392,7 @@ def _read_go(path: Path) -> None:
         record.to_sgf()
         with contextlib.suppress(SgfError):
             record.game()
-    if GAMES["go"].may_be_record(path.read_bytes()):
+    with contextlib.suppress(MatchError):
         load_openings(path, None, kind, {"size": 9})
 
 
@@ -736,22 +737,22 @@ def _one(name: str, content: bytes) -> Callable[[], Files]:
 
 
 _ALL = (
-    Reader("katago", _read_katago, (NetworkError,), _katago_files, cost=4),
-    Reader("shogi-onnx", _read_shogi_onnx, (NetworkError, EvaluatorError), _onnx_files, cost=8),
-    Reader("go-onnx", _read_go_onnx, (NetworkError, EvaluatorError), _go_onnx_files, cost=2),
-    Reader("converted", _read_converted, (NetworkError,), _converted_files, fixed=("net.bin",), cost=4),
-    Reader("variant", _read_variant, (NetworkError,), _variant_files, cost=2),
+    Reader("katago", _read_katago, (NetworkError,), _katago_files, cost=2),
+    Reader("shogi-onnx", _read_shogi_onnx, (NetworkError, EvaluatorError), _onnx_files, cost=2),
+    Reader("go-onnx", _read_go_onnx, (NetworkError, EvaluatorError), _go_onnx_files),
+    Reader("converted", _read_converted, (NetworkError,), _converted_files, fixed=("net.bin",), cost=2),
+    Reader("variant", _read_variant, (NetworkError,), _variant_files),
     Reader("sparse", _read_sparse_network, (NetworkError,), _sparse_files),
     Reader("program", _read_program, (), _program_files),
     Reader("ini", _read_ini, (NetworkError, OptionError), lambda: {"net.bin.ini": INI}),
     Reader("shards", _read_dataset, (NetworkError,), _dataset_files),
     Reader("go-part", _read_go_part, (NetworkError,), _go_part_files),
-    Reader("go-collection", _read_collection, (NetworkError,), _collection_files, cost=2),
-    Reader("hcpe-psv", _read_packed, (NetworkError,), _packed_files, cost=8),
-    Reader("balanced-openings", _read_balanced, (NetworkError,), _opening_files, cost=4),
+    Reader("go-collection", _read_collection, (NetworkError,), _collection_files, cost=4),
+    Reader("hcpe-psv", _read_packed, (NetworkError,), _packed_files),
+    Reader("balanced-openings", _read_balanced, (NetworkError,), _opening_files),
     Reader("go-records", _read_go, (SgfError, MatchError), _go_files, cost=2),
-    Reader("shogi-records", _read_shogi, (RecordError,), _shogi_files, cost=8),
-    Reader("book", _read_book, (BookError,), _book_files, cost=4),
+    Reader("shogi-records", _read_shogi, (RecordError,), _shogi_files, cost=2),
+    Reader("book", _read_book, (BookError,), _book_files),
     Reader("options", read_config, (OptionError,), _one("options.toml", OPTIONS)),
     Reader("match-settings", _read_match, (CliError, SpecError), _one("match.toml", MATCH)),
     Reader("servers", _read_servers, (SettingsError,), _one("servers.toml", SERVERS)),
@@ -760,13 +761,13 @@ _ALL = (
     Reader("password", _read_password, (PasswordError,), _one("password", b"secret\nnot read\n")),
     Reader("tuning", _read_tuning, (), _tuning_files),
     Reader("precision", _read_verdict, (), _one("v.json", VERDICT)),
-    Reader("match-journal", _read_match_journal, (MatchError,), _journal_files, cost=8),
+    Reader("match-journal", _read_match_journal, (MatchError,), _journal_files),
     Reader("training-log", _read_csv, (NetworkError,), _csv_files),
     Reader("played", _read_played, (NetworkError,), _played_files),
     Reader("levels", _read_levels, (LevelsError,), _level_files),
     Reader("choices", _read_sayings, (ChoicesError,), _one("said.jsonl", SAYINGS)),
     Reader("problems", read_problems, (ProblemError,), _one("mates.txt", PROBLEMS)),
     Reader("learning-spool", _read_spool, (LearningError, NetworkError), _spool_files),
-    Reader("learning-run", _read_run, (LearningError, NetworkError), _run_files, cost=4),
+    Reader("learning-run", _read_run, (LearningError, NetworkError), _run_files),
 )  # fmt: skip
 READERS = {reader.name: reader for reader in _ALL}
