@@ -20,7 +20,7 @@ from nets.errors import NetworkError
 _MAGIC = b"\x93NUMPY"
 _HEADER = re.compile(
     r"\{'descr': '([<>|=]?[biufU]\d{1,4})', 'fortran_order': False, "
-    r"'shape': \(((?:\d{1,18}, ?)*(?:\d{1,18})?)\), \} *\n"
+    r"'shape': \(((?:\d{1,19}, ?)*(?:\d{1,19})?)\), \} *\n"
 )
 _MAX_HEADER = 1 << 12
 _MAX_AXES = 8

@@ -112,8 +112,10 @@ class GameResult:
         """Return a result that `to_json` made.
 
         Raises:
-            ValueError: something is missing, or the winner is none.
+            ValueError: a field is missing or of another type, or the winner is none.
         """
+        if "winner" in data and data["winner"] not in (BLACK, WHITE, DRAW):
+            raise ValueError(f"winner {data['winner']!r}: expected {BLACK}, {WHITE} or {DRAW}")
         values: dict[str, Any] = {}
         for item in fields(cls):
             if item.name in data:
@@ -122,12 +124,9 @@ class GameResult:
                 if not _has_type(values[item.name], str(item.type)):
                     raise ValueError(f"{item.name} {value!r}: expected {item.type}")
         try:
-            result = cls(**values)
+            return cls(**values)
         except TypeError as error:
             raise ValueError(str(error)) from None
-        if result.winner not in (BLACK, WHITE, DRAW):
-            raise ValueError(f"winner {result.winner!r}: expected {BLACK}, {WHITE} or {DRAW}")
-        return result
 
 
 def _has_type(value: object, wanted: str) -> bool:

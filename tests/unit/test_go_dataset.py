@@ -153,6 +153,21 @@ def test_records_with_more_handicap_than_a_row_holds_are_refused(tmp_path: Path)
     assert refused == {"a handicap of 300: expected at most 255 stones": 1}
 
 
+def test_a_damaged_part_is_read_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "two.sgf"
+    path.write_text("(;GM[1]SZ[9];B[cc];W[gg])\n(;GM[1]SZ[5];B[dd])\n")
+    first, _ = read_games([path], tmp_path / "parts", CHINESE, lambda read, bad: None)
+    [part] = (tmp_path / "parts").iterdir()
+    whole = part.read_bytes()
+    for damaged in (whole[:-30], b"", whole.replace(b"(2,)", b"(9,)")):
+        part.write_bytes(damaged)
+        again, _ = read_games([path], tmp_path / "parts", CHINESE, lambda read, bad: None)
+        assert (again.games == first.games).all()
+        assert "its games are read again" in caplog.text
+        assert part.read_bytes()[-100:] == whole[-100:]
+        caplog.clear()
+
+
 def test_files_of_one_name_and_size_are_told_apart(tmp_path: Path) -> None:
     paths = [tmp_path / name / "0001.sgf" for name in ("a", "b")]
     for seed, path in enumerate(paths):

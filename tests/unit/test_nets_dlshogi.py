@@ -86,6 +86,41 @@ def test_what_is_said_is_what_the_graph_says(kind: str, backend: str, tmp_path: 
     evaluator.close()
 
 
+@pytest.mark.parametrize(
+    ("kind", "index", "shape"),
+    [
+        ("Conv", 0, (16, 61, 3, 3)),
+        ("Conv", 0, (16, 62, 39, 39)),
+        ("Conv", 1, (16, 58, 1, 1)),
+        ("Conv", 2, (16, 15, 3, 3)),
+        ("Conv", 2, (16, 16, 3)),
+        ("MatMul", 0, (2186, 256)),
+        ("MatMul", 1, (256, 3)),
+    ],
+)
+def test_weights_that_do_not_fit_are_not_computed(
+    kind: str, index: int, shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    model = make_model(SMALL)
+    nodes = [node for node in model.graph.node if node.op_type == kind]
+    weights = next(each for each in model.graph.initializer if each.name == nodes[index].input[1])
+    weights.CopyFrom(numpy_helper.from_array(np.ones(shape, np.float32), weights.name))
+    onnx.save(model, tmp_path / "net.onnx")
+    with pytest.raises(EvaluatorError, match="found, expected|has no kernel|do not fit"):
+        load_shogi(tmp_path / "net.onnx", "cpu", "native")
+
+
+def test_outputs_that_are_larger_than_the_file_declares_are_refused(tmp_path: Path) -> None:
+    model = make_model(SMALL)
+    policy = model.graph.output[0].name
+    last = next(node for node in model.graph.node if policy in node.output)
+    last.output[0] = "once"
+    model.graph.node.append(helper.make_node("Concat", ["once", "once"], [policy], axis=1))
+    onnx.save(model, tmp_path / "net.onnx")
+    with pytest.raises(EvaluatorError, match=r"output_policy \(1, 4374\) found, expected 2187 numbers a row"):
+        load_shogi(tmp_path / "net.onnx", "cpu", "onnx")
+
+
 def test_a_file_for_one_batch_size_gets_whole_batches(tmp_path: Path) -> None:
     model = make_model(SMALL)
     for tensor in (*model.graph.input, *model.graph.output):
