@@ -6,8 +6,6 @@ import threading
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Protocol
 
-from nets.errors import LineError
-
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -20,7 +18,7 @@ stop_making: ContextVar[threading.Event] = ContextVar("stop_making", default=thr
 """Set once nobody wants the evaluator that this thread makes: what takes minutes has to look at it and give up."""
 
 
-class EvaluatorError(LineError, RuntimeError):
+class EvaluatorError(RuntimeError):
     """An evaluator cannot be made or used as asked; the message says what is missing."""
 
 

@@ -132,7 +132,8 @@ class Shard:
             except NetworkError as error:
                 raise NetworkError(f"{path}: {error}") from None
             if header.shape[:1] != (self.rows,):
-                raise NetworkError(f"{path}: an array of shape {header.shape} found, expected {self.rows} rows")
+                rows = header.shape[0] if header.shape else "no"
+                raise NetworkError(f"{path}: {rows} rows found, expected {self.rows}")
         return columns
 
     def columns(self) -> dict[str, Column]:

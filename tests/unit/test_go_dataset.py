@@ -162,7 +162,7 @@ def test_a_damaged_part_is_read_again(tmp_path: Path, caplog: pytest.LogCaptureF
     for damaged in (whole[:-30], b"", whole.replace(b"(2,)", b"(9,)")):
         part.write_bytes(damaged)
         again, _ = read_games([path], tmp_path / "parts", CHINESE, lambda read, bad: None)
-        assert (again.games == first.games).all()
+        assert all((again.games[name] == first.games[name]).all() for name in ("start", "moves", "size"))
         assert "its games are read again" in caplog.text
         assert part.read_bytes()[-100:] == whole[-100:]
         caplog.clear()
