@@ -16,7 +16,7 @@ from native.calls import NO_CALLS
 from native.packing import pack
 from native.spec import Inputs, packed_words
 from native.tree.buffers import make_batch
-from nets.errors import NetworkError
+from nets.errors import NetworkError, one_line
 from nets.load import open_file
 
 if TYPE_CHECKING:
@@ -154,7 +154,8 @@ class Format(FileFormat):
         """
         if not all(np.isfinite(output).all() for output in outputs):
             names = " or ".join(self.outputs)
-            raise EvaluatorError(f"{self.info.source_file}: {names} that is not finite found, expected numbers")
+            text = f"{self.info.source_file}: {names} that is not finite found, expected numbers"
+            raise EvaluatorError(one_line(text))
 
 
 class Backend(Protocol):
@@ -255,9 +256,8 @@ class NetworkEvaluator(FileEvaluator):
         """
         for name, output, shape in zip(self.format.outputs, outputs, self.format.output_shapes, strict=True):
             if output.size != len(output) * math.prod(shape):
-                raise EvaluatorError(
-                    f"{self.info.source_file}: {name} {output.shape} found, expected {math.prod(shape)} numbers a row"
-                )
+                expected = f"expected {math.prod(shape)} numbers a row"
+                raise EvaluatorError(one_line(f"{self.info.source_file}: {name} {output.shape} found, {expected}"))
 
     def bind(self, batch: Batch) -> Calls | None:
         """Return the calls that evaluate this batch without Python; None if the backend has none."""
