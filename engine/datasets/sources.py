@@ -56,20 +56,31 @@ def open_file(path: Path) -> IO[bytes]:
         raise NetworkError(f"{path}: {error.strerror or error}") from None
 
 
+MAX_TEXT = 1 << 30
+"""Bytes of a text: a compressed file may expand to a thousand times its size."""
 SGF_SUFFIXES = (".sgf", ".sgfs", ".sgfs.xz", ".sgfs.gz", ".sgf.gz")
 
 
+def _bounded(path: Path, text: bytes) -> bytes:
+    """Return a text that is not larger than MAX_TEXT."""
+    if len(text) > MAX_TEXT:
+        raise NetworkError(f"{path}: a text of more than {MAX_TEXT} bytes found, expected smaller ones")
+    return text
+
+
 def sgf_texts(path: Path) -> Iterator[bytes]:
-    """Yield the texts of a file, which hold games: each line of a collection (.sgfs), else the whole file.
+    """Yield the texts of a file, which hold games: each line of a collection (.sgfs), otherwise the whole file.
 
     Raises:
-        NetworkError: the file cannot be read, or its compression is broken.
+        NetworkError: the file cannot be read, its compression is broken, or a text is larger than MAX_TEXT.
     """
     try:
         with open_file(path) as stream:
             if ".sgfs" in map(str.lower, path.suffixes):
-                yield from (line for line in stream if line.strip())
+                while line := _bounded(path, stream.readline(MAX_TEXT + 1)):
+                    if line.strip():
+                        yield line
             else:
-                yield stream.read()
+                yield _bounded(path, stream.read(MAX_TEXT + 1))
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise NetworkError(f"{path}: {error}: expected a whole file") from None
