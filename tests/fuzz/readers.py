@@ -14,6 +14,7 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
+import onnx
 
 from bench.choices import ChoicesError, Sayings
 from bench.levels import LevelsError, read_pairings
@@ -119,6 +120,13 @@ def _onnx_files() -> Files:
             definition.write_network(folder / "net.onnx", definition.NetworkShape(1, 4))
             swish = definition.NetworkShape(1, 4, activation="swish", half=True, squeeze=2, folded=False)
             definition.write_network(folder / "half.onnx", swish)
+            definition.write_network(folder / "integers.onnx", definition.NetworkShape(0, 1))
+            model = onnx.load(folder / "integers.onnx")
+            for name, data in (("int32", "int32_data"), ("int64", "int64_data"), ("int8", "int32_data")):
+                tensor = onnx.TensorProto(name=name, dims=[3], data_type=onnx.TensorProto.DataType.Value(name.upper()))
+                getattr(tensor, data).extend((1, 2, 3))
+                model.graph.initializer.append(tensor)
+            onnx.save(model, folder / "integers.onnx")
 
     return _written(write)
 

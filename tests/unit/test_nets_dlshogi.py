@@ -110,6 +110,38 @@ def test_weights_that_do_not_fit_are_not_computed(
         load_shogi(tmp_path / "net.onnx", "cpu", "native")
 
 
+@pytest.mark.parametrize(
+    ("kind", "field", "numbers", "dims", "message"),
+    [
+        ("INT8", "int32_data", [128], [1], "weights 'x' with 128 to 128 found, expected int8"),
+        ("INT32", "int32_data", [1, 2], [2, -1], r"with 2 numbers found, expected shape \[2, -1\]"),
+        ("INT64", "int64_data", [], [1 << 32, 1 << 32], "with 0 numbers found"),
+        ("FLOAT16", "int32_data", [65536], [1], "with 65536 to 65536 found, expected float16"),
+        ("UINT8", "int32_data", [-1], [1], "with -1 to -1 found, expected uint8"),
+        ("FLOAT", "float_data", [1.0], [1] * 33, "with 1 numbers found"),
+    ],
+)
+def test_integers_out_of_range_are_refused(
+    kind: str, field: str, numbers: list[float], dims: list[int], message: str, tmp_path: Path
+) -> None:
+    model = make_model(SMALL)
+    tensor = TensorProto(name="x", dims=dims, data_type=TensorProto.DataType.Value(kind))
+    getattr(tensor, field).extend(numbers)
+    model.graph.initializer.append(tensor)
+    onnx.save(model, tmp_path / "net.onnx")
+    with pytest.raises(NetworkError, match=message):
+        read_onnx_graph(tmp_path / "net.onnx")
+
+
+def test_a_batch_has_a_largest_size(tmp_path: Path) -> None:
+    model = make_model(SMALL)
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_value = 1 << 62
+    onnx.save(model, tmp_path / "net.onnx")
+    with pytest.raises(NetworkError, match="expected batches of at most 16384 rows"):
+        open_file(tmp_path / "net.onnx")
+
+
 def test_outputs_that_are_larger_than_the_file_declares_are_refused(tmp_path: Path) -> None:
     model = make_model(SMALL)
     policy = model.graph.output[0].name
