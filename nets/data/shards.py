@@ -181,7 +181,7 @@ def open_dataset(folder: str | Path) -> Dataset:
     if record.get("format") != FORMAT:
         raise NetworkError(f"{folder}: data set of format {record.get('format')!r} found, expected {FORMAT}")
     try:
-        manifest = Manifest(str(record["feature_set"]), dict(record["options"]), tuple(record["sources"]))
+        manifest = Manifest(str(record["feature_set"]), dict(record["options"]), tuple(map(str, record["sources"])))
     except (KeyError, TypeError, ValueError) as error:
         raise NetworkError(
             f"{folder}/manifest.json: {error} missing or broken, expected a data set's manifest"
@@ -244,9 +244,10 @@ def _first_difference(name: str, found: Any, wanted: Any) -> str:
     """Return in words where what two manifests say under a name differs."""
     if name == "sources":
         pairs = itertools.zip_longest(found, wanted, fillvalue="nothing")
-        was, now = next((was, now) for was, now in pairs if was != now)
+        was, now = next(((was, now) for was, now in pairs if was != now), (found, wanted))
     elif name == "options":
-        name = next(each for each in sorted({*found, *wanted}) if found.get(each) != wanted.get(each))
+        differs = (each for each in sorted({*found, *wanted}) if found.get(each, found) != wanted.get(each, wanted))
+        name = next(differs)
         was, now = (f"{name} {options[name]}" if name in options else f"no {name}" for options in (found, wanted))
     else:
         was, now = found, wanted
