@@ -13,8 +13,8 @@ from nets.errors import NetworkError
 if not Path("/proc/self/statm").exists():
     pytest.skip("needs Linux, which tells and limits a process's memory", allow_module_level=True)
 
-from tests.fuzz.harness import Reader, fuzz, make_mutant  # noqa: E402
-from tests.fuzz.readers import READERS, isolated  # noqa: E402
+from tests.fuzz.harness import Reader, fuzz, make_mutant
+from tests.fuzz.readers import READERS, isolated
 
 MUTANTS = 2000
 PENDING = ("balanced-openings", "go-records", "shogi-records", "book", "learning-spool", "learning-run")
