@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import lzma
 import zlib
 from collections.abc import Iterator, Sequence
@@ -58,14 +59,14 @@ def open_file(path: Path) -> IO[bytes]:
 
 MAX_TEXT = 1 << 30
 """Bytes of a text: a compressed file may expand to a thousand times its size."""
+_PART = 1 << 20
 SGF_SUFFIXES = (".sgf", ".sgfs", ".sgfs.xz", ".sgfs.gz", ".sgf.gz")
 
 
-def _bounded(path: Path, text: bytes) -> bytes:
-    """Return a text that is not larger than MAX_TEXT."""
-    if len(text) > MAX_TEXT:
+def _expect_size(path: Path, size: int) -> None:
+    """Check that a text is not larger than MAX_TEXT."""
+    if size > MAX_TEXT:
         raise NetworkError(f"{path}: a text of more than {MAX_TEXT} bytes found, expected smaller ones")
-    return text
 
 
 def sgf_texts(path: Path) -> Iterator[bytes]:
@@ -77,10 +78,15 @@ def sgf_texts(path: Path) -> Iterator[bytes]:
     try:
         with open_file(path) as stream:
             if ".sgfs" in map(str.lower, path.suffixes):
-                while line := _bounded(path, stream.readline(MAX_TEXT + 1)):
+                while line := stream.readline(MAX_TEXT + 1):
+                    _expect_size(path, len(line))
                     if line.strip():
                         yield line
             else:
-                yield _bounded(path, stream.read(MAX_TEXT + 1))
+                text = io.BytesIO()
+                while part := stream.read(_PART):  # read(MAX_TEXT) would allocate as much at once
+                    text.write(part)
+                    _expect_size(path, text.tell())
+                yield text.getvalue()
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise NetworkError(f"{path}: {error}: expected a whole file") from None

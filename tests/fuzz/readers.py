@@ -745,17 +745,17 @@ def _one(name: str, content: bytes) -> Callable[[], Files]:
 
 
 _ALL = (
-    Reader("katago", _read_katago, (NetworkError,), _katago_files, cost=2),
-    Reader("shogi-onnx", _read_shogi_onnx, (NetworkError, EvaluatorError), _onnx_files, cost=2),
+    Reader("katago", _read_katago, (NetworkError,), _katago_files, cost=4),
+    Reader("shogi-onnx", _read_shogi_onnx, (NetworkError, EvaluatorError), _onnx_files, cost=4),
     Reader("go-onnx", _read_go_onnx, (NetworkError, EvaluatorError), _go_onnx_files),
-    Reader("converted", _read_converted, (NetworkError,), _converted_files, fixed=("net.bin",), cost=2),
+    Reader("converted", _read_converted, (NetworkError,), _converted_files, fixed=("net.bin",), cost=4),
     Reader("variant", _read_variant, (NetworkError,), _variant_files),
     Reader("sparse", _read_sparse_network, (NetworkError,), _sparse_files),
     Reader("program", _read_program, (), _program_files),
     Reader("ini", _read_ini, (NetworkError, OptionError), lambda: {"net.bin.ini": INI}),
     Reader("shards", _read_dataset, (NetworkError,), _dataset_files),
     Reader("go-part", _read_go_part, (NetworkError,), _go_part_files),
-    Reader("go-collection", _read_collection, (NetworkError,), _collection_files, cost=4),
+    Reader("go-collection", _read_collection, (NetworkError,), _collection_files, cost=8),
     Reader("hcpe-psv", _read_packed, (NetworkError,), _packed_files),
     Reader("balanced-openings", _read_balanced, (NetworkError,), _opening_files),
     Reader("go-records", _read_go, (SgfError, MatchError), _go_files, cost=2),
