@@ -25,6 +25,8 @@ from engine.color import DRAW, opponent
 from engine.matches.results import fault_of
 from engine.matches.schedule import record_files
 from engine.play import G
+from nets.errors import LineError
+from nets.text import parse_json
 
 if TYPE_CHECKING:
     from engine.clients.spec import EngineSpec
@@ -38,7 +40,7 @@ START_TIMEOUT = 300.0
 """Seconds that an engine has to start."""
 
 
-class ChoicesError(Exception):
+class ChoicesError(LineError):
     """A file or an engine that cannot be used; the message is one line."""
 
 
@@ -55,7 +57,7 @@ class Sayings:
         if path is not None and path.exists():
             for number, line in enumerate(path.read_bytes().splitlines(), 1):
                 try:
-                    engine, position, move, value = json.loads(line)
+                    engine, position, move, value = parse_json(line)
                     self._said[engine, position, move] = value
                 except (ValueError, TypeError):
                     raise ChoicesError(f"{path}, line {number}: expected what `bench choices` has written") from None

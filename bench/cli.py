@@ -382,7 +382,7 @@ def _levels(args: argparse.Namespace) -> Rows:
         raise CliError(f"--games {args.games}: expected an even number of at least 2")
     try:
         return levels.run(collect(args, GAMES[args.game]), GAMES[args.game], args.levels, args.games, args.out)
-    except LoadingError as error:
+    except (LoadingError, levels.LevelsError) as error:
         raise CliError(str(error)) from None
     except OSError as error:
         raise CliError(f"{error.filename}: {error.strerror}") from None

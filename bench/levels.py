@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import operator
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from engine.levels import COUNT, TABLE, Rating, level_settings, subject_of
 from engine.machine import usable_cores
 from engine.matches.rating import CONFIDENCE, fit
 from engine.play import PlayerSide, play_game
+from nets.errors import LineError
+from nets.text import parse_json
 
 if TYPE_CHECKING:
     from engine.game import Game
@@ -30,6 +33,10 @@ SHOGI_MOVES = 320
 """Moves after which a game of shogi is drawn."""
 OPENING_MOVES = 2
 """Random moves that a game begins with. Each opening is played with both colors, so that it need not be balanced."""
+
+
+class LevelsError(LineError):
+    """A table of levels that cannot be read."""
 
 
 def play(game: Game[Any, Any], black: Player[Any], white: Player[Any], rng: np.random.Generator) -> float:
@@ -169,12 +176,19 @@ def package_table() -> Path:
 
 
 def read_pairings(path: Path) -> dict[str, dict[int, Pairing]]:
-    """Return the games of a table by subject and upper level; none where there is no table yet."""
-    data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return {
-        subject: {int(level): Pairing(*counts) for level, counts in entry["pairings"].items()}
-        for subject, entry in data.items()
-    }
+    """Return the games of a table by subject and upper level; none if there is no table yet.
+
+    Raises:
+        LevelsError: the file is not such a table.
+    """
+    try:
+        data: dict[str, Any] = parse_json(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        return {
+            subject: {int(level): Pairing(*map(operator.index, counts)) for level, counts in entry["pairings"].items()}
+            for subject, entry in data.items()
+        }
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise LevelsError(f"{path}: broken ({error}), expected the table of `yomi bench levels`") from None
 
 
 def _write(path: Path, subject: str, known: Mapping[int, Pairing]) -> None:

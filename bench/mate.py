@@ -10,13 +10,14 @@ from bench.comparison import find_cshogi
 from engine.shogi.game import IllegalMove, ShogiGame
 from engine.shogi.players.mate import MateSearch
 from engine.shogi.sfen import SfenError
+from nets.errors import LineError
 
 MAX_PLY = 63
 TURNS = 3
 """Each problem is solved so often by each side, taking turns; the fastest counts."""
 
 
-class ProblemError(Exception):
+class ProblemError(LineError):
     """A file of problems cannot be read; the message is one line."""
 
 

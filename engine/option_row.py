@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from nets.errors import LineError
+
 Value = bool | int | float | str | None
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -22,7 +24,11 @@ MAX_SPIN = 2**31 - 1
 """Graphical interfaces keep USI's numbers in 32 bits."""
 
 
-class OptionError(ValueError):
+MAX_WORD = 100
+"""Characters of a word that is compared with known ones: the time for longer words has no bound."""
+
+
+class OptionError(LineError, ValueError):
     """A value or a name that the table does not allow; the message says what was expected."""
 
 
@@ -34,7 +40,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     import difflib  # here, for it costs a millisecond of every start
 
     key, words = word.lower(), {each.lower(): each for each in known}
-    if not key or key.lstrip("+-").isdecimal():
+    if not key or key.lstrip("+-").isdecimal() or len(key) > MAX_WORD:
         return ""
     close = difflib.get_close_matches(key, words, 3, 0.7) or [each for each in words if each in key or key in each]
     return f"; did you mean {', '.join(words[each] for each in close[:3])}?" if close else ""

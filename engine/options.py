@@ -894,13 +894,13 @@ def read_config(path: Path) -> dict[str, Value]:
     Raises:
         OptionError: The file cannot be read or is not TOML, or a key or a value is not in the table.
     """
-    import tomllib  # here, for few starts need it and a GUI waits for the first answer
+    from nets.text import read_toml  # here, for few starts need it and a GUI waits for the first answer
 
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = read_toml(path)
     except OSError as error:
         raise OptionError(f"cannot read the configuration {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise OptionError(f"{path} is not a TOML file: {error}") from None
     values: dict[str, Value] = {}
     for key, value in data.items():

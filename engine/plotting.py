@@ -6,12 +6,13 @@ import io
 from pathlib import Path
 from typing import Any
 
+from nets.errors import LineError
 from nets.installation import missing_line
 
 DPI = 120
 
 
-class PlotError(Exception):
+class PlotError(LineError):
     """A plot that cannot be made; the message is one line."""
 
 

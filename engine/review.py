@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.color import BLACK, COLOR_NAMES, WHITE, opponent
 from engine.plotting import figure, png
+from nets.errors import LineError
 
 if TYPE_CHECKING:
     from engine.options import Options
@@ -32,7 +33,7 @@ MIN_LOSS = 0.0005
 """Smaller losses are 0.0% in the table: a move that lost no more is not listed."""
 
 
-class ReviewError(ValueError):
+class ReviewError(LineError, ValueError):
     """A record that cannot be reviewed; the message is one line."""
 
 

@@ -1,8 +1,40 @@
-"""The one exception of this package."""
+"""The error of this package, and the base of errors whose text is one line."""
+
+from __future__ import annotations
+
+import unicodedata
+
+_HEAD, _TAIL = 700, 400
+"""Characters that are kept of a longer text: its beginning names the file, its end says what was expected."""
 
 
-class NetworkError(ValueError):
+class LineError(Exception):
+    """An error whose text is one printable line, even if it quotes a hostile file."""
+
+    def __str__(self) -> str:
+        """Return the message; see `one_line`."""
+        return one_line(super().__str__())
+
+
+class NetworkError(LineError, ValueError):
     """A network file that cannot be used: broken, truncated, foreign, or not made for this game or board.
 
     The message is one line that says what was found and what was expected.
     """
+
+
+def one_line(text: str) -> str:
+    """Return `text` with control characters as escapes, and without the middle of a very long text."""
+    if len(text) > _HEAD + _TAIL + 50:
+        text = f"{text[:_HEAD]} ... ({len(text)} characters) ... {text[-_TAIL:]}"
+    return text if text.isascii() and text.isprintable() else "".join(map(_shown, text))
+
+
+def _shown(character: str) -> str:
+    """Return a character, or its escape if a terminal obeys it or UTF-8 cannot encode it."""
+    is_bidi = unicodedata.bidirectional(character) in ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+    # The low surrogates stand for bytes of a file's name, which come out as they came in.
+    is_lone = unicodedata.category(character) == "Cs" and not "\udc80" <= character <= "\udcff"
+    if is_bidi or is_lone or unicodedata.category(character) in ("Cc", "Zl", "Zp"):
+        return character.encode("unicode_escape").decode("ascii")
+    return character

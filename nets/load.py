@@ -16,13 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nets.dlshogi.network import ShogiForm, ShogiNetwork, recognise
-from nets.errors import NetworkError
+from nets.errors import NetworkError, one_line
 from nets.files import default_cache_dir, source_digest, temporary_cache_dir, write_atomically
 from nets.installation import missing_line
 from nets.katago.file import looks_like_network
 from nets.metadata import KATAGO_CONVERTER_VERSION, METADATA_KEY, NetworkInfo
 from nets.onnx_header import OnnxHeader, read_onnx_header
 from nets.sparse.file import looks_sparse, read_info
+from nets.text import parse_json
 
 _log = logging.getLogger("yomi.networks")
 
@@ -222,14 +223,14 @@ def _cached(entry: Path, source_sha256: str, board_size: int) -> NetworkInfo | N
     try:
         if not entry.exists() or not _sidecar(entry).exists():
             return None
-        record = json.loads(_sidecar(entry).read_text(encoding="utf-8"))
+        record = parse_json(_sidecar(entry).read_text(encoding="utf-8"))
         info = NetworkInfo.from_json(record["info"])
-        if record["sha256"] != source_digest(entry):
+        if record["sha256"] != source_digest(entry) or record["info_sha256"] != _sha256(record["info"].encode()):
             raise NetworkError("its digest differs from the recorded one")
         if info.source_sha256 != source_sha256 or info.board_size != board_size:
             raise NetworkError("it belongs to another network or board size")
     except (OSError, ValueError, KeyError, TypeError) as error:
-        _log.warning("cached network %s is damaged (%s): converting it again", entry, error)
+        _log.warning("cached network %s is damaged (%s): converting it again", entry, one_line(str(error)))
         return None
     return info
 
@@ -260,5 +261,10 @@ def _convert(path: Path, board_size: int, digest: str, folder: Path, name: str) 
 def _store(entry: Path, content: bytes, info: NetworkInfo) -> None:
     entry.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(entry, content)
-    record = {"info": info.to_json(), "sha256": hashlib.sha256(content).hexdigest()}
+    text = info.to_json()
+    record = {"info": text, "info_sha256": _sha256(text.encode()), "sha256": _sha256(content)}
     write_atomically(_sidecar(entry), json.dumps(record).encode())
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nets.errors import NetworkError
+from nets.text import parse_json
 
 METADATA_FORMAT = 1
 """Version of the record below; a reader refuses newer ones."""
@@ -72,8 +73,10 @@ class NetworkInfo:
         Raises:
             NetworkError: not such a record, or one of a newer format.
         """
+        if not isinstance(text, str):
+            raise NetworkError(f"network metadata: {type(text).__name__} found, expected a text")
         try:
-            values = json.loads(text)
+            values = parse_json(text)
         except ValueError as error:
             raise NetworkError(f"network metadata: broken JSON ({error})") from None
         if not isinstance(values, dict):

@@ -5,6 +5,7 @@ Field numbers: onnx.proto, messages GraphProto, NodeProto, AttributeProto and Te
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from nets.onnx_header import ELEMENT_TYPES, GRAPH_INITIALIZER, GRAPH_NODE, MODEL
 
 Attribute: TypeAlias = int | float | str | list[int] | npt.NDArray[Any]
 
+MAX_AXES = 32
+"""numpy's own limit in its version 1."""
 _FLOAT_DATA, _INT32_DATA, _INT64_DATA, _RAW_DATA, _DOUBLE_DATA, _DATA_LOCATION = 4, 5, 7, 9, 10, 14
 
 
@@ -146,11 +149,14 @@ def _tensor(view: memoryview, start: int, end: int) -> tuple[str, npt.NDArray[An
     dtype = np.dtype(ELEMENT_TYPES[kind])
     if content is not None:
         array = content.view(dtype) if content.size % dtype.itemsize == 0 else content
-    elif dtype == np.float16:
-        array = np.array(numbers, np.uint16).view(np.float16)
     else:
-        array = np.array(numbers, dtype)
-    if array.size != np.prod(shape, dtype=np.int64):
+        stored = np.dtype(np.uint16) if dtype == np.float16 else dtype
+        if stored.kind in "iu" and numbers:
+            low, high = np.iinfo(stored).min, np.iinfo(stored).max
+            if not low <= min(numbers) <= max(numbers) <= high:
+                raise NetworkError(f"weights {name!r} with {min(numbers)} to {max(numbers)} found, expected {dtype}")
+        array = np.array(numbers, stored).view(dtype)
+    if len(shape) > MAX_AXES or min(shape, default=0) < 0 or array.size != math.prod(shape):
         raise NetworkError(f"weights {name!r} with {array.size} numbers found, expected shape {shape}")
     if array.dtype.kind == "f" and np.isnan(array).any():
         raise NetworkError(f"weights {name!r} with NaN found, expected numbers")

@@ -210,5 +210,7 @@ def varint(view: _Buffer, position: int, end: int) -> tuple[int, int]:
         position += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
+            if value >> 64:
+                raise MalformedError
             return value, position
     raise MalformedError

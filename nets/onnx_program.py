@@ -47,6 +47,10 @@ class Ends:
     value: str | None
     constants: str | None = None
     """Input whose channels are constant over the board."""
+    channels: int = field(kw_only=True)
+    """Channels of the planes."""
+    extras: int = field(default=0, kw_only=True)
+    """Channels of the constant input."""
 
 
 class GraphBuilder(Builder[M, V], Protocol[M, V]):
@@ -197,14 +201,21 @@ class _Writer(Generic[M, V]):
         }
 
     def write(self) -> Squash:
-        for node in self._graph.nodes:
-            read = self._readers.get(node.kind)
-            if read is None:
-                raise UnsupportedGraphError(f"operator {node.kind} has no kernel")
-            self._values[node.outputs[0]] = read(node)
-        if self._ends.policy is not None:
-            self._write_policy(self._values.get(self._ends.policy))
-        return Squash.NONE if self._ends.value is None else self._write_value(self._values.get(self._ends.value))
+        with np.errstate(all="ignore"):  # `_float` refuses what is not finite
+            for node in self._graph.nodes:
+                read = self._readers.get(node.kind)
+                if read is None:
+                    raise UnsupportedGraphError(f"operator {node.kind[:40]} has no kernel")
+                try:
+                    self._values[node.outputs[0]] = read(node)
+                except (IndexError, TypeError, ValueError, AttributeError) as error:
+                    # No graph that an exporter writes: inputs are missing, or shapes and attributes do not fit.
+                    if isinstance(error, UnsupportedGraphError):
+                        raise
+                    raise UnsupportedGraphError(f"{node.kind} has inputs or attributes that do not fit") from error
+            if self._ends.policy is not None:
+                self._write_policy(self._values.get(self._ends.policy))
+            return Squash.NONE if self._ends.value is None else self._write_value(self._values.get(self._ends.value))
 
     def _write_policy(self, policy: Any) -> None:
         if isinstance(policy, _Sum | _Points):
@@ -219,7 +230,9 @@ class _Writer(Generic[M, V]):
             value, squash = value.of, value.kind
         if not isinstance(value, _Dense | _Vector):
             raise UnsupportedGraphError("the value is not the output of a dense layer")
-        self._builder.value(self._vector(value).vector)
+        vector = self._vector(value)
+        _expect("the value", vector.size, 1)
+        self._builder.value(vector.vector)
         return squash
 
     # What nodes read
@@ -266,18 +279,22 @@ class _Writer(Generic[M, V]):
     def _conv(self, node: Node) -> Any:
         source, weights = self._value(node), self._weights(node, 1)
         bias = self._weights(node, 2) if len(node.inputs) > 2 and node.inputs[2] else np.zeros(len(weights), np.float32)
+        _expect("a bias", bias.shape, (len(weights),))
         if isinstance(source, _Means | _Dense | _Vector):
             if weights.shape[2:] != (1, 1):
                 raise UnsupportedGraphError("a convolution of means has more than one point")
             return self._dense(source, weights[:, :, 0, 0].T, bias)
         _check_conv(node, weights, self._ends.size, is_first=isinstance(source, _Input))
         if isinstance(source, _Input):
+            _expect("weights", weights.shape[1], self._ends.extras if source.hands else self._ends.channels)
             if not source.hands:
                 return _Sum(len(weights), convs=[(None, weights)], shift=bias)
             if weights.shape[2:] != (1, 1):
                 raise UnsupportedGraphError("the second input has a convolution of more than one point")
             return _Sum(len(weights), hands=weights[:, :, 0, 0], shift=bias)
-        return _Sum(len(weights), convs=[(self._points(source), weights)], shift=bias)
+        points = self._points(source)
+        _expect("weights", weights.shape[1], points.channels)
+        return _Sum(len(weights), convs=[(points, weights)], shift=bias)
 
     def _batch_norm(self, node: Node) -> Any:
         gamma, beta, mean, variance = (self._weights(node, i).astype(np.float64) for i in range(1, 5))
@@ -291,6 +308,8 @@ class _Writer(Generic[M, V]):
     def _scaled(self, value: Any, scale: npt.NDArray[Any], shift: npt.NDArray[Any]) -> _Sum[M]:
         """Return value * scale + shift, both [channels]; the weights take the scale where they can."""
         made = self._sum(value)
+        for factor in (scale, shift):
+            _expect("a factor or term", factor.shape, (made.channels,))
         plain = made.scale * scale if made.others else np.ones(made.channels)
         factor = np.ones(made.channels) if made.others else scale
         return _Sum(
@@ -309,6 +328,7 @@ class _Writer(Generic[M, V]):
         if not isinstance(left, _Sum | _Points) or not isinstance(right, _Sum | _Points):
             raise UnsupportedGraphError("a sum of vectors has no kernel")
         parts = [self._unscaled(left), self._unscaled(right)]
+        _expect("a sum", parts[1].channels, parts[0].channels)
         hands = [part.hands for part in parts if part.hands is not None]
         return _Sum(
             parts[0].channels,
@@ -344,6 +364,7 @@ class _Writer(Generic[M, V]):
         if not isinstance(left, _Sum | _Points) or not isinstance(right.of, _Dense):
             raise UnsupportedGraphError("a product with a sigmoid that is neither swish nor a gate has no kernel")
         gates = self._activate(right.of, "sigmoid")
+        _expect("gates", gates.size, left.channels)
         return _Points(self._builder.gate(self._points(left).map, gates.vector), left.channels)
 
     def _means(self, node: Node) -> Any:
@@ -387,14 +408,19 @@ class _Writer(Generic[M, V]):
         return self._dense(self._value(node), matrix, np.zeros(matrix.shape[1], np.float32))
 
     def _dense(self, value: Any, matrix: FloatArray, shift: FloatArray) -> _Dense[V]:
+        _expect("a matrix", (matrix.ndim, matrix.dtype.kind, matrix.size > 0), (2, "f", True))
         if isinstance(value, _Flat):
+            _expect("a matrix", len(matrix), value.bias.size)
             flat = self._builder.flatten(self._points(value.points).map)
             return _Dense(flat, matrix, _float(shift + value.bias @ matrix))
         if isinstance(value, _Means):
+            _expect("a matrix", len(matrix), value.channels)
             both = np.concatenate([matrix / self._area, np.zeros_like(matrix)])
             return _Dense(value.pooled, _float(both), shift)
         if isinstance(value, _Dense | _Vector):
-            return _Dense(self._vector(value).vector, matrix, shift)
+            vector = self._vector(value)
+            _expect("a matrix", len(matrix), vector.size)
+            return _Dense(vector.vector, matrix, shift)
         raise UnsupportedGraphError("a dense layer of what is no vector has no kernel")
 
     # Computing
@@ -520,7 +546,10 @@ def _check_conv(node: Node, weights: FloatArray, size: int, *, is_first: bool) -
         UnsupportedGraphError: it does not, or is of another kind.
     """
     attributes = node.attributes
+    _expect("weights", (weights.ndim, weights.dtype.kind, weights.size > 0), (4, "f", True))
     kernel = weights.shape[2:]
+    if max(kernel) > 2 * size - 1:
+        raise UnsupportedGraphError(f"a convolution of {'x'.join(map(str, kernel))} points has no kernel")
     if kernel not in ((1, 1), (3, 3)) and not (is_first and kernel[0] == kernel[1] and kernel[0] % 2):
         raise UnsupportedGraphError(f"a convolution of {'x'.join(map(str, kernel))} points has no kernel")
     if attributes.get("group", 1) != 1:
@@ -542,7 +571,25 @@ def _joined(left: FloatArray, right: FloatArray) -> FloatArray:
 
 
 def _float(array: npt.NDArray[Any]) -> FloatArray:
-    return np.ascontiguousarray(array, np.float32)
+    """Return weights as float32.
+
+    Raises:
+        UnsupportedGraphError: they are beyond its range.
+    """
+    made = np.ascontiguousarray(array, np.float32)
+    if not np.isfinite(made).all():
+        raise UnsupportedGraphError("weights beyond float32 have no kernel")
+    return made
+
+
+def _expect(name: str, found: object, expected: object) -> None:
+    """Check a size or shape. Kernels do not look for the ends of their arrays.
+
+    Raises:
+        UnsupportedGraphError: it is another one.
+    """
+    if found != expected:
+        raise UnsupportedGraphError(f"{name} of shape {found} found, expected {expected}")
 
 
 def _broadcast(weights: FloatArray, size: int) -> FloatArray:

@@ -93,7 +93,10 @@ def make_variant(path: Path, variant: Variant) -> bytes:
         for dimension in tensor.type.tensor_type.shape.dim[2:]:
             dimension.dim_value = variant.side
     if variant.half:
-        model = _halve(model)
+        try:
+            model = _halve(model)
+        except Exception as error:  # the converter checks nothing
+            raise NetworkError(f"{path}: cannot be converted to float16: {error or type(error).__name__}") from error
     for name in variant.packed:
         _unpack_input(path, model.graph, name, is_constant=name in variant.constant)
     content: bytes = model.SerializeToString()
@@ -169,6 +172,11 @@ def _unpack_input(path: Path, graph: onnx.GraphProto, name: str, *, is_constant:
         raise NetworkError(f"{path}: inputs {names} found, expected one called {name}")
     kind = found.type.tensor_type
     shape = [dimension.dim_value for dimension in kind.shape.dim]
+    if kind.elem_type not in (TensorProto.FLOAT, TensorProto.FLOAT16) or len(shape) != 4 or min(shape[1:]) <= 0:
+        raise NetworkError(
+            f"{path}: input {name} of type {kind.elem_type} and shape {shape} found, expected floats "
+            "[batch, channels, N, N]"
+        )
     batch = kind.shape.dim[0].dim_param or shape[0] or "batch"
     channels, points = shape[1], math.prod(shape[2:])
     count = channels if is_constant else channels * points

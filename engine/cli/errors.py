@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from engine.option_row import did_you_mean
+from nets.errors import LineError
 
 FOREIGN_FLAGS = {
     "-config": "leave KataGo's -config out, yomi does not read its files: expected flags such as --visits 500, or"
@@ -18,7 +19,7 @@ FOREIGN_FLAGS = {
 """What to do about flags of KataGo and of other commands, if a command does not know them."""
 
 
-class CliError(Exception):
+class CliError(LineError):
     """Something the user has to put right; one line that says what was expected. Exit status 2."""
 
 

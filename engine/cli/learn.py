@@ -7,7 +7,6 @@ import contextlib
 import dataclasses
 import importlib.util
 import os
-import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ from engine.machine import usable_cores
 from engine.option_row import OptionError
 from engine.options import TABLE
 from nets.installation import missing_line
+from nets.text import read_toml
 
 if TYPE_CHECKING:
     from engine.clients.spec import EngineSpec
@@ -325,13 +325,13 @@ def _read_tables(path: Path | None) -> dict[str, Any]:
     if path is None:
         return {}
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        tables = read_toml(path)
     except OSError as error:
         raise CliError(f"--network {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise CliError(f"--network {path}: {error}") from None
-    for name in tables:
-        if name not in ("network", "training", "loss"):
+    for name, table in tables.items():
+        if name not in ("network", "training", "loss") or not isinstance(table, dict):
             raise CliError(f"--network {path}: table [{name}] found, expected [network], [training] or [loss]")
     network = tables.get("network", {})
     kind, start = network.get("kind"), network.get("start")

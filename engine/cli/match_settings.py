@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import tomllib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from engine.clients.limits import COUNTS, TIMES
 from engine.clients.spec import text_of
 from engine.matches.schedule import FORMS
 from engine.options import TABLE
+from nets.text import read_toml
 
 ENTERING_KING = TABLE["entering_king"].choices
 FILE_PLAYERS = "players"
@@ -215,10 +215,10 @@ def read_file(path: Path | None) -> tuple[dict[str, Any], list[Mapping[str, Any]
     if path is None:
         return {}, []
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = read_toml(path)
     except OSError as error:
         raise CliError(f"--config {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise CliError(f"--config {path}: {error}") from None
     players = data.pop(FILE_PLAYERS, [])
     if not isinstance(players, list) or not all(isinstance(each, Mapping) for each in players):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from engine.clients.limits import GameClock
 from engine.clients.process import TIMEOUT, EngineError, RefusedError
 from engine.clock import TimeSettings, TimeSystem
 from engine.color import BLACK
+from nets.text import parse_json
 
 REPORT_INTERVAL = 20
 """Centiseconds between reports of engines that show their evaluation only while they search."""
@@ -267,7 +267,7 @@ def read_evaluation(report: str, command: str) -> Evaluation | None:
 
 def _read_json(line: str) -> Evaluation | None:
     try:
-        data = json.loads(line)
+        data = parse_json(line)
         moves = data.get("moves") or [{}]
         pv = (str(moves[0].get("move", "")), *str(moves[0].get("pv", "")).split())
         visits = data.get("visits")

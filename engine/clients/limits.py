@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from engine.clock import Left, TimeSettings, TimeSystem, charge
+from nets.errors import LineError
 
 TIMES = ("main", "byoyomi", "increment", "seconds")
 COUNTS = ("periods", "stones", "playouts", "visits", "nodes", "depth")
 
 
-class SpecError(ValueError):
+class SpecError(LineError, ValueError):
     """An engine or its limits that are not well described; the message is one line."""
 
 

@@ -13,6 +13,8 @@ from engine.clients.process import TIMEOUT, EngineError, EngineProcess
 from engine.option_row import did_you_mean
 from engine.options import TABLE, OptionError, rows_for
 
+MAX_COMMAND = 1 << 15
+"""Characters of a command line: shlex takes the square of their number."""
 SEPARATOR = ";;"
 """Between a command line and the settings of the engine."""
 YOMI = "yomi"
@@ -221,6 +223,8 @@ def _short(word: str) -> str:
 
 
 def _split(text: str) -> list[str]:
+    if len(text) > MAX_COMMAND:
+        raise SpecError(f"a command line of {len(text)} characters found, expected at most {MAX_COMMAND}")
     try:
         return shlex.split(text)
     except ValueError as error:

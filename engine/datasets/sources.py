@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import lzma
 import zlib
 from collections.abc import Iterator, Sequence
@@ -80,10 +81,17 @@ def open_file(path: Path) -> IO[bytes]:
 
 
 GO_SUFFIXES = (".sgf", ".gib", ".ngf", ".sgfs", ".sgfs.xz", ".sgfs.gz", ".sgf.gz")
+_PART = 1 << 20
+
+
+def _expect_size(path: Path, size: int) -> None:
+    """Refuse a text beyond MAX_RECORD_BYTES: a compressed file may expand to a thousand times its size."""
+    if size > MAX_RECORD_BYTES:
+        raise NetworkError(f"{path}: a text of more than {MAX_RECORD_BYTES} bytes found, expected smaller ones")
 
 
 def sgf_texts(path: Path) -> Iterator[bytes]:
-    """Yield the texts of a file, which hold games: each line of a collection (.sgfs), else the whole file.
+    """Yield the texts of a file, which hold games: each line of a collection (.sgfs), otherwise the whole file.
 
     Raises:
         NetworkError: the file cannot be read, its compression is broken, or a text is too long.
@@ -93,16 +101,15 @@ def sgf_texts(path: Path) -> Iterator[bytes]:
         refuse_special(path)
         with open_file(path) as stream:
             if not is_collection:
-                yield _checked_text(path, stream.read(MAX_RECORD_BYTES + 1))
+                text = io.BytesIO()
+                while part := stream.read(_PART):  # read(MAX_RECORD_BYTES) would allocate as much at once
+                    text.write(part)
+                    _expect_size(path, text.tell())
+                yield text.getvalue()
                 return
             while line := stream.readline(MAX_RECORD_BYTES + 1):
+                _expect_size(path, len(line))
                 if line.strip():
-                    yield _checked_text(path, line)
+                    yield line
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise NetworkError(f"{path}: {getattr(error, 'strerror', None) or error}: expected a whole file") from None
-
-
-def _checked_text(path: Path, text: bytes) -> bytes:
-    if len(text) > MAX_RECORD_BYTES:
-        raise NetworkError(f"{path}: a text of more than {MAX_RECORD_BYTES >> 20} MiB, expected a shorter one")
-    return text

@@ -6,6 +6,8 @@ import threading
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Protocol
 
+from nets.errors import one_line
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -31,7 +33,7 @@ class UnsupportedError(EvaluatorError):
 
     def __init__(self, path: Path, reason: str) -> None:
         """Say in `reason` what they cannot compute, in a few words."""
-        super().__init__(f"{path}: {reason}: expected backend onnx (or auto)")
+        super().__init__(one_line(f"{path}: {reason}: expected backend onnx (or auto)"))
         self.reason = reason
 
 

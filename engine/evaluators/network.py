@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from native.calls import NO_CALLS
 from native.packing import pack
 from native.spec import Inputs, packed_words
 from native.tree.buffers import make_batch
-from nets.errors import NetworkError
+from nets.errors import NetworkError, one_line
 from nets.load import open_file
 
 if TYPE_CHECKING:
@@ -153,7 +154,8 @@ class Format(FileFormat):
         """
         if not all(np.isfinite(output).all() for output in outputs):
             names = " or ".join(self.outputs)
-            raise EvaluatorError(f"{self.info.source_file}: {names} that is not finite found, expected numbers")
+            text = f"{self.info.source_file}: {names} that is not finite found, expected numbers"
+            raise EvaluatorError(one_line(text))
 
 
 class Backend(Protocol):
@@ -241,9 +243,21 @@ class NetworkEvaluator(FileEvaluator):
     def evaluate(self, batch: Batch, rows: int) -> None:
         """Write logits, values and ownership of the first `rows` rows."""
         for part, outputs in self._backend.run(self._shown(batch, rows)):
+            self._expect_shapes(outputs)
             halves = [output.view(np.uint16) if output.dtype == np.float16 else output for output in outputs]
             arguments = self.format.arguments(halves, type(batch)(*(array[part] for array in batch)))
             self.format.decode_rows(part.stop - part.start, *arguments)
+
+    def _expect_shapes(self, outputs: Sequence[Array]) -> None:
+        """Check the outputs of a batch: an ONNX file may compute anything, and kernels trust the sizes.
+
+        Raises:
+            EvaluatorError: an output has another size.
+        """
+        for name, output, shape in zip(self.format.outputs, outputs, self.format.output_shapes, strict=True):
+            if output.size != len(output) * math.prod(shape):
+                expected = f"expected {math.prod(shape)} numbers a row"
+                raise EvaluatorError(one_line(f"{self.info.source_file}: {name} {output.shape} found, {expected}"))
 
     def bind(self, batch: Batch) -> Calls | None:
         """Return the calls that evaluate this batch without Python; None if the backend has none."""
@@ -260,7 +274,10 @@ class NetworkEvaluator(FileEvaluator):
         if self.inputs is Inputs.BITS:
             packed = len(self.spec.bits)
             given = [*map(pack, inputs[:packed]), *inputs[packed:]]
-        parts = [[output.astype(np.float32) for output in outputs] for _, outputs in self._backend.run(given)]
+        parts = []
+        for _, outputs in self._backend.run(given):
+            self._expect_shapes(outputs)
+            parts.append([output.astype(np.float32) for output in outputs])
         joined = (np.concatenate(each) for each in zip(*parts, strict=True))
         return [each.reshape(-1, *shape) for each, shape in zip(joined, self.format.output_shapes, strict=True)]
 

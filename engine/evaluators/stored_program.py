@@ -21,9 +21,10 @@ from native.forward.builder import Program, aligned
 from native.forward.program import OP_DTYPE, PLAN_DTYPE
 from native.jit import kernel_key
 from nets import katago
-from nets.errors import NetworkError
+from nets.errors import NetworkError, one_line
 from nets.files import atomic_writer, default_cache_dir
 from nets.metadata import NetworkInfo
+from nets.text import parse_json
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -52,7 +53,7 @@ def load_program(digest: str, size: int, precision: str) -> tuple[Program, Netwo
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, KeyError, TypeError, NetworkError) as error:
-        _log.warning("%s cannot be used (%s): packing the network again", path, error)
+        _log.warning("%s cannot be used (%s): packing the network again", path, one_line(str(error)))
         return None
     return program, info
 
@@ -97,7 +98,7 @@ def _recipe() -> str:
 
 
 def _write(stream: BinaryIO, program: Program, info: NetworkInfo) -> None:
-    """Write a line of JSON, then the arrays."""
+    """Write a line with a checksum and JSON, then the arrays."""
     arrays = [np.array([program.plan], PLAN_DTYPE), program.ops, program.weights]
     header = {
         "info": info.to_json(),
@@ -108,7 +109,8 @@ def _write(stream: BinaryIO, program: Program, info: NetworkInfo) -> None:
         "weights": program.weights.size,
         "sums": [zlib.adler32(_bytes(array)) for array in arrays],
     }
-    stream.write(json.dumps(header).encode() + b"\n")
+    line = json.dumps(header).encode()
+    stream.write(b"%08x %s\n" % (zlib.adler32(line), line))
     for array in arrays:
         stream.write(_bytes(array))
 
@@ -120,7 +122,10 @@ def _read(stream: Any) -> tuple[Program, NetworkInfo]:
         OSError, ValueError, KeyError, TypeError, NetworkError: it cannot be read, or is something else.
     """
     line = stream.read(1 << 16).partition(b"\n")[0]
-    header = json.loads(line)
+    sum_, _, text = line.partition(b" ")
+    if sum_ != b"%08x" % zlib.adler32(text):  # the kernels trust sizes
+        raise ValueError("it is damaged")
+    header = parse_json(text)
     sizes = PLAN_DTYPE.itemsize + header["ops"] * OP_DTYPE.itemsize + 4 * header["weights"]
     if stream.seek(0, 2) != len(line) + 1 + sizes:
         raise ValueError("it is truncated")

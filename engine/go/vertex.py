@@ -4,11 +4,12 @@ import functools
 
 from engine.color import BLACK, COLORS
 from native.go.board import PASS
+from nets.errors import LineError
 
 COLUMNS = "ABCDEFGHJKLMNOPQRST"
 
 
-class VertexError(ValueError):
+class VertexError(LineError, ValueError):
     """Text that names no vertex of the board, or no color; the message is one line."""
 
 

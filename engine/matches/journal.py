@@ -16,6 +16,7 @@ from typing import Any
 
 from engine.matches.results import GameResult, MatchError
 from nets.files import is_held_alone
+from nets.text import parse_json
 
 NAME = "match.jsonl"
 FORMAT = 1
@@ -147,10 +148,12 @@ def _read(path: Path, lines: Sequence[bytes]) -> tuple[Mapping[str, Any], list[G
     """Return the description, with what was kept last, and the games."""
     games = []
     try:
-        description, *entries = (json.loads(line) for line in lines)
+        description, *entries = (parse_json(line) for line in lines)
         if description.pop("yomi-match") != FORMAT:
             raise ValueError("another format")
         for entry in entries:
+            if not isinstance(entry, dict):
+                raise ValueError(f"{entry!r} where a game was expected")
             if "kept" in entry:
                 description["kept"] = entry["kept"]
             else:

@@ -6,17 +6,18 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Generic
+from typing import Any, Generic
 
 from engine.clients.client import EngineClient, EngineMove
 from engine.color import BLACK, DRAW, WHITE
 from engine.play import FAILURE, ILLEGAL, TIME, Ended, G
+from nets.errors import LineError
 
 FAULTS = (TIME, ILLEGAL, FAILURE)
 """Endings that are an engine's fault."""
 
 
-class MatchError(Exception):
+class MatchError(LineError):
     """The match cannot go on, or cannot begin; one line that says what was expected."""
 
 
@@ -111,14 +112,30 @@ class GameResult:
         """Return a result that `to_json` made.
 
         Raises:
-            ValueError: something is missing, or the winner is none.
+            ValueError: a field is missing or of another type, or the winner is none.
         """
-        known = {each.name for each in fields(cls)}
+        if "winner" in data and data["winner"] not in (BLACK, WHITE, DRAW):
+            raise ValueError(f"winner {data['winner']!r}: expected {BLACK}, {WHITE} or {DRAW}")
+        values: dict[str, Any] = {}
+        for item in fields(cls):
+            if item.name in data:
+                value = data[item.name]
+                values[item.name] = tuple(value) if isinstance(value, list) else value
+                if not _has_type(values[item.name], str(item.type)):
+                    raise ValueError(f"{item.name} {value!r}: expected {item.type}")
         try:
-            values = {name: tuple(v) if isinstance(v, list) else v for name, v in data.items() if name in known}
-            result = cls(**values)  # type: ignore[arg-type]  # what we wrote
+            return cls(**values)
         except TypeError as error:
             raise ValueError(str(error)) from None
-        if result.winner not in (BLACK, WHITE, DRAW):
-            raise ValueError(f"winner {result.winner!r}: expected {BLACK}, {WHITE} or {DRAW}")
-        return result
+
+
+def _has_type(value: object, wanted: str) -> bool:
+    """Return whether a value of the journal is of the type of its field, given as it is written there."""
+    if wanted.startswith("tuple["):
+        inner = wanted.removeprefix("tuple[").removesuffix("]").split(", ")
+        if not isinstance(value, tuple) or (inner[-1] != "..." and len(value) != len(inner)):
+            return False
+        return all(_has_type(each, inner[0]) for each in value)
+    names = [name.strip() for name in wanted.split("|")]
+    found = "None" if value is None else type(value).__name__
+    return found in names or (found == "int" and "float" in names)

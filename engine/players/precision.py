@@ -26,8 +26,10 @@ from engine.search.parameters import SearchSettings
 from engine.search.reports import root_priors
 from engine.search.search import Search
 from native.tree.arrays import VALUE, Batch
+from nets.errors import one_line
 from nets.files import default_cache_dir, write_atomically
 from nets.models import PRECISION_DIR
+from nets.text import parse_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -289,11 +291,12 @@ def _known(file_name: str) -> Agreement | None:
     for folder in (PRECISION_DIR, _cache_dir()):
         path = folder / file_name
         try:
-            return Agreement(**json.loads(path.read_text()))
+            found = parse_json(path.read_text(encoding="utf-8"))
+            return Agreement(int(found["positions"]), float(found["same_move"]), float(found["value_error"]))
         except FileNotFoundError:
             continue
-        except (OSError, ValueError, TypeError) as error:
-            _log.warning("%s cannot be read (%s): comparing again", path, error)
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            _log.warning("%s cannot be read (%s): comparing again", path, one_line(str(error)))
     return None
 
 

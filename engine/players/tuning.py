@@ -16,8 +16,9 @@ from pathlib import Path
 from engine.machine import nvidia_devices, package_versions, processor_name, usable_cores
 from engine.options import TABLE, OptionError, Options, Value
 from engine.own_network import network_file
-from nets.errors import NetworkError
+from nets.errors import NetworkError, one_line
 from nets.files import default_cache_dir, known_digest, write_atomically
+from nets.text import parse_json
 
 _log = logging.getLogger("yomi.networks")
 
@@ -65,13 +66,13 @@ def load(net: Path, size: int) -> Tuning | None:
     try:
         path = _file(net, size)
         text = path.read_text(encoding="utf-8")
-        data = json.loads(text)
+        data = parse_json(text)
         choice = {name: TABLE[name].check(data["choice"][name]) for name in TUNED}
         return Tuning(choice, float(data["evaluations_per_second"]))
     except (FileNotFoundError, NetworkError):  # never tuned, or no such network, which its loading will say
         return None
     except (OSError, ValueError, KeyError, TypeError, OptionError) as error:
-        _warn_once(path, text, str(error))
+        _warn_once(path, text, one_line(str(error)))
         return None
 
 

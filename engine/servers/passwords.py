@@ -7,12 +7,13 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
+from nets.errors import LineError
 from nets.installation import pip_command
 
 STARS = "********"
 
 
-class PasswordError(Exception):
+class PasswordError(LineError):
     """A password that cannot be had; the message is one line and never holds it."""
 
 

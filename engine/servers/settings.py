@@ -24,23 +24,26 @@ from __future__ import annotations
 
 import re
 import shlex
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.clients.spec import text_of
+from engine.clients.spec import MAX_COMMAND, text_of
 from engine.options import OptionError, Options, Value, find
 from engine.servers.passwords import Password, from_environment, from_file, from_keyring
+from nets.errors import LineError
+from nets.text import parse_toml
 
 CGOS, CSA = "cgos", "csa"
 GAMES = {CGOS: "go", CSA: "shogi"}
 PASSWORD_KEYS = ("password_env", "password_file", "password_keyring")
 NAME = re.compile(r"[A-Za-z0-9_.@-]+")
 MAX_KEEPALIVE = 86400.0
+MAX_LINE = 1000
+"""Characters of a line that is searched for a key: the patterns take the square of their number."""
 
 
-class SettingsError(Exception):
+class SettingsError(LineError):
     """Something in the file is wrong; one line that names the file, the line, the key and what was found."""
 
 
@@ -120,10 +123,10 @@ def read_settings(path: Path, protocol: str) -> Settings:
     """
     try:
         text = path.read_text(encoding="utf-8")
-        data = tomllib.loads(text)
+        data = parse_toml(text)
     except OSError as error:
         raise SettingsError(f"cannot read {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise SettingsError(f"{path} is not a TOML file: {error}") from None
     return _Reader(path, text).read(data, protocol)
 
@@ -209,8 +212,11 @@ class _Reader:
 
     def _command(self, table: _Table) -> tuple[str, ...]:
         """Return the words of a command line; a path of the engine is seen from the file's folder, a name is not."""
+        text = table.text("command", "")
+        if len(text) > MAX_COMMAND:
+            raise table.error("command", f"at most {MAX_COMMAND} characters")
         try:
-            words = shlex.split(table.text("command", ""))
+            words = shlex.split(text)
         except ValueError as error:
             raise table.error("command", f"a command line ({str(error).lower()})") from None
         if words and "/" in words[0]:
@@ -239,6 +245,8 @@ class _Reader:
         section: tuple[str, ...] = ()
         best, length = None, 0
         for number, line in enumerate(self.lines, 1):
+            if len(line) > MAX_LINE:
+                continue
             if header := re.fullmatch(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?", line):
                 section = _path(header[1])
                 here = section

@@ -30,6 +30,7 @@ from engine.shogi.pieces import (
     type_of,
 )
 from engine.shogi.placement import Placement, square_name
+from nets.errors import LineError
 
 CSA_NAMES = ("", "FU", "KY", "KE", "GI", "KA", "HI", "KI", "OU", "TO", "NY", "NK", "NG", "UM", "RY")
 CSA_TYPES = {name: piece_type for piece_type, name in enumerate(CSA_NAMES) if name}
@@ -62,7 +63,7 @@ SIDE_MARKS = "▲△▽▼☗☖"
 MARKED_MOVE = re.compile(f"[{SIDE_MARKS}][^{SIDE_MARKS}]*")
 
 
-class NotationError(ValueError):
+class NotationError(LineError, ValueError):
     """Text that names no move; the message is one line."""
 
 

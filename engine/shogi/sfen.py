@@ -21,6 +21,7 @@ from engine.shogi.pieces import (
     unpromoted,
 )
 from engine.shogi.placement import Placement, square_name
+from nets.errors import LineError
 
 STARTPOS = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1"
 START_WORD = "startpos"
@@ -35,7 +36,7 @@ HAND_WRITING_ORDER = (6, 5, 4, 3, 2, 1, 0)
 SIDES = {"b": BLACK, "w": WHITE}
 
 
-class SfenError(ValueError):
+class SfenError(LineError, ValueError):
     """Text that is no SFEN, or a position that cannot be; the message is one line."""
 
 

@@ -28,9 +28,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from nets.arrays import read_header
 from nets.errors import NetworkError
 from nets.features import FeatureSet, feature_set
 from nets.files import naming, remove_drafts, write_atomically
+from nets.text import parse_json
 
 Array: TypeAlias = npt.NDArray[Any]
 Arrays: TypeAlias = Mapping[str, Array]
@@ -122,11 +124,16 @@ class Shard:
         columns = {}
         for path in sorted(self.path.glob("*.npy")):
             try:
-                columns[path.stem] = np.load(path, mmap_mode="r")
-            except (OSError, ValueError) as error:
-                raise NetworkError(f"{path}: {str(error).splitlines()[0]}: expected an array") from None
-            if len(columns[path.stem]) != self.rows:
-                raise NetworkError(f"{path}: {len(columns[path.stem])} rows found, expected {self.rows}")
+                with path.open("rb") as stream:
+                    header = read_header(stream, path.stat().st_size)
+                columns[path.stem] = np.memmap(path, header.dtype, "r", header.offset, header.shape)
+            except OSError as error:
+                raise NetworkError(f"{path}: {error.strerror or error}: expected an array") from None
+            except NetworkError as error:
+                raise NetworkError(f"{path}: {error}") from None
+            if header.shape[:1] != (self.rows,):
+                rows = header.shape[0] if header.shape else "no"
+                raise NetworkError(f"{path}: {rows} rows found, expected {self.rows}")
         return columns
 
     def columns(self) -> dict[str, Column]:
@@ -174,7 +181,7 @@ def open_dataset(folder: str | Path) -> Dataset:
     if record.get("format") != FORMAT:
         raise NetworkError(f"{folder}: data set of format {record.get('format')!r} found, expected {FORMAT}")
     try:
-        manifest = Manifest(str(record["feature_set"]), dict(record["options"]), tuple(record["sources"]))
+        manifest = Manifest(str(record["feature_set"]), dict(record["options"]), tuple(map(str, record["sources"])))
     except (KeyError, TypeError, ValueError) as error:
         raise NetworkError(
             f"{folder}/manifest.json: {error} missing or broken, expected a data set's manifest"
@@ -199,7 +206,7 @@ def _shards(folder: Path) -> Iterator[Shard]:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = parse_json(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise NetworkError(f"{path}: {error.strerror}: expected a data set (made by yomi dataset make)") from None
     except ValueError as error:
@@ -221,7 +228,7 @@ def begin_dataset(folder: str | Path, manifest: Manifest) -> Dataset:
     path = folder / "manifest.json"
     if not path.exists():
         write_atomically(path, manifest.to_json().encode())
-    elif path.read_text(encoding="utf-8") != manifest.to_json():
+    elif path.read_bytes() != manifest.to_json().encode():
         found, wanted = json.loads(open_dataset(folder).manifest.to_json()), json.loads(manifest.to_json())
         names = [name for name in wanted if found.get(name) != wanted[name]]
         which = "; ".join(_first_difference(name, found[name], wanted[name]) for name in names)
@@ -237,9 +244,10 @@ def _first_difference(name: str, found: Any, wanted: Any) -> str:
     """Return in words where what two manifests say under a name differs."""
     if name == "sources":
         pairs = itertools.zip_longest(found, wanted, fillvalue="nothing")
-        was, now = next((was, now) for was, now in pairs if was != now)
+        was, now = next(((was, now) for was, now in pairs if was != now), (found, wanted))
     elif name == "options":
-        name = next(each for each in sorted({*found, *wanted}) if found.get(each) != wanted.get(each))
+        differs = (each for each in sorted({*found, *wanted}) if found.get(each, found) != wanted.get(each, wanted))
+        name = next(differs)
         was, now = (f"{name} {options[name]}" if name in options else f"no {name}" for options in (found, wanted))
     else:
         was, now = found, wanted

@@ -33,6 +33,8 @@ DLSHOGI_PLANES = 62
 DLSHOGI_EXTRAS = (57, 119)
 """Channels of `input2`: hands and check; with the entering kings' features as well."""
 ALPHAZERO_PLANES = 45
+MAX_ROWS = 1 << 14
+"""Largest batch that a file may be made for: the arrays of a batch are allocated before the first evaluation."""
 _NAMES = ("input1", "input2", "output_policy", "output_value")
 _FLOATS = ("float32", "float16")
 
@@ -95,7 +97,8 @@ class ShogiNetwork:
     def ends(self) -> Ends:
         """What a program is written from."""
         hands = None if self.hands is None else self.hands.name
-        return Ends(SIDE, self.board.name, self.policy.name, self.policy_size, self.value.name, hands)
+        names = self.board.name, self.policy.name, self.policy_size, self.value.name, hands
+        return Ends(SIDE, *names, channels=self.planes, extras=self.extras)
 
     @property
     def feature_set(self) -> str:
@@ -143,6 +146,8 @@ def recognise(header: OnnxHeader) -> ShogiNetwork | None:
     for tensor in tensors:
         if tensor.element_type not in _FLOATS:
             raise NetworkError(f"{tensor} found, expected float32 or float16")
+        if tensor.shape is not None and tensor.shape[:1] > (MAX_ROWS,):
+            raise NetworkError(f"{tensor} found, expected batches of at most {MAX_ROWS} rows")
     return network
 
 

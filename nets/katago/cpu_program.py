@@ -18,6 +18,7 @@ from typing import Generic, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from nets.errors import NetworkError
 from nets.forward_program import Builder, M, Norm, V, identity_norm
 from nets.katago.network import (
     META_CHANNELS,
@@ -150,8 +151,15 @@ def write_program(network: KataGoNetwork, size: int, builder: KataGoBuilder[M, V
     """Tell `builder` what the network computes on boards of `size`; `unsupported` must have returned None.
 
     Inputs and outputs are those of `nets.katago.onnx_export`. A human-SL network sees zeros (all unknown).
+
+    Raises:
+        NetworkError: products of weights are beyond float32; no path in the message.
     """
-    _Writer(network, size, builder).write()
+    try:
+        with np.errstate(over="raise"):
+            _Writer(network, size, builder).write()
+    except FloatingPointError:
+        raise NetworkError("weights and norms beyond float32 found, expected those of a trained network") from None
 
 
 def _norm(norm: BatchNorm, activation: Activation) -> Norm:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from nets.errors import NetworkError
 from nets.katago.network import FloatArray, OutputScales
 from nets.metadata import NetworkInfo
 
@@ -127,9 +128,17 @@ def post_process(
 
 
 def scales_of(info: NetworkInfo) -> OutputScales:
-    """Return the scale factors that a network's metadata holds, or the usual ones."""
+    """Return the scale factors that a network's metadata holds, or the usual ones.
+
+    Raises:
+        NetworkError: it has others.
+    """
     known: Mapping[str, float] = info.scales
-    return OutputScales(**{name: float(value) for name, value in known.items()})
+    try:
+        return OutputScales(**{name: float(value) for name, value in known.items()})
+    except TypeError:
+        expected = ", ".join(item.name for item in dataclasses.fields(OutputScales))
+        raise NetworkError(f"{info.name}: scales {', '.join(known)} found, expected {expected}") from None
 
 
 def policy_probabilities(logits: FloatArray, legal: BoolArray, *, optimism: float = 0.0) -> FloatArray:

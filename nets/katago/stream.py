@@ -21,6 +21,7 @@ _MAX_TOKEN = 1024
 _MAX_EXPANSION = 32
 _EXPANSION_FLOOR = 1 << 26
 _HEAD_BYTES = 1 << 16
+_MAX_FLOAT = float(np.finfo(np.float32).max)
 _XZ_MEMORY = 1 << 28
 """Bytes; xz itself takes 65 MiB for the largest dictionary of its usual settings."""
 
@@ -208,9 +209,12 @@ class TokenStream:
         for index in range(count):
             text = self.token(f"float {index + 1} of {count}")
             try:
-                values[index] = float(text)
-            except (ValueError, OverflowError):
+                value = float(text)
+                if not abs(value) <= _MAX_FLOAT:
+                    raise ValueError
+            except ValueError:
                 raise self.error(f"found {text[:40]!r}, expected float {index + 1} of {count}") from None
+            values[index] = value
         return self._checked(values)
 
     def _checked(self, block: FloatArray) -> FloatArray:

@@ -11,6 +11,8 @@ integers of 8 and 16 bits, scaled so that no sum overflows, and float32; `hidden
 from __future__ import annotations
 
 import json
+import math
+import operator
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ import numpy.typing as npt
 
 from nets.errors import NetworkError
 from nets.metadata import NetworkInfo
+from nets.text import parse_json
 
 Array = npt.NDArray[Any]
 
@@ -96,13 +99,13 @@ def read_sparse(path: Path) -> dict[str, Array]:
         if name == METADATA:
             continue
         try:
-            kind, shape = TYPES[entry["dtype"]], tuple(int(side) for side in entry["shape"])
-            begin, end = (int(place) for place in entry["data_offsets"])
+            kind, shape = TYPES[entry["dtype"]], tuple(operator.index(side) for side in entry["shape"])
+            begin, end = (operator.index(place) for place in entry["data_offsets"])
         except (KeyError, TypeError, ValueError):
             raise NetworkError(
                 f"{path}: tensor {name} {entry!r} found, expected {', '.join(TYPES)} with its place"
             ) from None
-        size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+        size = math.prod(shape) * kind.itemsize  # Python's integers do not wrap around
         if not (0 <= begin <= end <= len(data) and end - begin == size and min(shape, default=1) > 0):
             raise NetworkError(
                 f"{path}: tensor {name} of {size} bytes at {begin} to {end} of {len(data)} found, expected all of it"
@@ -186,10 +189,15 @@ def _read_header(path: Path) -> tuple[dict[str, Any], int]:
     with path.open("rb") as stream:
         length = int.from_bytes(stream.read(_LENGTH), "little")
         text = stream.read(length) if length <= MAX_HEADER else b""
+        size = stream.seek(0, 2)
+    if not _LENGTH < length + _LENGTH <= size or length > MAX_HEADER:
+        raise NetworkError(
+            f"{path}: a header of {length} bytes in a file of {size} found, expected 1 to {MAX_HEADER} (safetensors)"
+        )
     try:
-        header = json.loads(text)
-    except ValueError:
-        header = None
+        header = parse_json(text)
+    except ValueError as error:
+        raise NetworkError(f"{path}: a broken header found ({error}), expected one of safetensors") from None
     if not isinstance(header, dict) or not isinstance(header.get(METADATA, {}), dict):
-        raise NetworkError(f"{path}: a broken header found, expected one of safetensors")
+        raise NetworkError(f"{path}: a header without tables found, expected one of safetensors")
     return header, _LENGTH + length

@@ -19,13 +19,13 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 from nets.errors import NetworkError
+from nets.text import read_toml
 
 OPTIMIZERS = ("adamw", "adam", "sgd", "muon")
 SCHEDULES = ("constant", "cosine", "steps")
@@ -168,10 +168,10 @@ def read_config(path: Path) -> Config:
         NetworkError: it cannot be read, or a table, key or value is wrong.
     """
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        tables = read_toml(path)
     except OSError as error:
         raise NetworkError(f"{path}: {error.strerror}: expected a configuration (TOML)") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise NetworkError(f"{path}: {error}") from None
     try:
         return parse_config(tables, path.parent)

@@ -7,6 +7,7 @@ import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
 
+from nets.errors import NetworkError
 from nets.files import naming
 
 
@@ -31,9 +32,23 @@ class CsvLog:
 
 
 def read_log(path: Path) -> list[dict[str, str]]:
-    """Return the rows of a table."""
+    """Return the rows of a table.
+
+    Raises:
+        NetworkError: it is not such a table.
+    """
+    rows = []
     with path.open(newline="", encoding="utf-8") as stream:
-        return list(csv.DictReader(stream))
+        try:
+            for row in csv.DictReader(stream):
+                if not row.get("step") or None in row:
+                    raise ValueError("a row that does not fit the first line")
+                for text in row.values():
+                    float(text or 0.0)
+                rows.append(row)
+        except (ValueError, csv.Error) as error:
+            raise NetworkError(f"{path}: {error} found, expected a table of losses by step (or no file)") from None
+    return rows
 
 
 def can_plot() -> bool:

@@ -201,7 +201,8 @@ def test_evaluations_of_gtp_engines() -> None:
     command = "cgos-genmove_analyze B"
     cgos = json.dumps({"winrate": 0.5, "score": -2.0, "visits": 9, "moves": [{"move": "D4", "pv": "E5 PASS"}]})
     assert read_evaluation(cgos, command) == Evaluation(0.5, -2.0, 9, ("D4", "E5", "PASS"))
-    for report in ("{broken", "info of another kind", ""):
+    hostile = ('{"visits": 1e999}', f'{{"winrate": {"[" * 5000}{"]" * 5000}}}')
+    for report in ("{broken", "info of another kind", "", *hostile):
         assert read_evaluation(report, command) is None
     for number in ("NaN", "Infinity", "-1e999", '"x"', "[1]"):  # as Python reads JSON
         assert read_evaluation(f'{{"winrate":{number},"score":1,"visits":1}}', command) is None

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from engine.cli.main import main
+from engine.datasets import sources
 from engine.datasets.sources import GO_SUFFIXES, find_files, readable_files, sgf_texts
 from engine.evaluators.queue import InlineQueue
 from engine.go.datasets import games as go_games
@@ -182,6 +183,35 @@ def test_records_with_more_handicap_than_a_row_holds_are_refused(tmp_path: Path)
     table, refused = read_games([path], tmp_path / "parts", CHINESE, lambda read, bad: None)
     assert table.games["handicap"].tolist() == [0, 255]
     assert refused == {"a handicap of 300: expected at most 255 stones": 1}
+
+
+@pytest.mark.parametrize("name", ["big.sgf.gz", "big.sgfs.gz", "big.sgfs"])
+def test_texts_have_a_largest_size(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "MAX_RECORD_BYTES", 1000)
+    path = tmp_path / name
+    for size in (1000, 1001):
+        text = b"(" + b" " * (size - 2) + b")"
+        path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+        if size == 1000:
+            assert [*sgf_texts(path)] == [text]
+        else:
+            with pytest.raises(NetworkError, match="a text of more than 1000 bytes"):
+                [*sgf_texts(path)]
+
+
+def test_a_damaged_part_is_read_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "two.sgf"
+    path.write_text("(;GM[1]SZ[9];B[cc];W[gg])\n(;GM[1]SZ[5];B[dd])\n")
+    first, _ = read_games([path], tmp_path / "parts", CHINESE, lambda read, bad: None)
+    [part] = (tmp_path / "parts").iterdir()
+    whole = part.read_bytes()
+    for damaged in (whole[:-30], b"", whole.replace(b"<u2", b"<u4")):
+        part.write_bytes(damaged)
+        again, _ = read_games([path], tmp_path / "parts", CHINESE, lambda read, bad: None)
+        assert all((again.games[name] == first.games[name]).all() for name in ("start", "moves", "size"))
+        assert "its games are read again" in caplog.text
+        assert part.read_bytes()[-100:] == whole[-100:]
+        caplog.clear()
 
 
 def test_files_of_one_name_and_size_are_told_apart(tmp_path: Path) -> None:

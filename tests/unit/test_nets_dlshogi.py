@@ -86,6 +86,73 @@ def test_what_is_said_is_what_the_graph_says(kind: str, backend: str, tmp_path: 
     evaluator.close()
 
 
+@pytest.mark.parametrize(
+    ("kind", "index", "shape"),
+    [
+        ("Conv", 0, (16, 61, 3, 3)),
+        ("Conv", 0, (16, 62, 39, 39)),
+        ("Conv", 1, (16, 58, 1, 1)),
+        ("Conv", 2, (16, 15, 3, 3)),
+        ("Conv", 2, (16, 16, 3)),
+        ("Gemm", 0, (2186, 2186)),
+        ("Gemm", 1, (3, 3)),
+    ],
+)
+def test_weights_that_do_not_fit_are_not_computed(
+    kind: str, index: int, shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    model = make_model(SMALL)
+    nodes = [node for node in model.graph.node if node.op_type == kind]
+    weights = next(each for each in model.graph.initializer if each.name == nodes[index].input[1])
+    weights.CopyFrom(numpy_helper.from_array(np.ones(shape, np.float32), weights.name))
+    onnx.save(model, tmp_path / "net.onnx")
+    with pytest.raises(EvaluatorError, match=r"found, expected|has no kernel|do not fit|meets"):
+        load_shogi(tmp_path / "net.onnx", "cpu", "native")
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "numbers", "dims", "message"),
+    [
+        ("INT8", "int32_data", [128], [1], "weights 'x' with 128 to 128 found, expected int8"),
+        ("INT32", "int32_data", [1, 2], [2, -1], r"with 2 numbers found, expected shape \[2, -1\]"),
+        ("INT64", "int64_data", [], [1 << 32, 1 << 32], "with 0 numbers found"),
+        ("FLOAT16", "int32_data", [65536], [1], "with 65536 to 65536 found, expected float16"),
+        ("UINT8", "int32_data", [-1], [1], "with -1 to -1 found, expected uint8"),
+        ("FLOAT", "float_data", [1.0], [1] * 33, "with 1 numbers found"),
+    ],
+)
+def test_integers_out_of_range_are_refused(
+    kind: str, field: str, numbers: list[float], dims: list[int], message: str, tmp_path: Path
+) -> None:
+    model = make_model(SMALL)
+    tensor = TensorProto(name="x", dims=dims, data_type=TensorProto.DataType.Value(kind))
+    getattr(tensor, field).extend(numbers)
+    model.graph.initializer.append(tensor)
+    onnx.save(model, tmp_path / "net.onnx")
+    with pytest.raises(NetworkError, match=message):
+        read_onnx_graph(tmp_path / "net.onnx")
+
+
+def test_a_batch_has_a_largest_size(tmp_path: Path) -> None:
+    model = make_model(SMALL)
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_value = 1 << 62
+    onnx.save(model, tmp_path / "net.onnx")
+    with pytest.raises(NetworkError, match="expected batches of at most 16384 rows"):
+        open_file(tmp_path / "net.onnx")
+
+
+def test_outputs_that_are_larger_than_the_file_declares_are_refused(tmp_path: Path) -> None:
+    model = make_model(SMALL)
+    policy = model.graph.output[0].name
+    last = next(node for node in model.graph.node if policy in node.output)
+    last.output[0] = "once"
+    model.graph.node.append(helper.make_node("Concat", ["once", "once"], [policy], axis=1))
+    onnx.save(model, tmp_path / "net.onnx")
+    with pytest.raises(EvaluatorError, match=r"output_policy \(1, 4374\) found, expected 2187 numbers a row"):
+        load_shogi(tmp_path / "net.onnx", "cpu", "onnx")
+
+
 def test_a_file_for_one_batch_size_gets_whole_batches(tmp_path: Path) -> None:
     model = make_model(SMALL)
     for tensor in (*model.graph.input, *model.graph.output):

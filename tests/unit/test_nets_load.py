@@ -99,7 +99,9 @@ def test_the_same_for_shogi() -> None:
     assert info.source_sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-@pytest.mark.parametrize("damage", ["onnx", "truncate", "sidecar", "json", "lost onnx", "lost sidecar", "info"])
+@pytest.mark.parametrize(
+    "damage", ["onnx", "truncate", "sidecar", "json", "lost onnx", "lost sidecar", "info", "channels"]
+)
 def test_damaged_entries_are_made_again(
     network_file: Path, tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -116,6 +118,9 @@ def test_damaged_entries_are_made_again(
     elif damage == "info":
         record = json.loads(sidecar.read_text())
         sidecar.write_text(json.dumps({**record, "info": dataclasses.replace(info, board_size=13).to_json()}))
+    elif damage == "channels":  # nothing but a digest tells
+        record = json.loads(sidecar.read_text())
+        sidecar.write_text(json.dumps({**record, "info": dataclasses.replace(info, policy_channels=9).to_json()}))
     elif damage == "lost onnx":
         path.unlink()
     else:

@@ -66,6 +66,12 @@ def test_a_set_goes_on_only_as_it_began(tmp_path: Path) -> None:
         open_dataset(tmp_path)
 
 
+def test_an_option_that_is_null_differs_from_none_at_all(tmp_path: Path) -> None:
+    begin_dataset(tmp_path, Manifest("go-stones-2", {"other": None}))
+    with pytest.raises(NetworkError, match=r"other options found \(other None where no other was expected\)"):
+        begin_dataset(tmp_path, Manifest("go-stones-2"))
+
+
 @pytest.mark.parametrize(
     ("found", "wanted", "message"),
     [

@@ -248,12 +248,24 @@ def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert all((read[name] == tensor).all() for name, tensor in tensors.items())
 
 
+def _with_header(content: bytes, old: str, new: str) -> bytes:
+    """Return a file with another text in its header."""
+    length = int.from_bytes(content[:8], "little")
+    header = content[8 : 8 + length].replace(old.encode(), new.encode(), 1)
+    assert header != content[8 : 8 + length]
+    return len(header).to_bytes(8, "little") + header + content[8 + length :]
+
+
 def test_broken_files_are_refused(tmp_path: Path) -> None:
     whole = write_sparse(random_tensors(6), info())
     length = int.from_bytes(whole[:8], "little")
     for name, content, message in (
         ("short", whole[:-1], "expected all of it"),
-        ("header", whole[: 8 + length // 2], "a broken header"),
+        ("header", whole[: 8 + length // 2], rf"a header of {length} bytes in a file of {8 + length // 2} found"),
+        ("deep", b"\xa0\x86\x01" + bytes(5) + b'{"a":' + b"[" * 99_995, "nested too deep"),
+        ("number", _with_header(whole, '"__metadata__":', '"x":1e999,"__metadata__":'), "the number inf found"),
+        ("wraps", _with_header(whole, f'"shape":[{INPUTS}]', '"shape":[4294967296,4294967296]'), "expected all of it"),
+        ("text", _with_header(whole, f'"shape":[{INPUTS}]', f'"shape":["{INPUTS}"]'), "with its place"),
         ("json", whole[:8] + b"{" * length + whole[8 + length :], "a broken header"),
         ("type", whole.replace(b'"I16"', b'"I64"', 1), "expected I8, I16, F32"),
         (

@@ -84,11 +84,18 @@ def garble_operations(content: bytearray) -> None:
     content[content.index(b"\n") + 300] ^= 1
 
 
+def garble_sizes(content: bytearray) -> None:
+    at = content.index(b'"scratch_floats": ') + len(b'"scratch_floats": ')
+    content[at] ^= 1  # another digit, with which the kernels would write beyond their memory
+
+
 def garble_header(content: bytearray) -> None:
     content[0] = 0xFF
 
 
-@pytest.mark.parametrize("damage", [cut, garble_weights, garble_operations, garble_header, bytearray.clear])
+@pytest.mark.parametrize(
+    "damage", [cut, garble_weights, garble_operations, garble_sizes, garble_header, bytearray.clear]
+)
 def test_what_is_damaged_is_made_anew(
     damage: Callable[[bytearray], None],
     net: Path,

@@ -11,12 +11,12 @@ from engine.search.parameters import SearchSettings
 from engine.search.search import Search
 from engine.shogi.game import ShogiGame
 from native.shogi.spec import shogi_spec
-from native.tree.arrays import Tree, make_tree
+from native.tree.arrays import VALUES, Tree, make_tree
 from native.tree.cache import probe_cache, store_cache
 from tests.fakes.evaluators import ScriptedEvaluator
 
 POLICY, ROOM = 30, 6
-VALUES = np.array([0.5, 1.0, 2.0, 3.0], np.float32)
+NUMBERS = np.arange(VALUES, dtype=np.float32) + np.float32(0.5)
 
 
 def small_tree(in_order: bool, entries: int = 4) -> Tree:
@@ -27,11 +27,11 @@ def small_tree(in_order: bool, entries: int = 4) -> Tree:
 
 
 def store(tree: Tree, key: int, moves: list[int], priors: list[float]) -> None:
-    store_cache(tree, np.uint64(key), np.array(moves, np.uint16), len(moves), np.array(priors, np.float32), VALUES)
+    store_cache(tree, np.uint64(key), np.array(moves, np.uint16), len(moves), np.array(priors, np.float32), NUMBERS)
 
 
 def probe(tree: Tree, key: int, moves: list[int]) -> tuple[Any, Any] | None:
-    priors, values = np.zeros(POLICY, np.float32), np.zeros(4, np.float32)
+    priors, values = np.zeros(POLICY, np.float32), np.zeros(VALUES, np.float32)
     found = probe_cache(tree, np.uint64(key), np.array(moves, np.uint16), len(moves), priors, values)
     return (priors[: len(moves)], values) if found else None
 
@@ -43,7 +43,7 @@ def test_what_was_stored_is_found(in_order: bool) -> None:
     for _ in range(2):
         priors, values = probe(tree, 5, [3, 29, 7]) or (None, None)
         np.testing.assert_allclose(priors, [0.5, 0.25, 0.25], atol=1e-4)
-        assert values.tolist() == VALUES.tolist()
+        assert values.tolist() == NUMBERS.tolist()
         store(tree, 6, list(range(ROOM)), [1 / ROOM] * ROOM)  # in another place, and full
     assert probe(tree, 6, list(range(ROOM))) is not None
     assert probe(tree, 9, [3, 29, 7]) is None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import logging
 import math
 import multiprocessing
 import os
@@ -33,8 +34,11 @@ from engine.records import LeftOut
 from native.datasets.replay import COLOR_SHIFT, GAME_DTYPE, black_wins, replay
 from native.go.board import POSITION_DTYPE
 from native.go.rules import MAX_HISTORY
-from nets.errors import NetworkError
+from nets.arrays import read_npz
+from nets.errors import NetworkError, one_line
 from nets.files import atomic_writer, remove_drafts, source_digest
+
+_log = logging.getLogger("yomi.datasets")
 
 READER = 2
 """Version of the reader: parts that another one has made are read again."""
@@ -167,8 +171,9 @@ def _parts(
     texts = sgf_texts(path)
     for number in itertools.count():
         part = folder / f"{key}-{number:05d}.npz"
-        if part.exists():
-            table, reasons, count = _load_part(part)
+        kept = _load_part(part) if part.exists() else None
+        if kept is not None:
+            table, reasons, count = kept
             next(itertools.islice(texts, count, count), None)  # skips what the part holds
         else:
             chunk = list(itertools.islice(texts, PART_GAMES))
@@ -227,10 +232,26 @@ def _save_part(path: Path, table: GameTable, refused: Counter[str], count: int) 
         np.savez(stream, games=table.games.view(np.uint8), codes=table.codes, refused=reasons, count=count)
 
 
-def _load_part(path: Path) -> tuple[GameTable, Counter[str], int]:
-    with np.load(path) as part:
+def _load_part(path: Path) -> tuple[GameTable, Counter[str], int] | None:
+    """Return a part that was kept; None, with a line in the log, if it is damaged."""
+    try:
+        with path.open("rb") as stream:
+            part = read_npz(stream)
         table = GameTable(part["games"].view(GAME_DTYPE), part["codes"])
-        return table, Counter(part["refused"].tolist()), int(part["count"])
+        count, refused = int(part["count"]), Counter(part["refused"].tolist())
+        ends = table.games["start"].astype(np.int64) + table.games["stones"] + table.games["moves"]
+        least = min(table.games[name].min(initial=0) for name in ("start", "stones", "moves"))
+        if (
+            part["codes"].dtype != np.uint16
+            or not 0 < count <= PART_GAMES
+            or least < 0
+            or (ends > len(table.codes)).any()
+        ):
+            raise NetworkError("games beyond its end found")
+    except (NetworkError, OSError, ValueError, KeyError, TypeError) as error:
+        _log.warning("%s is damaged (%s): its games are read again", path, one_line(str(error)))
+        return None
+    return table, refused, count
 
 
 def _joined(tables: Sequence[GameTable]) -> GameTable:

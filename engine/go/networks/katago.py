@@ -16,6 +16,7 @@ from native.forward.builder import MAX_SIZE, MIN_SIZE, ProgramBuilder
 from native.go.outputs import decode, decode_rows
 from native.go.spec import go_spec
 from nets.data.metrics import Judged
+from nets.errors import NetworkError
 from nets.files import known_digest
 from nets.katago.cpu_program import unsupported, write_program
 from nets.katago.description import describe
@@ -72,12 +73,22 @@ class KataGo(Format):
         return None
 
     def described(self, info: NetworkInfo) -> Self:
-        """Take up what is known of the network."""
+        """Take up what is known of the network.
+
+        Raises:
+            NetworkError: it has too few outputs.
+        """
         self.info = info
         size, area = self.size, self.size**2
         self.gpu_rows = default_rows(size)
         scales = scales_of(info)
         self._scales = np.array([scales.score_mean, scales.score_stdev, scales.lead, *error_scales(info)], np.float32)
+        misc = 6 if self._scales[3] > 0.0 else 4  # what the kernel reads
+        if info.misc_channels < misc or info.policy_channels < 1:
+            raise NetworkError(
+                f"{self.path}: {info.policy_channels} policy and {info.misc_channels} misc channels found, "
+                f"expected at least 1 and {misc}"
+            )
         meta = (Feed("meta", (META_CHANNELS,)),) if info.meta_input else ()
         self.feeds = Feed("spatial", (SPATIAL_CHANNELS, size, size)), Feed("global", (GLOBAL_CHANNELS,)), *meta
         self.output_shapes = (info.policy_channels, area + 1), (3,), (info.misc_channels,), (area,)
@@ -118,7 +129,10 @@ class KataGo(Format):
         reason = unsupported(network)
         if reason is not None:
             raise UnsupportedError(path, reason)
-        program = make_program(network, size, precision)
+        try:
+            program = make_program(network, size, precision)
+        except NetworkError as error:
+            raise NetworkError(f"{path}: {error}") from None
         self.described(describe(network, size, path.name, digest))
         if keep:
             keep_program(program, self.info, precision)
@@ -127,7 +141,8 @@ class KataGo(Format):
     def arguments(self, outputs: Sequence[Array], batch: Batch) -> tuple[Any, ...]:
         """See native.go.outputs."""
         board = batch.is_root, self.may_have_no_result, batch.logits, batch.values, batch.ownership
-        return (*outputs, self._scales, OPTIMISM, *board)
+        shaped = (each.reshape(len(each), *shape) for each, shape in zip(outputs, self.output_shapes, strict=True))
+        return (*shaped, self._scales, OPTIMISM, *board)
 
     def judge(self, outputs: Sequence[FloatArray]) -> Judged:
         """See Format; the policy is the ordinary one."""

@@ -94,7 +94,7 @@ class PartialFormat(Format):
         """See graph_program."""
         value = next((name for name in self.outputs if name != "policy"), None)
         policy = "policy" if "policy" in self.outputs else None
-        ends = Ends(self.size, self.feeds[0].name, policy, self.size**2, value)
+        ends = Ends(self.size, self.feeds[0].name, policy, self.size**2, value, channels=self.feeds[0].shape[0])
         return graph_program(self.path, ends, self.feeds, precision)
 
     def arguments(self, outputs: Sequence[Array], batch: Batch) -> tuple[Any, ...]:

@@ -50,6 +50,7 @@ from engine.shogi.referee import ShogiReferee
 from engine.shogi.sfen import format_sfen
 from nets.errors import NetworkError
 from nets.files import remove_drafts, write_atomically
+from nets.text import parse_json
 
 SHOWN_PLIES = 8
 """Moves before a position that the engine is shown, enough for it to see a repetition. Fairy-Stockfish takes 15 µs for
@@ -318,7 +319,7 @@ class _Files:
             write_atomically(path, (json.dumps(wanted, indent=1) + "\n").encode(), sync=True)
             return
         try:
-            found = json.loads(path.read_bytes())
+            found = parse_json(path.read_bytes())
         except ValueError as error:
             raise NetworkError(f"{path}: broken JSON ({error})") from None
         for name, value in wanted.items():

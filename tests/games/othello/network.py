@@ -38,7 +38,7 @@ class OthelloNetwork(PolicyValueFormat):
         info = own_info(file.path, file.info)
         if info.board_size != size:
             raise NetworkError(f"{file.path}: made for boards of size {info.board_size}, expected size {size}")
-        spec, ends = othello_spec(size), Ends(size, "planes", "policy", size**2, "value")
+        spec, ends = othello_spec(size), Ends(size, "planes", "policy", size**2, "value", channels=PLANES)
         return cls(file.path, info, spec, ends, (Feed("planes", spec.planes_shape),))
 
 

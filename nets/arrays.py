@@ -1,0 +1,92 @@
+"""Arrays in .npy and .npz files: only plain numbers and texts, with sizes checked before memory is taken.
+
+numpy's own reader parses headers as Python, and lets through what its parser raises.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+import zipfile
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from nets.errors import NetworkError
+
+_MAGIC = b"\x93NUMPY"
+_HEADER = re.compile(
+    r"\{'descr': '([<>|=]?[biufU]\d{1,4})', 'fortran_order': False, "
+    r"'shape': \(((?:\d{1,19}, ?)*(?:\d{1,19})?)\), \} *\n"
+)
+_MAX_HEADER = 1 << 12
+_MAX_AXES = 8
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a .npy file tells of its array, which lies in C order."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    offset: int
+    """Of the first number in the file."""
+
+
+def read_header(stream: BinaryIO, size: int) -> Header:
+    """Read the header of a .npy file.
+
+    Args:
+        stream: the file, at its beginning.
+        size: bytes of the whole file.
+
+    Raises:
+        NetworkError: another header, or an array that does not fill the file; no path in the message.
+        OSError: the file cannot be read.
+    """
+    start = stream.read(len(_MAGIC) + 2)
+    width = {1: 2, 2: 4, 3: 4}.get(start[-2] if len(start) == len(_MAGIC) + 2 else 0, 0)
+    if not start.startswith(_MAGIC) or not width:
+        raise NetworkError(f"a file that starts with {start!r} found, expected an array (.npy)")
+    length = int.from_bytes(stream.read(width), "little")
+    text = stream.read(min(length, _MAX_HEADER)).decode("latin-1")
+    match = _HEADER.fullmatch(text)
+    if match is None or len(text) != length:
+        raise NetworkError(f"the header {text[:100].strip()!r} found, expected that of an array of numbers in C order")
+    try:
+        dtype = np.dtype(match[1])
+    except TypeError:
+        raise NetworkError(f"element type {match[1]!r} found, expected numbers") from None
+    shape = tuple(int(side) for side in match[2].split(",") if side.strip())
+    offset = len(start) + width + length
+    if len(shape) > _MAX_AXES or offset + math.prod(shape) * dtype.itemsize != size:
+        raise NetworkError(f"{size - offset} bytes of numbers found, expected {dtype} of shape {shape}")
+    return Header(dtype, shape, offset)
+
+
+def read_npz(stream: BinaryIO) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays of an archive that `numpy.savez` has written.
+
+    Raises:
+        NetworkError: it is damaged or another archive; no path in the message.
+        OSError: it cannot be read.
+    """
+    arrays = {}
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            for entry in archive.infolist():
+                # What is stored as it is cannot be larger than the file.
+                if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
+                    raise NetworkError(f"{entry.filename} compressed found, expected an archive of numpy.savez")
+                with archive.open(entry) as member:
+                    header = read_header(member, entry.file_size)  # type: ignore[arg-type]  # it reads, which is enough
+                    array = np.frombuffer(member.read(), header.dtype).reshape(header.shape)
+                arrays[entry.filename.removesuffix(".npy")] = array
+    except NetworkError:
+        raise
+    except (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, RuntimeError, struct.error) as error:
+        raise NetworkError(f"{error}: expected an archive of arrays (.npz)") from None
+    return arrays

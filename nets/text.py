@@ -1,0 +1,81 @@
+"""JSON and TOML of files that anyone may have written: every fault is a ValueError, and values have sane sizes."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+MAX_DEPTH = 64
+"""Levels of lists and tables. Python's own limit depends on the caller, and repr() has one as well."""
+MAX_INTEGER = 1 << 64
+"""Integers lie between its negative and itself: each becomes a float without an error."""
+_DOTTED_KEY = re.compile(r"(?:\.[^.=,\[\]{}#\n]{0,64}){1000}")
+"""A key of so many parts keeps tomllib, whose time is the square of their number, busy for hours."""
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Return the value of a JSON text.
+
+    Raises:
+        ValueError: it is not JSON, is nested too deep, or has a number that is not finite or too large.
+    """
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise ValueError(_too_deep()) from None
+    _check(value, finite=True)
+    return value
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Return the tables of a TOML text.
+
+    Raises:
+        ValueError: it is not TOML, is nested too deep, or has an integer that is too large.
+    """
+    if _DOTTED_KEY.search(text):
+        raise ValueError(_too_deep())
+    try:
+        tables = tomllib.loads(text)
+    except RecursionError:
+        raise ValueError(_too_deep()) from None
+    _check(tables, finite=False)
+    return tables
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the tables of a TOML file.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: see `parse_toml`.
+    """
+    return parse_toml(path.read_text(encoding="utf-8"))
+
+
+def _too_deep() -> str:
+    return f"nested too deep, expected at most {MAX_DEPTH} levels"
+
+
+def _check(value: Any, *, finite: bool) -> None:
+    """Raise a ValueError for too many levels or a number out of range."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        inner: list[Any] = []
+        for each in level:
+            if isinstance(each, dict):
+                inner += each.values()
+            elif isinstance(each, list):
+                inner += each
+            elif isinstance(each, int) and not -MAX_INTEGER < each < MAX_INTEGER:
+                raise ValueError("an integer beyond 64 bits found, expected a smaller one")
+            elif finite and isinstance(each, float) and not math.isfinite(each):
+                raise ValueError(f"the number {each} found, expected a finite one")
+        if not inner:
+            return
+        level = inner
+    raise ValueError(_too_deep())

@@ -1,0 +1,781 @@
+"""Every reader of files in the project: good files, how they are read, and the errors that it documents."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import lzma
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import onnx
+
+from bench.choices import ChoicesError, Sayings
+from bench.levels import LevelsError, read_pairings
+from bench.mate import ProblemError, read_problems
+from engine.cli import learn, match_settings, net
+from engine.cli.duel import points_of
+from engine.cli.errors import CliError
+from engine.cli.games import GAMES
+from engine.clients.limits import SpecError
+from engine.clients.spec import spec_of
+from engine.color import BLACK, WHITE
+from engine.datasets.sources import sgf_texts
+from engine.evaluators import stored_program
+from engine.evaluators.base import EvaluatorError
+from engine.evaluators.load import load
+from engine.evaluators.network import recognise
+from engine.go.datasets import games as go_games
+from engine.go.networks import FORMATS as GO_FORMATS
+from engine.go.networks.katago import make_program
+from engine.go.sgf import SgfError
+from engine.learning import store
+from engine.learning.errors import LearningError
+from engine.learning.journal import Journal as LearningJournal
+from engine.matches.journal import Journal, read_journal
+from engine.matches.read import read_results
+from engine.matches.report import report, to_json, to_text
+from engine.matches.results import GameResult, MatchError
+from engine.matches.schedule import load_openings
+from engine.options import OptionError, Options, read_config
+from engine.players import precision, tuning
+from engine.servers.passwords import PasswordError, from_file
+from engine.servers.settings import SettingsError, read_settings
+from engine.shogi.book import BookError, BookMove, open_book
+from engine.shogi.datasets import played
+from engine.shogi.datasets.openings import BalanceLimits, balanced_openings
+from engine.shogi.datasets.rows import ShogiLimits, merged, read_rows, to_hcpe, to_psv, why_not
+from engine.shogi.networks import FORMATS as SHOGI_FORMATS
+from engine.shogi.players.setup import network_defaults
+from engine.shogi.records.files import load_records, to_bytes
+from engine.shogi.records.record import GameRecord, RecordedMove, RecordError, parse_usi_line
+from nets.data.shards import Manifest, begin_dataset, check_shard, open_dataset, shard_name, widths, write_shard
+from nets.dlshogi import definition
+from nets.errors import NetworkError
+from nets.features import feature_set
+from nets.files import source_digest
+from nets.katago.description import describe
+from nets.katago.write import write_network
+from nets.load import NetworkInfo, prepare
+from nets.packed import Variant, make_variant
+from nets.sparse.file import HIDDEN, LAST, read_info, read_sparse, write_sparse
+from nets.training.config import read_config as read_training_config
+from nets.training.log import CsvLog
+from tests.fakes.books import write_apery, write_yaneuraou
+from tests.fuzz.harness import Files, Reader
+from tests.naive.katago_networks import RandomNetworks
+
+SIZE = 7
+LINE = "startpos moves 7g7f 3c3d 2g2f 8c8d 2f2e 8d8e 6i7h 4a3b 2e2d 2c2d 2h2d P*2c 2d2f 8e8f 8g8f 8b8f P*8g 8f8b"
+
+
+@contextlib.contextmanager
+def isolated(cache: Path) -> Iterator[None]:
+    """Use a cache folder of its own."""
+    with mock.patch.dict(os.environ, {"YOMI_CACHE_DIR": str(cache)}):
+        yield
+
+
+def _written(write: Callable[[Path], object]) -> Files:
+    """Return the files that a function writes into a folder."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write(folder)
+        return {
+            str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
+        }
+
+
+# -- networks ------------------------------------------------------------------------------------------------------
+
+
+def _katago_files() -> Files:
+    small = write_network(RandomNetworks(11).network(["ordinary", "gpool"], channels=4))
+    late = write_network(RandomNetworks(15).network(["attention", "ffn-gated"], channels=4, meta=True))
+    text = write_network(RandomNetworks(8).network(["ordinary"], channels=2), text=True)
+    return {
+        "old.bin": small,
+        "new.bin": late,
+        "net.txt": text,
+        "net.bin.gz": gzip.compress(small, 1),
+        "net.bin.xz": lzma.compress(late, preset=0),
+    }
+
+
+def _read_katago(path: Path) -> None:
+    net.facts(path)
+    form = recognise(GO_FORMATS, path, SIZE)
+    form.program("fp32", keep=False)
+
+
+def _onnx_files() -> Files:
+    def write(folder: Path) -> None:
+        with mock.patch.object(definition, "_HIDDEN", 1):
+            definition.write_network(folder / "net.onnx", definition.NetworkShape(1, 4))
+            swish = definition.NetworkShape(1, 4, activation="swish", half=True, squeeze=2, folded=False)
+            definition.write_network(folder / "half.onnx", swish)
+            definition.write_network(folder / "integers.onnx", definition.NetworkShape(0, 1))
+            model = onnx.load(folder / "integers.onnx")
+            for name, data in (("int32", "int32_data"), ("int64", "int64_data"), ("int8", "int32_data")):
+                tensor = onnx.TensorProto(name=name, dims=[3], data_type=onnx.TensorProto.DataType.Value(name.upper()))
+                getattr(tensor, data).extend((1, 2, 3))
+                model.graph.initializer.append(tensor)
+            onnx.save(model, folder / "integers.onnx")
+
+    return _written(write)
+
+
+def _read_shogi_onnx(path: Path) -> None:
+    net.facts(path)
+    load(SHOGI_FORMATS, path, 9, "cpu", "native").close()
+
+
+def _go_onnx_files() -> Files:
+    def write(folder: Path) -> None:
+        (folder / "net.bin").write_bytes(write_network(RandomNetworks(11).network(["ordinary"], channels=2)))
+        target, _ = prepare(folder / "net.bin", SIZE, folder / "cache")
+        shutil.copy(target, folder / "net.onnx")
+        shutil.rmtree(folder / "cache")
+        (folder / "net.bin").unlink()
+
+    return _written(write)
+
+
+def _read_go_onnx(path: Path) -> None:
+    net.facts(path)
+    source_digest(path)
+    recognise(GO_FORMATS, path, SIZE).onnx_file()
+
+
+def _converted_files() -> Files:
+    def write(folder: Path) -> None:
+        (folder / "net.bin").write_bytes(write_network(RandomNetworks(11).network(["ordinary"], channels=2)))
+        prepare(folder / "net.bin", SIZE, folder / "cache")
+
+    return _written(write)
+
+
+def _read_converted(path: Path) -> None:
+    folder = path.parent if path.name == "net.bin" else path.parents[2]
+    prepare(folder / "net.bin", SIZE, folder / "cache")
+
+
+def _sparse_files() -> Files:
+    rng = np.random.default_rng(1)
+
+    def floats(*shape: int) -> np.ndarray:
+        return rng.normal(size=shape).astype(np.float32)
+
+    tensors = {
+        "rows": rng.integers(-9, 9, (3, 256)).astype(np.int8),
+        "bias": rng.integers(-9, 9, 256).astype(np.int16),
+        "direct": floats(3),
+        "hidden": rng.integers(-9, 9, (HIDDEN, 128)).astype(np.int16),
+        "hidden_bias": floats(HIDDEN),
+        "last": floats(HIDDEN, LAST),
+        "last_bias": floats(LAST),
+        "out": floats(LAST + 1),
+        "moves": rng.integers(-9, 9, (4, 128)).astype(np.int8),
+        "move_bias": floats(4),
+        "scales": np.array([0.001, 0.001], np.float32),
+    }
+    info = NetworkInfo("shogi", 9, "shogi-board", "tiny", "", "", 0, 1, 0)
+    return {"net.safetensors": write_sparse(tensors, info)}
+
+
+def _read_sparse_network(path: Path) -> None:
+    read_sparse(path)
+    read_info(path)
+    net.facts(path)
+    with contextlib.suppress(NetworkError):  # a tiny network has not the rows that shogi has
+        recognise(SHOGI_FORMATS, path, 9)
+
+
+def _variant_files() -> Files:
+    return {"net.onnx": _onnx_files()["net.onnx"]}
+
+
+def _read_variant(path: Path) -> None:
+    make_variant(path, Variant(packed=("input1", "input2"), constant=("input2",), side=9))
+
+
+def _program_files() -> Files:
+    network = RandomNetworks(11).network(["ordinary"], channels=2)
+    program, info = make_program(network, SIZE, "fp32"), describe(network, SIZE, "net.bin", "0" * 64)
+
+    def write(folder: Path) -> None:
+        with isolated(folder), mock.patch.object(stored_program, "WORTH", 1):
+            stored_program.keep_program(program, info, "fp32")
+
+    [content] = _written(write).values()
+    return {"program.bin": content}
+
+
+def _read_program(path: Path) -> None:
+    with mock.patch.object(stored_program, "_path", return_value=path):
+        stored_program.load_program("0" * 64, SIZE, "fp32")
+
+
+INI = b"""\xef\xbb\xbf# dlshogi's settings
+[engine]
+C_init=144
+C_base=28288
+; comment
+Softmax_Temperature = 174
+DfPn_Min_Search_Millisecs=300
+"""
+
+
+def _read_ini(path: Path) -> None:
+    options = Options.for_game("shogi")
+    options.net = str(path).removesuffix(".ini")
+    network_defaults(options)
+
+
+# -- data sets -----------------------------------------------------------------------------------------------------
+
+
+def _dataset_files() -> Files:
+    features = feature_set("katago-v7")
+    width = widths(features, 3)
+    rng = np.random.default_rng(1)
+    columns = {
+        "planes": rng.integers(0, 256, (4, width["planes"])),
+        "globals": rng.normal(size=(4, width["globals"])),
+        "policy_moves": rng.integers(0, 10, (4, 1)),
+        "policy_weights": np.ones((4, 1)),
+        "value": rng.uniform(-1, 1, 4),
+        "ownership": rng.integers(-127, 127, (4, 9)),
+    }
+
+    def write(folder: Path) -> None:
+        begin_dataset(folder, Manifest("katago-v7", {"seed": 1}, ("a.sgf 12",)))
+        write_shard(folder, shard_name("train", 3, 0), "train", 3, columns)
+
+    return _written(write)
+
+
+def _read_dataset(path: Path) -> None:
+    folder = path.parent if path.name == "manifest.json" else path.parents[1]
+    dataset = open_dataset(folder)
+    for shard in dataset.shards:
+        check_shard(shard, dataset.manifest.features, dataset.manifest.features.policy_size(shard.size))
+        for column in shard.columns().values():
+            np.asarray(column.map()).tobytes()  # reads all of it
+
+
+def _go_part_files() -> Files:
+    table, refused = go_games._read_piece([SGF], go_games.Rules.parse("chinese"))
+
+    def write(folder: Path) -> None:
+        go_games._save_part(folder / "part.npz", table, refused, 1)
+
+    return _written(write)
+
+
+def _read_go_part(path: Path) -> None:
+    go_games._load_part(path)
+
+
+def _collection_files() -> Files:
+    line = SGF.replace(b"\n", b" ")
+    return {
+        "games.sgfs": line + b"\n" + line + b"\n",
+        "games.sgfs.gz": gzip.compress(line),
+        "games.sgfs.xz": lzma.compress(line),
+        "game.sgf.gz": gzip.compress(SGF),
+    }
+
+
+def _read_collection(path: Path) -> None:
+    go_games._read_piece([*sgf_texts(path)], go_games.Rules.parse("chinese"))
+
+
+def _record() -> GameRecord:
+    record = parse_usi_line(LINE)
+    record.black, record.white, record.ending = "sente", "gote", "TORYO"
+    for number, recorded in enumerate(record.moves):
+        recorded.score, recorded.seconds = 10 * number, 2.0
+        recorded.counts = ((recorded.move, 3),)
+    return record
+
+
+def _packed_files() -> Files:
+    hcpe = to_bytes([_record()], ".hcpe")
+
+    def write(folder: Path) -> None:
+        (folder / "games.hcpe").write_bytes(hcpe)
+        rows = read_rows(folder / "games.hcpe", ShogiLimits(), 0)
+        (folder / "games.psv").write_bytes(to_psv(rows))
+        (folder / "games.hcpe3").write_bytes(to_bytes([_record()], ".hcpe3"))
+
+    return _written(write)
+
+
+def _read_packed(path: Path) -> None:
+    rows = read_rows(path, ShogiLimits(min_moves=1), 0)
+    why_not(rows[0]) if len(rows) else None
+    merged(rows)
+    to_hcpe(rows)
+    to_psv(rows)
+
+
+def _opening_files() -> Files:
+    files = {f"games{suffix}": to_bytes([_record()], suffix) for suffix in (".hcpe", ".csa", ".kifu")}
+    return {**files, "games.sfen": f"{LINE}\n".encode()}
+
+
+def _read_balanced(path: Path) -> None:
+    balanced_openings([path], BalanceLimits(plies=(2, 5), min_moves=5))
+
+
+PLAY_OPTIONS = played.ShogiPlayOptions("engine", 100)
+
+
+def _played_files() -> Files:
+    def write(folder: Path) -> None:
+        played._Files(folder, PLAY_OPTIONS)
+        (folder / "games-000000-000003.hcpe").write_bytes(to_bytes([_record()], ".hcpe"))
+
+    return _written(write)
+
+
+def _read_played(path: Path) -> None:
+    played._Files(path.parent, PLAY_OPTIONS)
+
+
+# -- records -------------------------------------------------------------------------------------------------------
+
+SGF = """(;GM[1]FF[4]CA[UTF-8]AP[test:1]SZ[9]KM[6.5]RU[Chinese]HA[2]AB[gc][cg]PB[黒]PW[白]RE[B+12.5]
+DT[2024-01-01]TM[600]OT[3x30 byo-yomi]C[first \\] comment];W[ee]BL[1.5]C[50%];B[cc]MN[7](;W[gg]LB[aa:1]TR[bb];B[tt])
+(;W[fc]AE[cc]PL[B];B[]))
+""".encode()
+PLAIN_SGF = b"(;GM[1]SZ[9]KM[7]RU[tromp-taylor]RE[W+R];B[ee];W[ec];B[cd]C[a\\]b];W[])"
+GIB = b"""\\HS
+\\[GAMEBLACKNAME=black\\]
+\\[GAMEWHITENAME=white\\]
+\\[GAMETAG=S1,R3,D5,G65,W1,Z0,T30-3-1200,C2024:01:01:10:00\\]
+\\HE
+\\GS
+2 1 0
+119 0 &4
+INI 0 1 0 &4
+STO 0 2 1 15 3
+STO 0 3 2 3 15
+SKI 0 4
+\\GE
+"""
+NGF = b"""Rating game
+19
+white 1d
+black 2d
+www.cyberoro.com
+0
+0
+0
+20240101 [10:00]
+0
+White wins by 0.5
+2
+PMABBQDD
+PMACWDPD
+"""
+
+
+def _go_files() -> Files:
+    return {"game.sgf": SGF, "plain.sgf": PLAIN_SGF, "two.sgf": SGF + SGF, "game.gib": GIB, "game.ngf": NGF}
+
+
+def _read_go(path: Path) -> None:
+    kind = GAMES["go"].matches()
+    records = kind.load_records(path)
+    for record in records:
+        kind.result_of(record)
+        record.to_sgf()
+        with contextlib.suppress(SgfError):
+            record.game()
+    with contextlib.suppress(MatchError):
+        load_openings(path, None, kind, {"size": 9})
+
+
+def _kif_with_notes() -> bytes:
+    record = _record()
+    record.comment = "comment\nblack_rate:x:1500.0\nwhite_rate:y:1600.0"
+    record.moves[3].comment = "a comment"
+    branch = parse_usi_line(LINE)
+    placements = record.placements()
+    record.variations.append(GameRecord(placements[4], [RecordedMove(branch.moves[4].move)]))
+    return to_bytes([record], ".kifu")
+
+
+KI2 = """開始日時：2024/01/01 10:00
+手合割：平手
+先手：A
+後手：B
+▲７六歩 △３四歩 ▲２六歩 △８四歩
+*comment
+▲２五歩 △８五歩 ▲７八金 △３二金
+まで8手で後手の勝ち
+""".encode()
+BOD = """後手の持駒：飛 角二 歩三
+  ９ ８ ７ ６ ５ ４ ３ ２ １
++---------------------------+
+|v香v桂 ・ ・v玉 ・ ・v桂v香|一
+| ・ ・ ・ ・ ・ ・ ・ ・ ・|二
+|v歩v歩v歩v歩v歩v歩v歩v歩v歩|三
+| ・ ・ ・ ・ ・ ・ ・ ・ ・|四
+| ・ ・ ・ ・ ・ ・ ・ ・ ・|五
+| ・ ・ ・ ・ ・ ・ ・ ・ ・|六
+| 歩 歩 歩 歩 歩 歩 ・ ・ ・|七
+| ・ ・ ・ ・ ・ ・ ・ 飛 ・|八
+| 香 桂 銀 金 玉 金 銀 桂 香|九
++---------------------------+
+先手の持駒：なし
+手数＝10  まで
+手数----指手---------消費時間--
+   1 ７六歩(77)        ( 0:01/00:00:01)
+   2 投了
+""".encode()
+JKF = {
+    "header": {"先手": "A", "後手": "B"},
+    "initial": {"preset": "HIRATE"},
+    "moves": [
+        {"comments": ["start"]},
+        {"move": {"from": {"x": 7, "y": 7}, "to": {"x": 7, "y": 6}, "color": 0, "piece": "FU"}},
+        {
+            "move": {"from": {"x": 3, "y": 3}, "to": {"x": 3, "y": 4}, "color": 1, "piece": "FU"},
+            "time": {"now": {"m": 0, "s": 1}},
+        },
+        {"special": "TORYO"},
+    ],
+}
+
+
+def _shogi_files() -> Files:
+    return {
+        "game.csa": to_bytes([_record(), _record()], ".csa"),
+        "game.kif": to_bytes([_record()], ".kif"),
+        "notes.kifu": _kif_with_notes(),
+        "game.ki2": KI2,
+        "board.kifu": BOD,
+        "game.usi": f"# comment\n{LINE}\nsfen 4k4/9/9/9/9/9/9/9/4K4 b G2r2b3g4s4n4l18p 1 moves G*5b\n".encode(),
+        "game.jkf": json.dumps(JKF).encode(),
+    }
+
+
+def _read_shogi(path: Path) -> None:
+    kind = GAMES["shogi"].matches()
+    try:
+        records = load_records(path)
+    except RecordError:
+        records = load_records(path, cut=True)
+    for record in records:
+        kind.result_of(record)
+        with contextlib.suppress(RecordError):
+            record.game()
+        for suffix in (".csa", ".kifu", ".usi"):
+            to_bytes([record], suffix)
+
+
+def _book_files() -> Files:
+    game = parse_usi_line(LINE)
+    positions = [
+        (placement, [BookMove(recorded.move, 5, 30, 10, None), BookMove(recorded.move, 1, -30, 3, recorded.move)])
+        for placement, recorded in zip(game.placements(), game.moves, strict=False)
+    ]
+
+    def write(folder: Path) -> None:
+        write_apery(folder / "book.bin", positions)
+        write_yaneuraou(folder / "book.db", positions)
+
+    return _written(write)
+
+
+def _read_book(path: Path) -> None:
+    for both in (False, True):
+        book = open_book(path, both_colors=both)
+        try:
+            for placement in parse_usi_line(LINE).placements()[:4]:
+                book.moves(placement)
+        finally:
+            book.close()
+
+
+# -- settings ------------------------------------------------------------------------------------------------------
+
+OPTIONS = b"""visits = 400
+komi = 6.5
+seconds = 1.5
+ponder = true
+net = "none"
+rules = "chinese"
+memory = "64M"
+gpus = "none"
+"""
+MATCH = b"""games = 4
+size = 9
+komi = 7
+cpus = [0, 1]
+sprt = "0,10"
+resign_below = 0.05
+visits = 100
+[[players]]
+engine = "yomi:visits=10,root-noise=0.1"
+options = {a = 1, b = "x"}
+env = {A = "1"}
+init = ["komi 7"]
+[[players]]
+engine = ["gnugo", "--mode", "gtp"]
+name = "gnu"
+seconds = 1.5
+"""
+SERVERS = b"""records = "games"
+events = "events.jsonl"
+in_turn = false
+[servers.home]
+protocol = "cgos"
+host = "127.0.0.1"
+port = 6809
+size = 9
+[servers.wars]
+protocol = "csa"
+host = "localhost"
+port = 4081
+game_name = "floodgate-300-10F"
+keepalive = 60
+[accounts.a]
+server = "home"
+user = "a"
+password_file = "~/.a"
+games = 3
+engine.visits = 400
+engine.komi = 7.5
+[accounts.b]
+server = "wars"
+user = "b"
+password_env = "B"
+command = "./engine 'x y'"
+usi_options = {USI_Hash = 64}
+go = "byoyomi 1000"
+"""
+TRAINING = b"""[network]
+kind = "go"
+name = "small"
+blocks = 4
+[data]
+folders = ["data/9"]
+search_value = 0.5
+[training]
+steps = 20000
+milestones = [1, 2]
+learning_rate = 1e-3
+optimizer = "adamw"
+[loss]
+ownership = 0.5
+[teacher]
+network = "b6c96.bin.gz"
+"""
+LEARNING = b"""[network]
+kind = "go"
+name = "small"
+start = "x.bin.gz"
+[training]
+batch = 64
+[loss]
+ownership = 0.5
+"""
+
+
+def _read_match(path: Path) -> None:
+    values, players = match_settings.read_file(path)
+    for player in players:
+        spec_of(player, "go", "gtp")
+    repr(values)
+
+
+def _read_servers(path: Path) -> None:
+    for protocol in ("cgos", "csa"):
+        read_settings(path, protocol)
+
+
+def _read_password(path: Path) -> None:
+    path.chmod(0o600)
+    from_file(path)
+
+
+# -- what yomi keeps for itself ------------------------------------------------------------------------------------
+
+
+def _tuning_files() -> Files:
+    def write(folder: Path) -> None:
+        choice = {name: tuning.TABLE[name].default for name in tuning.TUNED}
+        with mock.patch.object(tuning, "_file", return_value=folder / "tuned.json"):
+            tuning.save(Path("net.bin"), SIZE, tuning.Tuning(choice, 1000.0))
+
+    return _written(write)
+
+
+def _read_tuning(path: Path) -> None:
+    with mock.patch.object(tuning, "_file", return_value=path):
+        found = tuning.load(Path("net.bin"), SIZE)
+        str(found)
+
+
+def _read_verdict(path: Path) -> None:
+    with mock.patch.object(precision, "PRECISION_DIR", path.parent):
+        found = precision._known(path.name)
+        if found is not None:
+            str(found)
+            assert found.is_enough in (True, False)
+
+
+def _result(number: int, winner: int) -> GameResult:
+    return GameResult(
+        number, "a", "b", winner, "resign", "B+R", 30, (1.5, None), (15, 15), number // 2, f"k{number}", "2024-01-01",
+        ("1.sgf",), "",
+    )  # fmt: skip
+
+
+def _journal_files() -> Files:
+    def write(folder: Path) -> None:
+        with Journal(folder, {"game": "go", "players": ["a", "b"]}, lambda: {"openings": ["C3"]}) as journal:
+            for number, winner in enumerate((BLACK, WHITE, 0, BLACK)):
+                journal.add(_result(number, winner))
+            journal.keep({"openings": ["D4"]})
+
+    return _written(write)
+
+
+def _read_match_journal(path: Path) -> None:
+    _, results = read_journal(path)
+    points_of(results)
+    found = read_results([path], list(GAMES.values()))
+    made = report(found, advantage=True, unique=True)
+    to_text(made)
+    json.dumps(to_json(made))
+    with Journal(path.parent, {"game": "go", "players": ["a", "b"]}, lambda: {"openings": ["C3"]}) as journal:
+        points_of(journal.results)
+
+
+def _csv_files() -> Files:
+    def write(folder: Path) -> None:
+        log = CsvLog(folder / "train.csv", ("policy", "value"), 0)
+        for step in range(3):
+            log.add(step, {"policy": 1.5, "value": 0.25})
+
+    return _written(write)
+
+
+def _read_csv(path: Path) -> None:
+    CsvLog(path, ("policy", "value"), 1)
+
+
+def _read_levels(path: Path) -> None:
+    read_pairings(path)
+
+
+def _level_files() -> Files:
+    table = {
+        "9x9, no network": {
+            "date": "2024-01-01",
+            "cores": 2,
+            "pairings": {"2": [5, 1, 2], "3": [4, 0, 4]},
+            "ratings": {"1": {"elo": 0.0, "error": 0.0, "games": 0}, "2": {"elo": 100.5, "error": 50.0, "games": 8}},
+        }
+    }
+    return {"levels.json": json.dumps(table, indent=1).encode()}
+
+
+def _read_sayings(path: Path) -> None:
+    Sayings(path).close()
+
+
+def _spool_files() -> Files:
+    def write(folder: Path) -> None:
+        rows = {"value": np.zeros(2, np.float16), "planes": np.zeros((2, 3), np.uint8)}
+        game = store.Played(rows, SGF, BLACK, 3.5, 20, 9, "rollouts")
+        spool = store.Spool(folder / "pending-09.rows", 0)
+        spool.add(game)
+        spool.add(game)
+
+    return _written(write)
+
+
+def _read_spool(path: Path) -> None:
+    spool = store.Spool(path, 0)
+    assert spool.rows >= 0
+
+
+def _run_files() -> Files:
+    def write(folder: Path) -> None:
+        run = store.Store(folder, {"seed": 1, "size": [9]}, frozenset(), "go-stones-2", ".sgf")
+        run.update(generation=1, leads={"9": 0.5}, seconds=3.0)
+        run.journal.append("start", version="1", settings={})
+        run.journal.append("lost", part="player", why="x")
+        run.close()
+
+    return {name: content for name, content in _written(write).items() if name != ".lock"}
+
+
+def _read_run(path: Path) -> None:
+    folder = path.parent if path.parent.name != "rows" else path.parents[1]
+    run = store.Store(folder, {"seed": 1, "size": [9]}, frozenset(), "go-stones-2", ".sgf")
+    try:
+        assert run.rows >= 0
+        assert run.leads is not None
+        LearningJournal(folder / "journal.jsonl").read()
+        run.networks()
+    finally:
+        run.close()
+
+
+VERDICT = b'{"positions": 400, "same_move": 0.99, "value_error": 0.01}'
+SAYINGS = b'["e", "p", "move", 0.5]\n["e", "p", "x", "D4"]\n'
+PROBLEMS = b"# a comment\nsfen 4k4/9/4P4/9/9/9/9/9/4K4 b G2r2b3g4s4n4l17p 1\n"
+
+
+def _one(name: str, content: bytes) -> Callable[[], Files]:
+    return lambda: {name: content}
+
+
+_ALL = (
+    Reader("katago", _read_katago, (NetworkError,), _katago_files, cost=4),
+    Reader("shogi-onnx", _read_shogi_onnx, (NetworkError, EvaluatorError), _onnx_files, cost=4),
+    Reader("go-onnx", _read_go_onnx, (NetworkError, EvaluatorError), _go_onnx_files),
+    Reader("converted", _read_converted, (NetworkError,), _converted_files, fixed=("net.bin",), cost=4),
+    Reader("variant", _read_variant, (NetworkError,), _variant_files),
+    Reader("sparse", _read_sparse_network, (NetworkError,), _sparse_files),
+    Reader("program", _read_program, (), _program_files),
+    Reader("ini", _read_ini, (NetworkError, OptionError), lambda: {"net.bin.ini": INI}),
+    Reader("shards", _read_dataset, (NetworkError,), _dataset_files),
+    Reader("go-part", _read_go_part, (NetworkError,), _go_part_files),
+    Reader("go-collection", _read_collection, (NetworkError,), _collection_files, cost=8),
+    Reader("hcpe-psv", _read_packed, (NetworkError,), _packed_files),
+    Reader("balanced-openings", _read_balanced, (NetworkError,), _opening_files),
+    Reader("go-records", _read_go, (SgfError, MatchError), _go_files, cost=2),
+    Reader("shogi-records", _read_shogi, (RecordError,), _shogi_files, cost=2),
+    Reader("book", _read_book, (BookError,), _book_files),
+    Reader("options", read_config, (OptionError,), _one("options.toml", OPTIONS)),
+    Reader("match-settings", _read_match, (CliError, SpecError), _one("match.toml", MATCH)),
+    Reader("servers", _read_servers, (SettingsError,), _one("servers.toml", SERVERS)),
+    Reader("training", read_training_config, (NetworkError,), _one("training.toml", TRAINING)),
+    Reader("learning-network", learn._read_tables, (CliError,), _one("network.toml", LEARNING)),
+    Reader("password", _read_password, (PasswordError,), _one("password", b"secret\nnot read\n")),
+    Reader("tuning", _read_tuning, (), _tuning_files),
+    Reader("precision", _read_verdict, (), _one("v.json", VERDICT)),
+    Reader("match-journal", _read_match_journal, (MatchError,), _journal_files),
+    Reader("training-log", _read_csv, (NetworkError,), _csv_files),
+    Reader("played", _read_played, (NetworkError,), _played_files),
+    Reader("levels", _read_levels, (LevelsError,), _level_files),
+    Reader("choices", _read_sayings, (ChoicesError,), _one("said.jsonl", SAYINGS)),
+    Reader("problems", read_problems, (ProblemError,), _one("mates.txt", PROBLEMS)),
+    Reader("learning-spool", _read_spool, (LearningError, NetworkError), _spool_files),
+    Reader("learning-run", _read_run, (LearningError, NetworkError), _run_files),
+)  # fmt: skip
+READERS = {reader.name: reader for reader in _ALL}
