@@ -168,16 +168,21 @@ def _unpack_input(path: Path, graph: onnx.GraphProto, name: str, *, is_constant:
     """
     found = next((value for value in graph.input if value.name == name), None)
     if found is None:
-        names = ", ".join(value.name for value in graph.input)
+        names = ", ".join(str(value.name) for value in graph.input)  # protobuf gives broken UTF-8 as bytes
         raise NetworkError(f"{path}: inputs {names} found, expected one called {name}")
     kind = found.type.tensor_type
     shape = [dimension.dim_value for dimension in kind.shape.dim]
-    if kind.elem_type not in (TensorProto.FLOAT, TensorProto.FLOAT16) or len(shape) != 4 or min(shape[1:]) <= 0:
+    if (
+        kind.elem_type not in (TensorProto.FLOAT, TensorProto.FLOAT16)
+        or len(shape) != 4
+        or not all(0 < side < 1 << 16 for side in shape[1:])
+    ):
         raise NetworkError(
             f"{path}: input {name} of type {kind.elem_type} and shape {shape} found, expected floats "
             "[batch, channels, N, N]"
         )
-    batch = kind.shape.dim[0].dim_param or shape[0] or "batch"
+    named = kind.shape.dim[0].dim_param
+    batch = (named if isinstance(named, str) else "") or shape[0] or "batch"
     channels, points = shape[1], math.prod(shape[2:])
     count = channels if is_constant else channels * points
     width = -(-count // 64) * 8

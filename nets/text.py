@@ -13,6 +13,8 @@ MAX_DEPTH = 64
 """Levels of lists and tables. Python's own limit depends on the caller, and repr() has one as well."""
 MAX_INTEGER = 1 << 64
 """Integers lie between its negative and itself: each becomes a float without an error."""
+_LONE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+"""Surrogates that stand for no byte of a file's name; no text with one can be written or printed."""
 _DOTTED_KEY = re.compile(r"(?:\.[^.=,\[\]{}#\n]{0,64}){1000}")
 """A key of so many parts keeps tomllib, whose time is the square of their number, busy for hours."""
 
@@ -21,7 +23,7 @@ def parse_json(text: str | bytes) -> Any:
     """Return the value of a JSON text.
 
     Raises:
-        ValueError: it is not JSON, is nested too deep, or has a number that is not finite or too large.
+        ValueError: it is not JSON, is nested too deep, or has half of a character or a number out of range.
     """
     try:
         value = json.loads(text)
@@ -69,8 +71,12 @@ def _check(value: Any, *, finite: bool) -> None:
         for each in level:
             if isinstance(each, dict):
                 inner += each.values()
+                inner += each.keys()
             elif isinstance(each, list):
                 inner += each
+            elif isinstance(each, str):
+                if not each.isascii() and _LONE.search(each):
+                    raise ValueError("half of a character found (a lone surrogate), expected Unicode")
             elif isinstance(each, int) and not -MAX_INTEGER < each < MAX_INTEGER:
                 raise ValueError("an integer beyond 64 bits found, expected a smaller one")
             elif finite and isinstance(each, float) and not math.isfinite(each):

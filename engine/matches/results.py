@@ -123,6 +123,8 @@ class GameResult:
                 values[item.name] = tuple(value) if isinstance(value, list) else value
                 if not _has_type(values[item.name], str(item.type)):
                     raise ValueError(f"{item.name} {value!r}: expected {item.type}")
+        if any("\0" in name for name in values.get("files", ())):
+            raise ValueError("a name of a file with a zero byte")
         try:
             return cls(**values)
         except TypeError as error:

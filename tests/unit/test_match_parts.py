@@ -202,11 +202,11 @@ def test_files_that_are_no_journal(tmp_path: Path) -> None:
             read_journal(path)
     for name, wrong in (
         ("number", "1"), ("number", True), ("black", 1), ("files", ["x", 1]), ("files", "x"), ("seconds", [1.0]),
-        ("seconds", ["1", "2"]), ("chosen", [1, 2, 3]), ("plies", 1.5), ("plies", None),
+        ("seconds", ["1", "2"]), ("chosen", [1, 2, 3]), ("plies", 1.5), ("plies", None), ("files", ["x\0"]),
     ):  # fmt: skip
         game = json.dumps(result(0).to_json() | {name: wrong})
         path.write_text(f'{{"yomi-match": 1}}\n{game}\n')
-        with pytest.raises(MatchError, match=f"expected the journal of a match .{name} "):
+        with pytest.raises(MatchError, match=f"expected the journal of a match .({name} |a name of a file)"):
             read_journal(path)
     for line in ("[1]", "null", "[" * 5000 + "]" * 5000, '{"number": 1e999}'):
         path.write_text(f'{{"yomi-match": 1}}\n{line}\n')

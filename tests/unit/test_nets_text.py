@@ -21,6 +21,8 @@ from nets.text import MAX_DEPTH, parse_json, parse_toml
         ("[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1), "nested too deep"),
         ('{"a": [1e999]}', "the number inf found"),
         ("NaN", "the number nan found"),
+        ('["\\ud800"]', "lone surrogate"),
+        ('{"\\udfff": 1}', "lone surrogate"),
         (f'{{"a": {10**400}}}', "an integer beyond 64 bits"),
         ("9" * 5000, "limit"),
         (b"\xff\xfe\xff", "can't decode"),
@@ -34,6 +36,7 @@ def test_json_that_is_refused(text: str | bytes, message: str) -> None:
 
 def test_json_that_is_read() -> None:
     assert parse_json('{"a": [1, 2.5, -18446744073709551615, null]}') == {"a": [1, 2.5, 1 - 2**64, None]}
+    assert parse_json('"\\ud83d\\ude00 \\udcff"') == "\U0001f600 \udcff"
     assert parse_json("[" * MAX_DEPTH + "]" * MAX_DEPTH)
 
 
