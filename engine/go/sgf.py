@@ -32,6 +32,7 @@ from engine.records import Note
 from engine.search.report import Counts
 from engine.version import VERSION
 from native.go.board import EMPTY, MAX_SIZE, MIN_SIZE, PASS
+from nets.errors import LineError
 
 RULE_NAMES = {"japanese": "Japanese", "chinese": "Chinese", "aga": "AGA", "new-zealand": "NZ", "goe": "GOE"}
 """SGF's own names of rule sets; others are written as in GTP."""
@@ -54,7 +55,7 @@ APPLICATION = "yomi"
 """What records that are written here name (AP). Their komi is in points, whatever it looks like."""
 
 
-class SgfError(ValueError):
+class SgfError(LineError, ValueError):
     """A game record that cannot be read or played; the message is one line, with the place if there is one."""
 
     def __init__(self, text: str, place: Note | None = None) -> None:

@@ -26,6 +26,7 @@ from engine.shogi.moves import is_move, turned
 from engine.shogi.notation import NotationError, parse_usi
 from engine.shogi.placement import Placement
 from engine.shogi.sfen import SfenError, format_sfen, parse_sfen
+from nets.errors import LineError
 
 TEXT_HEADER = b"#YANEURAOU-DB2016 1.00"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -42,7 +43,7 @@ NARROW_SHARE = 0.1
 """A narrow book leaves out moves chosen less often than this; YaneuraOu takes the same."""
 
 
-class BookError(ValueError):
+class BookError(LineError, ValueError):
     """A file that is no book, or a broken line in it; the message is one line."""
 
 

@@ -19,6 +19,7 @@ from engine.shogi.moves import is_move
 from engine.shogi.notation import NotationError, format_usi, guilty_of, parse_usi
 from engine.shogi.placement import Placement
 from engine.shogi.sfen import START_WORD, STARTPOS, SfenError, format_sfen, parse_sfen
+from nets.errors import LineError
 
 if TYPE_CHECKING:
     from engine.shogi.game import ShogiGame
@@ -59,7 +60,7 @@ MAX_NOTES = 50
 """Notes of a record. A last note says that there are more."""
 
 
-class RecordError(ValueError):
+class RecordError(LineError, ValueError):
     """A record that cannot be read or written; the message is one line without control characters."""
 
     def __init__(self, message: str) -> None:
