@@ -251,7 +251,8 @@ def _make_loop(
         workers = actors = RayWorkers(Cluster(cluster), game, settings, seed, on_loss)
         matches, count = actors.match, actors.count
     elif count:
-        workers = Processes(count, game, settings, seed, on_loss)
+        workers = processes = Processes(count, game, settings, seed, on_loss)
+        matches = processes.match
     else:
         workers = InTurns(game, settings, seed)
     shares = count and args.cluster in (None, LOCAL)  # more threads would wait for each other on busy cores
