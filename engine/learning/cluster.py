@@ -158,10 +158,11 @@ class Cluster:
         self.ray.shutdown()
 
     def _connect(self) -> None:
-        asked, own = self.asked, {}
+        asked, own = self.asked, dict[str, Any]()
         if asked.address == LOCAL:
             processors = max(usable_cores(), math.ceil((asked.actors or 0) * asked.cpus))
             own = {"num_cpus": processors, "include_dashboard": False, "object_store_memory": STORE_BYTES}
+            own["_node_ip_address"] = "127.0.0.1"  # with this address Ray's servers listen to this machine alone
         elif asked.address != AUTO:
             _reach(asked.address)
         try:

@@ -5,6 +5,8 @@ Or for the answer of an engine from outside (engine.learning.opponents).
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -42,9 +44,10 @@ class Table(Generic[T]):
         """Whether no game goes on."""
         return not any(self._games)
 
-    def play(self) -> list[T]:
-        """Play on until some games end, or none is left, and return what became of them."""
-        while not self._ended and not self.is_over:
+    def play(self, seconds: float = math.inf) -> list[T]:
+        """Play on until some games end, none is left, or the time is up; return what became of those that ended."""
+        end = time.monotonic() + seconds
+        while not self._ended and not self.is_over and time.monotonic() < end:
             self.advance()
         return self.take()
 

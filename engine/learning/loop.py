@@ -102,6 +102,7 @@ class Loop:
         beside: bool,
         engines: Sequence[EngineSpec] = (),
         matches: Matches = play_match,
+        adapt: Callable[[Options], Options] = lambda options: options,
     ) -> None:
         """Put the parts together.
 
@@ -116,6 +117,7 @@ class Loop:
             beside: train while games are played, not in turns with them.
             engines: from outside that the ladder has as anchors, besides what judges without a network.
             matches: plays those of gate and ladder.
+            adapt: completes the options of players with a network.
         """
         self.game, self.options, self.settings, self.store = game, options, settings, store
         self.workers, self._make_learner, self.say, self._beside = workers, make_learner, say, beside
@@ -126,7 +128,7 @@ class Loop:
         """What the ladder measures networks by."""
         self._shares = newest_shares(store.journal.read())
         self._patience = Patience()
-        self._matches = matches
+        self._matches, self._adapt = matches, adapt
         self._learner: Learner | None = None
         self._improving: threading.Thread | None = None
         self._failure: Exception | None = None
@@ -212,7 +214,7 @@ class Loop:
 
     def _options(self, network: str) -> Options:
         """Return the options of a player with a network."""
-        return replace(self.options, net=str(self.store.network(network)), evaluator="onnx")
+        return self._adapt(replace(self.options, net=str(self.store.network(network)), evaluator="onnx"))
 
     def _collect(self) -> None:
         """Take the games that have ended. If self-play is AHEAD generations ahead, wait for the thread of training."""

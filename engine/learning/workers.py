@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import multiprocessing
 import signal
 import threading
@@ -44,6 +45,8 @@ RESTART_SECONDS = 5.0
 """Between two starts of a worker that is lost: one that cannot start does not keep the machine busy."""
 CREDIT = 2
 """Deliveries of a worker that nobody has taken yet, at most."""
+DELIVER_SECONDS = 1.0
+"""After which a worker sends a delivery without games: matches and the next network do not wait for long games."""
 POLL_SECONDS = 0.2
 """That one thread waits for the workers before another may."""
 SLICE_SECONDS = 0.1
@@ -106,8 +109,8 @@ class Producer:
         for selfplay in self._boards:
             selfplay.lead = task.leads.get(selfplay.searches.side, 0.0)
 
-    def play(self) -> Delivery:
-        """Play until games have ended, on the board that has had the fewest evaluations.
+    def play(self, seconds: float = math.inf) -> Delivery:
+        """Play until games have ended or the time is up, on the board that has had the fewest evaluations.
 
         Raises:
             EvaluatorError: what the evaluator raised.
@@ -115,7 +118,7 @@ class Producer:
         begin = time.monotonic()
         selfplay = min(self._boards, key=lambda each: each.searches.evaluations)
         before = selfplay.searches.evaluations
-        ended = selfplay.play()
+        ended = selfplay.play(seconds)
         finished = [each for each in ended if isinstance(each, Finished)]
         fresh = [each for each in finished if not each.reanalyzed]
         games = [self._played(selfplay, each) for each in finished]
@@ -496,7 +499,7 @@ class _Server:
             seconds = SLICE_SECONDS
             if plays:
                 begin = time.monotonic()
-                self._link.send(self._producer.play())
+                self._link.send(self._producer.play(DELIVER_SECONDS))
                 self._credit -= 1
                 seconds = max(seconds, time.monotonic() - begin)
             if self._rounds is not None:
