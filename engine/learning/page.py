@@ -158,7 +158,7 @@ def _ladder(progress: Progress) -> str:
 def _engines(progress: Progress) -> str:
     """Return what self-play against engines has come to."""
     played = [each for each in progress.of("selfplay") if "engine_games" in each]
-    games, points = (sum(each[what] for each in played) for what in ("engine_games", "engine_points"))
+    games, points = (sum(each.get(what, 0) for each in played) for what in ("engine_games", "engine_points"))
     return f"{points:g} points of the network in {games:,} games of self-play against engines" if games else ""
 
 

@@ -188,8 +188,7 @@ class Spool:
                 kept.append(frame)
         whole = b"".join(kept)
         self._end = len(whole)
-        if content and whole != content:
-            lost = len(content) - len(whole)
+        if lost := max(0, len(content) - len(whole)):
             _log.warning("%s: %d damaged bytes dropped, %d games kept", path, lost, len(self.games))
         if whole != content:
             write_atomically(path, whole, sync=True)
