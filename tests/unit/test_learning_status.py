@@ -336,7 +336,7 @@ def test_games_that_are_none_are_an_error(tmp_path: Path, text: str) -> None:
         read_games(tmp_path / LATEST)
 
 
-# -- runs that were killed, colors, damage ------------------------------------------------------------------------------
+# -- runs that were killed, colors, damage -----------------------------------------------------------------------------
 
 
 def test_a_run_without_a_process_was_killed(folder: Path) -> None:
