@@ -237,3 +237,16 @@ def test_the_table_of_a_test() -> None:
     without = Table()
     without.add(Judged(lead=np.array([11.0, -9.0], np.float32), counts_komi=False), columns)
     assert without.values() == {"score_error": pytest.approx((1.0 + 0.0) / 2)}
+
+
+def test_no_flipped_bit_of_a_header_is_more_than_one_line(tmp_path: Path) -> None:
+    shard = make_set(tmp_path, {("train", 9): [4]}).shards[0]
+    path = shard.path / "value.npy"
+    whole = path.read_bytes()
+    for at in range(128):
+        for bit in range(8):
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ (1 << bit)]) + whole[at + 1 :])
+            try:
+                check_shard(shard, STONES, 82)
+            except NetworkError as error:
+                assert "\n" not in str(error)
