@@ -99,3 +99,14 @@ def test_all_losses_reach_the_journal(tmp_path: Path) -> None:
     made.run(Goal(generations=1))
     (trained,) = (each for each in Journal(tmp_path / "run" / NAME).read() if each["event"] == "training")
     assert trained["losses"] == {"total": 2.0, "hints": 0.5, "short_value": 0.25}
+
+
+def test_a_run_that_has_lost_all_networks_goes_on(tmp_path: Path) -> None:
+    loop(tmp_path, lambda *_: PLAYED, [], Players(), ladder=0).run(Goal(generations=1))
+    for path in (tmp_path / "run/networks").iterdir():
+        path.unlink()
+    made = loop(tmp_path, lambda *_: PLAYED, [], Players(), ladder=0)
+    assert made.store.state.network == ""
+    made.run(Goal(generations=2))
+    assert made.store.state.generation == 2
+    assert made.store.network(made.store.state.network).exists()
