@@ -42,7 +42,17 @@ from engine.learning.errors import LearningError
 from engine.learning.journal import Journal
 from engine.learning.page import LOCK
 from engine.learning.rows import write_games
-from nets.data.shards import Arrays, Dataset, Manifest, Shard, begin_dataset, check_shard, open_dataset, read_shard
+from nets.data.shards import (
+    Arrays,
+    Dataset,
+    Manifest,
+    Shard,
+    begin_dataset,
+    check_content,
+    check_shard,
+    open_dataset,
+    read_shard,
+)
 from nets.data.window import newest, window_rows
 from nets.errors import NetworkError
 from nets.files import lock_file, naming, remove_drafts, sync_file, sync_folder, write_atomically
@@ -330,6 +340,7 @@ class Store:
         for shard in newest(self.dataset.shards, window):
             try:
                 check_shard(shard, known, known.policy_size(shard.size))
+                check_content(shard)
             except NetworkError as error:
                 _set_aside(shard.path, str(error))
                 lost += shard.rows
