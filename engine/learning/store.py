@@ -323,9 +323,11 @@ class Store:
         folder.mkdir(exist_ok=True)
         manifest = folder / "manifest.json"
         try:
-            if manifest.exists() and not isinstance(json.loads(manifest.read_bytes()), dict):
-                raise ValueError("no object")
-        except (ValueError, RecursionError) as error:
+            if manifest.exists() and not set(dataclasses.asdict(Manifest(""))) <= set(
+                json.loads(manifest.read_bytes())
+            ):
+                raise ValueError("fields are missing")
+        except (ValueError, TypeError, RecursionError) as error:
             _log.warning("%s: damaged (%s), it is written again", manifest, error)
             manifest.unlink()
         for path in sorted(folder.glob("train-*")):

@@ -469,7 +469,7 @@ def test_a_damaged_network_falls_back_to_the_one_before(
         store.close()
 
 
-@pytest.mark.parametrize("content", [b"", bytes(90), b"[]", b'{"format": '])
+@pytest.mark.parametrize("content", [b"", bytes(90), b"[]", b"3", b'{"format": ', b'{"format": 1}'])
 def test_a_damaged_manifest_is_written_again(open_store: Callable[..., Store], content: bytes) -> None:
     store = open_store()
     store.add(played(0))
