@@ -1,4 +1,8 @@
-"""`bench selfplay`: evaluations per second of self-play, by games side by side, beside the evaluator alone."""
+"""`bench selfplay`: evaluations per second of self-play, by games side by side, beside the evaluator alone.
+
+Each row takes the seconds that were asked for, however long games are: games that have not ended count with their
+evaluations. Rates of games and rows need a time in which many games end.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bench.measure import batch_sizes, evaluator_rate
+from engine.cli.logs import say
 from engine.learning.settings import make_settings
 from engine.learning.workers import Processes, Task
 
@@ -34,8 +39,10 @@ def run(options: Options, seconds: float, game: Game[Any, Any]) -> list[dict[str
             )
             return max(rates)
 
+        say(f"self-play: the evaluator alone, {seconds / 4:g} s a batch size")
         before = alone()
         for games in GAMES:
+            say(f"self-play: {games} games side by side in each of {workers} processes, {seconds:g} s")
             counts = _play(game, replace(options, workers=1), games, workers, seconds)
             after = alone()
             best = (before + after) / 2.0
@@ -46,18 +53,19 @@ def run(options: Options, seconds: float, game: Game[Any, Any]) -> list[dict[str
 
 
 def _play(game: Game[Any, Any], options: Options, games: int, workers: int, seconds: float) -> dict[str, float]:
-    """Return what is played in a second, once all processes have delivered a game."""
+    """Return what is played in a second, once all processes play."""
     settings = make_settings({"games": games})
     processes = Processes(workers, game, settings, 1, _fail)
     try:
         processes.use(Task(options, "bench", {}))
         delivered = 0
-        while delivered < workers * games:  # the first to end are the short ones
-            delivered += sum(len(each.games) for each in processes.take(1.0))
+        while delivered < workers:  # the first delivery of each has the time of loading in it
+            delivered += len(processes.take(1.0))
         begin = time.monotonic()
-        evaluations = played = rows = 0
-        while time.monotonic() - begin < seconds:
+        evaluations = played = rows = delivered = 0
+        while time.monotonic() - begin < seconds or delivered < workers:  # one batch of a slow network takes seconds
             for each in processes.take(0.2):
+                delivered += 1
                 evaluations += each.evaluations
                 played += len(each.games)
                 rows += sum(len(one.rows["value"]) for one in each.games)

@@ -9,7 +9,9 @@ import logging
 import os
 import secrets
 import shutil
+import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -36,11 +38,12 @@ def naming(path: Path) -> Iterator[None]:
 def atomic_writer(path: Path, *, sync: bool = False) -> Iterator[BinaryIO]:
     """Write a file such that no reader ever sees part of it: it takes its name when the `with` block ends well.
 
-    Who may read it the process's umask says.
+    The process's umask decides who may read the file.
 
     Args:
         path: the file.
-        sync: have it on the disk before the name appears.
+        sync: flush the content to the disk before the file takes its name, and the name before this returns. After a
+            power cut the file is then the old one or the new one.
 
     Raises:
         OSError: it cannot be written; the error names the file.
@@ -53,6 +56,8 @@ def atomic_writer(path: Path, *, sync: bool = False) -> Iterator[BinaryIO]:
                 stream.flush()
                 os.fsync(stream.fileno())
         os.replace(draft, path)
+        if sync:
+            sync_folder(path.parent)
     except BaseException:
         with contextlib.suppress(OSError):
             draft.unlink()
@@ -69,18 +74,68 @@ def write_atomically(path: Path, content: bytes, *, sync: bool = False) -> None:
         stream.write(content)
 
 
-def is_held_alone(descriptor: int) -> bool:
-    """Keep an open file to this process until it is closed; False where another process has it so.
+def sync_folder(folder: Path) -> None:
+    """Flush a folder's entries to the disk: the names that were given, changed or removed in it.
 
-    The system lets go of it when the process ends, however it ends. Systems without such locks keep nothing.
+    Windows opens no folders; there the file system's own journal keeps names in order.
+
+    Raises:
+        OSError: the disk fails.
     """
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        import fcntl
-    except ImportError:
-        return True
+        with naming(folder):
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_file(path: Path) -> None:
+    """Flush a closed file's content to the disk.
+
+    Raises:
+        OSError: the disk fails.
+    """
+    with naming(path), path.open("r+b") as stream:
+        os.fsync(stream.fileno())
+
+
+LOCKED_AT = 2**40
+"""Offset of the byte that Windows locks: behind all content, since nobody else could read a locked byte there."""
+
+
+def lock_file(descriptor: int, *, wait: bool) -> bool:
+    """Lock an open file until it is closed; the system unlocks it when the process ends, however it ends.
+
+    Args:
+        descriptor: of a file that is open for writing.
+        wait: until no other process has the lock.
+
+    Returns:
+        Whether this process has the lock; with `wait` always.
+    """
+    if sys.platform == "win32":
+        import msvcrt
+
+        while True:
+            position = os.lseek(descriptor, 0, os.SEEK_CUR)
+            os.lseek(descriptor, LOCKED_AT, os.SEEK_SET)
+            try:
+                msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+                return True
+            except OSError:
+                if not wait:
+                    return False
+            finally:
+                os.lseek(descriptor, position, os.SEEK_SET)
+            time.sleep(0.05)
+    import fcntl
+
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
         return False
     return True
 

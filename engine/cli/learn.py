@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import functools
 import importlib.util
 import os
 from collections.abc import Iterator, Sequence
@@ -110,8 +111,6 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Learn until the goal or a signal, and return the exit status."""
     from engine.evaluators.base import EvaluatorError
-    from engine.evaluators.native import native_precision
-    from engine.evaluators.providers import chooses_cpu
     from engine.learning.errors import LearningError
     from engine.learning.loop import plain_anchors
     from nets.errors import NetworkError
@@ -135,9 +134,6 @@ def run(args: argparse.Namespace) -> int:
         if isinstance(start, str) and start:  # it is searched as it was tuned
             options = suited(options.with_values({"net": start}), args, game).with_values({"net": options.net})
         logs.set_up(options)
-        is_sparse = find_encoder(game.learnable(options).features) is not None
-        if options.precision == "auto" and chooses_cpu(options.device) and not is_sparse:
-            options.precision = native_precision("auto")  # not compared with fp32 for every network
         with loading_errors():
             prepare(game, options, learning=True)
         loop = _make_loop(args, game, options, settings, tables, engines)
@@ -251,7 +247,8 @@ def _make_loop(
         workers = actors = RayWorkers(Cluster(cluster), game, settings, seed, on_loss)
         matches, count = actors.match, actors.count
     elif count:
-        workers = Processes(count, game, settings, seed, on_loss)
+        workers = processes = Processes(count, game, settings, seed, on_loss)
+        matches = processes.match
     else:
         workers = InTurns(game, settings, seed)
     shares = count and args.cluster in (None, LOCAL)  # more threads would wait for each other on busy cores
@@ -272,7 +269,24 @@ def _make_loop(
         beside=count > 0,
         engines=engines,
         matches=matches,
+        adapt=functools.partial(_adapted, game, {}),
     )
+
+
+def _adapted(game: Game[Any, Any], found: dict[str, str], options: Options) -> Options:
+    """Return options whose precision is the processor's fastest for the networks of the run.
+
+    It is found once, and networks are not compared with fp32: that would take seconds for every new one.
+    """
+    from engine.evaluators.load import fastest_precision
+    from engine.evaluators.providers import chooses_cpu
+
+    if options.precision != "auto" or options.net is None or not chooses_cpu(options.device):
+        return options
+    if "precision" not in found:
+        size = game.board_size(options)
+        found["precision"] = fastest_precision(game.formats, options.net, size, options.device, options.backend)
+    return dataclasses.replace(options, precision=found["precision"])
 
 
 @contextlib.contextmanager

@@ -235,6 +235,5 @@ def status(folder: Path) -> str:
     if (folder / CONFIRMATION / NAME).exists():
         _, last = read_journal(folder / CONFIRMATION / NAME)
         score = score_of(points_of(last))
-        counts = f"{score.wins}-{score.draws}-{score.losses}"
-        lines.append(f"tuned against start: {counts}, {score.share:.1%}, {difference(score.pairs)}")
+        lines.append(f"tuned against start: {score}, {score.share:.1%}, {difference(score.pairs)}")
     return "\n".join(lines)

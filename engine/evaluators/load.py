@@ -87,6 +87,28 @@ def load(
     return evaluator
 
 
+def fastest_precision(
+    formats: Sequence[type[FileFormat]], path: str | Path, size: int, device: str, backend: str
+) -> str:
+    """Return the fastest precision that a processor has for a network; results are not compared with fp32's.
+
+    Args:
+        formats: see `load`.
+        path: see `load`.
+        size: see `load`.
+        device: see `load`.
+        backend: see `load`.
+
+    Raises:
+        NetworkError, EvaluatorError: see `load`.
+    """
+    evaluator = load(formats, path, size, device, backend, precision="auto", keep=False)
+    try:
+        return "auto" if evaluator.is_exact else evaluator.precision
+    finally:
+        evaluator.close()
+
+
 def made(form: Format, backend: Backend) -> NetworkEvaluator:
     """Return the evaluator of a network on a backend, which it closes if it does not compute."""
     try:

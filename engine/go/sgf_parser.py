@@ -139,10 +139,10 @@ class GameParser:
     def _read_value(self, key: str, begin: int) -> tuple[str | None, int]:
         """Return the value whose bracket is at `begin`, and the offset after it; None for half a point."""
         text = self.text
-        found = _VALUE.match(text, begin)
         if key in POINTS and (lost := _LOST_POINT.match(text, begin)):
             self.note(lost.end(), f"no ']' after {key}[{lost[1]}: read as if it was there")
             return lost[1], lost.end()
+        found = _VALUE.match(text, begin)
         if found is None:
             self.note(begin, f"the text ends within a value of {key}" + ": left out" * (key in POINTS))
             return None if key in POINTS else text[begin + 1 :].rstrip("\\"), len(text)

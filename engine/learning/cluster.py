@@ -93,6 +93,8 @@ class Cluster:
         os.environ.setdefault(AUTH_MODE, OPEN if asked.insecure else "token")
         if must_be_secure and asked.address == LOCAL and not {AUTH_TOKEN, AUTH_TOKEN_PATH} & set(os.environ):
             os.environ[AUTH_TOKEN] = secrets.token_hex(32)
+        if asked.address == LOCAL:  # Ray then listens on 127.0.0.1, as it does by default on macOS and Windows
+            os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
         self.ray: Any = importlib.import_module("ray")  # reads the environment
         version = self.ray.__version__
         if must_be_secure and tuple(int(part) for part in version.split(".")[:2]) < SECURED_FROM:
@@ -102,6 +104,9 @@ class Cluster:
             self._check_secured()
         context = self.ray.get_runtime_context()
         host, _, port = context.gcs_address.rpartition(":")
+        if asked.address == LOCAL and host.strip("[]") not in ("127.0.0.1", "::1"):
+            self.close()
+            raise LearningError(f"--cluster {LOCAL}: Ray listens on {host}, expected 127.0.0.1 (Ray 2.52 or newer)")
         own = next(node for node in self.ray.nodes() if node["NodeID"] == context.get_node_id())
         self._needed = {
             "its head": (host.strip("[]"), int(port)),
@@ -158,7 +163,7 @@ class Cluster:
         self.ray.shutdown()
 
     def _connect(self) -> None:
-        asked, own = self.asked, {}
+        asked, own = self.asked, dict[str, Any]()
         if asked.address == LOCAL:
             processors = max(usable_cores(), math.ceil((asked.actors or 0) * asked.cpus))
             own = {"num_cpus": processors, "include_dashboard": False, "object_store_memory": STORE_BYTES}

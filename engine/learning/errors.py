@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from nets.errors import LineError
 
-class LearningError(Exception):
-    """Learning cannot begin, go on or be told of; one line that says what was expected."""
+
+class LearningError(LineError):
+    """A run cannot begin, continue or be shown. The message is one line that says what was expected."""

@@ -5,6 +5,8 @@ Or for the answer of an engine from outside (engine.learning.opponents).
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -42,23 +44,41 @@ class Table(Generic[T]):
         """Whether no game goes on."""
         return not any(self._games)
 
-    def play(self) -> list[T]:
-        """Play on until some games end, or none is left, and return what became of them."""
-        while not self._ended and not self.is_over:
-            self._hear()
-            for searches in self.searches:
-                if searches.is_busy:
-                    for number in searches.advance():
-                        self._resume(number)
+    def play(self, seconds: float = math.inf) -> list[T]:
+        """Play on until some games end, none is left, or the time is up; return what became of those that ended."""
+        end = time.monotonic() + seconds
+        while not self._ended and not self.is_over and time.monotonic() < end:
+            self.advance()
+        return self.take()
+
+    def advance(self, *, waits: bool = True) -> bool:
+        """Play one batch of each search.
+
+        Args:
+            waits: for an engine's answer if no search has anything to do.
+
+        Returns:
+            Whether any search had something to do.
+        """
+        is_busy = self._hear(waits)
+        for searches in self.searches:
+            if searches.is_busy:
+                for number in searches.advance():
+                    self._resume(number)
+        return is_busy
+
+    def take(self) -> list[T]:
+        """Return what became of the games that have ended since the last call."""
         ended, self._ended = self._ended, []
         return ended
 
-    def _hear(self) -> None:
-        """Let games go on whose answers are there; wait for one if there is nothing else to do."""
+    def _hear(self, waits: bool) -> bool:
+        """Let games continue whose answers have come, and return whether any search has something to do."""
         if self._asked:
-            is_busy = any(searches.is_busy for searches in self.searches)
-            for answer in wait(self._asked, 0.0 if is_busy else None, FIRST_COMPLETED).done:
+            waits = waits and not any(searches.is_busy for searches in self.searches)
+            for answer in wait(self._asked, None if waits else 0.0, FIRST_COMPLETED).done:
                 self._resume(self._asked.pop(answer))
+        return any(searches.is_busy for searches in self.searches)
 
     def _places(self) -> Iterator[Sequence[SmallSearch]]:
         return zip(*(searches.each for searches in self.searches), strict=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import math
 import os
 import time
 from collections.abc import Mapping
@@ -10,6 +12,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from engine.learning.errors import LearningError
+from nets.files import lock_file, sync_file, write_atomically
+
+_log = logging.getLogger("yomi.learning")
 
 NAME = "journal.jsonl"
 
@@ -39,7 +44,9 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
     "settings": dict,
     "promoted": bool,
 }
-"""Of fields; the others are integers, but for training's losses: numbers by name."""
+"""Of fields; the others are integers, except training's losses: numbers by name."""
+_NUMBERS = frozenset(("lead", "reanalyzed", "engine_games", "engine_points"))
+"""Numbers that events may have besides FIELDS."""
 
 
 class Journal:
@@ -67,7 +74,7 @@ class Journal:
         line = json.dumps(found).encode() + b"\n"
         try:
             with self.path.open("a+b", buffering=0) as file:
-                _lock(file)
+                lock_file(file.fileno(), wait=True)
                 end = _complete(file)
                 file.truncate(end)
                 try:
@@ -85,19 +92,49 @@ class Journal:
         Raises:
             LearningError: the file cannot be read, or a line is no event.
         """
+        return [self._event(number, line) for number, line in enumerate(self._lines(), 1)]
+
+    def mend(self) -> None:
+        """Remove damaged lines, with a warning. No other process may use the journal.
+
+        Raises:
+            LearningError: the file cannot be read.
+            OSError: it cannot be written.
+        """
+        kept, damaged = [], []
+        for number, line in enumerate(self._lines(), 1):
+            try:
+                self._event(number, line)
+                kept.append(line)
+            except LearningError as error:
+                damaged.append(str(error))
+        if damaged:
+            write_atomically(self.path, b"".join(line + b"\n" for line in kept), sync=True)
+            more = f"; {len(damaged)} damaged lines in all" if len(damaged) > 1 else ""
+            _log.warning("%s%s: left out", damaged[0], more)
+
+    def sync(self) -> None:
+        """Flush the journal to the disk.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        if self.path.exists():
+            sync_file(self.path)
+
+    def _lines(self) -> list[bytes]:
         try:
-            lines = self.path.read_bytes().split(b"\n")[:-1]
+            return self.path.read_bytes().split(b"\n")[:-1]
         except FileNotFoundError:
             return []
         except OSError as error:
             raise LearningError(f"{self.path}: {error.strerror}") from None
-        return [self._event(number, line) for number, line in enumerate(lines, 1)]
 
     def _event(self, number: int, line: bytes) -> Event:
         try:
             found = json.loads(line)
             _check(found)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise LearningError(f"{self.path}, line {number}: expected an event as JSON ({error})") from None
         event: Event = found
         return event
@@ -110,8 +147,15 @@ def _check(event: object) -> None:
     name = event.get("event")
     for field in ("event", "time", *FIELDS.get(str(name), "").split()):
         kind = dict if (name, field) == ("training", "losses") else _TYPES.get(field, int)
-        if not isinstance(event.get(field), kind):
-            raise ValueError(f"{name}: {field} is {event.get(field)!r}")
+        value: Any = event.get(field)
+        if not isinstance(value, kind) or (isinstance(value, float) and not math.isfinite(value)):
+            raise ValueError(f"{name}: {field} is {value!r}")
+    for field in _NUMBERS & set(event):
+        if not isinstance(event[field], int | float):
+            raise ValueError(f"{name}: {field} is {event[field]!r}")
+    losses = event.get("losses", {}).values() if name == "training" else ()
+    if not all(isinstance(value, int | float) for value in losses):
+        raise ValueError(f"{name}: losses are {event['losses']!r}")
 
 
 def _complete(file: BinaryIO) -> int:
@@ -124,12 +168,3 @@ def _complete(file: BinaryIO) -> int:
         return end
     file.seek(0)
     return file.read().rfind(b"\n") + 1
-
-
-def _lock(file: BinaryIO) -> None:
-    """Wait until no other line is being written, and let others wait until the file is closed, where locks exist."""
-    try:
-        import fcntl
-    except ImportError:
-        return
-    fcntl.flock(file.fileno(), fcntl.LOCK_EX)

@@ -102,6 +102,7 @@ class Loop:
         beside: bool,
         engines: Sequence[EngineSpec] = (),
         matches: Matches = play_match,
+        adapt: Callable[[Options], Options] = lambda options: options,
     ) -> None:
         """Put the parts together.
 
@@ -116,6 +117,7 @@ class Loop:
             beside: train while games are played, not in turns with them.
             engines: from outside that the ladder has as anchors, besides what judges without a network.
             matches: plays those of gate and ladder.
+            adapt: completes the options of players with a network.
         """
         self.game, self.options, self.settings, self.store = game, options, settings, store
         self.workers, self._make_learner, self.say, self._beside = workers, make_learner, say, beside
@@ -126,12 +128,16 @@ class Loop:
         """What the ladder measures networks by."""
         self._shares = newest_shares(store.journal.read())
         self._patience = Patience()
-        self._matches = matches
+        self._matches, self._adapt = matches, adapt
         self._learner: Learner | None = None
         self._improving: threading.Thread | None = None
         self._failure: Exception | None = None
         self._tally = Tally()
         self._idle_since = time.monotonic()
+        self._phase = ""
+        """What the thread of training does: training, gate or ladder of a network."""
+        self._handed = -1
+        """Generation that the workers play with."""
         self._shown: deque[dict[str, Any]] = deque(maxlen=SHOWN)
         self._told_at = time.monotonic()
         self._stopped = threading.Event()
@@ -153,6 +159,8 @@ class Loop:
             self._begin()
             while not self._stopped.is_set() and not self._has_reached(goal, time.monotonic() - begin):
                 self._collect()
+                if self._handed != self.store.state.generation:  # the ladder of a new network may still be played
+                    self._hand_out()
                 if self._improving is not None and not self._improving.is_alive():
                     self._end_improving()
                 elif self._improving is None and self._has_enough():
@@ -165,7 +173,7 @@ class Loop:
             why = "asked to" if self._stopped.is_set() else "the goal is reached"
         except Exception as error:
             why = str(error)
-            if self._improving is not None:  # a process that ends in the middle of it is aborted
+            if self._improving is not None:  # PyTorch aborts a process that ends while it trains
                 self._wait_for_training()
             raise
         finally:
@@ -176,16 +184,21 @@ class Loop:
             self.store.close()
 
     def _wait_for_training(self) -> None:
+        """Wait until the thread of training ends, and say what it does."""
         assert self._improving is not None
-        self.say("waiting for the training that is under way")
-        self._improving.join()
+        phase = ""
+        while self._improving.is_alive():
+            if phase != self._phase:
+                phase = self._phase
+                self.say(f"waiting for {phase} before the end")
+            self._improving.join(TAKE_SECONDS)
 
     # -- self-play -------------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
         """Let the workers play with the best network; make the first one if there is none."""
         state = self.store.state
-        if not state.network and not self.settings.without_network:
+        if not state.network and state.generation >= self.settings.without_network:
             self._keep(self._get_learner().first())
         self._hand_out()
         if state.planned_rows:  # a kill came while it was trained
@@ -194,23 +207,21 @@ class Loop:
     def _hand_out(self) -> None:
         """Tell the workers what to play with."""
         state = self.store.state
+        self._handed = state.generation
         plays = state.network if state.generation >= self.settings.without_network else self.game.plain_evaluator
         options = self._options(plays) if plays == state.network else replace(self.options, net=None, evaluator=plays)
         self.workers.use(Task(options, plays, self.store.leads))
 
     def _options(self, network: str) -> Options:
         """Return the options of a player with a network."""
-        return replace(self.options, net=str(self.store.network(network)), evaluator="onnx")
+        return self._adapt(replace(self.options, net=str(self.store.network(network)), evaluator="onnx"))
 
     def _collect(self) -> None:
-        """Take the games that have ended; where training is far behind, wait for it."""
+        """Take the games that have ended. If self-play is AHEAD generations ahead, wait for the thread of training."""
         state, settings = self.store.state, self.settings
-        if self._improving is not None and self.store.rows - state.planned_rows > AHEAD * settings.rows:
-            begin = time.monotonic()
-            self.say("self-play waits for training")
-            self._improving.join()
-            seconds = time.monotonic() - begin
-            self.store.journal.append("wait", part="selfplay", seconds=seconds, **{"for": "training"})
+        ahead = self.store.rows - (state.planned_rows or state.trained_rows)
+        if self._improving is not None and ahead > AHEAD * settings.rows:
+            self._wait_for_improving(self._improving)
             return
         for delivery in self.workers.take(TAKE_SECONDS):
             for played in delivery.games:
@@ -225,6 +236,16 @@ class Loop:
             self._tally.write(self.store)
             self.say(self._progress())
             self._write_page(PAGE_SECONDS)
+
+    def _wait_for_improving(self, improving: threading.Thread) -> None:
+        """Wait for each thing that the thread of training does, and write down how long."""
+        while improving.is_alive() and not self._stopped.is_set():
+            begin, phase = time.monotonic(), self._phase
+            self.say(f"self-play is {AHEAD:g} generations ahead and waits for {phase}")
+            while improving.is_alive() and self._phase == phase and not self._stopped.is_set():
+                improving.join(TAKE_SECONDS)
+            seconds = time.monotonic() - begin
+            self.store.journal.append("wait", part="selfplay", seconds=seconds, **{"for": phase})
 
     def _has_enough(self) -> bool:
         """Whether there are rows for the next network."""
@@ -267,6 +288,7 @@ class Loop:
         state, settings, journal = self.store.state, self.settings, self.store.journal
         generation = state.generation + 1
         begin = time.monotonic()
+        self._phase = f"the training of network {generation}"
         latest: dict[str, float] = {}
         path, window = self._get_learner().run(
             self.store.planned(),
@@ -278,7 +300,7 @@ class Loop:
         )
         name = self.store.keep_network(path)
         seconds = time.monotonic() - begin
-        losses = {key: round(value, 5) for key, value in latest.items() if key in LOSSES}
+        losses = {key: round(value, 5) for key, value in latest.items() if key not in SPEEDS}
         journal.append(
             "training",
             generation=generation,
@@ -313,6 +335,7 @@ class Loop:
         if not best or not games:
             return True
         begin = time.monotonic()
+        self._phase = f"the gate of network {generation}"
         score = self._match(name, best, games, generation, GATE)
         promoted = score.share >= 0.5
         self._note_match("gate", score, generation, name, best, begin, promoted=promoted)
@@ -323,8 +346,9 @@ class Loop:
         earlier = [each for number, each in self.store.networks().items() if number <= generation - EVERY]
         for anchor in (*self.anchors, *earlier[-1:]):
             begin = time.monotonic()
-            score = self._match(name, anchor, self.settings.ladder, generation)
             against = anchor if anchor in self.anchors else f"{EARLIER}{anchor}"
+            self._phase = f"the ladder of network {generation} against {self._shown_name(against)}"
+            score = self._match(name, anchor, self.settings.ladder, generation)
             self._note_match("match", score, generation, name, against, begin)
         self._shares = newest_shares(self.store.journal.read())
 
@@ -340,9 +364,11 @@ class Loop:
         seconds = time.monotonic() - begin
         told = {"generation": generation, "network": name, "against": against, **counts, "seconds": seconds, **more}
         self.store.journal.append(event, **told)
-        shown = against if against in self.anchors else against.removeprefix(EARLIER)[:8]
-        self.say(f"network {generation} against {shown}: {score.wins}-{score.draws}-{score.losses}")
+        self.say(f"network {generation} against {self._shown_name(against)}: {score}")
         self._tell_faults(score.faults)
+
+    def _shown_name(self, against: str) -> str:
+        return against if against in self.anchors else against.removeprefix(EARLIER)[:8]
 
     def _tell_faults(self, faults: Sequence[str]) -> None:
         """Tell of each game that an engine has spoilt."""
@@ -367,7 +393,7 @@ class Loop:
         if time.monotonic() - self._told_at >= seconds:
             if self._shown:
                 games = {"games": list(reversed(self._shown))}
-                write_atomically(self.store.folder / LATEST, json.dumps(games).encode())
+                write_atomically(self.store.folder / LATEST, json.dumps(games).encode(), sync=True)
             write_page(self.store.folder)
             self._told_at = time.monotonic()
 
@@ -389,4 +415,5 @@ class Loop:
 
 GATE = Sprt(-20.0, 20.0)
 """Ends a gate's match as soon as it is clear whether a network is stronger or weaker by so many Elo."""
-LOSSES = ("policy", "value", "score", "lead", "score_mean", "score_stdev", "ownership", "total")
+SPEEDS = ("learning_rate", "positions_per_second", "seconds")
+"""What training reports besides its losses; see nets.training.loop."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -17,7 +18,8 @@ from engine.learning.errors import LearningError
 from engine.learning.journal import NAME, Event, Journal
 from engine.learning.progress import GENERATIONS, Progress, disk_use
 from engine.learning.ratings import EARLIER
-from nets.files import write_atomically
+from engine.matches.results import ORDER
+from nets.files import lock_file, write_atomically
 
 PAGE = "status.html"
 LATEST = "latest.json"
@@ -32,7 +34,13 @@ INTERVALS = 30
 ROWS = 30
 """Networks in the page's table."""
 
+LOCK = ".lock"
+"""File that a run keeps locked."""
+SILENT_SECONDS = 600.0
+"""Without an event, after which a run without a lock counts as killed."""
+
 Line = dict[str, Any]
+_log = logging.getLogger("yomi.learning")
 
 
 def status_text(folder: Path, now: float | None = None) -> str:
@@ -55,7 +63,7 @@ def _text(folder: Path, progress: Progress, now: float) -> str:
 
     recent = f" (last {GENERATIONS} generations)"
     lines = [
-        ("state", _state(progress, now)),
+        ("state", _state(folder, progress, now)),
         ("settings", _settings(progress)),
         ("generation", f"{progress.generation} after {progress.seconds / 3600:.2f} hours"),
         ("games", _games(progress)),
@@ -85,12 +93,26 @@ def _title(progress: Progress) -> str:
     return f"yomi learn {games[-1] if games else ''}".strip()
 
 
-def _state(progress: Progress, now: float) -> str:
+def _state(folder: Path, progress: Progress, now: float) -> str:
     if not progress.events:
         return "nothing has run yet"
     last = progress.events[-1]
-    state = f"stopped ({last['why']})" if last["event"] == "stop" else "running"
+    if last["event"] == "stop":
+        state = f"stopped ({last['why']})"
+    else:
+        state = "running" if _is_going_on(folder, progress, now) else "killed (the same command continues)"
     return f"{_title(progress)}: {state}, last event ({last['event']}) {_ago(now - last['time'])}"
+
+
+def _is_going_on(folder: Path, progress: Progress, now: float) -> bool:
+    """Whether a process holds the lock of the folder; without a lock's file, as in a copy, whether events are new."""
+    if not progress.events or progress.events[-1]["event"] == "stop":
+        return False
+    try:
+        with (folder / LOCK).open("r+b") as lock:
+            return not lock_file(lock.fileno(), wait=False)
+    except OSError:
+        return bool(now - progress.events[-1]["time"] < SILENT_SECONDS)
 
 
 def _settings(progress: Progress) -> str:
@@ -123,20 +145,20 @@ def _networks(progress: Progress) -> list[tuple[str, str]]:
 
 
 def _ladder(progress: Progress) -> str:
-    """Return the newest match against each anchor, as wins-losses-draws, and the Elo of the anchor."""
+    """Return the newest match against each anchor and the Elo of the anchor."""
     newest = {each["against"]: each for each in progress.of("match") if not each["against"].startswith(EARLIER)}
     told = []
     for name, each in newest.items():
         elo = None if name == progress.ratings.anchor else progress.ratings.over(name)
         score = "-".join(str(each[what]) for what in ("wins", "losses", "draws"))
         told.append(f"{name} {score}" + (f" (Elo {elo})" if elo else ""))
-    return ", ".join(told) + " (wins-losses-draws)" if told else ""
+    return ", ".join(told) + f" ({ORDER})" if told else ""
 
 
 def _engines(progress: Progress) -> str:
     """Return what self-play against engines has come to."""
     played = [each for each in progress.of("selfplay") if "engine_games" in each]
-    games, points = (sum(each[what] for each in played) for what in ("engine_games", "engine_points"))
+    games, points = (sum(each.get(what, 0) for each in played) for what in ("engine_games", "engine_points"))
     return f"{points:g} points of the network in {games:,} games of self-play against engines" if games else ""
 
 
@@ -183,17 +205,25 @@ def write_page(folder: Path, now: float | None = None) -> None:
         folder: of the command.
         now: Unix seconds; None for the clock's.
 
+    Games that are damaged are left out, with a warning.
+
     Raises:
-        LearningError: the journal or the games to show cannot be read, or the page cannot be written.
+        LearningError: the journal cannot be read, or the page cannot be written.
     """
     progress, now = Progress(Journal(folder / NAME).read()), time.time() if now is None else now
+    try:
+        games = read_games(folder / LATEST)
+    except LearningError as error:
+        _log.warning("%s: the page shows no games", error)
+        games = []
     data = {
         "title": _title(progress),
         "text": _text(folder, progress, now),
         "charts": _charts(progress),
         "networks": _rows(progress),
-        "games": read_games(folder / LATEST),
+        "games": games,
         "written": now,
+        "running": _is_going_on(folder, progress, now),
     }
     embedded = json.dumps(_finite(data), allow_nan=False)
     for sign in "<>&":  # nothing of it may end the script

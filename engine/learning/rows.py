@@ -125,7 +125,8 @@ def write_games(
         OSError: they cannot be written; there is no shard then.
     """
     name = shard_name("train", size, number)
-    write_atomically(records / f"{name.removeprefix('train-')}{suffix}", b"".join(record for _, record in games))
+    path = records / f"{name.removeprefix('train-')}{suffix}"
+    write_atomically(path, b"".join(record for _, record in games), sync=True)
     columns = {column: np.concatenate([rows[column] for rows, _ in games]) for column in games[0][0]}
     columns["game"] = np.repeat(np.arange(len(games)), [len(rows["value"]) for rows, _ in games])
     write_shard(folder, name, "train", size, columns)

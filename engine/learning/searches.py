@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 ROUNDS = 1000
 """Batches that are made in one call at most, while no search ends."""
+SLICE_SECONDS = 0.2
+"""That one call lasts, about, if no search ends: fewer batches with a slow network."""
 
 
 class Searches:
@@ -60,6 +63,8 @@ class Searches:
         self._done: SimpleQueue[Job] = SimpleQueue()
         self._owners = np.zeros(len(self._batch.node), np.int64)
         self._used = 0
+        self._rounds = 1
+        """Batches of one call: what takes about SLICE_SECONDS."""
         self._wanted = np.zeros(count, np.bool_)
         self._idle = np.zeros(count, np.bool_)
         generator = np.random.default_rng(seed)
@@ -97,11 +102,15 @@ class Searches:
     def advance(self) -> list[int]:
         """Search on until some searches have made their playouts, and return their numbers.
 
+        After some SLICE_SECONDS it returns, even if none has.
+
         Raises:
             EvaluatorError: what the evaluator raised.
         """
         calls = NO_CALLS if self._calls is None else self._calls
+        begin = time.monotonic()
         while True:
+            called = time.monotonic()
             used = advance_all(
                 self._forest,
                 self._roots,
@@ -114,8 +123,13 @@ class Searches:
                 self._wanted,
                 self._idle,
                 calls.table,
-                ROUNDS,
+                self._rounds,
             )
+            now = time.monotonic()
+            if now - called < SLICE_SECONDS / 4:
+                self._rounds = min(ROUNDS, 2 * self._rounds)
+            elif now - called > SLICE_SECONDS:
+                self._rounds = max(1, self._rounds // 2)
             if used < 0:
                 check_numbers(self.queue.evaluator, self._batch, -used)
             self._used = used
@@ -127,6 +141,8 @@ class Searches:
             if self._idle.any():
                 self._wanted[self._idle] = False
                 return self._idle.nonzero()[0].tolist()
+            if now - begin > SLICE_SECONDS:
+                return []
 
     def _begin(self, number: int, game: SearchableGame) -> None:
         roots = self._roots[number : number + 1]

@@ -138,15 +138,18 @@ class SelfPlay(Generic[G]):
         self._earlier.extend(self._latest)
         self._latest.clear()
 
-    def play(self) -> list[Finished[G] | Dropped]:
+    def play(self, seconds: float = math.inf) -> list[Finished[G] | Dropped]:
         """Play until at least one game has ended, and return those that have, or were dropped.
+
+        Args:
+            seconds: after which it returns, even if no game has ended.
 
         Raises:
             EvaluatorError: what the evaluator raised.
         """
         if self._table is None:
             self._table = Table([self.searches], lambda place: self._begin_one(place[0]))
-        return self._table.play()
+        return self._table.play(seconds)
 
     def close(self) -> None:
         """Release the evaluator, and end the engines."""

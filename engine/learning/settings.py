@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.learning.policies import POLICIES
 from engine.option_row import OptionError
 
 LOSSES = {"score_mean": 0.25, "ownership": 1.0}
@@ -24,7 +25,7 @@ def setting(
         low: the least number that it may be.
         high: the greatest.
         live: whether a run that has begun may go on with another value.
-        choices: the words that it may be, where it is a word.
+        choices: the words that it may be, if it is a word; searches may be added to POLICIES later.
     """
     metadata = {"text": text, "low": low, "high": high, "live": live, "choices": choices}
     return field(default=default, metadata=metadata)
@@ -35,7 +36,7 @@ class SelfPlaySettings:
     """How games are played and what of them is learned."""
 
     search: str = setting(
-        "puct", "how moves are searched: puct, or gumbel, which learns from few visits", choices=("puct", "gumbel")
+        "puct", "how moves are searched: puct, or gumbel, which learns from few visits", choices=POLICIES
     )
     visits: int = setting(100, "visits of a full search, whose position is learned", 2)
     cheap_visits: int = setting(20, "visits of the other searches, which only carry the game on", 2)

@@ -10,6 +10,10 @@
     train/           the checkpoint of the training
 
 Whatever is killed at whatever moment, the next start finds each finished game in exactly one place.
+
+A power cut may leave more: files without their content, or with zeros in it. So all that state.json names is flushed to
+the disk before state.json is. Games in `pending-09.rows` are not: those of the last seconds may be lost. The next start
+checks everything, sets aside what is damaged under a name such as `.NAME.damaged`, and reports it.
 """
 
 from __future__ import annotations
@@ -19,10 +23,14 @@ import functools
 import hashlib
 import io
 import json
+import logging
 import math
 import os
+import re
 import shutil
 import threading
+import time
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,9 +40,24 @@ import numpy as np
 
 from engine.learning.errors import LearningError
 from engine.learning.journal import Journal
+from engine.learning.page import LOCK
 from engine.learning.rows import write_games
-from nets.data.shards import Arrays, Dataset, Manifest, Shard, begin_dataset, open_dataset
-from nets.files import is_held_alone, naming, remove_drafts, write_atomically
+from nets.data.shards import (
+    Arrays,
+    Dataset,
+    Manifest,
+    Shard,
+    begin_dataset,
+    check_content,
+    check_shard,
+    open_dataset,
+    read_shard,
+)
+from nets.data.window import newest, window_rows
+from nets.errors import NetworkError
+from nets.files import lock_file, naming, remove_drafts, sync_file, sync_folder, write_atomically
+
+_log = logging.getLogger("yomi.learning")
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -43,7 +66,7 @@ FORMAT = 1
 DIGITS = 16
 """Of a digest in a network's name."""
 WORD = 8
-"""Bytes of a number in a spool."""
+"""Bytes of a number in a spool: 4 of the number, little-endian, and 4 of a CRC-32."""
 EVERY = 10
 """Generations: of the networks one in so many stays."""
 LEAD_GAMES = 200
@@ -80,7 +103,7 @@ class Played:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Played:
-        """Return what `to_bytes` has written."""
+        """Return the game that `to_bytes` has written."""
         with np.load(io.BytesIO(content)) as arrays:
             facts = json.loads(str(arrays["facts"]))
             rows = {name.removeprefix("row_"): arrays[name] for name in arrays.files if name.startswith("row_")}
@@ -109,33 +132,76 @@ class State:
     """By board size: points that games end with on average for Black, komi not counted; forgets slowly."""
     seconds: float = 0.0
     """That the run has taken so far."""
+    dropped_rows: int = 0
+    """Rows of shards that are no longer there: removed to save space, or damaged."""
+
+    @classmethod
+    def from_json(cls, text: str) -> State:
+        """Return the state of a file's text.
+
+        Raises:
+            ValueError: the text is no state; the message says what was found and expected.
+        """
+        found = json.loads(text)
+        if not isinstance(found, dict):
+            raise ValueError(f"{type(found).__name__} found, expected an object")
+        known = {each.name: each for each in dataclasses.fields(cls)}
+        for name, value in found.items():
+            if name not in known:
+                raise ValueError(f"field {name!r} found, expected {', '.join(known)}")
+            if name == "network":
+                if not isinstance(value, str) or not re.fullmatch(rf"([0-9a-f]{{{DIGITS}}})?", value):
+                    raise ValueError(f"network {value!r} found, expected {DIGITS} hexadecimal digits")
+            elif name == "leads":
+                if not isinstance(value, dict) or not all(key.isdecimal() and _is_number(value[key]) for key in value):
+                    raise ValueError(f"leads {value!r} found, expected numbers by board size")
+            elif not _is_number(value) or value < 0 or (name != "seconds" and not isinstance(value, int)):
+                kind = "number" if name == "seconds" else "whole number"
+                raise ValueError(f"{name} {value!r} found, expected a {kind} from 0 on")
+        return cls(**found)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 class Spool:
-    """Games on boards of one size that have ended, kept until they are enough for a shard."""
+    """Games on boards of one size that have ended, kept until they are enough for a shard.
+
+    The file begins with a word, the number of the newest shard. Each game follows: a word, its length, and its content.
+    """
 
     def __init__(self, path: Path, latest: int) -> None:
-        """Read what is there, without the end of one that a kill has cut short.
+        """Read the games; drop damaged ones, and the end of one that a kill has cut short.
 
         Args:
             path: of the file.
-            latest: number of the newest shard of this size, 0 if there is none. Where games are kept under another
-                number, they have become it.
+            latest: number of the newest shard of this size, 0 if there is none. If the file has another number, its
+                games are in a shard already.
         """
         self.path, self.games = path, list[Played]()
-        self._head = latest.to_bytes(WORD, "little")
         content = path.read_bytes() if path.exists() else b""
-        self._end = WORD
-        if content[:WORD] != self._head:
-            write_atomically(path, self._head)
-            return
-        while (end := self._end + WORD + int.from_bytes(content[self._end : self._end + WORD], "little")) <= len(
-            content
-        ):
-            if end == self._end + WORD:
+        number, is_sound = _number_of(content[:WORD])
+        if content and not is_sound:
+            _log.warning("%s: a damaged number at its beginning found, its games are kept", path)
+        elif number != latest:
+            content = b""
+        kept, end = [_word(latest)], WORD
+        while end + WORD <= len(content):
+            length, _ = _number_of(content[end : end + WORD])
+            frame = content[end : end + WORD + length]
+            if not length or len(frame) < WORD + length:
                 break
-            self.games.append(Played.from_bytes(content[self._end + WORD : end]))
-            self._end = end
+            end += len(frame)
+            if (played := _read_game(frame)) is not None:
+                self.games.append(played)
+                kept.append(frame)
+        whole = b"".join(kept)
+        self._end = len(whole)
+        if lost := max(0, len(content) - len(whole)):
+            _log.warning("%s: %d damaged bytes dropped, %d games kept", path, lost, len(self.games))
+        if whole != content:
+            write_atomically(path, whole, sync=True)
 
     @property
     def rows(self) -> int:
@@ -143,14 +209,37 @@ class Spool:
         return sum(len(each.rows["value"]) for each in self.games)
 
     def add(self, played: Played) -> None:
-        """Append a game; what a full disk leaves of one is written over by the next."""
+        """Append a game; the next one overwrites the part of a game that a full disk leaves."""
         content = played.to_bytes()
         with naming(self.path), self.path.open("r+b") as file:
             file.truncate(self._end)
             file.seek(self._end)
-            file.write(len(content).to_bytes(WORD, "little") + content)
+            file.write(_word(len(content), content) + content)
         self._end += WORD + len(content)
         self.games.append(played)
+
+
+def _word(number: int, content: bytes = b"") -> bytes:
+    """Return a number with the CRC-32 of itself and of the content that follows."""
+    digits = number.to_bytes(WORD // 2, "little")
+    return digits + zlib.crc32(digits + content).to_bytes(WORD // 2, "little")
+
+
+def _number_of(word: bytes) -> tuple[int, bool]:
+    """Return the number at a file's beginning, and whether it is sound; early versions wrote 0 as the CRC-32."""
+    number = int.from_bytes(word[: WORD // 2], "little")
+    return number, word == _word(number) or (len(word) == WORD and not any(word[WORD // 2 :]))
+
+
+def _read_game(frame: bytes) -> Played | None:
+    """Return the game of a word and its content; None if they are damaged."""
+    word, content = frame[:WORD], frame[WORD:]
+    if word != _word(len(content), content) and any(word[WORD // 2 :]):
+        return None
+    try:
+        return Played.from_bytes(content)
+    except Exception:  # numpy and zipfile raise a dozen kinds for content of an early version, without a checksum
+        return None
 
 
 def _alone(method: Callable[P, T]) -> Callable[P, T]:
@@ -173,7 +262,7 @@ class Store:
     def __init__(
         self, folder: Path, asked: Mapping[str, Any], live: frozenset[str], features: str, suffix: str
     ) -> None:
-        """Begin a run, or go on with one.
+        """Begin a run, or continue one.
 
         Args:
             folder: of the run; made if it is not there.
@@ -183,18 +272,22 @@ class Store:
             suffix: of the records.
 
         Raises:
-            LearningError: the folder holds something else, or a run with other settings; what differs is said.
-            NetworkError: a shard is broken.
+            LearningError: the folder holds something else, or a run with other settings; the message names the
+                difference. Or settings or state are damaged.
+            NetworkError: the rows are of another feature set.
             OSError: it cannot be written.
         """
         self.folder, self._suffix = folder, suffix
         self._changing = threading.RLock()
         """Held while state, rows or networks change."""
         folder.mkdir(parents=True, exist_ok=True)
-        self._lock = (folder / ".lock").open("ab")
-        if not is_held_alone(self._lock.fileno()):
-            self._lock.close()
-            raise LearningError(f"{folder}: another process learns there, expected that it ends first, or a new folder")
+        self._lock = (folder / LOCK).open("ab")
+        with naming(folder / LOCK):
+            if not _lock_soon(self._lock.fileno()):
+                self._lock.close()
+                raise LearningError(
+                    f"{folder}: another process learns there, expected that it ends first, or a new folder"
+                )
         try:
             self._open(asked, live, features)
         except BaseException:
@@ -202,7 +295,7 @@ class Store:
             raise
 
     def _open(self, asked: Mapping[str, Any], live: frozenset[str], features: str) -> None:
-        """Read what is there."""
+        """Read the folder, and set aside what is damaged."""
         folder = self.folder
         self._agree(asked, live)
         for name in ("games", "networks"):
@@ -211,11 +304,67 @@ class Store:
         remove_drafts(folder)
         self.asked = dict(asked)
         self.journal = Journal(folder / "journal.jsonl")
-        self.dataset: Dataset = begin_dataset(folder / "rows", Manifest(features))
+        self.journal.mend()
         self.state = self._read_state()
+        self._open_rows(features)
+        self._check_networks()
+        sync_folder(folder)
         self._spools: dict[int, Spool] = {}
         for path in sorted(folder.glob("pending-*.rows")):
-            self._spool(int(path.stem.removeprefix("pending-")))
+            if (size := path.stem.removeprefix("pending-")).isdecimal():
+                self._spool(int(size))
+
+    def _open_rows(self, features: str) -> None:
+        """Open the data set without its damaged shards.
+
+        Only shards of the next window are read as a whole: earlier ones are never read again.
+        """
+        folder = self.folder / "rows"
+        folder.mkdir(exist_ok=True)
+        manifest = folder / "manifest.json"
+        try:
+            if manifest.exists() and not set(dataclasses.asdict(Manifest(""))) <= set(
+                json.loads(manifest.read_bytes())
+            ):
+                raise ValueError("fields are missing")
+        except (ValueError, TypeError, RecursionError) as error:
+            _log.warning("%s: damaged (%s), it is written again", manifest, error)
+            manifest.unlink()
+        for path in sorted(folder.glob("train-*")):
+            try:
+                read_shard(path)
+            except NetworkError as error:
+                _set_aside(path, str(error))
+        self.dataset: Dataset = begin_dataset(folder, Manifest(features))
+        known = self.dataset.manifest.features
+        window = window_rows(max(1, self.dataset.rows("train")), max(1, int(self.asked.get("window", 1))))
+        lost = 0
+        for shard in newest(self.dataset.shards, window):
+            try:
+                check_shard(shard, known, known.policy_size(shard.size))
+                check_content(shard)
+            except NetworkError as error:
+                _set_aside(shard.path, str(error))
+                lost += shard.rows
+        if lost:
+            self.dataset = open_dataset(folder)
+            self.update(dropped_rows=self.state.dropped_rows + lost)
+        if self.state.planned_rows and not self.planned().rows("train"):
+            _log.warning("%s: no shard of the planned training is left, it is planned again", folder)
+            self.update(planned_rows=0, planned_shard=0, planned_steps=0)
+
+    def _check_networks(self) -> None:
+        """Set aside damaged networks; if the state's is missing, fall back to the one that was promoted before."""
+        folder = self.folder / "networks"
+        for path in sorted(folder.glob("[!.]*")):
+            if digest_of(path) != path.name.split(".")[0]:
+                _set_aside(path, "its content is not that of its name (cut short?)")
+        missing = self.state.network
+        if missing and not any(folder.glob(f"{missing}.*")):
+            network = next(reversed(self.networks().values()), "")
+            instead = f"network {network}, promoted before, takes its place" if network else "training makes the next"
+            _log.warning("%s: no network %s found, which state.json names: %s", folder, missing, instead)
+            self.update(network=network)
 
     def close(self) -> None:
         """Let another process have the folder."""
@@ -225,8 +374,9 @@ class Store:
 
     @property
     def rows(self) -> int:
-        """Rows of all games that have ended."""
-        return self.dataset.rows("train") + sum(spool.rows for spool in self._spools.values())
+        """Rows of all games that have ended, those of removed shards included."""
+        pending = sum(spool.rows for spool in self._spools.values())
+        return self.dataset.rows("train") + self.state.dropped_rows + pending
 
     @property
     def games(self) -> list[Played]:
@@ -235,8 +385,14 @@ class Store:
 
     @property
     def newest_shard(self) -> int:
-        """Number of the newest shard; 0 if there is none."""
-        return max((_number(shard) for shard in self.dataset.shards), default=0)
+        """Number of the newest shard; 0 if there is none. Damaged ones count: their records keep their names."""
+        return max(self._numbers().values(), default=0)
+
+    def _numbers(self) -> dict[int, int]:
+        """Return the number of the newest shard by board size."""
+        names = (SHARD_NAME.fullmatch(path.name) for path in (self.folder / "rows").iterdir())
+        found = sorted((int(name["number"]), int(name["size"])) for name in names if name)
+        return {size: number for number, size in found}
 
     @property
     def leads(self) -> dict[int, float]:
@@ -279,8 +435,7 @@ class Store:
 
     def _spool(self, size: int) -> Spool:
         if size not in self._spools:
-            latest = max((_number(shard) for shard in self.dataset.shards if shard.size == size), default=0)
-            self._spools[size] = Spool(self.folder / f"pending-{size:02d}.rows", latest)
+            self._spools[size] = Spool(self.folder / f"pending-{size:02d}.rows", self._numbers().get(size, 0))
         return self._spools[size]
 
     @_alone
@@ -291,7 +446,7 @@ class Store:
             bytes_kept: of rows and records.
             rows_kept: of the window, which stay however many bytes they are.
         """
-        total = rows = 0
+        total = rows = removed = 0
         for shard in sorted(self.dataset.shards, key=_number, reverse=True):
             record = self.folder / "games" / f"{shard.path.name.removeprefix('train-')}{self._suffix}"
             total += sum(path.stat().st_size for path in (*shard.path.iterdir(), record) if path.exists())
@@ -301,10 +456,12 @@ class Store:
                 os.rename(shard.path, dropped)
                 shutil.rmtree(dropped)
                 record.unlink(missing_ok=True)
+                removed += shard.rows
+        self.update(dropped_rows=self.state.dropped_rows + removed)
         self.dataset = open_dataset(self.folder / "rows")
         promoted = self.networks()
         kept = {*list(promoted.values())[-EVERY:], *(name for number, name in promoted.items() if number % EVERY == 0)}
-        for path in (self.folder / "networks").iterdir():
+        for path in (self.folder / "networks").glob("[!.]*"):
             if path.name.split(".")[0] not in kept | {self.state.network}:
                 path.unlink()
 
@@ -323,23 +480,26 @@ class Store:
         raise LearningError(f"{self.folder}/networks: no network {name} found, expected it there")
 
     def networks(self) -> dict[int, str]:
-        """Return the networks that were promoted and are still there, by generation."""
+        """Return the networks that were promoted and are still there, by generation; the newest is the last."""
         there = {path.name.split(".")[0] for path in (self.folder / "networks").iterdir()}
         promoted = (each for each in self.journal.read() if each["event"] == "promotion")
         return {each["generation"]: each["network"] for each in promoted if each["network"] in there}
 
     def keep_network(self, path: Path) -> str:
-        """Move a network's file among the networks; return its name."""
+        """Move a network's file among the networks, flush it to the disk, and return its name."""
         name = digest_of(path)
         ending = "".join(path.suffixes)
+        sync_file(path)
         os.replace(path, self.folder / "networks" / f"{name}{ending}")
+        sync_folder(self.folder / "networks")
         return name
 
     # -- state -----------------------------------------------------------------------------------------------------
 
     @_alone
     def update(self, **changes: Any) -> None:
-        """Change the state, on the disk before anything else happens."""
+        """Change the state, on the disk before anything else happens; the journal so far is flushed before it."""
+        self.journal.sync()
         self.state = dataclasses.replace(self.state, **changes)
         content = json.dumps(dataclasses.asdict(self.state), indent=1)
         write_atomically(self.folder / "state.json", f"{content}\n".encode(), sync=True)
@@ -354,9 +514,9 @@ class Store:
         if not path.exists():
             return State()
         try:
-            return State(**json.loads(path.read_text(encoding="utf-8")))
-        except (ValueError, TypeError) as error:
-            raise LearningError(f"{path}: {error}: expected the state of a run") from None
+            return State.from_json(path.read_text(encoding="utf-8"))
+        except (ValueError, RecursionError) as error:
+            raise LearningError(f"{path}: {error}: restore it from a copy (--mirror), or use a new folder") from None
 
     def _agree(self, asked: Mapping[str, Any], live: frozenset[str]) -> None:
         """Begin with settings, or see that the run that is here has the same."""
@@ -369,8 +529,11 @@ class Store:
             return
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise LearningError(f"{path}: broken JSON ({error}), expected the settings of a run") from None
+            if not isinstance(found, dict):
+                raise ValueError(f"{type(found).__name__} found, expected an object")
+        except (ValueError, RecursionError) as error:
+            why = f"damaged ({error}), expected the settings of a run"
+            raise LearningError(f"{path}: {why}: restore it from a copy (--mirror), or use a new folder") from None
         if found.get("format") != FORMAT:
             raise LearningError(
                 f"{path}: format {found.get('format')!r} found, expected {FORMAT} (another version's run)"
@@ -384,6 +547,29 @@ class Store:
             raise LearningError(f"{self.folder}: a run with {'; '.join(differing)}: expected the same, or a new folder")
         if found != wanted:
             write_atomically(path, (json.dumps(wanted, indent=1) + "\n").encode(), sync=True)
+
+
+def _lock_soon(descriptor: int) -> bool:
+    """Lock a file; try again for a moment, in which `yomi learn status` may look whether it is locked."""
+    for _ in range(5):
+        if lock_file(descriptor, wait=False):
+            return True
+        time.sleep(0.1)
+    return False
+
+
+SHARD_NAME = re.compile(r"\.?train-(?P<size>\d+)-(?P<number>\d+)(\.damaged)?")
+"""Of a shard's folder, a damaged one's included."""
+
+
+def _set_aside(path: Path, why: str) -> None:
+    """Rename a damaged file or folder such that the run leaves it out, and report it."""
+    aside = path.with_name(f".{path.name}.damaged")
+    if aside.is_dir():
+        shutil.rmtree(aside)
+    os.replace(path, aside)
+    sync_folder(path.parent)
+    _log.warning("%s; it is left out, and kept as %s", why if str(path) in why else f"{path}: {why}", aside.name)
 
 
 def _number(shard: Shard) -> int:

@@ -1,26 +1,40 @@
-"""Who plays the games: this process in turns with training, or processes of this machine beside it."""
+"""Players of the games: this process in turns with training, or processes of this machine beside it.
+
+The processes play the matches of gate and ladder, too, in turns with self-play. Each has credit for a few deliveries.
+If nobody takes them, self-play stops and matches continue.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import multiprocessing
 import signal
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from engine.clients.spec import EngineSpec
 from engine.color import BLACK, DRAW
+from engine.evaluators.base import EvaluatorError
 from engine.learning.errors import LearningError
 from engine.learning.opponents import Dropped
 from engine.learning.rows import rows_of
 from engine.learning.selfplay import Finished, SelfPlay
 from engine.learning.store import Played
+from engine.machine import usable_cores
+from engine.matches.duel import SIDE_BY_SIDE, Duel, Players, Score, Standing, Terms, learning_terms
+from engine.matches.duel import Played as DuelGame
+from engine.matches.duel import Task as DuelTask
+from nets.errors import NetworkError
 
 if TYPE_CHECKING:
     from engine.game import Game
     from engine.learning.settings import SelfPlaySettings
+    from engine.matches.sprt import Sprt
     from engine.options import Options
 
 SHOWN_SECONDS = 30.0
@@ -29,6 +43,14 @@ FAILURES = 3
 """Times that each worker may be lost, on average, before there is any game."""
 RESTART_SECONDS = 5.0
 """Between two starts of a worker that is lost: one that cannot start does not keep the machine busy."""
+CREDIT = 2
+"""Deliveries of a worker that nobody has taken yet, at most."""
+DELIVER_SECONDS = 1.0
+"""After which a worker sends a delivery without games: matches and the next network do not wait for long games."""
+POLL_SECONDS = 0.2
+"""That one thread waits for the workers before another may."""
+SLICE_SECONDS = 0.1
+"""That a worker plays at least of a match before it plays on with itself."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,8 +109,8 @@ class Producer:
         for selfplay in self._boards:
             selfplay.lead = task.leads.get(selfplay.searches.side, 0.0)
 
-    def play(self) -> Delivery:
-        """Play until games have ended, on the board that has had the fewest evaluations.
+    def play(self, seconds: float = math.inf) -> Delivery:
+        """Play until games have ended or the time is up, on the board that has had the fewest evaluations.
 
         Raises:
             EvaluatorError: what the evaluator raised.
@@ -96,7 +118,7 @@ class Producer:
         begin = time.monotonic()
         selfplay = min(self._boards, key=lambda each: each.searches.evaluations)
         before = selfplay.searches.evaluations
-        ended = selfplay.play()
+        ended = selfplay.play(seconds)
         finished = [each for each in ended if isinstance(each, Finished)]
         fresh = [each for each in finished if not each.reanalyzed]
         games = [self._played(selfplay, each) for each in finished]
@@ -197,8 +219,63 @@ class InTurns:
         self._producer.close()
 
 
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """The games of a match that one worker plays."""
+
+    match: int
+    """Number of the match."""
+    players: Players
+    terms: Terms
+    tasks: Sequence[DuelTask]
+    """Empty: the match is decided, give up the rest."""
+    count: int
+    """Games side by side."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Progressed:
+    """A worker's news of a match."""
+
+    match: int
+    played: list[DuelGame]
+    faults: list[str]
+    """Of each game that an engine has spoilt since the last news: why."""
+    error: str = ""
+    """Why the match cannot continue."""
+
+
+class _Match:
+    """A match that the workers play."""
+
+    def __init__(self, number: int, tasks: int, sprt: Sprt | None) -> None:
+        self.number = number
+        self.standing = Standing(sprt)
+        self.faults: list[str] = []
+        self.error = ""
+        self.open = set(range(tasks))
+        """Games that nobody has finished."""
+        self.given: dict[int, set[int]] = {}
+        """Games by the worker that plays them."""
+
+    @property
+    def is_over(self) -> bool:
+        return self.error != "" or self.standing.is_decided or not self.open
+
+    def note(self, news: Progressed) -> None:
+        self.faults += news.faults
+        self.error = self.error or news.error
+        for played in news.played:
+            if played.number in self.open:
+                self.open.remove(played.number)
+                self.standing.note(played.number, played.points)
+
+
 class Processes:
-    """Plays in processes of this machine; one that is lost is started anew."""
+    """Plays in processes of this machine; one that is lost is started again.
+
+    Two threads may use it: one that takes games, and one that plays matches.
+    """
 
     def __init__(
         self,
@@ -215,25 +292,31 @@ class Processes:
             game: the descriptor.
             settings: how games are played.
             seed: of the first; each start of each worker has one of its own.
-            on_loss: told of each worker that is lost, and why.
+            on_loss: called with the number of each worker that is lost, and the reason.
         """
         self._context = multiprocessing.get_context("spawn")
         self._arguments = game, settings
         self._seed, self._on_loss = seed, on_loss
         self._task: Task | None = None
-        self._starts = self._failures = 0
+        self._starts = self._failures = self._matches = 0
         self._started = [0.0] * count
         self._links: list[Connection | None] = [None] * count
         self._processes: list[Any] = [None] * count
+        self._arrived: list[tuple[int, int, Delivery]] = []
+        """Worker, number of its start, and a delivery that nobody has taken yet."""
+        self._starts_of = [0] * count
+        self._match: _Match | None = None
+        self._lock = threading.RLock()
+        """Held by the thread that talks to the workers."""
         for number in range(count):
             self._start(number)
 
     def use(self, task: Task) -> None:
         """See Workers."""
-        self._task = task
-        for number, link in enumerate(self._links):
-            if link is not None:
-                self._send(number, link)
+        with self._lock:
+            self._task = task
+            for number in range(len(self._links)):
+                self._send(number, task)
 
     def take(self, seconds: float) -> list[Delivery]:
         """See Workers.
@@ -241,58 +324,142 @@ class Processes:
         Raises:
             LearningError: no process can play.
         """
+        self._listen(seconds, lambda: bool(self._arrived))
+        with self._lock:
+            arrived, self._arrived = self._arrived, []
+            for number, start, _ in arrived:
+                if start == self._starts_of[number]:
+                    self._send(number, None)
+        return [delivery for _, _, delivery in arrived]
+
+    def match(
+        self,
+        game: Game[Any, Any],
+        players: Players,
+        games: int,
+        visits: int,
+        seed: int,
+        lead: float,
+        sprt: Sprt | None = None,
+    ) -> Score:
+        """Play engine.matches.duel.play_match on all workers, in turns with self-play.
+
+        The games of a worker that is lost are played by another.
+
+        Raises:
+            LearningError: a player cannot be made or fails, see play_match; or no process can play.
+        """
+        total, terms = games + games % 2, learning_terms(visits, seed, lead)
+        with self._lock:
+            self._matches += 1
+            match = self._match = _Match(self._matches, total, sprt)
+        try:
+            while not match.is_over:
+                with self._lock:
+                    self._share_out(match, players, terms)
+                self._listen(POLL_SECONDS, lambda: match.is_over)
+        finally:
+            with self._lock:
+                self._match = None
+                for number in match.given:
+                    self._send(number, Part(match.number, players, terms, (), 0))
+        if match.error:
+            raise LearningError(match.error)
+        return dataclasses.replace(match.standing.score, faults=tuple(match.faults))
+
+    def _share_out(self, match: _Match, players: Players, terms: Terms) -> None:
+        """Give the games that nobody plays to the workers that have none of the match."""
+        given = set[int]().union(*match.given.values())
+        left = sorted(match.open - given)
+        idle = [
+            number
+            for number, link in enumerate(self._links)
+            if link is not None and not match.given.get(number, set()) & match.open
+        ]
+        if not left or not idle:
+            return
+        is_engine = isinstance(players[1], EngineSpec)
+        count = max(1, usable_cores() // len(self._links)) if is_engine else max(8, SIDE_BY_SIDE // len(self._links))
+        for place, number in enumerate(idle):
+            share = [each for each in left if each // 2 % len(idle) == place]  # both games of a pair
+            if share:
+                match.given[number] = set(share)
+                tasks = [DuelTask(each) for each in share]
+                self._send(number, Part(match.number, players, terms, tasks, min(count, len(share))))
+
+    def close(self) -> None:
+        """See Workers."""
+        with self._lock:
+            for number, link in enumerate(self._links):
+                if link is not None:
+                    link.close()
+                    self._end(number)
+                self._links[number] = None
+
+    def _listen(self, seconds: float, is_enough: Callable[[], bool]) -> None:
+        """Hear the workers, together with another thread that does, until it is enough or the time is up."""
+        end = time.monotonic() + seconds
+        while not is_enough() and (left := end - time.monotonic()) > 0.0:
+            if self._lock.acquire(timeout=left):
+                try:
+                    if not is_enough():
+                        self._hear(min(left, POLL_SECONDS))
+                finally:
+                    self._lock.release()
+
+    def _hear(self, seconds: float) -> None:
+        """Take what the workers have sent, after at most `seconds`; start lost workers again."""
         for number, link in enumerate(self._links):
             if link is None and time.monotonic() - self._started[number] > RESTART_SECONDS:
                 self._start(number)
         links = {link: number for number, link in enumerate(self._links) if link is not None}
         if not links:
             time.sleep(min(seconds, RESTART_SECONDS))
-            return []
-        deliveries = []
-        for ready in wait(list(links), seconds):
-            assert isinstance(ready, Connection)
+            return
+        # On Windows the links are PipeConnections.
+        for link in cast("list[Connection]", wait(list(links), seconds)):
             try:
-                found = ready.recv()
+                found = link.recv()
             except (EOFError, OSError):
-                self._lose(links[ready], "")
+                self._lose(links[link], "")
                 continue
             if isinstance(found, Delivery):
                 self._failures = 0
-                deliveries.append(found)
-            else:
-                self._lose(links[ready], str(found))
-        return deliveries
-
-    def close(self) -> None:
-        """See Workers."""
-        for number, link in enumerate(self._links):
-            if link is not None:
-                link.close()
-                self._end(number)
+                self._arrived.append((links[link], self._starts_of[links[link]], found))
+            elif not isinstance(found, Progressed):
+                self._lose(links[link], str(found))
+            elif self._match is not None and self._match.number == found.match:
+                self._failures = 0
+                self._match.note(found)
 
     def _start(self, number: int) -> None:
         link, other = self._context.Pipe()
         seed = self._seed + 7919 * self._starts
         self._starts += 1
+        self._starts_of[number] = self._starts
         self._started[number] = time.monotonic()
         process = self._context.Process(target=serve, args=(other, *self._arguments, seed), daemon=True)
         process.start()
         other.close()
         self._links[number], self._processes[number] = link, process
         if self._task is not None:
-            self._send(number, link)
+            self._send(number, self._task)
 
-    def _send(self, number: int, link: Connection) -> None:
-        try:
-            link.send(self._task)
-        except OSError:
-            self._lose(number, "")
+    def _send(self, number: int, message: Task | Part | None) -> None:
+        """Send a worker a task, a part of a match, or None: credit for one more delivery."""
+        if (link := self._links[number]) is not None:
+            try:
+                link.send(message)
+            except OSError:
+                self._lose(number, "")
 
     def _lose(self, number: int, why: str) -> None:
         link = self._links[number]
         if link is not None:
             link.close()
         self._links[number] = None
+        if self._match is not None:
+            self._match.given.pop(number, None)
         status = self._end(number)
         why = why or f"ended with status {status}"
         self._on_loss(number, why)
@@ -310,20 +477,99 @@ class Processes:
         return status
 
 
-def serve(link: Connection, game: Game[Any, Any], settings: SelfPlaySettings, seed: int) -> None:
-    """Be a worker: take tasks, send deliveries, until the other end is closed. A pipe that is full makes it wait."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's goes to the whole group; the other end will close
-    producer = Producer(game, settings, seed)
-    try:
-        producer.use(link.recv())
+class _Server:
+    """What a worker does: self-play as long as it has credit, in turns with its part of a match."""
+
+    def __init__(self, link: Connection, game: Game[Any, Any], settings: SelfPlaySettings, seed: int) -> None:
+        self._link, self._game = link, game
+        self._producer = Producer(game, settings, seed)
+        self._credit = CREDIT
+        self._has_task = False
+        self._part: Part | None = None
+        self._duel: Duel | None = None
+        self._rounds: Iterator[list[DuelGame]] | None = None
+
+    def run(self) -> None:
+        """Serve until the other end is closed."""
         while True:
-            while link.poll():
-                producer.use(link.recv())
-            link.send(producer.play())
+            plays = self._has_task and self._credit > 0
+            while (not plays and self._rounds is None) or self._link.poll():
+                self._take(self._link.recv())
+                plays = self._has_task and self._credit > 0
+            seconds = SLICE_SECONDS
+            if plays:
+                begin = time.monotonic()
+                self._link.send(self._producer.play(DELIVER_SECONDS))
+                self._credit -= 1
+                seconds = max(seconds, time.monotonic() - begin)
+            if self._rounds is not None:
+                self._play_match(seconds, waits=not plays)
+
+    def close(self) -> None:
+        self._end_match()
+        self._producer.close()
+
+    def _take(self, message: Task | Part | None) -> None:
+        if isinstance(message, Task):
+            self._producer.use(message)
+            self._has_task = True
+        elif isinstance(message, Part):
+            self._end_match()
+            if message.tasks:
+                self._begin_match(message)
+        else:
+            self._credit += 1
+
+    def _begin_match(self, part: Part) -> None:
+        try:
+            self._duel = Duel(self._game, part.players, part.terms, part.count)
+        except Exception as error:  # the thread that asked for the match raises it
+            self._link.send(Progressed(part.match, [], [], _line(error)))
+            return
+        self._part, self._rounds = part, self._duel.rounds(part.tasks)
+
+    def _play_match(self, seconds: float, waits: bool) -> None:
+        """Play on for some time; if only an engine's answer is missing, wait for it only with `waits`."""
+        assert self._part is not None
+        assert self._duel is not None
+        assert self._rounds is not None
+        end, played, is_over = time.monotonic() + seconds, list[DuelGame](), False
+        error = ""
+        self._duel.waits = waits
+        while not is_over and time.monotonic() < end:
+            try:
+                played += next(self._rounds)
+            except StopIteration:
+                is_over = True
+            except Exception as found:  # see _begin_match
+                error, is_over = _line(found), True
+        if played or self._duel.faults or error:
+            self._link.send(Progressed(self._part.match, played, self._duel.faults[:], error))
+            self._duel.faults.clear()
+        if is_over:
+            self._end_match()
+
+    def _end_match(self) -> None:
+        if self._duel is not None:
+            self._duel.close()
+        self._part = self._duel = self._rounds = None
+
+
+def _line(error: Exception) -> str:
+    is_ours = isinstance(error, NetworkError | EvaluatorError | LearningError)
+    return str(error) if is_ours else f"{type(error).__name__}: {error}"
+
+
+def serve(link: Connection, game: Game[Any, Any], settings: SelfPlaySettings, seed: int) -> None:
+    """Be a worker: take tasks, credit and parts of matches, send deliveries and news, until the other end is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's goes to the whole group; the other end will close
+    server = _Server(link, game, settings, seed)
+    try:
+        server.run()
     except (EOFError, BrokenPipeError, ConnectionResetError):
         pass
     except Exception as error:
         with contextlib.suppress(OSError):
             link.send(f"{type(error).__name__}: {error}")
     finally:
-        producer.close()
+        server.close()

@@ -7,7 +7,7 @@ import multiprocessing
 import signal
 from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection, wait
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from engine.matches.duel import Duel, Played, Task, Terms
 from engine.matches.results import MatchError
@@ -69,8 +69,7 @@ class Crew:
         left = len(tasks)
         self._sent += left
         while left:
-            for ready in wait(self._links):
-                assert isinstance(ready, Connection)
+            for ready in cast("list[Connection]", wait(self._links)):  # on Windows they are PipeConnections
                 try:
                     found = ready.recv()
                 except (EOFError, OSError):

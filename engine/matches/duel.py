@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from engine.learning.policies import puct
 from engine.learning.searches import Searches, SmallSearch
 from engine.learning.settings import SelfPlaySettings
 from engine.machine import usable_cores
-from engine.matches.results import GameResult, key_of
+from engine.matches.results import ORDER, GameResult, key_of
 from engine.matches.sprt import PAIR_SCORES, Sprt, difference
 from engine.play import Ended
 from engine.search.reports import move_order, utility_bounds
@@ -49,6 +50,8 @@ COLD = 0.01
 OPENING_VISITS = 32
 """Of the search before each move of an opening that is drawn. Visits are the chances: openings follow the policy, but
 for moves that the next one refutes."""
+IDLE_SECONDS = 0.01
+"""Of a round in which all games wait for an engine, and the caller does not."""
 PLAYED_BY = SelfPlaySettings(noise=0.0, forced_playouts=0.0)
 
 
@@ -144,6 +147,8 @@ class Duel:
         """Games that an engine has spoilt; they are played before others."""
         self.faults: list[str] = []
         """Of each of them: why."""
+        self.waits = True
+        """Whether a round lasts until an engine answers, if all games wait for one."""
         visits = max(*terms.visits, OPENING_VISITS) * (2 if terms.keep_tree else 1)
         with contextlib.ExitStack() as stack:
             if isinstance(players[1], EngineSpec):
@@ -164,6 +169,15 @@ class Duel:
             EvaluatorError: what the evaluator raised.
             LearningError: an engine fails again and again.
         """
+        for played in self.rounds(tasks):
+            yield from played
+
+    def rounds(self, tasks: Iterable[Task]) -> Iterator[list[Played]]:
+        """Play games, and yield after each round of batches the games that have ended, if any.
+
+        Raises:
+            EvaluatorError, LearningError: see `play`.
+        """
         left = iter(tasks)
 
         def begin(place: Sequence[SmallSearch]) -> Playing[Played | Dropped] | None:
@@ -171,12 +185,16 @@ class Duel:
             return None if task is None else self._host(place, task)
 
         table, patience = Table(self._searches, begin), Patience()
-        while ended := table.play():
+        ended = table.take()
+        while ended or not table.is_over:
             played = [each for each in ended if isinstance(each, Played)]
             spoilt = [each.why for each in ended if isinstance(each, Dropped)]
             patience.note(spoilt, len(played))
             self.faults += spoilt
-            yield from played
+            yield played
+            if not table.advance(waits=self.waits) and not self.waits:
+                time.sleep(IDLE_SECONDS)
+            ended = table.take()
 
     def close(self) -> None:
         """Release the evaluators."""
@@ -293,6 +311,10 @@ class Score:
         """Points for a game, a draw is half of one."""
         return (self.wins + self.draws / 2.0) / max(1, self.games)
 
+    def __str__(self) -> str:
+        """Return the numbers in the order of all scores, with its name."""
+        return f"{self.wins}-{self.losses}-{self.draws} ({ORDER})"
+
 
 def score_of(points: Mapping[int, int]) -> Score:
     """Return the score of games by their numbers; see Played.points."""
@@ -332,11 +354,16 @@ class Standing:
     def line(self) -> str:
         """Return how it stands on one line."""
         score = self.score
-        text = f"{score.wins}-{score.draws}-{score.losses}, {score.share:.1%}, {difference(score.pairs)}"
+        text = f"{score}, {score.share:.1%}, {difference(score.pairs)}"
         return text if self._test is None else f"{text}; {self._test.line(score_of(self._tested()).pairs)}"
 
     def _tested(self) -> dict[int, int]:
         return {number: self.points[number] for number in range(self._seen)}
+
+
+def learning_terms(visits: int, seed: int, lead: float) -> Terms:
+    """Return the terms of gate and ladder; see play_match."""
+    return Terms((visits, visits), seed, lead, temperature=TEMPERATURE, keep_tree=False)
 
 
 def play_match(
@@ -363,7 +390,7 @@ def play_match(
         NetworkError, EvaluatorError: a player cannot be made.
         LearningError: an engine fails again and again.
     """
-    terms = Terms((visits, visits), seed, lead, temperature=TEMPERATURE, keep_tree=False)
+    terms = learning_terms(visits, seed, lead)
     total = games + games % 2
     standing = Standing(sprt)
     with Duel(game, players, terms, min(SIDE_BY_SIDE, total)) as duel:

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from engine.matches.results import GameResult, MatchError
-from nets.files import is_held_alone
+from nets.files import lock_file, sync_folder
 from nets.text import parse_json
 
 NAME = "match.jsonl"
@@ -55,7 +55,7 @@ class Journal:
         except OSError as error:
             raise MatchError(f"{self.path}: {error.strerror}") from None
         try:
-            if not is_held_alone(self._file.fileno()):
+            if not lock_file(self._file.fileno(), wait=False):
                 raise MatchError(f"{self.path} is being written by another match: expected another --out")
             self._file.seek(0)
             lines, complete = _split(self._file.read())
@@ -69,6 +69,7 @@ class Journal:
             else:
                 self.kept = json.loads(json.dumps(dict(make_kept())))
                 self._append({"yomi-match": FORMAT, **described, "kept": self.kept})
+                sync_folder(folder)
         except OSError as error:
             self._file.close()
             raise MatchError(f"{self.path}: {error.strerror}") from None

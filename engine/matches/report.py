@@ -9,7 +9,7 @@ from pathlib import Path
 
 from engine.color import BLACK, DRAW, WHITE, opponent
 from engine.matches.rating import Ratings, count, fit
-from engine.matches.results import FAULTS, GameResult
+from engine.matches.results import FAULTS, ORDER, GameResult
 from engine.plotting import figure, save
 
 HEADINGS = ("#", "PLAYER", "RATING", "ERROR", "POINTS", "PLAYED", "(%)", "CFS(%)", "W", "D", "L", "D(%)")
@@ -49,7 +49,7 @@ class Score:
         return Score(self.wins + other.wins, self.draws + other.draws, self.losses + other.losses)
 
     def __str__(self) -> str:
-        """Return it as in the field's tables: wins-losses-draws."""
+        """Return the numbers in the order ORDER, as the field's tables have them."""
         return f"{self.wins}-{self.losses}-{self.draws} ({self.percent:.1f}%)"
 
 
@@ -220,6 +220,7 @@ def _facts(report: Report) -> list[str]:
     lines = [
         f"First-player advantage = {round(report.advantage, 2) + 0.0:.2f} +/- {report.advantage_error:.2f}",
         f"Draw rate (equal opponents) = {report.draw_rate:.2f} % +/- {report.draw_error:.2f}",
+        f"Scores of pairs: {ORDER}",
     ]
     endings = ", ".join(f"{ending} {number}" for ending, number in report.endings if ending)
     games = f"{report.games} games" + (f", {report.duplicates} duplicates left out" if report.duplicates else "")
@@ -245,7 +246,10 @@ def to_markdown(report: Report) -> str:
     lines = [f"| {' | '.join(headings)} |", f"|{'|'.join('---' if h == 'PLAYER' else '---:' for h in headings)}|"]
     lines += [f"| {' | '.join(map(_escaped, _cells(row)))} |" for row in report.rows]
     lines += ["", *(f"- {fact}" for fact in _facts(report)), ""]
-    lines += ["| pair | both colors | Black vs White | first as Black | first as White |", "|---|---:|---:|---:|---:|"]
+    lines += [
+        f"| pair ({ORDER}) | both colors | Black vs White | first as Black | first as White |",
+        "|---|---:|---:|---:|---:|",
+    ]
     for pair in report.pairs:
         scores = pair.by_color()[:4]  # the others are those of the second player
         cells = [scores[0][0], *(str(score) for _, score in scores)]

@@ -2,11 +2,12 @@
 
     manifest.json             what the positions are: feature set, options, sources
     train-19-00000/           a shard of positions on boards of one size, for training (or test-...: held out)
-        shard.json            split, board size, rows
+        shard.json            split, board size, rows, CRC-32 of each array's content
         planes.npy ...        one array for each name in COLUMNS that the set has, rows first
 
-A shard is written under another name and renamed when it is whole: what is there can be read, and a run that was
-killed goes on with the first shard that is missing. Positions are shuffled over the whole set when it is made.
+A shard is written under another name, flushed to the disk, and renamed when it is whole. So every shard can be read
+after a kill or a power cut, and the same command continues with the first shard that is missing. Positions are
+shuffled over the whole set when it is made.
 
 Values are for the side to move, but for feature sets that show colors as they are (`aya-50`), where they are Black's.
 NaN in a float column and -128 in `ownership` mean that nothing is known.
@@ -20,6 +21,7 @@ import json
 import mmap
 import os
 import shutil
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,7 +33,7 @@ import numpy.typing as npt
 from nets.arrays import read_header
 from nets.errors import NetworkError
 from nets.features import FeatureSet, feature_set
-from nets.files import naming, remove_drafts, write_atomically
+from nets.files import naming, remove_drafts, sync_file, sync_folder, write_atomically
 from nets.text import parse_json
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -114,6 +116,8 @@ class Shard:
     size: int
     """N of the boards."""
     rows: int
+    crc: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """CRC-32 of the content of each column; empty for shards of early versions."""
 
     def open(self) -> dict[str, np.memmap[Any, np.dtype[Any]]]:
         """Return the columns, memory-mapped.
@@ -192,16 +196,26 @@ def open_dataset(folder: str | Path) -> Dataset:
 
 def _shards(folder: Path) -> Iterator[Shard]:
     for path in sorted(folder.glob("*/shard.json")):
-        if path.parent.name.startswith("."):
-            continue
-        record = _read_json(path)
-        try:
-            shard = Shard(path.parent, str(record["split"]), int(record["size"]), int(record["rows"]))
-        except (KeyError, TypeError, ValueError):
-            raise NetworkError(f"{path}: {record!r} found, expected split, size and rows") from None
-        if shard.split not in SPLITS:
-            raise NetworkError(f"{path}: split {shard.split!r} found, expected one of {', '.join(SPLITS)}")
-        yield shard
+        if not path.parent.name.startswith("."):
+            yield read_shard(path.parent)
+
+
+def read_shard(folder: Path) -> Shard:
+    """Read what a shard's folder says of itself.
+
+    Raises:
+        NetworkError: it has no shard.json, or a broken one.
+    """
+    path = folder / "shard.json"
+    record = _read_json(path)
+    try:
+        crc = {str(name): int(value) for name, value in dict(record.get("crc32", {})).items()}
+        shard = Shard(path.parent, str(record["split"]), int(record["size"]), int(record["rows"]), crc)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise NetworkError(f"{path}: {record!r} found, expected split, size and rows") from None
+    if shard.split not in SPLITS:
+        raise NetworkError(f"{path}: split {shard.split!r} found, expected one of {', '.join(SPLITS)}")
+    return shard
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -209,7 +223,7 @@ def _read_json(path: Path) -> dict[str, Any]:
         record = parse_json(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise NetworkError(f"{path}: {error.strerror}: expected a data set (made by yomi dataset make)") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise NetworkError(f"{path}: broken JSON ({error})") from None
     if not isinstance(record, dict):
         raise NetworkError(f"{path}: {type(record).__name__} found, expected an object")
@@ -227,7 +241,7 @@ def begin_dataset(folder: str | Path, manifest: Manifest) -> Dataset:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "manifest.json"
     if not path.exists():
-        write_atomically(path, manifest.to_json().encode())
+        write_atomically(path, manifest.to_json().encode(), sync=True)
     elif path.read_bytes() != manifest.to_json().encode():
         found, wanted = json.loads(open_dataset(folder).manifest.to_json()), json.loads(manifest.to_json())
         names = [name for name in wanted if found.get(name) != wanted[name]]
@@ -255,7 +269,7 @@ def _first_difference(name: str, found: Any, wanted: Any) -> str:
 
 
 def write_shard(folder: Path, name: str, split: str, size: int, columns: Arrays) -> Shard:
-    """Write a shard of positions on boards of one size.
+    """Write a shard of positions on boards of one size; it is on the disk when this returns.
 
     Raises:
         OSError: it cannot be written; nothing is left of it.
@@ -264,19 +278,26 @@ def write_shard(folder: Path, name: str, split: str, size: int, columns: Arrays)
     part = folder / f".{name}.part"
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir()
+    crc: dict[str, int] = {}
     try:
         for column, array in columns.items():
+            content = np.ascontiguousarray(array, COLUMNS[column][0])
+            crc[column] = zlib.crc32(content.data)
             with naming(folder / name / f"{column}.npy"):
-                np.save(part / f"{column}.npy", np.ascontiguousarray(array, COLUMNS[column][0]))
-        record = {"split": split, "size": size, "rows": rows}
+                np.save(part / f"{column}.npy", content)
+        record = {"split": split, "size": size, "rows": rows, "crc32": crc}
         with naming(folder / name / "shard.json"):
             (part / "shard.json").write_text(json.dumps(record) + "\n", encoding="utf-8")
+        for path in part.iterdir():
+            sync_file(path)
+        sync_folder(part)
         os.rename(part, folder / name)
+        sync_folder(folder)
     except BaseException:
         with contextlib.suppress(OSError):
             shutil.rmtree(part)
         raise
-    return Shard(folder / name, split, size, rows)
+    return Shard(folder / name, split, size, rows, crc)
 
 
 def widths(features: FeatureSet, size: int) -> dict[str, int]:
@@ -299,6 +320,20 @@ def check_shard(shard: Shard, features: FeatureSet, policy_size: int) -> None:
     columns = shard.open()
     check_layout(shard, columns, features)
     check_numbers(shard, columns, policy_size)
+
+
+def check_content(shard: Shard) -> None:
+    """See whether a shard's arrays are as they were written; early versions kept no checksums.
+
+    Raises:
+        NetworkError: they are not.
+    """
+    columns = shard.open()
+    for name, value in shard.crc.items():
+        if name not in columns:
+            raise NetworkError(f"{shard.path}: no column {name} found, expected {', '.join(shard.crc)}")
+        if zlib.crc32(np.ascontiguousarray(columns[name]).data) != value:
+            raise NetworkError(f"{shard.path}/{name}.npy: damaged content found, expected CRC-32 {value:08x}")
 
 
 def check_layout(shard: Shard, columns: Arrays, features: FeatureSet) -> None:

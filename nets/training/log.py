@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import csv
 import importlib.util
+import logging
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
 from nets.errors import NetworkError
 from nets.files import naming
+
+_log = logging.getLogger("yomi.training")
 
 
 class CsvLog:
@@ -18,7 +22,7 @@ class CsvLog:
         """Begin the table, or go on with it behind `step`."""
         self.path = path
         self.names = ("step", *names)
-        rows = [row for row in read_log(path) if float(row["step"]) <= step] if path.exists() else []
+        rows = [row for row in read_log(path) if float(row.get("step", "inf")) <= step] if path.exists() else []
         with naming(path), path.open("w", newline="", encoding="utf-8") as stream:
             writer = csv.DictWriter(stream, self.names, extrasaction="ignore")
             writer.writeheader()
@@ -32,23 +36,33 @@ class CsvLog:
 
 
 def read_log(path: Path) -> list[dict[str, str]]:
-    """Return the rows of a table.
+    """Return the rows of a table. Damaged ones, as a power cut may leave them, are left out with a warning.
 
     Raises:
         NetworkError: it is not such a table.
     """
-    rows = []
-    with path.open(newline="", encoding="utf-8") as stream:
-        try:
-            for row in csv.DictReader(stream):
-                if not row.get("step") or None in row:
-                    raise ValueError("a row that does not fit the first line")
-                for text in row.values():
-                    float(text or 0.0)
-                rows.append(row)
-        except (ValueError, csv.Error) as error:
-            raise NetworkError(f"{path}: {error} found, expected a table of losses by step (or no file)") from None
+    with path.open(newline="", encoding="utf-8", errors="replace") as stream:
+        lines = list(stream)
+    found = csv.DictReader((line for line in lines if "\0" not in line), restval="?")
+    try:
+        if "step" not in (found.fieldnames or ()):
+            raise csv.Error("no column 'step'")
+        rows = [row for row in found if all(_is_number(name, row[name]) for name in row)]
+    except csv.Error as error:
+        raise NetworkError(f"{path}: {error} found, expected a table of losses by step (or no file)") from None
+    if damaged := max(0, len(lines) - 1 - len(rows)):
+        _log.warning("%s: %d damaged rows left out", path, damaged)
     return rows
+
+
+def _is_number(name: str | None, text: str | list[str]) -> bool:
+    """Whether a field is a number, or empty; a step is finite."""
+    if name is None or isinstance(text, list):
+        return False
+    try:
+        return math.isfinite(float(text)) if name == "step" else text == "" or isinstance(float(text), float)
+    except ValueError:
+        return False
 
 
 def can_plot() -> bool:
@@ -57,18 +71,26 @@ def can_plot() -> bool:
 
 
 def plot_curves(train: Path, test: Path, picture: Path) -> None:
-    """Draw the columns of both tables over the steps; needs matplotlib."""
+    """Draw the columns of both tables that have numbers over the steps; needs matplotlib."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    tables = [(label, read_log(path)) for label, path in (("train", train), ("test", test)) if path.exists()]
-    names = [(label, rows, name) for label, rows in tables if rows for name in rows[0] if name != "step"]
-    figure = Figure(figsize=(12.0, 3.0 * ((len(names) + 2) // 3)), layout="constrained")
+    curves: list[tuple[str, list[tuple[float, float]]]] = []
+    for label, path in (("train", train), ("test", test)):
+        rows = read_log(path) if path.exists() else []
+        for name in dict.fromkeys(name for row in rows for name in row if name != "step"):
+            known = [(float(row["step"]), float(row[name])) for row in rows if row.get(name)]
+            if any(math.isfinite(value) for _, value in known):
+                curves.append((f"{label}: {name}", known))
+    columns = min(3, len(curves))
+    if not curves:
+        return
+    height = -(-len(curves) // columns)
+    figure = Figure(figsize=(4.0 * columns, 3.0 * height), layout="constrained")
     FigureCanvasAgg(figure)
-    for number, (label, rows, name) in enumerate(names, 1):
-        axes = figure.add_subplot((len(names) + 2) // 3, 3, number)
-        known = [(float(row["step"]), float(row[name])) for row in rows if row[name]]
-        axes.plot([x for x, _ in known], [y for _, y in known])
-        axes.set_title(f"{label}: {name}")
+    for number, (title, known) in enumerate(curves, 1):
+        axes = figure.add_subplot(height, columns, number)
+        axes.plot([x for x, _ in known], [y for _, y in known], marker="." if len(known) < 20 else None)
+        axes.set_title(title)
     with naming(picture):
         figure.savefig(picture)

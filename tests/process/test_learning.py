@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import signal
 import subprocess
 import sys
@@ -70,3 +72,80 @@ def test_a_run_that_is_killed_goes_on_by_the_same_command(tmp_path: Path) -> Non
     told = subprocess.run(command("status", str(folder)), capture_output=True, text=True, check=True).stdout
     assert "generation  2 after" in told
     assert (folder / "status.html").read_text().startswith("<!doctype html>")
+
+
+OWN = """\
+import torch
+from torch import nn
+from nets.definitions.base import Network
+
+class Net(Network):
+    feature_set = "katago-v7"
+    board_size = 0
+
+    def __init__(self, width: int = 8) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(22, width, 3, padding=1)
+        self.norm = nn.GroupNorm(2, width)
+        self.map = nn.Conv2d(width, 2, 1)
+        self.dense = nn.Linear(width + 19, 8)
+
+    def forward(self, planes, globals_):
+        x = nn.functional.gelu(self.norm(self.conv(planes)))
+        policy, ownership = self.map(x).flatten(2).unbind(1)
+        rest = self.dense(torch.cat([x.mean((2, 3)), globals_.flatten(1)], 1))
+        policy = torch.cat([policy, rest[:, :1]], 1)
+        return {"policy": policy, "outcome": rest[:, 1:4], "misc": rest[:, 4:], "ownership": ownership}
+"""
+
+
+def test_a_network_of_ones_own_plays_on_a_processor(tmp_path: Path) -> None:
+    pytest.importorskip("onnxscript", reason="needs onnxscript (extra train)")
+    (tmp_path / "mine.py").write_text(OWN)
+    (tmp_path / "net.toml").write_text('[network]\nkind = "mine.py:Net"\nwidth = 16\n')
+    files = ["--network", str(tmp_path / "net.toml"), "--out", str(tmp_path / "run")]
+    words = [*SETTINGS.split(), "--device", "cpu", "--networks", "2", *files]
+    ended = subprocess.run(command("go", *words), capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert "network 2 (" in ended.stderr
+    assert "is lost" not in ended.stderr
+    assert len(list((tmp_path / "run/networks").glob("*.onnx"))) == 3
+
+
+def test_a_search_of_ones_own_plays_as_documented(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs/LEARNING.md").read_text(encoding="utf-8")
+    (script,) = re.findall(r"```python\n(# learn\.py: .*?)```", text, re.DOTALL)
+    noted = f"    open({str(tmp_path / 'called')!r}, 'w').close()\n    return (yield"
+    (tmp_path / "learn.py").write_text(script.replace("    return (yield", noted))
+    (tmp_path / "net.toml").write_text(NETWORK)
+    words = [*SETTINGS.split(), "--search", "cautious", "--networks", "1", "--out", "run", "--network", "net.toml"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    ended = subprocess.run(
+        [sys.executable, "learn.py", "go", *words],
+        capture_output=True, text=True, check=False, cwd=tmp_path, env=environment,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    assert "network 1 (" in ended.stderr
+    assert (tmp_path / "called").exists()
+    assert json.loads((tmp_path / "run/settings.json").read_text())["search"] == "cautious"
+    other = subprocess.run(command("go", "--search", "cautious"), capture_output=True, text=True, check=False)
+    assert other.returncode == 2
+    assert "search cautious: expected one of puct, gumbel" in other.stderr
+
+
+def test_a_run_whose_network_is_damaged_goes_on_by_the_same_command(tmp_path: Path) -> None:
+    folder, net = tmp_path / "run", tmp_path / "net.toml"
+    net.write_text(NETWORK)
+    words = command("go", *SETTINGS.split(), "--network", str(net), "--out", str(folder))
+    subprocess.run([*words, "--networks", "2"], capture_output=True, check=True)
+    state = json.loads((folder / "state.json").read_text())
+    (path,) = (folder / "networks").glob(f"{state['network']}.*")
+    path.write_bytes(path.read_bytes()[:1000])
+    with (folder / "train/train.csv").open("ab") as table, (folder / "journal.jsonl").open("ab") as journal:
+        table.write(bytes(3000))
+        journal.write(bytes(30) + b"\n")
+    again = subprocess.run([*words, "--networks", "3"], capture_output=True, text=True, check=False)
+    assert again.returncode == 0, again.stderr
+    assert f"no network {state['network']} found, which state.json names: network" in again.stderr
+    assert "network 3 (" in again.stderr
+    assert "Traceback" not in again.stderr

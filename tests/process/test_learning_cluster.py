@@ -190,6 +190,28 @@ def test_an_address_without_a_cluster_is_one_line(start: Callable[..., Nodes], a
         Cluster(Asked(address))
 
 
+LISTENS = """\
+import yomi
+from engine.learning.cluster import LOCAL, Asked, Cluster
+
+def listening():
+    rows = [line.split() for name in ("tcp", "tcp6") for line in list(open(f"/proc/net/{name}"))[1:]]
+    return {row[1] for row in rows if row[3] == "0A"}
+
+before = listening()
+cluster = Cluster(Asked(LOCAL, 1))
+print(*(listening() - before))
+cluster.close()
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="the system does not list its sockets there")
+def test_a_cluster_of_this_machine_listens_to_it_alone() -> None:
+    found = subprocess.run([sys.executable, "-c", LISTENS], capture_output=True, text=True, check=True).stdout.split()
+    assert found
+    assert all(address.partition(":")[0].endswith("0100007F") for address in found), found
+
+
 def test_a_network_is_written_once_on_a_node(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path))
     fetched: list[Any] = []

@@ -8,6 +8,7 @@ import math
 import re
 import threading
 from html.parser import HTMLParser
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ import pytest
 
 from engine.learning.errors import LearningError
 from engine.learning.journal import NAME, Event, Journal
-from engine.learning.page import LATEST, PAGE, POINTS, read_games, status_text, write_page
-from engine.learning.progress import Progress
+from engine.learning.page import LATEST, LOCK, PAGE, POINTS, TEMPLATE, read_games, status_text, write_page
+from engine.learning.progress import PARTS, Progress
 from engine.learning.ratings import ratings
+from nets.files import lock_file
 
 START = 1_800_000_000.0
 FIRST, SECOND, THIRD = "11111111", "22222222", "33333333"
@@ -332,3 +334,41 @@ def test_games_that_are_none_are_an_error(tmp_path: Path, text: str) -> None:
     (tmp_path / LATEST).write_text(text)
     with pytest.raises(LearningError, match=r"latest\.json: expected games as JSON"):
         read_games(tmp_path / LATEST)
+
+
+# -- runs that were killed, colors, damage -----------------------------------------------------------------------------
+
+
+def test_a_run_without_a_process_was_killed(folder: Path) -> None:
+    with (folder / LOCK).open("ab") as lock:
+        assert "yomi learn go: killed (the same command continues), last event" in status_text(folder)
+        assert read_page(folder)["running"] is False
+        assert lock_file(lock.fileno(), wait=False)
+        assert "yomi learn go: running, last event" in status_text(folder)
+        assert read_page(folder)["running"] is True
+    assert "killed" in status_text(folder)
+    Journal(folder / NAME).append("stop", why="asked to")
+    assert "yomi learn go: stopped (asked to), last event" in status_text(folder)
+
+
+def test_a_copy_without_a_lock_runs_as_long_as_events_are_new(folder: Path) -> None:
+    assert "running" in status_text(folder, START + 90_225 + 599)
+    assert "killed" in status_text(folder, START + 90_225 + 601)
+
+
+def test_each_line_of_a_chart_has_its_own_color() -> None:
+    template = resources.files("engine.learning").joinpath(TEMPLATE).read_text(encoding="utf-8")
+    (count,) = re.findall(r"const COLORS = (\d+);", template)
+    assert int(count) >= len(PARTS)
+    assert "% COLORS" in template
+    assert not re.findall(r"at % \d", template)
+    palettes = [re.findall(r"--c(\d+): (#[0-9a-f]+);", part) for part in template.split("@media")[:2]]
+    for palette in palettes:
+        assert [int(number) for number, _ in palette] == list(range(int(count)))
+        assert len({color for _, color in palette}) == int(count)
+
+
+def test_damaged_games_leave_the_rest_of_the_page(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (folder / LATEST).write_bytes(bytes(100))
+    assert read_page(folder)["games"] == []
+    assert "latest.json: expected games as JSON" in caplog.text

@@ -1,11 +1,16 @@
 """The folder of a learning run: every finished game is in one place, whatever was killed or broken."""
 
 import contextlib
+import json
+import logging
 import math
+import os
 import shutil
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,10 +18,12 @@ import pytest
 
 from engine.color import BLACK
 from engine.learning.errors import LearningError
+from engine.learning.page import status_text, write_page
 from engine.learning.store import Played, Store
 from nets.data.shards import check_shard, open_dataset, widths
 from nets.errors import NetworkError
 from nets.features import feature_set
+from nets.files import LOCKED_AT, lock_file
 
 KATAGO = feature_set("katago-v7")
 ASKED = {"game": "go", "size": 5, "visits": 100, "games": 32}
@@ -251,3 +258,243 @@ def test_two_threads_change_the_state_and_neither_undoes_the_other(open_store: C
         assert store.state.generation >= before
     thread.join()
     assert store.state.generation == 200
+
+
+def damaged(content: bytes, at: int) -> bytes:
+    return content[:at] + bytes([content[at] ^ 0x40]) + content[at + 1 :]
+
+
+def warnings_in(caplog: pytest.LogCaptureFixture) -> list[str]:
+    found = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    caplog.clear()
+    return found
+
+
+def test_a_flipped_byte_loses_one_game_and_no_more_than_those_behind_it(
+    open_store: Callable[..., Store], caplog: pytest.LogCaptureFixture
+) -> None:
+    store = open_store()
+    path, ends = store.folder / "pending-05.rows", [8]
+    for number in range(4):
+        store.add(played(number))
+        ends.append(path.stat().st_size)
+    store.close()
+    whole = path.read_bytes()
+    for at in [*range(0, 24), *range(24, len(whole), 101), *(end + each for end in ends[:-1] for each in range(8))]:
+        path.write_bytes(damaged(whole, at))
+        store = open_store()
+        hit = sum(end <= at for end in ends) - 1
+        found = games_of(store)
+        assert set(range(4)) - {hit} == set(found) or (at < ends[hit] + 8 and found == list(range(max(0, hit))))
+        (line,) = warnings_in(caplog)
+        assert line.startswith(f"{path}: ")
+        store.add(played(7))
+        store.close()
+        store = open_store()
+        assert games_of(store) == [*found, 7]
+        assert not warnings_in(caplog)
+        store.close()
+
+
+def test_zeros_behind_the_games_are_dropped(open_store: Callable[..., Store], caplog: pytest.LogCaptureFixture) -> None:
+    store = open_store()
+    store.add(played(3))
+    store.close()
+    path = store.folder / "pending-05.rows"
+    path.write_bytes(path.read_bytes() + bytes(5000))
+    assert games_of(open_store()) == [3]
+    assert warnings_in(caplog) == [f"{path}: 5000 damaged bytes dropped, 1 games kept"]
+
+
+def test_games_of_an_early_version_are_read(open_store: Callable[..., Store]) -> None:
+    store = open_store()
+    store.close()
+    games = [played(number).to_bytes() for number in range(2)]
+    content = bytes(8) + b"".join(len(game).to_bytes(8, "little") + game for game in games)
+    (store.folder / "pending-05.rows").write_bytes(content)
+    assert games_of(open_store()) == [0, 1]
+
+
+@pytest.mark.parametrize("text", ["[]", "3", "", "\0\0\0\0", "{", "null", "[" * 100_000])
+@pytest.mark.parametrize("name", ["settings.json", "state.json"])
+def test_settings_and_states_that_are_none_are_one_line(open_store: Callable[..., Store], name: str, text: str) -> None:
+    store = open_store()
+    store.update(generation=1)
+    store.close()
+    (store.folder / name).write_text(text)
+    with pytest.raises(LearningError, match=rf"{name}: .*restore it from a copy .*or use a new folder") as error:
+        open_store()
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"generation": "x"}, "generation 'x' found, expected a whole number"),
+        ({"generation": -1}, "generation -1 found, expected a whole number"),
+        ({"steps": 1.5}, "steps 1.5 found, expected a whole number"),
+        ({"planned_rows": True}, "planned_rows True found"),
+        ({"seconds": float("nan")}, "seconds nan found, expected a number"),
+        ({"leads": []}, r"leads \[\] found, expected numbers by board size"),
+        ({"leads": {"5": "2"}}, "leads .* found, expected numbers by board size"),
+        ({"leads": {"x": 2}}, "leads .* found, expected numbers by board size"),
+        ({"network": 3}, "network 3 found, expected 16 hexadecimal digits"),
+        ({"network": "../etc"}, "network '../etc' found"),
+        ({"other": 1}, "field 'other' found, expected generation, network"),
+    ],
+)
+def test_a_state_of_wrong_types_is_one_line(
+    open_store: Callable[..., Store], values: dict[str, Any], message: str
+) -> None:
+    open_store().close()
+    store = open_store()
+    store.close()
+    (store.folder / "state.json").write_text(json.dumps(values))
+    with pytest.raises(LearningError, match=rf"state\.json: {message}"):
+        open_store()
+
+
+def test_damaged_lines_of_the_journal_are_left_out(
+    open_store: Callable[..., Store], caplog: pytest.LogCaptureFixture
+) -> None:
+    store = open_store()
+    for number in range(3):
+        store.journal.append("stop", why=str(number))
+    store.close()
+    path = store.folder / "journal.jsonl"
+    first, second, third = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(first + bytes(len(second) - 1) + b"\n" + third + bytes(100))
+    store = open_store()
+    assert [event["why"] for event in store.journal.read()] == ["0", "2"]
+    (line,) = warnings_in(caplog)
+    assert line.startswith(f"{path}, line 2: expected an event as JSON")
+    store.journal.append("stop", why="3")
+    assert [event["why"] for event in store.journal.read()] == ["0", "2", "3"]
+
+
+def test_no_flipped_byte_of_the_journal_ends_the_run_or_its_page(open_store: Callable[..., Store]) -> None:
+    store = open_store()
+    store.journal.append("start", version="1", settings={"game": "go"})
+    counts = {"rows": 3, "games": 1, "moves": 9, "evaluations": 90, "black": 1, "white": 0, "drawn": 0}
+    engines = {"engine_games": 2, "engine_points": 1.5, "reanalyzed": 1, "lead": 2.5}
+    store.journal.append("selfplay", generation=0, network="a", seconds=1.5, **counts, **engines)
+    losses = {"policy": 2.5, "total": 3.0}
+    store.journal.append("training", generation=1, steps=5, seconds=1.0, window=3, losses=losses)
+    score = {"wins": 10, "losses": 9, "draws": 1}
+    store.journal.append("match", generation=1, network="b", against="uniform", seconds=1.0, **score)
+    path = store.folder / "journal.jsonl"
+    whole = path.read_bytes()
+    store.close()
+    for at in range(0, len(whole), 3):
+        path.write_bytes(damaged(whole, at))
+        store = open_store()
+        status_text(store.folder)
+        write_page(store.folder)
+        store.close()
+
+
+@pytest.mark.parametrize("name", ["value.npy", "planes.npy", "policy_moves.npy", "shard.json"])
+@pytest.mark.parametrize("how", ["flip", "zeros", "cut", "missing"])
+def test_a_damaged_shard_is_set_aside_and_its_record_stays(
+    open_store: Callable[..., Store], name: str, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = open_store(window=100)
+    for number in range(3):
+        store.add(played(number))
+        store.close_shards()
+    store.update(planned_rows=9, planned_shard=3)
+    store.close()
+    path = store.folder / "rows/train-05-00003" / name
+    content = path.read_bytes()
+    path.write_bytes(
+        {"flip": damaged(content, len(content) - 1), "zeros": bytes(len(content)), "cut": content[:-2]}.get(how, b"")
+    )
+    if how == "missing":
+        path.unlink()
+    store = open_store(window=100)
+    assert games_of(store) == [0, 1]
+    (line,) = warnings_in(caplog)
+    assert "train-05-00003" in line
+    assert line.endswith("it is left out, and kept as .train-05-00003.damaged")
+    assert store.planned().rows("train") == 6
+    store.add(played(5))
+    store.close_shards()
+    assert games_of(store) == [0, 1, 5]
+    assert store.newest_shard == 4
+    assert (store.folder / "games/05-00003.sgf").read_text() == "game 2\n"
+    store.close()
+    open_store(window=100)
+    assert not warnings_in(caplog)
+
+
+def test_rows_of_shards_that_were_removed_still_count(open_store: Callable[..., Store]) -> None:
+    store = open_store()
+    for number in range(6):
+        store.add(played(number))
+        store.close_shards()
+    store.tidy(0, 6)
+    assert store.rows == 18
+    store.close()
+    assert open_store().rows == 18
+
+
+def promote(store: Store, number: int) -> str:
+    made = store.folder.parent / "made.bin.gz"
+    made.write_bytes(f"weights {number}".encode())
+    name = store.keep_network(made)
+    store.update(network=name, generation=number)
+    store.journal.append("promotion", generation=number, network=name)
+    return name
+
+
+@pytest.mark.parametrize("how", ["missing", "cut", "zeros"])
+def test_a_damaged_network_falls_back_to_the_one_before(
+    open_store: Callable[..., Store], how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = open_store()
+    names = [promote(store, number) for number in range(3)]
+    store.close()
+    for left in (2, 1, 0):
+        path = next((store.folder / "networks").glob(f"{names[left]}.*"))
+        if how == "missing":
+            path.unlink()
+        else:
+            path.write_bytes(path.read_bytes()[:3] if how == "cut" else bytes(9))
+        store = open_store()
+        assert store.state.network == (names[left - 1] if left else "")
+        *_, line = warnings_in(caplog)
+        before = f"network {names[left - 1]}, promoted before, takes its place" if left else "training makes the next"
+        assert line == f"{store.folder}/networks: no network {names[left]} found, which state.json names: {before}"
+        assert names[left] not in store.networks().values()
+        store.close()
+
+
+@pytest.mark.parametrize("content", [b"", bytes(90), b"[]", b"3", b'{"format": ', b'{"format": 1}'])
+def test_a_damaged_manifest_is_written_again(open_store: Callable[..., Store], content: bytes) -> None:
+    store = open_store()
+    store.add(played(0))
+    store.close_shards()
+    store.close()
+    (store.folder / "rows/manifest.json").write_bytes(content)
+    assert games_of(open_store()) == [0]
+
+
+def test_locks_of_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    locked: set[tuple[int, int]] = set()
+
+    def locking(descriptor: int, mode: int, count: int) -> None:
+        place = os.fstat(descriptor).st_ino, os.lseek(descriptor, 0, os.SEEK_CUR)
+        if place in locked:
+            raise OSError(13, "Permission denied")
+        locked.add(place)
+
+    monkeypatch.setitem(sys.modules, "msvcrt", SimpleNamespace(locking=locking, LK_NBLCK=2))
+    monkeypatch.setattr(sys, "platform", "win32")
+    path = tmp_path / "file"
+    with path.open("ab") as first, path.open("ab") as second:
+        first.write(b"line")
+        assert lock_file(first.fileno(), wait=False)
+        assert not lock_file(second.fileno(), wait=False)
+        first.write(b" more")
+    assert path.read_bytes() == b"line more"
+    assert {place for _, place in locked} == {LOCKED_AT}

@@ -1,14 +1,21 @@
 """Processes that play: what becomes of those that cannot."""
 
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from bench.selfplay import _play
 from engine.cli.games import GAMES
 from engine.learning import workers
 from engine.learning.errors import LearningError
+from engine.learning.selfplay import SelfPlay
 from engine.learning.settings import make_settings
-from engine.learning.workers import Processes, Task
+from engine.learning.workers import Delivery, Processes, Task
+from engine.matches.duel import Score, play_match
+from engine.matches.sprt import Sprt
 from engine.options import Options
 
 
@@ -29,3 +36,88 @@ def test_where_no_process_can_play_the_reason_is_told(tmp_path: Path, monkeypatc
     finally:
         processes.close()
     assert len(lost) == workers.FAILURES
+
+
+SMALL = make_settings({"visits": 8, "cheap_visits": 4, "games": 2})
+UNIFORM = Options(size=3, evaluator="uniform", workers=1)
+
+
+class PipeConnection:
+    """Stands for the class of pipes that a system has."""
+
+
+@pytest.fixture
+def players() -> Iterator[Processes]:
+    """Two processes that play on 3×3."""
+    processes = Processes(2, GAMES["go"], SMALL, 1, lambda number, why: None)
+    try:
+        processes.use(Task(UNIFORM, "uniform", {}))
+        yield processes
+    finally:
+        processes.close()
+
+
+def first_of(processes: Processes) -> list[Delivery]:
+    """Return the deliveries that come first, some of which have games."""
+    deliveries: list[Delivery] = []
+    end = time.monotonic() + 120.0
+    while not any(each.games for each in deliveries) and time.monotonic() < end:
+        deliveries += processes.take(0.5)
+    return deliveries
+
+
+def test_pipes_of_any_class_will_do(players: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "Connection", PipeConnection)  # as on Windows, no link is one
+    assert any(each.games for each in first_of(players))
+
+
+def test_workers_play_a_match_as_one_process_does_while_nobody_takes_their_games(players: Processes) -> None:
+    first_of(players)
+    arguments = GAMES["go"], (UNIFORM, UNIFORM), 12, 6, 3, 0.0
+    assert players.match(*arguments) == play_match(*arguments)
+    sprt = Sprt(-20.0, 20.0)
+    assert players.match(*arguments, sprt) == play_match(*arguments, sprt)
+    assert any(each.games for each in first_of(players))
+
+
+def test_the_games_of_a_lost_worker_are_played_by_another(players: Processes) -> None:
+    first_of(players)
+    scores: list[Score] = []
+    games = 400
+    thread = threading.Thread(
+        target=lambda: scores.append(players.match(GAMES["go"], (UNIFORM, UNIFORM), games, 6, 3, 0.0))
+    )
+    thread.start()
+    time.sleep(0.5)
+    players._processes[0].kill()
+    deliveries = 0
+    while thread.is_alive():
+        deliveries += len(players.take(0.1))
+    thread.join()
+    assert scores[0].games == games
+    assert deliveries > 0
+
+
+def test_a_match_that_cannot_be_played_is_one_line(players: Processes, tmp_path: Path) -> None:
+    missing = Options(size=3, evaluator="onnx", net=str(tmp_path / "missing.bin.gz"), workers=1)
+    with pytest.raises(LearningError, match=r"missing\.bin\.gz"):
+        players.match(GAMES["go"], (missing, UNIFORM), 4, 6, 3, 0.0)
+    assert any(each.games for each in first_of(players))
+
+
+def test_self_play_returns_in_time_even_if_no_game_has_ended() -> None:
+    selfplay = SelfPlay(GAMES["go"], Options(size=9, evaluator="uniform", workers=1), make_settings({}), 1)
+    try:
+        begin = time.monotonic()
+        assert selfplay.play(0.0) == []
+        assert time.monotonic() - begin < 10.0
+        assert selfplay.play(0.5) == [] or time.monotonic() - begin < 20.0
+    finally:
+        selfplay.close()
+
+
+def test_the_benchmark_of_self_play_keeps_to_its_time() -> None:
+    begin = time.monotonic()
+    found = _play(GAMES["go"], Options(size=19, evaluator="uniform", workers=1), 64, 1, 0.5)
+    assert time.monotonic() - begin < 60.0
+    assert found["evaluations_per_second"] > 0.0

@@ -1,5 +1,6 @@
 """The format of data sets, the order of batches, and the table of tests."""
 
+import contextlib
 import json
 import os
 import re
@@ -13,7 +14,16 @@ import pytest
 from native.go.planes import symmetry_table
 from nets.data.batches import AHEAD, Batch, BatchSource, Reader
 from nets.data.metrics import Judged, Table
-from nets.data.shards import Manifest, begin_dataset, check_shard, open_dataset, shard_name, widths, write_shard
+from nets.data.shards import (
+    Manifest,
+    begin_dataset,
+    check_content,
+    check_shard,
+    open_dataset,
+    shard_name,
+    widths,
+    write_shard,
+)
 from nets.data.symmetry import symmetries_of
 from nets.data.unpack import unpack
 from nets.errors import NetworkError
@@ -243,3 +253,26 @@ def test_the_table_of_a_test() -> None:
     without = Table()
     without.add(Judged(lead=np.array([11.0, -9.0], np.float32), counts_komi=False), columns)
     assert without.values() == {"score_error": pytest.approx((1.0 + 0.0) / 2)}
+
+
+def test_no_flipped_bit_of_a_header_is_another_error(tmp_path: Path) -> None:
+    shard = make_set(tmp_path, {("train", 9): [4]}).shards[0]
+    path = shard.path / "value.npy"
+    whole = path.read_bytes()
+    for at in range(128):
+        for bit in range(8):
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ (1 << bit)]) + whole[at + 1 :])
+            with contextlib.suppress(NetworkError):
+                check_shard(shard, STONES, 82)
+                check_content(shard)
+
+
+@pytest.mark.parametrize("name", ["planes", "value", "policy_weights"])
+def test_other_content_than_was_written_is_found(name: str, tmp_path: Path) -> None:
+    shard = make_set(tmp_path, {("train", 9): [4]}).shards[0]
+    check_content(shard)
+    path = shard.path / f"{name}.npy"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(NetworkError, match=rf"{name}\.npy: damaged content found, expected CRC-32"):
+        check_content(shard)

@@ -8,6 +8,7 @@ import pytest
 
 from engine.cli import games
 from engine.cli.main import main
+from engine.matches import crew
 from engine.matches.crew import Crew
 from engine.matches.duel import Duel, Played, Task, Terms
 from engine.options import Options
@@ -58,11 +59,17 @@ def test_games_depend_on_nothing_but_their_number() -> None:
         again = by_number(list(duel.play(tasks[2:5])))
     with Duel(GAME, (options(), options()), terms, 1) as duel:
         alone = by_number(list(duel.play(reversed(tasks))))
-    with Crew(2, GAME, (options(), options()), terms, 2) as crew:
-        apart = [by_number(list(crew.play(part))) for part in (tasks[:4], tasks[4:])]
+    with Crew(2, GAME, (options(), options()), terms, 2) as made:
+        apart = [by_number(list(made.play(part))) for part in (tasks[:4], tasks[4:])]
     assert together == alone == [*apart[0], *apart[1]]
     assert again == together[2:5]
     assert len({each.key for each in together}) > 4
+
+
+def test_pipes_of_any_class_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crew, "Connection", Terms)  # as on Windows, no link is one
+    with Crew(1, GAME, (options(), options()), Terms((4, 4), seed=3), 2) as made:
+        assert len(list(made.play([Task(0), Task(1)]))) == 2
 
 
 def test_a_tuning_goes_on_as_if_nothing_had_been(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
