@@ -20,6 +20,7 @@ from engine.learning.progress import GENERATIONS, Progress, disk_use
 from engine.learning.ratings import EARLIER
 from engine.matches.results import ORDER
 from nets.files import lock_file, write_atomically
+from nets.text import parse_json
 
 PAGE = "status.html"
 LATEST = "latest.json"
@@ -329,7 +330,7 @@ def read_games(path: Path) -> list[dict[str, Any]]:
                 "boards": list(map(str, each["boards"])),
                 "values": [None if value is None else float(value) for value in each["values"]],
             }
-            for each in json.loads(path.read_bytes())["games"]
+            for each in parse_json(path.read_bytes())["games"]
         ]
     except FileNotFoundError:
         return []

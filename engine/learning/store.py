@@ -153,7 +153,9 @@ class State:
                 if not isinstance(value, str) or not re.fullmatch(rf"([0-9a-f]{{{DIGITS}}})?", value):
                     raise ValueError(f"network {value!r} found, expected {DIGITS} hexadecimal digits")
             elif name == "leads":
-                if not isinstance(value, dict) or not all(key.isdecimal() and _is_number(value[key]) for key in value):
+                if not isinstance(value, dict) or not all(
+                    re.fullmatch("[0-9]{1,3}", key) and _is_number(value[key]) for key in value
+                ):
                     raise ValueError(f"leads {value!r} found, expected numbers by board size")
             elif not _is_number(value) or value < 0 or (name != "seconds" and not isinstance(value, int)):
                 kind = "number" if name == "seconds" else "whole number"
@@ -162,7 +164,7 @@ class State:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e18
 
 
 class Spool:

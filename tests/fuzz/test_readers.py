@@ -16,13 +16,9 @@ from tests.fuzz.harness import Reader, fuzz, make_mutant
 from tests.fuzz.readers import READERS, isolated
 
 MUTANTS = 2000
-PENDING = ("balanced-openings", "go-records", "shogi-records", "book", "learning-spool", "learning-run")
-"""Readers that are being rewritten."""
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.xfail) if name in PENDING else name for name in READERS]
-)
+@pytest.mark.parametrize("name", READERS)
 def test_reader(name: str, tmp_path: Path) -> None:
     reader = READERS[name]
     with isolated(tmp_path / "cache"):
