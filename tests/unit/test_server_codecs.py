@@ -284,7 +284,7 @@ def test_each_side_may_have_a_time_of_its_own() -> None:
         ("Byoyomi:0", "Byoyomi:nan", "Byoyomi:nan: expected a number"),
         ("Byoyomi:0", "Remaining_Time+:٣", "Remaining_Time+:٣: expected a number"),
         ("Byoyomi:0", f"Remaining_Time-:{'9' * 400}", f"Remaining_Time-:{'9' * 20}: expected a number"),
-        ("+7776FU,T12", f"+7776FU,T{'9' * 400}", "the position of a game's summary: a move of more than 10000000 s"),
+        ("+7776FU,T12", "+7776FU,T20000000", "the position of a game's summary: a move of more than 10000000 s"),
         ("P5 *  *  *  *", "P5 *  *  * +OU", "the position of a game's summary: "),
     ],
 )

@@ -820,7 +820,7 @@ def test_what_is_unknown_is_a_note(text: str, moves: int, ending: str, notes: li
 
 
 def test_errors_and_notes_are_one_line() -> None:
-    with pytest.raises(RecordError, match="line 3: move 1: not a move: '\\+7776FU \ufffd x'"):
+    with pytest.raises(RecordError, match=r"line 3: move 1: not a move: '\+7776FU [^\x1c]+ x'"):
         read_records("PI\n+\n+7776FU \x1c x\n")
     (record,) = read_records("PI\n+\n+7776FU\nhello \x1b[2J \u2028.\n")
     assert record.notes == [Note("'hello \ufffd[2J \ufffd.' is no statement of CSA and left out", 4)]
