@@ -118,7 +118,6 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         prog="yomi bench",
         description="Measure yomi on this machine: a table on stdout, and with --json everything in a file.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="benchmark", metavar="NAME", required=True, title="benchmarks")
 

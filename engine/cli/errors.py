@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
+from engine.cli import help
+from engine.cli.help import Formatter
 from engine.option_row import did_you_mean
 from nets.errors import LineError
 
@@ -24,7 +27,14 @@ class CliError(LineError):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, and which asks whether something similar was meant."""
+    """A parser whose errors are one line and suggest similar words. `-h` is a screen, `--help-all` shows all."""
+
+    def __init__(self, *, add_help: bool = True, **settings: Any) -> None:
+        """Take the arguments of argparse's parser by name."""
+        settings.setdefault("formatter_class", Formatter)
+        super().__init__(**settings, add_help=False)
+        if add_help:
+            help.add_help(self)
 
     def error(self, message: str) -> None:  # type: ignore[override]  # argparse says NoReturn; it raises here
         """Raise what `main` prints."""
