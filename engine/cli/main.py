@@ -39,6 +39,7 @@ COMMANDS = {
     "dataset": "make, check and convert training data, and balanced openings",
     "learn": "learn a game from nothing: self-play, training, and again",
     "train": "train networks, and test them on data",
+    "config": "write or show the file of options that all commands read",
     "doctor": "show what runs here, what is missing, and how to install it",
 }
 GROUPS = {
@@ -46,7 +47,7 @@ GROUPS = {
     "engine for GUIs and servers": ("gtp", "usi", "analysis", "cgos", "floodgate"),
     "measure": ("match", "duel", "tune", "rate", BENCH),
     "networks and training": ("net", "dataset", "learn", "train"),
-    "this machine": ("doctor",),
+    "this machine": ("doctor", "config"),
 }
 """Commands by purpose, in the order of the help."""
 ALIASES = {"analyze": "review", "analyse": "review"}
