@@ -168,7 +168,7 @@ def _check_devices(args: argparse.Namespace) -> None:
 def _searching(args: argparse.Namespace) -> Options:
     """Return the options of a benchmark that searches as a player does.
 
-    That is, with what comes with the network, and what `yomi net tune` has found.
+    That is, with what comes with the network, and what `yomi net calibrate` has found.
     """
     game = GAMES[args.game]
     options = suited(collect(args, game), args, game)

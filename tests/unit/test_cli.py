@@ -108,7 +108,7 @@ def test_help_names_what_is_there(name: str, text: str, capsys: pytest.CaptureFi
 PARSERS = [
     *COMMANDS,
     *(f"{command} {game.name}" for game in GAMES.values() for command in game.examples),
-    *(f"net {action}" for action in ("info", "import", "compress", "join", "tune")),
+    *(f"net {action}" for action in ("info", "import", "compress", "join", "calibrate")),
     *(f"dataset {action}" for action in ("make", "vary", "check", "describe", "convert", "openings")),
     *(f"bench {name}" for name in ("nps", "evaluator", "levels", "choices", "precision", "gpu", "mate")),
 ]
@@ -617,6 +617,20 @@ def test_misspelt_words_get_a_suggestion(words: str, meant: str, capsys: pytest.
         ("gtp -config a.cfg -model b.bin.gz", "KataGo's -model is --net FILE here"),
         ("gtp --level 11", "levels of strength are in yomi play only: yomi play GAME --level 1 to 10"),
         ("gtp -override-config x=1", "read by yomi analysis only"),
+        ("analysis game.sgf", "takes no file: yomi review FILE reviews game records"),
+        ("gtp b6c96.bin.gz", "--net FILE sets a network"),
+        ("usi game.csa", "takes no file: yomi review FILE reviews game records"),
+        (
+            "analyze",
+            "required: FILE|FOLDER; KaTrain's protocol, which needs no file, is yomi analysis (see yomi review",
+        ),
+        ("tune b6c96.bin.gz", "the fastest way to compute a network is found by yomi net calibrate FILE"),
+        ("play game.sgf", "a saved game is resumed by yomi play GAME --resume FILE"),
+        (
+            "net tune go",
+            "go: a game found, expected the file of a network; parameters of the search are tuned by yomi tune",
+        ),
+        ("net calibrate shogi", "parameters of the search are tuned by yomi tune shogi"),
     ],
 )
 def test_messages_tell_what_to_do(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
