@@ -40,6 +40,7 @@ COMMANDS = {
     "learn": "learn a game from nothing: self-play, training, and again",
     "train": "train networks, and test them on data",
     "config": "write or show the file of options that all commands read",
+    "completion": "print a script that completes commands in bash or zsh",
     "doctor": "show what runs here, what is missing, and how to install it",
 }
 GROUPS = {
@@ -47,7 +48,7 @@ GROUPS = {
     "engine for GUIs and servers": ("gtp", "usi", "analysis", "cgos", "floodgate"),
     "measure": ("match", "duel", "tune", "rate", BENCH),
     "networks and training": ("net", "dataset", "learn", "train"),
-    "this machine": ("doctor", "config"),
+    "this machine": ("doctor", "config", "completion"),
 }
 """Commands by purpose, in the order of the help."""
 ALIASES = {"analyze": "review", "analyse": "review"}
@@ -65,8 +66,7 @@ start here:
   yomi play go --size 9        a game in the terminal
   yomi gtp --net FILE          the engine for a GUI of Go, with another network
   yomi help COMMAND            the main options of a command (yomi COMMAND -h)
-  yomi COMMAND --help-all      all options of a command
-  yomi version                 the version
+  yomi COMMAND --help-all      all options; yomi version: the version
 """
 
 
@@ -78,14 +78,14 @@ class MainParser(Parser):
         return overview(GROUPS, COMMANDS, USAGE, HEADING, EPILOG)
 
 
-def build(argv: Sequence[str]) -> argparse.ArgumentParser:
-    """Return the parser; only the command that stands in `argv` gets its flags (the others would cost time)."""
+def build(argv: Sequence[str], *, with_all: bool = False) -> argparse.ArgumentParser:
+    """Return the parser. Only the command in `argv` gets its flags, or each if `with_all`, which takes time."""
     parser = MainParser(prog="yomi", usage=USAGE)
     parser.add_argument("--version", action="version", version=f"yomi {VERSION}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", prog="yomi", parser_class=Parser)
     chosen = next((word for word in argv if not word.startswith("-")), None)
     for name, text in COMMANDS.items():
-        if name != chosen or name == BENCH:
+        if name == BENCH or not (with_all or name == chosen):
             commands.add_parser(name, help=text)
             continue
         module = command_module(name)
@@ -98,6 +98,10 @@ def build(argv: Sequence[str]) -> argparse.ArgumentParser:
         )
         module.add(child)
         child.set_defaults(run=module.run)
+    if with_all:
+        from bench.cli import make_parser
+
+        commands.choices[BENCH] = make_parser(())
     return parser
 
 

@@ -1,7 +1,9 @@
 """The command line in this process: parsing, help, errors, the terminal game and self-play with a fake player."""
 
 import argparse
+import contextlib
 import dataclasses
+import importlib.util
 import io
 import os
 import re
@@ -183,7 +185,7 @@ def examples() -> list[str]:
     texts = [EPILOG, *(command_module(name).EPILOG for name in COMMANDS if name != BENCH)]
     texts += [text for game in GAMES.values() for text in game.examples.values()]
     lines = re.findall(r"^  (yomi .*)", "\n".join(texts).replace("\\\n      ", ""), re.MULTILINE)
-    return [re.split(r" {3,}| <", line)[0] for line in lines if not re.search("--help|yomi help|version", line)]
+    return [re.split(r" {3,}| [<>] ", line)[0] for line in lines if not re.search("--help|yomi help|version", line)]
 
 
 @pytest.mark.parametrize("line", dict.fromkeys(examples()))
@@ -211,6 +213,48 @@ def test_usi_as_a_program_of_its_own(monkeypatch: pytest.MonkeyPatch, capsys: py
     monkeypatch.setattr("sys.argv", ["yomi-usi", "--workers", "many"])
     assert main_usi() == 2
     assert "workers: expected an integer" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("yomi gt", "gtp"),
+        ("yomi re", "review"),
+        ("yomi gtp --vis", "--visits"),
+        ("yomi gtp --device cu", "cuda"),
+        ("yomi play sh", "shogi"),
+        ("yomi play go --color wh", "white"),
+        ("yomi bench nps --workers 3 --siz", "--size"),
+        ("yomi review pypro", "pyproject.toml"),
+    ],
+)
+def test_completion_in_bash(typed: str, completed: str, script: Path) -> None:
+    *words, last = typed.split()
+    line = f"COMP_WORDS=({typed}); COMP_CWORD={len(words)}; _shtab_yomi yomi {last}; echo ${{COMPREPLY[*]}}"
+    command = ["bash", "-c", f"source {script}; {line}"]
+    found = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=True)
+    assert found.stdout.split() == [completed]
+
+
+@pytest.fixture(scope="module")
+def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a file with the script of `yomi completion bash`."""
+    pytest.importorskip("shtab")
+    path = tmp_path_factory.mktemp("completion") / "yomi.bash"
+    with path.open("w", encoding="utf-8") as file, contextlib.redirect_stdout(file):
+        assert main(["completion", "bash"]) == 0
+    return path
+
+
+def test_completion_in_zsh(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("shtab")
+    assert main(["completion", "zsh"]) == 0
+    assert capsys.readouterr().out.startswith("#compdef yomi\n")
+
+
+def test_completion_without_shtab(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert "completion needs shtab, which is not installed" in error_of(capsys, "completion", "bash")
 
 
 def test_words_for_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
