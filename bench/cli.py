@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one benchmark; return 0, 1 if a part of it failed, or 2 after an error, which is one line on stderr."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
-        args = _parser(words).parse_args(words)
+        args = make_parser(words).parse_args(words)
         rows = _measure(args)
         print_facts()
         print_table(rows)
@@ -110,7 +110,8 @@ def _write(files: Iterable[Output]) -> None:
         raise CliError("; ".join(errors))
 
 
-def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+def make_parser(words: Sequence[str]) -> Parser:
+    """Return the parser; `words` name the game, which decides the options."""
     chooser = argparse.ArgumentParser(add_help=False)
     chooser.add_argument("--game", default=GO.name)
     game = GAMES.get(chooser.parse_known_args(words)[0].game, GO)  # decides which options there are
@@ -118,7 +119,6 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         prog="yomi bench",
         description="Measure yomi on this machine: a table on stdout, and with --json everything in a file.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="benchmark", metavar="NAME", required=True, title="benchmarks")
 
@@ -169,7 +169,7 @@ def _check_devices(args: argparse.Namespace) -> None:
 def _searching(args: argparse.Namespace) -> Options:
     """Return the options of a benchmark that searches as a player does.
 
-    That is, with what comes with the network, and what `yomi net tune` has found.
+    That is, with what comes with the network, and what `yomi net calibrate` has found.
     """
     game = GAMES[args.game]
     options = suited(collect(args, game), args, game)

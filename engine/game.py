@@ -293,7 +293,7 @@ class Game(abc.ABC, Generic[G, P]):
     def measured(self, options: Options) -> AbstractContextManager[tuple[Subject, EvaluationQueue, SearchSettings]]:
         """Give the subject, and the queue and settings that the options describe, as a player makes them.
 
-        Nothing is looked up that `yomi net tune` has found; see engine.players.tuning. The queue is closed at the end.
+        Results of `yomi net calibrate` are not used here; see engine.players.tuning. The queue is closed at the end.
 
         Raises:
             NetworkError: the network's file cannot be used.

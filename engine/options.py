@@ -7,13 +7,14 @@ metadata (made by `option`) everything else. `python -m engine.options` prints t
 from __future__ import annotations
 
 import dataclasses
+import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.option_row import Option, OptionError, Usi, Value, did_you_mean, option
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
 __all__ = ["TABLE", "Option", "OptionError", "Options", "Value", "find"]
@@ -888,11 +889,28 @@ def find(name: str, game: str | None = None) -> Option:
     return rows[key]
 
 
-def read_config(path: Path) -> dict[str, Value]:
-    """Read a TOML file of options.
+def read_config(path: Path, game: str = "") -> dict[str, Value]:
+    """Read a TOML file of options: those for all games, then those in the table of this game.
 
     Raises:
         OptionError: The file cannot be read or is not TOML, or a key or a value is not in the table.
+    """
+    tables = read_tables(path, (game,))
+    return {**tables[""], **tables.get(game, {})}
+
+
+def read_tables(path: Path, games: Iterable[str] = ()) -> dict[str, dict[str, Value]]:
+    """Read a TOML file of options.
+
+    Args:
+        path: the file.
+        games: names of games, besides Go and shogi, that may have a table.
+
+    Returns:
+        The options for all games under "", and those of each game's table under its name.
+
+    Raises:
+        OptionError: see `read_config`.
     """
     from nets.text import read_toml  # here, for few starts need it and a GUI waits for the first answer
 
@@ -902,14 +920,29 @@ def read_config(path: Path) -> dict[str, Value]:
         raise OptionError(f"cannot read the configuration {path}: {error.strerror}") from None
     except ValueError as error:
         raise OptionError(f"{path} is not a TOML file: {error}") from None
+    known = {*games, *(game for row in TABLE.values() for game in row.games)} - {""}
+    of_games = {key: value for key, value in data.items() if key in known and isinstance(value, dict)}
+    tables = {"": {key: value for key, value in data.items() if key not in of_games}, **of_games}
+    try:
+        return {game: _checked(table, game) for game, table in tables.items()}
+    except OptionError as error:
+        raise OptionError(f"{path}: {error}") from None
+
+
+def _checked(table: Mapping[str, Any], game: str) -> dict[str, Value]:
+    """Return the values of a table by the options' names.
+
+    Raises:
+        OptionError: A key or a value is not in the table of options.
+    """
     values: dict[str, Value] = {}
-    for key, value in data.items():
-        try:
-            row = find(key)
-            is_text = row.optional and isinstance(value, str) and value.lower() == "none"
-            values[row.name] = None if is_text else row.check(value)
-        except OptionError as error:
-            raise OptionError(f"{path}: {error}") from None
+    for key, value in table.items():
+        row = find(key, game or None)
+        if isinstance(value, str) and row.optional and value.lower() == "none":
+            value = None
+        elif isinstance(value, str) and row.kind == "file" and value.startswith("~"):
+            value = os.path.expanduser(value)
+        values[row.name] = row.check(value)
     return values
 
 
@@ -920,10 +953,11 @@ def reference() -> str:
         "",
         "Made from the table in `engine/options.py` by `python -m engine.options`; do not edit.",
         "",
-        "Each option is a command-line flag and a key of the TOML file given by `--config FILE` (same name, `_` for",
-        "`-`), as far as the command has use for it. The command line takes precedence over the file, the file over",
-        "the defaults. Options that are true or false are flags without a value: `--ponder`, `--no-ponder`; in the",
-        'file they are `ponder = true`, and none is `"none"`.',
+        "Each option is a command-line flag and a key of a TOML file (same name, `_` for `-`), as far as the",
+        "command has use for it. All commands read `~/.config/yomi/config.toml` (`yomi config init` writes one) and",
+        "the file of `--config FILE`. The command line takes precedence over `--config`, and `--config` over the",
+        "user's file. Options that are true or false are flags without a value: `--ponder`, `--no-ponder`; in a file",
+        'they are `ponder = true`, and none is `"none"`. Options for one game follow `[go]` or `[shogi]` in a file.',
         "",
         "In Go each is a parameter of `kata-get-param` and `kata-set-param`, where KataGo's name (among the other",
         "names) is understood as well. In shogi those with a USI name (after `USI`) are options of `setoption`, where",

@@ -23,6 +23,7 @@ EXTRA_OF = {
     "pycuda": "pycuda",
     **dict.fromkeys(("torch", "onnxscript"), "train"),
     "matplotlib": "plot",
+    "shtab": "completion",
     **dict.fromkeys(("ray", "fsspec"), "cluster"),
 }
 """The extra that brings a package which only some commands need."""

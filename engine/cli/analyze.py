@@ -1,4 +1,4 @@
-"""`yomi analyze`: review game records.
+"""`yomi review`: review game records.
 
 What is common to all games is here: files and folders, progress, and what is written. How a game is reviewed stands
 in engine.go.review and engine.shogi.review.
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from engine.review import Annotated, KnownPositions, Review, Reviewer
 
 COMMAND = "analyze"
-USAGE = "yomi analyze FILE|FOLDER... [options]"
+USAGE = "yomi review FILE|FOLDER... [options]"
 EPILOG = """\
 examples:
-  yomi analyze game.sgf --net b18.bin.gz --visits 500
-  yomi analyze game.csa --net model.onnx --seconds 1 --plot
-  yomi analyze games --net b18.bin.gz --out reviewed --json reviewed.json
+  yomi review game.sgf --net b18.bin.gz --visits 500
+  yomi review game.csa --net model.onnx --seconds 1 --plot
+  yomi review games --net b18.bin.gz --out reviewed --json reviewed.json
 
 SGF, GIB (Tygem) and NGF (Cyberoro) are Go; CSA, KIF, KI2, JKF, BOD and lines of USI are shogi. The worst moves of each
 side are printed. The annotated record is written beside the record (or in --out) as NAME.yomi.sgf, .csa, .kif or .kifu:

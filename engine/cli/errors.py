@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
+from typing import Any
 
+from engine.cli import help
+from engine.cli.help import Formatter
 from engine.option_row import did_you_mean
 from nets.errors import LineError
 
@@ -18,17 +22,38 @@ FOREIGN_FLAGS = {
 }
 """What to do about flags of KataGo and of other commands, if a command does not know them."""
 
+FILE_FOR_A_PROTOCOL = (
+    "; this command speaks to programs and takes no file: "
+    "yomi review FILE reviews game records, --net FILE sets a network"
+)
+TAKES_NO_FILE = ("yomi gtp", "yomi usi", "yomi analysis")
+MISSING = {"yomi review": "; KaTrain's protocol, which needs no file, is yomi analysis"}
+"""What to say if a command lacks an argument."""
+CHOICES = {
+    "yomi tune": "; the fastest way to compute a network is found by yomi net calibrate FILE",
+    "yomi play": "; a saved game is resumed by yomi play GAME --resume FILE",
+}
+"""What to say if a command gets a file in place of a game."""
+
 
 class CliError(LineError):
     """Something the user has to put right; one line that says what was expected. Exit status 2."""
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, and which asks whether something similar was meant."""
+    """A parser whose errors are one line and suggest similar words. `-h` is a screen, `--help-all` shows all."""
+
+    def __init__(self, *, add_help: bool = True, **settings: Any) -> None:
+        """Take the arguments of argparse's parser by name."""
+        settings.setdefault("formatter_class", Formatter)
+        super().__init__(**settings, add_help=False)
+        if add_help:
+            help.add_help(self)
 
     def error(self, message: str) -> None:  # type: ignore[override]  # argparse says NoReturn; it raises here
         """Raise what `main` prints."""
-        raise CliError(f"{message} (see {self.prog} --help)")
+        hint = MISSING.get(self.prog, "") if "arguments are required" in message else ""
+        raise CliError(f"{message}{hint} (see {self.prog} --help)")
 
     def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]  # as argparse's
         """Parse all words: what is unknown is an error of the command that it was given to, which knows its flags."""
@@ -37,6 +62,8 @@ class Parser(argparse.ArgumentParser):
             flags = [word.partition("=")[0] for word in unknown if word.startswith("-")]
             hints = [f"; {FOREIGN_FLAGS[flag]}" for flag in dict.fromkeys(flags) if flag in FOREIGN_FLAGS]
             hint = "".join(hints) or (did_you_mean(flags[0], self._option_string_actions) if flags else "")
+            if not flags and self.prog in TAKES_NO_FILE:
+                hint = FILE_FOR_A_PROTOCOL
             self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
         return found, unknown
 
@@ -44,5 +71,7 @@ class Parser(argparse.ArgumentParser):
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
-            error.message += did_you_mean(str(value), map(str, action.choices or ()))
+            is_file = Path(str(value)).suffix != ""
+            hint = CHOICES.get(self.prog, "") if is_file else ""
+            error.message += hint or did_you_mean(str(value), map(str, action.choices or ()))
             raise

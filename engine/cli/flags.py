@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,23 @@ if TYPE_CHECKING:
 
 LIMITS = ("visits", "playouts", "seconds", "depth")
 """Options that end a search."""
+LEFT_OUT = "left_out"
+"""Name in the arguments of the options that a command has no use for."""
+
+
+def user_config() -> Path:
+    """Return the path of the user's file of options.
+
+    Raises:
+        CliError: this user has no home folder.
+    """
+    base = Path(os.environ.get("XDG_CONFIG_HOME", ""))
+    if not base.is_absolute():  # the specification wants others to be ignored
+        try:
+            base = Path.home() / ".config"
+        except RuntimeError as error:
+            raise CliError(f"{error}: expected HOME or XDG_CONFIG_HOME to be set") from None
+    return base / "yomi" / "config.toml"
 
 
 def add_options(
@@ -35,6 +53,7 @@ def add_options(
     parser.add_argument(
         "--config", metavar="FILE", type=Path, help="read options from a TOML file (keys: docs/OPTIONS.md)"
     )
+    parser.set_defaults(**{LEFT_OUT: tuple(sorted(leave_out))})
     groups: dict[str, argparse._ArgumentGroup] = {}
     for row in rows_for(game.name):
         if row.name in leave_out:
@@ -64,7 +83,9 @@ def _reader(row: Option) -> Callable[[str], Value]:
 
 
 def collect(args: argparse.Namespace, game: Game[Any, Any], /, **defaults: Value) -> Options:
-    """Return the options: defaults, then those of the command, then the file, then the command line.
+    """Return the options: the table's defaults, then those of the command, the files, and the command line.
+
+    A level of strength is a flag: its settings, which are in `defaults`, take precedence over the user's file.
 
     Raises:
         CliError: The file or a value in it is wrong, or a file named by an option does not exist.
@@ -72,7 +93,9 @@ def collect(args: argparse.Namespace, game: Game[Any, Any], /, **defaults: Value
     options = Options.for_game(game.name)
     given = {name: value for name, value in vars(args).items() if name in TABLE}
     try:
-        for name, value in {**defaults, **_from_file(args), **given}.items():
+        from_user = _from_user(args, game)
+        defaults = {**from_user, **defaults} if _has_level(args) else {**defaults, **from_user}
+        for name, value in {**defaults, **_from_file(args, game), **given}.items():
             options.set(name, value)
     except OptionError as error:
         raise CliError(str(error)) from None
@@ -94,7 +117,7 @@ def suited(options: Options, args: argparse.Namespace, game: Game[Any, Any], cha
     Raises:
         CliError: what comes with the network cannot be used.
     """
-    named = {*_from_file(args), *vars(args), *changes}
+    named = {*_from_user(args, game), *_from_file(args, game), *vars(args), *changes}
     try:
         found = game.network_defaults(options)
     except (NetworkError, OptionError) as error:
@@ -108,7 +131,7 @@ def visits_without_limit(args: argparse.Namespace, visits: int, game: Game[Any, 
     Raises:
         CliError: the file or a value in it is wrong.
     """
-    given = {**_from_file(args), **vars(args)}
+    given = {**_from_user(args, game), **_from_file(args, game), **vars(args)}
     others = [name for name in _limits(game) if name != "visits"]
     return {} if any(given.get(name) is not None for name in others) else {"visits": visits}
 
@@ -127,10 +150,37 @@ def check_limited(options: Options, game: Game[Any, Any]) -> None:
         raise CliError(f"visits none without another limit: expected one of {', '.join(_limits(game))}")
 
 
-def _from_file(args: argparse.Namespace) -> dict[str, Value]:
+def _from_file(args: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Value]:
     try:
-        return {} if args.config is None else read_config(args.config)
+        return {} if args.config is None else read_config(args.config, game.name)
     except OptionError as error:
+        raise CliError(str(error)) from None
+
+
+def _from_user(args: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Value]:
+    """Return the options in the user's file that the command has a flag for."""
+    left_out = vars(args).get(LEFT_OUT, ())
+    return {name: value for name, value in user_values(game).items() if name not in left_out}
+
+
+def _has_level(args: argparse.Namespace) -> bool:
+    if "level" not in vars(args):
+        return False
+    from engine.levels import FULL  # here, for few commands have levels and a GUI waits for the first answer
+
+    return bool(args.level != FULL)
+
+
+def user_values(game: Game[Any, Any]) -> dict[str, Value]:
+    """Return the options of a game that the user's file sets.
+
+    Raises:
+        CliError: the file or a value in it is wrong.
+    """
+    path = user_config()
+    try:
+        return read_config(path, game.name) if path.exists() else {}
+    except (OptionError, OSError) as error:
         raise CliError(str(error)) from None
 
 

@@ -50,7 +50,6 @@ def add_games(
                 usage=f"yomi {command} {name} [options]",
                 description=text.format(name) + ".",
                 epilog=game.examples[command],
-                formatter_class=argparse.RawDescriptionHelpFormatter,
             ),
         )
         for name, game in GAMES.items()

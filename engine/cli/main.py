@@ -8,9 +8,11 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from types import ModuleType
 
 from engine.address_space import MIN_TO_START, address_space_limit, limit_text, memory_fault
 from engine.cli.errors import CliError, Parser
+from engine.cli.help import overview
 from engine.cli.logs import LINE_ENDS
 from engine.protocols.streams import CheckedStdout, OutputClosedError
 from engine.records import printable
@@ -20,67 +22,102 @@ from native.errors import CompileError
 BENCH = "bench"
 """The command that has a parser of its own."""
 COMMANDS = {
-    "gtp": "speak GTP on stdin and stdout, for a GUI or a server's bridge to start",
-    "usi": "speak USI on stdin and stdout, for a graphical interface of shogi to start",
-    "analyze": "review game records: the best moves, what each move lost, the worst moves",
-    "analysis": "speak KataGo's JSON analysis protocol on stdin and stdout, for KaTrain and the like",
     "play": "play in the terminal",
+    "review": "review game records: best moves, losses, the worst moves",
     "selfplay": "let the engine play against itself and write game records",
+    "gtp": "speak GTP, for a GUI of Go or the bridge to a server",
+    "usi": "speak USI, for a GUI of shogi",
+    "analysis": "speak KataGo's JSON analysis protocol, for KaTrain and the like",
+    "cgos": "play Go on CGOS",
+    "floodgate": "play shogi on floodgate and other servers of the CSA protocol",
     "match": "play games between engines of any kind and rate them",
     "duel": "compare two settings of the engine, many games side by side",
     "tune": "tune parameters of the search by games",
     "rate": "rate players from journals and game records",
-    "cgos": "play Go on CGOS",
-    "floodgate": "play shogi on floodgate and other servers of the CSA protocol",
     BENCH: "measure nodes per second, evaluators, tree, boards, mate search",
-    "net": "look at network files, convert them, find the fastest way to compute them",
-    "dataset": "make, check, describe and convert training data, and balanced openings of shogi",
+    "net": "look at network files, convert them, find the fastest way to run",
+    "dataset": "make, check and convert training data, and balanced openings",
     "learn": "learn a game from nothing: self-play, training, and again",
     "train": "train networks, and test them on data",
+    "config": "write or show the file of options that all commands read",
+    "completion": "print a script that completes commands in bash or zsh",
     "doctor": "show what runs here, what is missing, and how to install it",
 }
+GROUPS = {
+    "play and review": ("play", "review", "selfplay"),
+    "engine for GUIs and servers": ("gtp", "usi", "analysis", "cgos", "floodgate"),
+    "measure": ("match", "duel", "tune", "rate", BENCH),
+    "networks and training": ("net", "dataset", "learn", "train"),
+    "this machine": ("doctor", "config", "completion"),
+}
+"""Commands by purpose, in the order of the help."""
+ALIASES = {"analyze": "review", "analyse": "review"}
+MODULES = {"review": "analyze"}
+"""Modules that are not called as their commands."""
 
 PROTOCOLS = ("gtp", "usi", "analysis")
 """Commands that speak to programs, and choose for themselves how text becomes bytes."""
 
+USAGE = "yomi COMMAND [options]"
+HEADING = "An engine for Go and shogi. It plays with KataGo's and dlshogi's networks, too."
 EPILOG = """\
 start here:
-  yomi doctor                          what this machine can do
-  yomi play go --size 9                a game in the terminal
-  yomi gtp                             the engine for a GUI of Go
-  yomi usi                             the engine for a GUI of shogi
-  yomi gtp --net FILE                  the same with another network, such as KataGo's
-  yomi COMMAND --help                  all options of a command, with their defaults
+  yomi doctor                  what this machine can do
+  yomi play go --size 9        a game in the terminal
+  yomi gtp --net FILE          the engine for a GUI of Go, with another network
+  yomi help COMMAND            the main options of a command (yomi COMMAND -h)
+  yomi COMMAND --help-all      all options; yomi version: the version
 """
 
 
-def build(argv: Sequence[str]) -> argparse.ArgumentParser:
-    """Return the parser; only the command that stands in `argv` gets its flags (the others would cost time)."""
-    parser = Parser(
-        prog="yomi",
-        description="An engine for Go and shogi: batched Monte Carlo search, KataGo's and dlshogi's networks.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+class MainParser(Parser):
+    """The parser of `yomi` itself, whose help lists the commands in groups."""
+
+    def format_help(self) -> str:
+        """Return the overview of the commands."""
+        return overview(GROUPS, COMMANDS, USAGE, HEADING, EPILOG)
+
+
+def build(argv: Sequence[str], *, with_all: bool = False) -> argparse.ArgumentParser:
+    """Return the parser. Only the command in `argv` gets its flags, or each if `with_all`, which takes time."""
+    parser = MainParser(prog="yomi", usage=USAGE)
     parser.add_argument("--version", action="version", version=f"yomi {VERSION}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", prog="yomi", parser_class=Parser)
     chosen = next((word for word in argv if not word.startswith("-")), None)
     for name, text in COMMANDS.items():
-        if name != chosen or name == BENCH:
+        if name == BENCH or not (with_all or name == chosen):
             commands.add_parser(name, help=text)
             continue
-        module = importlib.import_module(f"engine.cli.{name}")
+        module = command_module(name)
         child = commands.add_parser(
             name,
             help=text,
             usage=module.USAGE,
             description=text[0].upper() + text[1:] + ".",
             epilog=module.EPILOG,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         module.add(child)
         child.set_defaults(run=module.run)
+    if with_all:
+        from bench.cli import make_parser
+
+        commands.choices[BENCH] = make_parser(())
     return parser
+
+
+def command_module(name: str) -> ModuleType:
+    """Import the module of a command."""
+    return importlib.import_module(f"engine.cli.{MODULES.get(name, name)}")
+
+
+def expanded(words: Sequence[str]) -> list[str]:
+    """Return the words with the names of today: `help X` becomes `X --help`, an alias its command."""
+    first, *rest = words or [""]
+    if first == "help":
+        return expanded([*rest, "--help"])
+    if first == "version" and not rest:
+        return ["--version"]
+    return [ALIASES.get(first, first), *rest] if words else []
 
 
 def main_usi() -> int:
@@ -90,7 +127,7 @@ def main_usi() -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status: 0, or 2 after an error, which is one line on stderr."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    words = expanded(sys.argv[1:] if argv is None else argv)
     open_closed()
     check_stdout()
     if not words or words[0] not in PROTOCOLS:

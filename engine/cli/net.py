@@ -1,4 +1,4 @@
-"""`yomi net info|import|compress|join|tune`: a file, its conversions, and the fastest way to compute it here."""
+"""`yomi net info|import|compress|join|calibrate`: a file, its conversions, and the fastest way to compute it here."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ examples:
   yomi net import b18.bin.gz --size 9 --size 19     to ONNX, which GPUs, --backend onnx and transformers use
   yomi net compress b10c384.bin.gz --out b10c384.bin.xz     a third of the bytes, weights rounded
   yomi net join values.safetensors moves.safetensors --out both.safetensors     halves of two sparse networks
-  yomi net tune b6c96.bin.gz --size 9               find what is fastest on this machine; every command then uses it
+  yomi net calibrate b6c96.bin.gz --size 9          find what is fastest on this machine; every command then uses it
 
 Converted networks are kept in the cache folder (YOMI_CACHE_DIR, or ~/.cache/yomi), one for each board size. Networks
 for shogi are used as they are.
@@ -33,8 +33,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the sub-commands."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog="yomi net")
 
-    def action(name: str, text: str) -> argparse.ArgumentParser:
-        return actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+    def action(name: str, text: str, *aliases: str) -> argparse.ArgumentParser:
+        return actions.add_parser(name, aliases=aliases, help=text, description=text[0].upper() + text[1:] + ".")
 
     info = action("info", "show what a network file is")
     info.add_argument("file", type=Path, metavar="FILE", help="KataGo network, dlshogi network or ONNX file")
@@ -50,7 +50,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     join.add_argument("values", type=Path, metavar="VALUES", help="sparse network (.safetensors)")
     join.add_argument("moves", type=Path, metavar="MOVES", help="sparse network with the same rows")
     join.add_argument("--out", type=Path, required=True, metavar="FILE", help="file to write (.safetensors)")
-    tune = action("tune", "measure what is fastest for a network on this machine, and keep it")
+    tune = action("calibrate", "measure what is fastest for a network on this machine, and keep it", "tune")
     tune.add_argument("file", type=Path, metavar="FILE", help="KataGo network, dlshogi network or ONNX file")
     add_value(tune, "--size", 19, "N", "Go: board size")
     tune.add_argument("--device", default="auto", choices=TABLE["device"].choices, help="try only this (default: any)")
@@ -74,6 +74,9 @@ def run(args: argparse.Namespace) -> int:
         elif args.action == "join":
             join_networks(args.values, args.moves, args.out)
         else:
+            if str(args.file) in GAMES and not args.file.exists():
+                hint = f"parameters of the search are tuned by yomi tune {args.file}"
+                raise CliError(f"{args.file}: a game found, expected the file of a network; {hint}")
             tune_network(args.file, args.size, args.device, args.duration)
     except NetworkError as error:
         raise CliError(str(error)) from None

@@ -29,7 +29,7 @@ EPILOG = """\
 examples:
   yomi play go --size 9 --seconds 2
   yomi play shogi --net model.onnx --color white
-  yomi play shogi --help
+  yomi help play shogi
 """
 
 COLORS = {"black": BLACK, "white": WHITE, "none": None}

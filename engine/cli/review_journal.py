@@ -1,4 +1,4 @@
-"""Positions that an interrupted `yomi analyze` has searched: lines of JSON in a file that the finished command removes.
+"""Positions that an interrupted `yomi review` has searched: lines of JSON in a file that the finished command removes.
 
 The file's name has a digest of the command's settings, a line has a digest of the record: other settings or a changed
 record begin again.

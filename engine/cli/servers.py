@@ -86,15 +86,15 @@ def _chosen(accounts: tuple[Account, ...], args: argparse.Namespace) -> list[Acc
 
 
 def options_of(account: Account, game: Game[Any, Any], **defaults: Value) -> Options:
-    """Return the options that an account gives yomi, over the defaults of the command.
+    """Return the options of an account, over the defaults of the command and the user's file.
 
     Raises:
         CliError: they name a file that is not there, or rules that nobody knows; file, line and key are told.
     """
-    from engine.cli.flags import check
+    from engine.cli.flags import check, user_values
 
     options = Options.for_game(game.name)
-    for name, value in {**defaults, **account.options}.items():
+    for name, value in {**user_values(game), **defaults, **account.options}.items():
         options.set(name, value)
     check(options, game, account.places)
     return options

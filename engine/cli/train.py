@@ -1,4 +1,4 @@
-"""`yomi train CONFIG.toml`: training; `yomi train test NET DATA`: what a network is worth on held-out positions."""
+"""`yomi train CONFIG`: training; `yomi train test NET DATA`: what a network is worth on held-out positions."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ from nets.installation import missing_line
 if TYPE_CHECKING:
     from nets.training.loop import Trainer
 
-USAGE = "yomi train CONFIG.toml | export CONFIG.toml | test NET DATA [options]"
+USAGE = "yomi train CONFIG | export CONFIG | test NET DATA [options]"
 EPILOG = """\
 examples:
-  yomi train nets/recipes/go.toml --out runs/go      train, or go on where it stopped
-  yomi train export nets/recipes/go.toml --out runs/go      write the network's file from the last checkpoint
+  yomi train go --out runs/go             train by a recipe, or continue where it stopped
+  yomi train my-network.toml              train by your own configuration
+  yomi train export go --out runs/go      write the network's file from the last checkpoint
   yomi train test runs/go/yomi-go-b6c96.bin.gz data/9      policy and value on the test set, for any known network
 
 Training needs PyTorch; yomi doctor says what installs it.
+CONFIG is a TOML file, or the name of a recipe: a file of nets/recipes without its ending. A recipe that is given by its
+name reads data and networks from the current folder.
 The keys of a configuration: nets/training/config.py; configurations to begin with: nets/recipes/*.toml.
 """
 
@@ -62,10 +65,10 @@ def run(args: argparse.Namespace) -> int:
             _expect(args.words, 3, "yomi train test NET DATA")
             test(Path(args.words[1]), Path(args.words[2]), args)
         elif args.words[0] == "export":
-            _expect(args.words, 2, "yomi train export CONFIG.toml")
+            _expect(args.words, 2, "yomi train export CONFIG")
             return train(Path(args.words[1]), args, only_export=True)
         else:
-            _expect(args.words, 1, "yomi train CONFIG.toml")
+            _expect(args.words, 1, "yomi train CONFIG")
             return train(Path(args.words[0]), args)
     except (NetworkError, EvaluatorError) as error:
         raise CliError(str(error)) from None

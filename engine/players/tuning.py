@@ -1,4 +1,4 @@
-"""What `yomi net tune` found to be fastest for a network on this machine, and its use wherever options leave it open.
+"""The fastest settings of a network on this machine: `yomi net calibrate` writes them, unset options take them.
 
 One file for each network, board size and machine, in the folder `tuning` of the cache.
 """
@@ -79,7 +79,7 @@ def load(net: Path, size: int) -> Tuning | None:
 @functools.cache
 def _warn_once(path: Path, text: str, error: str) -> None:
     """Say why a file with this text cannot be used, but once: players ask for what is tuned at every move."""
-    _log.warning("%s cannot be used (%s): expected what yomi net tune writes", path, error)
+    _log.warning("%s cannot be used (%s): expected what yomi net calibrate writes", path, error)
 
 
 def save(net: Path, size: int, tuning: Tuning) -> Path:

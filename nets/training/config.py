@@ -25,8 +25,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from nets.errors import NetworkError
-from nets.text import read_toml
+from nets.text import parse_toml, read_toml
 
+RECIPES = Path(__file__).parents[1] / "recipes"
+TO_CHECKOUT = "../../"
+"""Begins each path in a recipe: the checkout's folder, seen from the recipe's."""
 OPTIMIZERS = ("adamw", "adam", "sgd", "muon")
 SCHEDULES = ("constant", "cosine", "steps")
 AVERAGES = ("none", "ema", "swa")
@@ -162,19 +165,28 @@ class Config:
 
 
 def read_config(path: Path) -> Config:
-    """Read a configuration.
+    """Read a configuration: a file, or the recipe of this name that comes with yomi.
+
+    Paths in a recipe that is read by its name are relative to the current folder.
 
     Raises:
         NetworkError: it cannot be read, or a table, key or value is wrong.
     """
+    recipe = RECIPES / f"{path}.toml"
+    is_recipe = path.name == str(path) and not path.is_file() and recipe.is_file()
     try:
-        tables = read_toml(path)
+        if is_recipe:
+            tables, folder = parse_toml(recipe.read_text(encoding="utf-8").replace(f'"{TO_CHECKOUT}', '"')), Path(".")
+        else:
+            tables, folder = read_toml(path), path.parent
     except OSError as error:
-        raise NetworkError(f"{path}: {error.strerror}: expected a configuration (TOML)") from None
+        names = ", ".join(sorted(file.stem for file in RECIPES.glob("*.toml")))
+        expected = f"expected a configuration (TOML), or a recipe: {names}"
+        raise NetworkError(f"{path}: {error.strerror}: {expected}") from None
     except ValueError as error:
         raise NetworkError(f"{path}: {error}") from None
     try:
-        return parse_config(tables, path.parent)
+        return parse_config(tables, folder)
     except NetworkError as error:
         raise NetworkError(f"{path}: {error}") from None
 

@@ -761,7 +761,7 @@ _ALL = (
     Reader("go-records", _read_go, (SgfError, MatchError), _go_files, cost=2),
     Reader("shogi-records", _read_shogi, (RecordError,), _shogi_files, cost=2),
     Reader("book", _read_book, (BookError,), _book_files),
-    Reader("options", read_config, (OptionError,), _one("options.toml", OPTIONS)),
+    Reader("options", lambda path: read_config(path, "go"), (OptionError,), _one("options.toml", OPTIONS)),
     Reader("match-settings", _read_match, (CliError, SpecError), _one("match.toml", MATCH)),
     Reader("servers", _read_servers, (SettingsError,), _one("servers.toml", SERVERS)),
     Reader("training", read_training_config, (NetworkError,), _one("training.toml", TRAINING)),

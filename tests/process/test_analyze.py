@@ -1,4 +1,4 @@
-"""`yomi analyze` in a process: the real search over records of both games."""
+"""`yomi review` in a process: the real search over records of both games."""
 
 import json
 import subprocess

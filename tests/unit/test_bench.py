@@ -386,7 +386,7 @@ def test_only_options_that_matter_are_offered(
     benchmark: str, offered: str, left_out: str, game: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
-        main([benchmark, "--game", game, "--help"])
+        main([benchmark, "--game", game, "--help-all"])
     flags = set(re.findall(r"^  --(?:\[no-\])?([a-z-]+)", capsys.readouterr().out, re.MULTILINE))
     flags |= {"size"} if game == "shogi" else set()
     assert {*offered.split(), "size", "game", "json", "config"} <= flags

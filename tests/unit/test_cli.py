@@ -1,7 +1,9 @@
 """The command line in this process: parsing, help, errors, the terminal game and self-play with a fake player."""
 
+import argparse
+import contextlib
 import dataclasses
-import importlib
+import importlib.util
 import io
 import os
 import re
@@ -21,7 +23,8 @@ import nets
 from engine.cli import doctor, play
 from engine.cli.errors import CliError
 from engine.cli.games import GAMES, GO
-from engine.cli.main import BENCH, COMMANDS, build, main, main_usi
+from engine.cli.help import ESSENTIAL
+from engine.cli.main import BENCH, COMMANDS, EPILOG, GROUPS, build, command_module, expanded, main, main_usi
 from engine.cli.selfplay import Series
 from engine.evaluators import cuda, gpu, providers
 from engine.evaluators.base import EvaluatorError
@@ -79,7 +82,7 @@ def test_help_without_arguments(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != BENCH])
 def test_help_of_every_command(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        main([name, "--help"])
+        main([name, "--help-all"])
     assert ended.value.code == 0
     text = capsys.readouterr().out
     assert f"usage: yomi {name}" in text
@@ -99,36 +102,109 @@ def test_help_of_every_command(name: str, capsys: pytest.CaptureFixture[str]) ->
 )
 def test_help_names_what_is_there(name: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main([name, "--help"])
-    assert text in capsys.readouterr().out
+        main([name, "--help-all"])
+    assert text in " ".join(capsys.readouterr().out.split())
     assert all((Path(nets.__path__[0]).parent / path).exists() for path in re.findall(r"nets/[a-z/]+(?:\.py)?", text))
+
+
+PARSERS = [
+    *COMMANDS,
+    *(f"{command} {game.name}" for game in GAMES.values() for command in game.examples),
+    *(f"net {action}" for action in ("info", "import", "compress", "join", "calibrate")),
+    *(f"dataset {action}" for action in ("make", "vary", "check", "describe", "convert", "openings")),
+    *(f"bench {name}" for name in ("nps", "evaluator", "levels", "choices", "precision", "gpu", "mate")),
+]
+
+
+def help_of(words: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """Return the help that a command line prints."""
+    with pytest.raises(SystemExit) as ended:
+        main(words.split())
+    assert ended.value.code == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", PARSERS)
+def test_short_help_is_one_screen(
+    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = help_of(f"{words} -h", capsys)
+    assert sum(max(1, -(-len(line) // 80)) for line in text.splitlines()) <= 40
+    assert help_of(f"help {words}", capsys) == help_of(f"{words} --help", capsys) == text
+    full = help_of(f"{words} --help-all", capsys)
+    assert text == full or "--help-all" in text.splitlines()[-1]
+    assert set(re.findall(r"^  (--[a-z-]+)", text, re.MULTILINE)) <= set(re.findall(r"--[a-z-]+", full))
+
+
+@pytest.mark.parametrize("words", ["gtp", "usi", "review", "analysis", "play go", "play shogi", "match", "duel go"])
+def test_short_help_has_about_ten_options(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert 8 <= len(re.findall(r"^  --", help_of(f"{words} -h", capsys), re.MULTILINE)) <= 13
+
+
+def test_every_option_of_short_help_exists() -> None:
+    for command, names in ESSENTIAL.items():
+        lines = [f"{command} {game.name}" for game in GAMES.values() if command in game.examples] or [command]
+        parsers = [find_parser(line.split()) for line in lines]
+        known = {flag.lstrip("-") for parser in parsers for flag in parser._option_string_actions}
+        assert set(names.split()) <= known, command
+
+
+def find_parser(words: list[str]) -> argparse.ArgumentParser:
+    """Return the parser of a command or of its game."""
+    parser = build(words)
+    for word in words:
+        children = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+        parser = children.choices[word]
+    return parser
+
+
+def test_help_uses_the_width_of_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for columns in (60, 80, 140):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        text = help_of("review --help-all", capsys)
+        prose = [line for line in text.splitlines() if not line.startswith("  ")]
+        assert columns - 20 < max(map(len, prose)) <= columns
+    assert "Ctrl-C keeps the positions" in text
+
+
+def test_commands_are_listed_in_groups_on_one_screen(capsys: pytest.CaptureFixture[str]) -> None:
+    assert sorted(name for names in GROUPS.values() for name in names) == sorted(COMMANDS)
+    text = help_of("--help", capsys)
+    assert text == help_of("help", capsys) == help_of("--help-all", capsys)
+    lines = text.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
+    assert [line[:-1] for line in lines if line.endswith(":")] == [*GROUPS, "start here"]
 
 
 def examples() -> list[str]:
     """Return the command lines in the help texts of all commands, without what is said of them."""
-    modules = [importlib.import_module(f"engine.cli.{name}") for name in ("main", *COMMANDS) if name != BENCH]
-    texts = [getattr(module, "EPILOG", "") for module in modules]
+    texts = [EPILOG, *(command_module(name).EPILOG for name in COMMANDS if name != BENCH)]
     texts += [text for game in GAMES.values() for text in game.examples.values()]
     lines = re.findall(r"^  (yomi .*)", "\n".join(texts).replace("\\\n      ", ""), re.MULTILINE)
-    return [re.split(r" {3,}| <", line)[0] for line in lines if "--help" not in line]
+    return [re.split(r" {3,}| [<>] ", line)[0] for line in lines if not re.search("--help|yomi help|version", line)]
 
 
 @pytest.mark.parametrize("line", dict.fromkeys(examples()))
 def test_examples_are_understood(line: str) -> None:
     words = shlex.split(line)[1:]
+    words = expanded(words)
     assert build(words).parse_args(words).command == words[0]
 
 
 def test_help_shows_the_commands_own_defaults(capsys: pytest.CaptureFixture[str]) -> None:
     for words, visits in (("analysis", 500), ("analyze", 100), ("selfplay go", 200), ("selfplay shogi", 200)):
         with pytest.raises(SystemExit):
-            main([*words.split(), "--help"])
+            main([*words.split(), "--help-all"])
         text = " ".join(capsys.readouterr().out.split())
         assert re.search(rf"--visits N [^()]*\(default: {visits}\)", text)
     assert "(default: 320)" in text
     for words, hides in (("analysis", "true"), ("analyze", "true"), ("gtp", "false")):
         with pytest.raises(SystemExit):
-            main([words, "--help"])
+            main([words, "--help-all"])
         text = " ".join(capsys.readouterr().out.split())
         assert re.search(rf"--no-ignore-pre-root-history [^-]*\(default: {hides}\)", text)
 
@@ -137,6 +213,57 @@ def test_usi_as_a_program_of_its_own(monkeypatch: pytest.MonkeyPatch, capsys: py
     monkeypatch.setattr("sys.argv", ["yomi-usi", "--workers", "many"])
     assert main_usi() == 2
     assert "workers: expected an integer" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("yomi gt", "gtp"),
+        ("yomi re", "review"),
+        ("yomi gtp --vis", "--visits"),
+        ("yomi gtp --device cu", "cuda"),
+        ("yomi play sh", "shogi"),
+        ("yomi play go --color wh", "white"),
+        ("yomi bench nps --workers 3 --siz", "--size"),
+        ("yomi review pypro", "pyproject.toml"),
+    ],
+)
+def test_completion_in_bash(typed: str, completed: str, script: Path) -> None:
+    *words, last = typed.split()
+    line = f"COMP_WORDS=({typed}); COMP_CWORD={len(words)}; _shtab_yomi yomi {last}; echo ${{COMPREPLY[*]}}"
+    command = ["bash", "-c", f"source {script}; {line}"]
+    found = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=True)
+    assert found.stdout.split() == [completed]
+
+
+@pytest.fixture(scope="module")
+def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a file with the script of `yomi completion bash`."""
+    pytest.importorskip("shtab")
+    path = tmp_path_factory.mktemp("completion") / "yomi.bash"
+    with path.open("w", encoding="utf-8") as file, contextlib.redirect_stdout(file):
+        assert main(["completion", "bash"]) == 0
+    return path
+
+
+def test_completion_in_zsh(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("shtab")
+    assert main(["completion", "zsh"]) == 0
+    assert capsys.readouterr().out.startswith("#compdef yomi\n")
+
+
+def test_completion_without_shtab(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert "completion needs shtab, which is not installed" in error_of(capsys, "completion", "bash")
+
+
+def test_words_for_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert help_of("version", capsys) == help_of("--version", capsys)
+    assert "invalid choice: 'plya'" in error_of(capsys, "help", "plya")
+    assert expanded(["help"]) == ["--help"]
+    assert expanded(["analyze", "a.sgf"]) == expanded(["analyse", "a.sgf"]) == ["review", "a.sgf"]
+    assert expanded(["usi", "help"]) == ["usi", "help"]
+    assert expanded([]) == []
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -534,6 +661,20 @@ def test_misspelt_words_get_a_suggestion(words: str, meant: str, capsys: pytest.
         ("gtp -config a.cfg -model b.bin.gz", "KataGo's -model is --net FILE here"),
         ("gtp --level 11", "levels of strength are in yomi play only: yomi play GAME --level 1 to 10"),
         ("gtp -override-config x=1", "read by yomi analysis only"),
+        ("analysis game.sgf", "takes no file: yomi review FILE reviews game records"),
+        ("gtp b6c96.bin.gz", "--net FILE sets a network"),
+        ("usi game.csa", "takes no file: yomi review FILE reviews game records"),
+        (
+            "analyze",
+            "required: FILE|FOLDER; KaTrain's protocol, which needs no file, is yomi analysis (see yomi review",
+        ),
+        ("tune b6c96.bin.gz", "the fastest way to compute a network is found by yomi net calibrate FILE"),
+        ("play game.sgf", "a saved game is resumed by yomi play GAME --resume FILE"),
+        (
+            "net tune go",
+            "go: a game found, expected the file of a network; parameters of the search are tuned by yomi tune",
+        ),
+        ("net calibrate shogi", "parameters of the search are tuned by yomi tune shogi"),
     ],
 )
 def test_messages_tell_what_to_do(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:

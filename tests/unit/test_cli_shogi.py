@@ -167,7 +167,7 @@ def test_a_player_that_cannot_be_made(
 @pytest.mark.parametrize("game", ["go", "shogi"])
 def test_help_of_each_game(command: str, game: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        main([command, game, "--help"])
+        main([command, game, "--help-all"])
     assert ended.value.code == 0
     text = capsys.readouterr().out
     assert f"usage: yomi {command} {game} [options]" in text

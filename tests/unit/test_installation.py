@@ -110,3 +110,22 @@ def test_a_gpu_needs_one_command_where_no_onnxruntime_is(monkeypatch: pytest.Mon
     assert cuda.remedy == extra_command("cuda")
     assert tensorrt is not None
     assert tensorrt.remedy == extra_command("tensorrt")
+
+
+def test_classifiers_name_the_versions_of_python() -> None:
+    low, high = (int(text) for text in re.findall(r"3\.(\d+)", PROJECT["requires-python"]))
+    found = [text.rpartition(".")[2] for text in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", text)]
+    assert found == [str(minor) for minor in range(low, high)]
+
+
+def test_every_environment_variable_is_documented() -> None:
+    documented = (ROOT / "docs" / "ENVIRONMENT.md").read_text(encoding="utf-8")
+    pattern = re.compile(r"(?:environ(?:\.get\(|\.setdefault\(|\[)|FLAGS = \()(\"[A-Z_]+\"(?:, \"[A-Z_]+\")*)")
+    found: set[str] = set()
+    for folder in ("engine", "native", "nets", "yomi", "bench"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for names in pattern.findall(path.read_text(encoding="utf-8")):
+                found.update(re.findall("[A-Z_]+", names))
+    assert {"YOMI_CACHE_DIR", "YOMI_CHECKED", "XDG_CONFIG_HOME", "NO_COLOR"} <= found
+    set_by_yomi = {"CUDA_VISIBLE_DEVICES", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "RAY_USAGE_STATS_ENABLED"}
+    assert {name for name in found - set_by_yomi if f"`{name}" not in documented} == set()

@@ -1,4 +1,4 @@
-"""Reviews: losses, the table, JSON, annotated records of both games, and what `yomi analyze` does with files."""
+"""Reviews: losses, the table, JSON, annotated records of both games, and what `yomi review` does with files."""
 
 from __future__ import annotations
 

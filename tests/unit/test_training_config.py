@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from nets.errors import NetworkError
-from nets.training.config import TrainingConfig, parse_config, read_config
+from nets.training.config import RECIPES, TrainingConfig, parse_config, read_config
 from nets.training.schedule import EarlyStopping, learning_rate
 
 GOOD: dict[str, Any] = {
@@ -100,3 +100,28 @@ def test_patience_is_kerass(patience: int, stopped_after: int | None) -> None:
         if stopping.stops and stopped is None:
             stopped = number
     assert stopped == stopped_after
+
+
+def test_recipes_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for file in RECIPES.glob("*.toml"):
+        config, by_path = read_config(Path(file.stem)), read_config(file)
+        assert config.name == by_path.name
+        assert config.folder == Path(".")
+        paths = [*config.data.folders, config.start, config.teacher.network]
+        assert not [path for path in paths if ".." in path]
+        assert [f"../../{path}" for path in config.data.folders] == list(by_path.data.folders)
+    assert read_config(Path("go")).data.folders[0] == "data/go-9"
+    with pytest.raises(NetworkError, match=r"og: No such file .*: expected .*, or a recipe: aya-policy, .*, go, "):
+        read_config(Path("og"))
+    with pytest.raises(NetworkError, match="or a recipe"):
+        read_config(Path("other/go"))
+
+
+def test_a_file_takes_precedence_over_a_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("go").mkdir()
+    assert read_config(Path("go")).name == "yomi-go-b6c96"
+    Path("go").rmdir()
+    Path("go").write_text('[network]\nkind = "go"\nname = "mine"\n[data]\nfolders = ["a"]\n[training]\nsteps = 1\n')
+    assert read_config(Path("go")).name == "mine"
