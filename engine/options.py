@@ -331,8 +331,8 @@ class Options(SearchOptions):
     net: str | None = option(
         None,
         "file",
-        "network to play with: KataGo's .bin.gz or .txt.gz, dlshogi's .onnx, or yomi's own .onnx or .safetensors; "
-        "none: the one that comes with yomi and suits the device",
+        "network to play with: a name of `yomi net list`, `fast`, or a file: KataGo's .bin.gz or .txt.gz, dlshogi's "
+        ".onnx, yomi's own .onnx or .safetensors; a file goes before a name; none: the bundled one for the device",
         NETWORK,
         live=False,
         usi=Usi("DNN_Model"),

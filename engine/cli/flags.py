@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.cli.errors import CliError
 from engine.options import TABLE, Option, OptionError, Options, Value, read_config, rows_for
+from engine.own_network import network_fault
 from nets.errors import NetworkError
 
 if TYPE_CHECKING:
@@ -147,10 +148,8 @@ def check(options: Options, game: Game[Any, Any], places: Mapping[str, str] | No
     """
     places = places or {}
     for name, path in (("net", options.net), ("value_net", options.value_net)):
-        if path is not None and not Path(path).is_file():
-            place = places.get(name, TABLE[name].flag)
-            found = "is a folder" if Path(path).is_dir() else "no such file"
-            raise CliError(f"{place} {path}: {found}; expected a network ({game.networks})")
-    if fault := game.find_fault(options):
-        name, text = fault
+        if path is not None and (fault := network_fault(path, game.name, game.networks)):
+            raise CliError(f"{places.get(name, TABLE[name].flag)} {path}: {fault}")
+    if found := game.find_fault(options):
+        name, text = found
         raise CliError(f"{places.get(name, TABLE[name].flag)}: {text}")

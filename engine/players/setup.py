@@ -14,10 +14,11 @@ from engine.evaluators.uniform import UniformEvaluator
 from engine.evaluators.workers import EvaluationWorkers
 from engine.machine import usable_cores
 from engine.options import SearchOptions, rows_for
-from engine.own_network import has_network, network_file
+from engine.own_network import has_network, network_fault, network_file
 from engine.players.precision import Sampling, with_suitable_precision
 from engine.search.parameters import SearchSettings
 from native.spec import Inputs
+from nets.errors import NetworkError
 from nets.load import NetworkKind, open_file
 
 if TYPE_CHECKING:
@@ -82,6 +83,8 @@ class Judges:
         net = network_file(options, self.game)
         if net is None:
             return InlineQueue(self.make_plain(options))
+        if fault := network_fault(net, self.game):
+            raise NetworkError(f"{net}: {fault}")
 
         def network(device: str) -> Evaluator:
             def in_precision(precision: str) -> FileEvaluator:
