@@ -6,12 +6,12 @@ of that name in the current folder goes first.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.evaluators.providers import chooses_cpu
 from engine.option_row import did_you_mean
+from nets.errors import NetworkError
 from nets.models import BUNDLED, FAST, MODELS, bundled, default_network, fast_network
 
 if TYPE_CHECKING:
@@ -71,10 +71,18 @@ def network_fault(name: str, game: str | None, kinds: str = "") -> str | None:
 
 
 def network_path(text: str, game: str | None = None) -> Path:
-    """Read the file or the name of a network, for argparse; without a game the name `fast` is unknown."""
-    if fault := network_fault(text, game):
-        raise argparse.ArgumentTypeError(f"{text}: {fault}")
+    """Return the file of a network by its name or file; without a game the name `fast` is unknown."""
     return Path(named_file(text, game))
+
+
+def check_network(path: Path, game: str | None = None) -> None:
+    """Check that a network's file is there.
+
+    Raises:
+        NetworkError: there is none; the message has close names.
+    """
+    if fault := network_fault(str(path), game):
+        raise NetworkError(f"{path}: {fault}")
 
 
 def _is_for_own_kernels(options: Options) -> bool:

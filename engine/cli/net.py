@@ -13,7 +13,7 @@ from engine.cli.errors import CliError
 from engine.cli.games import GAMES
 from engine.cli.logs import say
 from engine.options import TABLE, Options
-from engine.own_network import network_path
+from engine.own_network import check_network, network_path
 from nets.models import BUNDLED, FAST, Bundled, default_network, fast_network, network_of_levels
 
 USAGE = "yomi net ACTION [NET] [options]"
@@ -69,6 +69,9 @@ def run(args: argparse.Namespace) -> int:
     from nets.errors import NetworkError
 
     try:
+        for path in (getattr(args, name, None) for name in ("file", "values", "moves")):
+            if path is not None:
+                check_network(path)
         if args.action == "list":
             list_networks()
         elif args.action == "info":

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.arguments import add_value, check_counts, check_ranges, filled
 from engine.datasets import SHARD_ROWS
 from engine.option_row import OptionError
-from engine.own_network import named_file, network_path
+from engine.own_network import check_network, network_path
 
 if TYPE_CHECKING:
     from argparse import Namespace, _ActionsContainer
@@ -165,6 +164,7 @@ def make_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
     scorer, scored = _make_scorer(args)
     teacher = None
     if args.teacher is not None:
+        check_network(args.teacher, "go")
         teacher = NetworkTeacher(args.teacher, args.visits, args.device, args.precision, args.seed)
     has_network = teacher is not None or (scorer is not None and scorer.teacher is not None)
     options = filled(
@@ -198,7 +198,8 @@ def _make_scorer(args: Namespace) -> tuple[KomiScorer | None, str]:
     stages = parse_stages(text)
     if args.score_search == "rollouts":
         return KomiScorer(None, stages, args.seed), f"rollouts {text}"
-    path = Path(named_file(args.score_search, "go"))
+    path = network_path(args.score_search, "go")
+    check_network(path, "go")
     teacher = NetworkTeacher(path, 1, args.device, args.precision, args.seed)
     return KomiScorer(teacher, stages, args.seed), f"{named(path)} {text}"
 
@@ -214,6 +215,7 @@ def play_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
     check_ranges(args, size=(MIN_SIZE, MAX_SIZE), kept=(0.001, 1.0), test_share=(0.0, 0.9))
     check_counts(args, visits=1)
     announce_kernels(game, say)
+    check_network(args.teacher, "go")
     teacher = NetworkTeacher(args.teacher, args.visits, args.device, args.precision, args.seed)
     options = filled(PlayOptions, args, teacher=named(args.teacher))
     try:
