@@ -26,7 +26,7 @@ GROUPS = (NETWORK, LIMITS, SEARCH, PLAY, GAME, REPORTS, LOG)
 NOT_FOR_ANALYSIS = (
     *("analysis_ignore_pre_root_history", "analysis_wide_root_noise"),
     *("ponder", "resign", "resign_threshold", "resign_moves", "temperature", "temperature_moves", "cleanup", "lag"),
-    *("root_noise", "root_noise_total"),
+    *("root_noise", "root_noise_total", "level"),
 )
 """Options that mean nothing where positions are analysed and no games are played."""
 
@@ -578,6 +578,17 @@ class Options(SearchOptions):
         low=1,
         high=1000,
         katago="resignConsecTurns",
+    )
+    level: int = option(
+        0,
+        "int",
+        "strength, from a beginner's (1) to 10; 0: full strength; a level chooses network, visits, temperature and "
+        "noise, except those that the command line or the file names",
+        PLAY,
+        low=0,
+        high=10,
+        usi=Usi("Level"),
+        words={"max": 0, "off": 0},
     )
     temperature: float = option(
         0.0,

@@ -95,12 +95,21 @@ def suited(options: Options, args: argparse.Namespace, game: Game[Any, Any], cha
     Raises:
         CliError: what comes with the network cannot be used.
     """
-    named = {*_from_file(args), *vars(args), *changes}
+    named = {*named_options(args), *changes}
     try:
         found = game.network_defaults(options)
     except (NetworkError, OptionError) as error:
         raise CliError(str(error)) from None
     return options.with_values({name: value for name, value in found.items() if name not in named})
+
+
+def named_options(args: argparse.Namespace) -> set[str]:
+    """Return the names of the options that file or command line set.
+
+    Raises:
+        CliError: the file or a value in it is wrong.
+    """
+    return {*_from_file(args), *(name for name in vars(args) if name in TABLE)}
 
 
 def visits_without_limit(args: argparse.Namespace, visits: int, game: Game[Any, Any]) -> dict[str, Value]:
