@@ -7,7 +7,18 @@ from collections.abc import Collection
 from engine.options import TABLE
 from engine.players.tuning import TUNED
 
-BY_LEVEL = ("seconds", "visits", "playouts", "temperature", "temperature_moves", "workers", "memory", "seed", "ponder")
+BY_LEVEL = (
+    "seconds",
+    "visits",
+    "playouts",
+    "temperature",
+    "temperature_moves",
+    "workers",
+    "memory",
+    "seed",
+    "ponder",
+    "level",
+)
 """Options that a level, or the ladder, sets."""
 EVALUATOR_OPTIONS = (
     *TUNED,

@@ -12,20 +12,23 @@ level that has not been measured has none.
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.options import TABLE as OPTIONS
+from engine.options import OptionError, Options
 from engine.own_network import has_network, network_file
 from nets.models import network_of_levels
 
 if TYPE_CHECKING:
     from engine.game import Game
-    from engine.options import Options, Value
+    from engine.options import Value
 
 COUNT = 10
-FULL = "max"
+FULL = 0
 """The level without any of this."""
 TABLE = "levels.json"
 
@@ -63,6 +66,86 @@ def level_settings(game: Game[Any, Any], level: int, options: Options) -> Settin
         "root_noise": noise,
         **game.level_options(level, has_network=network),
     }
+
+
+State = tuple[Options, frozenset[str], Settings]
+"""Of a LevelSwitch: options, names that go before the level, values that the level covers."""
+
+
+class LevelSwitch:
+    """Options that are kept at the level that they name.
+
+    The settings of the level cover the options' own values. These come back when the level goes back to FULL. A
+    network and threads take effect when the player loads.
+    """
+
+    def __init__(self, game: Game[Any, Any], options: Options, named: Collection[str] = ()) -> None:
+        """Put the level of the options in force.
+
+        Args:
+            game: its descriptor.
+            options: shared with the player; changed in place.
+            named: options that the user has set beside the level, which the level leaves alone.
+        """
+        self.options = options
+        self._game = game
+        self._named = frozenset(named)
+        self._own: Settings = {}
+        self._cover()
+
+    def own(self, name: str) -> Value:
+        """Return the value of an option at full strength."""
+        return self._own[name] if name in self._own else self.options.get(name)
+
+    def full(self) -> Options:
+        """Return the options for an analysis: those of full strength, with what is loaded now."""
+        return self.options.with_values({name: value for name, value in self._own.items() if OPTIONS[name].live})
+
+    def set(self, name: str, value: Value, *, wins: bool) -> None:
+        """Set an option.
+
+        Args:
+            name: its name.
+            value: its value.
+            wins: whether it goes before the level's value, until the level changes. If not, it waits for full strength.
+
+        Raises:
+            OptionError: the value does not suit; nothing has changed.
+        """
+        before, level = self.state(), self.options.level
+        self._uncover()
+        try:
+            self.options.set(name, value)
+        except OptionError:
+            self.restore(before)
+            raise
+        if self.options.level != level:
+            self._named = frozenset()
+        elif wins:
+            self._named |= {name}
+        self._cover()
+
+    def state(self) -> State:
+        """Return what `restore` takes back to."""
+        return self.options.copy(), self._named, dict(self._own)
+
+    def restore(self, state: State) -> None:
+        """Take back all changes since `state`."""
+        options, self._named, self._own = state
+        for name in OPTIONS:
+            setattr(self.options, name, getattr(options, name))
+
+    def _cover(self) -> None:
+        if self.options.level != FULL:
+            for name, value in level_settings(self._game, self.options.level, self.options).items():
+                if name not in self._named:
+                    self._own[name] = self.options.get(name)
+                    self.options.set(name, value)
+
+    def _uncover(self) -> None:
+        for name, value in self._own.items():
+            self.options.set(name, value)
+        self._own.clear()
 
 
 def subject_of(game: Game[Any, Any], options: Options) -> str:

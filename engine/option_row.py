@@ -89,6 +89,8 @@ class Option:
     """The defaults of games that have others than `default`."""
     usi: Usi | None
     """Its USI option; None where there is none."""
+    words: Mapping[str, Value] = field(default_factory=dict)
+    """Values that have a name, such as max."""
 
     def default_for(self, game: str) -> Value:
         """Return the default in a game."""
@@ -126,7 +128,7 @@ class Option:
             text += f" from {self.format(self.low)} to {self.format(self.high)}"
         elif self.low is not None:
             text += f" of at least {self.format(self.low)}"
-        return text + (", or none" if self.optional else "")
+        return text + "".join(f", or {word}" for word in (*self.words, *(["none"] if self.optional else [])))
 
     def parse(self, text: str) -> Value:
         """Read a value as it stands on a command line or in a GTP command.
@@ -135,6 +137,8 @@ class Option:
             OptionError: It is not what `expected` says.
         """
         word = text.strip()
+        if word.lower() in self.words:
+            return self.words[word.lower()]
         if self.optional and word.lower() == "none":
             return None
         try:
@@ -169,7 +173,7 @@ class Option:
                 raise error
             return value
         if self.kind in ("int", "real", "memory"):
-            if self.kind == "memory" and isinstance(value, str):
+            if isinstance(value, str) and (self.kind == "memory" or value.lower() in self.words):
                 return self.parse(value)
             return self._check_number(value, error)
         if not isinstance(value, str) or not value or any(ord(c) < 32 for c in value):
@@ -205,6 +209,8 @@ class Option:
             if usi.choices and word.lower() not in self.choices:
                 raise OptionError(f"{usi.names[0]}: expected one of {', '.join(usi.choices)}, found {word[:100]!r}")
             return self.parse(word)
+        if word.lower() in self.words:
+            return self.words[word.lower()]
         low, high = self.usi_limits()
         error = OptionError(f"{usi.names[0]}: expected a number from {low} to {high}, found {word[:100]!r}")
         if not re.fullmatch(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?", word, re.ASCII):
@@ -301,6 +307,7 @@ def option(
     games: tuple[str, ...] = (),
     defaults: Mapping[str, Value] = {},
     usi: Usi | None = None,
+    words: Mapping[str, Value] = {},
 ) -> Any:
     """Describe a field of `Options`; the arguments are those of `Option`, which is optional where a default is None."""
     row = functools.partial(
@@ -319,5 +326,6 @@ def option(
         games=games,
         defaults=defaults,
         usi=usi,
+        words=words,
     )
     return field(default=default, metadata={"option": row})

@@ -27,7 +27,7 @@ GROUPS = (NETWORK, LIMITS, SEARCH, PLAY, GAME, REPORTS, LOG)
 NOT_FOR_ANALYSIS = (
     *("analysis_ignore_pre_root_history", "analysis_wide_root_noise"),
     *("ponder", "resign", "resign_threshold", "resign_moves", "temperature", "temperature_moves", "cleanup", "lag"),
-    *("root_noise", "root_noise_total"),
+    *("root_noise", "root_noise_total", "level"),
 )
 """Options that mean nothing where positions are analysed and no games are played."""
 
@@ -332,8 +332,8 @@ class Options(SearchOptions):
     net: str | None = option(
         None,
         "file",
-        "network to play with: KataGo's .bin.gz or .txt.gz, dlshogi's .onnx, or yomi's own .onnx or .safetensors; "
-        "none: the one that comes with yomi and suits the device",
+        "network to play with: a name of `yomi net list`, `fast`, or a file: KataGo's .bin.gz or .txt.gz, dlshogi's "
+        ".onnx, yomi's own .onnx or .safetensors; a file goes before a name; none: the bundled one for the device",
         NETWORK,
         live=False,
         usi=Usi("DNN_Model"),
@@ -579,6 +579,17 @@ class Options(SearchOptions):
         low=1,
         high=1000,
         katago="resignConsecTurns",
+    )
+    level: int = option(
+        0,
+        "int",
+        "strength, from a beginner's (1) to 10; 0: full strength; a level chooses network, visits, temperature and "
+        "noise, except those that the command line or the file names",
+        PLAY,
+        low=0,
+        high=10,
+        usi=Usi("Level"),
+        words={"max": 0, "off": 0},
     )
     temperature: float = option(
         0.0,

@@ -1,11 +1,17 @@
-"""Which network plays: the one that the options name, or else the one that comes with yomi and suits the device."""
+"""Which network plays: the one that the options name, or the bundled one that suits the device.
+
+An option names a network by its file, or by the name of a bundled network, such as `yomi-go-b6c96` or `fast`. A file
+of that name in the current folder goes first.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.evaluators.providers import chooses_cpu
-from nets.models import MODELS, default_network
+from engine.option_row import did_you_mean
+from nets.errors import NetworkError
+from nets.models import BUNDLED, FAST, MODELS, bundled, default_network, fast_network
 
 if TYPE_CHECKING:
     from engine.options import Options
@@ -22,11 +28,66 @@ def network_file(options: Options, game: str) -> str | None:
         return None
     if options.net is None:
         return str(default_network(game, on_processor=_is_for_own_kernels(options))) if game in MODELS else None
-    return options.net
+    return named_file(options.net, game, options)
+
+
+def named_file(name: str, game: str | None, options: Options | None = None) -> str:
+    """Return the file of a network that the user names by its file or as a bundled network.
+
+    Args:
+        name: the user's text. It is returned if it names no bundled network.
+        game: go or shogi; None if the name `fast` is unknown, because it depends on the game.
+        options: the device; None for a processor.
+    """
+    if Path(name).is_file():
+        return name
+    if name == FAST and game is not None and game in MODELS:
+        return str(fast_network(game, on_processor=options is None or _is_for_own_kernels(options)))
+    network = bundled(name)
+    return name if network is None else str(network.path)
+
+
+def is_bundled(name: str) -> bool:
+    """Whether a name can choose a bundled network."""
+    return name == FAST or bundled(name) is not None
+
+
+def network_fault(name: str, game: str | None, kinds: str = "") -> str | None:
+    """Return why no network has this name, what was expected and close names; None if there is a network.
+
+    Args:
+        name: the user's text.
+        game: go or shogi; None if networks of both can be used.
+        kinds: of files that can be used, for the message.
+    """
+    if Path(named_file(name, game)).is_file():
+        return None
+    found = "is a folder" if Path(name).is_dir() else "no such file"
+    names = [] if game is None else [FAST]
+    names += [each.name for each in BUNDLED if game in (None, each.game)]
+    files = f" ({kinds})" if kinds else "'s file"
+    return f"{found}; expected a network{files}, or the name {' or '.join(names)}{did_you_mean(name, names)}"
+
+
+def network_path(text: str, game: str | None = None) -> Path:
+    """Return the file of a network by its name or file; without a game the name `fast` is unknown."""
+    return Path(named_file(text, game))
+
+
+def check_network(path: Path, game: str | None = None) -> None:
+    """Check that a network's file is there.
+
+    Raises:
+        NetworkError: there is none; the message has close names.
+    """
+    if fault := network_fault(str(path), game):
+        raise NetworkError(f"{path}: {fault}")
 
 
 def _is_for_own_kernels(options: Options) -> bool:
     """Whether the options leave it to yomi's own kernels to compute a network in integers."""
+    from engine.evaluators.providers import chooses_cpu  # imports numpy, which the first answer does not wait for
+
     return (
         options.backend in ("auto", "native") and options.precision in ("auto", "int16") and chooses_cpu(options.device)
     )

@@ -14,6 +14,7 @@ from engine.cli.logs import echo, say
 from engine.datasets import SHARD_ROWS
 from engine.go.commands import SCORED_ROWS
 from engine.option_row import OptionError
+from engine.own_network import network_path
 from engine.records import LeftOut
 from engine.shogi.commands import add_score_scale, vary_boards
 from nets.files import atomic_writer, naming
@@ -111,7 +112,9 @@ def _add_vary(vary: argparse.ArgumentParser) -> None:
     add("--engine", required=True, metavar="COMMAND", help="a USI engine, as yomi match has it")
     add("--nodes", type=int, required=True, metavar="N", help="nodes of each evaluation")
     add("--positions", type=int, required=True, metavar="N", help="positions of the whole set, at least")
-    add("--net", type=Path, metavar="FILE", help="sparse network that moves are drawn from (default: yomi's own)")
+    add(
+        "--net", type=network_path, metavar="NET", help="sparse network that moves are drawn from (default: yomi's own)"
+    )
     add_value(vary, "--moves", 3, "N", "moves after a position: 1 to N")
     add_value(vary, "--temperature", 1.8, "T", "of the network's policy; above 1 flatter")
     add_score_scale(vary)

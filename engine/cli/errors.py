@@ -18,7 +18,7 @@ FOREIGN_FLAGS = {
     "-human-model": "yomi has no human model: leave KataGo's -human-model out",
     "-override-config": "KataGo's -override-config is read by yomi analysis only: expected flags such as --visits 500",
     "-override-version": "leave KataGo's -override-version out",
-    "--level": "levels of strength are in yomi play only: yomi play GAME --level 1 to 10",
+    "--level": "levels of strength are in yomi play, gtp and usi: yomi play GAME --level 1 to 10",
 }
 """What to do about flags of KataGo and of other commands, if a command does not know them."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.cli.errors import CliError
 from engine.options import TABLE, Option, OptionError, Options, Value, read_config, rows_for
+from engine.own_network import network_fault
 from nets.errors import NetworkError
 
 if TYPE_CHECKING:
@@ -117,12 +118,21 @@ def suited(options: Options, args: argparse.Namespace, game: Game[Any, Any], cha
     Raises:
         CliError: what comes with the network cannot be used.
     """
-    named = {*_from_user(args, game), *_from_file(args, game), *vars(args), *changes}
+    named = {*_from_user(args, game), *named_options(args, game), *changes}
     try:
         found = game.network_defaults(options)
     except (NetworkError, OptionError) as error:
         raise CliError(str(error)) from None
     return options.with_values({name: value for name, value in found.items() if name not in named})
+
+
+def named_options(args: argparse.Namespace, game: Game[Any, Any]) -> set[str]:
+    """Return the names of the options that `--config` or the command line set, not the user's file.
+
+    Raises:
+        CliError: the file or a value in it is wrong.
+    """
+    return {*_from_file(args, game), *(name for name in vars(args) if name in TABLE)}
 
 
 def visits_without_limit(args: argparse.Namespace, visits: int, game: Game[Any, Any]) -> dict[str, Value]:
@@ -197,10 +207,8 @@ def check(options: Options, game: Game[Any, Any], places: Mapping[str, str] | No
     """
     places = places or {}
     for name, path in (("net", options.net), ("value_net", options.value_net)):
-        if path is not None and not Path(path).is_file():
-            place = places.get(name, TABLE[name].flag)
-            found = "is a folder" if Path(path).is_dir() else "no such file"
-            raise CliError(f"{place} {path}: {found}; expected a network ({game.networks})")
-    if fault := game.find_fault(options):
-        name, text = fault
+        if path is not None and (fault := network_fault(path, game.name, game.networks)):
+            raise CliError(f"{places.get(name, TABLE[name].flag)} {path}: {fault}")
+    if found := game.find_fault(options):
+        name, text = found
         raise CliError(f"{places.get(name, TABLE[name].flag)}: {text}")

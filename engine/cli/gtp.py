@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from engine.cli import logs
 from engine.cli.errors import CliError
-from engine.cli.flags import add_options, collect
+from engine.cli.flags import add_options, collect, named_options
 from engine.cli.make import load_player
 from engine.go.descriptor import GAME as GO
+from engine.levels import LevelSwitch
 
 if TYPE_CHECKING:
     from engine.go.players.player import GoPlayer
@@ -19,6 +20,7 @@ EPILOG = """\
 examples:
   yomi gtp --net b6c96.bin.gz --seconds 5
   yomi gtp --net b18.bin.gz --visits 800 --ponder --rules chinese
+  yomi gtp --level 3                                   at a level of strength, from 1 to 10
   yomi gtp --evaluator rollouts --memory 256M          without a network
   yomi gtp --config yomi.toml --log-file yomi.log --log-level debug
 
@@ -38,6 +40,7 @@ def run(args: argparse.Namespace) -> int:
     from engine.protocols.process import LoadError
 
     options = collect(args, GO)
+    level = LevelSwitch(GO, options, named_options(args, GO))
     logs.set_up(options)
 
     def make() -> GoPlayer:
@@ -46,4 +49,4 @@ def run(args: argparse.Namespace) -> int:
         except CliError as error:
             raise LoadError(str(error)) from error
 
-    return serve(options, make)
+    return serve(options, make, level)

@@ -1,4 +1,4 @@
-"""`yomi net info|import|compress|join|calibrate`: a file, its conversions, and the fastest way to compute it here."""
+"""`yomi net list|info|import|compress|join|calibrate`: bundled networks, one network, conversions, fastest use."""
 
 from __future__ import annotations
 
@@ -13,17 +13,21 @@ from engine.cli.errors import CliError
 from engine.cli.games import GAMES
 from engine.cli.logs import say
 from engine.options import TABLE, Options
+from engine.own_network import check_network, network_path
+from nets.models import BUNDLED, FAST, Bundled, default_network, fast_network, network_of_levels
 
-USAGE = "yomi net ACTION FILE [options]"
+USAGE = "yomi net ACTION [NET] [options]"
 EPILOG = """\
 examples:
-  yomi net info b6c96.bin.gz
+  yomi net list                                     the networks that come with yomi
+  yomi net info yomi-go-b6c96
   yomi net info resnet10x192.onnx
   yomi net import b18.bin.gz --size 9 --size 19     to ONNX, which GPUs, --backend onnx and transformers use
   yomi net compress b10c384.bin.gz --out b10c384.bin.xz     a third of the bytes, weights rounded
   yomi net join values.safetensors moves.safetensors --out both.safetensors     halves of two sparse networks
   yomi net calibrate b6c96.bin.gz --size 9          find what is fastest on this machine; every command then uses it
 
+NET is a file or a name of `yomi net list`. If the current folder has a file of that name, the file is used.
 Converted networks are kept in the cache folder (YOMI_CACHE_DIR, or ~/.cache/yomi), one for each board size. Networks
 for shogi are used as they are.
 """
@@ -36,22 +40,23 @@ def add(parser: argparse.ArgumentParser) -> None:
     def action(name: str, text: str, *aliases: str) -> argparse.ArgumentParser:
         return actions.add_parser(name, aliases=aliases, help=text, description=text[0].upper() + text[1:] + ".")
 
+    action("list", "list the networks that come with yomi")
     info = action("info", "show what a network file is")
-    info.add_argument("file", type=Path, metavar="FILE", help="KataGo network, dlshogi network or ONNX file")
+    info.add_argument("file", type=network_path, metavar="NET", help="KataGo network, dlshogi network or ONNX file")
     convert = action("import", "convert a KataGo network to ONNX and keep it in the cache")
-    convert.add_argument("file", type=Path, metavar="FILE", help="KataGo network (.bin.gz, .txt.gz)")
+    convert.add_argument("file", type=network_path, metavar="NET", help="KataGo network (.bin.gz, .txt.gz)")
     convert.add_argument(
         "--size", type=int, action="append", metavar="N", help="board size; may be given several times (default: 19)"
     )
     compress = action("compress", "round a KataGo network's weights and pack them into a third of the bytes")
-    compress.add_argument("file", type=Path, metavar="FILE", help="KataGo network (.bin.gz, .txt.gz)")
+    compress.add_argument("file", type=network_path, metavar="NET", help="KataGo network (.bin.gz, .txt.gz)")
     compress.add_argument("--out", type=Path, required=True, metavar="FILE", help="file to write (.bin.xz)")
     join = action("join", "write a sparse network with the values of one and the moves of another")
-    join.add_argument("values", type=Path, metavar="VALUES", help="sparse network (.safetensors)")
-    join.add_argument("moves", type=Path, metavar="MOVES", help="sparse network with the same rows")
+    join.add_argument("values", type=network_path, metavar="VALUES", help="sparse network (.safetensors)")
+    join.add_argument("moves", type=network_path, metavar="MOVES", help="sparse network with the same rows")
     join.add_argument("--out", type=Path, required=True, metavar="FILE", help="file to write (.safetensors)")
     tune = action("calibrate", "measure what is fastest for a network on this machine, and keep it", "tune")
-    tune.add_argument("file", type=Path, metavar="FILE", help="KataGo network, dlshogi network or ONNX file")
+    tune.add_argument("file", type=network_path, metavar="NET", help="KataGo network, dlshogi network or ONNX file")
     add_value(tune, "--size", 19, "N", "Go: board size")
     tune.add_argument("--device", default="auto", choices=TABLE["device"].choices, help="try only this (default: any)")
     tune.add_argument(
@@ -64,7 +69,12 @@ def run(args: argparse.Namespace) -> int:
     from nets.errors import NetworkError
 
     try:
-        if args.action == "info":
+        for path in (getattr(args, name, None) for name in ("file", "values", "moves")):
+            if path is not None:
+                check_network(path)
+        if args.action == "list":
+            list_networks()
+        elif args.action == "info":
             for name, value in facts(args.file):
                 logs.echo(f"{name:16} {value}")
         elif args.action == "import":
@@ -81,6 +91,35 @@ def run(args: argparse.Namespace) -> int:
     except NetworkError as error:
         raise CliError(str(error)) from None
     return 0
+
+
+def list_networks() -> None:
+    """Print each bundled network: its game, size, use and source."""
+    for network in BUNDLED:
+        names = [network.name, *([FAST] if network.path == fast_network(network.game, on_processor=True) else [])]
+        logs.echo(f"--net {' or --net '.join(names)}")
+        for name, value in (
+            ("game", network.game),
+            ("for", network.purpose),
+            ("default", default_uses(network) or "nowhere"),
+            ("architecture", network.architecture),
+            ("size", f"{network.path.stat().st_size / 1e6:.1f} MB"),
+            ("source", network.source),
+            ("file", str(network.path)),
+        ):
+            logs.echo(f"  {name:13} {value}")
+        logs.echo("")
+    logs.echo("The name fast chooses the fast network of the game. For your own network give --net FILE.")
+
+
+def default_uses(network: Bundled) -> str:
+    """Return where a bundled network plays if you name none."""
+    here = {
+        "on processors": default_network(network.game, on_processor=True),
+        "on GPUs": default_network(network.game),
+        "at levels 1 to 10": network_of_levels(network.game),
+    }
+    return ", ".join(place for place, path in here.items() if path == network.path)
 
 
 def facts(path: Path) -> list[tuple[str, str]]:

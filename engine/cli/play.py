@@ -15,7 +15,7 @@ from engine.cli.games import GAMES, add_flags, add_games
 from engine.cli.make import load_player, loading_errors, prepare
 from engine.cli.signals import ended_by_a_signal
 from engine.color import BLACK, WHITE
-from engine.levels import COUNT, FULL, describe_level, level_settings
+from engine.levels import FULL, describe_level, level_settings
 from engine.options import TABLE, Options
 from engine.terminal import ENGINE, YOU, Terminal
 
@@ -49,13 +49,6 @@ def add(parser: argparse.ArgumentParser) -> None:
             help="your color; none: watch (default: black, or that of the game that is resumed)",
         )
         child.add_argument(
-            "--level",
-            metavar="LEVEL",
-            type=_level,
-            default=FULL,
-            help=f"strength, from a beginner's (1) to {COUNT}; max: full strength (default: max)",
-        )
-        child.add_argument(
             "--save",
             metavar="FILE",
             default=AUTO,
@@ -68,21 +61,12 @@ def add(parser: argparse.ArgumentParser) -> None:
         add_options(child, game, leave_out=("ponder", "stochastic_ponder"))
 
 
-def _level(text: str) -> str:
-    """Read a level; argparse prints the error."""
-    if text != FULL and text not in map(str, range(1, COUNT + 1)):
-        raise argparse.ArgumentTypeError(
-            f"invalid choice: {text!r}: expected 1 to {COUNT}, or {FULL} for full strength"
-        )
-    return text
-
-
 def with_level(args: argparse.Namespace, game: Game[Any, Any]) -> tuple[Options, str]:
     """Return the options with those of the level, and what the user is told of it."""
     options = collect(args, game)
-    if args.level == FULL:
+    level = options.level
+    if level == FULL:
         return options, ""
-    level = int(args.level)
     settings = level_settings(game, level, options)
     options = collect(args, game, **settings)
     changed = [name for name, value in settings.items() if options.get(name) != value]
@@ -90,11 +74,11 @@ def with_level(args: argparse.Namespace, game: Game[Any, Any]) -> tuple[Options,
     return options, f"{text}, changed by {', '.join(changed)}" if changed else text
 
 
-def advice_settings(args: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Value]:
+def advice_settings(level: int, game: Game[Any, Any]) -> dict[str, Value]:
     """Return the options for hints and scores, where the engine plays at a level: those of full strength."""
-    if args.level == FULL:
+    if level == FULL:
         return {}
-    settings = level_settings(game, int(args.level), Options.for_game(game.name))
+    settings = level_settings(game, level, Options.for_game(game.name))
     defaults = {name: TABLE[name].default_for(game.name) for name in settings if TABLE[name].live}
     return defaults | {"visits": None, "seconds": ADVICE_SECONDS}
 
@@ -130,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
     with loading_errors():
         prepare(game, options)
         begun, names = game.start_play(args, options)
-    played = game.terminal(load_player(game, options), begun, args, advice_settings(args, game))
+    played = game.terminal(load_player(game, options), begun, args, advice_settings(options.level, game))
     is_draft = resumed is None and args.save == AUTO
     color = args.color or ("white" if names == (ENGINE, YOU) else "black")
     try:

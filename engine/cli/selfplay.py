@@ -64,7 +64,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         child.add_argument("--rows", type=Path, metavar="FOLDER", help="data set that positions are added to")
         add_flags(child, COMMAND, game)
         shown = {**DEFAULTS, **game.defaults.get(COMMAND, {}), "visits": DEFAULT_VISITS}
-        add_options(child, game, leave_out=("ponder", "stochastic_ponder", "lag"), defaults=shown)
+        add_options(child, game, leave_out=("ponder", "stochastic_ponder", "lag", "level"), defaults=shown)
 
 
 class Files:

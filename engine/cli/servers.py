@@ -92,9 +92,11 @@ def options_of(account: Account, game: Game[Any, Any], **defaults: Value) -> Opt
         CliError: they name a file that is not there, or rules that nobody knows; file, line and key are told.
     """
     from engine.cli.flags import check, user_values
+    from engine.levels import LevelSwitch
 
     options = Options.for_game(game.name)
     for name, value in {**user_values(game), **defaults, **account.options}.items():
         options.set(name, value)
     check(options, game, account.places)
+    LevelSwitch(game, options, account.options)
     return options

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from engine.cli.errors import CliError
 from engine.cli.games import GAMES, find_encoder
 from engine.cli.signals import stopped_by_a_signal
+from engine.own_network import named_file
 from nets.installation import missing_line
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         if args.words[0] == "test":
             _expect(args.words, 3, "yomi train test NET DATA")
-            test(Path(args.words[1]), Path(args.words[2]), args)
+            test(Path(named_file(args.words[1], None)), Path(args.words[2]), args)
         elif args.words[0] == "export":
             _expect(args.words, 2, "yomi train export CONFIG")
             return train(Path(args.words[1]), args, only_export=True)

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from engine.cli.errors import CliError
-from engine.cli.flags import add_options, collect
+from engine.cli.flags import add_options, collect, named_options
+from engine.levels import LevelSwitch
 from engine.shogi.descriptor import GAME as SHOGI
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ examples:
   yomi usi --evaluator material                        without a network: material, exchanges and the safety of kings
   yomi usi --net model.onnx
   yomi usi --net model.onnx --playouts 800 --multipv 3
+  yomi usi --level 3                                   at a level of strength, from 1 to 10; also the option Level
   yomi usi --config yomi.toml --log-file yomi.log --log-level debug
 
 In ShogiGUI or ShogiHome register `yomi-usi`, which is `yomi usi` as a program of its own; the network (DNN_Model) and
@@ -38,6 +40,7 @@ def run(args: argparse.Namespace) -> int:
 
     try:
         options = collect(args, SHOGI)
+        level = LevelSwitch(SHOGI, options, named_options(args, SHOGI))
         if options.log_file is not None:
             from engine.cli import logs
 
@@ -51,4 +54,4 @@ def run(args: argparse.Namespace) -> int:
 
         return make_player(SHOGI, options, say)
 
-    return serve(options, make)
+    return serve(options, make, level)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.arguments import add_value, check_counts, check_ranges, filled
 from engine.datasets import SHARD_ROWS
 from engine.option_row import OptionError
+from engine.own_network import check_network, network_path
 
 if TYPE_CHECKING:
     from argparse import Namespace, _ActionsContainer
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from engine.game import Game, Say
     from engine.go.datasets.scores import KomiScorer
     from nets.data.shards import Dataset
+
+_network = functools.partial(network_path, game="go")
 
 SCORED_ROWS = 256
 """Positions of a shard whose points are found by searches. A run that is killed loses the shard that it was writing,
@@ -104,7 +106,7 @@ def _add_make(group: _ActionsContainer) -> None:
     add("--believed-only", action="store_true", help="leave out games whose result is not believed")
     share = "leave out games that White won until Black has won this share"
     value("--black-wins", 0.0, "S", share, "leave none out")
-    add("--teacher", type=Path, metavar="NET", help="label with a KataGo network instead of with results")
+    add("--teacher", type=_network, metavar="NET", help="label with a KataGo network instead of with results")
     value("--visits", 1, "N", "visits of the teacher's search; 1: the network alone")
     _add_teacher(group)
     add(
@@ -121,7 +123,7 @@ def _add_make(group: _ActionsContainer) -> None:
 
 def _add_dataset_play(group: _ActionsContainer) -> None:
     add, value = group.add_argument, functools.partial(add_value, group)
-    add("--teacher", type=Path, required=True, metavar="NET", help="KataGo network that plays and labels")
+    add("--teacher", type=_network, required=True, metavar="NET", help="KataGo network that plays and labels")
     add("--size", type=int, required=True, metavar="N", help="board size")
     value("--kept", 0.25, "S", "share of each game's positions")
     value("--visits", 1, "N", "visits of searches that label; 1: none")
@@ -162,6 +164,7 @@ def make_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
     scorer, scored = _make_scorer(args)
     teacher = None
     if args.teacher is not None:
+        check_network(args.teacher, "go")
         teacher = NetworkTeacher(args.teacher, args.visits, args.device, args.precision, args.seed)
     has_network = teacher is not None or (scorer is not None and scorer.teacher is not None)
     options = filled(
@@ -195,7 +198,8 @@ def _make_scorer(args: Namespace) -> tuple[KomiScorer | None, str]:
     stages = parse_stages(text)
     if args.score_search == "rollouts":
         return KomiScorer(None, stages, args.seed), f"rollouts {text}"
-    path = Path(args.score_search)
+    path = network_path(args.score_search, "go")
+    check_network(path, "go")
     teacher = NetworkTeacher(path, 1, args.device, args.precision, args.seed)
     return KomiScorer(teacher, stages, args.seed), f"{named(path)} {text}"
 
@@ -211,6 +215,7 @@ def play_dataset(game: Game[Any, Any], args: Namespace, say: Say) -> Dataset:
     check_ranges(args, size=(MIN_SIZE, MAX_SIZE), kept=(0.001, 1.0), test_share=(0.0, 0.9))
     check_counts(args, visits=1)
     announce_kernels(game, say)
+    check_network(args.teacher, "go")
     teacher = NetworkTeacher(args.teacher, args.visits, args.device, args.precision, args.seed)
     options = filled(PlayOptions, args, teacher=named(args.teacher))
     try:

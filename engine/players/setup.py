@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.evaluators.base import EvaluatorError
@@ -14,7 +15,7 @@ from engine.evaluators.uniform import UniformEvaluator
 from engine.evaluators.workers import EvaluationWorkers
 from engine.machine import usable_cores
 from engine.options import SearchOptions, rows_for
-from engine.own_network import has_network, network_file
+from engine.own_network import check_network, has_network, network_file
 from engine.players.precision import Sampling, with_suitable_precision
 from engine.search.parameters import SearchSettings
 from native.spec import Inputs
@@ -82,6 +83,7 @@ class Judges:
         net = network_file(options, self.game)
         if net is None:
             return InlineQueue(self.make_plain(options))
+        check_network(Path(net), self.game)
 
         def network(device: str) -> Evaluator:
             def in_precision(precision: str) -> FileEvaluator:

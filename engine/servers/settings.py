@@ -29,7 +29,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.clients.spec import MAX_COMMAND, text_of
-from engine.options import OptionError, Options, Value, find
+from engine.options import NETWORK, OptionError, Options, Value, find
+from engine.own_network import is_bundled
 from engine.servers.passwords import Password, from_environment, from_file, from_keyring
 from nets.errors import LineError
 from nets.text import parse_toml
@@ -235,8 +236,11 @@ class _Reader:
             except OptionError as error:
                 raise SettingsError(f"{table.where(key)}: {error}") from None
             checked = options.get(key)
-            is_file = row.kind == "file" and checked is not None
-            found[row.name] = str(table.beside(key, str(checked))) if is_file else checked
+            if row.kind == "file" and checked is not None:
+                path = table.beside(key, str(checked))
+                if path.is_file() or row.group != NETWORK or not is_bundled(str(checked)):
+                    checked = str(path)
+            found[row.name] = checked
             places[row.name] = table.where(key)
         return found, places
 

@@ -1,7 +1,8 @@
-"""The networks that come with yomi, by game. How they were trained: nets/README.md."""
+"""The networks that come with yomi. How they were trained: nets/README.md."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 PRECISION_DIR = Path(__file__).parent / "precision"
@@ -13,10 +14,69 @@ FOR_PROCESSORS = {"shogi": "yomi-shogi-sparse.safetensors"}
 """What is stronger where yomi's own kernels compute it on a processor, and cannot be computed elsewhere."""
 FOR_LEVELS = {"go": "yomi-go-b6c96.bin.gz", "shogi": "yomi-shogi-6x64.onnx"}
 """What plays at levels below full strength, on every device: their Elo was measured with these."""
+FOR_SPEED = {"go": "yomi-go-b6c96.bin.gz"}
+"""Networks that are faster than the default. A game without an entry has none."""
+
+FAST = "fast"
+"""Name of a game's fastest bundled network."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bundled:
+    """A network that comes with yomi."""
+
+    file: str
+    game: str
+    architecture: str
+    purpose: str
+    source: str
+    """Licence and origin."""
+
+    @property
+    def name(self) -> str:
+        """The file's name without its endings."""
+        return self.file.partition(".")[0]
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return Path(__file__).parent / self.file
+
+
+BUNDLED = (
+    Bundled(
+        MODELS["go"],
+        "go",
+        "transformer of 10 blocks, 384 channels: 10.5 million parameters",
+        "strongest for Go",
+        "David J Wu, KataGo 1.17.0: free to use, https://katagotraining.org/network_license/; weights rounded",
+    ),
+    Bundled(
+        FOR_LEVELS["go"],
+        "go",
+        "convolutions, 6 blocks of 96 channels: 1.0 million parameters",
+        "fast reviews, old processors",
+        "trained by yomi, GPL-3.0-or-later",
+    ),
+    Bundled(
+        FOR_PROCESSORS["shogi"],
+        "shogi",
+        "sparse rows, 512 + 128 wide: 16.5 million parameters",
+        "strongest for shogi, on processors only",
+        "trained by yomi, GPL-3.0-or-later",
+    ),
+    Bundled(
+        MODELS["shogi"],
+        "shogi",
+        "convolutions, 6 blocks of 64 channels: 1.0 million parameters",
+        "shogi on GPUs",
+        "trained by yomi, GPL-3.0-or-later",
+    ),
+)
 
 
 def default_network(game: str, *, on_processor: bool = False) -> Path:
-    """Return the network that plays a game where none is named.
+    """Return the network that plays a game if you name none.
 
     Args:
         game: go or shogi.
@@ -26,6 +86,17 @@ def default_network(game: str, *, on_processor: bool = False) -> Path:
     return Path(__file__).parent / names[game]
 
 
+def fast_network(game: str, *, on_processor: bool = False) -> Path:
+    """Return the fastest bundled network of a game; the arguments are those of `default_network`."""
+    file = FOR_SPEED.get(game)
+    return default_network(game, on_processor=on_processor) if file is None else Path(__file__).parent / file
+
+
 def network_of_levels(game: str) -> Path | None:
     """Return the network that plays a game at levels below full strength; None for a game without one."""
     return Path(__file__).parent / FOR_LEVELS[game] if game in FOR_LEVELS else None
+
+
+def bundled(name: str) -> Bundled | None:
+    """Return the bundled network of a name, with or without its endings, or None."""
+    return next((each for each in BUNDLED if name in (each.name, each.file)), None)

@@ -132,3 +132,48 @@ def test_broken_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     make_files(tmp_path)
     run_engine(300, 5, [*ENGINE, "--visits", "5"])
+
+
+def test_a_level_sets_options_until_it_is_off(engine: GtpProcess) -> None:
+    names = ["visits", "temperature", "root_noise", "workers", "use_lcb", "seed"]
+    before = [engine.ask(f"kata-get-param {name}") for name in names]
+    assert engine.ask("kata-set-param level 3") == "="
+    assert engine.ask("kata-get-param level") == "= 3"
+    assert [engine.ask(f"kata-get-param {name}") for name in names] == [
+        "= 10",
+        "= 1",
+        "= 0.25",
+        "= 1",
+        "= false",
+        "= 1",
+    ]
+    assert re.match(r"= [A-J][1-9]|= pass", engine.ask("genmove b"))
+    assert engine.ask("kata-set-param visits 7") == "="
+    assert engine.ask('kata-set-params {"visits": 9, "temperature": 99}').startswith("? temperature: expected")
+    assert engine.ask("kata-get-param visits") == "= 7"
+    assert engine.ask("kata-set-param level 4") == "="
+    assert engine.ask("kata-get-param visits") == "= 20"
+    assert engine.ask("kata-set-param visits none") == "="
+    assert (
+        engine.ask("kata-set-param level 11") == "? level: expected an integer from 0 to 10, or max, or off, found 11"
+    )
+    assert engine.ask("kata-set-param level off") == "="
+    assert [engine.ask(f"kata-get-param {name}") for name in names] == before
+    engine.ask("clear_board")
+
+
+def test_a_level_plays_with_its_network() -> None:
+    with GtpProcess("engine", "gtp", "--size", "5", "--level", "2", "--visits", "3", "--memory", "64M") as engine:
+        assert engine.ask("kata-get-param visits") == "= 3"
+        assert engine.ask("kata-get-param temperature") == "= 1"
+        assert '"yomi-go-b6c96"' in engine.ask("kata-get-models")
+        assert re.match(r"= [A-E][1-5]|= pass", engine.ask("genmove b"))
+        assert engine.ask("kata-set-param level 0") == "="
+        assert engine.ask("kata-get-param net") == "= none"
+        assert '"b10c384h6nbttflrs"' in engine.ask("kata-get-models")
+
+
+def test_a_network_is_chosen_by_its_name() -> None:
+    with GtpProcess("engine", "gtp", "--size", "5", "--net", "fast", "--memory", "64M") as engine:
+        assert engine.ask("kata-get-param net") == "= fast"
+        assert '"yomi-go-b6c96"' in engine.ask("kata-get-models")

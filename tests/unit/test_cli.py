@@ -653,13 +653,12 @@ def test_misspelt_words_get_a_suggestion(words: str, meant: str, capsys: pytest.
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("play go --level 11", "--level: invalid choice: '11': expected 1 to 10, or max for full strength"),
-        ("play shogi --level 0", "--level: invalid choice: '0': expected 1 to 10, or max for full strength"),
-        ("play go --level -1", "--level: invalid choice: '-1': expected 1 to 10, or max for full strength"),
+        ("play go --level 11", "--level: expected an integer from 0 to 10, or max, or off, found 11"),
+        ("play go --level -1", "--level: expected an integer from 0 to 10, or max, or off, found -1"),
         ("analysis -config a.cfg", "leave KataGo's -config out"),
         ("analysis -config=a.cfg", "--config FILE with a TOML file"),
         ("gtp -config a.cfg -model b.bin.gz", "KataGo's -model is --net FILE here"),
-        ("gtp --level 11", "levels of strength are in yomi play only: yomi play GAME --level 1 to 10"),
+        ("selfplay go --level 3", "levels of strength are in yomi play, gtp and usi: yomi play GAME --level 1 to 10"),
         ("gtp -override-config x=1", "read by yomi analysis only"),
         ("analysis game.sgf", "takes no file: yomi review FILE reviews game records"),
         ("gtp b6c96.bin.gz", "--net FILE sets a network"),

@@ -23,7 +23,7 @@ from engine.go.players.player import GoPlayer
 from engine.go.record_files import load_record
 from engine.go.terminal import GoTerminalGame
 from engine.levels import Rating
-from engine.options import Options
+from engine.options import OptionError, Options
 from engine.shogi.game import ShogiGame
 from engine.shogi.players.player import ShogiPlayer
 from engine.shogi.records.files import load_records, read_records, to_bytes
@@ -248,7 +248,7 @@ def test_the_default_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         ("go --save game.kif", "expected a name ending in .sgf"),
         ("shogi --save game.sgf", "expected a name ending in .kifu .kif .csa"),
         ("go --save no/such/folder/game.sgf", "no folder no/such/folder"),
-        ("go --level 11", "invalid choice: '11'"),
+        ("go --level 11", "--level: expected an integer from 0 to 10, or max, or off, found 11"),
     ],
 )
 def test_errors(words: str, error: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -340,6 +340,44 @@ def test_every_level_is_made_of_options_and_stronger_than_the_last(game: str, ha
         heats.append(options.temperature)
     assert visits == sorted(set(visits))
     assert heats == sorted(heats, reverse=True)
+
+
+@pytest.mark.parametrize("game", ["go", "shogi"])
+def test_options_at_a_level_come_back_at_full_strength(game: str) -> None:
+    options = Options.for_game(game)
+    options.visits = 400
+    before = options.copy()
+    switch = levels.LevelSwitch(GAMES[game], options)
+    assert options == before
+    for level in (3, 7):
+        switch.set("level", level, wins=True)
+        expected = levels.level_settings(GAMES[game], level, before)
+        assert {name: options.get(name) for name in expected} == expected
+        assert switch.own("visits") == 400
+        assert (switch.full().visits, switch.full().root_noise) == (400, 0.0)
+        assert switch.full().net == options.net
+    switch.set("level", 0, wins=True)
+    assert options == before
+
+
+def test_a_value_of_a_level_is_changed_by_who_names_it_alone() -> None:
+    options = Options(visits=400, temperature=0.5, level=3)
+    switch = levels.LevelSwitch(GO, options, {"visits"})
+    assert (options.visits, options.temperature) == (400, 1.0)
+    switch.set("temperature", 0.25, wins=False)
+    assert options.temperature == 1.0
+    switch.set("temperature", 0.75, wins=True)
+    assert options.temperature == 0.75
+    switch.set("level", 3, wins=False)
+    assert (options.visits, options.temperature) == (400, 0.75)
+    state = switch.state()
+    switch.set("level", 4, wins=False)
+    assert (options.visits, options.temperature) == (12, 0.9)
+    with pytest.raises(OptionError):
+        switch.set("visits", -1, wins=True)
+    assert (options.visits, options.temperature) == (12, 0.9)
+    switch.restore(state)
+    assert (options.level, options.visits, options.temperature) == (3, 400, 0.75)
 
 
 def test_levels_play_with_a_small_network_unless_one_is_named(tmp_path: Path) -> None:

@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.levels import LevelSwitch
 from engine.options import TABLE, USI_NAMES, OptionError, Options, rows_for
 from engine.own_network import network_file
 from engine.protocols.text import MAX_LINE
+from engine.shogi.descriptor import GAME as SHOGI
 from engine.shogi.usi.codec import (
     MAX_ERROR,
     Command,
@@ -155,7 +157,7 @@ def test_answers() -> None:
 
 def test_every_option_is_read_as_it_is_shown() -> None:
     options = Options.for_game("shogi")
-    lines = list(option_lines(options))
+    lines = list(option_lines(LevelSwitch(SHOGI, options)))
     assert len(lines) == len({line.split()[2] for line in lines}) == len({row.name for row in USI_NAMES.values()}) + 1
     for row in rows_for("shogi"):
         if row.usi is None:
@@ -225,15 +227,15 @@ def test_no_network_means_the_one_that_comes_with_yomi() -> None:
     options.device = "cpu"
     own = network_file(options, "shogi")
     assert own == str(default_network("shogi", on_processor=True))
-    assert "option name DNN_Model type filename default <empty>" in option_lines(options)
-    set_option(row, "mine.onnx", options)
+    assert "option name DNN_Model type filename default <empty>" in option_lines(LevelSwitch(SHOGI, options))
+    set_option(row, "mine.onnx", LevelSwitch(SHOGI, options))
     assert network_file(options, "shogi") == "mine.onnx"
-    assert "option name DNN_Model type filename default mine.onnx" in option_lines(options)
-    set_option(row, "<empty>", options)
+    assert "option name DNN_Model type filename default mine.onnx" in option_lines(LevelSwitch(SHOGI, options))
+    set_option(row, "<empty>", LevelSwitch(SHOGI, options))
     assert network_file(options, "shogi") == own
 
 
 def test_a_wrong_value_says_what_stays() -> None:
     options = Options.for_game("shogi")
     with pytest.raises(OptionError, match=r"found 'many'; it stays 1$"):
-        set_option(TABLE["multipv"], "many", options)
+        set_option(TABLE["multipv"], "many", LevelSwitch(SHOGI, options))

@@ -21,15 +21,14 @@ def set_value(session: Session, row: Option, value: Value) -> None:
     """
     if not row.live:
         raise GtpError(f"{row.name} can only be set at the start: {row.flag} on the command line, or the TOML file")
-    before = session.options.get(row.name)
-    if value == before:
+    if value == session.options.get(row.name):
         return
-    player = session.player
-    session.options.set(row.name, value)
+    player, before = session.player, session.level.state()
+    session.level.set(row.name, value, wins=True)
     try:
         player.load(session.game)
     except Exception:
-        session.options.set(row.name, before)
+        session.level.restore(before)
         raise
 
 
@@ -76,15 +75,13 @@ def set_params(session: Session, request: Command) -> None:
         checked.append((row, row.parse(value) if isinstance(value, str) else row.check(value)))
         if not row.live:
             raise OptionError(f"{row.name} can only be set at the start")
-    changed: list[tuple[Option, Value]] = []
+    before = session.level.state()
     try:
-        for row, value in checked:
-            old = session.options.get(row.name)
+        for row, value in sorted(checked, key=lambda each: each[0].name != "level"):  # the level goes before the others
             set_value(session, row, value)
-            changed.append((row, old))
     except Exception:
-        for row, old in reversed(changed):
-            set_value(session, row, old)
+        session.level.restore(before)
+        session.player.load(session.game)
         raise
 
 

@@ -11,18 +11,20 @@ from engine.protocols.process import run_session
 
 if TYPE_CHECKING:
     from engine.go.players.player import GoPlayer
+    from engine.levels import LevelSwitch
 
 
-def serve(options: Options, make_player: Callable[[], GoPlayer]) -> int:
+def serve(options: Options, make_player: Callable[[], GoPlayer], level: LevelSwitch | None = None) -> int:
     """Serve the controller on stdin and stdout until it ends; return the exit status.
 
     Args:
         options: Settings.
         make_player: Makes the player; called in a background thread while the first commands are answered.
+        level: keeps the options at their level; None: made here.
     """
 
     def make_session(write: Callable[[str], None]) -> Session:
-        session = Session(options, make_player, write)
+        session = Session(options, make_player, write, level)
         session.load()
         return session
 

@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING
 
 from engine.clock import ClockError
 from engine.evaluators.base import EvaluatorError
+from engine.go.descriptor import GAME
 from engine.go.gtp import table
 from engine.go.gtp.clock import GtpClocks
 from engine.go.gtp.codec import Command, format_response, header, is_interrupt, parse_line
+from engine.levels import LevelSwitch
 from engine.options import OptionError, Options
 from engine.players.request import Request
 from engine.protocols.process import LoadError, internal_error, load_error, loading
@@ -76,15 +78,23 @@ Handler = Callable[["Session", Command], Answer]
 class Session:
     """What the handlers of one controller share."""
 
-    def __init__(self, options: Options, make_player: Callable[[], GoPlayer], write: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        options: Options,
+        make_player: Callable[[], GoPlayer],
+        write: Callable[[str], None],
+        level: LevelSwitch | None = None,
+    ) -> None:
         """Make a session; nothing is loaded yet.
 
         Args:
             options: Settings, shared with the player.
             make_player: Makes the player; called once, in a background thread.
             write: Writes text to the controller at once; raises OutputClosedError.
+            level: Keeps the options at their level; None: made here.
         """
         self.options = options
+        self.level = level or LevelSwitch(GAME, options)
         self.clock = GtpClocks()
         self.inbox = Inbox()
         self.write = logged(write, log)
@@ -171,7 +181,7 @@ class Session:
         hides, changed = options.ignore_pre_root_history, None
         if is_analysis:
             hides = options.analysis_ignore_pre_root_history
-            changed = replace(options, wide_root_noise=options.analysis_wide_root_noise)
+            changed = replace(self.level.full(), wide_root_noise=options.analysis_wide_root_noise)
         request = self._request = Request(game, changed, hide_moves=hides, start=self.arrival)
         if self.is_interrupted:
             request.stop()

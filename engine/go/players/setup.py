@@ -12,7 +12,7 @@ from engine.go.game import GoGame
 from engine.go.networks import FORMATS
 from engine.go.networks.rollouts import MixedEvaluator, RolloutEvaluator
 from engine.go.players.network import spec_for
-from engine.own_network import has_network
+from engine.own_network import has_network, named_file
 from engine.players.precision import Sampling
 from engine.players.setup import Judges, common_settings
 from engine.search.parameters import SearchSettings
@@ -93,7 +93,8 @@ def _with_values(network: FileEvaluator, options: Options, size: int, device: st
     assert options.value_net is not None
     with contextlib.ExitStack() as on_failure:
         on_failure.callback(network.close)
-        path, precision = options.value_net, "fp16" if network.precision == "fp16" else "fp32"
+        path = named_file(options.value_net, "go", options)
+        precision = "fp16" if network.precision == "fp16" else "fp32"
         values = load(FORMATS, path, size, device, options.backend, options.batch_size, precision)
         on_failure.callback(values.close)
         if not values.format.says_value:

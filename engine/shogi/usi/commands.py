@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from engine.levels import FULL, describe_level
 from engine.options import OptionError
+from engine.shogi.descriptor import GAME
 from engine.shogi.usi.codec import (
     Command,
     Go,
@@ -25,7 +27,7 @@ AUTHORS = "the yomi authors"
 @command("usi")
 def usi(session: Session, request: Command) -> None:
     """Introduce the engine. Nothing slow may be imported for this."""
-    session.send(f"id name yomi {VERSION}", f"id author {AUTHORS}", *option_lines(session.options), "usiok")
+    session.send(f"id name yomi {VERSION}", f"id author {AUTHORS}", *option_lines(session.level), "usiok")
 
 
 @command("isready")
@@ -35,6 +37,8 @@ def isready(session: Session, request: Command) -> None:
         session.end_turn()
         session.load()
         session.note(f"{session.player.description}")
+        if session.options.level != FULL:
+            session.note(describe_level(GAME, session.options, session.options.level))
     session.send("readyok")
 
 
@@ -57,7 +61,7 @@ def setoption(session: Session, request: Command) -> None:
     if value is None:
         raise UsiError(f"{name[:100]}: expected a value")
     try:
-        set_option(row, value, session.options)
+        set_option(row, value, session.level)
     except OptionError as error:
         raise UsiError(str(error)) from None
 

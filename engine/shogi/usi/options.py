@@ -4,33 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from engine.options import USI_NAMES, Option, OptionError, Options, rows_for
+from engine.levels import LevelSwitch
+from engine.options import USI_NAMES, Option, OptionError, rows_for
 
 CLEAR_TREE = "Clear_Tree"
 """The one button: forget the tree and all evaluations."""
 TYPES = {"file": "filename", "text": "string", "choice": "combo", "flag": "check"}
 
 
-def option_lines(options: Options) -> Iterator[str]:
-    """Yield an `option` line for each option; the defaults are the values in force."""
+def option_lines(level: LevelSwitch) -> Iterator[str]:
+    """Yield an `option` line for each option; the defaults are the values at full strength.
+
+    Graphical interfaces send all of them back. They must not be those of a level, which would then stay.
+    """
     for row in rows_for("shogi"):
         if row.usi is not None:
-            default = row.format_usi(options.get(row.name))
+            default = row.format_usi(level.own(row.name))
             kind = TYPES.get(row.kind, "spin")
             yield f"option name {row.usi.names[0]} type {kind} default {default}{_range(row)}"
     yield f"option name {CLEAR_TREE} type button"
 
 
-def set_option(row: Option, text: str, options: Options) -> None:
-    """Set an option as a graphical interface says.
+def set_option(row: Option, text: str, level: LevelSwitch) -> None:
+    """Set an option as a graphical interface says; a value that the level covers waits for full strength.
 
     Raises:
         OptionError: the value does not suit; what it was stays.
     """
     try:
-        options.set(row.name, row.parse_usi(text))
+        level.set(row.name, row.parse_usi(text), wins=False)
     except OptionError as error:
-        raise OptionError(f"{error}; it stays {row.format_usi(options.get(row.name))}") from None
+        raise OptionError(f"{error}; it stays {row.format_usi(level.own(row.name))}") from None
 
 
 def find_option(name: str) -> Option | None:

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 
 import engine.shogi.usi.commands  # noqa: F401  (registers the handlers)
+from engine.levels import LevelSwitch
 from engine.options import Options
 from engine.protocols.process import run_session
 from engine.protocols.streams import OutputClosedError
@@ -28,16 +29,17 @@ class _InfoStrings(logging.Handler):
             self._note(f"{record.levelname.lower()}: {record.getMessage()}")
 
 
-def serve(options: Options, make_player: MakePlayer) -> int:
+def serve(options: Options, make_player: MakePlayer, level: LevelSwitch | None = None) -> int:
     """Serve the controller on stdin and stdout until it ends; return the exit status.
 
     Args:
         options: Settings.
         make_player: Makes the player when `isready` comes, in a thread of its own.
+        level: Keeps the options at their level; None: made here.
     """
 
     def make_session(write: Callable[[str], None]) -> Session:
-        session = Session(options, make_player, write)
+        session = Session(options, make_player, write, level)
         handler = _InfoStrings(session.note)
         for name in SHOWN:
             logging.getLogger(name).addHandler(handler)

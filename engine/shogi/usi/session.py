@@ -15,10 +15,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from engine.evaluators.base import EvaluatorError
+from engine.levels import LevelSwitch
 from engine.options import OptionError, Options
 from engine.protocols.process import LoadError, internal_error, loading
 from engine.protocols.streams import Inbox, OutputClosedError, log_line, logged
 from engine.protocols.text import MAX_LINE
+from engine.shogi.descriptor import GAME
 from engine.shogi.usi.codec import Command, format_error, format_string, parse_line
 
 if TYPE_CHECKING:
@@ -70,15 +72,19 @@ def command(*names: str) -> Callable[[Handler], Handler]:
 class Session:
     """What the handlers of one controller share."""
 
-    def __init__(self, options: Options, make_player: MakePlayer, write: Callable[[str], None]) -> None:
+    def __init__(
+        self, options: Options, make_player: MakePlayer, write: Callable[[str], None], level: LevelSwitch | None = None
+    ) -> None:
         """Make a session; nothing is loaded yet.
 
         Args:
             options: Settings, shared with the player.
             make_player: Makes the player; called once, in a thread of its own; gets what shows a line to the user.
             write: Writes text to the controller at once; raises OutputClosedError.
+            level: Keeps the options at their level; None: made here.
         """
         self.options = options
+        self.level = level or LevelSwitch(GAME, options)
         self.inbox = Inbox()
         self.arrival = time.monotonic()
         """When the command in progress came."""
