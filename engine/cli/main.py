@@ -37,6 +37,7 @@ COMMANDS = {
     "dataset": "make, check, describe and convert training data, and balanced openings of shogi",
     "learn": "learn a game from nothing: self-play, training, and again",
     "train": "train networks, and test them on data",
+    "setup": "compile the engine now instead of at the first start, or remove old compiled kernels",
     "doctor": "show what runs here, what is missing, and how to install it",
 }
 
