@@ -1,5 +1,6 @@
 """How far compiling is: percent and the time left, as a bar on a terminal and as few lines elsewhere."""
 
+import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -164,7 +165,10 @@ class Display:
             from tqdm import tqdm
 
             form = "{desc} {percentage:3.0f}%|{bar}|{postfix}"
-            self._bar = tqdm(total=100, desc="yomi: compiling", bar_format=form, file=sys.stderr, leave=False)
+            width = min(shutil.get_terminal_size().columns - 1, 100)
+            self._bar = tqdm(
+                total=100, desc="yomi: compiling", bar_format=form, file=sys.stderr, leave=False, ncols=width
+            )
 
     def begin_stage(self) -> float:
         """Count the next stage as begun; return the speed of the machine in the stages before."""

@@ -23,7 +23,7 @@ from numba.core import event
 
 from native import jit
 from native.cache_folder import COMPLETE, locked, write_json
-from native.compile_progress import CHECK, Display, Progress
+from native.compile_progress import CHECK, Display, Progress, time_text
 from native.errors import CompileError
 from native.jit import CACHE_DIRECTORY, IS_PLAIN, kernel_facts, kernel_key
 from native.spec import Inputs
@@ -378,21 +378,24 @@ def _no_room(fault: str) -> str:
 
 def _compile(games: Sequence[str], report: Callable[[str], None]) -> None:
     """Compile all kernels of games whose locks this process has."""
-    stages = [PROCESSES[game] for game in games]
-    if (ROOT / "pyproject.toml").exists():  # a checkout, whose kernels may have been edited
-        stages.insert(0, tuple((CHECK, *groups) for game in games for groups in PROCESSES[game]))
-    totals = [max((Progress(words, 0.0).total for words in processes), default=0.0) for processes in stages]
-    report(f"compiling the engine for {' and '.join(games)}. {WHEN_AGAIN}")
+    stages: list[tuple[str, bool]] = []
+    for game in games:
+        if (ROOT / "pyproject.toml").exists():  # a checkout, whose kernels may have been edited
+            stages.append((game, True))
+        stages.append((game, False))
+    work = [[(CHECK, *words) if is_check else words for words in PROCESSES[game]] for game, is_check in stages]
+    totals = [max((Progress(words, 0.0).total for words in processes), default=0.0) for processes in work]
+    report(f"compiling the engine for {', '.join(games)}. {WHEN_AGAIN}")
     display = Display(report, totals)
     try:
-        for number, processes in enumerate(stages, len(games) - len(stages)):
+        for (game, is_check), processes in zip(stages, work, strict=True):
             begin = time.monotonic()
             _run(processes, display)
-            if number >= 0:
-                _write_mark(games[number], time.monotonic() - begin)
+            if not is_check:
+                _write_mark(game, time.monotonic() - begin)
     finally:
         seconds = display.close()
-    report(f"compiled in {seconds:.0f} s; kept in {CACHE_DIRECTORY}")
+    report(f"compiled in {time_text(seconds)}; kept in {CACHE_DIRECTORY}")
 
 
 def _run(processes: Sequence[tuple[str, ...]], display: Display) -> None:

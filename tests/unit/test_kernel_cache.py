@@ -152,19 +152,34 @@ def test_folders_of_kernels_are_private(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @needs_modes
-def test_a_command_refuses_a_shared_cache_in_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "handshake", "is_on_stdout"),
+    [
+        ("setup go", "", False),
+        ("gtp", "= yomi\n\n", False),
+        ("usi", "usiok\n", True),
+    ],
+)
+def test_a_command_refuses_a_shared_cache_in_one_line(
+    words: str, handshake: str, is_on_stdout: bool, tmp_path: Path
+) -> None:
     (tmp_path / "kernels").mkdir()
     (tmp_path / "kernels").chmod(0o777)
+    lines = {"gtp": "name\ngenmove b\n", "usi": "usi\nisready\ngo nodes 1\n"}
     found = subprocess.run(
-        [sys.executable, "-m", "yomi", "setup", "go"],
+        [sys.executable, "-m", "yomi", *words.split()],
         env={**os.environ, "YOMI_CACHE_DIR": str(tmp_path)},
         cwd=jit.SOURCE_ROOT.parent,
+        input=lines.get(words, ""),
         capture_output=True,
         text=True,
         check=False,
     )
+    refusal = f"other users can write to {tmp_path / 'kernels'}"
+    assert handshake in found.stdout
+    assert (refusal in found.stdout) == is_on_stdout
     assert found.returncode == 2
-    assert found.stderr.startswith(f"yomi: error: other users can write to {tmp_path / 'kernels'}")
+    assert found.stderr.startswith(f"yomi: error: {refusal}")
     assert found.stderr.count("\n") == 1
 
 
