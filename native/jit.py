@@ -2,32 +2,27 @@
 
 numba's file cache does not notice an edit in a kernel that is *called from* the cached one and ignores a changed
 bounds-check flag when warm, so a cache directory is named after a hash of all sources that its kernels may be made of,
-the flags, the Python and numba versions and the processor. Every package of kernels has a directory of its own: an edit
-in one game leaves the other's kernels alone.
+the flags, the versions of Python and numba, and the processor's features. Every package of kernels has a directory of
+its own: an edit in one game leaves the other's kernels alone.
 """
 
-import contextlib
 import functools
 import hashlib
+import json
 import os
-import platform
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
+import llvmlite.binding as llvm
 import numba
-from numba.core import config, sigutils, types
+from numba.core import codegen, config, sigutils, types
 from numba.core.caching import CacheImpl, _CacheLocator
 from numba.extending import intrinsic
 
+from native.cache_folder import cache_directory, locked, make_folder, require_private
 from native.plain import plain_kernel
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,82 +32,47 @@ COMBINING = ("tree", "datasets", "sparse")
 """Packages whose kernels contain those of the games."""
 BATCHES = ("tree/arrays.py", "tree/buffers.py")
 """What says how a batch lies in memory: evaluators load it by address (native.calls), which no signature tells."""
-WITHOUT_KERNELS = ("warmup.py", "typecheck.py", "plain.py")
+WITHOUT_KERNELS = ("warmup.py", "typecheck.py", "plain.py", "cache_folder.py", "compile_progress.py", "inventory.py")
 """Files that compiled kernels do not depend on."""
-FLAGS = ("NUMBA_BOUNDSCHECK", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "YOMI_CHECKED")
+FLAGS = ("NUMBA_BOUNDSCHECK", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "NUMBA_OPT", "YOMI_CHECKED")
 """Environment variables that kernels are compiled by."""
 CHECKED = os.environ.get("YOMI_CHECKED", "0") not in ("", "0")
 """Whether kernels check the tree while they search it (YOMI_CHECKED=1): see native.tree.search."""
-COMPLETE = ".complete"
-"""Ending of the files that say that all kernels of a game are there."""
 
 
 @functools.cache
 def kernel_key(package: str) -> str:
     """Return a short hash of everything that the compiled kernels of a package of native depend on."""
-    digest = hashlib.sha256()
+    return hashlib.sha256(json.dumps(kernel_facts(package)).encode()).hexdigest()[:16]
+
+
+def kernel_facts(package: str) -> dict[str, str]:
+    """Return everything that the compiled kernels of a package of native depend on.
+
+    The processor's facts are those that numba compiles for: LLVM's name of it and the features in use.
+    Python's patch release is left out, since numba's files depend on the minor version only.
+    """
+    sources = hashlib.sha256()
     parts = ("*.py", "*/*.py") if package in COMBINING else ("*.py", *BATCHES, f"{package}/*.py")
     for path in sorted({path for part in parts for path in SOURCE_ROOT.glob(part)}):
         if path.name not in WITHOUT_KERNELS and path.parent.name != "cuda":
-            digest.update(path.read_bytes())
-    flags = (os.environ.get(name, "") for name in FLAGS)
-    for fact in (*flags, platform.python_version(), numba.__version__, _processor()):
-        digest.update(f"{fact}\n".encode())
-    return digest.hexdigest()[:16]
-
-
-def cache_directory() -> Path:
-    """Return a writable directory for compiled kernels: the user's cache, or a temporary one where it is read-only.
-
-    The temporary one has links to all that the user's cache holds: kernels that are there are not compiled anew, and
-    what is written takes the place of a link. Its path is absolute, and it is the one of any process whose
-    YOMI_CACHE_DIR is its parent.
-    """
-    base = os.environ.get("YOMI_CACHE_DIR")
-    home = Path(base) if base else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "yomi"
-    directory = home.absolute() / "kernels"
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=directory):
-            return directory
-    except OSError as error:
-        spare = _temporary_directory() / "kernels"
-        print(f"yomi: cannot write {directory} ({error.strerror}): new kernels go to {spare}", file=sys.stderr)
-        spare.mkdir(exist_ok=True)
-        _link_files(directory, spare)
-        return spare
-
-
-def _link_files(source: Path, target: Path) -> None:
-    """Make links to all files of a folder, where there is none of that name; those of one file may run at once."""
-    files = [path for path in source.rglob("*") if path.suffix in (".nbi", ".nbc", COMPLETE)]  # numba's, and the marks
-    for path in sorted(files, key=lambda path: path.suffix == COMPLETE):  # what says that all is there comes last
-        link = target / path.relative_to(source)
-        link.parent.mkdir(exist_ok=True)
-        if not link.exists():
-            link.unlink(missing_ok=True)  # a link to what is no longer there
-            with contextlib.suppress(FileExistsError):  # another start was as quick
-                link.symlink_to(path)
-
-
-def _temporary_directory() -> Path:
-    """Return a folder that only this user can write: compiled code must not be read from anywhere else."""
-    user = os.getuid() if hasattr(os, "getuid") else 0
-    folder = Path(tempfile.gettempdir()) / f"yomi-{user}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if hasattr(os, "getuid") and (folder.is_symlink() or folder.stat().st_uid != user):
-        raise RuntimeError(f"{folder} belongs to another user: expected YOMI_CACHE_DIR to name a folder to write to")
-    return folder
+            sources.update(path.read_bytes())
+    settings = {name: os.environ.get(name, "") for name in FLAGS}
+    return {
+        "python": f"{sys.implementation.cache_tag}{getattr(sys, 'abiflags', '')}",
+        "numba": numba.__version__,
+        "processor": _processor(),
+        "settings": " ".join(f"{name}={value}" for name, value in settings.items() if value),
+        "sources": sources.hexdigest()[:16],
+    }
 
 
 def _processor() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
+    """Return the processor's name and features by which numba compiles, as in the keys of its own files."""
+    name, features = getattr(config, "CPU_NAME", None), getattr(config, "CPU_FEATURES", None)
+    features = codegen.get_host_cpu_features() if features is None else features
+    used = ",".join(feature for feature in features.split(",") if not feature.startswith("-"))
+    return f"{name or llvm.get_host_cpu_name()} {llvm.get_process_triple()} {used}"
 
 
 CACHE_DIRECTORY = cache_directory()
@@ -153,6 +113,15 @@ def _outside_key(function: Any, file: Path) -> str:
     return _OUTSIDE[file]
 
 
+@functools.cache
+def _private_folder(name: str) -> Path:
+    """Return the folder of a name in the cache; if it exists, only this user may write to it."""
+    folder = CACHE_DIRECTORY / name
+    if folder.exists():
+        require_private(folder)
+    return folder
+
+
 class _KernelLocator(_CacheLocator):
     """Keeps kernels by their place in this package, wherever and whenever it was installed.
 
@@ -163,12 +132,17 @@ class _KernelLocator(_CacheLocator):
     def __init__(self, function: Any, file: Path) -> None:
         if file.is_relative_to(SOURCE_ROOT):
             name = file.relative_to(SOURCE_ROOT).parent.name or "bits"
+            self._package = name
             self._key = kernel_key(name)
         else:
             name = "others"
+            self._package = COMBINING[0]
             self._key = _outside_key(function, file)
-        self._folder = CACHE_DIRECTORY / f"{name}-{self._key}"
+        self._folder = _private_folder(f"{name}-{self._key}")
         self._line = function.__code__.co_firstlineno
+
+    def ensure_cache_path(self) -> None:
+        make_folder(self._folder, kernel_facts(self._package))
 
     def get_cache_path(self) -> str:
         return str(self._folder)
@@ -217,26 +191,6 @@ def _compiled(function: Callable[P, R], *, allocates: bool) -> Callable[P, R]:
     return cast(Callable[P, R], compiled)
 
 
-@contextlib.contextmanager
-def locked(path: Path, waits: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Keep all other processes that ask for the same file out of the block; wait until they have left it.
-
-    `waits` is called where there is something to wait for. The system lets go of the file when a process ends, however
-    it ends. On Windows, where this is not tested, nothing is locked.
-
-    Raises:
-        OSError: the file cannot be made.
-    """
-    with path.open("ab") as stream:
-        if fcntl is not None:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                waits()
-                fcntl.flock(stream, fcntl.LOCK_EX)
-        yield
-
-
 def _saving(cache: Any) -> Callable[[Any, Any], None]:
     """Return what writes a compiled form of a kernel into its cache, one process at a time.
 
@@ -248,7 +202,7 @@ def _saving(cache: Any) -> Callable[[Any, Any], None]:
     def save_alone(signature: Any, data: Any) -> None:
         folder = Path(cache.cache_path)
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with locked(folder / "lock"):
                 save(signature, data)
         except OSError as error:

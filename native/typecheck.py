@@ -20,7 +20,7 @@ from numba.core.ir import Block, FunctionIR, Loc, Scope, Var
 from numba.core.typed_passes import NopythonTypeInference
 from numba.core.typing.templates import signature
 
-from native.jit import SOURCE_ROOT
+from native.jit import SOURCE_ROOT, WITHOUT_KERNELS
 
 
 def check(groups: Iterable[Callable[[], None]]) -> None:
@@ -74,7 +74,7 @@ def place(error: BaseException) -> tuple[Path, int] | None:
 def _is_ours(path: Path) -> bool:
     """Whether a file holds kernels, and is none of those that compile them."""
     path = path.resolve()
-    return path.is_relative_to(SOURCE_ROOT) and path.name not in ("jit.py", "warmup.py", "typecheck.py", "calls.py")
+    return path.is_relative_to(SOURCE_ROOT) and path.name not in {*WITHOUT_KERNELS, "jit.py", "calls.py"}
 
 
 _WHOLE = (Block, FunctionIR, Scope, Var)

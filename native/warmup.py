@@ -5,6 +5,7 @@ a word; `compile_all` does it beforehand. Later starts find a mark in the cache 
 """
 
 import contextlib
+import functools
 import hashlib
 import os
 import subprocess
@@ -12,16 +13,19 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
+from numba.core import event
 
 from native import jit
+from native.cache_folder import COMPLETE, locked, write_json
+from native.compile_progress import CHECK, Display, Progress, time_text
 from native.errors import CompileError
-from native.jit import CACHE_DIRECTORY, COMPLETE, IS_PLAIN, kernel_key, locked
+from native.jit import CACHE_DIRECTORY, IS_PLAIN, kernel_facts, kernel_key
 from native.spec import Inputs
 
 if TYPE_CHECKING:
@@ -31,6 +35,11 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 MISTAKE = "a mistake in a kernel: "
 """What a compiling process writes before the message that is for whoever edited a kernel."""
+WHEN_AGAIN = (
+    "This happens again after an update or edit of yomi, after an update of numba or Python, and on another processor"
+)
+SHARED_PACKAGES = ("tree", "datasets", "sparse", "forward", "bits")
+"""Packages of kernels that belong to no game."""
 SIZE = 9
 """Board that the kernels are called on; they are compiled for all sizes at once."""
 
@@ -318,7 +327,6 @@ GROUPS: dict[str, Callable[[], None]] = {
     "shogi-sparse": compile_sparse,
     "shogi-mate": compile_mate,
 }
-CHECK = "--check"
 PROCESSES = {
     "go": (("go-planes", "go-tree"), ("go-rules", "go-rollouts", "forward", "go-partial")),
     "shogi": (("shogi-rules", "shogi-tree"), ("shogi-material", "shogi-sparse", "forward", "shogi-mate")),
@@ -331,27 +339,35 @@ planes, so it comes after them and finds them in the cache."""
 
 def is_compiled(game: str) -> bool:
     """Whether the kernels of a name of PROCESSES of this version, for this processor, are in the cache."""
-    return _mark(game).exists()
+    return mark_of(game).exists()
 
 
 def compile_all(game: str, report: Callable[[str], None]) -> None:
-    """Compile all kernels of a game that are not in the cache.
+    """Compile all kernels of a game that are not in the cache; see `compile_games`."""
+    compile_games([game], report)
+
+
+def compile_games(games: Iterable[str], report: Callable[[str], None]) -> None:
+    """Compile all kernels of some games that are not in the cache, with a bar on a terminal.
 
     Args:
-        game: a name of PROCESSES.
-        report: receives a line when something has been compiled, and every few seconds in between.
+        games: names of PROCESSES.
+        report: receives a line before and after, and every 15 seconds in between if stderr is no terminal.
 
     Raises:
-        CompileError: a compiling process failed, and the message has what it said of a mistake, or its last line; or
-            what it made cannot be kept.
+        CompileError: a compiling process failed, or the kernels cannot be kept. The message is that of the mistake in a
+            kernel, or the last line of the process.
     """
-    if IS_PLAIN or is_compiled(game):
+    missing = [game for game in PROCESSES if game in set(games) and not is_compiled(game)]
+    if IS_PLAIN or not missing:
         return
-    lock = CACHE_DIRECTORY / f"{game}.lock"
     try:
-        with locked(lock, lambda: report(f"another start compiles the engine for {game}: waiting for it")):
-            if not is_compiled(game):
-                _compile(game, report)
+        with contextlib.ExitStack() as stack:
+            for game in missing:  # in the order of PROCESSES, so that two starts never wait for each other
+                text = f"another start compiles the engine for {game}: waiting for it"
+                stack.enter_context(locked(CACHE_DIRECTORY / f"{game}.lock", functools.partial(report, text)))
+            if left := [game for game in missing if not is_compiled(game)]:
+                _compile(left, report)
     except OSError as error:
         raise CompileError(f"compiling failed: {_no_room(f'{CACHE_DIRECTORY}: {error.strerror or error}')}") from None
 
@@ -360,19 +376,29 @@ def _no_room(fault: str) -> str:
     return f"{fault}: expected room for compiled kernels (some 100 MB), or YOMI_CACHE_DIR to name a folder with room"
 
 
-def _compile(game: str, report: Callable[[str], None]) -> None:
-    """Compile all kernels of a game, for this process alone has the lock."""
-    begin = time.monotonic()
-    report(f"compiling the engine for {game} on this processor; only the first start takes this long")
-    if (ROOT / "pyproject.toml").exists():  # whoever has the sources may have edited them
-        checks = [(CHECK, *groups) for groups in PROCESSES[game]]
-        _run(checks, lambda: report(f"checking the kernels, {time.monotonic() - begin:.0f} s ..."))
-    _run(PROCESSES[game], lambda: report(f"compiling, {time.monotonic() - begin:.0f} s ..."))
-    _mark(game).touch()
-    report(f"compiled in {time.monotonic() - begin:.0f} s; kept in {CACHE_DIRECTORY}")
+def _compile(games: Sequence[str], report: Callable[[str], None]) -> None:
+    """Compile all kernels of games whose locks this process has."""
+    stages: list[tuple[str, bool]] = []
+    for game in games:
+        if (ROOT / "pyproject.toml").exists():  # a checkout, whose kernels may have been edited
+            stages.append((game, True))
+        stages.append((game, False))
+    work = [[(CHECK, *words) if is_check else words for words in PROCESSES[game]] for game, is_check in stages]
+    totals = [max((Progress(words, 0.0).total for words in processes), default=0.0) for processes in work]
+    report(f"compiling the engine for {', '.join(games)}. {WHEN_AGAIN}")
+    display = Display(report, totals)
+    try:
+        for (game, is_check), processes in zip(stages, work, strict=True):
+            begin = time.monotonic()
+            _run(processes, display)
+            if not is_check:
+                _write_mark(game, time.monotonic() - begin)
+    finally:
+        seconds = display.close()
+    report(f"compiled in {time_text(seconds)}; kept in {CACHE_DIRECTORY}")
 
 
-def _run(processes: Sequence[tuple[str, ...]], progress: Callable[[], None]) -> None:
+def _run(processes: Sequence[tuple[str, ...]], display: Display) -> None:
     """Run processes of this module with arguments until all have ended, or one has failed, which ends the others.
 
     Raises:
@@ -382,18 +408,29 @@ def _run(processes: Sequence[tuple[str, ...]], progress: Callable[[], None]) -> 
         # Files, for a pipe that nobody reads holds a process up when it is full.
         errors = [stack.enter_context(tempfile.TemporaryFile()) for _ in processes]
         running = [stack.enter_context(_spawn(words, file)) for words, file in zip(processes, errors, strict=True)]
+        speed = display.begin_stage()
+        progress = [Progress(words, time.monotonic(), speed) for words in processes]
+        for process, estimate in zip(running, progress, strict=True):
+            thread = threading.Thread(target=_follow, args=(process, estimate), daemon=True)
+            thread.start()
+            stack.callback(thread.join)  # after the process has been ended, and before its pipe is closed
         for process in running:
             stack.callback(process.kill)  # before it is waited for; nothing happens to one that has ended
-        next_line = time.monotonic() + 5.0
         while not all(process.poll() == 0 for process in running):
             for process, file in zip(running, errors, strict=True):
                 if process.poll():
                     file.seek(0)
                     raise CompileError(f"compiling failed: {_reason(file.read().decode(errors='replace'))}")
+            display.show(progress)
             time.sleep(0.1)
-            if time.monotonic() >= next_line:
-                next_line += 5.0
-                progress()
+
+
+def _follow(process: "subprocess.Popen[bytes]", progress: Progress) -> None:
+    """Read the names of the kernels and groups that a process has compiled."""
+    if process.stdout is not None:
+        for line in process.stdout:
+            progress.finish(line.decode(errors="replace").strip(), time.monotonic())
+    progress.end(time.monotonic())
 
 
 def _reason(text: str) -> str:
@@ -402,11 +439,19 @@ def _reason(text: str) -> str:
     return mistake.strip() if is_known else (text.strip().splitlines() or ["no message"])[-1]
 
 
-def _mark(game: str) -> Path:
+def mark_of(game: str) -> Path:
+    """Return the file that exists once the kernels of a name of PROCESSES are compiled."""
     digest = hashlib.sha256(Path(__file__).read_bytes())
     for package in (game.rpartition("-")[2], "tree", "datasets", "forward"):
         digest.update(kernel_key(package).encode())
     return CACHE_DIRECTORY / f"{game}-{digest.hexdigest()[:16]}{COMPLETE}"
+
+
+def _write_mark(game: str, seconds: float) -> None:
+    """Note that the kernels of a game are compiled: by which facts, in which folders, and how long it took."""
+    names = (f"{package}-{kernel_key(package)}" for package in (game.rpartition("-")[2], *SHARED_PACKAGES))
+    folders = [name for name in names if (CACHE_DIRECTORY / name).exists()]
+    write_json(mark_of(game), {**kernel_facts("tree"), "folders": folders, "seconds": round(seconds, 1)})
 
 
 def _spawn(groups: tuple[str, ...], errors: IO[bytes]) -> "subprocess.Popen[bytes]":
@@ -419,7 +464,7 @@ def _spawn(groups: tuple[str, ...], errors: IO[bytes]) -> "subprocess.Popen[byte
         cwd=ROOT,
         env=environment,
         stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
         stderr=errors,
     )
 
@@ -435,10 +480,21 @@ def end_with_stdin() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def main(words: Sequence[str]) -> None:
-    """Compile groups, or check their kernels where CHECK stands before them; say where a mistake was found.
+class _Reporter(event.Listener):
+    """Prints the name of each kernel that numba has compiled, for the process that shows the progress."""
 
-    A kernel that cannot be kept ends the process with a line, for others would compile it again.
+    def on_start(self, event: Any) -> None:
+        """Do nothing."""
+
+    def on_end(self, event: Any) -> None:
+        """Print the name."""
+        print(event.data["dispatcher"].py_func.__name__, flush=True)
+
+
+def main(words: Sequence[str]) -> None:
+    """Compile groups, or check their kernels if the first word is CHECK; print the place of a mistake on stderr.
+
+    A kernel that cannot be kept ends the process with a line, since others would compile it again.
     """
     from native import typecheck
 
@@ -448,10 +504,12 @@ def main(words: Sequence[str]) -> None:
         if is_check:
             typecheck.check(reversed(groups))  # the tree first: it is what is edited most, and contains the planes
             return
-        for group in groups:
-            group()
-            if jit.UNSAVED:
-                raise SystemExit(_no_room(jit.UNSAVED[0]))
+        with event.install_listener("numba:compile", _Reporter()):
+            for name, group in zip(words, groups, strict=True):
+                group()
+                print(name, flush=True)
+                if jit.UNSAVED:
+                    raise SystemExit(_no_room(jit.UNSAVED[0]))
     except OSError as error:  # the disk may also be too full to make a folder or a file
         raise SystemExit(_no_room(f"{CACHE_DIRECTORY}: {error.strerror or error}")) from None
     except Exception as error:

@@ -11,13 +11,19 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine.evaluators.providers import gpu_command
 from engine.machine import processor_name, usable_cores
 from engine.version import VERSION
+from native.errors import CompileError
 from nets.installation import EXTRA_OF, extra_command, pip_command
+
+if TYPE_CHECKING:
+    from native.inventory import Kept
 
 USAGE = "yomi doctor"
 EPILOG = """\
@@ -29,6 +35,7 @@ EXTRAS = {"matplotlib": "pictures (--plot)", "torch": "training (yomi train)", "
 """Packages that an extra of yomi brings, and what they are for."""
 FEATURES = ("avx2", "fma", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "amx_bf16", "asimd", "sve")
 
+CLEAN_COMMAND = "yomi setup --clean"
 TRIAL_ROWS = 8
 """Batch of the network that proves a GPU."""
 
@@ -108,21 +115,57 @@ def kernels() -> Iterator[Finding]:
         import numba
 
         from native.forward.emit import HAS_DOT_PRODUCTS, HAS_PAIRS, WIDTH, has_tiles
-        from native.jit import CACHE_DIRECTORY
-        from native.warmup import PROCESSES, is_compiled
+        from native.inventory import inventory
+    except CompileError as error:
+        yield ERROR, str(error)
+        return
     except ImportError as error:
         yield ERROR, f"numba cannot be imported ({error}): {pip_command('install', 'numba>=0.68,<0.69')}"
         return
     yield OK, f"numba {numba.__version__}, llvmlite {_version('llvmlite')}"
-    for game in PROCESSES:
-        state = "compiled" if is_compiled(game) else "not compiled yet: the first start does it, up to a minute"
-        yield OK, f"kernels for {game}: {state} (cache {CACHE_DIRECTORY})"
+    yield from compiled_kernels(inventory())
     products = "int16, without VNNI" if HAS_PAIRS else "fp32"
     if HAS_DOT_PRODUCTS:
         products = "int16 (transformers: int8), with VNNI"
     if has_tiles():
         products = f"bf16, with AMX, or {products}"
     yield OK, f"networks on the processor: vectors of {WIDTH} floats, products in {products}"
+
+
+def compiled_kernels(found: Sequence[Kept]) -> Iterator[Finding]:
+    """Yield the state of each game's kernels, and the kernels that this yomi does not use."""
+    from native.jit import CACHE_DIRECTORY
+    from native.warmup import PROCESSES
+
+    sizes = {kept.path.name: kept.size for kept in found}
+    for game in PROCESSES:
+        marks = [kept for kept in found if kept.is_mark and kept.name == game]
+        used = next((kept for kept in marks if not kept.reason), None)
+        if used is not None:
+            size = sum(sizes.get(str(name), 0) for name in used.content.get("folders", ()))
+            took = f" in {used.content['seconds']:.0f} s" if "seconds" in used.content else ""
+            yield OK, f"kernels for {game}: compiled {_date(used.time)}{took}, {_megabytes(size)}"
+            continue
+        state = f"out of date ({marks[-1].reason}, {_date(marks[-1].time)})" if marks else "not compiled yet"
+        yield MISSING, f"kernels for {game}: {state}; the first start compiles them, or now:"
+        yield MISSING, f"    yomi setup {game.rpartition('-')[2]}"
+    yield OK, f"cache of kernels: {CACHE_DIRECTORY}, {_megabytes(sum(sizes.values()))}"
+    others = [kept for kept in found if kept.reason and not kept.is_mark]
+    for reason in dict.fromkeys(kept.reason for kept in others):
+        alike = [kept for kept in others if kept.reason == reason]
+        total = _megabytes(sum(kept.size for kept in alike))
+        yield OK, f"    not used here: {len(alike)} folders, {total}, until {_date(alike[-1].time)}: {reason}"
+    if any(kept.may_remove for kept in found):
+        yield OK, "    another yomi or Python on this machine may use some of them; to remove them:"
+        yield OK, f"    {CLEAN_COMMAND}"
+
+
+def _date(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d", time.localtime(seconds))
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:.1f} MB"
 
 
 def networks() -> Iterator[Finding]:

@@ -39,6 +39,7 @@ COMMANDS = {
     "dataset": "make, check and convert training data, and balanced openings",
     "learn": "learn a game from nothing: self-play, training, and again",
     "train": "train networks, and test them on data",
+    "setup": "compile the engine now instead of at the first start",
     "config": "write or show the file of options that all commands read",
     "completion": "print a script that completes commands in bash or zsh",
     "doctor": "show what runs here, what is missing, and how to install it",
@@ -48,7 +49,7 @@ GROUPS = {
     "engine for GUIs and servers": ("gtp", "usi", "analysis", "cgos", "floodgate"),
     "measure": ("match", "duel", "tune", "rate", BENCH),
     "networks and training": ("net", "dataset", "learn", "train"),
-    "this machine": ("doctor", "config", "completion"),
+    "this machine": ("setup", "doctor", "config", "completion"),
 }
 """Commands by purpose, in the order of the help."""
 ALIASES = {"analyze": "review", "analyse": "review"}

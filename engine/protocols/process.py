@@ -13,6 +13,7 @@ from typing import Protocol
 
 from engine.address_space import memory_fault
 from engine.protocols.streams import Output, OutputClosedError, claim_stdout, read_lines
+from native.errors import CompileError
 
 FAILED = 2
 
@@ -57,7 +58,7 @@ def load_error(log: logging.Logger, error: BaseException, *known: type[Exception
     """Return the error for the user of what failed while loading; the arguments are those of `loading`."""
     if why := memory_fault(error):
         return LoadError(why)
-    if isinstance(error, known):
+    if isinstance(error, (CompileError, *known)):
         return LoadError(str(error))
     return LoadError(internal_error(log, "while loading", error))  # a fault of ours
 

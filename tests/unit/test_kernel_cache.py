@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
+import json
 import os
+import platform
+import re
 import signal
 import subprocess
 import sys
@@ -15,9 +18,11 @@ from typing import Any
 
 import pytest
 
-from native import jit, warmup
+from engine.cli import doctor
+from engine.cli.main import main
+from native import cache_folder, inventory, jit, warmup
+from native.cache_folder import cache_directory
 from native.errors import CompileError
-from native.jit import cache_directory
 from tests.waiting import wait_until
 
 
@@ -35,7 +40,7 @@ def test_a_relative_folder_becomes_absolute(
 def test_compiling_processes_keep_kernels_where_they_are_read(
     is_writable: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(jit.tempfile, "gettempdir", lambda: str(tmp_path / "temporary"))
+    monkeypatch.setattr(cache_folder.tempfile, "gettempdir", lambda: str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
     if not is_writable:
         (tmp_path / "cache").write_text("a file, which is no folder for root either")
@@ -66,6 +71,182 @@ def test_kernels_of_another_processor_are_kept_apart(name: str, monkeypatch: pyt
     assert len(keys) == 3
 
 
+def key_of_go() -> str:
+    return str(jit.kernel_key.__wrapped__("go"))
+
+
+def test_a_patch_release_of_python_changes_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    key = key_of_go()
+    monkeypatch.setattr(platform, "python_version", lambda: "3.11.99")
+    assert key_of_go() == key
+    monkeypatch.setattr(sys, "abiflags", "t", raising=False)
+    assert key_of_go() != key
+
+
+def test_keys_contain_the_features_that_numba_compiles_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = {}
+    for features in ("+avx2,-avx512f", "+avx2,+avx512f", "+avx2,-amx-new"):
+        monkeypatch.setattr(jit.codegen, "get_host_cpu_features", lambda features=features: features)
+        keys[features] = key_of_go()
+    assert keys["+avx2,-avx512f"] == keys["+avx2,-amx-new"] != keys["+avx2,+avx512f"]
+    monkeypatch.setattr(jit.llvm, "get_host_cpu_name", lambda: "znver9")
+    assert key_of_go() not in keys.values()
+
+
+def test_files_without_kernels_change_no_key() -> None:
+    assert all((jit.SOURCE_ROOT / name).exists() for name in jit.WITHOUT_KERNELS)
+
+
+needs_modes = pytest.mark.skipif(not hasattr(os, "getuid"), reason="this system has no modes of files")
+
+
+@needs_modes
+@pytest.mark.parametrize("mode", [0o777, 0o702, 0o770])
+@pytest.mark.parametrize("place", ["cache", "cache/kernels"])
+def test_a_cache_that_others_can_write_is_refused(
+    place: str, mode: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache_folder, "_is_own_group", lambda group: False)
+    monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "cache" / "kernels").mkdir(parents=True, mode=0o700)
+    (tmp_path / place).chmod(mode)
+    with pytest.raises(
+        CompileError, match=rf"^other users can write to {tmp_path / place}, .*chmod -R go-w '.*/{place}'"
+    ):
+        cache_directory()
+    (tmp_path / place).chmod(0o755)
+    assert cache_directory() == tmp_path / "cache" / "kernels"
+
+
+@needs_modes
+def test_groups_and_shared_parents_that_are_safe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "cache" / "kernels").mkdir(parents=True, mode=0o700)
+    (tmp_path / "cache").chmod(0o1777)  # as /tmp: nobody can replace what belongs to another
+    (tmp_path / "cache" / "kernels").chmod(0o770)
+    monkeypatch.setattr(cache_folder, "_is_own_group", lambda group: True)
+    assert cache_directory() == tmp_path / "cache" / "kernels"
+
+
+@needs_modes
+def test_a_cache_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if os.getuid() == 0:
+        os.chown(tmp_path, 12345, -1)
+    else:
+        monkeypatch.setattr(os, "getuid", lambda: 12345)
+    with pytest.raises(CompileError, match=rf"^{tmp_path} belongs to user \d+: expected a folder of your own"):
+        cache_folder.require_private(tmp_path)
+
+
+@needs_modes
+def test_folders_of_kernels_are_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jit, "CACHE_DIRECTORY", tmp_path)
+    facts = {"numba": "1"}
+    cache_folder.make_folder(tmp_path / "tree-1", facts)
+    assert (tmp_path / "tree-1").stat().st_mode & 0o777 == 0o700
+    assert json.loads((tmp_path / "tree-1" / "facts.json").read_text()) == facts
+    assert jit._private_folder.__wrapped__("tree-1") == tmp_path / "tree-1"
+    (tmp_path / "tree-1").chmod(0o777)
+    with pytest.raises(CompileError, match="other users can write to"):
+        jit._private_folder.__wrapped__("tree-1")
+
+
+@needs_modes
+@pytest.mark.parametrize(
+    ("words", "handshake", "is_on_stdout"),
+    [
+        ("setup go", "", False),
+        ("gtp", "= yomi\n\n", False),
+        ("usi", "usiok\n", True),
+    ],
+)
+def test_a_command_refuses_a_shared_cache_in_one_line(
+    words: str, handshake: str, is_on_stdout: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels").chmod(0o777)
+    lines = {"gtp": "name\ngenmove b\n", "usi": "usi\nisready\ngo nodes 1\n"}
+    found = subprocess.run(
+        [sys.executable, "-m", "yomi", *words.split()],
+        env={**os.environ, "YOMI_CACHE_DIR": str(tmp_path)},
+        cwd=jit.SOURCE_ROOT.parent,
+        input=lines.get(words, ""),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    refusal = f"other users can write to {tmp_path / 'kernels'}"
+    assert handshake in found.stdout
+    assert (refusal in found.stdout) == is_on_stdout
+    assert found.returncode == 2
+    assert found.stderr.startswith(f"yomi: error: {refusal}")
+    assert found.stderr.count("\n") == 1
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a cache with kernels of many kinds."""
+    monkeypatch.setattr(inventory, "CACHE_DIRECTORY", tmp_path)
+    monkeypatch.setattr(warmup, "CACHE_DIRECTORY", tmp_path)
+    monkeypatch.setattr(jit, "CACHE_DIRECTORY", tmp_path)
+    for number, (fact, value) in enumerate(STALE):
+        folder = tmp_path / f"tree-{number:016x}"
+        cache_folder.make_folder(folder, {**jit.kernel_facts("tree"), fact: value} if fact else {})
+    cache_folder.make_folder(tmp_path / f"tree-{jit.kernel_key('tree')}", jit.kernel_facts("tree"))
+    cache_folder.make_folder(tmp_path / f"others-{7:016x}", jit.kernel_facts("tree"))
+    (tmp_path / "notes-of-the-user").mkdir()
+    warmup._write_mark("go", 71.04)
+    (tmp_path / f"shogi-{1:016x}.complete").touch()
+    return tmp_path
+
+
+STALE = (
+    ("python", "cpython-312"),
+    ("numba", "0.67.0"),
+    ("processor", "znver9 linux +avx2"),
+    ("sources", "1"),
+    ("settings", "YOMI_CHECKED=2"),
+    ("", ""),
+)
+
+
+def test_the_inventory_gives_reasons(cache: Path) -> None:
+    found = {kept.path.name: kept for kept in inventory.inventory()}
+    reasons = [found[f"tree-{number:016x}"].reason for number in range(len(STALE))]
+    assert reasons == [
+        "Python cpython-312",
+        "numba 0.67.0",
+        "another processor: znver9",
+        "another version of the sources",
+        "other settings: YOMI_CHECKED=2",
+        "an earlier version of yomi",
+    ]
+    assert [found[f"tree-{number:016x}"].may_remove for number in range(len(STALE))] == [True] * 4 + [False, True]
+    used = [name for name, kept in found.items() if not kept.reason]
+    assert set(used) == {f"tree-{jit.kernel_key('tree')}", f"others-{7:016x}", warmup.mark_of("go").name}
+    assert len(found) == len(STALE) + 4
+
+
+def test_doctor_lists_kernels_and_reasons(cache: Path) -> None:
+    text = "\n".join(line for _, line in doctor.compiled_kernels(inventory.inventory()))
+    assert re.search(r"kernels for go: compiled \d+-\d\d-\d\d in 71 s, 0\.\d MB", text)
+    assert re.search(
+        r"kernels for shogi: out of date \(an earlier version of yomi, \d+-\d\d-\d\d\); .*\n +yomi setup shogi", text
+    )
+    assert "kernels for learning-go: not compiled yet" in text
+    assert re.search(r"not used here: 1 folders, 0\.\d MB, until .*: Python cpython-312\n", text)
+    assert text.endswith("yomi setup --clean")
+
+
+def test_clean_keeps_what_this_yomi_uses(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["setup", "--clean"]) == 0
+    kept = {path.name for path in cache.iterdir()}
+    used = {f"tree-{jit.kernel_key('tree')}", f"others-{7:016x}", warmup.mark_of("go").name}
+    assert kept == {*used, f"tree-{4:016x}", "notes-of-the-user"}
+    assert f"removed tree-{0:016x} (Python cpython-312)\n" in capsys.readouterr().out
+    assert main(["setup", "go", "--clean"]) == 2
+
+
 @pytest.mark.parametrize("status", [0, 1])
 def test_a_compiling_process_may_say_much(status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = f"import sys; sys.stderr.write('x' * 200_000 + '\\nthe last line\\n'); sys.exit({status})"
@@ -88,15 +269,15 @@ def test_kernels_of_a_folder_that_cannot_be_written_are_used(
     for name in ("go-1.complete", "tree-1/a.nbi", "tree-1/a.1.nbc", "tree-1/lock"):
         (own / name).write_text(name)
     spare.mkdir()
-    temporary_file = jit.tempfile.TemporaryFile
+    temporary_file = cache_folder.tempfile.TemporaryFile
 
     def refuse(**how: Any) -> Any:
         if Path(how["dir"]).is_relative_to(own):
             raise OSError(errno.EROFS, "Read-only file system")
         return temporary_file(**how)
 
-    monkeypatch.setattr(jit.tempfile, "TemporaryFile", refuse)
-    monkeypatch.setattr(jit, "_temporary_directory", lambda: spare)
+    monkeypatch.setattr(cache_folder.tempfile, "TemporaryFile", refuse)
+    monkeypatch.setattr(cache_folder, "_temporary_directory", lambda: spare)
     monkeypatch.setenv("YOMI_CACHE_DIR", str(tmp_path / "cache"))
     for _ in range(2):
         directory = cache_directory()
@@ -201,10 +382,10 @@ def test_a_cache_without_room_for_a_mark(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(warmup, "CACHE_DIRECTORY", tmp_path)
     monkeypatch.setattr(warmup, "PROCESSES", {"go": ()})
 
-    def refuse(path: Path) -> None:
+    def refuse(path: Path, text: str, encoding: str) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(Path, "touch", refuse)
+    monkeypatch.setattr(Path, "write_text", refuse)
     with pytest.raises(CompileError, match=r"No space left on device: expected room for compiled kernels"):
         warmup.compile_all("go", lambda line: None)
 
@@ -214,10 +395,10 @@ def test_of_two_starts_at_once_one_compiles(tmp_path: Path, monkeypatch: pytest.
     lines: list[str] = []
     compiled: list[str] = []
 
-    def compile_slowly(game: str, report: Any) -> None:
+    def compile_slowly(games: list[str], report: Any) -> None:
         wait_until(lambda: bool(lines), 10.0)
-        compiled.append(game)
-        warmup._mark(game).touch()
+        compiled.extend(games)
+        warmup.mark_of(games[0]).touch()
 
     monkeypatch.setattr(warmup, "_compile", compile_slowly)
     threads = [threading.Thread(target=warmup.compile_all, args=("go", lines.append)) for _ in range(2)]
@@ -249,7 +430,7 @@ def test_a_start_that_is_ended_leaves_no_process(number: int, tmp_path: Path) ->
     try:
         wait_until(lambda: len(children_of(parent.pid)) == 2, 30.0)
         children = children_of(parent.pid)
-        wait_until(lambda: len(list(tmp_path.rglob("*.nbc"))) > 0, 60.0)  # they are at work
+        wait_until(lambda: len(list(tmp_path.rglob("*.nbc"))) > 0, 180.0)  # they are at work
         parent.send_signal(number)
         parent.wait(10.0)
         wait_until(lambda: not any(is_alive(child) for child in children), 10.0)

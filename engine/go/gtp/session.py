@@ -288,6 +288,9 @@ class Session:
         try:
             handler = table.load(row)
         except Exception as error:  # a module cannot be imported: each further command would fail in the same way
+            self._loaded.wait()
+            if self._failure is not None:  # for the same reason
+                raise LoadError(self._failure) from error
             raise load_error(log, error) from error
         return handler(self, command)
 

@@ -1,0 +1,169 @@
+"""The folder of compiled kernels: where it is, who may write to it, and the facts that its parts were compiled by."""
+
+import contextlib
+import functools
+import json
+import os
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from native.errors import CompileError
+
+try:
+    import fcntl
+    import grp
+    import pwd
+except ImportError:  # Windows
+    fcntl = grp = pwd = None  # type: ignore[assignment]
+
+COMPLETE = ".complete"
+"""Ending of the marks: files that exist once all kernels of a game are compiled. They contain JSON."""
+FACTS = "facts.json"
+"""File of a folder of kernels with the facts that its key is a hash of."""
+
+
+def cache_directory() -> Path:
+    """Return a writable folder for compiled kernels: the user's cache, or a temporary one if that is read-only.
+
+    The temporary folder has links to all kernels of the user's cache: none of them is compiled again. New kernels
+    replace links. The path is absolute. A process whose YOMI_CACHE_DIR is its parent gets the same folder.
+
+    Raises:
+        CompileError: other users can write to the folder.
+    """
+    base = os.environ.get("YOMI_CACHE_DIR")
+    home = Path(base) if base else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "yomi"
+    directory = home.absolute() / "kernels"
+    try:
+        for folder in (directory.parent, directory):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            require_private(folder, may_be_sticky=folder != directory)
+        with tempfile.TemporaryFile(dir=directory):
+            return directory
+    except OSError as error:
+        spare = _temporary_directory() / "kernels"
+        print(f"yomi: cannot write {directory} ({error.strerror}): new kernels go to {spare}", file=sys.stderr)
+        spare.mkdir(mode=0o700, exist_ok=True)
+        _link_files(directory, spare)
+        return spare
+
+
+def require_private(folder: Path, *, may_be_sticky: bool = False) -> None:
+    """Refuse a folder that other users can write to: compiled code from it would run with this user's rights.
+
+    Args:
+        folder: an existing folder.
+        may_be_sticky: accept a folder such as /tmp, in which each user can replace only own files.
+
+    Raises:
+        CompileError: the folder belongs to another user than this one and root, or others can write to it.
+        OSError: the folder cannot be examined.
+    """
+    if not hasattr(os, "getuid"):  # Windows has no such modes
+        return
+    found = folder.stat()
+    way_out = "or set YOMI_CACHE_DIR to a folder of your own"
+    if may_be_sticky and found.st_mode & stat.S_ISVTX:
+        return
+    if found.st_uid not in (os.getuid(), 0):
+        raise CompileError(
+            f"{folder} belongs to user {found.st_uid}: expected a folder of your own; chown it, {way_out}"
+        )
+    if found.st_mode & stat.S_IWOTH or (found.st_mode & stat.S_IWGRP and not _is_own_group(found.st_gid)):
+        fix = f"chmod -R go-w '{folder}'"
+        raise CompileError(f"other users can write to {folder}, whose code would run as yours: {fix}, {way_out}")
+
+
+@functools.cache
+def _is_own_group(group: int) -> bool:
+    """Whether a group has only this user as a member, as on systems that give each user such a group."""
+    try:
+        found, user = grp.getgrgid(group), pwd.getpwuid(os.getuid())
+    except KeyError:
+        return False
+    return found.gr_name == user.pw_name and not set(found.gr_mem) - {user.pw_name} and user.pw_uid != 0
+
+
+def _link_files(source: Path, target: Path) -> None:
+    """Make links to all kernels and marks of a folder that the target lacks. Two processes may do this at once."""
+    files = [path for path in source.rglob("*") if path.suffix in (".nbi", ".nbc", COMPLETE)]  # numba's, and the marks
+    for path in sorted(files, key=lambda path: path.suffix == COMPLETE):  # a mark follows the kernels that it promises
+        link = target / path.relative_to(source)
+        link.parent.mkdir(mode=0o700, exist_ok=True)
+        if not link.exists():
+            link.unlink(missing_ok=True)  # a link to a removed file
+            with contextlib.suppress(FileExistsError):  # the other process was faster
+                link.symlink_to(path)
+
+
+def _temporary_directory() -> Path:
+    """Return a temporary folder that only this user can write to."""
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    folder = Path(tempfile.gettempdir()) / f"yomi-{user}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.is_symlink():
+        raise CompileError(f"{folder} is a link: expected a folder; remove it, or set YOMI_CACHE_DIR to a folder")
+    require_private(folder)
+    return folder
+
+
+@contextlib.contextmanager
+def locked(path: Path, waits: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Keep all other processes that ask for the same file out of the block; wait until they have left it.
+
+    `waits` is called before waiting. The system releases the file when a process ends, however it ends. On Windows,
+    where this is not tested, nothing is locked.
+
+    Raises:
+        OSError: the file cannot be made.
+    """
+    with path.open("ab") as stream:
+        if fcntl is not None:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                waits()
+                fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+def make_folder(folder: Path, facts: Mapping[str, str]) -> None:
+    """Make a folder of kernels, with the facts that they are compiled by.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not (folder / FACTS).exists():
+        write_json(folder / FACTS, facts)
+
+
+def write_json(path: Path, content: Mapping[str, object]) -> None:
+    """Write a file at once: other processes see all of it or nothing.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    part = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        part.write_text(json.dumps(content), encoding="utf-8")
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def remove(path: Path) -> None:
+    """Remove a folder of kernels or a mark.
+
+    Raises:
+        OSError: it cannot be removed.
+    """
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,96 @@
+"""The list of all compiled kernels in the cache, and why some are not used."""
+
+import contextlib
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from native.cache_folder import COMPLETE, FACTS
+from native.jit import CACHE_DIRECTORY, COMBINING, kernel_facts, kernel_key
+from native.warmup import mark_of
+
+OUTSIDE = "others"
+"""Name of the folders with kernels of files outside this package."""
+_NAME = re.compile(rf"(?P<package>[a-z-]+)-(?P<key>[0-9a-f]{{16}})(?P<mark>{re.escape(COMPLETE)})?")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A folder of kernels, or the mark of a game."""
+
+    path: Path
+    name: str
+    """A package of native, `others`, or a name of native.warmup.PROCESSES for a mark."""
+    is_mark: bool
+    size: int
+    """Bytes on disk, of the files in it."""
+    time: float
+    """Time of its last change, in seconds since 1970."""
+    content: dict[str, Any]
+    """Facts that it was compiled by, and more for a mark; empty if an earlier version of yomi made it."""
+    reason: str
+    """Why this yomi does not use it; empty if it does."""
+    may_remove: bool
+    """Whether it is of no use to this installation, also with other settings."""
+
+
+def inventory() -> list[Kept]:
+    """Return all folders and marks, oldest first.
+
+    Raises:
+        OSError: the cache cannot be read.
+    """
+    found = []
+    for path in CACHE_DIRECTORY.iterdir():
+        if (match := _NAME.fullmatch(path.name)) and path.is_dir() != bool(match["mark"]):
+            with contextlib.suppress(FileNotFoundError):  # another process has just removed it
+                found.append(_examine(path, match["package"], match["key"], is_mark=bool(match["mark"])))
+    return sorted(found, key=lambda kept: kept.time)
+
+
+def _examine(path: Path, name: str, key: str, *, is_mark: bool) -> Kept:
+    content = _read(path if is_mark else path / FACTS)
+    package = COMBINING[0] if is_mark or name == OUTSIDE else name
+    reason = _difference(content, kernel_facts(package))
+    if is_mark:
+        is_used = path == mark_of(name)
+    else:
+        is_used = key == kernel_key(package) or (name == OUTSIDE and not reason)
+    size = sum(file.lstat().st_size for file in path.iterdir()) if path.is_dir() else path.lstat().st_size
+    why = "" if is_used else reason or "another version of the sources"
+    return Kept(path, name, is_mark, size, path.lstat().st_mtime, content, why, bool(why) and not _is_setting(why))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file; an empty one if the file is missing, empty or damaged."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+_SETTING = "other settings"
+
+
+def _is_setting(reason: str) -> bool:
+    return reason.startswith(_SETTING)
+
+
+def _difference(facts: dict[str, Any], present: dict[str, str]) -> str:
+    """Return the first fact that differs from the present ones, in words; empty if all agree."""
+    name = next((name for name in present if facts.get(name) != present[name]), None)
+    if name is None:
+        return ""
+    if name not in facts:
+        return "an earlier version of yomi"
+    value = str(facts[name])
+    if name == "processor":
+        model = value.partition(" ")[0]
+        is_same = model == present[name].partition(" ")[0]
+        return f"other features of the processor {model}" if is_same else f"another processor: {model}"
+    if name == "settings":
+        return f"{_SETTING}: {value or 'none'}"
+    return "another version of the sources" if name == "sources" else f"{name.replace('python', 'Python')} {value}"
