@@ -117,7 +117,7 @@ def suited(options: Options, args: argparse.Namespace, game: Game[Any, Any], cha
     Raises:
         CliError: what comes with the network cannot be used.
     """
-    named = {*_from_user(args, game), *_from_file(args, game), *vars(args), *changes}
+    named = {*file_values(args, game), *vars(args), *changes}
     try:
         found = game.network_defaults(options)
     except (NetworkError, OptionError) as error:
@@ -131,7 +131,7 @@ def visits_without_limit(args: argparse.Namespace, visits: int, game: Game[Any, 
     Raises:
         CliError: the file or a value in it is wrong.
     """
-    given = {**_from_user(args, game), **_from_file(args, game), **vars(args)}
+    given = {**file_values(args, game), **vars(args)}
     others = [name for name in _limits(game) if name != "visits"]
     return {} if any(given.get(name) is not None for name in others) else {"visits": visits}
 
@@ -148,6 +148,15 @@ def check_limited(options: Options, game: Game[Any, Any]) -> None:
     """
     if all(options.get(name) is None for name in _limits(game)):
         raise CliError(f"visits none without another limit: expected one of {', '.join(_limits(game))}")
+
+
+def file_values(args: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Value]:
+    """Return the options in the user's file, and over them those in the file of --config.
+
+    Raises:
+        CliError: a file or a value in it is wrong.
+    """
+    return {**_from_user(args, game), **_from_file(args, game)}
 
 
 def _from_file(args: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Value]:

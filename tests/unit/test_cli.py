@@ -661,6 +661,7 @@ def test_misspelt_words_get_a_suggestion(words: str, meant: str, capsys: pytest.
         ("gtp -config a.cfg -model b.bin.gz", "KataGo's -model is --net FILE here"),
         ("gtp --level 11", "levels of strength are in yomi play only: yomi play GAME --level 1 to 10"),
         ("gtp -override-config x=1", "read by yomi analysis only"),
+        ("gtp --nothing-like-it", "(see yomi gtp --help-all)"),
         ("analysis game.sgf", "takes no file: yomi review FILE reviews game records"),
         ("gtp b6c96.bin.gz", "--net FILE sets a network"),
         ("usi game.csa", "takes no file: yomi review FILE reviews game records"),

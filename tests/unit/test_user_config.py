@@ -62,6 +62,17 @@ def test_options_that_a_command_has_no_flag_for_are_left_alone(file: Path) -> No
     assert (options.seconds, options.c_puct, options.size) == (None, 2.0, 9)
 
 
+def test_an_interrupted_review_continues_only_with_the_same_options(file: Path, tmp_path: Path) -> None:
+    config = tmp_path / "a.toml"
+    words = ["review", "a.sgf", "--config", str(config)]
+    found = set()
+    for text, own in (("visits = 1", ""), ("visits = 2", ""), ("visits = 1", "c_puct = 2"), ("visits = 1", "")):
+        config.write_text(text)
+        file.write_text(own)
+        found.add(analyze._settings(build(words).parse_args(words)))
+    assert len(found) == 3
+
+
 def test_a_limit_there_replaces_the_commands_own(file: Path) -> None:
     words = ["selfplay", "go"]
     args = build(words).parse_args(words)
