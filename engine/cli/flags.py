@@ -21,18 +21,14 @@ LEFT_OUT = "left_out"
 """Name in the arguments of the options that a command has no use for."""
 
 
-def user_config() -> Path:
-    """Return the path of the user's file of options.
-
-    Raises:
-        CliError: this user has no home folder.
-    """
+def user_config() -> Path | None:
+    """Return the path of the user's file of options, or None if this user has no home folder."""
     base = Path(os.environ.get("XDG_CONFIG_HOME", ""))
     if not base.is_absolute():  # the specification wants others to be ignored
         try:
             base = Path.home() / ".config"
-        except RuntimeError as error:
-            raise CliError(f"{error}: expected HOME or XDG_CONFIG_HOME to be set") from None
+        except RuntimeError:
+            return None
     return base / "yomi" / "config.toml"
 
 
@@ -188,9 +184,12 @@ def user_values(game: Game[Any, Any]) -> dict[str, Value]:
     """
     path = user_config()
     try:
-        return read_config(path, game.name) if path.exists() else {}
-    except (OptionError, OSError) as error:
+        return read_config(path, game.name) if path is not None and path.exists() else {}
+    except OptionError as error:
         raise CliError(str(error)) from None
+    except OSError as error:
+        hint = "expected XDG_CONFIG_HOME to name a folder that this user can read"
+        raise CliError(f"cannot read the configuration {path}: {error.strerror}; {hint}") from None
 
 
 def check(options: Options, game: Game[Any, Any], places: Mapping[str, str] | None = None) -> None:

@@ -1,5 +1,7 @@
 """The user's file of options: `yomi config`, its place in the order of precedence, and its faults."""
 
+import errno
+import os
 import tomllib
 from pathlib import Path
 
@@ -7,7 +9,6 @@ import pytest
 
 from engine.cli import analysis, analyze, gtp, play, selfplay, usi
 from engine.cli.config import PROPOSED
-from engine.cli.errors import CliError
 from engine.cli.flags import collect, suited, user_config, visits_without_limit
 from engine.cli.games import GO, SHOGI
 from engine.cli.main import build, main
@@ -182,12 +183,31 @@ def test_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setenv("XDG_CONFIG_HOME", text)
         assert user_config() == tmp_path / ".config" / "yomi" / "config.toml"
 
+
+def test_a_user_without_home_has_no_file(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def fail() -> Path:
         raise RuntimeError("no home")
 
+    monkeypatch.delenv("XDG_CONFIG_HOME")
     monkeypatch.setattr(Path, "home", fail)
-    with pytest.raises(CliError, match="no home: expected HOME or XDG_CONFIG_HOME"):
-        user_config()
+    assert options_from("gtp").visits is None
+    for action in ("init", "show"):
+        assert main(["config", action]) == 2
+        assert "expected HOME or XDG_CONFIG_HOME to be set" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_read(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(self: Path) -> bool:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
+
+    monkeypatch.setattr(Path, "exists", fail)
+    assert main(["gtp"]) == 2
+    error = capsys.readouterr().err
+    assert f"cannot read the configuration {file}: Permission denied; expected XDG_CONFIG_HOME to name" in error
+    assert main(["config", "show"]) == 2
+    assert f"cannot read {file}: Permission denied" in capsys.readouterr().err
 
 
 def test_tables_of_other_games_are_checked(tmp_path: Path) -> None:
