@@ -159,6 +159,19 @@ def find_parser(words: list[str]) -> argparse.ArgumentParser:
     return parser
 
 
+@pytest.mark.parametrize(
+    "words", ["--help", "gtp -h", "usi -h", "analysis -h", "help play go", "config show", "version"]
+)
+def test_help_imports_nothing_heavy(words: str) -> None:
+    code = (
+        "import contextlib, sys; from engine.cli.main import main\n"
+        f"with contextlib.suppress(SystemExit): main({words.split()})\n"
+        "print(*sorted(sys.modules), file=sys.stderr)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"numba", "onnx", "onnxruntime", "torch", "matplotlib", "shtab"} & set(ran.stderr.split())
+
+
 def test_help_uses_the_width_of_the_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
