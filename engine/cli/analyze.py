@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from engine.arguments import add_value
 from engine.cli import logs
 from engine.cli.errors import CliError
-from engine.cli.flags import add_options, check_limited, collect, visits_without_limit
+from engine.cli.flags import add_options, check_limited, collect, file_values, visits_without_limit
 from engine.cli.games import GAMES
 from engine.cli.make import loading_errors, prepare
 from engine.cli.report import plot_check
@@ -132,7 +132,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _settings(args: argparse.Namespace) -> str:
     """Return the options that change a search, as text."""
-    return repr(sorted((name, str(value)) for name, value in vars(args).items() if name not in OUTPUT_OPTIONS))
+    given = sorted((name, str(value)) for name, value in vars(args).items() if name not in OUTPUT_OPTIONS)
+    return repr([given, *(sorted(file_values(args, game).items()) for game in GAMES.values())])
 
 
 def _write_json(path: Path | None, outcome: Outcome) -> None:

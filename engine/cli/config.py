@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 
 from engine.cli import logs
 from engine.cli.errors import CliError
@@ -43,15 +44,17 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write or print the file."""
+    path = user_config()
+    if path is None:
+        raise CliError("this user has no home folder: expected HOME or XDG_CONFIG_HOME to be set")
     if args.action == "init":
-        _init()
+        _init(path)
     else:
-        logs.echo(_show())
+        logs.echo(_show(path))
     return 0
 
 
-def _init() -> None:
-    path = user_config()
+def _init(path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
@@ -80,14 +83,15 @@ def _assignment(row: Option, value: Value) -> str:
     return f"{row.name} = {text if is_bare else json.dumps(text, ensure_ascii=False)}"
 
 
-def _show() -> str:
-    path = user_config()
-    if not path.exists():
-        return f"# {path}: no such file; yomi config init writes one"
+def _show(path: Path) -> str:
     try:
+        if not path.exists():
+            return f"# {path}: no such file; yomi config init writes one"
         tables = read_tables(path, GAMES)
     except OptionError as error:
         raise CliError(str(error)) from None
+    except OSError as error:
+        raise CliError(f"cannot read {path}: {error.strerror}") from None
     lines = [f"# {path}"]
     for table, values in tables.items():
         lines += ["", f"[{table}]"] if table and values else []

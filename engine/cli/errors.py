@@ -53,7 +53,8 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> None:  # type: ignore[override]  # argparse says NoReturn; it raises here
         """Raise what `main` prints."""
         hint = MISSING.get(self.prog, "") if "arguments are required" in message else ""
-        raise CliError(f"{message}{hint} (see {self.prog} --help)")
+        more = "--help-all" if message.startswith("unrecognized") and self.prog != "yomi" else "--help"
+        raise CliError(f"{message}{hint} (see {self.prog} {more})")
 
     def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]  # as argparse's
         """Parse all words: what is unknown is an error of the command that it was given to, which knows its flags."""

@@ -22,18 +22,14 @@ LEFT_OUT = "left_out"
 """Name in the arguments of the options that a command has no use for."""
 
 
-def user_config() -> Path:
-    """Return the path of the user's file of options.
-
-    Raises:
-        CliError: this user has no home folder.
-    """
+def user_config() -> Path | None:
+    """Return the path of the user's file of options, or None if this user has no home folder."""
     base = Path(os.environ.get("XDG_CONFIG_HOME", ""))
     if not base.is_absolute():  # the specification wants others to be ignored
         try:
             base = Path.home() / ".config"
-        except RuntimeError as error:
-            raise CliError(f"{error}: expected HOME or XDG_CONFIG_HOME to be set") from None
+        except RuntimeError:
+            return None
     return base / "yomi" / "config.toml"
 
 
@@ -118,7 +114,7 @@ def suited(options: Options, args: argparse.Namespace, game: Game[Any, Any], cha
     Raises:
         CliError: what comes with the network cannot be used.
     """
-    named = {*_from_user(args, game), *named_options(args, game), *changes}
+    named = {*file_values(args, game), *named_options(args, game), *changes}
     try:
         found = game.network_defaults(options)
     except (NetworkError, OptionError) as error:
@@ -141,7 +137,7 @@ def visits_without_limit(args: argparse.Namespace, visits: int, game: Game[Any, 
     Raises:
         CliError: the file or a value in it is wrong.
     """
-    given = {**_from_user(args, game), **_from_file(args, game), **vars(args)}
+    given = {**file_values(args, game), **vars(args)}
     others = [name for name in _limits(game) if name != "visits"]
     return {} if any(given.get(name) is not None for name in others) else {"visits": visits}
 
@@ -158,6 +154,15 @@ def check_limited(options: Options, game: Game[Any, Any]) -> None:
     """
     if all(options.get(name) is None for name in _limits(game)):
         raise CliError(f"visits none without another limit: expected one of {', '.join(_limits(game))}")
+
+
+def file_values(args: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Value]:
+    """Return the options in the user's file, and over them those in the file of --config.
+
+    Raises:
+        CliError: a file or a value in it is wrong.
+    """
+    return {**_from_user(args, game), **_from_file(args, game)}
 
 
 def _from_file(args: argparse.Namespace, game: Game[Any, Any]) -> dict[str, Value]:
@@ -189,9 +194,12 @@ def user_values(game: Game[Any, Any]) -> dict[str, Value]:
     """
     path = user_config()
     try:
-        return read_config(path, game.name) if path.exists() else {}
-    except (OptionError, OSError) as error:
+        return read_config(path, game.name) if path is not None and path.exists() else {}
+    except OptionError as error:
         raise CliError(str(error)) from None
+    except OSError as error:
+        hint = "expected XDG_CONFIG_HOME to name a folder that this user can read"
+        raise CliError(f"cannot read the configuration {path}: {error.strerror}; {hint}") from None
 
 
 def check(options: Options, game: Game[Any, Any], places: Mapping[str, str] | None = None) -> None:

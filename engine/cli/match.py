@@ -76,7 +76,9 @@ SHARE = 200
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the command's flags."""
-    parser.add_argument("players", nargs="*", metavar="PLAYER", help="yomi, or a command line; see below")
+    parser.add_argument(
+        "players", nargs="*", metavar="PLAYER", help="yomi, yomi:OPTION=VALUE,..., or an engine's command line"
+    )
     parser.add_argument("--config", type=Path, metavar="FILE", help="read settings and players from a TOML file")
     add_settings(parser)
     add_output(parser)

@@ -159,6 +159,19 @@ def find_parser(words: list[str]) -> argparse.ArgumentParser:
     return parser
 
 
+@pytest.mark.parametrize(
+    "words", ["--help", "gtp -h", "usi -h", "analysis -h", "help play go", "config show", "version"]
+)
+def test_help_imports_nothing_heavy(words: str) -> None:
+    code = (
+        "import contextlib, sys; from engine.cli.main import main\n"
+        f"with contextlib.suppress(SystemExit): main({words.split()})\n"
+        "print(*sorted(sys.modules), file=sys.stderr)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"numba", "onnx", "onnxruntime", "torch", "matplotlib", "shtab"} & set(ran.stderr.split())
+
+
 def test_help_uses_the_width_of_the_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -660,6 +673,7 @@ def test_misspelt_words_get_a_suggestion(words: str, meant: str, capsys: pytest.
         ("gtp -config a.cfg -model b.bin.gz", "KataGo's -model is --net FILE here"),
         ("selfplay go --level 3", "levels of strength are in yomi play, gtp and usi: yomi play GAME --level 1 to 10"),
         ("gtp -override-config x=1", "read by yomi analysis only"),
+        ("gtp --nothing-like-it", "(see yomi gtp --help-all)"),
         ("analysis game.sgf", "takes no file: yomi review FILE reviews game records"),
         ("gtp b6c96.bin.gz", "--net FILE sets a network"),
         ("usi game.csa", "takes no file: yomi review FILE reviews game records"),

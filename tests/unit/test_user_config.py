@@ -1,5 +1,7 @@
 """The user's file of options: `yomi config`, its place in the order of precedence, and its faults."""
 
+import errno
+import os
 import tomllib
 from pathlib import Path
 
@@ -7,7 +9,6 @@ import pytest
 
 from engine.cli import analysis, analyze, gtp, play, selfplay, usi
 from engine.cli.config import PROPOSED
-from engine.cli.errors import CliError
 from engine.cli.flags import collect, suited, user_config, visits_without_limit
 from engine.cli.games import GO, SHOGI
 from engine.cli.main import build, main
@@ -60,6 +61,17 @@ def test_options_that_a_command_has_no_flag_for_are_left_alone(file: Path) -> No
     options = options_from("learn go")
     assert not options.ponder
     assert (options.seconds, options.c_puct, options.size) == (None, 2.0, 9)
+
+
+def test_an_interrupted_review_continues_only_with_the_same_options(file: Path, tmp_path: Path) -> None:
+    config = tmp_path / "a.toml"
+    words = ["review", "a.sgf", "--config", str(config)]
+    found = set()
+    for text, own in (("visits = 1", ""), ("visits = 2", ""), ("visits = 1", "c_puct = 2"), ("visits = 1", "")):
+        config.write_text(text)
+        file.write_text(own)
+        found.add(analyze._settings(build(words).parse_args(words)))
+    assert len(found) == 3
 
 
 def test_a_limit_there_replaces_the_commands_own(file: Path) -> None:
@@ -171,12 +183,31 @@ def test_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setenv("XDG_CONFIG_HOME", text)
         assert user_config() == tmp_path / ".config" / "yomi" / "config.toml"
 
+
+def test_a_user_without_home_has_no_file(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def fail() -> Path:
         raise RuntimeError("no home")
 
+    monkeypatch.delenv("XDG_CONFIG_HOME")
     monkeypatch.setattr(Path, "home", fail)
-    with pytest.raises(CliError, match="no home: expected HOME or XDG_CONFIG_HOME"):
-        user_config()
+    assert options_from("gtp").visits is None
+    for action in ("init", "show"):
+        assert main(["config", action]) == 2
+        assert "expected HOME or XDG_CONFIG_HOME to be set" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_read(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(self: Path) -> bool:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
+
+    monkeypatch.setattr(Path, "exists", fail)
+    assert main(["gtp"]) == 2
+    error = capsys.readouterr().err
+    assert f"cannot read the configuration {file}: Permission denied; expected XDG_CONFIG_HOME to name" in error
+    assert main(["config", "show"]) == 2
+    assert f"cannot read {file}: Permission denied" in capsys.readouterr().err
 
 
 def test_tables_of_other_games_are_checked(tmp_path: Path) -> None:
