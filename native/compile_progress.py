@@ -167,7 +167,7 @@ class Display:
             form = "{desc} {percentage:3.0f}%|{bar}| {unit}"
             width = min(shutil.get_terminal_size().columns - 1, 100)
             self._bar = tqdm(
-                total=100, desc="yomi: compiling", bar_format=form, file=sys.stderr, leave=False, ncols=width
+                total=100, unit="", desc="yomi: compiling", bar_format=form, file=sys.stderr, leave=False, ncols=width
             )
 
     def begin_stage(self) -> float:
