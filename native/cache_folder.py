@@ -35,13 +35,11 @@ def cache_directory() -> Path:
     Raises:
         CompileError: other users can write to the folder.
     """
-    base = os.environ.get("YOMI_CACHE_DIR")
-    home = Path(base) if base else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "yomi"
-    directory = home.absolute() / "kernels"
+    directory = _users_directory()
     try:
         for folder in (directory.parent, directory):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            require_private(folder, may_be_sticky=folder != directory)
+        check_cache()
         with tempfile.TemporaryFile(dir=directory):
             return directory
     except OSError as error:
@@ -50,6 +48,20 @@ def cache_directory() -> Path:
         spare.mkdir(mode=0o700, exist_ok=True)
         _link_files(directory, spare)
         return spare
+
+
+def _users_directory() -> Path:
+    base = os.environ.get("YOMI_CACHE_DIR")
+    home = Path(base) if base else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "yomi"
+    return home.absolute() / "kernels"
+
+
+def check_cache() -> None:
+    """Refuse the user's cache if other users can write to it; see `require_private`. It need not exist."""
+    directory = _users_directory()
+    for folder in (directory.parent, directory):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            require_private(folder, may_be_sticky=folder != directory)
 
 
 def require_private(folder: Path, *, may_be_sticky: bool = False) -> None:

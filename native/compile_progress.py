@@ -164,10 +164,10 @@ class Display:
         if sys.stderr is not None and sys.stderr.isatty():
             from tqdm import tqdm
 
-            form = "{desc} {percentage:3.0f}%|{bar}|{postfix}"
+            form = "{desc} {percentage:3.0f}%|{bar}| {unit}"
             width = min(shutil.get_terminal_size().columns - 1, 100)
             self._bar = tqdm(
-                total=100, desc="yomi: compiling", bar_format=form, file=sys.stderr, leave=False, ncols=width
+                total=100, unit="", desc="yomi: compiling", bar_format=form, file=sys.stderr, leave=False, ncols=width
             )
 
     def begin_stage(self) -> float:
@@ -185,8 +185,10 @@ class Display:
         elapsed = now - self._begin
         self._fraction = max(self._fraction, min(elapsed / (elapsed + left), 0.99) if elapsed + left > 0 else 0.0)
         if self._bar is not None:
-            self._bar.n = int(100 * self._fraction)
-            self._bar.set_postfix_str(f"{time_text(left)} left")
+            shown = int(100 * self._fraction), f"{time_text(left)} left"
+            if shown != (self._bar.n, self._bar.unit):
+                self._bar.n, self._bar.unit = shown
+                self._bar.refresh()
         elif now - self._last >= SECONDS_BETWEEN_LINES:
             self._last = now
             self._report(f"compiling: {100 * self._fraction:.0f}%, about {time_text(left)} left")

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from engine.address_space import memory_fault
 from engine.protocols.streams import Output, OutputClosedError, claim_stdout, read_lines
+from native.cache_folder import check_cache
 from native.errors import CompileError
 
 FAILED = 2
@@ -47,6 +48,7 @@ def loading(log: logging.Logger, *known: type[Exception]) -> Iterator[None]:
         LoadError: Anything else.
     """
     try:
+        check_cache()  # here, since modules that fail to be imported by two threads at once give the wrong error
         yield
     except (LoadError, OutputClosedError):
         raise
