@@ -6,6 +6,7 @@ How records are reviewed stands in the review modules of the games.
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -27,6 +28,10 @@ PV_MOVES = 6
 """Moves of a line in the table."""
 WIDTH, HEIGHT = 10.0, 4.5
 """Inches."""
+TRIAL_VISITS, MAX_TRIAL_VISITS, MAX_TRIALS, TRIAL_SECONDS = 50, 10**6, 8, 0.2
+"""Of the searches that the time of a review is estimated from: the first one's visits, and the time that is enough."""
+KEPT_VISITS = 0.4
+"""Share of a search's visits that it takes over from the search of the position before, in a game of Go."""
 MARKED = 3
 """Moves of each side that are marked."""
 MIN_LOSS = 0.0005
@@ -291,6 +296,26 @@ def limit_text(options: Options) -> str:
     return ", ".join(f"{value:,} {name}" for name, value in given.items() if value is not None)
 
 
+def speed_of(search: Callable[[Options], int], options: Options) -> float:
+    """Return the visits a second of ever longer searches, from the first one that is long enough.
+
+    Args:
+        search: searches from an empty tree and returns its visits.
+        options: of the review. With a seed the number of searches does not depend on the clock.
+    """
+    wanted = min(each for each in (options.visits, options.playouts, MAX_TRIAL_VISITS) if each is not None)
+    visits, speed = min(wanted, TRIAL_VISITS), 0.0
+    for number in range(MAX_TRIALS if options.seed is None else 2):
+        begin = time.monotonic()
+        found = search(options.with_values({"visits": visits, "playouts": None, "seconds": None}))
+        seconds = max(time.monotonic() - begin, 1e-9)
+        speed = found / seconds
+        if options.seed is None and seconds > (TRIAL_SECONDS if number else 5 * TRIAL_SECONDS):  # the first one is slow
+            break
+        visits = min(wanted, 4 * visits)
+    return speed
+
+
 class Reviewer(Protocol):
     """Reviews the records of one game."""
 
@@ -303,6 +328,9 @@ class Reviewer(Protocol):
 
     def length(self, record: Any) -> int:
         """Return the positions of a game that are to be searched."""
+
+    def visits_per_second(self, record: Any) -> float:
+        """Return how fast short searches of a position of the game are; the tree is forgotten afterwards."""
 
     def review(self, record: Any, tick: Tick, known: KnownPositions | None = None) -> Annotated:
         """Search every position of a game that is not known, and add it to the known ones."""

@@ -52,6 +52,7 @@ that; --komi replaces the komi of every record. A broken record is read as far a
 FILE:LINE:COLUMN. A game is reviewed up to the first move that cannot be played. If a record cannot be read, or the
 network cannot take it, stderr names the record, the others are reviewed, and the exit status is 1.
 
+At the start stderr shows how long it will take, from a short search; --net fast is the faster network for Go.
 Ctrl-C keeps the positions that were searched, in a file .yomi-analyze-*.jsonl in --out or beside the first record. The
 same command continues there.
 """
@@ -80,6 +81,9 @@ class Outcome:
     """What has come of all records."""
 
     journal: ReviewJournal
+    jobs: list[Job]
+    estimated: set[str] = field(default_factory=set)
+    """Games whose time the user knows."""
     reviewed: list[dict[str, Any]] = field(default_factory=list)
     """For the JSON file, in order."""
     broken: int = 0
@@ -111,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
         plot_check()
     reviewers = Reviewers(args)
     folder = jobs[0].folder if args.record or args.plot else jobs[0].path.parent
-    outcome = Outcome(ReviewJournal(folder, _settings(args)))
+    outcome = Outcome(ReviewJournal(folder, _settings(args)), jobs)
     try:
         with ended_by_a_signal():
             for number, job in enumerate(jobs, 1):
@@ -201,6 +205,7 @@ class Reviewers:
         """Make none yet; `args` are the command's."""
         self._args = args
         self._made: dict[str, Reviewer] = {}
+        self.options: dict[str, Options] = {}
 
     def get(self, game: Game[Any, Any], path: Path) -> Reviewer:
         """Return the reviewer of a game.
@@ -214,6 +219,7 @@ class Reviewers:
             with loading_errors():
                 prepare(game, options)
                 self._made[game.name] = game.reviewer(options, path)
+            self.options[game.name] = options
         return self._made[game.name]
 
     def _options(self, game: Game[Any, Any]) -> Options:
@@ -238,8 +244,12 @@ def _review_file(job: Job, reviewers: Reviewers, args: argparse.Namespace, outco
     from nets.errors import NetworkError
 
     try:
-        reviewer = reviewers.get(game_of(job.path), job.path)
+        game = game_of(job.path)
+        reviewer = reviewers.get(game, job.path)
         records = reviewer.read(str(job.path))
+        if records and game.name not in outcome.estimated:
+            outcome.estimated.add(game.name)
+            _tell_time(game, reviewers.options[game.name], reviewer, records, job, outcome)
         for number, record in enumerate(records, 1):
             name = job.path.stem + (f"-{number}" if len(records) > 1 else "")
             known = outcome.journal.game(job.path, number)
@@ -253,6 +263,20 @@ def _review_file(job: Job, reviewers: Reviewers, args: argparse.Namespace, outco
         outcome.broken += 1
         outcome.reviewed.append({"file": str(job.path), "error": text})
         logs.say(f"error: {text}")
+
+
+def _tell_time(
+    game: Game[Any, Any], options: Options, reviewer: Reviewer, records: Sequence[Any], job: Job, outcome: Outcome
+) -> None:
+    """Show how long the records of a game will take, from this job on."""
+    from engine.cli.review_estimate import count_positions, estimate
+
+    later = outcome.jobs[outcome.jobs.index(job) + 1 :]
+    paths = [each.path for each in later if each.path.suffix.lower() in game.suffixes]
+    positions = sum(map(reviewer.length, records)) + count_positions(reviewer, paths)
+    line = estimate(game, options, reviewer, records[0], max(1, positions - len(outcome.journal)))
+    if line is not None:
+        logs.say(line)
 
 
 def _search(reviewer: Reviewer, record: Any, name: str, known: KnownPositions) -> Annotated:

@@ -38,6 +38,10 @@ class ReviewJournal:
             for line in self.path.read_bytes().splitlines():
                 self._read(line)
 
+    def __len__(self) -> int:
+        """Return the positions that an earlier run has searched."""
+        return sum(map(len, self._known.values()))
+
     def game(self, path: Path, number: int) -> KnownPositions:
         """Return the known positions of game `number` of a file. Positions that are added to them are kept."""
         try:

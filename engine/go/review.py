@@ -38,6 +38,7 @@ from engine.review import (
     Tick,
     limit_text,
     reviewed_moves,
+    speed_of,
 )
 from native.go.board import NO_POINT, PASS
 
@@ -118,6 +119,23 @@ class GoReviewer:
     def length(self, loaded: Loaded) -> int:
         """Return the positions of a game."""
         return loaded.positions
+
+    def visits_per_second(self, loaded: Loaded) -> float:
+        """Return the visits of all analysts together, in the middle of a game."""
+        rules = Rules.parse(self.options.rules)
+        replay = loaded.record.replay(rules=rules, override_rules=loaded.record.rules is None, komi=self.options.komi)
+        game = next(itertools.islice(replay, loaded.positions // 2, None)).copy()
+
+        def search(options: Options) -> int:
+            def decide(analyst: GoPlayer) -> int:
+                found = analyst.decide(Request(game.copy(), options)).report.visits
+                analyst.clear()
+                return found
+
+            with ThreadPoolExecutor(len(self.analysts)) as pool:
+                return sum(pool.map(decide, self.analysts))
+
+        return speed_of(search, self.options)
 
     def review(self, loaded: Loaded, tick: Tick, known: KnownPositions | None = None) -> AnnotatedGo:
         """Search every position of a game, up to a fault of its record."""

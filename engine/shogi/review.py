@@ -22,6 +22,7 @@ from engine.review import (
     Tick,
     limit_text,
     reviewed_moves,
+    speed_of,
 )
 from engine.scores import MATE_SCORE, record_score
 from engine.shogi.descriptor import GAME
@@ -35,6 +36,7 @@ from engine.shogi.records.record import GameRecord, RecordedMove, RecordError, f
 from engine.shogi.sfen import format_sfen
 
 if TYPE_CHECKING:
+    from engine.options import Options
     from engine.shogi.players.player import ShogiPlayer
 
 PV_MOVES = 8
@@ -93,6 +95,20 @@ class ShogiReviewer:
     def length(self, loaded: Loaded) -> int:
         """Return the positions of a game."""
         return len(loaded.record.moves) + 1
+
+    def visits_per_second(self, loaded: Loaded) -> float:
+        """Return the visits of a search in the middle of a game."""
+        moves = loaded.record.moves
+        game = ShogiGame(format_sfen(loaded.record.initial), entering_king=self.player.options.entering_king)
+        for recorded in moves[: len(moves) // 2]:
+            game.play(recorded.move)
+
+        def search(options: Options) -> int:
+            found = self.player.decide(Request(game, options)).report.visits
+            self.player.clear()
+            return found
+
+        return speed_of(search, self._options)
 
     def review(self, loaded: Loaded, tick: Tick, known: KnownPositions | None = None) -> AnnotatedShogi:
         """Search every position of a game."""

@@ -100,7 +100,13 @@ class FakeShogiPlayer:
     def _report(self, game: ShogiGame, moves: Sequence[int], visits: int) -> SearchReport:
         reports = tuple(MoveReport(move, visits, 0.75 - 0.125 * min(i, 3), pv=(move,)) for i, move in enumerate(moves))
         return SearchReport(
-            game.side_to_move, seconds=0.25, playouts=16 * visits, moves=reports, deepest=2, fullness=0.125
+            game.side_to_move,
+            seconds=0.25,
+            visits=16 * visits,
+            playouts=16 * visits,
+            moves=reports,
+            deepest=2,
+            fullness=0.125,
         )
 
     def find_mate(self, request: Request[ShogiGame]) -> MateAnswer | None:

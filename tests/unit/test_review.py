@@ -10,13 +10,14 @@ import sys
 import threading
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from engine.cli import analyze
-from engine.cli.games import GO, SHOGI
+from engine.cli.games import GAMES, GO, SHOGI
 from engine.cli.main import main
+from engine.cli.review_estimate import count_positions, estimate
 from engine.color import BLACK, WHITE
 from engine.evaluators.base import EvaluatorError
 from engine.go.game import GoGame
@@ -26,7 +27,7 @@ from engine.go.sgf import read_sgf, to_sgf
 from engine.go.vertex import parse_vertex
 from engine.options import Options
 from engine.players.request import Decision, Request
-from engine.review import Opinion, Review, ReviewedMove, ReviewError, table
+from engine.review import Opinion, Review, ReviewedMove, ReviewError, speed_of, table
 from engine.shogi.notation import format_usi
 from engine.shogi.records.files import load_records, read_records
 from engine.shogi.review import ShogiReviewer
@@ -429,7 +430,7 @@ def test_a_record_that_the_network_cannot_take(
     assert main(["analyze", str(folder), "--json", str(report)]) == analyze.BROKEN
     error = f"{folder / 'b.sgf'}: net.onnx: made for boards of size 5, expected size 9"
     lines = capsys.readouterr().err.splitlines()
-    assert [line for line in lines if line.startswith("yomi: ")] == [f"yomi: error: {error}"]
+    assert [line for line in lines if line.startswith("yomi: error")] == [f"yomi: error: {error}"]
     assert [each.get("error") for each in json.loads(report.read_text())] == [None, error, None]
     assert sorted(path.name for path in folder.glob("*.yomi.sgf")) == ["a.yomi.sgf", "c.yomi.sgf"]
 
@@ -479,8 +480,9 @@ def test_names_that_have_no_letters(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_files_are_written_before_anything_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*texts: object, **options: object) -> None:
-        raise BrokenPipeError
+    def fail(*texts: object, file: object = None, **options: object) -> None:
+        if file is not sys.stderr:
+            raise BrokenPipeError
 
     fake_reviewers(monkeypatch)
     (tmp_path / "a.sgf").write_text(SGF)
@@ -609,6 +611,8 @@ def test_an_interrupted_review_continues(
             return super().decide(request)
 
     monkeypatch.setattr("engine.cli.analyze.prepare", lambda *_: None)
+    for reviewer in (GoReviewer, ShogiReviewer):  # the search that the time is estimated from is none of these
+        monkeypatch.setattr(reviewer, "visits_per_second", lambda *_: 1.0)
     monkeypatch.setattr("engine.go.review.make_analysts", lambda options, count, prompt: [Interrupted()])
     monkeypatch.setattr(type(SHOGI), "make_player", lambda game, options: InterruptedShogi(options))
     for name in ("a", "b"):
@@ -718,3 +722,102 @@ def test_files_that_never_end_are_refused(
     for path, kind in (("/dev/zero", "a device"), (pipe, "a pipe")):
         assert main(["analyze", str(path)]) == analyze.BROKEN
         assert f"cannot read {path}: {kind}, expected a file" in capsys.readouterr().err
+
+
+# -- how long it will take -----------------------------------------------------------------------------------------
+
+
+class Timed:
+    """A reviewer of a known speed; each file has one game of ten positions."""
+
+    def __init__(self, speed: float) -> None:
+        self.speed = speed
+
+    def read(self, path: str) -> list[str]:
+        if "broken" in path:
+            raise ReviewError("broken")
+        return ["game"]
+
+    def length(self, record: str) -> int:
+        return 10
+
+    def visits_per_second(self, record: str) -> float:
+        return self.speed
+
+
+@pytest.mark.parametrize(
+    ("game", "values", "speed", "line"),
+    [
+        (
+            "go",
+            {"visits": 100},
+            100.0,
+            "600 positions, 100 visits each: about 6 min (measured: 100 visits/s); --net fast",
+        ),
+        ("go", {"visits": 100}, 1.0, "about 10 h (measured: 1 visits/s); --net fast is faster, but weaker"),
+        ("go", {"visits": 100}, 9000.0, "about 4 s (measured: 9,000 visits/s)"),
+        (
+            "go",
+            {"visits": 100, "net": "fast"},
+            100.0,
+            "about 6 min (measured: 100 visits/s); fewer --visits are faster",
+        ),
+        ("go", {"visits": 100, "evaluator": "rollouts"}, 100.0, "visits/s); fewer --visits are faster"),
+        ("shogi", {"visits": 100}, 100.0, "about 6 min (measured: 100 visits/s); fewer --visits are faster"),
+        ("go", {"seconds": 2.0}, 1.0, "600 positions, 2.0 seconds each: about 20 min (limit); --net fast"),
+        ("go", {"seconds": 2.0, "visits": 10}, 1000.0, "about 4 s (measured: 1,000 visits/s)"),
+        ("go", {"playouts": 10}, 100.0, "600 positions, 10 playouts each: about 1 min (measured"),
+    ],
+)
+def test_the_time_of_a_review_is_told(game: str, values: dict[str, Any], speed: float, line: str) -> None:
+    options = Options.for_game(game).with_values(values)
+    found = estimate(GAMES[game], options, cast(Any, Timed(speed)), "game", 600)
+    assert found is not None
+    assert line in found
+    assert "\n" not in found
+
+
+def test_a_speed_comes_from_searches_that_are_long_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, searched = [0.0], list[int]()
+
+    def search(options: Options) -> int:
+        assert options.visits is not None
+        searched.append(options.visits)
+        now[0] += (1.1 if len(searched) == 1 else 0.01) + options.visits / 10_000  # the first search is slow
+        return options.visits
+
+    monkeypatch.setattr("engine.review.time.monotonic", lambda: now[0])
+    assert speed_of(search, Options(visits=10**6)) == pytest.approx(50 / 1.105)
+    searched[:] = [0]
+    assert speed_of(search, Options(visits=10**6)) == pytest.approx(3200 / 0.33)
+    assert searched == [0, 50, 200, 800, 3200]
+    searched[:] = [0]
+    assert speed_of(search, Options(visits=100)) == pytest.approx(100 / 0.02)
+    searched[:] = [0]
+    assert speed_of(search, Options(visits=100, seed=1)) == pytest.approx(100 / 0.02)
+    assert searched == [0, 50, 100]
+
+
+def test_a_depth_tells_no_time() -> None:
+    options = Options.for_game("shogi").with_values({"depth": 5})
+    assert estimate(SHOGI, options, cast(Any, Timed(1.0)), "game", 600) is None
+
+
+def test_positions_of_many_files_are_counted_from_some(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{number}.sgf" for number in range(150)]
+    for path in paths:
+        path.touch()
+    assert count_positions(cast(Any, Timed(1.0)), paths) == 1500
+    (tmp_path / "broken.sgf").touch()
+    assert count_positions(cast(Any, Timed(1.0)), [tmp_path / "broken.sgf", tmp_path / "missing.sgf", *paths[:3]]) == 30
+    assert count_positions(cast(Any, Timed(1.0)), []) == 0
+
+
+def test_a_review_begins_with_its_time_and_searches_as_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake_reviewers(monkeypatch)
+    make_folder(tmp_path / "games")
+    assert main(["analyze", str(tmp_path / "games")]) == 1
+    lines = [line for line in capsys.readouterr().err.splitlines() if " positions, 100 visits each: about " in line]
+    assert [line.split()[1] for line in lines] == ["4", "11"]  # of Go and of shogi
