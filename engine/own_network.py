@@ -66,7 +66,7 @@ def network_fault(name: str, game: str | None, kinds: str = "") -> str | None:
     names = [] if game is None else [FAST]
     names += [each.name for each in BUNDLED if game in (None, each.game)]
     files = f" ({kinds})" if kinds else "'s file"
-    return f"{found}; expected a network{files}, or the name {' or '.join(names)}{did_you_mean(name, names)}"
+    return f"{found}; expected a network{files}, or the name {' or '.join(names)}{did_you_mean(Path(name).name, names)}"
 
 
 def network_path(text: str, game: str | None = None) -> Path:

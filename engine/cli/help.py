@@ -19,8 +19,8 @@ MAX_OPTIONS = 11
 
 COMMON = ("net", "size", "seconds", "visits", "device", "workers")
 ESSENTIAL = {
-    "gtp": "net seconds visits size rules komi ponder memory workers log-file config",
-    "usi": "net seconds visits multipv book-file entering-king memory workers log-file config",
+    "gtp": "net seconds visits level size rules komi ponder memory workers log-file config",
+    "usi": "net seconds visits level multipv book-file entering-king memory workers log-file config",
     "play": "color level save resume handicap sfen net seconds size rules komi config",
     "review": "net visits seconds out worst json plot rules komi workers config",
     "analysis": "net visits seconds threads perspective rules memory workers log-file config",

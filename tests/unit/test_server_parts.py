@@ -182,6 +182,20 @@ def test_paths_are_seen_from_the_file(tmp_path: Path, monkeypatch: pytest.Monkey
     assert read_settings(tmp_path / "servers.toml", "cgos").accounts[0].options["net"] == str(tmp_path / "a.onnx")
 
 
+def test_an_account_names_a_bundled_network_and_a_level(tmp_path: Path) -> None:
+    path = tmp_path / "servers.toml"
+    path.write_text(FILE.replace('"none"', '"fast"'))
+    (account,) = read_settings(path, "cgos").accounts
+    assert options_of(account, GO).net == "fast"
+    (tmp_path / "fast").touch()
+    assert read_settings(path, "cgos").accounts[0].options["net"] == str(tmp_path / "fast")
+    path.write_text(FILE.replace('engine.net = "none"', "engine.level = 3"))
+    (account,) = read_settings(path, "cgos").accounts
+    options = options_of(account, GO)
+    assert (options.level, options.visits, options.temperature) == (3, 400, 1.0)  # the account names the visits
+    assert Path(str(options.net)).name == "yomi-go-b6c96.bin.gz"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
