@@ -316,6 +316,17 @@ def test_only_analyses_are_widened_and_hide_the_moves_so_far() -> None:
     assert not move.hide_moves
 
 
+def test_analyses_are_at_full_strength_at_any_level() -> None:
+    session = ScriptedSession(FakePlayer(Options(size=9)))
+    session.send("kata-set-param level 3")
+    session.send("kata-analyze b 5", ticks=1)
+    session.send("genmove b")
+    analysis, move = (session.fake.requests[i].options or session.fake.options for i in (0, -1))
+    assert (analysis.root_noise, analysis.temperature, analysis.visits, analysis.use_lcb) == (0.0, 0.0, None, True)
+    assert (move.root_noise, move.temperature, move.visits, move.use_lcb) == (0.35, 1.0, 8, False)
+    assert analysis.net == move.net
+
+
 @pytest.mark.parametrize("error", DEVICE_ERRORS, ids=["EvaluatorError", "RuntimeError"])
 def test_an_analysis_that_fails_is_ended(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
     session = ScriptedSession(Breaking(error))

@@ -165,3 +165,17 @@ def test_whatever_the_player_warns_of_is_shown() -> None:
                 continue
             for name in re.findall(r'getLogger\("(yomi\.[a-z]+)"\)', path.read_text(encoding="utf-8")):
                 assert name in SHOWN, path
+
+
+def test_a_level_limits_moves_and_no_endless_analysis() -> None:
+    talk = Talk()
+    talk.say("setoption name Level value 3", "setoption name UCT_NodeLimit value 500", "isready", "position startpos")
+    talk.say("go nodes 1", "stop", "go infinite", "stop")
+    move, analysis = (request.options or talk.player.options for request in talk.player.requests)
+    assert (move.visits, move.root_noise, move.temperature) == (8, 0.35, 1.0)
+    assert (analysis.visits, analysis.root_noise, analysis.temperature) == (500, 0.0, 0.0)
+    assert analysis.net == move.net
+    talk.say("setoption name Level value 0")
+    assert (talk.player.options.visits, talk.player.options.net) == (500, None)
+    talk.say("setoption name Level value 99")
+    assert "Level: expected a number from 0 to 10, found '99'; it stays 0" in talk.written[-1]

@@ -64,6 +64,7 @@ class Turn:
         self._answered = threading.Event()
         self.request: Request[ShogiGame] = Request(
             session.game,
+            session.level.full() if go.is_endless else None,
             clocks=clocks_of(go),
             limits=Limits(playouts=go.nodes, seconds=go.movetime),
             depth=go.depth,
