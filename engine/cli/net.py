@@ -68,6 +68,9 @@ def run(args: argparse.Namespace) -> int:
     """Show, convert or tune."""
     from nets.errors import NetworkError
 
+    if args.action in ("calibrate", "tune") and str(args.file) in GAMES and not args.file.exists():
+        hint = f"parameters of the search are tuned by yomi tune {args.file}"
+        raise CliError(f"{args.file}: a game found, expected the file of a network; {hint}")
     try:
         for path in (getattr(args, name, None) for name in ("file", "values", "moves")):
             if path is not None:
@@ -84,9 +87,6 @@ def run(args: argparse.Namespace) -> int:
         elif args.action == "join":
             join_networks(args.values, args.moves, args.out)
         else:
-            if str(args.file) in GAMES and not args.file.exists():
-                hint = f"parameters of the search are tuned by yomi tune {args.file}"
-                raise CliError(f"{args.file}: a game found, expected the file of a network; {hint}")
             tune_network(args.file, args.size, args.device, args.duration)
     except NetworkError as error:
         raise CliError(str(error)) from None
