@@ -55,7 +55,7 @@ def read_gib(data: bytes) -> GameRecord:
     tags = f",{fields.get('GAMETAG', '')},{fields.get('GAMEINFOMAIN', '')},"
     record.result = _tygem_result(tags) or result_in_words(fields.get("GAMERESULT", ""))
     if komi := re.search(r",(?:G|GONGJE:)(\d+),", tags):
-        record.komi = int(komi[1]) / 10
+        record.komi = _number(komi[1]) / 10
     else:
         record.komi = komi_in_text(fields.get("GAMECONDITION", "").partition(":")[2])
     if date := re.search(r",C(\d{4}):(\d\d):(\d\d)", tags):
@@ -65,7 +65,7 @@ def read_gib(data: bytes) -> GameRecord:
         words = line.split()
         match words[:1]:
             case ["INI"] if len(words) > 3 and words[3].isdecimal():
-                _place_handicap(record, int(words[3]), number)
+                _place_handicap(record, _number(words[3]), number)
             case ["STO"]:
                 node = _add_move(record, node, words[3:6], number, line)
             case ["SKI"]:
@@ -86,7 +86,7 @@ def read_ngf(data: bytes) -> GameRecord:
     lines = _LINE_END.split(text)
     header = [line.strip() for line in lines[:12] if not _NGF_MOVE.match(line)]
     header += [""] * (12 - len(header))
-    size = int(header[1]) if header[1].isdecimal() else _GIB_SIZE
+    size = _number(header[1]) if header[1].isdecimal() else _GIB_SIZE
     if not MIN_SIZE <= size <= MAX_SIZE:
         raise SgfError(f"board size {size}: expected {MIN_SIZE} to {MAX_SIZE}", Note("", 2))
     record = GameRecord(size, notes=notes)
@@ -94,7 +94,7 @@ def read_ngf(data: bytes) -> GameRecord:
         _with_rank(record, key, *_last_word(text)) for key, text in (("WR", header[2]), ("BR", header[3]))
     )
     if header[5].isdecimal():
-        _place_handicap(record, int(header[5]), 6)
+        _place_handicap(record, _number(header[5]), 6)
     komi = komi_in_text(header[7])
     if komi is not None:
         record.komi = komi + 0.5 if komi.is_integer() and not record.handicap else komi
@@ -116,13 +116,20 @@ def _tygem_result(tags: str) -> str:
     if not result.endswith("+"):
         return result
     points = re.search(r",(?:Z|ZIPSU:)(\d+),", tags)
-    return f"{result}{int(points[1]) / 10:g}" if points else result
+    return f"{result}{_number(points[1]) / 10:g}" if points else result
+
+
+def _number(digits: str) -> int:
+    """Return a number of a record. Longer ones than any record has are cut off: Python refuses thousands of digits."""
+    return int(digits[:9])
 
 
 def _split_rank(text: str) -> tuple[str, str]:
     """Split "name (7D)"."""
-    found = re.fullmatch(r"\s*([^(]*?)\s*\(([^()]*)\)\s*", text)
-    return (found[1], found[2]) if found and found[1] else (text.strip(), "")
+    name, mark, rest = text.strip().partition("(")
+    rank = rest.removesuffix(")")
+    is_rank = mark and name.strip() and rest.endswith(")") and "(" not in rank and ")" not in rank
+    return (name.strip(), rank) if is_rank else (text.strip(), "")
 
 
 def _last_word(text: str) -> tuple[str, str]:

@@ -153,10 +153,16 @@ class GameParser:
             self.note(lost.start(), f"no ']' after a value of {key}: read as if it was there")
             return text[begin + 1 : lost.start()].rstrip("\\"), lost.start()
         ends = [end]
+        opened = text.count("[", begin + 1, end)
         while not _CONTINUATION.match(text, ends[-1] + 1):
             following = _VALUE_REST.match(text, ends[-1] + 1, ends[-1] + 1 + MAX_REPAIR)
-            is_nested = text.count("[", begin + 1, ends[0]) >= len(ends)
-            if following is None or _NODE.search(following[0]) or ("[" in following[0] and not is_nested):
+            is_far = ends[-1] - end > 5 * MAX_REPAIR  # without a limit, the time is the square of the text's length
+            if (
+                following is None
+                or is_far
+                or _NODE.search(following[0])
+                or ("[" in following[0] and opened < len(ends))
+            ):
                 return found[1], end + 1  # the text after the value is stray
             ends.append(following.end() - 1)
         if len(ends) > 1:

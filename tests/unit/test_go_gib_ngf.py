@@ -129,3 +129,9 @@ def test_the_content_shows_the_format(tmp_path: Path) -> None:
     path = tmp_path / "a.ngf"
     path.write_text(NGF.replace("\n19\n", "\n9\n"))
     assert load_size(path) == 9
+
+
+def test_numbers_and_names_without_end_are_read_in_time() -> None:
+    record = read_gib(GIB.replace("INI 0 1 0", f"INI 0 1 {'9' * 5000}").encode())
+    assert record.handicap == 0
+    assert read_gib(GIB.replace("GAMEWHITENAME=", "GAMEWHITENAME=" + " " * 20_000 + "x").encode()).size == 19
