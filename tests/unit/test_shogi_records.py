@@ -1179,3 +1179,12 @@ def test_words_of_usi_that_end_a_game() -> None:
     assert record.notes == [Note("the ending 'rep_draw' is unknown and left out", 1)]
     (record,) = read_records("startpos moves 7g7f hello 3c3d\n", cut=True)
     assert (len(record.moves), record.notes[0].line) == (1, 1)
+
+
+def test_halves_of_characters_in_jkf_are_replaced() -> None:
+    text = (
+        '{"header": {"先手": "a\\\\ud800b", "後手": "\\\\ud83d\\\\ude00"}, "moves": [{}, {"comments": ["\\\\udc00"]}]}'
+    )
+    (record,) = read_records(text.replace("\\\\", "\\"))
+    assert (record.black, record.white) == ("a\ufffdb", "\U0001f600")
+    assert to_bytes([record], ".csa")

@@ -48,7 +48,9 @@ def read_jkf(text: str, *, cut: bool = False) -> GameRecord:
         RecordError: not JKF, an impossible position or, without `cut`, an impossible move.
     """
     try:
-        data = json.loads(text)
+        whole = json.dumps(json.loads(text), ensure_ascii=False)
+        # halves of characters, which JSON can escape and nothing can write, become U+FFFD
+        data = json.loads(whole.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
     except (ValueError, RecursionError) as error:
         raise RecordError(f"no JSON: {error}") from None
     if not isinstance(data, dict) or not isinstance(data.get("moves"), list):
